@@ -21,8 +21,8 @@ func (r *router) await(c *gin.Context) {
 	awaitStart(c.Request.Context(), func() bool { return r.auth.Synced() && r.model.Ready() })
 }
 
-// awaitStart returns once the service has started, the client has left, or startPatience is over. A start that
-// takes longer is answered by refuse.
+// awaitStart returns once the service has started, the client has left, or startPatience is over. If the start
+// takes longer, refuse answers the request.
 func awaitStart(ctx context.Context, started func() bool) {
 	if started() {
 		return

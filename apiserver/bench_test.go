@@ -45,18 +45,18 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
-// bigFacade is the whole chain of a request over many findings, as clients meet it: routes, key,
-// limit in memory, checks, operation, log and metrics. The API server behind it lists a key, its
-// organization and the signing keys, and takes every patch of a finding.
+// bigFacade handles requests over many findings through the whole chain, as clients see it: routes, key, limit
+// in memory, validation, operation, log and metrics. The API server behind it lists a key, its organization and
+// the signing keys, and accepts every patch of a finding.
 type bigFacade struct {
 	http.Handler
 	model *readmodel.Model
 	token string
-	// news is what is heard of findings later.
+	// news delivers later changes of findings.
 	news *watch.FakeWatcher
-	// exports are those that may be under way.
+	// exports limits concurrent exports.
 	exports *slots.Slots
-	// sessions are the console's.
+	// sessions seals the console's sessions.
 	sessions session.Sealer
 }
 
@@ -67,7 +67,7 @@ const (
 	benchProjects     = 500
 )
 
-// facadeOf is shared by the benchmarks and tests, by its number of findings.
+// facadeOf returns a facade with that many findings, which benchmarks and tests share.
 func facadeOf(tb testing.TB, findings int) *bigFacade {
 	tb.Helper()
 	facades.Lock()
@@ -99,7 +99,7 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	// They live as long as the process: later benchmarks use them too.
+	// They run until the process ends: later benchmarks use them too.
 	go authenticator.Run(context.Background()) //nolint:errcheck // it never ends
 	go model.Run(context.Background())         //nolint:errcheck // it never ends
 	if err := wait.PollUntilContextTimeout(tb.Context(), time.Millisecond, 5*time.Minute, true, func(context.Context) (bool, error) {
@@ -135,7 +135,7 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 	return &bigFacade{Handler: handler, model: model, token: stub.token, news: news, exports: backend.Exports, sessions: *r.sessions}
 }
 
-// benchSources are findings of about 3 KB, and 10,000 reviews where there are many findings.
+// benchSources returns findings of about 3 KB, and one review per ten findings.
 func benchSources(findings int, news watch.Interface) *readmodel.Sources {
 	organization := builder.Organization(benchOrganization).Build()
 	organization.Status.Namespace = benchNamespace
@@ -171,7 +171,7 @@ func benchSources(findings int, news watch.Interface) *readmodel.Sources {
 
 var benchEpoch = time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC)
 
-// benchLines are what texts are made of.
+// benchLines are the lines that texts consist of.
 var benchLines = func() (lines []string) {
 	for i := range 1000 {
 		lines = append(lines, fmt.Sprintf("if value%d < limit { return \"x\" }\n", i))
@@ -179,7 +179,7 @@ var benchLines = func() (lines []string) {
 	return lines
 }()
 
-// benchFinding is one of about 3 KB; one in a thousand is muted.
+// benchFinding returns a finding of about 3 KB; one in a thousand is muted.
 func benchFinding(i int) *v1alpha1.Finding {
 	random := rand.New(rand.NewPCG(uint64(i), 7)) //nolint:gosec // the same each time
 	text := func(lines int) string {
@@ -207,7 +207,7 @@ func benchFinding(i int) *v1alpha1.Finding {
 	return finding
 }
 
-// stubCluster answers what the authenticator and a triage ask the API server.
+// stubCluster answers the requests that the authenticator and a triage send to the API server.
 type stubCluster struct {
 	token string
 	lists map[string][]byte
@@ -261,7 +261,8 @@ func newStubCluster(tb testing.TB) *stubCluster {
 	return stub
 }
 
-// RoundTrip lists; a watch never has news; a patch is stored as it is asked for, by nobody.
+// RoundTrip answers lists. A watch never delivers events. A patch returns a newer version of the finding, and
+// nothing is stored.
 func (s *stubCluster) RoundTrip(request *http.Request) (*http.Response, error) {
 	resource := request.URL.Path[strings.LastIndexByte(request.URL.Path, '/')+1:]
 	answer := &http.Response{
@@ -287,7 +288,7 @@ var patched struct {
 	version int
 }
 
-// patch is the finding of that name, in a newer version.
+// patch returns the finding with that name, in a newer version.
 func (s *stubCluster) patch(name string) []byte {
 	var number int
 	if _, err := fmt.Sscanf(name, "f-%d", &number); err != nil {
@@ -308,7 +309,7 @@ func (s *stubCluster) patch(name string) []byte {
 	return content
 }
 
-// endless is a body that has nothing to say until its request ends.
+// endless is a body without data until its request ends.
 type endless struct{ ctx context.Context }
 
 func (e endless) Read([]byte) (int, error) {
@@ -318,7 +319,7 @@ func (e endless) Read([]byte) (int, error) {
 
 func (endless) Close() error { return nil }
 
-// request asks for a path with the key.
+// request returns a request with the key.
 func (f *bigFacade) request(method, target, body string) *http.Request {
 	request := httptest.NewRequest(method, target, strings.NewReader(body))
 	request.Header.Set("Authorization", "Bearer "+f.token)
@@ -330,7 +331,7 @@ func (f *bigFacade) request(method, target, body string) *http.Request {
 	return request
 }
 
-// body is what a GET is answered with.
+// body returns the body of the response to a GET.
 func (f *bigFacade) body(tb testing.TB, target string) []byte {
 	tb.Helper()
 	answer := httptest.NewRecorder()
@@ -341,7 +342,7 @@ func (f *bigFacade) body(tb testing.TB, target string) []byte {
 	return answer.Body.Bytes()
 }
 
-// at is the path of the page of a list that begins at a share of its rows.
+// at returns the path of the page of a list that begins after a share of its rows.
 func (f *bigFacade) at(tb testing.TB, share float64) string {
 	tb.Helper()
 	const first = "/v1/findings?size=100"
@@ -366,7 +367,7 @@ func (f *bigFacade) at(tb testing.TB, share float64) string {
 	return target
 }
 
-// ceilingOf is a Gin handler that writes the same bytes from memory.
+// ceilingOf returns a Gin handler that writes the same bytes from memory.
 func ceilingOf(body []byte) http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	engine := gin.New()
@@ -374,7 +375,8 @@ func ceilingOf(body []byte) http.Handler {
 	return engine
 }
 
-// loopback serves a handler over TCP, and returns what asks it once and reads the answer to its end.
+// loopback serves a handler over TCP, and returns a function that sends the request once and reads the whole
+// response.
 func loopback(tb testing.TB, handler http.Handler, request *http.Request) func() error {
 	tb.Helper()
 	server := httptest.NewServer(handler)
@@ -407,8 +409,8 @@ func loopback(tb testing.TB, handler http.Handler, request *http.Request) func()
 	}
 }
 
-// BenchmarkAgainstCeiling reports how near the service comes to a Gin handler that writes the same
-// bytes from memory, asked in turn over connections of their own. The ratio is of medians.
+// BenchmarkAgainstCeiling reports how close the service comes to a Gin handler that writes the same bytes from
+// memory. Both are called in turn over separate connections. The ratio is of medians.
 func BenchmarkAgainstCeiling(b *testing.B) {
 	eachSize(b, func(b *testing.B, f *bigFacade, _ int) {
 		for _, c := range []struct{ name, target string }{
@@ -452,7 +454,7 @@ func clocked(b *testing.B, do func() error) time.Duration {
 	return time.Since(start)
 }
 
-// placeOf is the path of a finding after its repository's.
+// placeOf returns the path of a finding below its repository.
 func (f *bigFacade) placeOf(tb testing.TB, id string) string {
 	tb.Helper()
 	item, ok := f.model.Finding(benchOrganization, id)
@@ -462,7 +464,7 @@ func (f *bigFacade) placeOf(tb testing.TB, id string) string {
 	return item.RepoID + "/projects/" + item.ProjectID + "/findings/" + id
 }
 
-// BenchmarkRequest goes through the whole chain, without a network.
+// BenchmarkRequest measures requests through the whole chain, without a network.
 func BenchmarkRequest(b *testing.B) {
 	at := func(minutes int) string {
 		return url.QueryEscape(benchEpoch.Add(time.Duration(minutes) * time.Minute).Format(time.RFC3339))
@@ -508,7 +510,7 @@ func BenchmarkRequest(b *testing.B) {
 	})
 }
 
-// discarded takes an answer and keeps nothing of it.
+// discarded accepts a response and keeps nothing.
 type discarded struct {
 	header http.Header
 	status int
@@ -518,15 +520,16 @@ func (d *discarded) Header() http.Header               { return d.header }
 func (d *discarded) WriteHeader(status int)            { d.status = status }
 func (d *discarded) Write(content []byte) (int, error) { return len(content), nil }
 
-// processorTime is what the garbage collector and all of the process have had since it began, in
-// seconds, as of the last collection.
+// processorTime returns how much processor time the garbage collector and the whole process have used since its
+// start, in seconds, as of the last collection.
 func processorTime() (collector, all float64) {
 	samples := []runtimemetrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/total:cpu-seconds"}}
 	runtimemetrics.Read(samples)
 	return samples[0].Value.Float64(), samples[1].Value.Float64()
 }
 
-// BenchmarkExport exports all findings, also by a word that most of them have: each page looks for those in all of them.
+// BenchmarkExport exports all findings, also filtered by a word that most of them contain: then each page
+// searches all findings.
 func BenchmarkExport(b *testing.B) {
 	eachSize(b, func(b *testing.B, f *bigFacade, _ int) {
 		for _, query := range []string{"format=csv", "format=sarif", "text=e", "text=e&sort=updated_at"} {
@@ -539,7 +542,7 @@ func BenchmarkExport(b *testing.B) {
 	})
 }
 
-// nobody reads an answer.
+// nobody discards a response.
 type nobody struct{ header http.Header }
 
 func (n nobody) Header() http.Header                 { return n.header }

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// burstChanges come in as fast as they are taken.
+	// burstChanges arrive as fast as they are applied.
 	burstChanges = 10_000
-	// burstReaders read the first page all the while, each over a connection of its own.
+	// burstReaders read the first page during the burst, each over its own connection.
 	burstReaders = 4
 )
 
-// burstVersion is newer than whatever else is written here.
+// burstVersion is newer than every other version written here.
 var burstVersion = 1_000_000_000
 
-// BenchmarkReadsInABurst reports by how much the slowest reads, of a hundred the one, get slower while
-// 10,000 findings change at once.
+// BenchmarkReadsInABurst reports by how much the slowest percent of reads gets slower while 10,000 findings
+// change at once.
 func BenchmarkReadsInABurst(b *testing.B) {
 	eachSize(b, func(b *testing.B, f *bigFacade, findings int) {
 		var reads []func() error
@@ -52,7 +52,7 @@ func BenchmarkReadsInABurst(b *testing.B) {
 	})
 }
 
-// burstOf are so many of the findings that have changed, each in turn.
+// burstOf returns that many changed findings, each in turn.
 func burstOf(findings, changes int) (all []*v1alpha1.Finding) {
 	for range changes {
 		burstVersion++
@@ -64,7 +64,7 @@ func burstOf(findings, changes int) (all []*v1alpha1.Finding) {
 	return all
 }
 
-// timesUntil are how long reads took, one after another by each reader, until something is over.
+// timesUntil returns how long reads took until a function returns. Each reader reads without pause.
 func timesUntil(b *testing.B, reads []func() error, until func()) (all []time.Duration) {
 	over := make(chan struct{})
 	var mu sync.Mutex

@@ -12,8 +12,8 @@ import (
 // would not arrive sooner.
 const minCompressedBytes = 1400
 
-// compressors are kept: each takes a megabyte. The fastest level, because the lists of this service are text that
-// repeats itself.
+// compressors are pooled: each takes a megabyte. They use the fastest level, because the lists of this service
+// are repetitive text.
 var compressors = sync.Pool{New: func() any {
 	writer, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
 	if err != nil {
@@ -22,7 +22,7 @@ var compressors = sync.Pool{New: func() any {
 	return writer
 }}
 
-// compressing has a body written to w as one gzip stream.
+// compressing writes a body to w as one gzip stream.
 func compressing(w io.Writer, body func(io.Writer) error) error {
 	compressor := compressors.Get().(*gzip.Writer)
 	defer compressors.Put(compressor)
@@ -33,11 +33,12 @@ func compressing(w io.Writer, body func(io.Writer) error) error {
 	return compressor.Close()
 }
 
-// mostHeldBack is how much is compressed before it is sent: a thousand findings as a rule.
+// mostHeldBack is how many compressed bytes are buffered before they are sent: usually enough for a thousand
+// findings.
 const mostHeldBack = 256 << 10
 
-// heldBack keeps what is written to it until that is much, or is let go: so that a client that does not read a page of
-// usual size holds up no compressor.
+// heldBack buffers writes until mostHeldBack is reached or letGo is called. A client that is slow to read a
+// page of usual size therefore does not occupy a compressor.
 type heldBack struct {
 	to   io.Writer
 	kept []byte
@@ -59,8 +60,8 @@ func (h *heldBack) letGo() error {
 	return err
 }
 
-// acceptsGzip reads Accept-Encoding (RFC 9110, section 12.5.3). Without the header a body is
-// sent as it is: it may be anything to the client.
+// acceptsGzip reads Accept-Encoding (RFC 9110, section 12.5.3). Without the header a body is sent uncompressed,
+// although any coding would be allowed.
 func acceptsGzip(values []string) bool {
 	star := false
 	for entry := range strings.SplitSeq(strings.Join(values, ","), ",") {
@@ -75,7 +76,7 @@ func acceptsGzip(values []string) bool {
 	return star
 }
 
-// weight returns 1 if none is given, and 0 if it is invalid.
+// weight returns the coding's weight: 1 if none is given, and 0 if it is invalid.
 func weight(parameters string) float64 {
 	name, value, given := strings.Cut(parameters, "=")
 	if !given || !strings.EqualFold(strings.TrimSpace(name), "q") {

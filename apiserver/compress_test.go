@@ -14,7 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 )
 
-// inWrites is a client's connection that counts what is sent to it.
+// inWrites is a client's connection that counts the writes to it.
 type inWrites struct {
 	*httptest.ResponseRecorder
 	writes int
@@ -25,7 +25,7 @@ func (w *inWrites) Write(data []byte) (int, error) {
 	return w.ResponseRecorder.Write(data)
 }
 
-// A compressor takes a megabyte, and whoever does not read keeps what is not ready yet.
+// A compressor takes a megabyte, and a client that does not read must not occupy one for a body of usual size.
 func TestABodyIsCompressedBeforeTheFirstOfItIsSent(t *testing.T) {
 	random := make([]byte, 3*mostHeldBack)
 	source := rand.NewChaCha8([32]byte{})

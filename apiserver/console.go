@@ -19,11 +19,11 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
-// insideKey marks a request that the console makes in this process. It is no part of what a client can send.
+// insideKey marks a request that the console makes in this process. Clients cannot set it.
 type insideKey struct{}
 
-// fromInside reports whether the request was made for a page of the console. Such requests count against no limit: the
-// page did.
+// fromInside reports whether the request was made for a page of the console. Such requests count against no
+// rate limit: the page was counted.
 func fromInside(ctx context.Context) bool { return ctx.Value(insideKey{}) != nil }
 
 // inside serves requests of the console.
@@ -33,12 +33,12 @@ func inside(engine http.Handler) http.Handler {
 	})
 }
 
-// ofConsole reports whether a person asks for a page.
+// ofConsole reports whether the request is for a page of the console.
 func (r *router) ofConsole(request *http.Request) bool {
 	return r.console != nil && strings.HasPrefix(request.URL.Path, console.Path)
 }
 
-// addConsoleAssets serves what needs no key and counts against no limit.
+// addConsoleAssets serves the assets, which need no key and count against no limit.
 func (r *router) addConsoleAssets(engine *gin.Engine) {
 	at := console.Path + console.AssetsPath
 	r.templates[at] = console.Path + "assets"
@@ -74,12 +74,12 @@ func (r *router) addConsolePages(engine *gin.Engine) {
 	engine.GET(home, func(c *gin.Context) { c.Redirect(http.StatusSeeOther, console.Path) })
 }
 
-// passed are operations that a person's browser asks for itself, by their paths in the console: to download what an
-// export answers with, and to follow what changes.
+// passed maps paths in the console to the operations that a browser requests directly: to download an export,
+// and to follow changes.
 var passed = map[string]string{"export": "/v2/finding-export", "events": "/v2/events"}
 
-// addPassed serves operations as they are, with the session's key: what they stream is kept nowhere on its way, and
-// ends with the session.
+// addPassed serves these operations unchanged, with the session's key. Their streams are not buffered on the
+// way, and end with the session.
 func (r *router) addPassed(engine *gin.Engine) {
 	operation := inside(engine)
 	for name, to := range passed {
@@ -101,8 +101,9 @@ func (r *router) addPassed(engine *gin.Engine) {
 	}
 }
 
-// goOnAfter has a stream go on after the place that the address names: a module cannot send a header. The browser's
-// own, when it connects again, is the later one.
+// goOnAfter makes a stream resume after the place in the query, because a browser's EventSource cannot send a
+// header on its first request. On a reconnect the browser sends the header itself; that place is later and
+// wins.
 func goOnAfter(request *http.Request) {
 	query := request.URL.Query()
 	if request.Header.Get(openapi.HeaderLastEventID) == "" && query.Has("after") {
@@ -112,10 +113,10 @@ func goOnAfter(request *http.Request) {
 	request.URL.RawQuery = query.Encode()
 }
 
-// segment is a part of a path with Gin's name.
+// segment matches a named part of a path in Gin's notation.
 var segment = regexp.MustCompile(`:(\w+)`)
 
-// template writes Gin's path as the contract writes paths.
+// template converts a path from Gin's notation to that of the contract.
 func template(path string) string { return segment.ReplaceAllString(path, "{$1}") }
 
 func (r *router) servePage(route page.Route) gin.HandlerFunc {
@@ -137,7 +138,7 @@ func sendAnswer(c *gin.Context, answer console.Answer) {
 	sendBody(c, answer.Status, content.Of(answer.Body))
 }
 
-// failPage ends a person's request with a page that says what is wrong.
+// failPage answers a person's request with a page that explains the error.
 func failPage(c *gin.Context, shown *console.Console, p *problem.Problem) {
 	failure := api.Failed(p.Status, p.Detail)
 	if seconds, err := strconv.Atoi(c.Writer.Header().Get("Retry-After")); err == nil {

@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// countClients count at the same time. An organization is counted by one of them at a time.
+// countClients count at the same time. Only one of them at a time counts an organization's findings.
 const countClients = 4
 
-// BenchmarkCounts reports how long counting by all fields takes, and the slowest of a hundred, through the whole chain:
-// for one client, for several at a time who wait for each other, and for one who counts after a change, before which
-// nobody has counted.
+// BenchmarkCounts reports how long counting by all fields takes, and the slowest of a hundred, through the
+// whole chain: for one client, for several clients that wait for each other, and for the first count after a
+// change.
 func BenchmarkCounts(b *testing.B) {
 	eachSize(b, func(b *testing.B, f *bigFacade, findings int) {
 		for _, filter := range []string{
@@ -34,7 +34,7 @@ func BenchmarkCounts(b *testing.B) {
 	})
 }
 
-// count has clients count until the benchmark is over, each time after something else.
+// count lets clients count until the benchmark is over, calling before each time.
 func (f *bigFacade) count(b *testing.B, target string, clients int, before func()) {
 	b.Helper()
 	var mu sync.Mutex
@@ -61,7 +61,7 @@ func (f *bigFacade) count(b *testing.B, target string, clients int, before func(
 	b.ReportMetric(float64(percentile99(took).Microseconds())/1000, "p99-ms")
 }
 
-// change has one finding change, and waits until readers see it.
+// change changes one finding, and waits until readers see it.
 func (f *bigFacade) change(b *testing.B, findings int) {
 	changed := burstOf(findings, 1)[0]
 	before, _ := f.model.Finding(benchOrganization, changed.Name)

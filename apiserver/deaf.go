@@ -12,11 +12,12 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
-// deafAfter is the silence of a kind from which answers are marked with x-data-age. Where nothing changes, the API
-// server sends a bookmark about once a minute, but the first one of a watch only after two minutes.
+// deafAfter is how long a kind must be silent before responses are marked with x-data-age. When nothing
+// changes, the API server sends a bookmark about once a minute, but the first one of a watch only after two
+// minutes.
 const deafAfter = 150 * time.Second
 
-// restsOn lists the kinds that answers depend on, by the scope of their operation.
+// restsOn lists the kinds that responses depend on, by the scope of their operation.
 var restsOn = map[v1alpha1.Scope][]string{
 	v1alpha1.ScopeFindingsRead:   {"organizations", "repositories", "projects", "findings"},
 	v1alpha1.ScopeFindingsTriage: {"organizations", "repositories", "projects", "findings"},
@@ -25,19 +26,19 @@ var restsOn = map[v1alpha1.Scope][]string{
 	v1alpha1.ScopeReviewsRead:    {"organizations", "repositories", "reviews", "reviewissues"},
 	v1alpha1.ScopeWebhooksVerify: {"organizations", "webhookdeliveries"},
 	v1alpha1.ScopeWebhooksRead:   {"organizations", "webhookdeliveries"},
-	// What is decided by policies is stored, and not read from the model; so is a delivery that is to be sent again.
+	// Policies, and deliveries to be sent again, are read from the API server and not from the model.
 	v1alpha1.ScopePoliciesWrite:     {"organizations"},
 	v1alpha1.ScopeWebhooksRedeliver: {"organizations"},
 	v1alpha1.ScopeKeysRead:          {"organizations"},
 }
 
-// alsoRestsOn lists further kinds, by the operationId.
+// alsoRestsOn lists further kinds, by operationId.
 var alsoRestsOn = map[string][]string{
 	"listScans": {"scans"}, "getScan": {"scans"}, "updateReviewIssue": {"reviews", "reviewissues"},
 	"getTrends": {"findingtrends"},
 }
 
-// checkDataAge adds the maximum age of the data behind an answer if a kind has been silent for long, and refuses
+// checkDataAge adds the maximum age of the data behind a response if a kind has long been silent, and refuses
 // to answer from data that is older than the operator allows.
 func (r *router) checkDataAge(scope v1alpha1.Scope, operation string) gin.HandlerFunc {
 	kinds := slices.Concat(restsOn[scope], alsoRestsOn[operation])
@@ -53,8 +54,9 @@ func (r *router) checkDataAge(scope v1alpha1.Scope, operation string) gin.Handle
 	}
 }
 
-// deafness is the part of the readiness report that names the silent kinds. Such a replica stays ready: usually all
-// replicas are deaf at the same time, and a Service without endpoints helps nobody.
+// deafness returns the part of the readiness report that names the silent kinds. A replica with silent kinds
+// stays ready: usually all replicas are affected at the same time, and a Service without endpoints helps
+// nobody.
 func (s *Server) deafness() (report string) {
 	if age := s.auth.Age(time.Now()); s.auth.Synced() && age > usualAge {
 		report += fmt.Sprintf("[!] keys: not listed for %s\n", age.Round(time.Second))

@@ -23,7 +23,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// watched are the kinds of a read model whose watches a test speaks for.
+// watched is a read model whose watches the test controls.
 type watched struct {
 	model *readmodel.Model
 	clock *testclock.FakeClock
@@ -49,7 +49,7 @@ func newWatched(t *testing.T) *watched {
 	return w
 }
 
-// bookmark has the API server say of a kind that nothing has changed, and waits until that was heard.
+// bookmark sends a bookmark for a kind, and waits until it was received.
 func (w *watched) bookmark(t *testing.T, resource string) {
 	t.Helper()
 	for _, object := range []kube.Object{
@@ -104,7 +104,7 @@ func TestEachKindThatGoesDeafIsNamedAndMarksWhatRestsOnIt(t *testing.T) {
 	}
 }
 
-// get asks an operation of that scope, where data may be as old as that.
+// get calls an operation with that scope, with staleness as the maximum age of data.
 func (w *watched) get(t *testing.T, scope v1alpha1.Scope, staleness time.Duration) (body string, code int, age string) {
 	t.Helper()
 	authenticator, err := auth.New(auth.Options{Config: &rest.Config{Host: "127.0.0.1:1"}, Namespace: "findings-system"})
@@ -118,7 +118,7 @@ func (w *watched) get(t *testing.T, scope v1alpha1.Scope, staleness time.Duratio
 	return answer.Body.String(), answer.Code, answer.Header().Get(dataAgeHeader)
 }
 
-// An operation whose scope is missing here would never say how old its data is.
+// Responses of an operation whose scope is missing here would never state the age of their data.
 func TestEveryScopeRestsOnKindsThatAreWatched(t *testing.T) {
 	w := newWatched(t)
 	for _, scope := range v1alpha1.Scopes() {

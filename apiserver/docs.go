@@ -14,15 +14,15 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 )
 
-// docsPath is where the contract is shown to people, to anybody.
+// docsPath is where the contract is shown to people, without authentication.
 const docsPath = "/docs"
 
-// docsPolicy lets the page load and call nothing but this service, and nobody frame it. Swagger
-// UI writes styles into its elements and has its pictures in its style sheet.
+// docsPolicy allows the page to load from and call only this service, and forbids framing it. Swagger UI sets
+// inline styles and has its images in its style sheet.
 const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// All addresses are relative, so that the service may be served under a path of a proxy.
+// All URLs are relative, so that the service may be served under a path of a proxy.
 const docsPage = `<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -39,8 +39,8 @@ const docsPage = `<!DOCTYPE html>
 </html>
 `
 
-// Without a validator, which would be another host's. Nothing is kept in the browser: what
-// could be kept is the API key.
+// No validator, because it would run on another host. Nothing is stored in the browser: it would be the API
+// key.
 const docsScript = `SwaggerUIBundle({
   url: "openapi.json",
   dom_id: "#swagger-ui",
@@ -53,7 +53,7 @@ const docsScript = `SwaggerUIBundle({
 // docsAssets are the files of Swagger UI that the page asks for.
 var docsAssets = []string{"swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"}
 
-// docsFiles returns all that the page consists of, by path.
+// docsFiles returns all files of the page, by path.
 func docsFiles() (map[string][]byte, error) {
 	files := map[string][]byte{
 		docsPath:               []byte(docsPage),
@@ -85,7 +85,7 @@ func sendDocs(at string, file []byte) gin.HandlerFunc {
 		header.Set("Content-Type", contentType)
 		header.Set("Content-Security-Policy", docsPolicy)
 		header.Set("Referrer-Policy", "no-referrer")
-		// It changes with the service alone.
+		// It changes only with a new version of the service.
 		header.Set("Cache-Control", "public, max-age=3600")
 		sendBody(c, http.StatusOK, body)
 	}

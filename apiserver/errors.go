@@ -12,8 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
-// fail ends a request with the answer for err. It is the one place in which an error becomes
-// a status and a body.
+// fail answers a request with err. It is the only place that turns an error into a status and a body.
 func fail(c *gin.Context, err error) {
 	p := problem.Of(err)
 	github := likeGitHub(c.Request.URL.Path)
@@ -32,7 +31,7 @@ func fail(c *gin.Context, err error) {
 		failPage(c, s.console, p)
 		return
 	}
-	// In this order for people: the generated type has the code first.
+	// In an order for human readers: the generated type begins with the code.
 	shown := struct {
 		Message string `json:"message,omitempty"`
 		Error   string `json:"error"`

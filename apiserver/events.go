@@ -16,14 +16,15 @@ import (
 )
 
 const (
-	// eventPatience is how long a client may take for what is sent at once. One that does not read is cut off, and can
-	// resume.
+	// eventPatience is how long a client may take to receive one write. A client that does not read is
+	// disconnected, and can resume.
 	eventPatience = 5 * time.Second
-	// heartbeat is how often something is sent where nothing changes: proxies take silence for a dead connection.
+	// heartbeat is how often something is sent when nothing changes: proxies treat a silent connection as dead.
 	heartbeat = 15 * time.Second
-	// eventBatch is how many changes are sent at once.
+	// eventBatch is the maximum number of changes per write.
 	eventBatch = 256
-	// firstReconnect and lastReconnect are the times after which clients are told to connect again: not all at once.
+	// firstReconnect and lastReconnect bound the delay after which clients are told to reconnect. It is random,
+	// so that they do not all return at once.
 	firstReconnect, lastReconnect = time.Second, 4 * time.Second
 )
 
@@ -34,21 +35,21 @@ type eventStream struct {
 	flush  func()
 	resets func()
 
-	// at is the place that the client was told last.
+	// at is the place that was last sent to the client.
 	at   changes.Position
 	told bool
-	// wake is closed once there is more.
+	// wake is closed once there are more changes.
 	wake <-chan struct{}
 	out  bytes.Buffer
 }
 
-// sendEvents sends changes as they come, until the client goes, the key ends or changes, or the process ends. Beside
-// this goroutine an open stream costs nothing.
+// sendEvents sends changes as they come, until the client disconnects, the key expires or changes, or the
+// process stops. An open stream costs only this goroutine.
 func (r *router) sendEvents(c *gin.Context, events *handlers.Events) {
 	defer events.Close()
 	header := c.Writer.Header()
 	header.Set("Content-Type", "text/event-stream")
-	// Nginx would hold back what is to be seen at once.
+	// Without this header Nginx would buffer the events.
 	header.Set("X-Accel-Buffering", "no")
 	c.Status(http.StatusOK)
 	if c.Request.Method == http.MethodHead {
@@ -57,8 +58,8 @@ func (r *router) sendEvents(c *gin.Context, events *handlers.Events) {
 	}
 	stateOf(c).lasting = !events.Once
 	control := http.NewResponseController(c.Writer)
-	// The request was read; its connection is not given up for what the client does not send. A writer without
-	// deadlines is not a connection's.
+	// The request was read, so its read deadline must not end the connection. The error is ignored: a writer
+	// without deadlines has no connection.
 	_ = control.SetReadDeadline(time.Time{})
 	stream := &eventStream{
 		events: events, client: &pacedWriter{to: c.Writer, control: control, patience: eventPatience}, flush: c.Writer.Flush,
@@ -101,7 +102,8 @@ func (r *router) follow(c *gin.Context, stream *eventStream) {
 	}
 }
 
-// admitted reports whether the key may still see what it was asked for with, and for how long unless it is changed.
+// admitted reports whether the key is still valid with the same scopes, and how long it stays so if nobody
+// changes it.
 func (r *router) admitted(c *gin.Context) (left time.Duration, ok bool) {
 	now, s := time.Now(), stateOf(c)
 	identity, err := r.auth.Authenticate(s.authorization, now)
@@ -110,7 +112,7 @@ func (r *router) admitted(c *gin.Context) (left time.Duration, ok bool) {
 	return identity.ExpiresAt.Sub(now), ok
 }
 
-// send sends what there is, and reports whether the stream goes on.
+// send sends the next batch, and reports whether the stream continues.
 func (e *eventStream) send() bool {
 	batch := e.events.Reader.Next(eventBatch)
 	if batch.Ended {
@@ -119,7 +121,7 @@ func (e *eventStream) send() bool {
 	if batch.Reset {
 		e.resets()
 		id := batch.At
-		if len(batch.After) > 0 { // the place before the first
+		if len(batch.After) > 0 { // the place before the first change
 			id = batch.After[0]
 			id[batch.Changes[0].Kind] = batch.Changes[0].Version - 1
 		}
@@ -139,8 +141,8 @@ func (e *eventStream) send() bool {
 	return e.write()
 }
 
-// beat shows that the connection lives, and moves the client's place past what is not for it: so the place is one
-// that a replica remembers, however little happens.
+// beat keeps the connection alive, and lets send advance the client's place past changes that are not meant for
+// it. So the log still holds the client's place even if it gets no events for long.
 func (e *eventStream) beat() {
 	e.out.WriteString(":\n\n")
 	e.told = false
@@ -151,7 +153,7 @@ func (e *eventStream) event(name string, at changes.Position, data []byte) {
 	e.at, e.told = at, true
 }
 
-// place moves the client's place without an event.
+// place advances the client's place without an event.
 func (e *eventStream) place(at changes.Position) {
 	if e.told = true; e.at != at {
 		fmt.Fprintf(&e.out, "id: %s\n\n", e.events.ID(at))
@@ -159,7 +161,7 @@ func (e *eventStream) place(at changes.Position) {
 	}
 }
 
-// write sends what was put together, and reports whether the client took it.
+// write sends the buffered output, and reports whether the client received it.
 func (e *eventStream) write() bool {
 	if e.out.Len() == 0 {
 		return true
@@ -169,7 +171,7 @@ func (e *eventStream) write() bool {
 	if err == nil {
 		e.flush()
 	}
-	// HTTP/2 would end a stream whose deadline passes in silence.
+	// HTTP/2 would end a silent stream when its deadline passes.
 	_ = e.client.control.SetWriteDeadline(time.Time{})
 	return err == nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// benchAsked draws what findings are asked for by: a rule's findings are alike in tool and score, and so are those of a
-// vulnerability, a third of all.
+// benchAsked draws the values of filterable fields: findings of one rule have the same tool and score, and so
+// do those of one vulnerability, a third of all findings.
 func benchAsked(random *rand.Rand, finding *v1alpha1.Finding) {
 	words := []string{"SQL", "injection", "Path", "traversal", "Weak", "hash", "Hard-coded", "credential", "Open", "redirect"}
 	spec := &finding.Spec
@@ -33,9 +33,9 @@ func benchAsked(random *rand.Rand, finding *v1alpha1.Finding) {
 	spec.Details.Title = fmt.Sprintf("%s: %s %s", name, words[id%10], words[id/10%10])
 }
 
-// BenchmarkFilters reports what a page of 100 findings costs under a filter, over what one without a filter costs that
-// was asked for in turn, both through the whole chain; and the slowest of a hundred. A filter that
-// leaves less than a page has a smaller one to send.
+// BenchmarkFilters reports the cost of a page of 100 findings with a filter relative to a page without a
+// filter, requested in turn through the whole chain, and the slowest of a hundred. A filter that matches less
+// than a page has a smaller page to send.
 func BenchmarkFilters(b *testing.B) {
 	const page = "/v2/findings?size=100"
 	since := url.QueryEscape(benchEpoch.Add(900_000 * time.Second).Format(time.RFC3339))

@@ -9,16 +9,16 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
-// likeGitHub reports whether the path is one at which GitHub, or GitHub Enterprise Server, has its API. Whoever asks
-// there is answered as by GitHub.
+// likeGitHub reports whether the path belongs to the API of GitHub or GitHub Enterprise Server. Requests there
+// get responses in GitHub's format.
 func likeGitHub(path string) bool {
 	return strings.HasPrefix(path, "/repos/") || strings.HasPrefix(path, "/api/v3/")
 }
 
-// tokenScheme is the scheme of Authorization that GitHub's clients use beside Bearer.
+// tokenScheme is the Authorization scheme that GitHub's clients use besides Bearer.
 const tokenScheme = "token "
 
-// withBearer puts Bearer in the place of the other scheme.
+// withBearer replaces that scheme by Bearer.
 func withBearer(header string) string {
 	if len(header) > len(tokenScheme) && strings.EqualFold(header[:len(tokenScheme)], tokenScheme) {
 		return "Bearer " + header[len(tokenScheme):]
@@ -26,7 +26,7 @@ func withBearer(header string) string {
 	return header
 }
 
-// asGitHub has the status that GitHub documents for what went wrong.
+// asGitHub returns the problem with the status that GitHub documents for it.
 func asGitHub(p *problem.Problem) *problem.Problem {
 	switch {
 	case p.Status == http.StatusBadRequest && p.Code == openapi.CodeTooLong:
@@ -37,10 +37,11 @@ func asGitHub(p *problem.Problem) *problem.Problem {
 	return p
 }
 
-// rejecting begins what is wrong with an upload: clients tell by it that the file, or its sender, is at fault.
+// rejecting is the prefix of an error about an upload: clients recognize by it that the file or its sender is
+// at fault.
 const rejecting = "rejecting SARIF: "
 
-// gitHubMessage is the text that GitHub's clients show.
+// gitHubMessage returns the text that GitHub's clients show.
 func gitHubMessage(p *problem.Problem, method string) string {
 	switch p.Status {
 	case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge:
@@ -51,16 +52,17 @@ func gitHubMessage(p *problem.Problem, method string) string {
 	return p.Message + ": " + p.Detail
 }
 
-// host is a name or an address, with a port or without.
+// host matches a name or an address, with or without a port.
 var host = regexp.MustCompile(`^(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(:[0-9]{1,5})?$`)
 
-// origin is where the client reached the service, "" where it does not say so. A proxy may say that it was reached by
-// HTTPS; a client that says so itself deceives nobody else.
+// origin returns scheme and host under which the client reached the service, or "" if the Host header is not
+// valid. A proxy may report that it was reached over HTTPS; a client that claims so itself deceives only
+// itself.
 func origin(r *http.Request) string {
 	if !host.MatchString(r.Host) {
 		return ""
 	}
-	// The first of several proxies is the one that the client reached.
+	// With several proxies, the first value is that of the proxy which the client reached.
 	proto, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
 	if r.TLS != nil || strings.EqualFold(strings.TrimSpace(proto), "https") {
 		return "https://" + r.Host

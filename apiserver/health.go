@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// healthHandler serves /healthz, /readyz and /metrics. They have a port of their own, because they
-// need no key and clients should not reach them.
+// healthHandler serves /healthz, /readyz and /metrics. They have a separate port, because they need no key and
+// clients should not reach them.
 func (s *Server) healthHandler(registry *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -20,8 +20,8 @@ func (s *Server) healthHandler(registry *prometheus.Registry) http.Handler {
 	return mux
 }
 
-// readyz reports for each part whether it is ready, and which kinds are silent. Once ready, a replica is
-// not ready only while it stops.
+// readyz reports for each part whether it is ready, and which kinds are silent. A replica that was ready once
+// stays ready until it stops.
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 	parts := []struct {
 		name  string

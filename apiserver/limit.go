@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/clientaddress"
 )
 
-// limit counts the request for its key, or without a valid one for its client's address.
+// limit counts the request for its key or, without a valid key, for the client's address.
 func (r *router) limit(c *gin.Context) {
 	if fromInside(c.Request.Context()) {
 		return
@@ -23,8 +23,8 @@ func (r *router) limit(c *gin.Context) {
 	}
 }
 
-// callerOf returns the key, even for a request that is refused because the key data is too old:
-// counted by address, keys behind one proxy would use up each other's limit.
+// callerOf returns the key even for a request that is refused because the key data is too old: if such requests
+// were counted by address, keys behind one proxy would use up one another's limit.
 func (r *router) callerOf(c *gin.Context) ratelimit.Caller {
 	s := stateOf(c)
 	if s.authErr == nil || errors.Is(s.authErr, auth.ErrStale) && s.identity.KeyUID != "" {

@@ -13,8 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 )
 
-// metrics count requests by the contract's route, never by path: a client could make up any
-// number of paths.
+// metrics count requests by the contract's route, never by path: clients can invent any number of paths.
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -71,7 +70,7 @@ func labelsOf(route, method string, code int) []string {
 	return []string{cmp.Or(route, unmatched), methodLabel(method), strconv.Itoa(code)}
 }
 
-// methodLabel keeps clients from making up any number of methods.
+// methodLabel returns "other" for unknown methods: clients can invent any number of them.
 func methodLabel(method string) string {
 	if slices.Contains(knownMethods, method) {
 		return method
@@ -81,7 +80,7 @@ func methodLabel(method string) string {
 
 func (m *metrics) refused(reason auth.Reason) { m.refusals.WithLabelValues(string(reason)).Inc() }
 
-// newOpenStreams exposes how many clients follow what changes.
+// newOpenStreams exposes how many streams of events are open.
 func newOpenStreams(streams *handlers.Streams) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "findings_api_event_streams",

@@ -25,27 +25,27 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
 
-// requestIDHeader names a request in answers and logs.
+// requestIDHeader identifies a request in responses and logs.
 const requestIDHeader = "X-Request-Id"
 
-// dataAgeHeader holds the age of the data behind an answer, in seconds.
+// dataAgeHeader holds the age of the data behind a response, in seconds.
 const dataAgeHeader = "X-Data-Age"
 
-// usualAge is the age up to which an answer does not carry dataAgeHeader.
+// usualAge is the age up to which a response has no dataAgeHeader.
 const usualAge = 5 * time.Second
 
-// state is what the middlewares of a request share.
+// state is shared by the middlewares of a request.
 type state struct {
 	requestID string
 	identity  auth.Identity
 	authErr   error
 	request   handlers.Request
 	err       *problem.Problem
-	// console is what a person's request is answered by, nil for a program's.
+	// console answers a person's request; nil for requests of programs.
 	console *console.Console
-	// authorization is the header by which the key was found.
+	// authorization is the header that the key was read from.
 	authorization string
-	// lasting says that how long the answer took tells nothing of the service.
+	// lasting is set for streams, whose duration says nothing about the service's speed.
 	lasting bool
 }
 
@@ -53,8 +53,8 @@ const stateKey = "findings.state"
 
 func stateOf(c *gin.Context) *state { return c.MustGet(stateKey).(*state) }
 
-// observe names the request and follows it, and logs and counts it once it is answered. It comes before
-// recovery, so that it sees what a panic was answered with.
+// observe assigns the request an ID and a span, and logs and counts it once it is answered. It comes before
+// recovery, so that it sees the response to a panic.
 func (r *router) observe(c *gin.Context) {
 	start := time.Now()
 	s := &state{requestID: requestID(c.GetHeader(requestIDHeader))}
@@ -67,10 +67,10 @@ func (r *router) observe(c *gin.Context) {
 		c.Request = c.Request.WithContext(ctx)
 	}
 	c.Header(requestIDHeader, s.requestID)
-	// Answers belong to one key's holder, and code in them must never be taken for a page.
+	// Responses are private to the key's owner, and source code in them must never be interpreted as a page.
 	header := c.Writer.Header()
 	header["Cache-Control"], header["X-Content-Type-Options"] = noStore, noSniff
-	// Deferred, so that an answer that is cut off is logged too.
+	// Deferred, so that an aborted response is logged too.
 	defer func() {
 		tracing.Answered(span, c.Writer.Status())
 		span.End()
@@ -94,7 +94,7 @@ func (r *router) record(c *gin.Context, s *state, start time.Time) {
 	r.log.LogAttrs(c.Request.Context(), level(s.err), "Request", accessLine(c, s, route, took)...)
 }
 
-// accessLine leaves out the query, headers and bodies: they may hold what is secret.
+// accessLine leaves out the query, headers and bodies: they may contain secrets.
 func accessLine(c *gin.Context, s *state, route string, took time.Duration) []slog.Attr {
 	line := []slog.Attr{
 		slog.String("requestID", s.requestID),
@@ -118,7 +118,7 @@ func accessLine(c *gin.Context, s *state, route string, took time.Duration) []sl
 	return line
 }
 
-// shorten keeps a client from filling the log with one line.
+// shorten bounds the path, so that a client cannot fill the log with one line.
 func shorten(path string) string {
 	const most = 1024
 	if len(path) > most {
@@ -136,7 +136,7 @@ func level(p *problem.Problem) slog.Level {
 
 var validRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// requestID keeps the name that a proxy gave the request, if it is fit for a log.
+// requestID keeps the ID that a proxy gave the request, if it is safe to log.
 func requestID(given string) string {
 	if validRequestID.MatchString(given) {
 		return given
@@ -155,7 +155,7 @@ func recovery(c *gin.Context) {
 			s.err = problem.Internal("", fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
 		}
 		if c.Writer.Written() || cause == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so too
-			// Half an answer must not look like a whole one.
+			// A partial response must not look complete.
 			panic(http.ErrAbortHandler)
 		}
 		fail(c, problem.Internal("the request could not be answered", stateOf(c).err))
@@ -163,13 +163,13 @@ func recovery(c *gin.Context) {
 	c.Next()
 }
 
-// identify finds out whose key the request carries. It refuses nothing yet, because requests
-// without a valid key count against a rate limit too.
+// identify authenticates the request's key. It refuses nothing yet, because requests without a valid key count
+// against a rate limit too.
 func (r *router) identify(c *gin.Context) {
 	s := stateOf(c)
 	_, span := tracing.Start(c.Request.Context(), "authenticate")
 	defer span.End()
-	// With two keys it would be ambiguous whose request this is.
+	// With two keys it would be ambiguous who sent the request.
 	var header string
 	if values := c.Request.Header.Values("Authorization"); len(values) == 1 {
 		header = values[0]
@@ -184,7 +184,7 @@ func (r *router) identify(c *gin.Context) {
 	s.identity, s.authErr = r.auth.Authenticate(header, time.Now())
 }
 
-// refuse lets only requests with a valid key pass.
+// refuse rejects requests without a valid key.
 func (r *router) refuse(c *gin.Context) {
 	s := stateOf(c)
 	switch {
@@ -208,7 +208,7 @@ func (r *router) refuse(c *gin.Context) {
 	}
 }
 
-// allow lets only keys pass whose scopes cover the operation. Without a scope any key may.
+// allow rejects keys whose scopes do not cover the operation. An operation without a scope accepts any key.
 func (r *router) allow(contract *openapi.Operation) gin.HandlerFunc {
 	var needed []v1alpha1.Scope
 	if contract.Scope != "" {
@@ -271,8 +271,8 @@ func validate(described *openapi.Operation, segments map[string]string) gin.Hand
 	}
 }
 
-// invalidPath returns the message of a 400 that fits the operation: an operation without a
-// body cannot have an invalid one.
+// invalidPath returns the 400 message that fits the operation: an operation without a body cannot have an
+// invalid one.
 func invalidPath(described *openapi.Operation, err error) error {
 	if described.TakesBody() {
 		return named(problem.InvalidBody, err)
@@ -280,7 +280,7 @@ func invalidPath(described *openapi.Operation, err error) error {
 	return named(problem.InvalidQuery, err)
 }
 
-// named is a problem of a sort that names what is wrong.
+// named returns a problem of the given sort with the field and code of the error.
 func named(sort func(detail string) *problem.Problem, err error) error {
 	p := sort(err.Error())
 	var invalid *openapi.InvalidError
@@ -290,7 +290,7 @@ func named(sort func(detail string) *problem.Problem, err error) error {
 	return p
 }
 
-// readBody returns errors that are fit for a client.
+// readBody parses a request's body. Its errors are safe to show to a client.
 func readBody(c *gin.Context, described *openapi.Operation) (openapi.Body, error) {
 	if err := described.CheckContentType(c.GetHeader("Content-Type")); err != nil {
 		return openapi.Body{}, err
@@ -313,7 +313,7 @@ func readBody(c *gin.Context, described *openapi.Operation) (openapi.Body, error
 	return described.ParseBody(content)
 }
 
-// perform runs the operation and sends its answer.
+// perform runs the operation and sends its response.
 func (r *router) perform(handle handlers.Handle) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		response, err := handle(c.Request.Context(), stateOf(c).request)

@@ -17,7 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
-// routerWith serves one handler behind the first two parts of the chain.
+// routerWith serves a handler behind the first two middlewares.
 func routerWith(log *bytes.Buffer, handler gin.HandlerFunc) http.Handler {
 	r := &router{metrics: newMetrics(prometheus.NewRegistry()), log: slog.New(slog.NewTextHandler(log, nil))}
 	engine := newEngine()

@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/etag"
 )
 
-// Constant header values, allocated once instead of for each answer.
+// Constant header values, allocated once instead of for each response.
 var (
 	applicationJSON    = []string{"application/json"}
 	onAcceptedEncoding = []string{"Accept-Encoding"}
@@ -21,13 +21,13 @@ var (
 	gzipEncoding       = []string{"gzip"}
 )
 
-// send writes JSON whose parts are ready.
+// send writes rendered JSON.
 func send(c *gin.Context, status int, parts ...content.Part) {
 	c.Writer.Header()["Content-Type"] = applicationJSON
 	sendBody(c, status, parts...)
 }
 
-// sendState is send for a resource whose state has a tag.
+// sendState is send for a resource with an entity tag. It evaluates If-None-Match.
 func sendState(c *gin.Context, tag string, parts ...content.Part) {
 	header := c.Writer.Header()
 	header.Set("ETag", etag.Format(tag, compresses(c, lengthOf(parts))))
@@ -40,8 +40,8 @@ func sendState(c *gin.Context, tag string, parts ...content.Part) {
 	send(c, http.StatusOK, parts...)
 }
 
-// sendBody writes a body, compressed if that is worthwhile and the client accepts it. For HEAD, net/http sends the
-// headers and drops the body. If a write fails the client is gone; the log has the status and the size.
+// sendBody writes a body, compressed if that is worthwhile and the client accepts it. For HEAD, net/http sends
+// the headers and drops the body. If a write fails, the client is gone; the log has the status and the size.
 func sendBody(c *gin.Context, status int, parts ...content.Part) {
 	kept := chunks.Get().(*[]byte)
 	chunk, rest := gather(*kept, parts)
@@ -82,18 +82,18 @@ func lengthOf(parts []content.Part) (length int) {
 	return length
 }
 
-// chunkBytes is how much of a body is put together for one write. A client that does not read holds up a chunk for each
-// of its requests; pages of 100 findings are as fast as in one write of their 200 KB, and a tenth slower in chunks of
-// 64 KiB.
+// chunkBytes is how much of a body is assembled for one write. A client that does not read occupies one chunk
+// per request. Pages of 100 findings are as fast as in one write of their 200 KB, and a tenth slower in chunks
+// of 64 KiB.
 const chunkBytes = 128 << 10
 
-// chunks are kept, except for those that a long part has made grow.
+// chunks is a pool, without the chunks that grew because of a long part.
 var chunks = sync.Pool{New: func() any {
 	chunk := make([]byte, 0, chunkBytes+chunkBytes/4)
 	return &chunk
 }}
 
-// gather appends parts until the chunk is full, and returns those that are left.
+// gather appends parts until the chunk is full, and returns the remaining parts.
 func gather(chunk []byte, parts []content.Part) ([]byte, []content.Part) {
 	for i, part := range parts {
 		if len(chunk) >= chunkBytes {
@@ -104,7 +104,7 @@ func gather(chunk []byte, parts []content.Part) ([]byte, []content.Part) {
 	return chunk, nil
 }
 
-// write writes a chunk to w, and then the parts that are left.
+// write writes a chunk to w, and then the remaining parts.
 func write(w io.Writer, chunk []byte, rest []content.Part) error {
 	for {
 		if _, err := w.Write(chunk); err != nil || len(rest) == 0 {

@@ -33,30 +33,32 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// The bounds of a connection. An answer may hold 1,000 findings and go to a slow client.
+// The bounds of a connection. A response may contain 1,000 findings and go to a slow client.
 const (
 	readHeaderTimeout = 5 * time.Second
-	// net/http reads on while a request is answered, for the client's going away, and gives the request
-	// up when this is over: a decision has its time after its body came.
+	// While a request is handled, net/http keeps reading to notice a disconnect, and cancels the request when
+	// this timeout ends. So it must leave a decision its time after the body was read.
 	readTimeout    = cluster.Patience + 15*time.Second
 	writeTimeout   = 2 * time.Minute
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 32 << 10
-	// maxConcurrentStreams is how many requests an HTTP/2 connection may have open, as few as the protocol recommends:
-	// a client that reads none of the answers holds up a chunk of each.
+	// maxConcurrentStreams is how many requests an HTTP/2 connection may have open, the minimum that the
+	// protocol recommends: a client that reads no responses occupies a chunk for each of them.
 	maxConcurrentStreams = 100
 )
 
-// shutdownTimeout is how long requests may take to end once the server is told to stop.
+// shutdownTimeout is how long requests may take to finish once the server is told to stop.
 const shutdownTimeout = cluster.Patience + 5*time.Second
 
-// exportEndTimeout is how much of that is left for connections to end once exports do.
+// exportEndTimeout is how long before the end of shutdownTimeout exports are stopped, so that their connections
+// can close.
 const exportEndTimeout = 5 * time.Second
 
-// uploadEndTimeout is how much of that is left for recording that an upload was ended.
+// uploadEndTimeout is how long before the end of shutdownTimeout imports are stopped, so that their end can be
+// recorded.
 const uploadEndTimeout = 12 * time.Second
 
-// flushTimeout is how much of that the last traces may take.
+// flushTimeout is how much of shutdownTimeout sending the last traces may take.
 const flushTimeout = 5 * time.Second
 
 // cursorKeysInterval is how often mounted cursor keys are read again.
@@ -72,35 +74,35 @@ type Options struct {
 	HealthBindAddress string
 	// Namespace of the operator, where the signing keys are.
 	Namespace string
-	// CursorKeysDir holds the keys of cursors, shared by all replicas. Empty: a key that
-	// lives as long as the process.
+	// CursorKeysDir holds the keys of cursors, shared by all replicas. If empty, a random key is used until the
+	// process ends.
 	CursorKeysDir string
 	// KeyStaleness is how old the API key data may be before requests are refused.
 	KeyStaleness time.Duration
 	// DataStaleness is how long a kind may be silent before requests that depend on it are refused;
 	// 0 means DefaultDataStaleness.
 	DataStaleness time.Duration
-	// TLSCertFile and TLSKeyFile hold the certificate that the REST API is served with, and
-	// its private key; both empty: plain HTTP.
+	// TLSCertFile and TLSKeyFile hold the certificate of the REST API and its private key; both empty means
+	// plain HTTP.
 	TLSCertFile, TLSKeyFile string
 	// TrustedProxies are the proxies whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
-	// RedisURLFile holds the URL of the Redis in which replicas share the counters of rate
-	// limits. Empty: each replica counts in its own memory.
+	// RedisURLFile holds the URL of the Redis in which replicas share the counters of rate limits. If empty,
+	// each replica counts in its own memory.
 	RedisURLFile string
-	// TraceEndpoint is the URL of an OpenTelemetry collector. Empty: nothing is traced.
+	// TraceEndpoint is the URL of an OpenTelemetry collector. If empty, nothing is traced.
 	TraceEndpoint string
 	// TraceSampleRatio is the share of requests without a traceparent that is traced.
 	TraceSampleRatio float64
-	// Console serves the web pages too.
+	// Console enables the web pages.
 	Console bool
-	// Uploads bound the uploads that are under way; the zero value is uploads.DefaultLimits.
+	// Uploads limits concurrent uploads; the zero value means uploads.DefaultLimits.
 	Uploads uploads.Limits
 	// Log receives the access log and all other messages.
 	Log *slog.Logger
 }
 
-// DefaultDataStaleness is that of Options.
+// DefaultDataStaleness is the default of Options.DataStaleness.
 const DefaultDataStaleness = 10 * time.Minute
 
 // Server serves the REST API.
@@ -118,11 +120,11 @@ type Server struct {
 	listener, healthListener net.Listener
 	api, health              *http.Server
 	draining                 atomic.Bool
-	// leaving is closed when the process begins to end, and stopping when exports must.
+	// leaving is closed when the process begins to stop, and stopping when exports must end.
 	leaving, stopping chan struct{}
 }
 
-// New returns a server that already listens, and answers once it runs.
+// New returns a server that already listens, and answers requests once it runs.
 func New(options Options) (*Server, error) {
 	s := &Server{log: options.Log, leaving: make(chan struct{}), stopping: make(chan struct{})}
 	log := logr.FromSlogHandler(options.Log.Handler())
@@ -184,7 +186,7 @@ func New(options Options) (*Server, error) {
 	return s, s.listen(options.BindAddress, options.HealthBindAddress)
 }
 
-// newBackend makes what the operations work on.
+// newBackend creates the dependencies of the operations.
 func (s *Server) newBackend(options Options, registry prometheus.Registerer) (*handlers.Backend, error) {
 	client, err := cluster.NewClient(options.Config)
 	if err != nil {
@@ -227,7 +229,7 @@ func (s *Server) newHTTPServer(handler http.Handler) *http.Server {
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxConcurrentStreams},
 		ConnContext:       withConnection,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
-		// OPTIONS * goes the way of every other request: to a 401 or 404.
+		// OPTIONS * is handled like every other request: with a 401 or 404.
 		DisableGeneralOptionsHandler: true,
 	}
 }
@@ -243,17 +245,17 @@ func (s *Server) listen(address, healthAddress string) error {
 	return nil
 }
 
-// Address is where the REST API listens.
+// Address returns where the REST API listens.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// HealthAddress is where health and metrics listen.
+// HealthAddress returns where health and metrics listen.
 func (s *Server) HealthAddress() string { return s.healthListener.Addr().String() }
 
-// Run serves until ctx ends, then answers what has begun and returns nil. It returns early,
-// with an error, when a part of the server cannot go on.
+// Run serves until ctx ends, then finishes the requests that have begun and returns nil. It returns early, with
+// an error, if a part of the server fails.
 func (s *Server) Run(ctx context.Context) error {
 	s.log.Info("Serving", "address", s.Address(), "healthAddress", s.HealthAddress())
-	// The parts outlive ctx: requests that have begun need them to the end.
+	// The parts outlive ctx: requests that have begun need them until the end.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	group, running := errgroup.WithContext(running)
@@ -290,7 +292,7 @@ func serve(server *http.Server, listener net.Listener) error {
 	return nil
 }
 
-// shutdown ends health last, so that a probe sees the server as not ready and not as dead.
+// shutdown stops health last, so that probes see the server as not ready rather than dead.
 func (s *Server) shutdown(ctx context.Context) error {
 	s.log.Info("Stopping: answering the requests that have begun", "timeout", shutdownTimeout)
 	s.draining.Store(true)
@@ -308,8 +310,8 @@ func (s *Server) shutdown(ctx context.Context) error {
 	return errors.Join(err, s.health.Close())
 }
 
-// drainUploads lets imports end within the time that requests have, less what it takes to record that one has not. The
-// channel is closed once none is under way.
+// drainUploads lets imports finish within the time that requests have, less the time to record that an import
+// was stopped. The channel is closed once no import is running.
 func (s *Server) drainUploads(ctx context.Context) <-chan struct{} {
 	drained := make(chan struct{})
 	go func() {

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// clients of a test send and are sent little at a time.
+// tinyBuffer is the size of a test's socket buffers, so that little data is in flight.
 const tinyBuffer = 4 << 10
 
-// tinyBuffers lets the system take little of an answer that nobody reads.
+// tinyBuffers makes the system buffer little of a response that nobody reads.
 type tinyBuffers struct{ net.Listener }
 
 func (l tinyBuffers) Accept() (net.Conn, error) {
@@ -24,7 +24,7 @@ func (l tinyBuffers) Accept() (net.Conn, error) {
 	return connection, err
 }
 
-// While a client does not read what it is sent, everybody else reads and writes.
+// While a client does not read its response, all others can read and write.
 func TestASlowReaderBlocksNobody(t *testing.T) {
 	f := facadeOf(t, 2000)
 	var slow atomic.Int32
@@ -53,7 +53,7 @@ func TestASlowReaderBlocksNobody(t *testing.T) {
 	}
 }
 
-// readNoFurther has clients ask a server and read the first byte of the answer, which is of some MB.
+// readNoFurther lets clients send a request and read only the first byte of the response, which has several MB.
 func readNoFurther(t *testing.T, server *httptest.Server, readers int, request *http.Request) {
 	t.Helper()
 	var connections []net.Conn

@@ -11,14 +11,14 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
 
-// How long a body may take that is read as it comes: in all, and without a byte.
+// How long a streamed request body may take: in total, and without receiving a byte.
 const (
 	streamTimeout = 10 * time.Minute
 	streamIdle    = 20 * time.Second
 )
 
-// openStream lets the operation read the body, longer than requests to other routes may take. The connection's next
-// request has the server's own deadlines again.
+// openStream lets the operation read the body, for longer than other routes allow. The next request on the
+// connection has the server's usual deadlines again.
 func openStream(c *gin.Context, described *openapi.Operation) (*handlers.Stream, error) {
 	stream := &handlers.Stream{}
 	coding := c.GetHeader("Content-Encoding")
@@ -35,7 +35,7 @@ func openStream(c *gin.Context, described *openapi.Operation) (*handlers.Stream,
 			Field: "content-encoding", Code: openapi.CodeInvalid, Text: "the header Content-Encoding must be gzip, or absent",
 		}
 	}
-	// curl calls the JSON that it sends a form, and GitHub takes it.
+	// curl declares the JSON that it sends as a form, and GitHub accepts that.
 	if !described.IsEnvelope() {
 		if err := described.CheckContentType(c.GetHeader("Content-Type")); err != nil {
 			return nil, err
@@ -46,7 +46,7 @@ func openStream(c *gin.Context, described *openapi.Operation) (*handlers.Stream,
 		control: http.NewResponseController(c.Writer),
 		end:     time.Now().Add(streamTimeout),
 	}
-	// The answer comes after the body; a writer without deadlines is not a connection's.
+	// The response follows the body. The error is ignored: a writer without deadlines has no connection.
 	_ = body.control.SetWriteDeadline(body.end.Add(writeTimeout))
 	stream.Body = body
 	if described.IsEnvelope() {
@@ -56,7 +56,7 @@ func openStream(c *gin.Context, described *openapi.Operation) (*handlers.Stream,
 	return stream, nil
 }
 
-// pacedBody ends with an error where its client is too slow.
+// pacedBody returns an error if its client is too slow.
 type pacedBody struct {
 	body    io.Reader
 	control *http.ResponseController
@@ -71,7 +71,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	_ = b.control.SetReadDeadline(deadline)
 	n, err := b.body.Read(p)
 	if err != nil {
-		// net/http reads on, for the client's going away, until the answer.
+		// Until the response, net/http keeps reading to notice a disconnect.
 		_ = b.control.SetReadDeadline(time.Now().Add(readTimeout))
 		_ = b.control.SetWriteDeadline(time.Now().Add(readTimeout + writeTimeout))
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A body that goes on coming, a byte now and then, keeps no place for ever.
+// A body that keeps arriving in single bytes does not occupy a slot forever.
 func TestABodyThatTricklesEndsAtItsTime(t *testing.T) {
 	ended := make(chan error, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -36,7 +36,7 @@ func TestABodyThatTricklesEndsAtItsTime(t *testing.T) {
 		ticker := time.NewTicker(10 * time.Millisecond)
 		defer ticker.Stop()
 		for ctx.Err() == nil {
-			_, _ = io.WriteString(conn, "a") // closed meanwhile is what is hoped for
+			_, _ = io.WriteString(conn, "a") // expected to fail once the server closes the connection
 			select {
 			case <-ctx.Done():
 			case <-ticker.C:

@@ -17,11 +17,11 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
-// streamedBytes is how much of a body that is made while it is sent waits for a client that reads slowly.
+// streamedBytes is how much of a streamed response is buffered for a slow client.
 const streamedBytes = 64 << 10
 
-// sendStreamed sends a body while it is made, compressed if the client accepts that. If it cannot be made or sent to
-// its end the connection is aborted: half an answer must not look like a whole one.
+// sendStreamed sends a body while it is produced, compressed if the client accepts that. If the body cannot be
+// completed, the connection is aborted: a partial response must not look complete.
 func sendStreamed(c *gin.Context, body *handlers.Streamed) {
 	defer body.Close()
 	header := c.Writer.Header()
@@ -38,7 +38,7 @@ func sendStreamed(c *gin.Context, body *handlers.Streamed) {
 		c.Writer.WriteHeaderNow()
 		return
 	}
-	// The length is told of no answer, be it short or asked for by HEAD.
+	// No response has a Content-Length, not even a short one or one to HEAD.
 	c.Writer.Flush()
 	client := &pacedWriter{to: c.Writer, control: http.NewResponseController(c.Writer), patience: writeTimeout}
 	chunk := bufio.NewWriterSize(client, streamedBytes)
@@ -61,13 +61,13 @@ func sendStreamed(c *gin.Context, body *handlers.Streamed) {
 
 type connectionKey struct{}
 
-// withConnection keeps a connection for reset.
+// withConnection stores a connection in the context for reset.
 func withConnection(ctx context.Context, connection net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, connection)
 }
 
-// reset ends the connection of a request as no answer ends. To HTTP/1.0, which proxies speak, its plain end is that
-// of the body.
+// reset aborts the connection of a request in a way that no complete response ends. With HTTP/1.0, which
+// proxies use, a normal close would mark the end of the body.
 func reset(r *http.Request) {
 	connection, _ := r.Context().Value(connectionKey{}).(net.Conn)
 	if encrypted, is := connection.(*tls.Conn); is {
@@ -79,19 +79,20 @@ func reset(r *http.Request) {
 	}
 }
 
-// pacedWriter gives the client time for each chunk, however long all of them take: one that reads nothing meanwhile
-// is given up. The connection's next request has the server's own deadlines again.
+// pacedWriter gives the client time for each chunk, however long the chunks take together. A client that reads
+// nothing in that time is disconnected. The next request on the connection has the server's usual deadlines
+// again.
 type pacedWriter struct {
 	to      io.Writer
 	control *http.ResponseController
 	// patience is how long a chunk may take.
 	patience time.Duration
-	// err is why the client got no more.
+	// err is the error of the last write.
 	err error
 }
 
 func (w *pacedWriter) Write(chunk []byte) (n int, err error) {
-	// A writer without deadlines is not a connection's.
+	// The error is ignored: a writer without deadlines has no connection.
 	_ = w.control.SetWriteDeadline(time.Now().Add(w.patience))
 	n, w.err = w.to.Write(chunk)
 	return n, w.err

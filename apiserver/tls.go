@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 )
 
-// newCertificates watches the files of a certificate and its key, so that a renewed one is
-// used without a restart. It returns nil where neither is named.
+// newCertificates watches the files of a certificate and its key, so that a renewed certificate is used without
+// a restart. It returns nil if neither file is given.
 func newCertificates(certFile, keyFile string) (*certwatcher.CertWatcher, error) {
 	if certFile == "" && keyFile == "" {
 		return nil, nil //nolint:nilnil // without a certificate there is nothing to watch

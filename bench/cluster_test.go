@@ -32,21 +32,21 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// cluster is an organization with one repository of one project, of which the controllers see
-// many findings. But for the findings everything is in a real API server.
+// cluster is an organization with one repository of one project, in which the controllers see many
+// findings. Except for the findings, everything is in a real API server.
 type cluster struct {
 	name, namespace string
-	// reconcilers by the name of the controller.
+	// reconcilers holds the controllers' reconcilers by controller name.
 	reconcilers map[string]reconcile.Reconciler
-	// stop ends the controllers. One cluster's must have stopped before the next is made: they
-	// see each other's resources, but not what is added to each other's caches, and would
-	// overwrite each other's counts.
+	// stop ends the controllers. The controllers of one cluster must have stopped before the next
+	// cluster is created: they see each other's resources, but not the findings added to each
+	// other's caches, and would overwrite each other's counts.
 	stop func()
 }
 
-// newCluster has n findings in the controllers' cache, a fifth of them closed long ago. They are
-// added to what the API server lists, since to store 50,000 takes minutes. They have the status
-// that their controller gives them, so that nothing is to be written.
+// newCluster creates a cluster with n findings in the controllers' cache, a fifth of them closed an
+// hour ago. They are added to the API server's lists, because storing 50,000 takes minutes. They
+// have the status that their controller gives them, so that nothing needs to be written.
 func newCluster(t testing.TB, n int) *cluster {
 	t.Helper()
 	c := &cluster{name: fmt.Sprintf("bench-%d-%d", n, time.Now().UnixNano()), reconcilers: map[string]reconcile.Reconciler{}}
@@ -55,7 +55,7 @@ func newCluster(t testing.TB, n int) *cluster {
 		o.Spec.Retention = &v1alpha1.Retention{ClosedFindings: &metav1.Duration{Duration: 24 * time.Hour}}
 	}).Build())
 
-	// First without them, until one finding is settled: it is what all are copied from.
+	// Start without the findings until one finding is settled: all others are copied from it.
 	stop := c.start(t, nil)
 	c.eventually(t, func(g Gomega) {
 		o := &v1alpha1.Organization{}
@@ -87,7 +87,7 @@ func newCluster(t testing.TB, n int) *cluster {
 	return c
 }
 
-// request names what the controller is to reconcile.
+// request returns the controller's request for the cluster's object.
 func (c *cluster) request(controller string) reconcile.Request {
 	switch controller {
 	case "organization", "retention":
@@ -103,7 +103,7 @@ func (c *cluster) eventually(t testing.TB, assertions func(g Gomega)) {
 		WithTimeout(harness.Patience).WithPolling(100 * time.Millisecond).Should(Succeed())
 }
 
-// start runs the controllers with those findings in their cache, beside the real ones.
+// start runs the controllers with the given findings in their cache, in addition to the real ones.
 func (c *cluster) start(t testing.TB, findings []runtime.Object) (stop func()) {
 	t.Helper()
 	return run(t, findings, func(ctx context.Context, mgr ctrl.Manager) error {
@@ -124,8 +124,8 @@ func (c *cluster) start(t testing.TB, findings []runtime.Object) (stop func()) {
 
 type setup = func(context.Context, ctrl.Manager, controller.Options) error
 
-// run runs a manager, as the controllers' service account and with the cache that the real one
-// has, in which there are those findings beside the real ones.
+// run runs a manager as the controllers' service account, with the cache of the real manager. The
+// cache holds the given findings in addition to the real ones.
 func run(t testing.TB, findings []runtime.Object, add func(context.Context, ctrl.Manager) error) (stop func()) {
 	t.Helper()
 	identity, err := env.Controller(t.Context())
@@ -156,9 +156,9 @@ func run(t testing.TB, findings []runtime.Object, add func(context.Context, ctrl
 	return stop
 }
 
-// catcher keeps hold of the controller that is added to the manager, so that it can be asked to
-// reconcile. The one of findings is not started: it would go through all of them, and what is
-// measured is one.
+// catcher captures the controller that is added to the manager, so that the test can call its
+// reconciler. The finding controller is not started: it would reconcile all findings, but the
+// benchmark measures one.
 type catcher struct {
 	ctrl.Manager
 	cluster *cluster
@@ -175,7 +175,7 @@ func (c *catcher) Add(runnable manager.Runnable) error {
 	return c.Manager.Add(runnable)
 }
 
-// padded lists more than the API server has.
+// padded lists the API server's objects and more.
 type padded struct {
 	toolscache.ListerWatcher
 	more []runtime.Object
@@ -193,10 +193,10 @@ func (p padded) List(options metav1.ListOptions) (runtime.Object, error) {
 	return list, meta.SetList(list, append(items, p.more...))
 }
 
-// IsWatchListSemanticsUnSupported has the reflector call List.
+// IsWatchListSemanticsUnSupported makes the reflector call List.
 func (p padded) IsWatchListSemanticsUnSupported() bool { return true }
 
-// copies are n findings like the one, every fifth closed an hour ago.
+// copies returns n copies of the finding, every fifth closed an hour ago.
 func copies(one *v1alpha1.Finding, n int) []runtime.Object {
 	out := make([]runtime.Object, n)
 	for i := range out {

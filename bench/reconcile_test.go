@@ -9,8 +9,8 @@ import (
 // measured are the controllers whose cost might grow with the number of findings.
 var measured = []string{"finding", "organization", "project", "repository", "retention"}
 
-// BenchmarkReconcile is one look at an object of which nothing has changed, while the
-// controllers see that many findings.
+// BenchmarkReconcile measures one reconcile of an unchanged object, while the controllers see the
+// given number of findings.
 func BenchmarkReconcile(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 50_000} {
 		c := newCluster(b, n)
@@ -33,8 +33,9 @@ func (c *cluster) reconcile(t testing.TB, name string) {
 	}
 }
 
-// What one look allocates does not grow with the findings: ten times as many take no tenth more,
-// and a little for what goes on beside. Time would say the same, and on a busy machine less.
+// The allocations of one reconcile do not grow with the findings: ten times as many findings allow
+// a tenth more, plus a little for background work. Time would show the same, but less reliably on a
+// busy machine.
 func TestTheCostOfAReconcileDoesNotGrowWithTheFindings(t *testing.T) {
 	few, many := allocations(t, 1_000), allocations(t, 10_000)
 	for _, name := range measured {
@@ -46,7 +47,8 @@ func TestTheCostOfAReconcileDoesNotGrowWithTheFindings(t *testing.T) {
 	}
 }
 
-// allocations are the bytes of one look, by controller, with so many findings.
+// allocations returns the bytes that one reconcile allocates with that many findings, by
+// controller.
 func allocations(t *testing.T, findings int) map[string]uint64 {
 	t.Helper()
 	c := newCluster(t, findings)
@@ -58,7 +60,8 @@ func allocations(t *testing.T, findings int) map[string]uint64 {
 	return bytes
 }
 
-// allocates is the least of some rounds: what else goes on in the process can only add to it.
+// allocates returns the least bytes of several rounds: other work in the process can only add to
+// the count.
 func (c *cluster) allocates(t *testing.T, name string) uint64 {
 	t.Helper()
 	const rounds, times = 5, 20

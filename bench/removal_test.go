@@ -26,19 +26,20 @@ import (
 )
 
 const (
-	// removedDefault is how many findings the repository that is removed has, unless
-	// FINDINGS_REMOVED_COUNT says otherwise.
+	// removedDefault is the number of findings in the removed repository, unless
+	// FINDINGS_REMOVED_COUNT sets another.
 	removedDefault = 5_000
-	// removedLeast is how many must go a second, even on a busy machine: 50,000 in 17 minutes. A
-	// quiet one removes some 600.
+	// removedLeast is how many findings per second must be removed even on a busy machine: 50,000
+	// take 17 minutes. An idle machine removes some 600 per second.
 	removedLeast = 50
 )
 
-// Removing a repository takes minutes and not hours, says how far it is, and writes little for it.
+// Removing a repository takes minutes and not hours, reports its progress, and writes little for
+// it.
 func TestRemovingARepositoryWithManyFindings(t *testing.T) {
 	n := count(t, "FINDINGS_REMOVED_COUNT", removedDefault)
 	run(t, nil, func(ctx context.Context, mgr ctrl.Manager) error {
-		// As many workers as they have by default.
+		// Use the default number of workers.
 		return errors.Join(repository.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: 2}),
 			project.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: 4}))
 	})
@@ -67,14 +68,14 @@ func TestRemovingARepositoryWithManyFindings(t *testing.T) {
 	for i := 1; i < len(seen.told); i++ {
 		g.Expect(seen.told[i]).To(BeNumerically("<", seen.told[i-1]), "told anew without anything to tell")
 	}
-	// Conditions and finalizers change too: some six times.
+	// Conditions and finalizers also change, some six times.
 	g.Expect(seen.writes).To(BeNumerically("<=", n/5_000+int(took/(10*time.Second))+8), "a removal must not write for each batch")
 	left := &v1alpha1.FindingList{}
 	g.Expect(env.Client.List(t.Context(), left, client.InNamespace(ns.Name), client.Limit(1))).To(Succeed())
 	g.Expect(left.Items).To(BeEmpty())
 }
 
-// count is the figure of that environment variable.
+// count returns the number in the environment variable.
 func count(t *testing.T, variable string, or int) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -88,7 +89,7 @@ func count(t *testing.T, variable string, or int) int {
 	return n
 }
 
-// load makes n findings, half of them in each project, every tenth closed.
+// load creates n findings, half of them in each project, every tenth closed.
 func load(t *testing.T, ns string, n int) {
 	t.Helper()
 	group, ctx := errgroup.WithContext(t.Context())
@@ -107,16 +108,17 @@ func load(t *testing.T, ns string, n int) {
 	}
 }
 
-// followed is what was seen of a removal.
+// followed is the observed course of a removal.
 type followed struct {
-	// writes of the repository.
+	// writes counts the writes of the repository.
 	writes int
-	// told are the values of status.removal.remaining, and total the last of status.removal.total.
+	// told holds the values of status.removal.remaining, and total is the last value of
+	// status.removal.total.
 	told  []int32
 	total int32
 }
 
-// follow watches the repository. The function returned waits until it has gone.
+// follow watches the repository. The returned function waits until the repository is gone.
 func follow(t *testing.T, repo *v1alpha1.Repository) func(time.Duration) followed {
 	t.Helper()
 	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})

@@ -1,4 +1,4 @@
-// Package bench_test measures what the controllers cost as the number of findings grows.
+// Package bench_test measures how the controllers' costs grow with the number of findings.
 package bench_test
 
 import (

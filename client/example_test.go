@@ -12,7 +12,7 @@ import (
 // The address and the key of a service; `make run` writes both into .run/env.
 var address, apiKey = os.Getenv("FINDINGS_URL"), os.Getenv("FINDINGS_API_KEY")
 
-// All findings of a repository, a page at a time.
+// List all findings of a repository, page by page.
 func Example() {
 	findings, err := client.New(address, apiKey)
 	if err != nil {
@@ -42,7 +42,7 @@ func Example() {
 	// weak-hash
 }
 
-// A finding is muted, with the reason why.
+// Mute a finding, with the reason.
 func ExampleClientWithResponses_UpdateFindingV2WithResponse() {
 	findings, err := client.New(address, apiKey)
 	if err != nil {

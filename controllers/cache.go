@@ -1,4 +1,4 @@
-// Package controllers holds what the manager must be given for the controllers below it.
+// Package controllers configures the manager for the controllers in its subfolders.
 package controllers
 
 import (
@@ -13,14 +13,14 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// CacheOptions keeps out of the manager's cache what no controller reads. A third of a small
+// CacheOptions keeps data that no controller reads out of the manager's cache. A third of a small
 // object is managedFields, and there may be 100,000 findings.
 //
-// What comes out of this cache must never be sent back with an Update: it would wipe the
-// managedFields, and with them who owns which field. Patches are safe.
+// Never Update an object read from this cache: that would wipe its managedFields, and with them the
+// field ownership. Patches are safe.
 func CacheOptions() cache.Options {
 	whoAndWhen := cache.ByObject{Transform: dropFieldSets}
-	// Of other people's objects there may be many, and these can be secret.
+	// The cluster may have many objects of these kinds that are not ours, some of them secret.
 	madeByUs := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy})}
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
@@ -29,7 +29,7 @@ func CacheOptions() cache.Options {
 			&corev1.ServiceAccount{}: madeByUs,
 			&rbacv1.RoleBinding{}:    madeByUs,
 			&corev1.ResourceQuota{}:  madeByUs,
-			// updatedAt is derived from when each manager last wrote, and so is when a scan ended.
+			// updatedAt and the end of a scan are derived from the times in managedFields.
 			&v1alpha1.Finding{}:     whoAndWhen,
 			&v1alpha1.Project{}:     whoAndWhen,
 			&v1alpha1.Repository{}:  whoAndWhen,
@@ -40,14 +40,14 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// dropFieldSets leaves of managedFields who wrote and when, and drops which fields.
+// dropFieldSets keeps the managers and times of managedFields, and drops the field sets.
 func dropFieldSets(in any) (any, error) {
 	object, err := meta.Accessor(in)
 	if err != nil {
 		return in, nil //nolint:nilerr // a tombstone of the informer, not an object: nothing to drop
 	}
 	if isSlim(object.GetManagedFields()) {
-		// Seen before: it is in the cache by now, and others read it.
+		// Already transformed: it is in the cache, where others read it, so it must not be written.
 		return in, nil
 	}
 	slim := make([]metav1.ManagedFieldsEntry, 0, len(object.GetManagedFields()))

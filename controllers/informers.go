@@ -20,11 +20,12 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// maxWaitingEvents bounds what is kept of objects that cannot be read until a replica leads and says so.
+// maxWaitingEvents bounds the unreadable objects that are kept until this replica leads and can send
+// Events about them.
 const maxWaitingEvents = 1000
 
-// Informers makes the informers of this project's kinds. One object that cannot be read ends
-// controller-runtime's own for its whole kind; these pass it over, count it, and send an Event about it.
+// Informers creates the informers for this project's kinds. In controller-runtime's own informers one
+// unreadable object blocks its whole kind; these skip it, count it, and send an Event about it.
 type Informers struct {
 	reader      *kube.Reader
 	unreadables *kube.Unreadables
@@ -45,7 +46,8 @@ func NewInformers(config *rest.Config) (*Informers, error) {
 	return i, nil
 }
 
-// Use has a manager's cache made of these informers. What the cache does not keep, lists do not keep either.
+// Use makes a manager's cache use these informers. Fields that the cache's transform drops are dropped while
+// listing, too.
 func (i *Informers) Use(options cache.Options) cache.Options {
 	options.NewInformer = func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration,
 		indexers toolscache.Indexers) toolscache.SharedIndexInformer {
@@ -81,7 +83,7 @@ func (i *Informers) Register(mgr ctrl.Manager, registerer prometheus.Registerer)
 	return mgr.Add(i)
 }
 
-// Start sends the Events until the context ends. Only the replica that leads is started.
+// Start sends the Events until the context ends. It runs only on the leader.
 func (i *Informers) Start(ctx context.Context) error {
 	for {
 		select {
@@ -89,7 +91,7 @@ func (i *Informers) Start(ctx context.Context) error {
 			return nil
 		case u := <-i.found:
 			if !i.unreadables.Knows(u) {
-				continue // it was mended before this replica came to lead
+				continue // it was repaired before this replica became the leader
 			}
 			i.recorder.Eventf(&u.PartialObjectMetadata, nil, corev1.EventTypeWarning, v1alpha1.ReasonUnreadable, "Read",
 				"The object cannot be read, and is treated as if it did not exist, until it is mended or deleted: %.512s", u.Err)
@@ -97,7 +99,7 @@ func (i *Informers) Start(ctx context.Context) error {
 	}
 }
 
-// note never blocks: a reflector waits for it.
+// note never blocks: it is called by a reflector.
 func (i *Informers) note(u *kube.Unreadable) {
 	select {
 	case i.found <- u:
@@ -116,7 +118,8 @@ func transformOf(options cache.Options, object runtime.Object) toolscache.Transf
 	return options.DefaultTransform
 }
 
-// trim does for an object of a list what the informer does once the whole list is there.
+// trim applies the informer's transform to each object of a list as it arrives, not only once the
+// list is complete.
 func trim(transform toolscache.TransformFunc) func(kube.Object) runtime.Object {
 	return func(object kube.Object) runtime.Object {
 		transformed, err := transform(object)

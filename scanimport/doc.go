@@ -1,4 +1,4 @@
-// Package scanimport is the room of everything that brings scanners' output into the cluster.
+// Package scanimport contains the packages that import scanner output into the cluster.
 //
 //   - sarif reads a SARIF file into results, whatever state it is in.
 //   - recognition decides which known finding each result is.

@@ -36,7 +36,7 @@ const (
 	DefaultCacheSize    = 4096
 )
 
-// dialTimeout and keepAlive are client-go's own.
+// dialTimeout and keepAlive are client-go's defaults.
 const (
 	dialTimeout = 30 * time.Second
 	keepAlive   = 30 * time.Second
@@ -76,8 +76,8 @@ type Authenticator struct {
 	changed       bell
 
 	writer client.WithWatch
-	// giveUp ends the connections of the lists, which have their own: a stalled watch does not hold
-	// them up, and giving them up breaks no watch.
+	// giveUp closes the connections of the lists. Lists and watches use separate connections: a stalled watch
+	// does not delay a list, and closing the connections of the lists breaks no watch.
 	giveUp func()
 }
 
@@ -118,7 +118,7 @@ func (a *Authenticator) connect(options Options) error {
 		return err
 	}
 	config := rest.CopyConfig(options.Config)
-	// Everything here bounds itself; a shared limit would let one part starve another.
+	// Each user of this client bounds its own requests; with a shared limit one part could starve another.
 	config.QPS = -1
 	if a.writer, err = client.NewWithWatch(config, clientOptions); err != nil {
 		return fmt.Errorf("make a client: %w", err)
@@ -152,7 +152,7 @@ func (a *Authenticator) connect(options Options) error {
 	return nil
 }
 
-// knownKinds spares the clients the discovery of what the API server serves.
+// knownKinds returns the options that spare the clients API discovery.
 func knownKinds() (client.Options, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), eventsv1.AddToScheme(scheme),
@@ -161,7 +161,7 @@ func knownKinds() (client.Options, error) {
 	}
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion, corev1.SchemeGroupVersion,
 		eventsv1.SchemeGroupVersion})
-	// By name: Add would guess the plural "apikeies".
+	// Named explicitly: Add would guess the plural "apikeies".
 	mapper.AddSpecific(v1alpha1.GroupVersion.WithKind("APIKey"), v1alpha1.GroupVersion.WithResource("apikeys"),
 		v1alpha1.GroupVersion.WithResource("apikey"), meta.RESTScopeNamespace)
 	mapper.Add(v1alpha1.GroupVersion.WithKind("Organization"), meta.RESTScopeRoot)
@@ -184,7 +184,7 @@ func (a *Authenticator) Run(ctx context.Context) error {
 	return nil
 }
 
-// useSigningKeys puts the keys of the one ConfigMap that is watched into force.
+// useSigningKeys starts using the keys of the one ConfigMap that is watched.
 func (a *Authenticator) useSigningKeys(configMaps map[types.NamespacedName]*corev1.ConfigMap) {
 	set := tokens.KeySet{}
 	for _, configMap := range configMaps {
@@ -198,11 +198,11 @@ func (a *Authenticator) useSigningKeys(configMaps map[types.NamespacedName]*core
 	a.changed.ring()
 }
 
-// Authenticate returns who sends a request with that Authorization header. The error is
-// ErrUnauthenticated or ErrStale.
+// Authenticate returns the sender of a request with this Authorization header. The error is ErrUnauthenticated
+// or ErrStale.
 //
-// With ErrStale it returns the sender according to the last known data, or the zero Identity. Use that
-// only for counting the request.
+// With ErrStale it returns the sender according to the last known data, or the zero Identity. Use that only for
+// counting the request.
 func (a *Authenticator) Authenticate(header string, now time.Time) (Identity, error) {
 	token, err := bearer(header)
 	if err != nil {
@@ -215,7 +215,7 @@ func (a *Authenticator) Authenticate(header string, now time.Time) (Identity, er
 	return identity, err
 }
 
-// lookUp decides by the known data, however old it is.
+// lookUp identifies the sender from the known data, however old it is.
 func (a *Authenticator) lookUp(token string, now time.Time) (Identity, error) {
 	claims, err := a.signatures.verify(*a.signingKeys.Load(), token)
 	if err != nil {
@@ -232,16 +232,16 @@ func (a *Authenticator) lookUp(token string, now time.Time) (Identity, error) {
 // In returns the keys of a namespace, valid or not, in no order. They must not be changed.
 func (a *Authenticator) In(namespace string) []*v1alpha1.APIKey { return a.keys.in(namespace) }
 
-// MarkUsed records in the APIKey's status that it was used now, at most once per minute. It never
-// blocks, and skips what cannot be written.
+// MarkUsed records in the APIKey's status that it was used now, at most once per minute. It never blocks, and
+// drops the record if it cannot be written.
 func (a *Authenticator) MarkUsed(identity Identity) {
 	if key, ok := a.keys.get(identity.KeyUID); ok {
 		a.usage.note(key, time.Now())
 	}
 }
 
-// MarkRefused has a refusal announced on the key that the request was sent with, where there
-// is one, at most every ten minutes for each reason. It never waits.
+// MarkRefused publishes an Event about a refusal on the key that the request was sent with, if that key exists,
+// at most every ten minutes per reason. It never waits.
 func (a *Authenticator) MarkRefused(err error) {
 	var r *refusal
 	if errors.As(err, &r) {
@@ -249,14 +249,13 @@ func (a *Authenticator) MarkRefused(err error) {
 	}
 }
 
-// MarkForbidden is MarkRefused for a good key that lacks the scope.
+// MarkForbidden is MarkRefused for a valid key that lacks the scope.
 func (a *Authenticator) MarkForbidden(identity Identity, scope v1alpha1.Scope) {
 	a.refusals.note(refused{refusedFor: refusedFor{key: identity.KeyUID, reason: ReasonScope}, scope: scope,
 		at: time.Now()})
 }
 
-// Age returns the maximum age of the key data: the greatest duration while nothing is
-// known.
+// Age returns the maximum age of the key data, and math.MaxInt64 until everything was listed once.
 func (a *Authenticator) Age(now time.Time) time.Duration {
 	var oldest time.Duration
 	for _, f := range a.feeds {

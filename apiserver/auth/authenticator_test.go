@@ -95,8 +95,8 @@ func TestOverlapEndsAtItsTime(t *testing.T) {
 	waitUntilAccepted(t, a, before)
 }
 
-// A key that was copied to another organization's namespace, or that names another
-// organization, opens nothing there.
+// A key that was copied to another organization's namespace, or that names another organization, gives no
+// access there.
 func TestKeyHoldsForItsOwnOrganizationAlone(t *testing.T) {
 	a := start(t)
 	namespace := env.Organization(t, "home")
@@ -108,7 +108,7 @@ func TestKeyHoldsForItsOwnOrganizationAlone(t *testing.T) {
 	foreign := tokens.Claims{KeyUID: key.UID, Organization: "abroad", ID: key.Status.KeyID, IssuedAt: now, ExpiresAt: now.Add(time.Hour)}
 	waitUntilRefused(t, a, header(t, foreign), ReasonOrganization)
 
-	// A namespace that the organization has lost is no longer its own.
+	// A namespace that was taken from the organization no longer belongs to it.
 	controller := env.AsController(t)
 	organization := builder.Organization("home").Build()
 	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), organization); err != nil {
@@ -228,7 +228,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// silent swallows every watch, as a middlebox that has forgotten the connection would.
+// silent drops every watch, like a middlebox that has forgotten the connection.
 func silent(seen *atomic.Int32) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -266,7 +266,7 @@ func TestWatchAloneShowsARevocation(t *testing.T) {
 	waitUntilRefused(t, a, header, ReasonNotFound)
 }
 
-// hole is a network whose connections can be made to go silent.
+// hole is a network that can silence its connections.
 type hole struct {
 	mu    sync.Mutex
 	conns []*holeConn
@@ -290,7 +290,7 @@ func (h *hole) dial(ctx context.Context, network, address string) (net.Conn, err
 	return c, nil
 }
 
-// swallow makes every connection of now go silent; new ones work.
+// swallow silences every open connection; new ones work.
 func (h *hole) swallow() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -316,7 +316,7 @@ func (c *holeConn) Close() error {
 	return c.Conn.Close()
 }
 
-// HTTP/2 itself would notice after some 45 seconds, which is longer than this test waits.
+// HTTP/2 itself would detect this after about 45 seconds, which is longer than this test waits.
 func TestSilentConnectionIsGivenUp(t *testing.T) {
 	network := &hole{}
 	a := start(t, withTransport(func(c *rest.Config) { c.Dial = network.dial }))
@@ -369,7 +369,7 @@ func TestLastUseIsNotedOncePerMinute(t *testing.T) {
 			})
 		})
 	}))
-	// Of an object made with an empty spec the API server tracks no managers.
+	// For an object created with an empty spec the API server tracks no managers.
 	key := builder.APIKey("ci").In(env.Organization(t, "noted")).Scopes(v1alpha1.ScopeReposRead).Build()
 	header := issue(t, key, "noted")
 	identity := waitUntilAccepted(t, a, header)

@@ -2,10 +2,10 @@ package auth
 
 import "sync"
 
-// bell rings once for all who wait for it.
+// bell wakes all its waiters at once.
 type bell struct {
 	mu sync.Mutex
-	// rung is closed by the next ring; nil while nobody waits.
+	// rung is closed by the next ring; nil without waiters.
 	rung chan struct{}
 }
 
@@ -27,6 +27,7 @@ func (b *bell) ring() {
 	}
 }
 
-// Changed returns a channel that is closed once anything is known anew by which Authenticate decides. Call it before
-// Authenticate, so that no change comes between. What ends by the clock alone does not close it.
+// Changed returns a channel that is closed by the next change to the data that Authenticate uses. Call it
+// before Authenticate, so that no change is missed in between. The mere expiry of a key or token does not close
+// it.
 func (a *Authenticator) Changed() <-chan struct{} { return a.changed.wait() }

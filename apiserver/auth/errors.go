@@ -7,15 +7,15 @@ import (
 )
 
 var (
-	// ErrUnauthenticated means that the key is missing or not valid. The sender learns
-	// no more than that; ReasonOf is for metrics.
+	// ErrUnauthenticated means that the key is missing or not valid. The sender learns no more than that;
+	// ReasonOf is for metrics.
 	ErrUnauthenticated = errors.New("unauthenticated")
-	// ErrStale means that the request carries a token but the key data is too old to decide,
-	// or not known yet. It is the server's fault and not the client's.
+	// ErrStale means that the request carries a token but the key data is too old to decide, or not loaded yet.
+	// It is the server's fault and not the client's.
 	ErrStale = errors.New("authorization data is stale")
 )
 
-// Reason is why a key was refused, as a word for a metric's label.
+// Reason is why a key was refused, as the value of a metric's label.
 type Reason string
 
 // The reasons.
@@ -34,7 +34,7 @@ const (
 	ReasonScope Reason = "scope"
 )
 
-// Reasons are all of them.
+// Reasons lists every Reason.
 var Reasons = []Reason{
 	ReasonMissing, ReasonMalformed, ReasonUnknownKey, ReasonSignature, ReasonNotFound,
 	ReasonOrganization, ReasonRevoked, ReasonRotated, ReasonExpired, ReasonDisabled, ReasonScope,
@@ -51,7 +51,7 @@ func ReasonOf(err error) Reason {
 
 type refusal struct {
 	reason Reason
-	// key is the one that a genuine token belongs to, or did.
+	// key is the APIKey that a token with a valid signature was issued for. It may no longer exist.
 	key types.UID
 }
 

@@ -21,26 +21,26 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// listTimeout bounds one list. A connection on which one has timed out is given up.
+// listTimeout bounds one list. After a timeout the list's connection is closed.
 const listTimeout = 5 * time.Second
 
-// feed keeps a view of one resource up to date in two ways at once: a watch shows a change within
-// milliseconds, and a consistent list in each interval shows it even if the watch has
-// silently stalled.
+// feed keeps a view of one resource up to date in two ways at once: a watch shows a change within milliseconds,
+// and a consistent list in each interval shows it even if the watch has stalled unnoticed.
 type feed struct {
 	name   string
 	object client.Object
 	into   cache.ReflectorStore
-	// watched is what the watch begins with and watches.
+	// watched does the initial list and the watch of the reflector.
 	watched cache.ListerWatcher
-	// listNow lists what etcd holds at that moment, over a connection of its own.
+	// listNow lists what etcd holds at that moment, over a separate connection.
 	listNow func(context.Context) (objects []runtime.Object, version string, err error)
 
-	// fresh is when the last good list was sent off: what it did not show happened later.
+	// fresh is when the request for the last successful list was sent: changes missing from that list happened
+	// later.
 	fresh atomic.Pointer[time.Time]
 }
 
-// age returns the maximum age of the data: the greatest duration before the first list.
+// age returns the maximum age of the data, and math.MaxInt64 before the first list.
 func (f *feed) age(now time.Time) time.Duration {
 	at := f.fresh.Load()
 	if at == nil {
@@ -49,7 +49,7 @@ func (f *feed) age(now time.Time) time.Duration {
 	return max(0, now.Sub(*at))
 }
 
-// newFeed feeds a view of one of this project's kinds.
+// newFeed returns a feed for a view of one of this project's kinds.
 func newFeed(object kube.Object, watches, lists *kube.Reader, unreadables *kube.Unreadables,
 	into cache.ReflectorStore) *feed {
 	kind, _ := kube.KindOf(object)
@@ -69,7 +69,7 @@ func newFeed(object kube.Object, watches, lists *kube.Reader, unreadables *kube.
 	}
 }
 
-// newConfigMapFeed feeds a view of the one ConfigMap of that name.
+// newConfigMapFeed returns a feed for a view of the one ConfigMap of that name.
 func newConfigMapFeed(key client.ObjectKey, watches client.WithWatch, lists client.Reader,
 	into cache.ReflectorStore) *feed {
 	selected := []client.ListOption{client.InNamespace(key.Namespace),
@@ -99,13 +99,13 @@ func newConfigMapFeed(key client.ObjectKey, watches client.WithWatch, lists clie
 	}
 }
 
-// watch feeds the view from a watch until the context ends.
+// watch updates the view from a watch until the context ends.
 func (f *feed) watch(ctx context.Context, log logr.Logger) {
 	options := cache.ReflectorOptions{Name: f.name, Logger: &log}
 	cache.NewReflectorWithOptions(f.watched, f.object, f.into, options).RunWithContext(ctx)
 }
 
-// poll feeds the view from a list each interval until the context ends.
+// poll updates the view from a list in each interval until the context ends.
 func (f *feed) poll(ctx context.Context, interval time.Duration, giveUp func(), log logr.Logger) {
 	failing := false
 	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
@@ -124,8 +124,8 @@ func (f *feed) poll(ctx context.Context, interval time.Duration, giveUp func(), 
 	}, interval)
 }
 
-// list takes in one consistent list: without a resourceVersion the API server answers with
-// what etcd holds at that moment.
+// list applies one consistent list: without a resourceVersion the API server returns what etcd holds at that
+// moment.
 func (f *feed) list(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

@@ -14,22 +14,22 @@ import (
 // DefaultRequestsPerMinute is the limit if neither the key nor its organization sets one.
 const DefaultRequestsPerMinute = 600
 
-// Identity is the sender of a request: a key that was valid at that moment.
+// Identity is the sender of a request: a key that was valid when the request was authenticated.
 type Identity struct {
 	// Organization is the organization's name.
 	Organization string
-	// Namespace is the organization's namespace, and so the key's.
+	// Namespace is the organization's namespace, which holds the key.
 	Namespace string
-	// KeyName and KeyUID are the APIKey's.
+	// KeyName and KeyUID are the APIKey's name and UID.
 	KeyName string
 	KeyUID  types.UID
-	// Scopes are those that the key lists; with none it has the default ones.
+	// Scopes are the scopes that the key lists. If it lists none, it has the default scopes.
 	Scopes []v1alpha1.Scope
 	// RequestsPerMinute is how many requests the key may send in a window of 60 seconds.
 	RequestsPerMinute int32
-	// RequiresReason says that the organization requires a reason to mute.
+	// RequiresReason reports whether the organization requires a reason to mute.
 	RequiresReason bool
-	// ExpiresAt is when the token that was sent ends.
+	// ExpiresAt is when the token of the request expires.
 	ExpiresAt time.Time
 }
 
@@ -59,7 +59,7 @@ func admit(claims tokens.Claims, key *v1alpha1.APIKey, organization *v1alpha1.Or
 	case !owns(organization, key.Namespace) || organization.Name != claims.Organization:
 		return Identity{}, refuse(ReasonOrganization)
 	case key.DeletionTimestamp != nil:
-		// Deleted, and waiting for a finalizer.
+		// Deleted, but a finalizer still holds it.
 		return Identity{}, refuse(ReasonRevoked)
 	case !current(key, claims.ID, now):
 		return Identity{}, refuse(ReasonRotated)
@@ -80,14 +80,14 @@ func admit(claims tokens.Claims, key *v1alpha1.APIKey, organization *v1alpha1.Or
 	}, nil
 }
 
-// owns reports whether the organization has adopted the namespace. The controllers name it in
-// the status once it carries the organization's UID, and take it out when it no longer does.
+// owns reports whether the organization has adopted the namespace. The controllers write the namespace to the
+// organization's status once it carries the organization's UID, and remove it when it no longer does.
 func owns(organization *v1alpha1.Organization, namespace string) bool {
 	return organization != nil && namespace != "" && organization.Status.Namespace == namespace
 }
 
-// current reports whether the key goes by the token of that identifier: its own, or the one
-// before during the overlap of a rotation.
+// current reports whether id identifies a token that the key accepts: its current one, or the previous one
+// during the overlap of a rotation.
 func current(key *v1alpha1.APIKey, id string, now time.Time) bool {
 	if same(key.Status.KeyID, id) {
 		return true
@@ -96,7 +96,7 @@ func current(key *v1alpha1.APIKey, id string, now time.Time) bool {
 	return previous != nil && same(previous.KeyID, id) && now.Before(previous.ExpiresAt.Time)
 }
 
-// end returns when a token that is valid ends, unless the key is changed before.
+// end returns when a valid token expires, if the key is not changed before that.
 func end(claims tokens.Claims, key *v1alpha1.APIKey) time.Time {
 	first := claims.ExpiresAt
 	earlier := func(at time.Time) {
@@ -118,8 +118,7 @@ func same(a, b string) bool {
 	return a != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }
 
-// over reports whether the key has expired. A key without an expiry in its status was never
-// given a token.
+// over reports whether the key has expired. A key without an expiry in its status never got a token.
 func over(key *v1alpha1.APIKey, now time.Time) bool {
 	if expiry := key.Spec.ExpiresAt; expiry != nil && !now.Before(expiry.Time) {
 		return true

@@ -23,19 +23,18 @@ import (
 const (
 	// refusalInterval is how often one key's refusals for one reason are announced, at most.
 	refusalInterval = 10 * time.Minute
-	// refusalsHeard is how many refusals may wait to be looked at, and refusalQueue how many
-	// events may wait to be written. What does not fit is left: the next refusal is as good.
+	// refusalsHeard is how many refusals may wait to be examined, and refusalQueue how many events may wait to
+	// be written. Refusals beyond that are dropped: a later refusal serves as well.
 	refusalsHeard = 1024
 	refusalQueue  = 64
-	// refusalsKept bounds for how many keys and reasons it is remembered that they were announced.
+	// refusalsKept bounds the pairs of key and reason whose last announcement is remembered.
 	refusalsKept = 16384
 	// refusalTimeout bounds one write.
 	refusalTimeout = 5 * time.Second
 )
 
-// announced says for each reason that the holders of a key can do something about what its
-// event is called and says. Refusals for other reasons belong to no key, or to none that is
-// still there.
+// announced holds the reason and the note of the Event for each Reason that the owners of a key can act on.
+// Refusals for other reasons concern no key, or a key that no longer exists.
 var announced = map[Reason]struct{ reason, note string }{
 	ReasonDisabled: {"RefusedDisabled", "A request with this key was refused: spec.disabled is set"},
 	ReasonExpired: {"RefusedExpired",
@@ -46,15 +45,15 @@ var announced = map[Reason]struct{ reason, note string }{
 
 // refusals announces refused requests as Events on the keys that they were sent with.
 //
-// A request hands over every refusal in the same way, whatever the reason, so that the time
-// that it takes tells nobody anything. All else is done in the background.
+// A request hands over every refusal in the same way, whatever the reason, so that the response time reveals
+// nothing. The rest is done in the background.
 type refusals struct {
 	heard chan refused
 	queue chan refused
-	// instance says which replica it was.
+	// instance identifies this replica, by its hostname.
 	instance string
 
-	// noted is when each was last queued. Only listen uses it.
+	// noted is when a refusal was last queued, per key and reason. Only listen uses it.
 	noted map[refusedFor]time.Time
 	swept time.Time
 }
@@ -67,7 +66,7 @@ type refusedFor struct {
 type refused struct {
 	refusedFor
 
-	// scope is the one that was lacking.
+	// scope is the missing scope.
 	scope v1alpha1.Scope
 	at    time.Time
 }
@@ -85,7 +84,7 @@ func newRefusals() *refusals {
 	}
 }
 
-// note never waits.
+// note queues a refusal for listen, or drops it if the queue is full. It never waits.
 func (r *refusals) note(what refused) {
 	select {
 	case r.heard <- what:
@@ -93,7 +92,7 @@ func (r *refusals) note(what refused) {
 	}
 }
 
-// listen picks out what is to be announced, until the context ends.
+// listen queues the refusals that are to be announced, until the context ends.
 func (r *refusals) listen(ctx context.Context, keys *view[*v1alpha1.APIKey]) {
 	for {
 		select {
@@ -107,7 +106,7 @@ func (r *refusals) listen(ctx context.Context, keys *view[*v1alpha1.APIKey]) {
 	}
 }
 
-// pick queues the refusal, unless one of its kind was queued less than an interval ago.
+// pick queues the refusal, unless one with the same key and reason was queued less than an interval ago.
 func (r *refusals) pick(next refused) {
 	if _, ok := announced[next.reason]; !ok {
 		return
@@ -126,7 +125,7 @@ func (r *refusals) pick(next refused) {
 	}
 }
 
-// sweep forgets what no longer holds anything back.
+// sweep drops the entries that no longer suppress an announcement.
 func (r *refusals) sweep(now time.Time) {
 	if now.Sub(r.swept) < usageInterval {
 		return
@@ -139,7 +138,7 @@ func (r *refusals) sweep(now time.Time) {
 	}
 }
 
-// write works off the queue until the context ends.
+// write publishes the queued refusals until the context ends.
 func (r *refusals) write(ctx context.Context, c client.Client, keys *view[*v1alpha1.APIKey], log logr.Logger) {
 	for {
 		select {
@@ -150,7 +149,7 @@ func (r *refusals) write(ctx context.Context, c client.Client, keys *view[*v1alp
 			if !ok {
 				continue
 			}
-			// Another replica that had the same to say has said it, or the namespace has gone.
+			// AlreadyExists: another replica has published the same Event. NotFound: the namespace is gone.
 			err := r.announce(ctx, c, key, next)
 			if err != nil && ctx.Err() == nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
 				log.Error(err, "Cannot announce that a key was refused", "key", client.ObjectKeyFromObject(key),
@@ -166,7 +165,7 @@ func (r *refusals) announce(ctx context.Context, c client.Client, key *v1alpha1.
 	return c.Create(ctx, r.event(key, what))
 }
 
-// event holds nothing of the request: whoever sent it must not be able to write here.
+// event contains nothing from the request, so that a sender cannot put text of its own into an Event.
 func (r *refusals) event(key *v1alpha1.APIKey, what refused) *eventsv1.Event {
 	says := announced[what.reason]
 	note := says.note
@@ -189,7 +188,7 @@ func (r *refusals) event(key *v1alpha1.APIKey, what refused) *eventsv1.Event {
 	}
 }
 
-// eventName is the same for all replicas within one interval, so that they make one event.
+// eventName is the same in all replicas within one interval, so that together they create one Event.
 func eventName(key *v1alpha1.APIKey, what refused) string {
 	const hashLength, most = 16, 253
 	window := what.at.Unix() / int64(refusalInterval/time.Second)

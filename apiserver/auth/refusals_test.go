@@ -34,7 +34,7 @@ func eventsOn(t *testing.T, g Gomega, key *v1alpha1.APIKey) []eventsv1.Event {
 	return out
 }
 
-// refuse sends the header as a request would, and has the refusal announced.
+// refuseAs authenticates with the header as a request would, and marks the refusal.
 func refuseAs(t *testing.T, a *Authenticator, header string) {
 	t.Helper()
 	_, err := a.Authenticate(header, time.Now())
@@ -74,7 +74,7 @@ func TestRefusalIsAnnouncedOnItsKey(t *testing.T) {
 			}
 			harness.Eventually(t, func(g Gomega) {
 				events := eventsOn(t, g, key)
-				// One for each window of ten minutes that the test has touched.
+				// One for each window of ten minutes that the test spans.
 				g.Expect(events).NotTo(BeEmpty())
 				g.Expect(len(events)).To(BeNumerically("<=", 2))
 				g.Expect(events[0].Reason).To(Equal(tc.want))
@@ -94,7 +94,7 @@ func TestRefusalIsAnnouncedOnItsKey(t *testing.T) {
 	}
 }
 
-// drained waits until every refusal that was handed over has been seen to.
+// drained waits until every refusal was handled.
 func drained(t *testing.T, a *Authenticator) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
@@ -116,7 +116,7 @@ func TestMissingScopeIsAnnouncedByName(t *testing.T) {
 	})
 }
 
-// What anybody can send must cost no write, and say nothing where it would not be read.
+// Requests that anybody can send must cause no write, and no Event that nobody would read.
 func TestRefusalWithoutAKeyIsNotAnnounced(t *testing.T) {
 	a := start(t)
 	namespace := env.Organization(t, "unannounced")
@@ -129,7 +129,7 @@ func TestRefusalWithoutAKeyIsNotAnnounced(t *testing.T) {
 	} {
 		refuseAs(t, a, header)
 	}
-	// What comes after them is announced, so they have been seen to.
+	// A later refusal is announced, so the earlier ones have been handled.
 	setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })
 	waitUntilRefused(t, a, good, ReasonDisabled)
 	refuseAs(t, a, good)

@@ -28,23 +28,22 @@ func bearer(header string) (string, error) {
 	return token, nil
 }
 
-// signatures remembers which tokens have a good signature, by their hash: a check costs more
-// than all the rest of a request's identification. Bad tokens are not remembered, so that
-// nobody can fill the memory with them; each costs one check at most, and none if it names
-// no signing key of ours.
+// signatures caches which tokens have a valid signature, by the token's hash: verifying costs more than the
+// rest of a request's identification. Invalid tokens are not cached, so that nobody can fill the memory with
+// them; each costs one verification at most, and none if it names an unknown signing key.
 type signatures struct {
 	good *lru.Cache
 }
 
 func newSignatures(size int) *signatures { return &signatures{good: lru.New(size)} }
 
-// verify says what a genuine token says, whether or not it is still valid.
+// verify returns the claims of a token with a valid signature, whether or not the token is still accepted.
 func (s *signatures) verify(keys tokens.KeySet, token string) (tokens.Claims, error) {
 	sum := sha256.Sum256([]byte(token))
 	if found, ok := s.good.Get(sum); ok {
 		verified := found.(tokens.Verified)
-		// The key may have been withdrawn since. Its identifier is its hash: it cannot have
-		// become another.
+		// The signing key may have been withdrawn since. Its identifier is its hash, so it cannot identify
+		// another key now.
 		if keys.Has(verified.KeyID) {
 			return verified.Claims, nil
 		}

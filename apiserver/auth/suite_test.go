@@ -70,8 +70,7 @@ func start(t *testing.T, change ...func(*Options)) *Authenticator {
 	return a
 }
 
-// issue creates the key with a token in force, as the controllers would, and returns the
-// header that carries the token.
+// issue creates the key with a valid token, as the controllers would, and returns the header with the token.
 func issue(t *testing.T, key *v1alpha1.APIKey, organization string) string {
 	t.Helper()
 	if err := env.Client.Create(t.Context(), key); err != nil {

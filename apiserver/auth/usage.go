@@ -18,13 +18,13 @@ import (
 const (
 	// usageInterval is how often a key's last use is written, at most.
 	usageInterval = time.Minute
-	// usageQueue is how many writes may wait; what does not fit is written a later time.
+	// usageQueue is how many writes may wait. Uses beyond that are skipped; a later use is recorded.
 	usageQueue = 256
 	// usageTimeout bounds one write.
 	usageTimeout = 5 * time.Second
 )
 
-// usage notes when keys were last used, in their status.
+// usage records in the status of keys when they were last used.
 type usage struct {
 	queue chan use
 
@@ -43,8 +43,8 @@ func newUsage() *usage {
 	return &usage{queue: make(chan use, usageQueue), noted: map[types.UID]time.Time{}}
 }
 
-// note queues a write, unless the key's last use was noted less than an interval ago, here
-// or (by its status) by another replica. It never waits.
+// note queues a write, unless the key's last use was noted less than an interval ago, by this replica or,
+// according to the key's status, by another. It never waits.
 func (u *usage) note(key *v1alpha1.APIKey, now time.Time) {
 	if usedLately(key, now) {
 		return
@@ -62,13 +62,14 @@ func (u *usage) note(key *v1alpha1.APIKey, now time.Time) {
 	}
 }
 
-// usedLately reports whether the status says so. What it says is cut to the second.
+// usedLately reports whether the status already records a use within the last interval. The status is truncated
+// to the second.
 func usedLately(key *v1alpha1.APIKey, now time.Time) bool {
 	last := key.Status.LastUsedAt
 	return last != nil && now.Sub(last.Time) < usageInterval+time.Second
 }
 
-// sweep forgets what no longer holds anything back, so that keys that have gone take no room.
+// sweep drops the entries that no longer suppress a write, so that deleted keys take no memory.
 func (u *usage) sweep(now time.Time) {
 	if now.Sub(u.swept) < usageInterval {
 		return
@@ -81,7 +82,7 @@ func (u *usage) sweep(now time.Time) {
 	}
 }
 
-// write works off the queue until the context ends.
+// write performs the queued writes until the context ends.
 func (u *usage) write(ctx context.Context, c client.Client, keys *view[*v1alpha1.APIKey], log logr.Logger) {
 	for {
 		select {
@@ -90,7 +91,7 @@ func (u *usage) write(ctx context.Context, c client.Client, keys *view[*v1alpha1
 		case next := <-u.queue:
 			key, ok := keys.get(next.key)
 			if !ok || usedLately(key, next.at) {
-				// Another replica may have been faster while this one waited its turn.
+				// Another replica may have recorded a use while this one was queued.
 				continue
 			}
 			if err := writeLastUsed(ctx, c, key, next.at); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) &&
@@ -101,8 +102,8 @@ func (u *usage) write(ctx context.Context, c client.Client, keys *view[*v1alpha1
 	}
 }
 
-// writeLastUsed carries the resourceVersion, so that it cannot meet another key of the same
-// name; where it is refused for that, the next use is noted instead.
+// writeLastUsed sends the resourceVersion, so that it cannot write to a new key of the same name. After a
+// conflict nothing is retried: the next use is recorded instead.
 func writeLastUsed(ctx context.Context, c client.Client, key *v1alpha1.APIKey, at time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, usageTimeout)
 	defer cancel()

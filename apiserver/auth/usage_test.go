@@ -17,7 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// answers counts what the API server says to writes.
+// answers counts the API server's responses to writes.
 type answers struct{ written, conflicts, others atomic.Int32 }
 
 func (a *answers) count(c *rest.Config) {
@@ -69,7 +69,7 @@ func TestReplicasNoteOneUseBetweenThem(t *testing.T) {
 			g.Expect(known.Status.LastUsedAt).NotTo(BeNil())
 			g.Expect(replica.usage.queue).To(BeEmpty())
 		}
-		// All that can still come are the conflicts of those that were not the first.
+		// Only conflicts of the other replicas can follow.
 		g.Expect(seen.written.Load()).To(Equal(int32(1)))
 	})
 	use()
@@ -83,8 +83,8 @@ func TestReplicasNoteOneUseBetweenThem(t *testing.T) {
 	}
 }
 
-// A replica whose watch and lists lag behind does not know that another was faster: the API
-// server tells it, and it lets go.
+// A replica whose watch and lists lag behind does not know that another replica has recorded the use: it gets a
+// conflict from the API server, and stops.
 func TestUseThatAnotherReplicaHasNotedIsLetGo(t *testing.T) {
 	var (
 		seen answers

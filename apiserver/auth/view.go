@@ -14,10 +14,10 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/newest"
 )
 
-// view holds the known objects of one resource, fed by a watch and by lists at the same time. Whatever the order in
-// which data arrives, it holds the newest state of each object, and no deleted one.
+// view holds the known objects of one resource, fed by a watch and by lists at the same time. In whatever order
+// data arrives, the view holds the newest state of each object and no deleted object.
 type view[T client.Object] struct {
-	// key is what an object is found by besides its UID; "" for nothing.
+	// key returns a second key, besides the UID, by which an object is found; "" for none.
 	key func(T) string
 	// changed is called with the lock held whenever an object was put or removed.
 	changed func(objects map[types.NamespacedName]T)
@@ -42,7 +42,7 @@ func newView[T client.Object](key func(T) string, changed func(map[types.Namespa
 	}
 }
 
-// get returns the object of that UID. It must not be changed.
+// get returns the object with the UID. It must not be changed.
 func (v *view[T]) get(uid types.UID) (T, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -50,7 +50,7 @@ func (v *view[T]) get(uid types.UID) (T, bool) {
 	return object, ok
 }
 
-// find returns the object of that key. It must not be changed.
+// find returns the object with the key. It must not be changed.
 func (v *view[T]) find(key string) (T, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -70,13 +70,13 @@ func (v *view[T]) in(namespace string) (objects []T) {
 	return objects
 }
 
-// Add takes in an object that a watch reports.
+// Add applies an object that a watch reports.
 func (v *view[T]) Add(object any) error { return v.Update(object) }
 
-// Update takes in an object that a watch reports.
+// Update applies an object that a watch reports.
 func (v *view[T]) Update(object any) error { return v.event(object, v.put) }
 
-// Delete takes in a deletion that a watch reports.
+// Delete applies a deletion that a watch reports.
 func (v *view[T]) Delete(object any) error {
 	return v.event(object, func(gone T) error { return v.remove(gone) })
 }
@@ -91,7 +91,7 @@ func (v *view[T]) event(object any, take func(T) error) error {
 	return take(o)
 }
 
-// Replace takes in a complete list.
+// Replace applies a complete list.
 func (v *view[T]) Replace(list []any, version string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -118,7 +118,7 @@ func (v *view[T]) Replace(list []any, version string) error {
 	return nil
 }
 
-// Resync has nothing to do: nobody is told of objects that stay as they are.
+// Resync does nothing: nobody needs notifications about unchanged objects.
 func (v *view[T]) Resync() error { return nil }
 
 func (v *view[T]) put(object T) error {
@@ -145,8 +145,8 @@ func (v *view[T]) remove(gone metav1.Object) error {
 	return nil
 }
 
-// link lets the object be found by its key. Two objects have one key only while the change or the deletion
-// of the older has yet to be seen.
+// link indexes the object by its key. Two objects share a key only until the change or the deletion of the
+// older one is observed.
 func (v *view[T]) link(name types.NamespacedName, object T) {
 	key := v.key(object)
 	if key == "" {
@@ -158,7 +158,7 @@ func (v *view[T]) link(name types.NamespacedName, object T) {
 	v.byKey[key] = name
 }
 
-// unlink takes out the object of that name, if there is one.
+// unlink removes the object of that name, if there is one.
 func (v *view[T]) unlink(name types.NamespacedName) {
 	object, ok := v.objects[name]
 	if !ok {
@@ -177,7 +177,8 @@ func (v *view[T]) tell() {
 	}
 }
 
-// newer reports whether the state of one object is later than that of another, both held and so comparable.
+// newer reports whether a has a later resource version than b. The view holds both, so their versions are
+// comparable.
 func newer(a, b metav1.Object) bool {
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && order > 0

@@ -94,7 +94,7 @@ func TestViewFindsByTheKeyOfNow(t *testing.T) {
 	if _, ok := v.find(""); ok {
 		t.Error("found something by no key")
 	}
-	// One was deleted and made again, and the deletion is seen last.
+	// An object was deleted and created again, and the deletion is seen last.
 	_ = v.Update(organization("a", 3, "org-a"))
 	_ = v.Update(organization("b", 5, "org-a"))
 	_ = v.Delete(organization("a", 4, "org-a"))
@@ -103,8 +103,8 @@ func TestViewFindsByTheKeyOfNow(t *testing.T) {
 	}
 }
 
-// TestViewNeverGoesBack plays a history of a few objects to a view the way a lagging watch
-// and lagging lists would: each in its own order, mixed at random, with relists.
+// TestViewNeverGoesBack feeds the history of a few objects to a view as a lagging watch and lagging lists
+// would: each in its own order, mixed at random, with relists.
 func TestViewNeverGoesBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type change struct {

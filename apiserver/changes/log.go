@@ -2,23 +2,23 @@ package changes
 
 import "sync"
 
-// Limits bound what is remembered.
+// Limits bound how many changes are remembered.
 type Limits struct {
-	// Changes and Bytes of one organization, and Total changes of all.
+	// Changes and Bytes are per organization, Total is the number of changes of all organizations.
 	Changes, Bytes, Total int
 }
 
-// DefaultLimits are those of a Log: an organization's changes take at most 1 MiB, and those of all some 16 MiB.
+// DefaultLimits are the usual limits of a Log: at most 1 MiB per organization, and about 16 MiB in total.
 var DefaultLimits = Limits{Changes: 4096, Bytes: 1 << 20, Total: 64 << 10}
 
 // Log remembers the last changes of each organization. Its methods may be called concurrently.
 //
-// Changes of one kind are put in the order of their versions, without a gap between two restarts.
+// Changes of one kind must be put in the order of their versions, without a gap between two restarts.
 type Log struct {
 	limits Limits
 
 	mu sync.Mutex
-	// heads are the versions up to which all changes were put, of whichever organization.
+	// heads are the versions up to which all changes were put, across all organizations.
 	heads Position
 	feeds map[string]*feed
 	// total is how many changes all feeds hold.
@@ -28,14 +28,14 @@ type Log struct {
 // feed holds the last changes of an organization.
 type feed struct {
 	changes []Change
-	// first is the number of the oldest change that is held; numbers are this replica's own.
+	// first is the number of the oldest change held. The numbers are local to this replica.
 	first uint64
 	bytes int
 	// base is where the feed begins: all later changes are held.
 	base Position
-	// resets counts how often the feed began anew with a gap.
+	// resets counts how often the feed restarted with a gap.
 	resets int
-	// wake is closed with the next change; nil while nobody waits.
+	// wake is closed by the next change; nil without waiters.
 	wake   chan struct{}
 	closed bool
 }
@@ -45,7 +45,7 @@ func New(limits Limits) *Log {
 	return &Log{limits: limits, feeds: map[string]*feed{}}
 }
 
-// Own begins to remember the changes of an organization, from now on. Readers of the organization's former namespace
+// Own starts to record the changes of an organization. Existing readers, which belong to its former namespace,
 // end.
 func (l *Log) Own(organization string) {
 	l.mu.Lock()
@@ -54,7 +54,7 @@ func (l *Log) Own(organization string) {
 	l.feeds[organization] = &feed{base: l.heads}
 }
 
-// Disown forgets an organization. Its readers end.
+// Disown drops an organization. Its readers end.
 func (l *Log) Disown(organization string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l *Log) end(organization string) {
 	delete(l.feeds, organization)
 }
 
-// Put remembers a change of an organization. The change of an organization that is not owned moves the head alone.
+// Put records a change of an organization. For an organization that is not owned, it only advances the head.
 func (l *Log) Put(organization string, c *Change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +90,7 @@ func (l *Log) Put(organization string, c *Change) {
 	}
 	l.forget(f, over)
 	if l.total > l.limits.Total {
-		// Half of the longest: so this is rare, and what is short stays.
+		// Drop half of the longest feed: then this is rare, and short feeds keep their changes.
 		longest := f
 		for _, other := range l.feeds {
 			if len(other.changes) > len(longest.changes) {
@@ -115,14 +115,14 @@ func (l *Log) forget(f *feed, n int) {
 	l.total -= n
 }
 
-// Advance notes that nothing was written to a kind since the last change, up to a version.
+// Advance records that a kind has no further changes up to a version.
 func (l *Log) Advance(k Kind, version uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.heads[k] = max(l.heads[k], version)
 }
 
-// Restart begins anew: what was written to a kind before that version may not all have been put. Whoever reads gets
+// Restart clears all feeds: changes of a kind before that version may not all have been put. Each reader gets
 // one reset.
 func (l *Log) Restart(k Kind, version uint64) {
 	l.mu.Lock()
@@ -150,9 +150,9 @@ func (f *feed) tell() {
 	}
 }
 
-// Read returns a reader of the changes of those kinds of an organization, after a position, or from now on where that
-// is nil. Where it is not sure that all of them are held the reader begins with a reset. It returns nil for an
-// organization that is not owned.
+// Read returns a reader of an organization's changes of the given kinds, after a position, or from now on if
+// the position is nil. The reader begins with a reset if changes after the position may be missing. Read
+// returns nil for an organization that is not owned.
 func (l *Log) Read(organization string, kinds Set, after *Position) *Reader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,7 +179,8 @@ func (f *feed) reaches(kinds Set, after *Position) bool {
 	return true
 }
 
-// Reader reads the changes of an organization. It is not safe for concurrent use, needs no end, and holds up nobody.
+// Reader reads the changes of an organization. It is not safe for concurrent use, need not be closed, and
+// blocks nobody.
 type Reader struct {
 	log   *Log
 	feed  *feed
@@ -187,29 +188,29 @@ type Reader struct {
 	// next is the number of the change to be read next.
 	next uint64
 	at   Position
-	// resets is how many of the feed the reader has been told of. It is owed another where it could not begin where
-	// it asked.
+	// resets is how many of the feed's resets the reader has reported. owed is set if it must report another
+	// because it could not begin at the requested position.
 	resets int
 	owed   bool
 }
 
-// Batch is what a reader is told at once.
+// Batch is the result of one read.
 type Batch struct {
-	// Reset says that changes before these may be missing.
+	// Reset reports that changes before these may be missing.
 	Reset   bool
 	Changes []Change
 	// After holds the position after each change.
 	After []Position
 	// At is the position after all of them.
 	At Position
-	// Ended says that there will be no more: the organization is gone, or the reader was so slow that what it has not
-	// read was forgotten.
+	// Ended reports that no more changes will follow: the organization is gone, or the reader was so slow that
+	// changes it had not read were dropped.
 	Ended bool
-	// Wake is closed once there is more; nil where there may be already.
+	// Wake is closed once there are more changes; nil if there may be more already.
 	Wake <-chan struct{}
 }
 
-// Next returns what has changed since the last call, at most that many changes.
+// Next returns the changes since the last call, at most that many.
 func (r *Reader) Next(most int) Batch {
 	r.log.mu.Lock()
 	defer r.log.mu.Unlock()
@@ -219,8 +220,8 @@ func (r *Reader) Next(most int) Batch {
 	}
 	var b Batch
 	if r.resets != f.resets {
-		// What is held came after the restart, whose version may be lower than one before: a cluster that was
-		// restored.
+		// The held changes came after the restart. Its version may be lower than earlier ones if the cluster
+		// was restored.
 		b.Reset, r.resets, r.next, r.at = true, f.resets, f.first, f.base
 	}
 	if r.owed {

@@ -8,19 +8,19 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world is a cluster whose writes some replicas hear of, each in its own time.
+// world is a cluster whose writes reach each replica with a different delay.
 type world struct {
 	*rapid.T
-	// written are all changes, in the order of each kind. The id says of which organization.
+	// written holds all changes of each kind in order. The id contains the organization.
 	written  [Kinds][]Change
 	version  uint64
 	replicas []*replica
 }
 
-// replica hears of each kind in its order.
+// replica gets the changes of each kind in order.
 type replica struct {
 	log *Log
-	// heard is how many of each kind's changes it was told.
+	// heard is how many changes of each kind it got.
 	heard [Kinds]int
 }
 
@@ -35,7 +35,7 @@ func newReplica(w *world) *replica {
 	return r
 }
 
-// list begins anew with what there is now.
+// list restarts with the current state.
 func (r *replica) list(w *world) {
 	for k := range Kinds {
 		r.heard[k] = len(w.written[k])
@@ -43,7 +43,7 @@ func (r *replica) list(w *world) {
 	}
 }
 
-// hear takes the next change of a kind.
+// hear applies the next change of a kind.
 func (r *replica) hear(w *world, k Kind) {
 	if r.heard[k] == len(w.written[k]) {
 		r.log.Advance(k, w.version)
@@ -54,13 +54,14 @@ func (r *replica) hear(w *world, k Kind) {
 	r.log.Put(c.ID, &c)
 }
 
-// watcher is a client that is cut off and resumes.
+// watcher is a client that is disconnected and resumes.
 type watcher struct {
 	reader *Reader
-	// at is the last id that it got; known says that it has one.
+	// at is the last id that it got; known is set if it has one.
 	at    Position
 	known bool
-	// told counts the changes of each kind since the last reset, by version, and from is where that began.
+	// told counts the changes of each kind since the last reset, by version. from is the position of that
+	// reset.
 	told map[Kind]map[uint64]int
 	from Position
 	last Position
@@ -77,7 +78,7 @@ func (c *watcher) connect(w *world, r *replica) {
 	}
 }
 
-// read takes what there is, or a part of it, and may be cut off in the middle of that.
+// read reads the available changes, or a part of them, and may be disconnected in the middle.
 func (c *watcher) read(w *world, most, cut int) {
 	b := c.reader.Next(most)
 	if b.Ended {
@@ -112,7 +113,8 @@ func (c *watcher) read(w *world, most, cut int) {
 	c.last, c.at, c.known = b.At, b.At, true
 }
 
-// Whatever is written, heard of when, and cut off where: each client is told each change exactly once, or one reset.
+// Regardless of what is written, when replicas see it and where clients are disconnected: each client gets each
+// change exactly once, or one reset.
 func TestEveryChangeIsToldOnceOrOneReset(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{T: t, version: 100}
@@ -159,7 +161,7 @@ func TestEveryChangeIsToldOnceOrOneReset(t *testing.T) {
 	})
 }
 
-// check wants exactly the changes between where the client began and where it is.
+// check expects exactly the changes between where the client began and where it is.
 func (c *watcher) check(w *world) {
 	if !c.known {
 		return
@@ -240,7 +242,7 @@ func TestOnlyTheKindsAskedForAreTold(t *testing.T) {
 	}
 }
 
-// What each write costs that nobody listens to, and what remains of many.
+// The cost of a write without listeners, and what remains of many writes.
 func BenchmarkPut(b *testing.B) {
 	l := New(DefaultLimits)
 	for i := range 100 {

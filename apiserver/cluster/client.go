@@ -1,5 +1,6 @@
 // Package cluster reads and writes single objects at the Kubernetes API where the read model may be behind: it
-// stores what people decide, and returns webhook deliveries, triage operations and triage policies as they are stored.
+// stores people's decisions, and returns webhook deliveries, triage operations and triage policies as currently
+// stored.
 package cluster
 
 import (
@@ -13,7 +14,7 @@ import (
 
 // Client is a client of one API server. It is safe for concurrent use. Its errors are problems.
 type Client struct {
-	// Findings and ReviewIssues are what people decide about.
+	// Findings and ReviewIssues store decisions about objects of these kinds.
 	Findings     *Triager[*v1alpha1.Finding]
 	ReviewIssues *Triager[*v1alpha1.ReviewIssue]
 

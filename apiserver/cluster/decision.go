@@ -7,25 +7,24 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// Decision is what a person decided about an object.
+// Decision is a person's decision about an object.
 type Decision struct {
 	findingstate.Decision
-	// By is who decided, as the object records it.
+	// By is the author that the object records.
 	By string
-	// Basis is the facts that were decided upon; empty where decisions rest on none.
+	// Basis holds the facts behind the decision; empty for kinds whose decisions depend on no facts.
 	Basis string
 }
 
-// Known is an object as a caller knows it, and what was decided about it until then.
+// Known is an object as a caller knows it, with the decisions made about it so far.
 type Known[T kube.Object] struct {
 	Object   T
 	Standing findingstate.Standing
 }
 
-// mergePatch returns the JSON merge patch that turns the object into what was decided, if
-// the API server still has the very state that is given. It names only what differs: a
-// decision that changes nothing is nobody's, so the object keeps the name of whoever made
-// the last one, and the API server writes nothing.
+// mergePatch returns the JSON merge patch that applies the decision to the object, provided that the API server
+// still holds exactly the given state. It contains only the differences: a decision that changes nothing keeps
+// the author of the last one, and the API server writes nothing.
 func mergePatch[T kube.Object](known Known[T], decision Decision) ([]byte, error) {
 	patch := map[string]any{
 		"metadata": map[string]any{"resourceVersion": known.Object.GetResourceVersion()},

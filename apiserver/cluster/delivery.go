@@ -21,7 +21,7 @@ const deliveryNoun = "webhook delivery"
 // WebhookDelivery returns the delivery as it is stored now.
 func (c *Client) WebhookDelivery(ctx context.Context, namespace, name string) (*v1alpha1.WebhookDelivery, error) {
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		// No resource can have that name; the client would not even ask.
+		// No resource can have that name; the client would return an error without a request.
 		return nil, problem.NotFound(deliveryNoun)
 	}
 	delivery := &v1alpha1.WebhookDelivery{}
@@ -36,8 +36,8 @@ func (c *Client) WebhookDelivery(ctx context.Context, namespace, name string) (*
 	}
 }
 
-// Redeliver has the delivery sent again for an author, and returns it once the controllers have taken that up, else as
-// it is after ten seconds.
+// Redeliver requests another attempt of the delivery on behalf of an author. It returns the delivery once the
+// controllers have taken up the request, or as it is after ten seconds.
 func (c *Client) Redeliver(ctx context.Context, namespace, name, by string) (*v1alpha1.WebhookDelivery, error) {
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return nil, problem.NotFound(deliveryNoun)

@@ -9,8 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
-// What cannot be the name of a resource is not found, and nobody is asked: the address here
-// leads nowhere.
+// A name that no resource can have is not found, without a request: the address here leads nowhere.
 func TestNamesThatAreNoneAreNotFound(t *testing.T) {
 	client, err := NewClient(&rest.Config{Host: "http://127.0.0.1:1"})
 	if err != nil {

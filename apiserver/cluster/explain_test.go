@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
-// The words for an operation name its members, and what an organization can do about its quota.
+// Errors about an operation name its members, and explain what an organization can do about its quota.
 func TestARefusedOperationSaysWhatToDo(t *testing.T) {
 	operations := schema.GroupResource{Group: "appsec.dev", Resource: "triageoperations"}
 	kind := schema.GroupKind{Group: "appsec.dev", Kind: "TriageOperation"}
@@ -36,8 +36,8 @@ func TestARefusedOperationSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// What may pass by itself says to try again, also what a starting API server forbids; what cannot
-// does not.
+// Temporary errors say to try again, also when a starting API server forbids a request; permanent errors do
+// not.
 func TestARefusalSaysWhatToDo(t *testing.T) {
 	findings := schema.GroupResource{Group: "appsec.dev", Resource: "findings"}
 	for name, test := range map[string]struct {

@@ -11,27 +11,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxWaiting bounds the writers that wait for one object. A write takes some 20 ms, so whoever came
-// behind more would not have a turn within Patience.
+// maxWaiting bounds the writers that wait for one object. A write takes about 20 ms, so a writer behind more
+// than that many would not get a turn within Patience.
 const maxWaiting = 1000
 
-// errLongLine is returned to whoever would be one too many.
+// errLongLine is returned to a writer that would exceed maxWaiting.
 var errLongLine = errors.New("too many writers wait for the object")
 
-// lines let the writers of one object have it one at a time, in the order in which they came. Writers
-// of different objects know nothing of one another.
+// lines serialize the writers of each object, in the order in which they came. Writers of different objects do
+// not affect one another.
 type lines struct {
 	mu  sync.Mutex
 	all map[types.NamespacedName]*line
-	// pause is how long this replica leaves an object to others.
+	// pause returns how long this replica leaves an object to others.
 	pause func() time.Duration
 }
 
-// line is one object's: somebody has it, or it is left to other replicas.
+// line is the queue of one object. It exists while a writer has the object, or while the object is left to
+// other replicas.
 type line struct {
 	waiting []*waiter
-	// round is how many more of the writers have it before it is left to other replicas. A round is as
-	// long as the line was at its beginning: a replica where many wait gets more than one where few do.
+	// round is how many more writers of this replica get the object before it is left to other replicas. A
+	// round starts with the length of the queue, so a replica with many waiting writers gets more turns than
+	// one with few.
 	round int
 }
 
@@ -41,7 +43,7 @@ func newLines(pause func() time.Duration) *lines {
 	return &lines{all: map[types.NamespacedName]*line{}, pause: pause}
 }
 
-// enter waits for the object. The caller calls leave once, when it needs it no more. The error is
+// enter waits for the object. The caller calls leave once, when it no longer needs the object. The error is
 // errLongLine or the context's.
 func (l *lines) enter(ctx context.Context, object types.NamespacedName) (leave func(), err error) {
 	leave = func() { l.leave(object) }
@@ -54,13 +56,13 @@ func (l *lines) enter(ctx context.Context, object types.NamespacedName) (leave f
 		return leave, nil
 	case <-ctx.Done():
 		if !l.quit(object, mine) {
-			leave() // it had just become ours
+			leave() // the turn came at the same moment
 		}
 		return nil, context.Cause(ctx)
 	}
 }
 
-// join returns nil where nobody has the object: then the caller does.
+// join returns nil if nobody has the object: then the caller has it at once.
 func (l *lines) join(object types.NamespacedName) (*waiter, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,7 +79,7 @@ func (l *lines) join(object types.NamespacedName) (*waiter, error) {
 	return mine, nil
 }
 
-// quit takes a waiter out of the line. It reports false for one that has the object.
+// quit removes a waiter from the line. It returns false if the waiter already has the object.
 func (l *lines) quit(object types.NamespacedName, gone *waiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,8 +109,7 @@ func (l *lines) leave(object types.NamespacedName) {
 	})
 }
 
-// next gives the object to whoever has waited longest; nobody waits: the line is forgotten. The caller
-// holds the mutex.
+// next gives the object to the longest waiter, or removes the line if nobody waits. The caller holds the mutex.
 func (l *lines) next(object types.NamespacedName) {
 	its := l.all[object]
 	if len(its.waiting) == 0 {
@@ -120,7 +121,7 @@ func (l *lines) next(object types.NamespacedName) {
 	close(first.turn)
 }
 
-// pace is about how long a try takes, read and write together. The zero value is a guess.
+// pace estimates how long a try takes, read and write together. The zero value is a guess.
 type pace struct {
 	mu   sync.Mutex
 	took time.Duration
@@ -137,7 +138,7 @@ func (p *pace) set(took time.Duration) {
 	p.took = min(took, longestTry)
 }
 
-// between is at random from so many tries to so many.
+// between returns a random duration, from and to being multiples of the duration of a try.
 func (p *pace) between(from, to float64) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

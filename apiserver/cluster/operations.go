@@ -45,12 +45,13 @@ func (c *Client) Operation(ctx context.Context, namespace, name string) (*v1alph
 	return operation, nil
 }
 
-// Operations returns all operations of a namespace as they are stored now. One that cannot be read is left out.
+// Operations returns all operations of a namespace as they are stored now. Unreadable operations are left out.
 func (c *Client) Operations(ctx context.Context, namespace string) ([]*v1alpha1.TriageOperation, error) {
 	return listOf[*v1alpha1.TriageOperation](ctx, c, namespace, "triage operations")
 }
 
-// CommitOperation commits the operation and returns it as it then is. One that is committed stays as it is.
+// CommitOperation commits the operation and returns the result. An operation that is already committed stays
+// unchanged.
 func (c *Client) CommitOperation(ctx context.Context, namespace, name, by string) (*v1alpha1.TriageOperation, error) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
@@ -91,20 +92,21 @@ func (c *Client) commit(ctx context.Context, operation *v1alpha1.TriageOperation
 		Param("fieldManager", v1alpha1.APIFieldManager).Body(patch).Do(ctx).Into(committed)
 }
 
-// AwaitOperation returns the operation once it is as it should be, else as it is after ten seconds. An error of the
-// watch leaves it as it was seen last.
+// AwaitOperation returns the operation once done accepts it, or as it is after ten seconds. If the watch fails,
+// it returns the operation as last seen.
 func (c *Client) AwaitOperation(ctx context.Context, operation *v1alpha1.TriageOperation,
 	done func(*v1alpha1.TriageOperation) bool) *v1alpha1.TriageOperation {
 	return await(ctx, c, operation, done)
 }
 
-// Part is some of an operation's findings, with a letter for each that has had its turn.
+// Part is a part of an operation's findings, with one letter in Outcomes for each finding that was processed.
 type Part struct {
 	Entries  []triageoperation.Entry
 	Outcomes string
 }
 
-// OperationPart returns a part of an operation as it is stored now. The error says that it is lost.
+// OperationPart returns a part of an operation as it is stored now. It returns an error if the part no longer
+// exists.
 func (c *Client) OperationPart(ctx context.Context, operation *v1alpha1.TriageOperation, index int) (Part, error) {
 	part := &v1alpha1.TriageOperationPart{}
 	err := kube.Get(ctx, c.rest, operation.Namespace, triageoperation.PartName(operation.Name, index), part)
@@ -121,7 +123,7 @@ func (c *Client) OperationPart(ctx context.Context, operation *v1alpha1.TriageOp
 	return Part{entries, part.Spec.Outcomes}, nil
 }
 
-// explainOperation says what an error of the API server means to a client that knows nothing of it.
+// explainOperation translates an error of the API server for clients that know nothing of it.
 func explainOperation(err error) error {
 	var known *problem.Problem
 	switch {

@@ -21,7 +21,7 @@ const (
 	policyNoun       = "triage policy"
 )
 
-// Policies returns all policies of a namespace as they are stored now. One that cannot be read is left out.
+// Policies returns all policies of a namespace as they are stored now. Unreadable policies are left out.
 func (c *Client) Policies(ctx context.Context, namespace string) ([]*v1alpha1.TriagePolicy, error) {
 	return listOf[*v1alpha1.TriagePolicy](ctx, c, namespace, "triage policies")
 }
@@ -38,7 +38,8 @@ func (c *Client) Policy(ctx context.Context, namespace, name string) (*v1alpha1.
 	return policy, nil
 }
 
-// CreatePolicy stores a policy and returns it once its status is that of its spec, else as it is after ten seconds.
+// CreatePolicy stores a policy and returns it once the controllers have observed its spec, or as it is after
+// ten seconds.
 func (c *Client) CreatePolicy(ctx context.Context, policy *v1alpha1.TriagePolicy) (*v1alpha1.TriagePolicy, error) {
 	created := &v1alpha1.TriagePolicy{}
 	err := func() error {
@@ -53,7 +54,7 @@ func (c *Client) CreatePolicy(ctx context.Context, policy *v1alpha1.TriagePolicy
 	return await(ctx, c, created, observed), nil
 }
 
-// observed reports whether a policy's status is that of its spec.
+// observed reports whether a policy's status belongs to its present spec.
 func observed(policy *v1alpha1.TriagePolicy) bool {
 	return policy.Status.ObservedGeneration == policy.Generation
 }
@@ -66,8 +67,8 @@ type ModeChange struct {
 	Generation *int
 }
 
-// SetPolicyMode changes a policy's mode and returns it once its status is that of its spec, else as it is after ten
-// seconds. Where it has that mode already, nothing is written and the author stays.
+// SetPolicyMode changes a policy's mode and returns the policy once the controllers have observed it, or as it
+// is after ten seconds. If the policy already has that mode, nothing is written and the author stays.
 func (c *Client) SetPolicyMode(ctx context.Context, namespace, name string,
 	change ModeChange) (*v1alpha1.TriagePolicy, error) {
 	trying, cancel := context.WithTimeout(ctx, Patience)
@@ -110,7 +111,7 @@ func (c *Client) patchPolicy(ctx context.Context, policy *v1alpha1.TriagePolicy,
 		Param("fieldManager", v1alpha1.APIFieldManager).Body(patch).Do(ctx).Into(changed)
 }
 
-// explainPolicy says what an error of the API server means to a client that knows nothing of it.
+// explainPolicy translates an error of the API server for clients that know nothing of it.
 func explainPolicy(name string, err error) error {
 	var known *problem.Problem
 	switch {

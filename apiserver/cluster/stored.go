@@ -12,11 +12,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// answerAfter is how long an answer waits for what the controllers do.
+// answerAfter is how long a response waits for the controllers.
 const answerAfter = 10 * time.Second
 
-// await returns the object once it is as it should be, else as it is after ten seconds. An error of the watch leaves it
-// as it was seen last.
+// await returns the object once done accepts it, or as it is after ten seconds. If the watch fails, it returns
+// the object as last seen.
 func await[T kube.Object](ctx context.Context, c *Client, object T, done func(T) bool) T {
 	if done(object) {
 		return object
@@ -47,14 +47,14 @@ func await[T kube.Object](ctx context.Context, c *Client, object T, done func(T)
 	}
 }
 
-// sourceOf is where the objects of a kind are read in a namespace.
+// sourceOf returns the source of a kind's objects in a namespace.
 func sourceOf[T kube.Object](c *Client, namespace string) kube.Source {
 	var object T
 	kind, _ := kube.KindOf(object)
 	return c.reader.In(namespace, kind)
 }
 
-// listOf returns all objects of a kind in a namespace as they are stored now. One that cannot be read is left out.
+// listOf returns all objects of a kind in a namespace as they are stored now. Unreadable objects are left out.
 func listOf[T kube.Object](ctx context.Context, c *Client, namespace, noun string) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()

@@ -21,25 +21,25 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// Patience is how long a decision is tried for, its wait for other writers included.
+// Patience is how long a decision is tried, including the wait for other writers.
 const Patience = 30 * time.Second
 
-// While writers in other replicas are faster, a writer tries again after up to two tries' time. A replica
-// whose writers have all had an object leaves it to others for longer than that and a try, so that they
-// get it.
+// After a conflict with a writer in another replica, a writer tries again after up to twice the duration of a
+// try. A replica whose writers have all had their turn leaves the object to others for longer than such a
+// backoff plus a try, so that they get it.
 const (
 	longestBackoff = 2
 	shortestPause  = 2
 	longestPause   = 4
 )
 
-// Triager stores what people decide about objects of one kind.
+// Triager stores people's decisions about objects of one kind.
 type Triager[T kube.Object] struct {
-	// Noun is what a client calls an object of the kind.
+	// Noun is the name of the kind in messages to clients.
 	Noun string
 
 	kind kube.Kind
-	// standing returns what was decided about an object until now.
+	// standing returns the decisions made about an object so far.
 	standing func(T) findingstate.Standing
 	rest     rest.Interface
 	lines    *lines
@@ -54,10 +54,10 @@ func newTriager[T kube.Object](client rest.Interface, noun string, standing func
 	return t
 }
 
-// Turn waits until no other caller of this Triager has the object. The caller calls done once it has
-// written and its readers see it; then the next one has it.
+// Turn waits until no other caller of this Triager has the object. The caller calls done after it has written
+// and its readers see the result; then the next caller gets its turn.
 //
-// Without it writers of one object in one process would refuse one another's patches.
+// Without turns, writers of one object in the same process would make one another's patches fail.
 func (t *Triager[T]) Turn(ctx context.Context, object T) (done func(), err error) {
 	done, err = t.lines.enter(ctx, nameOf(object))
 	if err != nil {
@@ -66,15 +66,16 @@ func (t *Triager[T]) Turn(ctx context.Context, object T) (done func(), err error
 	return done, nil
 }
 
-// Triage turns an object into what was decided and returns it as that write has made it.
+// Triage applies a decision to an object and returns the object as that write left it.
 //
-// known is the object as the caller last saw it. The API server says whether that is still
-// so, even where the decision changes nothing. If it is not, Triage reads the object and
-// decides again, for as long as Patience and ctx allow. check is asked before each try, and its error
-// ends the matter: a finding that was deleted and made again under its name may be in another
-// project. An error about the state that the caller knew is asked again of the stored one.
+// known is the object as the caller last saw it. The API server checks that it is still current, even if the
+// decision changes nothing. If it is not, Triage reads the object and tries again, for as long as Patience and
+// ctx allow. Triage calls check before each try and returns its error: a finding that was deleted and created
+// again under the same name may belong to another project. Only if check fails with a failed precondition on
+// the state that the caller knew, it is called again with the stored one.
 //
-// A decision whose outcome is not known may be written again: that changes nothing a second time.
+// If the outcome of a write is unknown, the decision may be written again, which changes nothing the second
+// time.
 func (t *Triager[T]) Triage(ctx context.Context, known Known[T], check func(Known[T]) error,
 	decision Decision) (none T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
@@ -106,8 +107,8 @@ func (t *Triager[T]) Triage(ctx context.Context, known Known[T], check func(Know
 	}
 }
 
-// backOff waits after a conflict. The first is mostly due to the controllers, which record what the last
-// patch has changed: they do not go on.
+// backOff waits after a conflict. It does not wait after the first conflict, usually with the controllers,
+// which record the effects of the last patch and then stop writing.
 func (t *Triager[T]) backOff(ctx context.Context, attempt int) error {
 	if attempt == 1 {
 		return context.Cause(ctx)
@@ -122,7 +123,7 @@ func (t *Triager[T]) backOff(ctx context.Context, attempt int) error {
 	}
 }
 
-// explain is for a call that failed. Where conflicts came before it and the time was over, those are why.
+// explain translates the error of a failed call. If the time ran out after conflicts, it reports the conflicts.
 func (t *Triager[T]) explain(ctx context.Context, object T, attempt int, err error) error {
 	if attempt > 1 && ctx.Err() != nil {
 		return t.contended(object, fmt.Errorf("%d tries: %w", attempt, err))
@@ -168,8 +169,8 @@ func (t *Triager[T]) get(ctx context.Context, known T) (stored T, err error) {
 
 func (t *Triager[T]) empty() T { return t.kind.New().(T) } //nolint:forcetypeassert // the kind is T's
 
-// end ends the span of a call. Of an error it takes the reason alone: the message may repeat
-// what a client sent.
+// end ends the span of a call. It records only the reason of an error: the message may repeat what a client
+// sent.
 func end(span trace.Span, err error) {
 	if err != nil {
 		span.SetStatus(codes.Error, string(apierrors.ReasonForError(err)))
@@ -177,16 +178,16 @@ func end(span trace.Span, err error) {
 	span.End()
 }
 
-// reasonsPolicy is the admission policy that requires a reason to mute, where the Organization does.
+// reasonsPolicy is the admission policy that requires a reason to mute if the Organization does.
 const reasonsPolicy = "findings-reasons.appsec.dev"
 
-// explain says what an error of the API server means to a client, which knows nothing of it.
+// explain translates an error of the API server for a client, which knows nothing of it.
 func explain(noun string, err error) error {
 	switch {
 	case apierrors.IsNotFound(err):
 		return problem.NotFound(noun)
 	case apierrors.IsForbidden(err):
-		// A starting API server knows neither roles nor policies for a moment.
+		// An API server that is starting does not know roles and policies for a moment.
 		return problem.TryAgain("the change is not allowed, by a rule of this installation or while its API server starts",
 			err)
 	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), reasonsPolicy):
@@ -198,7 +199,7 @@ func explain(noun string, err error) error {
 	}
 }
 
-// reasonRequired names what is to be muted, and the member that is to hold the reason.
+// reasonRequired returns an error that names the object to be muted and the member that must hold the reason.
 func reasonRequired(noun, member string) error {
 	return problem.InvalidBody("the organization requires a reason to mute a " + noun + ": give one in " + member).
 		In(member).Coded(problem.CodeReasonRequired)

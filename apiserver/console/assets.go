@@ -21,7 +21,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 )
 
-// folders are the console's, each with its pages, style sheets and modules. Their order is that of the version.
+// folders are the console's folders, each with its pages, style sheets and modules. The version depends on their order.
 var folders = []struct {
 	name   string
 	files  fs.FS
@@ -51,8 +51,8 @@ func (c *Console) Routes() (routes []page.Route) {
 
 // assets are the style sheets, modules and pictures of all folders.
 type assets struct {
-	// version changes with any of them. It is in their addresses, so that a browser may keep them; modules import each
-	// other by relative ones.
+	// version changes whenever one of the assets changes. It is part of their addresses, so that browsers may cache
+	// them. Modules import each other by relative addresses.
 	version string
 	files   map[string][]byte
 }
@@ -69,7 +69,7 @@ func readAssets() (assets, error) {
 				return err
 			}
 			content, err := fs.ReadFile(folder.files, name)
-			_, _ = fmt.Fprintf(sum, "%s/%s %d\n%s", folder.name, name, len(content), content) // a hash takes all
+			_, _ = fmt.Fprintf(sum, "%s/%s %d\n%s", folder.name, name, len(content), content) // a hash never fails
 			a.files[path.Join(folder.name, name)] = content
 			return err
 		})
@@ -81,14 +81,14 @@ func readAssets() (assets, error) {
 	return a, nil
 }
 
-// address returns where an asset is.
+// address returns the address of an asset.
 func (a assets) address(name string) string { return path.Join(Path, "assets", a.version, name) }
 
-// AssetsPath is where what needs no session is, below Path, with Gin's names of segments.
+// AssetsPath is the path of the assets, below Path, in Gin's syntax. They need no session.
 const AssetsPath = "assets/:version/*name"
 
-// Asset returns an asset. While replicas are replaced, a page of one may ask another for an asset of its version: the
-// other has none but its own, which a browser must not keep under that name.
+// Asset returns an asset. While replicas are being replaced, a page of one replica may request its version of an asset
+// from another. That one returns its own version, which a browser must not cache under this address.
 func (c *Console) Asset(version, name string) (Answer, bool) {
 	content, there := c.assets.files[name]
 	if !there {

@@ -13,7 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/session"
 )
 
-// What a reader is told holds nothing of the cause, and the log gets all of it.
+// The page does not reveal the cause of an error; the log contains all of it.
 func TestTheCauseOfAFailedPageIsForTheLogAlone(t *testing.T) {
 	operations := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a secret of the service") })
 	c, err := New(operations, session.Sealer{Keys: func(string) [][]byte { return [][]byte{make([]byte, 32)} }})

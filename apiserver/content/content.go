@@ -1,21 +1,21 @@
-// Package content defines the parts of an answer's body.
+// Package content defines the parts of a response body.
 package content
 
-// Part is a piece of an answer's body that is ready to be sent. It never changes, and is the
-// same piece as another only if both are the same pointer.
+// Part is a piece of a response body that is ready to be sent. It never changes. Two parts are the same only if
+// their pointers are equal.
 type Part interface {
-	// Len is how many bytes AppendTo appends.
+	// Len returns how many bytes AppendTo appends.
 	Len() int
 	// AppendTo appends the piece.
 	AppendTo(to []byte) []byte
 }
 
-// Bytes are a piece whose bytes are already rendered.
+// Bytes is a piece that is already rendered.
 type Bytes []byte
 
 var _ Part = (*Bytes)(nil)
 
-// Of returns the piece that these bytes are. They must not be changed afterwards.
+// Of returns a piece with these bytes. They must not be changed afterwards.
 func Of(bytes []byte) *Bytes { return (*Bytes)(&bytes) }
 
 // Len implements Part.

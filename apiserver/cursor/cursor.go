@@ -21,22 +21,22 @@ const MaxLength = 4096
 // maxText bounds a position, in bytes, so that its cursor stays under MaxLength.
 const maxText = 3000
 
-// version is the first byte of what a cursor encodes. A cursor of another version is invalid.
+// version is the first byte of a cursor's content. A cursor of another version is invalid.
 const version = 1
 
-// ErrInvalid is returned for every string that Encode did not make for the same list with a current
-// key: a cursor that was changed, cut, made up, or taken from another list.
+// ErrInvalid is returned for every string that Encode did not produce for the same list with a current key: a
+// cursor that was altered, truncated, invented, or taken from another list.
 var ErrInvalid = errors.New("the cursor is not valid for this list; start again without it")
 
 var encoding = base64.RawURLEncoding.Strict()
 
-// Position is where a page ended: the value shown that the list is sorted by, and the row's id.
+// Position is where a page ended: the row's id, and its value of the field that the list is sorted by.
 type Position struct {
 	Value string
 	ID    string
 }
 
-// List is what a cursor is bound to. The page size is not part of it.
+// List is the list that a cursor is bound to. The page size is not part of it.
 type List struct {
 	// Organization that the caller belongs to.
 	Organization string
@@ -46,8 +46,8 @@ type List struct {
 	Sort string
 	// Order is asc or desc, with defaults filled in.
 	Order string
-	// Filters by the name of the parameter, each value in its one spelling; a filter that was not
-	// given is left out.
+	// Filters by the name of the parameter, each value in its canonical spelling; filters that were not given
+	// are left out.
 	Filters map[string]string
 }
 
@@ -56,8 +56,8 @@ type Codec struct {
 	keys keyring
 }
 
-// Encode returns the cursor that continues list after position. The error says that the
-// position is too long to be carried.
+// Encode returns the cursor that continues list after position. It returns an error if the position is too
+// long.
 func (c *Codec) Encode(list List, position Position) (string, error) {
 	if size := len(position.Value) + len(position.ID); size > maxText {
 		return "", fmt.Errorf("a cursor carries at most %d bytes of value and id, got %d", maxText, size)
@@ -69,10 +69,10 @@ func (c *Codec) Encode(list List, position Position) (string, error) {
 	return encoding.EncodeToString(payload), nil
 }
 
-// Decode returns the position in a cursor that Encode made for the same list. Every other
-// string gets ErrInvalid.
+// Decode returns the position in a cursor that Encode produced for the same list. For every other string it
+// returns ErrInvalid.
 func (c *Codec) Decode(list List, token string) (Position, error) {
-	// The decoder passes over line ends, and a cursor is to be written in one way only.
+	// The decoder skips line breaks, but a cursor must have only one spelling.
 	if len(token) > MaxLength || strings.ContainsAny(token, "\r\n") {
 		return Position{}, ErrInvalid
 	}
@@ -101,8 +101,8 @@ func (c *Codec) signed(list List, payload, signature []byte) bool {
 	})
 }
 
-// sign covers the list as well as the payload: the list is not in the cursor, so that another
-// list's cursor differs by nothing but a signature that does not fit.
+// sign covers the list as well as the payload. The list itself is not in the cursor: a cursor of another list
+// fails only because its signature does not match.
 func sign(key []byte, list List, payload []byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	for _, text := range []string{list.Organization, list.Endpoint, list.Sort, list.Order} {
@@ -118,7 +118,7 @@ func sign(key []byte, list List, payload []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// writeText writes a length before the text, so that no two sequences of texts look alike.
+// writeText writes a length before the text, so that different sequences of texts never produce the same bytes.
 func writeText(mac hash.Hash, text string) { mac.Write(appendText(nil, text)) }
 
 func appendText(to []byte, text string) []byte {

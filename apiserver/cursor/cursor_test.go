@@ -116,10 +116,10 @@ func TestEveryChangeOfACursorIsNoticed(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	// One key for all processes, or what this one makes would be good in no other's eyes.
+	// A fixed key for all processes: otherwise a cursor found by one process would be invalid in all others.
 	c := &Codec{}
 	c.keys.held.Store(&[][]byte{make([]byte, minKeySize)})
-	// Of each length in which the last character's bits may be left over.
+	// One of each length at which bits of the last character may be left over.
 	for _, id := range []string{"f-1", "f-12", "f-123"} {
 		token := encode(f, c, list, Position{Value: "2026-03-01T12:00:00Z", ID: id})
 		short, last := token[:len(token)-1], token[len(token)-1]
@@ -212,7 +212,7 @@ func TestRunReadsNewKeys(t *testing.T) {
 	g.Eventually(done, "10s").Should(gomega.BeClosed())
 }
 
-// A mounted Secret is a folder of links into a hidden folder, which is swapped as a whole.
+// A mounted Secret is a folder of links into a hidden folder that is replaced as a whole.
 func TestMountedSecret(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.Mkdir(filepath.Join(folder, "..2026"), 0o700); err != nil {

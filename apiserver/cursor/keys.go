@@ -23,12 +23,12 @@ const (
 	// minKeySize and maxKeySize bound a key, in bytes.
 	minKeySize = 32
 	maxKeySize = 4096
-	// keysVerifying is how many of the newest keys verify. The newest alone signs.
+	// keysVerifying is how many of the newest keys verify. Only the newest signs.
 	keysVerifying = 2
 )
 
-// NewRandom returns a codec with a key of its own: its cursors end with the process, and no
-// other replica reads them.
+// NewRandom returns a codec with a random key: its cursors end with the process, and other replicas cannot read
+// them.
 func NewRandom() *Codec {
 	key := make([]byte, minKeySize)
 	rand.Read(key) //nolint:errcheck // never fails: it ends the process instead
@@ -37,11 +37,10 @@ func NewRandom() *Codec {
 	return c
 }
 
-// Load returns a codec with the keys of a folder, which is usually a mounted Secret: each file
-// is a key of 32 to 4096 random bytes. The file whose name sorts last is the newest key and
-// signs; it and the one before it verify. To rotate, add a file whose name sorts after the
-// others, and take the oldest away when its cursors may end. Files that start with a dot are
-// passed over.
+// Load returns a codec with the keys of a folder, which is usually a mounted Secret: each file is a key of 32
+// to 4096 random bytes. The file whose name sorts last is the newest key and signs; it and the one before it
+// verify. To rotate, add a file whose name sorts after the others, and remove the oldest once its cursors may
+// become invalid. Files whose names start with a dot are ignored.
 func Load(folder string) (*Codec, error) {
 	keys, err := readKeys(folder)
 	if err != nil {
@@ -53,8 +52,8 @@ func Load(folder string) (*Codec, error) {
 	return c, nil
 }
 
-// Run reads the folder again every interval until ctx ends. A folder that cannot be read
-// leaves the keys as they were, and is logged. It returns at once for a random key.
+// Run reads the folder again every interval until ctx ends. If the folder cannot be read, the keys stay as they
+// are and the error is logged. Run returns at once for a random key.
 func (c *Codec) Run(ctx context.Context, interval time.Duration, log logr.Logger) {
 	if c.keys.folder == "" {
 		return
@@ -75,7 +74,7 @@ func (c *Codec) Run(ctx context.Context, interval time.Duration, log logr.Logger
 	}
 }
 
-// Reload reads the folder that Load was given once more, and reports whether the keys are new.
+// Reload reads the folder again that Load was given, and reports whether the keys have changed.
 func (c *Codec) Reload() (changed bool, err error) {
 	keys, err := readKeys(c.keys.folder)
 	if err != nil {
@@ -131,13 +130,13 @@ func readKey(path string) ([]byte, error) {
 	if len(key) < minKeySize || len(key) > maxKeySize {
 		return nil, fmt.Errorf("the cursor key %s has %d bytes: it needs %d to %d", path, len(key), minKeySize, maxKeySize)
 	}
-	// HMAC would take any length; a fixed one keeps signing a page's cursor at one price.
+	// HMAC would take any length; hashing to a fixed length keeps the cost of signing constant.
 	sum := sha256.Sum256(key)
 	return sum[:], nil
 }
 
-// Derive returns keys of 32 bytes for another purpose, which tell nothing of the cursors' keys: one for each key that
-// verifies, the newest first.
+// Derive returns keys of 32 bytes for another purpose, one per verifying key, the newest first. They reveal
+// nothing about the cursors' keys.
 func (c *Codec) Derive(purpose string) [][]byte {
 	held := c.keys.verifying()
 	derived := make([][]byte, len(held))

@@ -1,5 +1,5 @@
-// Package etag holds entity tags and the conditions that requests make of them (RFC 9110,
-// sections 8.8.3 and 13.1).
+// Package etag formats entity tags and evaluates the conditions of requests (RFC 9110, sections 8.8.3 and
+// 13.1).
 package etag
 
 import (
@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// compressedSuffix tells the tag of a compressed body from that of the plain one: they are the
-// same state in other bytes.
+// compressedSuffix distinguishes the tag of a compressed body from that of the plain one: they are the same
+// state in different bytes.
 const compressedSuffix = "-gzip"
 
-// maxTags bounds the work that one header asks for.
+// maxTags bounds the work that one header can cause.
 const maxTags = 64
 
-// Format writes the tag of a state as a header's value. The state is free of quotation marks.
+// Format returns the tag of a state as a header value. The state must not contain quotation marks.
 func Format(state string, compressed bool) string {
 	if compressed {
 		state += compressedSuffix
@@ -22,21 +22,21 @@ func Format(state string, compressed bool) string {
 	return `"` + state + `"`
 }
 
-// Condition is what the header If-Match or If-None-Match asks for. The zero value is that of a
-// request without the header, or with an empty one.
+// Condition is the condition in the header If-Match or If-None-Match. The zero value is that of a request
+// without the header, or with an empty one.
 type Condition struct {
 	given, any bool
 	states     []string
 }
 
-// IfMatch reads the values of that header. A weak tag matches nothing there.
+// IfMatch parses the values of If-Match. A weak tag matches nothing there.
 func IfMatch(values []string) Condition { return parse(values, false) }
 
-// IfNoneMatch reads the values of that header. A proxy may have made a tag weak.
+// IfNoneMatch parses the values of If-None-Match. Weak tags match too: a proxy may have weakened a tag.
 func IfNoneMatch(values []string) Condition { return parse(values, true) }
 
-// parse takes what is no tag for one that matches nothing: a condition must not be lost. No
-// state holds a comma, so that a comma within a tag does no harm.
+// parse treats an invalid tag as one that matches nothing: a condition must not get lost. No state contains a
+// comma, so a tag with a comma does no harm.
 func parse(values []string, weak bool) Condition {
 	if !slices.ContainsFunc(values, func(value string) bool { return strings.Trim(value, " \t") != "" }) {
 		return Condition{}
@@ -71,5 +71,5 @@ func unquote(text string) (string, bool) {
 // Given reports whether the request has the header, with a value.
 func (c Condition) Given() bool { return c.given }
 
-// Names reports whether the header names that state, or any.
+// Names reports whether the header names that state, or "*".
 func (c Condition) Names(state string) bool { return c.any || slices.Contains(c.states, state) }

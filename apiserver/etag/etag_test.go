@@ -60,7 +60,7 @@ func TestWhatIsFormattedIsNamed(t *testing.T) {
 	}
 }
 
-// A condition is never lost, and only what holds the tag names it.
+// A condition never gets lost, and only a header with the tag names it.
 func FuzzCondition(f *testing.F) {
 	for _, seed := range []string{``, `*`, `"abc"`, `W/"abc"`, `"abc-gzip"`, `"x","abc"`, `"`, `""`, `,`, `"a,bc"`, "\"abc\"\x00"} {
 		f.Add(seed)

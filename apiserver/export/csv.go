@@ -72,8 +72,8 @@ func timestamp(t *time.Time) string {
 	return render.Timestamp(*t)
 }
 
-// CSV writes a header and a row for each finding, by RFC 4180, in UTF-8 without a byte order mark. No cell is one
-// that a spreadsheet takes for a formula.
+// CSV writes a header and one row per finding according to RFC 4180, in UTF-8 without a byte order mark. Cells
+// that a spreadsheet would take for a formula are escaped.
 func CSV(w io.Writer, findings Findings) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
@@ -99,10 +99,10 @@ func CSV(w io.Writer, findings Findings) error {
 	return out.Error()
 }
 
-// literal puts an apostrophe before what a spreadsheet would take for a formula: what begins with one of its signs,
-// also behind blanks and marks that do not show, and what begins with a tab or a return, which some programs drop. A
-// program that separates cells otherwise, as Excel does by semicolons in many countries, sees a cell begin behind
-// each semicolon, tab and line break of a text, so there it does the same.
+// literal puts an apostrophe before text that a spreadsheet would take for a formula: text that begins with one
+// of the signs, also after spaces and invisible characters, and text that begins with a tab or a carriage
+// return, which some programs drop. Programs with other separators, such as Excel with semicolons in many
+// countries, start a new cell after each semicolon, tab and line break, so literal does the same there.
 func literal(cell string) string {
 	if !strings.ContainsAny(cell, signs+"\t\r") {
 		return cell
@@ -126,10 +126,10 @@ func literal(cell string) string {
 	return out.String()
 }
 
-// signs that formulas begin with, in every width that a spreadsheet may fold.
+// signs are the characters that begin a formula, in every width that a spreadsheet may normalize.
 const signs = "=+-@＝＋－＠﹦﹢﹣﹫⁺⁼⁻₊₌₋−"
 
-// blank reports whether a program may pass over it.
+// blank reports whether a program may skip the character.
 func blank(r rune) bool {
 	return r == '"' || r == unicode.ReplacementChar || unicode.In(r, unicode.C, unicode.Z, unicode.M)
 }

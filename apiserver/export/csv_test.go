@@ -27,7 +27,7 @@ func each(findings ...*openapi.FindingFull) Findings {
 	}
 }
 
-// written is the CSV of findings, as it is read by its standard.
+// written returns the CSV of findings as a standard parser reads it.
 func written(t rapid.TB, findings ...*openapi.FindingFull) [][]string {
 	t.Helper()
 	var out strings.Builder
@@ -86,8 +86,8 @@ func TestFormulasAreTexts(t *testing.T) {
 	}
 }
 
-// formula is what a spreadsheet takes for one, told without the code under test: at the beginning, or where a program sees
-// one that separates cells by semicolons or tabs.
+// formula matches text that a spreadsheet takes for a formula, independently of the code under test: at the
+// beginning, or where a program that separates cells by semicolons or tabs sees a cell begin.
 var formula = regexp.MustCompile(`(?:^|[;\t\r\n])[\s\p{Z}\p{C}\p{M}"\x{FFFD}]*[=+\-@＝＋－＠]|^[\t\r]`)
 
 func checkLiteral(t rapid.TB, title string) {

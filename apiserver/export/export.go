@@ -1,4 +1,4 @@
-// Package export writes findings, as many as there are, in the formats of other programs. Writers hold one finding at a
+// Package export writes any number of findings in the formats of other programs. Writers hold one finding at a
 // time.
 package export
 
@@ -8,10 +8,10 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
 
-// Findings are yielded one by one; an error is the last that is yielded.
+// Findings yields findings one by one. After an error it yields nothing more.
 type Findings = iter.Seq2[*openapi.FindingFull, error]
 
-// text is the value of a fixed set, "" where it is not known.
+// text returns an enumerated value, or "" for nil.
 func text[T ~string](value *T) string {
 	if value == nil {
 		return ""

@@ -13,14 +13,14 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// mostRules is how many rules of a run are described, each by its id. What is held of them is all that grows with a
-// run; the results of further rules name them, and SARIF asks for no more.
+// mostRules is how many rules of a run are described. The described rules are the only memory that grows with a
+// run. Results of further rules only name the rule's id, which SARIF allows.
 const mostRules = 10_000
 
-// unknownTool stands where findings name no tool: SARIF has no run without one.
+// unknownTool replaces a missing tool name: SARIF requires one for each run.
 const unknownTool = "unknown"
 
-// SARIF writes a log of SARIF 2.1.0 with a run for each tool of which there are findings.
+// SARIF writes a SARIF 2.1.0 log with one run for each tool that has findings.
 func SARIF(w io.Writer, tools []string, findings func(tool string) Findings) error {
 	out := &sarifWriter{w: w, rules: map[string]int{}}
 	out.put(`{"$schema":"https://json.schemastore.org/sarif-2.1.0.json","version":"2.1.0","runs":[`)
@@ -38,11 +38,11 @@ func SARIF(w io.Writer, tools []string, findings func(tool string) Findings) err
 	return out.err
 }
 
-// sarifWriter keeps the first error of its writer.
+// sarifWriter writes JSON and keeps the first error of its writer.
 type sarifWriter struct {
 	w   io.Writer
 	err error
-	// rules of the run by their place.
+	// rules maps the rules of the run to their indexes.
 	rules map[string]int
 	order []sarifRule
 }
@@ -64,8 +64,8 @@ func (s *sarifWriter) value(value any) {
 	s.put(strings.TrimSuffix(encoded.String(), "\n"))
 }
 
-// run writes a run, unless it would have no results. Its rules are known once all results are written, so the tool
-// comes behind them.
+// run writes a run, unless it would have no results. The rules are known only after all results are written, so
+// the tool comes last.
 func (s *sarifWriter) run(tool string, findings Findings, follows bool) (wrote bool, err error) {
 	clear(s.rules)
 	s.order = []sarifRule{}
@@ -143,7 +143,7 @@ type (
 		Status     string `json:"status"`
 		UserStatus string `json:"userStatus"`
 		Severity   string `json:"severity"`
-		// SecuritySeverity is the score, where it rates as the severity does.
+		// SecuritySeverity is the score, if it corresponds to the severity.
 		SecuritySeverity string   `json:"security-severity,omitempty"`
 		Vulnerability    string   `json:"vulnerability,omitempty"`
 		Package          string   `json:"package,omitempty"`
@@ -178,7 +178,7 @@ func (s *sarifWriter) result(f *openapi.FindingFull) sarifResult {
 	return out
 }
 
-// ruleIndex is where the run describes a rule; nil where it does not.
+// ruleIndex returns the index of a rule in the run; nil if the run does not describe it.
 func (s *sarifWriter) ruleIndex(id string) *int {
 	index, known := s.rules[id]
 	if !known {
@@ -212,7 +212,7 @@ func locations(l openapi.FileLocation) []sarifLocation {
 	return []sarifLocation{{out}}
 }
 
-// uri is the reference to a file of the source, by its path; the address of something that is served stays as it is.
+// uri returns the URI reference for a source file's path; the address of a served resource stays unchanged.
 func uri(path string) string {
 	if (&sarif.Location{Path: path}).Served() {
 		return path
@@ -220,8 +220,9 @@ func uri(path string) string {
 	return (&url.URL{Path: path}).String()
 }
 
-// suppressions are why a finding is not to be acted on: by its source, by a person, else by who or what decided in
-// their place. An empty list states that the result is not suppressed.
+// suppressions returns why a finding needs no action: because its source suppresses it, because a person muted
+// it, or otherwise because a policy or another author's verdict did. An empty list states that the result is
+// not suppressed.
 func suppressions(f *openapi.FindingFull) []sarifSuppression {
 	out := []sarifSuppression{}
 	if own := f.Facts.Suppression; own.Kind != nil {
@@ -241,14 +242,14 @@ func suppressions(f *openapi.FindingFull) []sarifSuppression {
 	return out
 }
 
-// external is the kind of a suppression that is not in the source.
+// external is the kind of a suppression outside the source.
 const external = "external"
 
 func accepted(kind, justification string) sarifSuppression {
 	return sarifSuppression{Kind: kind, Status: "accepted", Justification: justification}
 }
 
-// why joins what is known of a decision: "false-positive: the path is validated (apikey/ci)".
+// why joins the details of a decision: "false-positive: the path is validated (apikey/ci)".
 func why(reason, comment, by string) string {
 	var parts []string
 	for _, part := range []string{reason, comment} {

@@ -16,7 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// told is what a reader of SARIF is told of a finding.
+// told is what a SARIF reader learns about a finding.
 type told struct {
 	Tool, Rule, Path, Severity, Message, CWE string
 	Line                                     int32
@@ -50,7 +50,7 @@ func drawFull(t *rapid.T, id int) *openapi.FindingFull {
 	return f
 }
 
-// expected is what the export must tell of a finding.
+// expected returns what the export must contain about a finding.
 func expected(f *openapi.FindingFull) told {
 	e := told{
 		Tool: f.Facts.Tool, Rule: f.Facts.RuleId, Path: f.Details.Location.FilePath, Severity: string(f.Details.Severity), CWE: f.Facts.Class,
@@ -71,7 +71,7 @@ func expected(f *openapi.FindingFull) told {
 	return e
 }
 
-// exported is the SARIF of findings, and those of each tool.
+// exported returns the SARIF of findings, and the findings of each tool.
 func exported(t rapid.TB, findings []*openapi.FindingFull) (string, map[string][]*openapi.FindingFull) {
 	t.Helper()
 	byTool := map[string][]*openapi.FindingFull{}
@@ -79,14 +79,14 @@ func exported(t rapid.TB, findings []*openapi.FindingFull) (string, map[string][
 		byTool[f.Facts.Tool] = append(byTool[f.Facts.Tool], f)
 	}
 	var out strings.Builder
-	tools := append([]string{"gone"}, slices.Sorted(maps.Keys(byTool))...) // of one, nothing is left
+	tools := append([]string{"gone"}, slices.Sorted(maps.Keys(byTool))...) // one tool has no findings left
 	if err := SARIF(&out, tools, func(tool string) Findings { return each(byTool[tool]...) }); err != nil {
 		t.Fatal(err)
 	}
 	return out.String(), byTool
 }
 
-// What is exported is read by the importer's reader as the same results, of the same rule, place and severity.
+// The importer reads an export as the same results, with the same rule, place and severity.
 func TestSARIFIsReadAsItWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var findings []*openapi.FindingFull
@@ -146,7 +146,7 @@ func TestSARIFSaysWhoSuppressesAndWhy(t *testing.T) {
 	}
 }
 
-// checkStructure holds a log against what the standard requires of the members that it has.
+// checkStructure checks that a log has the members that the standard requires.
 func checkStructure(t rapid.TB, text string) {
 	t.Helper()
 	var log struct {
@@ -205,7 +205,7 @@ func TestSARIFOfNothingIsALogWithoutRuns(t *testing.T) {
 	}
 }
 
-// However many rules there are, so many are held.
+// The number of described rules is bounded.
 func TestSARIFDescribesABoundedNumberOfRules(t *testing.T) {
 	var findings []*openapi.FindingFull
 	for i := range mostRules + 2 {
@@ -222,7 +222,7 @@ func TestSARIFDescribesABoundedNumberOfRules(t *testing.T) {
 	}
 }
 
-// Whatever ends the reading of findings, or the writing, is the export's end.
+// An error of the reader or of the writer ends the export.
 func TestErrorsEndAnExport(t *testing.T) {
 	gone := errors.New("gone")
 	failing := func(yield func(*openapi.FindingFull, error) bool) { yield(nil, gone) }

@@ -50,7 +50,7 @@ func (b *Backend) CreateTriageOperation(ctx context.Context, request Request) (R
 	return operationResponse(status, stored)
 }
 
-// settled reports whether an operation has nothing more to do for now.
+// settled reports whether an operation has nothing to do at present.
 func settled(o *v1alpha1.TriageOperation) bool {
 	switch o.Status.Phase {
 	case v1alpha1.OperationCompleted, v1alpha1.OperationFailed:
@@ -62,10 +62,10 @@ func settled(o *v1alpha1.TriageOperation) bool {
 	return false
 }
 
-// operationName is one that no other operation has, nor will have.
+// operationName returns a random, unique name.
 func operationName() string { return "op-" + strings.ToLower(rand.Text()[:16]) }
 
-// addSubject reads what the operation is about: findings and a decision, or another operation.
+// addSubject reads the subject of the operation: findings and a decision, or another operation to undo.
 func addSubject(spec *v1alpha1.TriageOperationSpec, given *openapi.TriageOperationRequest, body openapi.Body) error {
 	filters, filtered := body.Parameters(memberFilters)
 	subjects := 0

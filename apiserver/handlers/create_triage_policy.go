@@ -52,11 +52,11 @@ func (b *Backend) CreateTriagePolicy(ctx context.Context, request Request) (Resp
 	return policyResponse(http.StatusCreated, stored)
 }
 
-// policyName is one that no other policy has, nor will have.
+// policyName returns a random, unique name.
 func policyName() string { return "policy-" + strings.ToLower(rand.Text()[:10]) }
 
-// policySpecOf reads what a policy is to be. What the schema of the resource would refuse is refused with the names
-// that the REST API has.
+// policySpecOf returns the spec that the request asks for. Values that the resource's schema would reject are
+// refused here, with the names of the REST API.
 func policySpecOf(given *openapi.TriagePolicyRequest) (spec v1alpha1.TriagePolicySpec, err error) {
 	spec = v1alpha1.TriagePolicySpec{
 		Match: given.Match, Mode: v1alpha1.PolicyPreview,
@@ -88,7 +88,7 @@ func policySpecOf(given *openapi.TriagePolicyRequest) (spec v1alpha1.TriagePolic
 	return spec, nil
 }
 
-// checkMatch refuses an expression that no policy can have.
+// checkMatch refuses an invalid expression.
 func checkMatch(match string) error {
 	if match == "" {
 		return problem.InvalidBody("match is empty: give an expression").In("match").Coded(openapi.CodeMissing)
@@ -100,7 +100,7 @@ func checkMatch(match string) error {
 	return err
 }
 
-// policyModeOf is a mode as it is stored.
+// policyModeOf returns the stored form of a mode.
 func policyModeOf(mode openapi.TriagePolicyMode) v1alpha1.PolicyMode {
 	if mode == openapi.TriagePolicyModeApply {
 		return v1alpha1.PolicyApply
@@ -108,7 +108,7 @@ func policyModeOf(mode openapi.TriagePolicyMode) v1alpha1.PolicyMode {
 	return v1alpha1.PolicyPreview
 }
 
-// momentOf reads a time of a body, as it is stored.
+// momentOf parses a time in a body, truncated to seconds as it is stored.
 func momentOf(member string, text *string) (*v1alpha1.Time, error) {
 	if text == nil {
 		return nil, nil //nolint:nilnil // what is not given has no time

@@ -12,10 +12,10 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// keyPrefix comes before the key's name where an object records who decided.
+// keyPrefix precedes the key's name where an object records the author of a decision.
 const keyPrefix = "apikey/"
 
-// stored is a resource that people decide about, as the API server has it.
+// stored is a resource that people decide about, as the API server stores it.
 type stored interface {
 	comparable
 	kube.Object
@@ -23,29 +23,30 @@ type stored interface {
 
 // shown is such a resource in the read model.
 type shown[T stored] interface {
-	// Object is as much of the resource as a decision needs.
+	// Object returns the parts of the resource that a decision needs.
 	Object() T
-	// Standing is what was decided about it until now.
+	// Standing returns the decisions made about it so far.
 	Standing() findingstate.Standing
-	// Tag names the state that is shown.
+	// Tag returns the entity tag of the state that is shown.
 	Tag() string
 }
 
-// subject is what a request decides about: T as it is stored, I as it is shown.
+// subject is what a request decides about: T is the stored type, I the type in the read model.
 type subject[T stored, I shown[T]] struct {
 	id string
-	// is reports whether the resource of that id is the one that the request means.
+	// is reports whether a resource is the one that the request means.
 	is func(T) bool
-	// find returns what an organization has of that id, and apply takes what the API server has returned.
+	// find returns the organization's resource with the id. apply adds an object that the API server returned
+	// to the model.
 	find  func(organization, id string) (I, bool)
 	apply func(T) (I, error)
 	store *cluster.Triager[T]
 }
 
-// selection is the finding that a request means, by all the ids that it gave.
+// selection is the finding that a request means, by all the ids in the request.
 type selection struct {
 	finding string
-	// repositories and projects that the finding must be in, each of them.
+	// repositories and projects that the finding must belong to, all of them.
 	repositories, projects []string
 }
 
@@ -76,8 +77,8 @@ func (b *Backend) reviewIssue(id string) subject[*v1alpha1.ReviewIssue, *readmod
 	}
 }
 
-// decide stores a decision and returns the resource as it now is. What it returns is in the
-// read model, so that whoever took the answer reads it from here on.
+// decide stores a decision and returns the resource as it now is. The result is in the read model, so that a
+// client that has received the response reads it from now on.
 func decide[T stored, I shown[T]](ctx context.Context, request Request, about subject[T, I],
 	decided findingstate.Decision) (none I, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cluster.Patience)
@@ -87,14 +88,14 @@ func decide[T stored, I shown[T]](ctx context.Context, request Request, about su
 	if !there {
 		return none, problem.NotFound(noun)
 	}
-	// What was seen counts, and not what a scan writes while the decision is on its way.
+	// The decision is based on the facts shown to the client, not on those that a scan writes meanwhile.
 	decision := cluster.Decision{Decision: decided, By: keyPrefix + request.KeyName, Basis: item.Standing().Facts}
 	done, err := about.store.Turn(ctx, item.Object())
 	if err != nil {
 		return none, err
 	}
 	defer done()
-	// Whoever had the turn before has changed it.
+	// A writer that had its turn before may have changed it.
 	item, there = tracing.Do(ctx, "read model: "+noun, func() (I, bool) {
 		return about.find(request.Organization, about.id)
 	})
@@ -114,7 +115,7 @@ func decide[T stored, I shown[T]](ctx context.Context, request Request, about su
 		}
 		present := item
 		if current.Object != known.Object {
-			// What the API server has just returned is in the model from here on.
+			// Add the state that the API server has just returned to the model.
 			if present, err = about.apply(current.Object); err != nil {
 				return err
 			}

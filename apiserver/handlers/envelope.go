@@ -6,14 +6,13 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 )
 
-// Parts of a list's JSON that are the same each time.
+// Constant parts of a list's JSON.
 var (
 	openItems = content.Of([]byte(`{"items":[`))
 	comma     = content.Of([]byte(`,`))
 )
 
-// envelope puts items that are ready around by what a list tells beside them. The items are
-// neither read nor copied.
+// envelope wraps rendered items into the JSON of a list. The items are neither parsed nor copied.
 func envelope[T any](items []T, shape func(T) content.Part, hasMore bool, nextCursor string,
 	total int) (Response, error) {
 	rest, err := json.Marshal(struct {
@@ -32,6 +31,6 @@ func envelope[T any](items []T, shape func(T) content.Part, hasMore bool, nextCu
 		}
 		body = append(body, shape(item))
 	}
-	// The rest's opening brace gives way to the end of the items.
+	// Replace the rest's opening brace by the end of the items.
 	return Response{Body: append(body, content.Of(append([]byte("],"), rest[1:]...)))}, nil
 }

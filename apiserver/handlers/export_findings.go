@@ -16,7 +16,8 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/slots"
 )
 
-// NewExports returns the slots of exports: each keeps a core busy while its client reads.
+// NewExports returns the slots of exports. They are few because an export keeps a core busy while its client
+// reads.
 func NewExports() *slots.Slots {
 	const total, perOrganization = 4, 2
 	return slots.New(total, perOrganization)
@@ -25,7 +26,7 @@ func NewExports() *slots.Slots {
 // exportRetryAfter is about how long an export of 100,000 findings takes.
 const exportRetryAfter = 10 * time.Second
 
-// errStopping ends an export.
+// errStopping ends an export when the service stops.
 var errStopping = errors.New("the service is stopping")
 
 // ExportFindings is an operation of the contract.
@@ -64,7 +65,7 @@ func (b *Backend) ExportFindings(ctx context.Context, request Request) (Response
 	}}, nil
 }
 
-// findingsOf are those findings of a query that a tool reports.
+// findingsOf returns the findings of a query that a tool reports.
 func (b *Backend) findingsOf(ctx context.Context, organization string, q readmodel.FindingQuery,
 	tool string) export.Findings {
 	if asked := q.Filter.Tool; asked != nil && *asked != tool {
@@ -74,7 +75,7 @@ func (b *Backend) findingsOf(ctx context.Context, organization string, q readmod
 	return b.findings(ctx, organization, q)
 }
 
-// findings are those of a query in the full shape, until the client goes or the service stops.
+// findings yields the findings of a query in the full shape, until the client disconnects or the service stops.
 func (b *Backend) findings(ctx context.Context, organization string, q readmodel.FindingQuery) export.Findings {
 	return func(yield func(*openapi.FindingFull, error) bool) {
 		var shown []byte

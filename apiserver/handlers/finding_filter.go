@@ -9,7 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 )
 
-// findingFilters are the parameters that leave findings out.
+// findingFilters are the query parameters that filter findings.
 var findingFilters = []string{
 	"status", "user_status", "severity", "repo_id", "project_id", "class", "tool", "rule", "vulnerability", "package", "owner",
 	"category", "created_since", "created_until", "updated_since", "updated_until", "min_score", "text",
@@ -55,12 +55,12 @@ func period(query openapi.Parameters, of string) readmodel.Period {
 	return readmodel.Period{Since: query.Time(of + "_since"), Until: query.Time(of + "_until")}
 }
 
-// tenths is the lowest score with one digit that is not below a number.
+// tenths returns the lowest score, in tenths, that is not below a number.
 func tenths(number *float64) *int {
 	if number == nil {
 		return nil
 	}
-	const rounding = 1e-9 // of a number that is a tenth, and not exactly one in binary
+	const rounding = 1e-9 // for tenths without an exact binary representation
 	lowest := int(math.Ceil(*number*10 - rounding))
 	return &lowest
 }

@@ -12,7 +12,7 @@ import (
 // GetSarif is an operation of the contract.
 func (b *Backend) GetSarif(ctx context.Context, request Request) (Response, error) {
 	ids := b.Model.RepositoriesNamed(request.Organization, request.Path.Get("owner")+"/"+request.Path.Get("repo"))
-	// A repository that came with the upload may be newer than what this replica has heard.
+	// A repository created by the upload may not have reached this replica's watch yet.
 	imports := b.Model.Imports(request.Organization) != nil
 	if len(ids) == 0 && !imports {
 		return Response{}, problem.NotFound("repository")

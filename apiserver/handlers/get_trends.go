@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// usualTrend is how many days before the last the first is, where the request does not say, longestTrend how many at
-	// most: more than are kept.
+	// usualTrend is the default number of days between the first and the last day, longestTrend the maximum,
+	// which is more than are kept.
 	usualTrend   = 89
 	longestTrend = 800
 )
@@ -43,7 +43,7 @@ func (b *Backend) GetTrends(ctx context.Context, request Request) (Response, err
 	return single(shown), nil
 }
 
-// trendSpan returns the first day and the last that are asked for.
+// trendSpan returns the first and the last day that are requested.
 func trendSpan(query openapi.Parameters, now time.Time) (from, to v1alpha1.Day, err error) {
 	to = findingtrend.Of(now)
 	if asked := v1alpha1.Day(query.Get("to")); asked != "" {

@@ -16,7 +16,7 @@ func (b *Backend) GetTriageOperation(ctx context.Context, request Request) (Resp
 	return operationResponse(http.StatusOK, operation)
 }
 
-// operation is the one that the path names, as it is stored now.
+// operation returns the operation in the path as it is stored now.
 func (b *Backend) operation(ctx context.Context, request Request) (*v1alpha1.TriageOperation, error) {
 	namespace, err := b.Model.Namespace(request.Organization)
 	if err != nil {

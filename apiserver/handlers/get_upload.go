@@ -20,8 +20,8 @@ func (b *Backend) GetUpload(ctx context.Context, request Request) (Response, err
 	return single(shown), err
 }
 
-// upload returns an upload of the organization. One that the model does not hold is looked for where it is stored: it
-// may have been acknowledged by another replica a moment ago.
+// upload returns an upload of the organization. If the model does not hold all of it, it is read from the API
+// server: another replica may have acknowledged it a moment ago.
 func (b *Backend) upload(ctx context.Context, organization, id string) (*openapi.Upload, error) {
 	scans, _ := tracing.Do(ctx, "read model: upload", func() ([]*v1alpha1.Scan, bool) {
 		return b.Model.Upload(organization, id), true

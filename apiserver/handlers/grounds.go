@@ -9,16 +9,16 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// The members of a body that say why a decision is made, and when it ends.
+// The members of a body with the reason and the end of a decision.
 const (
 	memberReason    = "reason"
 	memberExpiresAt = "expires_at"
 )
 
-// noGrounds as a value of one of them takes away what was there.
+// noGrounds as the value of such a member removes the stored value.
 const noGrounds = "none"
 
-// givenDecision reads what is decided, why, and when it ends.
+// givenDecision returns the decision with its reason and end.
 func givenDecision(status *openapi.UserStatus, comments *string, reason *openapi.GivenReason,
 	end *openapi.GivenEnd) (findingstate.Decision, error) {
 	decision := findingstate.Decision{
@@ -39,7 +39,7 @@ func givenDecision(status *openapi.UserStatus, comments *string, reason *openapi
 	return decision, err
 }
 
-// endOf reads when a decision ends.
+// endOf parses the time when a decision ends.
 func endOf(text string) (v1alpha1.Time, error) {
 	at, err := v1alpha1.ParseTime(text)
 	if err != nil {
@@ -52,7 +52,7 @@ func endOf(text string) (v1alpha1.Time, error) {
 	return at, nil
 }
 
-// checkGrounds refuses reasons and ends where nobody has decided. status is the decision in force until now.
+// checkGrounds refuses a reason or an end without a decision. status is the decision in force so far.
 func checkGrounds(decision findingstate.Decision, status v1alpha1.UserStatus) error {
 	if decision.UserStatus != nil {
 		status = *decision.UserStatus

@@ -1,6 +1,6 @@
-// Package handlers holds the operations of the REST API, one a file. A handler gets a request
-// that is known to be within the contract and returns bytes that are ready to be sent, or an
-// error; it knows neither HTTP nor Gin.
+// Package handlers implements the operations of the REST API, one per file. A handler gets a request that was
+// checked against the contract and returns bytes that are ready to be sent, or an error. It uses neither HTTP
+// nor Gin.
 package handlers
 
 import (
@@ -18,66 +18,67 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/uploads"
 )
 
-// Request is a request of a key's holder, checked against the contract.
+// Request is a request with a valid key, checked against the contract.
 type Request struct {
-	// Organization that the key belongs to. Nothing of another is ever looked at.
+	// Organization that the key belongs to. Handlers read no data of other organizations.
 	Organization string
 	// KeyName is the name of the APIKey.
 	KeyName string
-	// Key is all that is known of it.
+	// Key is the identity that the key authenticates.
 	Key auth.Identity
-	// Origin is scheme and host under which the client reached the service, for operations whose answers hold
-	// addresses; empty where that is not known.
+	// Origin is scheme and host under which the client reached the service, for operations whose responses
+	// contain URLs; empty if not known.
 	Origin string
 
 	Path  openapi.Parameters
 	Query openapi.Parameters
 	Body  openapi.Body
-	// Stream is the body of an operation that takes it as it comes; nil for every other.
+	// Stream is the body of an operation that reads it as it arrives; nil for all others.
 	Stream *Stream
 	// IfMatch is the state that a change is conditional on; the zero value is any.
 	IfMatch etag.Condition
-	// LastEventID is where a stream of events goes on; "" where it begins.
+	// LastEventID is the event after which a stream resumes; "" for a new stream.
 	LastEventID string
 }
 
-// Stream is a body that is read while it comes.
+// Stream is a body that is read as it arrives.
 type Stream struct {
-	// Body ends with an error where it is too long or too slow.
+	// Body returns an error if the body is too long or too slow.
 	Body io.Reader
-	// Gzip says that it is compressed.
+	// Gzip reports whether the body is compressed.
 	Gzip bool
-	// Members returns the other members of a JSON body of which Body is one, once that has been read to its end.
+	// Members returns the other members of the JSON body that contains Body, once Body has been read to its
+	// end.
 	Members func() (openapi.Body, error)
 }
 
-// Handle answers a request. An error that is no problem.Problem is internal.
+// Handle answers a request. An error that is not a problem.Problem is internal.
 type Handle func(context.Context, Request) (Response, error)
 
-// Backend is what the operations work on. Each is a method of it, in a file of its own.
+// Backend holds the dependencies of the operations. Each operation is a method of it, in its own file.
 type Backend struct {
 	Model   *readmodel.Model
 	Cursors *cursor.Codec
-	// Cluster stores decisions, and returns what is stored where the model may be behind.
+	// Cluster stores decisions, and reads stored objects where the model may be behind.
 	Cluster *cluster.Client
 	Uploads *uploads.Service
-	// Keys are the API keys by which requests are decided.
+	// Keys are the API keys that requests are authenticated with.
 	Keys Keys
-	// Exports are those that may be under way.
+	// Exports limits concurrent exports.
 	Exports *slots.Slots
-	// Streams are those that may be open.
+	// Streams limits open streams.
 	Streams *Streams
-	// Stopping is closed when the process ends so soon that what lasts must end.
+	// Stopping is closed when the process is about to end and long-running responses must stop.
 	Stopping <-chan struct{}
 }
 
-// Keys are API keys.
+// Keys reads API keys.
 type Keys interface {
-	// In returns those of a namespace. They must not be changed.
+	// In returns the keys in a namespace. They must not be changed.
 	In(namespace string) []*v1alpha1.APIKey
 }
 
 var _ Contract = (*Backend)(nil)
 
-// Operations returns everything that is served, by operationId.
+// Operations returns the handlers of all operations, by operationId.
 func Operations(backend *Backend) map[string]Handle { return operationsOf(backend) }

@@ -11,22 +11,22 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 )
 
-// list is what every list is asked for.
+// list holds the parameters that all lists have.
 type list struct {
-	// binding is what the list's cursors hold for.
+	// binding is the list that its cursors are valid for.
 	binding cursor.List
 	token   string
 	limit   index.Limit
 }
 
-// maxPageBytes bounds the body of a list, as openapi.yaml states: a finding can take 335 KB, and a
-// page of 1,000 such would fill the memory of whoever sends or receives it.
+// maxPageBytes bounds the body of a list, as openapi.yaml states: a finding can take 335 KB, and a page of
+// 1,000 of them would fill the memory of the server or the client.
 const maxPageBytes = 8 << 20
 
-// envelopeBytes is more than a page takes beside its items: a cursor, most of all.
+// envelopeBytes is an upper bound for the page without its items: mostly the cursor.
 const envelopeBytes = cursor.MaxLength + 1<<10
 
-// newList reads a request. filters are the names of the parameters that leave rows out.
+// newList reads a request. filters are the names of its filter parameters.
 func newList(endpoint string, request Request, filters ...string) list {
 	given := map[string]string{}
 	for _, name := range filters {
@@ -47,7 +47,7 @@ func newList(endpoint string, request Request, filters ...string) list {
 	}
 }
 
-// spelled is the one spelling of a filter's value where two texts ask for the same.
+// spelled returns the canonical spelling of a filter's value, for filters where different texts match the same.
 func spelled(name, value string) string {
 	switch name {
 	case "vulnerability":
@@ -62,7 +62,7 @@ func spelled(name, value string) string {
 	return value
 }
 
-// of binds the list's cursors to the resource that its rows are of. No parameter of a query is named so.
+// of binds the list's cursors to the resource that contains its rows. No query parameter has the name "{id}".
 func (l list) of(id string) list {
 	l.binding.Filters["{id}"] = id
 	return l
@@ -71,8 +71,8 @@ func (l list) of(id string) list {
 func (l list) sort() index.Sort   { return index.Sort(l.binding.Sort) }
 func (l list) order() index.Order { return index.Order(l.binding.Order) }
 
-// position reads the cursor. An empty one asks for the first page, as the empty next_cursor at
-// the end of a list does not.
+// position decodes the cursor. An empty one requests the first page; note that an empty next_cursor means the
+// end of a list.
 func (l list) position(cursors *cursor.Codec) (*index.Position, error) {
 	if l.token == "" {
 		return nil, nil //nolint:nilnil // the first page has no position
@@ -85,7 +85,7 @@ func (l list) position(cursors *cursor.Codec) (*index.Position, error) {
 	return &index.Position{Value: after.Value, ID: after.ID}, nil
 }
 
-// respond answers with a page. shape is the JSON of an item.
+// respond returns a page. shape returns the JSON of an item.
 func respond[T any](cursors *cursor.Codec, l list, page index.Page[T],
 	shape func(T) content.Part) (Response, error) {
 	next := ""
@@ -98,15 +98,15 @@ func respond[T any](cursors *cursor.Codec, l list, page index.Page[T],
 	return envelope(page.Items, shape, page.HasMore, next, page.Total)
 }
 
-// asIs is the shape of items that are their own JSON.
+// asIs is the shape of items that are already JSON.
 func asIs(item content.Part) content.Part { return item }
 
-// unavailable is for an organization that is not in the read model although its key is valid.
+// unavailable is the error for an organization that is not in the read model although its key is valid.
 func unavailable(cause error) error {
 	return problem.TryAgain("the organization's data is not available", cause)
 }
 
-// optional is the value of a parameter, nil where it is not given.
+// optional returns the value of a parameter, nil if it is not given.
 func optional(query openapi.Parameters, name string) *string {
 	if value, given := query.Lookup(name); given {
 		return &value

@@ -7,7 +7,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
-// ListAPIKeys is an operation of the contract. It reads the keys by which requests are decided.
+// ListAPIKeys is an operation of the contract. It lists the same data that requests are authenticated with.
 func (b *Backend) ListAPIKeys(_ context.Context, request Request) (Response, error) {
 	list := newList("listAPIKeys", request)
 	after, err := list.position(b.Cursors)

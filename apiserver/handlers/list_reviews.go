@@ -13,7 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
 
-// reviewFilters are the parameters that leave reviews out.
+// reviewFilters are the query parameters that filter reviews.
 var reviewFilters = []string{"start_time", "end_time", "status", "custom"}
 
 // ListReviews is an operation of the contract.

@@ -20,7 +20,8 @@ var outcomeWords = map[triageoperation.Outcome]openapi.TriageOperationFindingOut
 	triageoperation.Failed:     openapi.TriageOperationFindingOutcomeFailed,
 }
 
-// ListTriageOperationFindings is an operation of the contract. It reads no more parts of the set than the page needs.
+// ListTriageOperationFindings is an operation of the contract. It reads only as many parts of the operation as
+// the page needs.
 func (b *Backend) ListTriageOperationFindings(ctx context.Context, request Request) (Response, error) {
 	list := newList("listTriageOperationFindings", request, "outcome").of(request.Path.Get("id"))
 	after, err := list.position(b.Cursors)
@@ -34,7 +35,7 @@ func (b *Backend) ListTriageOperationFindings(ctx context.Context, request Reque
 	outcome, filtered := request.Query.Lookup("outcome")
 	page := index.Page[content.Part]{Total: int(countOf(&operation.Status, outcome))}
 	if filtered && page.Total == 0 {
-		return respond(b.Cursors, list, page, asIs) // without a look at any part
+		return respond(b.Cursors, list, page, asIs) // without reading any part
 	}
 	part, entry := startOf(after)
 	for ; part < int(operation.Status.Parts); part, entry = part+1, 0 {
@@ -67,7 +68,7 @@ func (b *Backend) ListTriageOperationFindings(ctx context.Context, request Reque
 	return respond(b.Cursors, list, page, asIs)
 }
 
-// startOf is the part, and the entry in it, with which a page begins.
+// startOf returns the part, and the entry in it, where a page begins.
 func startOf(after *index.Position) (part, entry int) {
 	if after == nil {
 		return 0, 0
@@ -81,7 +82,7 @@ func positionOf(part, entry int) index.Position {
 	return index.Position{Value: strconv.Itoa(part), ID: strconv.Itoa(entry)}
 }
 
-// outcomeOf is what came of an entry; nil where it has not had its turn.
+// outcomeOf returns the outcome of an entry; nil if it has not been processed yet.
 func outcomeOf(part cluster.Part, entry int) *openapi.TriageOperationFindingOutcome {
 	if entry >= len(part.Outcomes) {
 		return nil
@@ -93,7 +94,7 @@ func outcomeOf(part cluster.Part, entry int) *openapi.TriageOperationFindingOutc
 	return &word
 }
 
-// countOf is how many findings have the outcome; all of them where it is empty.
+// countOf returns how many findings have the outcome; all of them if outcome is empty.
 func countOf(status *v1alpha1.TriageOperationStatus, outcome string) int32 {
 	switch openapi.TriageOutcome(outcome) {
 	case openapi.TriageOutcomeChanged:

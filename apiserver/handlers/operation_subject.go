@@ -14,13 +14,13 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
-// The objects in the body of a triage operation.
+// The members of a triage operation's body that are objects.
 const (
 	memberFilters = "filters"
 	memberSet     = "set"
 )
 
-// nameIn returns an id that a resource can have. Any other would be refused by the API server.
+// nameIn returns an id that is a valid resource name. The API server would reject any other.
 func nameIn(member, id string) (v1alpha1.ResourceName, error) {
 	if len(validation.IsDNS1123Subdomain(id)) > 0 {
 		return "", problem.InvalidBody(fmt.Sprintf("%s holds %.80q, which no resource has as its id", member, id)).In(member)
@@ -42,7 +42,7 @@ func idsOf(given []string) ([]v1alpha1.ResourceName, error) {
 	return ids, nil
 }
 
-// selectionOf reads filters, which are those of the list of findings.
+// selectionOf reads the filters, which are the same as those of the list of findings.
 func selectionOf(given openapi.Parameters) (*v1alpha1.FindingSelection, error) {
 	filter, err := findingFilter(given)
 	if err != nil {
@@ -60,7 +60,7 @@ func selectionOf(given openapi.Parameters) (*v1alpha1.FindingSelection, error) {
 		UpdatedSince: timeOf(filter.Updated.Since), UpdatedUntil: timeOf(filter.Updated.Until),
 		Stale: filter.Stale, Suppressed: filter.Suppressed,
 	}
-	if s.Text = given.Get("text"); s.Text != "" && len(filter.Words) == 0 { // it would ask for nothing
+	if s.Text = given.Get("text"); s.Text != "" && len(filter.Words) == 0 { // it would filter nothing
 		const field = memberFilters + ".text"
 		return nil, problem.InvalidBody(field + " has no word: give one, or leave the member out").In(field)
 	}
@@ -85,7 +85,7 @@ func selectionOf(given openapi.Parameters) (*v1alpha1.FindingSelection, error) {
 	return s, nil
 }
 
-// only is a filter of one value.
+// only returns a filter for one value.
 func only[T ~string](value *string) []T {
 	if value == nil {
 		return nil
@@ -93,8 +93,8 @@ func only[T ~string](value *string) []T {
 	return []T{T(*value)}
 }
 
-// timeOf is a bound as it is stored, in whole seconds. What is shown, and so compared, has whole seconds too: then a
-// fraction is as good as the next second.
+// timeOf returns a bound as it is stored, in whole seconds, rounded up. The times that it is compared with have
+// whole seconds too, so rounding up changes nothing.
 func timeOf(at *time.Time) *v1alpha1.Time {
 	if at == nil {
 		return nil
@@ -107,7 +107,7 @@ func timeOf(at *time.Time) *v1alpha1.Time {
 	return &bound
 }
 
-// inBody is the problem of a query for an object in the body.
+// inBody turns the problem of a query into one of an object in the body.
 func inBody(object string, err error) error {
 	var p *problem.Problem
 	if !errors.As(err, &p) {
@@ -116,7 +116,7 @@ func inBody(object string, err error) error {
 	return problem.InvalidBody(object + "." + p.Detail).In(object + "." + p.Field)
 }
 
-// decisionOf reads what an operation decides.
+// decisionOf returns the decision of an operation.
 func decisionOf(given *openapi.GivenTriage) (*v1alpha1.OperationDecision, error) {
 	set := &v1alpha1.OperationDecision{Comments: given.Comments}
 	if given.UserStatus == nil && given.Comments == nil {

@@ -9,51 +9,51 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 )
 
-// Response is an answer that is no error.
+// Response is a successful response.
 type Response struct {
-	// Status is 200 where it is 0.
+	// Status of 0 means 200.
 	Status int
-	// Location is where to ask for what the request has made; empty for most.
+	// Location is the URL of the resource that the request created; usually empty.
 	Location string
-	// Body in parts.
+	// Body of the response, in parts.
 	Body []content.Part
-	// Tag names the state of a resource, for conditional requests; empty for what is no
-	// single resource.
+	// Tag is the entity tag of a resource, for conditional requests; empty if the response is not a single
+	// resource.
 	Tag string
-	// Streamed is sent in place of Body; nil for most.
+	// Streamed is sent instead of Body; usually nil.
 	Streamed *Streamed
-	// Events are sent in place of Body; nil for most.
+	// Events are sent instead of Body; usually nil.
 	Events *Events
 }
 
 // Events are changes that are sent as they come.
 type Events struct {
 	Reader *changes.Reader
-	// ID returns the text from which a client goes on after a position.
+	// ID returns the event id with which a client resumes after a position.
 	ID func(changes.Position) string
-	// Once ends with what there is.
+	// Once ends the stream after the changes that are available now.
 	Once bool
-	// Close frees what the stream needs. It is called once, last.
+	// Close releases the stream's resources. It is called once, last.
 	Close func()
 }
 
-// Streamed is a body that is made while it is sent.
+// Streamed is a body that is produced while it is sent.
 type Streamed struct {
-	// MediaType of the body, and FileName under which it is saved.
+	// MediaType of the body, and FileName to save it under.
 	MediaType, FileName string
-	// Write writes the body. With an error it is not whole, and its receiver must see that. It is not called where the
-	// body is not wanted.
+	// Write writes the body. After an error the body is incomplete, and the client must be able to tell. Write
+	// is not called if no body is wanted.
 	Write func(io.Writer) error
-	// Close frees what the body needs. It is called once, last.
+	// Close releases the body's resources. It is called once, last.
 	Close func()
 }
 
-// single answers with a resource that has one shape.
+// single returns a resource that has only one shape.
 func single(shown []byte) Response {
 	return Response{Body: []content.Part{content.Of(shown)}, Tag: readmodel.TagOf(shown)}
 }
 
-// tagged answers with one of the shapes of an item, whose tag they have in common.
+// tagged returns one of the shapes of an item. All shapes share the item's tag.
 func tagged(item interface{ Tag() string }, shape content.Part) Response {
 	return Response{Body: []content.Part{shape}, Tag: item.Tag()}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
-// row is one of a list that is made for the request.
+// row is an item of a list that is rendered per request.
 type row struct {
 	createdAt string
 	json      []byte
@@ -23,7 +23,7 @@ var rowLayout = &index.Layout[row]{
 	Keys:   func(row) []index.Key { return []index.Key{{Field: index.Everything}} },
 }
 
-// listStored answers with a page of what an organization has stored of a kind.
+// listStored returns a page of an organization's objects of one kind, as they are stored now.
 func listStored[O metav1.Object](ctx context.Context, b *Backend, list list, request Request,
 	read func(ctx context.Context, namespace string) ([]O, error), renderJSON func(O) ([]byte, error)) (Response, error) {
 	after, err := list.position(b.Cursors)
@@ -49,7 +49,7 @@ func listStored[O metav1.Object](ctx context.Context, b *Backend, list list, req
 	return b.respondRows(list, rows, after)
 }
 
-// respondRows answers with a page of rows that were made for the request.
+// respondRows returns a page of rows that were rendered for the request.
 func (b *Backend) respondRows(list list, rows *index.Index[row], after *index.Position) (Response, error) {
 	page := rows.List(rowLayout.Query(list.sort(), list.order(), list.limit, after),
 		rows.Pick(index.Everything, "", index.AnyFacet), func(r row) int { return len(r.json) })

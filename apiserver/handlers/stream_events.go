@@ -15,20 +15,20 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/slots"
 )
 
-// Streams are the slots of streams, of which one key has a few, and one organization an eighth: each takes a connection
+// Streams limits open streams: a few per key, and an eighth of all per organization. Each takes a connection
 // and a goroutine.
 type Streams struct{ ofKeys, ofOrganizations *slots.Slots }
 
-// NewStreams returns all slots of the process.
+// NewStreams returns the slots of the process.
 func NewStreams() *Streams {
 	const total, perOrganization, perKey = 1024, 128, 4
 	return &Streams{slots.New(total, perKey), slots.New(total, perOrganization)}
 }
 
-// InUse returns how many are taken.
+// InUse returns how many slots are taken.
 func (s *Streams) InUse() int { return s.ofOrganizations.InUse() }
 
-// Take takes a slot, which is given back by calling free.
+// Take takes a slot. The caller gives it back by calling free.
 func (s *Streams) Take(organization, key string) (free func(), err error) {
 	freeKey, err := s.ofKeys.Take(key)
 	if errors.Is(err, slots.ErrOrganization) { // here the owner is a key
@@ -48,10 +48,10 @@ func (s *Streams) Take(organization, key string) (free func(), err error) {
 	}, nil
 }
 
-// streamRetryAfter is when to try again for a stream: when one ends nobody knows.
+// streamRetryAfter is when to try again for a stream. It is a guess, because nobody knows when a stream ends.
 const streamRetryAfter = 30 * time.Second
 
-// scopeOf are the scopes that the kinds of changes need.
+// scopeOf holds the scope that each kind of change requires.
 var scopeOf = [changes.Kinds]v1alpha1.Scope{
 	changes.Findings: v1alpha1.ScopeFindingsRead, changes.Operations: v1alpha1.ScopeFindingsRead,
 	changes.Scans: v1alpha1.ScopeFindingsRead, changes.Reviews: v1alpha1.ScopeReviewsRead,
@@ -65,7 +65,7 @@ func (b *Backend) StreamEvents(_ context.Context, request Request) (Response, er
 		return Response{}, err
 	}
 	places := places{keys: b.Cursors.Derive(placePurpose), bound: placePurpose + " " + request.Organization}
-	// A place that is none of this organization's is before all that is remembered.
+	// An invalid place, or one of another organization, is before all remembered changes.
 	var after *changes.Position
 	if request.LastEventID != "" {
 		at, _ := places.read(request.LastEventID)
@@ -87,7 +87,7 @@ func (b *Backend) StreamEvents(_ context.Context, request Request) (Response, er
 	}}, nil
 }
 
-// kindsFor are those that are asked for, or else all that the key may read.
+// kindsFor returns the requested kinds, by default all that the key may read.
 func kindsFor(request Request) (kinds changes.Set, err error) {
 	asked := strings.FieldsFunc(request.Query.Get("kinds"), func(r rune) bool { return r == ',' })
 	for k := range changes.Kinds {
@@ -120,11 +120,11 @@ var kindNames = func() (names []string) {
 	return names
 }()
 
-// placePurpose is that of the keys of places.
+// placePurpose is the purpose that the keys of places are derived for.
 const placePurpose = "findings-operator event id 1"
 
-// places are the ids of one organization's events. They are sealed: the versions in them would tell how much
-// is written for all organizations together.
+// places encodes the ids of one organization's events. They are encrypted: the versions in them would reveal
+// how much is written for all organizations together.
 type places struct {
 	keys  [][]byte
 	bound string
@@ -141,7 +141,7 @@ func (p places) write(at changes.Position) string {
 // maxPlaceBytes is longer than any place.
 const maxPlaceBytes = 256
 
-// read returns the zero position for what write has not made.
+// read returns false and the zero position for a string that write did not produce.
 func (p places) read(id string) (at changes.Position, ok bool) {
 	if len(id) > maxPlaceBytes {
 		return changes.Position{}, false

@@ -23,8 +23,8 @@ func (b *Backend) UpdateFindingV2(ctx context.Context, request Request) (Respons
 	return tagged(item, item.V2()), nil
 }
 
-// selectFinding reads the contract's three identifiers. The path's is the finding's, unless
-// the query names the finding: then it is the repository's.
+// selectFinding reads the contract's three identifiers. The id in the path is the finding's, unless the query
+// names the finding: then it is the repository's.
 func selectFinding(path, query openapi.Parameters, update openapi.FindingV2Update) selection {
 	selected := selection{finding: path.Get("id")}
 	if finding, given := query.Lookup("finding_id"); given {

@@ -13,7 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
-// belowV3 is where GitHub Enterprise Server has its API.
+// belowV3 is the path of GitHub Enterprise Server's API.
 const belowV3 = "/api/v3"
 
 // UploadSarif is an operation of the contract.
@@ -53,7 +53,7 @@ func (b *Backend) uploadSarif(ctx context.Context, request Request, below string
 	return Response{Status: http.StatusAccepted, Body: []content.Part{content.Of(shown)}}, err
 }
 
-// settings are what the body says about the file.
+// settings returns the members of the body that describe the file.
 func settings(body openapi.Body, err error) (uploads.Settings, error) {
 	if err != nil {
 		return uploads.Settings{}, err

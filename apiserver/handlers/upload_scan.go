@@ -17,7 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
 )
 
-// noAnalysis is how a query asks for none: an empty value is as if it were not given.
+// noAnalysis is how a query requests no analysis: an empty value counts as not given.
 const noAnalysis = "-"
 
 // UploadScan is an operation of the contract.
@@ -47,7 +47,7 @@ func (b *Backend) UploadScan(ctx context.Context, request Request) (Response, er
 	return uploadResponse(upload)
 }
 
-// names reports whether objects can have these names.
+// names reports whether all strings are valid resource names.
 func names(of ...string) bool {
 	return !slices.ContainsFunc(of, func(name string) bool { return len(validation.IsDNS1123Subdomain(name)) > 0 })
 }
@@ -61,7 +61,7 @@ func uploadResponse(upload *openapi.Upload) (Response, error) {
 	return response, err
 }
 
-// pullRequest is what the query says about the pull request that was scanned.
+// pullRequest returns the parameters of the query that describe the scanned pull request.
 func pullRequest(query openapi.Parameters) uploads.PullRequest {
 	pr := uploads.PullRequest{
 		Number: int32(query.Int("pull_request")), //nolint:gosec // bounded by the contract
@@ -74,7 +74,7 @@ func pullRequest(query openapi.Parameters) uploads.PullRequest {
 	return pr
 }
 
-// choices are what the query says about the file.
+// choices returns the parameters of the query that describe the file.
 func choices(query openapi.Parameters) importer.Choices {
 	c := importer.Choices{
 		Tool: query.Get("tool"), Formerly: query.Get("formerly"), Commit: query.Get("commit"),

@@ -36,9 +36,9 @@ func (b *Backend) VerifyWebhookDelivery(ctx context.Context, request Request) (R
 	return Response{Body: []content.Part{content.Of(verdict)}}, nil
 }
 
-// verify judges by the delivery that the model holds and, where that does not say yes, by the
-// stored one. An attempt is stored before its request leaves, and a receiver may ask about it
-// sooner than the watch has told this replica: it must not hear that nobody sent it.
+// verify checks against the delivery in the model and, if that does not confirm it, against the stored one. An
+// attempt is stored before its request is sent, and a receiver may ask about it before this replica's watch has
+// delivered it: it must not be told that the request is not genuine.
 func (b *Backend) verify(ctx context.Context, organization, id string,
 	received openapi.WebhookVerificationRequest) (webhooks.VerificationStatus, error) {
 	held, there := tracing.Do(ctx, "read model: webhook delivery", func() (*v1alpha1.WebhookDelivery, bool) {

@@ -1,4 +1,4 @@
-// Package newest decides which of the states of an object that arrive is the newest.
+// Package newest decides which of several states of an object is the newest, in whatever order they arrive.
 package newest
 
 import (
@@ -10,30 +10,31 @@ import (
 )
 
 // TombstoneLife is how long a deletion is remembered, so that a late event or response cannot bring the object
-// back. Requests and watches end long before.
+// back. Requests and watches end long before that.
 const TombstoneLife = 10 * time.Minute
 
-// Versions decides which writes to one kind of resource count. Watch events, lists and patch results arrive in
-// any order, repeated or late; in any order, the newest state seen is the one held.
+// Versions decides which writes to one kind of resource to apply. Watch events, lists and patch results may
+// arrive in any order, repeated or late; the newest state seen is always the one held.
 //
-// Resource versions of one resource are comparable across objects, so a recreated object,
-// which has the same name and a new UID, is newer than every state of the one before.
+// Resource versions of one resource are comparable across objects, so a recreated object, which has the same
+// name and a new UID, is newer than every state of its predecessor.
 //
-// Its methods return an error for a resource version that cannot be compared. It is not safe for concurrent use.
+// Its methods return an error for a resource version that cannot be compared. It is not safe for concurrent
+// use.
 type Versions struct {
 	live map[types.NamespacedName]version
 	dead map[types.NamespacedName]tombstone
 	// expiring lists the tombstones in the order of their expiry.
 	expiring []expiry
-	// listed is the newest version of which a whole list was seen: what is not held and not
-	// newer is gone.
+	// listed is the newest version of a complete list that was seen: an object that is neither held nor newer
+	// than this version does not exist.
 	listed string
 }
 
 // version identifies a state of an object.
 type version struct {
 	uid types.UID
-	// rv is comparable with those of the same resource only.
+	// rv is comparable only with versions of the same resource.
 	rv string
 }
 
@@ -55,7 +56,7 @@ func New() *Versions {
 	}
 }
 
-// Key returns what an object is held under.
+// Key returns the key that an object is held under.
 func Key(object metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 }
@@ -96,9 +97,9 @@ func (v *Versions) Put(object metav1.Object, now time.Time) (bool, error) {
 	return true, nil
 }
 
-// Remove reports whether this deletion removes the object held under its name, and leaves a tombstone. A UID never
-// lives again, so its deletion counts whatever the version; a deletion without a UID, of an object that cannot be
-// read, removes what is older.
+// Remove reports whether this deletion removes the object held under its name, and leaves a tombstone. A UID is
+// never reused, so a deletion with the UID of the held object applies whatever its version. A deletion without
+// a UID, of an unreadable object, removes only older states.
 func (v *Versions) Remove(object metav1.Object, now time.Time) (bool, error) {
 	key, state := Key(object), versionOf(object)
 	v.forgetExpired(now)
@@ -124,9 +125,10 @@ func (v *Versions) Remove(object metav1.Object, now time.Time) (bool, error) {
 	return live, nil
 }
 
-// Missing records a complete list, whose objects must have been put before. It returns deletions, to be passed to
-// Remove, of the objects that are held, are not in the list and are not newer than it: their deletion was not
-// reported, or they cannot be read any more. The deletions have no UID, since what cannot be read may be mended.
+// Missing records a complete list, whose objects must have been put before. It returns deletions, to be passed
+// to Remove, of the held objects that are not in the list and not newer than it: their deletion was not
+// reported, or they are no longer readable. The deletions have no UID, because an unreadable object may become
+// readable again.
 func (v *Versions) Missing(list []metav1.Object, listVersion string) ([]metav1.Object, error) {
 	listed := make(map[types.NamespacedName]struct{}, len(list))
 	for _, object := range list {
@@ -157,17 +159,17 @@ func (v *Versions) forgetExpired(now time.Time) {
 	for len(v.expiring) > 0 && !v.expiring[0].expires.After(now) {
 		first := v.expiring[0]
 		v.expiring = v.expiring[1:]
-		// A later tombstone of the same name has an entry of its own.
+		// A later tombstone of the same name has its own entry.
 		if dead, ok := v.dead[first.key]; ok && !dead.expires.After(first.expires) {
 			delete(v.dead, first.key)
 		}
 	}
 }
 
-// newer reports whether version a is later than version b. Anything is later than none.
+// newer reports whether version a is later than version b. Every version is later than "".
 func newer(a, b string) (bool, error) {
 	if b == "" {
-		// Compared with itself for the error alone.
+		// Compared with itself only to get the error.
 		_, err := resourceversion.CompareResourceVersion(a, a)
 		return err == nil, err
 	}

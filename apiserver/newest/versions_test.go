@@ -12,9 +12,9 @@ import (
 
 var epoch = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// history is what an API server went through with a few names.
+// history holds the states of a few objects in an API server.
 type history struct {
-	// states of each name in turn, oldest first.
+	// states of all names in sequence, oldest first.
 	states []state
 }
 
@@ -25,11 +25,11 @@ type state struct {
 	deleted bool
 }
 
-// drawHistory lets objects be created, changed, deleted and recreated.
+// drawHistory draws creations, changes, deletions and recreations of objects.
 func drawHistory(t *rapid.T) history {
 	var h history
 	live := map[string]types.UID{}
-	rv := 5 // so that versions cross the border to two digits, where texts and numbers differ
+	rv := 5 // so that versions reach two digits, where textual and numeric order differ
 	for range rapid.IntRange(1, 30).Draw(t, "writes") {
 		rv += rapid.IntRange(1, 3).Draw(t, "gap")
 		name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
@@ -51,7 +51,7 @@ func drawHistory(t *rapid.T) history {
 	return h
 }
 
-// at returns what was there at a version.
+// at returns the objects that existed at a version.
 func (h history) at(rv int) map[types.NamespacedName]state {
 	out := map[types.NamespacedName]state{}
 	for _, s := range h.states {
@@ -67,8 +67,8 @@ func (h history) at(rv int) map[types.NamespacedName]state {
 	return out
 }
 
-// A naive reference: of all that was ever said of a name, the newest counts. A list at a
-// version says of every name that is not in it that it is absent as of that version.
+// A naive reference: the newest state ever reported for a name counts. A list at a version reports for every
+// name that is not in it that it does not exist as of that version.
 func TestVersionsHoldTheNewestThatWasSeen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := drawHistory(t)
@@ -167,7 +167,7 @@ func TestVersionsTombstones(t *testing.T) {
 	}
 }
 
-// Who cannot read an object takes it away without a UID, and gives it back once it is mended.
+// A reader that cannot read an object removes it without a UID, and restores it once it is readable again.
 func TestVersionsTakeAnObjectThatWasMended(t *testing.T) {
 	key := types.NamespacedName{Namespace: "ns", Name: "a"}
 	known := New()

@@ -11,8 +11,8 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
 
-// documented are the operations of the contract, each with its query parameters as far as the contract names them.
-// GET /v2/findings is one whose parameters it does not show: they are those of v1.
+// documented lists the operations of the original contract with the query parameters that it describes. It does
+// not describe those of GET /v2/findings, which are the same as for v1.
 var documented = map[string][]string{
 	"PATCH /v2/findings/{id}": {"finding_id", "project_id"},
 	"PATCH /v1/findings/{id}": nil,
@@ -26,7 +26,7 @@ var documented = map[string][]string{
 	"POST /v2/webhook-deliveries/{id}/verify": nil,
 }
 
-// What goes beyond the contract says so where a client looks, and nothing that is in it does.
+// Additions to the contract are marked where a client looks, and nothing else is.
 func TestAdditionsAreMarked(t *testing.T) {
 	spec, err := openapi.Load()
 	if err != nil {

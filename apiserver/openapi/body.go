@@ -17,7 +17,7 @@ import (
 // Media types of bodies.
 const (
 	jsonMediaType = "application/json"
-	// SARIFMediaType is that of a log of SARIF.
+	// SARIFMediaType is the media type of a SARIF log.
 	SARIFMediaType = "application/sarif+json"
 )
 
@@ -25,17 +25,18 @@ const (
 type bodySchema struct {
 	members  map[string]member
 	required []string
-	// strict says that a member of an unknown name is an error.
+	// strict means that a member with an unknown name is an error.
 	strict bool
-	// emptyIsRefused says that an empty text is an error, where it would be taken for a member that is not given.
+	// emptyIsRefused means that an empty text is an error; otherwise it counts as not given.
 	emptyIsRefused bool
-	// streamed is the member that is read as it comes; empty where there is none.
+	// streamed is the member that is read as it arrives; empty if there is none.
 	streamed string
-	// atLeastOne of these must be there; empty where nothing is asked.
+	// atLeastOne of these members must be present; empty if none is required.
 	atLeastOne []string
 }
 
-// maxBytesExtension is the contract's own word for how long a body may be: OpenAPI has none.
+// maxBytesExtension is the contract's extension for the maximum length of a body: OpenAPI has no keyword for
+// it.
 const maxBytesExtension = "x-max-bytes"
 
 func maxBytes(extensions map[string]any) (int64, error) {
@@ -46,7 +47,8 @@ func maxBytes(extensions map[string]any) (int64, error) {
 	return int64(number), nil
 }
 
-// emptyIsRefusedExtension marks objects of filters for a write: a script whose variable is not set must not widen it.
+// emptyIsRefusedExtension marks objects with the filters of a write: an unset variable in a script must not
+// widen them.
 const emptyIsRefusedExtension = "x-empty-is-refused"
 
 func newBodySchema(ref *openapi3.SchemaRef) (*bodySchema, error) {
@@ -77,8 +79,8 @@ func newBodySchema(ref *openapi3.SchemaRef) (*bodySchema, error) {
 	return body, err
 }
 
-// atLeastOne reads "if a is not there, then b must be". It stands for anyOf, of which code
-// generators make a union that has to be taken apart by hand.
+// atLeastOne reads "if a is missing, then b is required". The contract uses it instead of anyOf, because code
+// generators turn anyOf into a union that is awkward to use.
 func atLeastOne(schema *openapi3.Schema) ([]string, error) {
 	if schema.If == nil && schema.Then == nil {
 		return nil, nil
@@ -90,19 +92,19 @@ func atLeastOne(schema *openapi3.Schema) ([]string, error) {
 	return []string{schema.If.Value.Not.Value.Required[0], schema.Then.Value.Required[0]}, nil
 }
 
-// Body holds the described members of a request's body, checked.
+// Body holds the described members of a request's body, after validation.
 type Body struct {
 	members map[string]any
 }
 
-// Lookup returns the value of a member that is a text, and whether it is there.
+// Lookup returns the value of a text member, and whether it is present.
 func (b Body) Lookup(name string) (value string, ok bool) {
 	value, ok = b.members[name].(string)
 	return value, ok
 }
 
-// Parameters returns the members of an object in the body, all of them texts, as a query's parameters, and whether the
-// object is there.
+// Parameters returns the members of an object in the body, all of them texts, as query parameters, and whether
+// the object is present.
 func (b Body) Parameters(name string) (Parameters, bool) {
 	object, there := b.members[name].(map[string]any)
 	values := make(map[string]string, len(object))
@@ -112,7 +114,7 @@ func (b Body) Parameters(name string) (Parameters, bool) {
 	return Parameters{values: values}, there
 }
 
-// Into decodes the body into the type that is generated for it.
+// Into decodes the body into its generated type.
 func (b Body) Into(target any) error {
 	content, err := json.Marshal(b.members)
 	if err != nil {
@@ -121,8 +123,8 @@ func (b Body) Into(target any) error {
 	return json.Unmarshal(content, target)
 }
 
-// CheckContentType refuses a body that does not say that it is JSON, or what a stream is of. The error is an
-// InvalidError.
+// CheckContentType refuses a body that is not declared as JSON, or as the media type of the operation's stream.
+// The error is an InvalidError.
 func (o *Operation) CheckContentType(header string) error {
 	want := cmp.Or(o.stream, jsonMediaType)
 	media, parameters, err := mime.ParseMediaType(header)
@@ -135,8 +137,8 @@ func (o *Operation) CheckContentType(header string) error {
 	return nil
 }
 
-// ParseBody reads a body strictly. Members that the contract does not describe are ignored. An
-// optional id that is empty is as if it were not given. Its errors are InvalidErrors.
+// ParseBody parses a body strictly. Members that the contract does not describe are ignored. An optional id
+// that is empty counts as not given. Its errors are InvalidErrors.
 func (o *Operation) ParseBody(content []byte) (Body, error) {
 	given, err := strictjson.Object(content)
 	if err != nil {
@@ -149,7 +151,7 @@ func (o *Operation) ParseBody(content []byte) (Body, error) {
 	return Body{members: values}, err
 }
 
-// unreadable names the member where one that is described is the reason.
+// unreadable returns an error that names the member, if a described member is the cause.
 func (s *bodySchema) unreadable(err error) error {
 	var repeated *strictjson.RepeatedError
 	if errors.As(err, &repeated) {

@@ -15,13 +15,13 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/strictjson"
 )
 
-// streamedExtension marks the member of a JSON body that is read as it comes: a string of base64.
+// streamedExtension marks the member of a JSON body that is read as it arrives: a base64 string.
 const streamedExtension = "x-streamed"
 
-// maxEnvelopeBytes is how long everything but the streamed member may be.
+// maxEnvelopeBytes is how long the body may be without the streamed member.
 const maxEnvelopeBytes = 64 << 10
 
-// streamedMember returns the name of the body's member that is read as it comes; empty where there is none.
+// streamedMember returns the name of the member that is read as it arrives; empty if there is none.
 func streamedMember(ref *openapi3.SchemaRef) string {
 	for name, property := range ref.Value.Properties {
 		if streamed, _ := property.Value.Extensions[streamedExtension].(bool); streamed {
@@ -31,12 +31,12 @@ func streamedMember(ref *openapi3.SchemaRef) string {
 	return ""
 }
 
-// Envelope is a JSON body with a member of base64 that is never held. Reading it returns what that member stands for.
-// Its errors are InvalidErrors, or those of the connection.
+// Envelope is a JSON body with a base64 member that is never held in memory. Reading it returns the decoded
+// value of that member. Its errors are InvalidErrors, or those of the connection.
 type Envelope struct {
 	schema *bodySchema
 	budget *budgeted
-	// rest is the body from where it has been read to.
+	// rest is the unread rest of the body.
 	rest    *bufio.Reader
 	value   io.Reader
 	text    *jsonString
@@ -46,7 +46,7 @@ type Envelope struct {
 	failure error
 }
 
-// OpenEnvelope returns the body of an operation that has a streamed member.
+// OpenEnvelope returns an Envelope for the body of an operation with a streamed member.
 func (o *Operation) OpenEnvelope(body io.Reader) *Envelope {
 	budget := &budgeted{reader: body, left: maxEnvelopeBytes}
 	return &Envelope{
@@ -66,7 +66,7 @@ func (e *Envelope) Body() (Body, error) {
 	return Body{members: e.values}, nil
 }
 
-// Read reads what the streamed member stands for.
+// Read reads the decoded value of the streamed member.
 func (e *Envelope) Read(p []byte) (n int, err error) {
 	switch {
 	case e.failure != nil:
@@ -139,7 +139,7 @@ func (e *Envelope) end() error {
 		if first, err := nextByte(e.rest); err != nil || first != '"' {
 			return errors.Join(err, io.ErrUnexpectedEOF)
 		}
-		// What follows is an object again, but for how it begins.
+		// The rest is an object without its beginning.
 		e.rest = bufio.NewReader(io.MultiReader(strings.NewReader(`{"`), e.rest))
 		if _, err := e.members(); err != nil {
 			return err
@@ -160,7 +160,8 @@ func (e *Envelope) incomplete() error {
 	return nil
 }
 
-// members reads an object until its end, or until the value of the streamed member, whose opening quote is read too.
+// members reads an object up to its end, or up to and including the opening quote of the streamed member's
+// value.
 func (e *Envelope) members() (streamed bool, err error) {
 	decoder := json.NewDecoder(e.rest)
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
@@ -197,7 +198,7 @@ func (e *Envelope) members() (streamed bool, err error) {
 	return false, nil
 }
 
-// known is the name where the contract describes it.
+// known returns the name if the contract describes it, else "".
 func known(schema *bodySchema, name string) string {
 	if _, described := schema.members[name]; described || name == schema.streamed {
 		return name
@@ -224,7 +225,7 @@ func (e *Envelope) openString(name string) error {
 	return nil
 }
 
-// take reads a member that the contract describes. One that is null is as if it were not given, as GitHub has it.
+// take reads a member that the contract describes. As with GitHub, null counts as not given.
 func (e *Envelope) take(name string, raw json.RawMessage) error {
 	schema, described := e.schema.members[name]
 	if !described {
@@ -234,7 +235,7 @@ func (e *Envelope) take(name string, raw json.RawMessage) error {
 		delete(e.given, name)
 		return nil
 	}
-	// Wrapped, for what is refused in an object is refused here.
+	// Wrapped in an object, so that the same JSON is refused here as in other bodies.
 	if _, err := strictjson.Object(slices.Concat([]byte(`{"":`), raw, []byte("}"))); err != nil {
 		return invalid(name, CodeMalformed, "%s: %v", name, err)
 	}
@@ -300,7 +301,8 @@ func (s *jsonString) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// escaped reads what an escape stands for, as far as base64 has it: some encoders escape the slash and the plus sign.
+// escaped reads the character of an escape sequence, as far as it occurs in base64: some encoders escape the
+// slash and the plus sign.
 func (s *jsonString) escaped() byte {
 	b, err := s.reader.ReadByte()
 	if err != nil {
@@ -311,7 +313,7 @@ func (s *jsonString) escaped() byte {
 	case '/':
 		return '/'
 	case 'n', 'r':
-		return '\n' // which base64 passes over
+		return '\n' // which the base64 decoder skips
 	case 'u':
 		var digits [4]byte
 		if _, err := io.ReadFull(s.reader, digits[:]); err != nil {
@@ -322,10 +324,10 @@ func (s *jsonString) escaped() byte {
 			return byte(value)
 		}
 	}
-	return '\\' // which base64 does not have
+	return '\\' // which is invalid in base64
 }
 
-// budgeted bounds what is read of a body, but for where it is paused, and keeps the error of its source.
+// budgeted bounds how much of a body is read, except while it is paused, and keeps the error of its source.
 type budgeted struct {
 	reader io.Reader
 	left   int64
@@ -333,7 +335,7 @@ type budgeted struct {
 	err    error
 }
 
-// pause begins or ends what is not counted.
+// pause suspends or resumes counting.
 func (b *budgeted) pause(paused bool) { b.paused = paused }
 
 func (b *budgeted) Read(p []byte) (int, error) {

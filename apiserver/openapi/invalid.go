@@ -2,27 +2,27 @@ package openapi
 
 import "fmt"
 
-// What is wrong with a parameter or a member, in one word.
+// Codes of errors in a parameter or a member.
 const (
-	// CodeInvalid is for a value that is not one of those described.
+	// CodeInvalid is for a value that the contract does not allow.
 	CodeInvalid = "invalid_value"
-	// CodeRepeated is for what is given more than once.
+	// CodeRepeated is for a parameter or member that is given more than once.
 	CodeRepeated = "repeated"
 	// CodeMissing is for a required value that is missing.
 	CodeMissing = "missing"
-	// CodeMalformed is for what cannot be read at all.
+	// CodeMalformed is for input that cannot be parsed.
 	CodeMalformed = "malformed"
-	// CodeTooLong is for a body that is longer than is read.
+	// CodeTooLong is for a body that exceeds its maximum length.
 	CodeTooLong = "too_long"
 )
 
-// InvalidError says what is wrong with a request, fit for a client.
+// InvalidError describes an error in a request. It is safe to show to a client.
 type InvalidError struct {
-	// Field is the name of the parameter, header or member; "" where it is the body as a whole.
+	// Field is the name of the parameter, header or member; "" for the body as a whole.
 	Field string
 	// Code is one of the constants.
 	Code string
-	// Text is for people.
+	// Text explains the error to people.
 	Text string
 }
 

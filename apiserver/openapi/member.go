@@ -15,9 +15,9 @@ import (
 // member is the schema of a member of a body: a text, an integer, true or false, a list of texts, or an object.
 type member struct {
 	scalar
-	// object is nil for whatever else.
+	// object is nil for all other types.
 	object *bodySchema
-	// least and most are how many texts a list has; most is 0 for whatever is no list.
+	// least and most bound the number of texts in a list; most is 0 if the member is not a list.
 	least, most int
 }
 
@@ -41,7 +41,7 @@ func newMember(ref *openapi3.SchemaRef) (m member, err error) {
 	return m, err
 }
 
-// read reads the members of an object of a body; within is the path to it.
+// read parses the members of an object in a body; within is the path to the object.
 func (s *bodySchema) read(within string, given map[string]json.RawMessage) (map[string]any, error) {
 	if s.strict {
 		for _, name := range sortedNames(given) {
@@ -70,7 +70,7 @@ func (s *bodySchema) read(within string, given map[string]json.RawMessage) (map[
 	return values, s.checkPresence(within, values)
 }
 
-// value reads a member; path names it. The error is an InvalidError.
+// value parses a member; path names it. The error is an InvalidError.
 func (m member) value(path string, raw json.RawMessage) (any, error) {
 	switch {
 	case m.object != nil:
@@ -114,7 +114,7 @@ func (m member) list(path string, raw json.RawMessage) (any, error) {
 	return values, nil
 }
 
-// text reads a text; field is the member, and name what the error calls it.
+// text parses a text; field is the member, and name how the error calls it.
 func (m member) text(field, name string, raw json.RawMessage) (string, error) {
 	value, ok := strictjson.String(raw)
 	if !ok {

@@ -10,9 +10,9 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Operation is an operation of the contract with the table by which its requests are
-// checked. The table is made of the document once: to ask a general validator for each
-// request costs a list more than the list itself, and its errors speak of schemas.
+// Operation is an operation of the contract with the table that its requests are validated with. The table is
+// built from the document once: a general validator would take longer for a list request than the list itself,
+// and its error messages describe schemas.
 type Operation struct {
 	// ID is the operationId.
 	ID string
@@ -20,28 +20,28 @@ type Operation struct {
 	Method string
 	// Path is the template, for example "/v1/findings/{id}".
 	Path string
-	// Scope that a key needs; empty where any key will do.
+	// Scope that a key needs; empty if any key is accepted.
 	Scope v1alpha1.Scope
-	// Beside are scopes that it needs as well; nil for most.
+	// Beside are further scopes that the key needs; usually nil.
 	Beside []v1alpha1.Scope
 
 	path  map[string]scalar
 	query map[string]scalar
-	// strictQuery says that a parameter of an unknown name is an error.
+	// strictQuery means that a parameter with an unknown name is an error.
 	strictQuery bool
-	body        *bodySchema // nil where the operation takes none, or a stream
-	// stream is the media type of a body that is read as it comes; empty where there is none.
+	body        *bodySchema // nil if the operation has no body, or a stream
+	// stream is the media type of a body that is read as it arrives; empty if there is none.
 	stream string
 	// maxBytes is how long a body may be.
 	maxBytes int64
-	// conditions are the headers that make the request a conditional one.
+	// conditions are the supported headers of conditional requests.
 	conditions []string
-	// follows says that it goes on after an event.
+	// follows means that the operation can resume after an event.
 	follows bool
 }
 
-// Operations makes the table of every operation, by operationId. It fails for a document
-// that describes requests in a way that the table cannot hold.
+// Operations builds the table of every operation, by operationId. It fails if the document describes requests
+// in a way that the table cannot represent.
 func Operations(spec *openapi3.T) (map[string]*Operation, error) {
 	operations := map[string]*Operation{}
 	for path, item := range spec.Paths.Map() {
@@ -115,11 +115,11 @@ func newOperation(method, path string, described *openapi3.Operation, shared ope
 // securityScheme is the contract's name for API keys.
 const securityScheme = "bearerAuth"
 
-// anyKeyExtension marks an operation that needs a key, and no scope.
+// anyKeyExtension marks an operation that needs a key but no scope.
 const anyKeyExtension = "x-any-key"
 
-// scopesOf wants a scope, so that no operation is open to every key by an oversight. Where there are more, a key needs
-// all of them.
+// scopesOf requires a scope, so that no operation is open to every key by mistake. If several are listed, a key
+// needs all of them.
 func scopesOf(described *openapi3.Operation) (scope v1alpha1.Scope, beside []v1alpha1.Scope, err error) {
 	if described.Security == nil || len(*described.Security) != 1 {
 		return "", nil, fmt.Errorf("security must name %s alone", securityScheme)
@@ -138,7 +138,7 @@ func scopesOf(described *openapi3.Operation) (scope v1alpha1.Scope, beside []v1a
 	return v1alpha1.Scope(scopes[0]), beside, nil
 }
 
-// The headers of a conditional request, as the contract writes them.
+// The headers of conditional requests, as the contract spells them.
 const (
 	HeaderIfMatch     = "if-match"
 	HeaderIfNoneMatch = "if-none-match"
@@ -146,28 +146,28 @@ const (
 
 var conditionHeaders = []string{HeaderIfMatch, HeaderIfNoneMatch}
 
-// HeaderLastEventID names the place from which a client goes on with a stream of events.
+// HeaderLastEventID names the event after which a client resumes a stream.
 const HeaderLastEventID = "last-event-id"
 
 // TakesCondition reports whether the operation supports that header of a conditional request.
 func (o *Operation) TakesCondition(header string) bool { return slices.Contains(o.conditions, header) }
 
-// TakesLastEventID reports whether the operation goes on after the event that HeaderLastEventID names.
+// TakesLastEventID reports whether the operation can resume after the event that HeaderLastEventID names.
 func (o *Operation) TakesLastEventID() bool { return o.follows }
 
-// MaxBodyBytes is how long a request's body may be.
+// MaxBodyBytes returns how long a request's body may be.
 func (o *Operation) MaxBodyBytes() int64 { return o.maxBytes }
 
 // TakesBody reports whether the operation's requests have a body.
 func (o *Operation) TakesBody() bool { return o.body != nil || o.IsStream() }
 
-// IsStream reports whether the body is read as it comes, by the operation itself.
+// IsStream reports whether the operation itself reads the body as it arrives.
 func (o *Operation) IsStream() bool { return o.stream != "" || o.IsEnvelope() }
 
-// IsEnvelope reports whether the body is JSON with a member that is read as it comes.
+// IsEnvelope reports whether the body is JSON with a member that is read as it arrives.
 func (o *Operation) IsEnvelope() bool { return o.body != nil && o.body.streamed != "" }
 
-// Methods returns the methods under which the operation is served: HEAD is there wherever GET is.
+// Methods returns the methods under which the operation is served: HEAD is served wherever GET is.
 func (o *Operation) Methods() []string {
 	if o.Method == http.MethodGet {
 		return []string{http.MethodGet, http.MethodHead}

@@ -117,7 +117,7 @@ func TestParseQueryPutsInTheContractsDefaults(t *testing.T) {
 	}
 }
 
-// Every parameter that the contract describes, and every optional id of a body, those to come too.
+// Covers every parameter in the contract, and every optional id of a body, including future ones.
 func TestAnEmptyValueIsAsIfItWereNotGiven(t *testing.T) {
 	spec, all := operations(t)
 	parameters, ids := 0, 0
@@ -157,7 +157,7 @@ func TestAnEmptyValueIsAsIfItWereNotGiven(t *testing.T) {
 	}
 }
 
-// queryOf are the names of an operation's query parameters.
+// queryOf returns the names of an operation's query parameters.
 func queryOf(item *openapi3.PathItem, described *openapi3.Operation) (names []string) {
 	for _, parameter := range slices.Concat(item.Parameters, described.Parameters) {
 		if parameter.Value.In == openapi3.ParameterInQuery {
@@ -167,7 +167,7 @@ func queryOf(item *openapi3.PathItem, described *openapi3.Operation) (names []st
 	return names
 }
 
-// shown is what a query is read as.
+// shown returns how a query is parsed.
 func shown(t *testing.T, operation *openapi.Operation, raw string, names []string) string {
 	t.Helper()
 	query, err := operation.ParseQuery(raw)
@@ -280,7 +280,7 @@ func TestParseBody(t *testing.T) {
 	}
 }
 
-// The table says of a body what a general validator says that reads the document itself.
+// The table accepts and rejects the same bodies as a general validator that reads the document itself.
 func TestParseBodyAgreesWithTheContract(t *testing.T) {
 	spec, all := operations(t)
 	value := rapid.OneOf(
@@ -330,8 +330,7 @@ func TestCheckContentType(t *testing.T) {
 	}
 }
 
-// Whatever is accepted lies within the contract, and whatever is refused is refused in words
-// that are fit for a client.
+// Every accepted query conforms to the contract, and every error message is safe to show to a client.
 func FuzzParseQuery(f *testing.F) {
 	_, all := operations(f)
 	for _, seed := range []string{"", "size=10&order=asc", "size=%30", "sort=created_at&sort=x", "a=b;c", "repo_id=%ff", "%=%", "cursor=a+b"} {
@@ -347,7 +346,7 @@ func FuzzParseQuery(f *testing.F) {
 		}
 		given, err := url.ParseQuery(raw)
 		if err != nil {
-			return // what is wrong is with a name that is ignored
+			return // the error is in a name that is ignored
 		}
 		if size := query.Int("size"); size < 1 || size > 1000 {
 			t.Errorf("%q: size %d", raw, size)
@@ -365,7 +364,8 @@ func FuzzParseQuery(f *testing.F) {
 	})
 }
 
-// A filter in the body of a triage operation takes what the list's query takes, and reads it as the same.
+// A filter in the body of a triage operation accepts the same values as the list's query, and parses them in
+// the same way.
 func TestFiltersInABodyAreThoseOfTheQuery(t *testing.T) {
 	spec, all := operations(t)
 	list, create := all["listFindingsV2"], all["createTriageOperation"]

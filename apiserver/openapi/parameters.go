@@ -10,15 +10,15 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Parameters are the described parameters of a request, checked, defaults put in.
+// Parameters are the described parameters of a request, validated and with defaults.
 type Parameters struct {
 	values map[string]string
 }
 
-// Get returns the parameter's value, or its default; "" where there is neither.
+// Get returns the parameter's value, or its default; "" if it has neither.
 func (p Parameters) Get(name string) string { return p.values[name] }
 
-// Lookup returns the parameter's value, and whether it or a default is there.
+// Lookup returns the parameter's value or default, and whether it has one.
 func (p Parameters) Lookup(name string) (value string, ok bool) {
 	value, ok = p.values[name]
 	return value, ok
@@ -30,7 +30,7 @@ func (p Parameters) Int(name string) int {
 	return number
 }
 
-// Number returns the value of a parameter that is a decimal, nil where it is not given.
+// Number returns the value of a decimal parameter, nil if it is not given.
 func (p Parameters) Number(name string) *float64 {
 	number, err := strconv.ParseFloat(p.values[name], 64) // checked against the schema before
 	if err != nil {
@@ -39,7 +39,7 @@ func (p Parameters) Number(name string) *float64 {
 	return &number
 }
 
-// Bool returns the value of a parameter that is true or false, nil where it is not given.
+// Bool returns the value of a boolean parameter, nil if it is not given.
 func (p Parameters) Bool(name string) *bool {
 	value, given := p.values[name]
 	if !given {
@@ -49,7 +49,7 @@ func (p Parameters) Bool(name string) *bool {
 	return &is
 }
 
-// Time returns the value of a parameter that is a timestamp, nil where it is not given.
+// Time returns the value of a timestamp parameter, nil if it is not given.
 func (p Parameters) Time(name string) *time.Time {
 	at, err := v1alpha1.ParseTime(p.values[name]) // checked against the schema before
 	if err != nil {
@@ -58,8 +58,8 @@ func (p Parameters) Time(name string) *time.Time {
 	return &at.Time
 }
 
-// ParsePath takes the segments of a request's path by name, percent-encoded as they came.
-// Its errors are InvalidErrors.
+// ParsePath parses the segments of a request's path by name, still percent-encoded. Its errors are
+// InvalidErrors.
 func (o *Operation) ParsePath(segments map[string]string) (Parameters, error) {
 	values := make(map[string]string, len(o.path))
 	for _, name := range sortedNames(o.path) {
@@ -74,12 +74,12 @@ func (o *Operation) ParsePath(segments map[string]string) (Parameters, error) {
 	return Parameters{values: values}, nil
 }
 
-// strictQueryExtension marks operations that refuse parameters that they do not have: a misspelt dry_run would import.
+// strictQueryExtension marks operations that refuse unknown parameters: a misspelled dry_run would import.
 const strictQueryExtension = "x-strict-query"
 
-// ParseQuery takes a request's raw query. Names that the contract does not describe are
-// ignored, whatever their values, unless the operation is strict. A parameter with an empty value
-// is as if it were not given: many clients send what is not set as "". Its errors are InvalidErrors.
+// ParseQuery parses a request's raw query. Names that the contract does not describe are ignored, whatever
+// their values, unless the operation is strict. A parameter with an empty value counts as not given: many
+// clients send unset values as "". Its errors are InvalidErrors.
 func (o *Operation) ParseQuery(raw string) (Parameters, error) {
 	values := make(map[string]string, len(o.query))
 	for raw != "" {
@@ -120,7 +120,8 @@ func (o *Operation) unknownParameter(name string) error {
 		strings.Join(sortedNames(o.query), ", "))
 }
 
-// sortedNames makes the error that a client gets for two mistakes the same each time.
+// sortedNames returns the names in a fixed order, so that a request with two errors always gets the same one
+// reported.
 func sortedNames[V any](schemas map[string]V) []string {
 	names := make([]string, 0, len(schemas))
 	for name := range schemas {

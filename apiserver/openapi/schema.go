@@ -22,13 +22,13 @@ const idFormat = "resource-id"
 // timeFormat is the format of a timestamp.
 const timeFormat = "date-time"
 
-// scoreFormat is the format of a score that is written as a text: a number from 0 to 10.
+// scoreFormat is the format of a score written as text: a number from 0 to 10.
 const scoreFormat = "score"
 
 // MaxIDBytes is how long a resource's id may be.
 const MaxIDBytes = 253
 
-// scalar is the schema of a parameter, or of a member of a body. Requests need no others.
+// scalar is the schema of a parameter, or of a member of a body. Requests need no other types.
 type scalar struct {
 	integer   bool
 	number    bool // a decimal
@@ -41,7 +41,7 @@ type scalar struct {
 	byDefault string
 }
 
-// newScalar refuses a schema that it could not check in full: what the contract says about
+// newScalar refuses a schema that it cannot validate completely: either all that the contract states about
 // requests is enforced, or the service does not start.
 func newScalar(ref *openapi3.SchemaRef) (scalar, error) {
 	if ref == nil || ref.Value == nil {
@@ -94,7 +94,7 @@ func newScalar(ref *openapi3.SchemaRef) (scalar, error) {
 	return s, nil
 }
 
-// sort is the type of the value in a body.
+// sort returns the name of the value's type in a body.
 func (s scalar) sort() string {
 	if s.boolean {
 		return "boolean"
@@ -102,8 +102,8 @@ func (s scalar) sort() string {
 	return "string"
 }
 
-// read returns the value in its one spelling: two texts of the same value are the same filter to a
-// cursor. Its error is fit for a client and begins with name.
+// read returns the value in its canonical spelling, so that cursors treat different spellings of a filter as
+// the same. Its error begins with name and is safe to show to a client.
 func (s scalar) read(name, value string) (string, error) {
 	switch {
 	case s.time:
@@ -139,10 +139,10 @@ func (s scalar) checkInteger(name, value string) error {
 	return nil
 }
 
-// decimal is how a number is written: in digits and at most one point.
+// decimal matches a number written with digits and at most one point.
 var decimal = regexp.MustCompile(`^[0-9]{1,10}(\.[0-9]{1,10})?$`)
 
-// readNumber returns the number without zeros that say nothing.
+// readNumber returns the number without redundant zeros.
 func (s scalar) readNumber(name, value string) (string, error) {
 	number, err := strconv.ParseFloat(value, 64)
 	if err != nil || !decimal.MatchString(value) || number < float64(s.min) || number > float64(s.max) {
@@ -151,7 +151,7 @@ func (s scalar) readNumber(name, value string) (string, error) {
 	return strconv.FormatFloat(number, 'f', -1, 64), nil
 }
 
-// readTime returns the instant in UTC, by the one grammar of times that resources have too.
+// readTime returns the instant in UTC. The grammar is the same as in resources.
 func readTime(name, value string) (string, error) {
 	at, err := v1alpha1.ParseTime(value)
 	switch {
@@ -165,7 +165,7 @@ func readTime(name, value string) (string, error) {
 	}
 }
 
-// isLeapSecond reports whether nothing but a second 60 keeps the text from being a time.
+// isLeapSecond reports whether the text would be a valid time if its second were not 60.
 func isLeapSecond(value string) bool {
 	const seconds = len("2006-01-02T15:04:")
 	if len(value) < seconds+2 || value[seconds:seconds+2] != "60" {
@@ -175,8 +175,7 @@ func isLeapSecond(value string) bool {
 	return err == nil
 }
 
-// checkID refuses what can never be an id; any other unknown id is
-// simply not found.
+// checkID refuses a value that can never be an id; any other unknown id is simply not found.
 func checkID(name, value string) error {
 	switch {
 	case len(value) > MaxIDBytes:

@@ -1,5 +1,5 @@
-// Package openapi holds the REST contract, openapi.yaml, and what is made of it: the types
-// in types.gen.go, and the tables by which requests are checked.
+// Package openapi holds the REST contract, openapi.yaml, and what is derived from it: the types in
+// types.gen.go, and the tables that requests are validated with.
 package openapi
 
 import (

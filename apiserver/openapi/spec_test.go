@@ -10,7 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
 
-// Load validates the document, its examples against their schemas included.
+// Load validates the document, including its examples against their schemas.
 func TestTheContractIsValid(t *testing.T) {
 	spec, err := openapi.Load()
 	if err != nil {
@@ -38,7 +38,7 @@ func TestTheContractAsJSONIsTheSameDocument(t *testing.T) {
 	}
 }
 
-// Every member of a response is documented as always there.
+// Every member of a response is documented as always present.
 func TestEveryMemberOfAResponseIsRequired(t *testing.T) {
 	spec, err := openapi.Load()
 	if err != nil {
@@ -66,7 +66,7 @@ func TestEveryMemberOfAResponseIsRequired(t *testing.T) {
 	}
 }
 
-// Every operation lists what every operation may answer.
+// Every operation lists the errors that any operation may return.
 func TestEveryOperationListsTheSameErrors(t *testing.T) {
 	spec, err := openapi.Load()
 	if err != nil {

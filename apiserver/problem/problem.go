@@ -1,5 +1,5 @@
-// Package problem holds the errors that a client of the REST API may see. Whatever else goes
-// wrong is an internal error to it, and its cause is for the log alone.
+// Package problem defines the errors that a client of the REST API may see. Every other error is shown as an
+// internal one, and its cause is only logged.
 package problem
 
 import (
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The messages: the contract fixes them, one for each status, and a second one for a status
-// of 400 that no body causes.
+// The messages: the contract fixes one per status, and a second one for a status of 400 that is not caused by a
+// body.
 const (
 	messageInvalidBody      = "Invalid request body"
 	messageInvalidQuery     = "Invalid query parameter"
@@ -26,26 +26,25 @@ const (
 	messageInternal         = "Internal server error"
 )
 
-// Problem is an error with the answer that a client gets for it.
+// Problem is an error with the response that a client gets for it.
 type Problem struct {
 	// Status is the HTTP status.
 	Status int
 	// Message is the contract's fixed text.
 	Message string
-	// Detail says what is wrong, and what to do where something can be done. It holds
-	// nothing of the cause.
+	// Detail explains the error and, if possible, what to do. It reveals nothing about the cause.
 	Detail string
-	// Code tells programs what is wrong; its words do not change.
+	// Code identifies the error for programs; it is stable.
 	Code string
-	// Field is the parameter, header or member that is wrong; "" where it is none.
+	// Field is the parameter, header or member with the error; "" if there is none.
 	Field string
-	// RetryAfter is when the same request may succeed; 0 where that is not known.
+	// RetryAfter is when the same request may succeed; 0 if not known.
 	RetryAfter time.Duration
 
 	cause error
 }
 
-// Error is for logs: it holds the cause.
+// Error returns a text for logs, which includes the cause.
 func (p *Problem) Error() string {
 	if p.cause == nil {
 		return fmt.Sprintf("%s: %s", p.Message, p.Detail)
@@ -56,7 +55,7 @@ func (p *Problem) Error() string {
 // Unwrap returns the cause, or nil.
 func (p *Problem) Unwrap() error { return p.cause }
 
-// Of returns the problem that err is or wraps; any other error is internal.
+// Of returns the problem that err is or wraps; any other error becomes an internal one.
 func Of(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {
@@ -65,7 +64,7 @@ func Of(err error) *Problem {
 	return TryAgain("the request could not be answered", err)
 }
 
-// The codes. An InvalidBody and an InvalidQuery may have others, by Coded.
+// The codes. Coded can set others on an InvalidBody and an InvalidQuery.
 const (
 	codeInvalid          = "invalid_value"
 	codeUnauthorized     = "unauthorized"
@@ -78,21 +77,21 @@ const (
 	codeRefused          = "refused"
 	codeInternal         = "internal"
 	codeTryAgain         = "try_again"
-	// CodeInvalidCursor is for a cursor that is not the list's.
+	// CodeInvalidCursor is for a cursor that does not belong to the list.
 	CodeInvalidCursor = "invalid_cursor"
 	// CodeReasonRequired is for a decision without a reason where the organization requires one.
 	CodeReasonRequired = "reason_required"
-	// CodeStale is for an answer that would rest on data that is too old.
+	// CodeStale is for a request that would be answered from data that is too old.
 	CodeStale = "stale"
 )
 
-// In names the parameter, header or member that is wrong.
+// In sets the parameter, header or member with the error.
 func (p *Problem) In(field string) *Problem {
 	p.Field = field
 	return p
 }
 
-// Coded gives a problem another code than that of its sort.
+// Coded replaces the problem's default code.
 func (p *Problem) Coded(code string) *Problem {
 	p.Code = code
 	return p
@@ -108,8 +107,8 @@ func InvalidQuery(detail string) *Problem {
 	return &Problem{Status: http.StatusBadRequest, Message: messageInvalidQuery, Detail: detail, Code: codeInvalid}
 }
 
-// Unauthorized is for a key that is missing or not valid. A client gets the same for every
-// reason, so that it tells nobody which keys there are; the reason is for the log.
+// Unauthorized is for a key that is missing or not valid. The response is the same for every reason, so that it
+// does not reveal which keys exist; the reason is only logged.
 func Unauthorized(reason error) *Problem {
 	return &Problem{
 		Status: http.StatusUnauthorized, Message: messageUnauthorized, Code: codeUnauthorized,
@@ -141,7 +140,7 @@ func MethodNotAllowed() *Problem {
 	}
 }
 
-// PreconditionFailed is for a change that is conditional on a state that is no longer there.
+// PreconditionFailed is for a change that is conditional on a state that is no longer current.
 func PreconditionFailed(detail string) *Problem {
 	return &Problem{
 		Status: http.StatusPreconditionFailed, Message: messagePrecondition, Detail: detail,
@@ -155,7 +154,7 @@ func IsPreconditionFailed(err error) bool {
 	return errors.As(err, &p) && p.Status == http.StatusPreconditionFailed
 }
 
-// TooManyRequests is for a caller that has used its limit up.
+// TooManyRequests is for a caller that has used up its limit.
 func TooManyRequests() *Problem {
 	return &Problem{
 		Status: http.StatusTooManyRequests, Message: messageTooManyRequests, Code: codeRateLimited,
@@ -163,7 +162,7 @@ func TooManyRequests() *Problem {
 	}
 }
 
-// Busy is for what cannot begin beside what is under way, and may after a time.
+// Busy is for a request that exceeds a limit on concurrent work. It may succeed after the given time.
 func Busy(detail string, after time.Duration) *Problem {
 	return &Problem{
 		Status: http.StatusTooManyRequests, Message: messageTooManyRequests, Code: codeBusy,
@@ -171,27 +170,27 @@ func Busy(detail string, after time.Duration) *Problem {
 	}
 }
 
-// Refused is for a request that the state of the resource forbids. What the reason says goes to the client.
+// Refused is for a request that the state of the resource forbids. The text of reason is shown to the client.
 func Refused(reason error) *Problem {
 	return &Problem{Status: http.StatusConflict, Message: messageConflict, Code: codeRefused, Detail: reason.Error()}
 }
 
-// TooLarge is an InvalidBody that is too long, to a client that knows 413.
+// TooLarge returns an InvalidBody about a too long body as a 413, for clients that know it.
 func TooLarge(p *Problem) *Problem {
 	large := *p
 	large.Status, large.Message = http.StatusRequestEntityTooLarge, messageTooLarge
 	return &large
 }
 
-// Unavailable is a TryAgain to a client that knows 503.
+// Unavailable returns a TryAgain as a 503, for clients that know it.
 func Unavailable(p *Problem) *Problem {
 	away := *p
 	away.Status, away.Message = http.StatusServiceUnavailable, messageUnavailable
 	return &away
 }
 
-// Internal is for what is not the client's fault. The detail goes to the client, the cause
-// to the log.
+// Internal is for an error that is not the client's fault. The detail is shown to the client, the cause is
+// logged.
 func Internal(detail string, cause error) *Problem {
 	return &Problem{
 		Status: http.StatusInternalServerError, Message: messageInternal, Code: codeInternal,
@@ -199,12 +198,12 @@ func Internal(detail string, cause error) *Problem {
 	}
 }
 
-// retryAfter is when to try again. What keeps the service from answering is over within moments, or
-// after a time that it does not know.
+// retryAfter is when to try again. Such errors end within moments, or after a time that the service does not
+// know.
 const retryAfter = time.Second
 
-// TryAgain is Internal where the same request may succeed later. The detail ends by saying so, and the
-// answer has the header retry-after.
+// TryAgain is Internal for a request that may succeed later. Its detail ends with that advice, and the response
+// has the header retry-after.
 func TryAgain(detail string, cause error) *Problem {
 	p := Internal(detail+"; try again", cause).Coded(codeTryAgain)
 	p.RetryAfter = retryAfter

@@ -26,7 +26,7 @@ func TestWhatMaySucceedLaterSaysSoInWordsAndInTime(t *testing.T) {
 	}
 }
 
-// The words are written in one place, and so never without the time.
+// The phrase is written in one place only, so it never occurs without a retry time.
 func TestNobodyElseSaysToTryAgain(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {

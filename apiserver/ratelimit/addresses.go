@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	// maxAddresses is how many addresses without a key a replica tells apart in a window.
+	// maxAddresses is how many addresses without a key a replica counts separately in a window.
 	maxAddresses = 16384
 
-	// overflowCounters is how many counters the addresses beyond that share. Whom that limits
-	// too early would have been told 401 instead.
+	// overflowCounters is how many counters all further addresses share. A client that is limited too early for
+	// this reason would have got a 401 anyway.
 	overflowCounters = 1024
 )
 
-// addresses names the counter of each address, and bounds how many counters there are: in
-// memory and in Redis, where anyone who sends from many addresses could fill them otherwise.
+// addresses assigns a counter to each address, and bounds the number of counters, in memory and in Redis.
+// Otherwise a sender with many addresses could fill both.
 type addresses struct {
 	capacity int
 	window   time.Duration
 
 	mu sync.Mutex
-	// An address seen in the last window keeps its counter: it may have used some of it up.
+	// An address seen in the last window keeps its counter, because it may have used part of its limit.
 	current, previous map[netip.Prefix]struct{}
 	since             time.Time
 }
@@ -41,7 +41,7 @@ func (a *addresses) id(address netip.Prefix, now time.Time) string {
 	return "address:" + address.String()
 }
 
-// admit says whether an address has a counter to itself.
+// admit reports whether an address has its own counter.
 func (a *addresses) admit(address netip.Prefix, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -57,7 +57,7 @@ func (a *addresses) admit(address netip.Prefix, now time.Time) bool {
 	return known
 }
 
-// rotate forgets the addresses that were last seen more than a window ago.
+// rotate drops the addresses that were last seen more than a window ago.
 func (a *addresses) rotate(now time.Time) {
 	switch age := now.Sub(a.since); {
 	case age < a.window:
@@ -71,7 +71,7 @@ func (a *addresses) rotate(now time.Time) {
 	a.since = now
 }
 
-// overflowID is the same on every replica, since they share the counter.
+// overflowID returns the name of a shared counter. It is the same on every replica.
 func overflowID(address netip.Prefix) string {
 	bytes := address.Addr().As16()
 	hash := fnv.New32a()

@@ -2,25 +2,25 @@ package ratelimit
 
 import "net/netip"
 
-// ipv6ClientBits is the length of the network that one IPv6 client has to itself: a /64 is the
-// least that a site is given, and all its addresses are the client's to choose from.
+// ipv6ClientBits is the length of an IPv6 client's prefix: a /64 is the smallest network that a site gets, and
+// the client can choose any address in it.
 const ipv6ClientBits = 64
 
-// Caller is whoever a request is counted for. Make one with Key or Address.
+// Caller is the party that a request is counted for. Create one with Key or Address.
 type Caller struct {
 	id                string
 	address           netip.Prefix
 	requestsPerMinute int
 }
 
-// Key is the caller that holds the API key with this UID. A requestsPerMinute below one stands
-// for DefaultRequestsPerMinute.
+// Key returns the caller that holds the API key with this UID. A requestsPerMinute below one means
+// DefaultRequestsPerMinute.
 func Key(uid string, requestsPerMinute int) Caller {
 	return Caller{id: "key:" + uid, requestsPerMinute: requestsPerMinute}
 }
 
-// Address is the caller without a valid key at this address: IPv4 by address, IPv6 by /64.
-// Clients without an address, as behind a Unix socket, are one caller.
+// Address returns the caller without a valid key at this address: IPv4 by address, IPv6 by /64. All clients
+// without an address, as behind a Unix socket, are one caller.
 func Address(address netip.Addr) Caller {
 	address = address.Unmap().WithZone("")
 	bits := address.BitLen()

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Decision is what a caller is told of its limit.
+// Decision is the state of a caller's limit after a request.
 type Decision struct {
-	// Allowed is whether the request may go on.
+	// Allowed reports whether the request may proceed.
 	Allowed bool
 	// Limit is how many requests the window allows.
 	Limit int
-	// Remaining is how many of them are left, this one taken off; never negative.
+	// Remaining is how many requests are left after this one; never negative.
 	Remaining int
-	// Reset is in how many seconds the window ends: 1 to 60, never sooner than said.
+	// Reset is in how many seconds the window ends, rounded up: 1 to 60.
 	Reset int
 	// RetryAfter is how many seconds a refused caller has to wait; 0 if it is allowed.
 	RetryAfter int
@@ -43,8 +43,8 @@ func decide(c counted, limit int64, window time.Duration) Decision {
 	return decision
 }
 
-// secondsLeft rounds up to what a client may wait without being early. A counter that was restored from
-// elsewhere may have a longer window than ours; nobody is told to wait longer than one.
+// secondsLeft rounds up, so that a client that waits as long is not too early. A counter that was restored from
+// elsewhere may have a longer window than ours; the result is at most one window.
 func secondsLeft(left, window time.Duration) int {
 	return max(1, min(ceilSeconds(left), ceilSeconds(window)))
 }

@@ -11,7 +11,7 @@ type counted struct {
 	left     time.Duration
 }
 
-// memory counts in this replica.
+// memory counts requests in this replica.
 type memory struct {
 	length time.Duration
 
@@ -42,7 +42,7 @@ func (m *memory) take(id string, now time.Time) counted {
 	return counted{w.requests, w.end.Sub(now)}
 }
 
-// set is what was counted elsewhere.
+// set takes over a count from elsewhere.
 func (m *memory) set(id string, known counted, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -50,7 +50,7 @@ func (m *memory) set(id string, known counted, now time.Time) {
 	m.windows[id] = window{requests: known.requests, end: now.Add(min(known.left, m.length))}
 }
 
-// sweep removes the windows that are over, once per window.
+// sweep removes the expired windows, once per window.
 func (m *memory) sweep(now time.Time) {
 	if now.Sub(m.swept) < m.length {
 		return

@@ -1,8 +1,8 @@
 // Package ratelimit counts the requests of each caller in fixed windows of 60 seconds.
 //
-// Replicas share their counters through Redis. Where none is configured, or while it does not
-// answer, each replica counts in its own memory: Redis being away refuses nobody, and delays a
-// request by at most redisTimeout. docs/decisions/rate-limit.md has the reasons.
+// Replicas share their counters through Redis. If none is configured, or while it does not answer, each replica
+// counts in its own memory: an outage of Redis refuses nobody, and delays a request by at most redisTimeout.
+// docs/decisions/rate-limit.md has the reasons.
 package ratelimit
 
 import (
@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	// DefaultRequestsPerMinute is the limit of a caller for whom nothing else is declared.
+	// DefaultRequestsPerMinute is the limit of a caller without a declared limit.
 	DefaultRequestsPerMinute = 600
 
-	// Window is how long a caller's requests are counted together, from the first on.
+	// Window is the period in which a caller's requests are counted, starting with the first.
 	Window = time.Minute
 
 	keyPrefix = "findings:ratelimit"
 )
 
-// Options say where to count. The zero value counts in memory alone.
+// Options configure where to count. The zero value counts only in memory.
 type Options struct {
-	// RedisURLFile is a file that holds the URL of the Redis that replicas share (redis://, rediss:// or
-	// unix://), so that its password is in no command line. Empty: each replica counts for itself.
-	// User and password are read again for each new connection; another host needs a restart.
+	// RedisURLFile is a file with the URL of the Redis that replicas share (redis://, rediss:// or unix://), so
+	// that its password is in no command line. If empty, each replica counts separately. User and password are
+	// read again for each new connection; another host needs a restart.
 	RedisURLFile string
-	// Logger is told when counting moves from Redis to memory and back.
+	// Logger logs when counting moves from Redis to memory and back.
 	Logger logr.Logger
-	// Registerer takes the metrics; nil for none.
+	// Registerer registers the metrics; nil for none.
 	Registerer prometheus.Registerer
 }
 
@@ -44,8 +44,8 @@ type Limiter struct {
 	window    time.Duration
 }
 
-// New returns a limiter. It does not call Redis, so it works while Redis is away; it fails
-// when the options make no sense or the metrics are registered already.
+// New returns a limiter. It does not call Redis, so it works while Redis is down; it fails if the options are
+// invalid or the metrics are registered already.
 func New(options Options) (*Limiter, error) { return newLimiter(options, Window) }
 
 func newLimiter(options Options, window time.Duration) (*Limiter, error) {
@@ -66,9 +66,9 @@ func newLimiter(options Options, window time.Duration) (*Limiter, error) {
 	return l, nil
 }
 
-// Take counts one request of the caller and says whether it may go on. It never fails. The
-// end of ctx does not stop it: a client that hangs up early has made its request, and says
-// nothing about Redis.
+// Take counts one request of the caller and returns whether it may proceed. It never fails. The end of ctx does
+// not stop it: a client that disconnects early has made its request, and its disconnect says nothing about
+// Redis.
 func (l *Limiter) Take(ctx context.Context, caller Caller) Decision {
 	now, id := time.Now(), caller.id
 	if caller.address.IsValid() {
@@ -77,14 +77,14 @@ func (l *Limiter) Take(ctx context.Context, caller Caller) Decision {
 	counted, where := l.count(ctx, id, now)
 	decision := decide(counted, caller.limit(), l.window)
 	if !decision.Allowed && where == inRedis {
-		// So that it stays refused, and until the same moment, if Redis does not answer for the next request.
+		// Keep it refused until the same moment even if Redis does not answer the next request.
 		l.memory.set(id, counted, now)
 	}
 	l.metrics.record(decision, where)
 	return decision
 }
 
-// count adds one to a counter in Redis, or in memory if that cannot be had.
+// count increments a counter in Redis, or in memory if Redis fails.
 func (l *Limiter) count(ctx context.Context, id string, now time.Time) (counted, place) {
 	if l.shared != nil {
 		if counted, err := l.shared.take(ctx, id); err == nil {
@@ -94,7 +94,7 @@ func (l *Limiter) count(ctx context.Context, id string, now time.Time) (counted,
 	return l.memory.take(id, now), inMemory
 }
 
-// Close lets go of the connections to Redis. Later requests are counted in memory.
+// Close closes the connections to Redis. Later requests are counted in memory.
 func (l *Limiter) Close() error {
 	if l.shared == nil {
 		return nil

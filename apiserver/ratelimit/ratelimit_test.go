@@ -19,13 +19,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// inBubble runs a test on a clock that stands still unless it waits.
+// inBubble runs a test with a fake clock that advances only when the test waits.
 func inBubble(t *testing.T, test func(t *testing.T, l *Limiter)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, newInMemory(t)) })
 }
 
-// pass lets time go by on the clock of a bubble, which moves at once.
+// pass advances the clock of a bubble, at once.
 func pass(d time.Duration) { <-time.After(d) }
 
 func newInMemory(t *testing.T) *Limiter {
@@ -79,7 +79,8 @@ func TestABlockedRequestDoesNotLengthenTheWindow(t *testing.T) {
 	})
 }
 
-// Whoever waits as long as it is told is let in, and nobody is told to wait a second more than needed.
+// A caller that waits as long as it is told is admitted, and no caller is told to wait a second more than
+// needed.
 func TestRetryAfterIsNeverShort(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		before := time.Duration(rapid.IntRange(0, 999).Draw(rt, "ms before the window opens")) * time.Millisecond
@@ -118,7 +119,7 @@ func TestExactlyTheLimitIsAllowedUnderConcurrency(t *testing.T) {
 	})
 }
 
-// checkOneWindow checks the decisions of one window, in no order.
+// checkOneWindow checks the decisions of one window, in any order.
 func checkOneWindow(t interface{ Errorf(string, ...any) }, decisions []Decision, limit int) {
 	remaining := map[int]int{}
 	allowed := 0
@@ -145,7 +146,7 @@ func checkOneWindow(t interface{ Errorf(string, ...any) }, decisions []Decision,
 	}
 }
 
-// takeConcurrently spreads requests over limiters and goroutines.
+// takeConcurrently distributes requests over limiters and goroutines.
 func takeConcurrently(t *testing.T, limiters []*Limiter, caller Caller, requests, clients int) []Decision {
 	t.Helper()
 	decisions := make([]Decision, requests)
@@ -371,7 +372,7 @@ func TestAFaultyRedisURLIsRefusedWithoutItsPassword(t *testing.T) {
 	}
 }
 
-// urlFile writes a URL as an operator mounts it.
+// urlFile writes a URL to a file, as an operator mounts it.
 func urlFile(t *testing.T, url string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "url")

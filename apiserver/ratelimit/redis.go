@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// breakerFailures is after how many failures in a row Redis is left alone.
+	// breakerFailures is after how many consecutive failures Redis is not called any more.
 	breakerFailures = 3
 
-	// breakerTimeout is for how long. After it one request tries; the others do not wait.
+	// breakerTimeout is for how long. After that one request tries Redis; the others do not wait for it.
 	breakerTimeout = time.Second
 
-	// expiryGrain is taken off a window in Redis, which keeps a key to the end of the millisecond that it
-	// expires in: a client that waits as long as it is told is not early.
+	// expiryGrain is subtracted from a window in Redis, which keeps a key until the end of the millisecond in
+	// which it expires: so a client that waits as long as it is told is not too early.
 	expiryGrain = time.Millisecond
 )
 
 // takeScript counts a request against KEYS[1] in a window of ARGV[1] milliseconds, and returns the count and
-// the milliseconds that are left. A counter that has no expiry, as after PERSIST, gets one: it would block its
-// caller for ever.
+// the remaining milliseconds. A counter without an expiry, as after PERSIST, gets one: otherwise it would block
+// its caller forever.
 var takeScript = redis.NewScript(`
 local count = redis.call('INCR', KEYS[1])
 local left = redis.call('PTTL', KEYS[1])
@@ -35,7 +35,7 @@ if left < 0 then
 end
 return {count, left}`)
 
-// shared counts in Redis while Redis answers.
+// shared counts requests in Redis while Redis answers.
 type shared struct {
 	client  *redis.Client
 	length  time.Duration
@@ -54,10 +54,10 @@ func newShared(options *redis.Options, length time.Duration, logger logr.Logger,
 	return s
 }
 
-// take fails within redisTimeout.
+// take counts a request. It fails within redisTimeout.
 func (s *shared) take(ctx context.Context, id string) (counted, error) {
 	return s.breaker.Execute(func() (counted, error) {
-		// A client that hangs up must not look like a Redis that does not answer.
+		// A client that disconnects must not look like a failure of Redis.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisTimeout)
 		defer cancel()
 		answer, err := s.run(ctx, id)
@@ -69,7 +69,7 @@ func (s *shared) take(ctx context.Context, id string) (counted, error) {
 	})
 }
 
-// run sends the script's digest, and its text where Redis does not have it.
+// run sends the script's digest, and its text if Redis does not have it.
 func (s *shared) run(ctx context.Context, id string) (counted, error) {
 	window := (s.length - expiryGrain).Milliseconds()
 	answer, err := takeScript.Run(ctx, s.client, []string{keyPrefix + ":" + id}, window).Int64Slice()
@@ -82,7 +82,7 @@ func (s *shared) run(ctx context.Context, id string) (counted, error) {
 	return counted{answer[0], time.Duration(answer[1])*time.Millisecond + expiryGrain}, nil
 }
 
-// logger returns what logs each move from Redis to memory and back, but no trial that failed in between.
+// logger returns a callback that logs each move from Redis to memory and back, but no failed trial in between.
 func (s *shared) logger(logger logr.Logger) func(string, gobreaker.State, gobreaker.State) {
 	return func(_ string, from, to gobreaker.State) {
 		switch {

@@ -13,26 +13,25 @@ import (
 )
 
 const (
-	// redisTimeout bounds what one request waits for Redis, whatever has to be done for it.
+	// redisTimeout bounds how long one request waits for Redis, including dialing.
 	redisTimeout = 50 * time.Millisecond
 
-	// redisDialTimeout bounds a dial. The request that wanted the connection does not wait
-	// for it past redisTimeout; the next one uses it. Were it as short, a TLS handshake to
-	// another zone would never come to an end.
+	// redisDialTimeout bounds a dial. The request that needs the connection does not wait for it longer than
+	// redisTimeout; the next request uses it. If the dial timeout were as short, a TLS handshake to another
+	// zone would never complete.
 	redisDialTimeout = time.Second
 
-	// redisIdleTime is how long an unused connection is kept: less than the middleboxes that
-	// forget one in silence.
+	// redisIdleTime is how long an unused connection is kept: less than the time after which middleboxes
+	// silently drop it.
 	redisIdleTime = time.Minute
 )
 
-// errRedisURL stands for every fault of a URL: what net/url and go-redis say of one quotes it,
-// password and all.
+// errRedisURL replaces every error about a URL: those of net/url and go-redis quote the URL with its password.
 var errRedisURL = errors.New("the Redis URL cannot be read; it should look like redis://user:password@host:6379/0, rediss:// for TLS, or unix:///path")
 
 func init() {
-	// go-redis prints a line for each connection that fails. The breaker logs what matters
-	// of that, once. Set before any client exists, since the variable is not guarded.
+	// go-redis prints a line for each connection that fails. The breaker logs the relevant part once. Set
+	// before any client exists, because the variable is not guarded.
 	redis.SetLogger(silence{})
 }
 
@@ -40,8 +39,7 @@ type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
 
-// redisOptions reads the URL from a file, and sets what the bound on a request's delay rests on over whatever
-// the URL asks for.
+// redisOptions reads the URL from a file, and overrides the options that bound a request's delay.
 func redisOptions(file string) (*redis.Options, error) {
 	options, err := readRedisURL(file)
 	if err != nil {
@@ -54,10 +52,10 @@ func redisOptions(file string) (*redis.Options, error) {
 	options.WriteTimeout = redisTimeout
 	options.PoolTimeout = redisTimeout
 	options.ConnMaxIdleTime = redisIdleTime
-	// A second try would cost the request as much as the first; memory is the second try.
+	// A retry would delay the request as long as the first try; counting in memory is the retry.
 	options.MaxRetries = -1
 	options.DialerRetries = 1
-	// Each is a round trip more on a new connection, for nothing that is used here.
+	// Each costs another round trip on a new connection, for features that are not used here.
 	options.Protocol = 2
 	options.DisableIdentity = true
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
@@ -76,8 +74,8 @@ func readRedisURL(file string) (*redis.Options, error) {
 	return options, nil
 }
 
-// fileCredentials reads user and password again for each connection, so that a rotated Secret
-// takes effect. What cannot be read leaves those that the process started with.
+// fileCredentials reads user and password again for each connection, so that a rotated Secret takes effect. If
+// the file cannot be read, the credentials of the process start are used.
 func fileCredentials(file, username, password string) func(context.Context) (string, string, error) {
 	return func(context.Context) (string, string, error) {
 		options, err := readRedisURL(file)

@@ -76,8 +76,8 @@ func benchFinding(i, rv int) *v1alpha1.Finding {
 	})
 }
 
-// benchTraits draws what a scanner would say: all of a rule's findings are alike in tool, class and score, and so are all
-// of a vulnerability's.
+// benchTraits draws a scanner's data: all findings of a rule have the same tool, class and score, and so do all
+// findings of a vulnerability.
 func benchTraits(random *rand.Rand, spec *v1alpha1.FindingSpec) {
 	words := []string{"SQL", "injection", "Path", "traversal", "Weak", "hash", "Hard-coded", "credential", "Open", "redirect"}
 	rule := random.IntN(500)
@@ -182,7 +182,7 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkBurst is what 10,000 watch events cost that are published once.
+// BenchmarkBurst measures 10,000 watch events that are published once.
 func BenchmarkBurst(b *testing.B) {
 	m := benchModel()
 	rv := 100_000_000
@@ -198,7 +198,7 @@ func BenchmarkBurst(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory reports what a finding of 1,200 characters takes.
+// BenchmarkMemory reports the memory of a finding with 1,200 characters.
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		m := benchModel()

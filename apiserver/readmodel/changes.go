@@ -13,30 +13,31 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/newest"
 )
 
-// Changes are told in the order of the watch of their kind, which all replicas have in common: not when the model
-// learns of a state, which may be by a patch's result, and before an earlier write of another.
+// Changes are reported in the order of their kind's watch, which is the same in all replicas. The model may
+// learn of states in another order: the result of a patch may arrive before another object's earlier write.
 
-// reportedAs says as which kind changes of a kind are reported. Those of the others are not.
+// reportedAs maps the watched kinds to the kinds of changes that are reported. Changes of other kinds are not
+// reported.
 var reportedAs = map[kind]changes.Kind{
 	findings: changes.Findings, triageOperations: changes.Operations, scans: changes.Scans, reviews: changes.Reviews,
 	webhookDeliveries: changes.Deliveries,
 }
 
-// noticed is a change that is told once readers see it.
+// noticed is a change that is reported once readers see it.
 type noticed struct {
 	organization string
 	version      uint64
-	// change is nil for what no client is told of: it moves the head.
+	// change is nil for a write that is not reported: it only advances the head.
 	change *changes.Change
-	// restart says that a list was taken as it was at the version.
+	// restart is set for a complete list at the version.
 	restart bool
 }
 
-// maxNoticed is how many changes wait at most until what is joined with them is rendered.
+// maxNoticed is how many changes may wait until the resources joined with them are rendered.
 const maxNoticed = 4096
 
-// Changes returns a reader of an organization's changes of those kinds, after a position, or from now on where that is
-// nil. The error is ErrNoOrganization.
+// Changes returns a reader of an organization's changes of the given kinds, after a position, or from now on if
+// it is nil. The error is ErrNoOrganization.
 func (m *Model) Changes(organization string, of changes.Set, after *changes.Position) (*changes.Reader, error) {
 	reader := m.changes.Read(organization, of, after)
 	if reader == nil {
@@ -45,7 +46,7 @@ func (m *Model) Changes(organization string, of changes.Set, after *changes.Posi
 	return reader, nil
 }
 
-// takeEvent writes what a watch reports, and notices it. The caller holds the mutex.
+// takeEvent writes a watch event, and records its change. The caller holds the mutex.
 func (m *Model) takeEvent(c change) error {
 	as, reported := reportedAs[c.kind]
 	if !reported {
@@ -69,14 +70,14 @@ func (m *Model) takeEvent(c change) error {
 	return nil
 }
 
-// applied is an object of which the model shows a state that came as a write's result.
+// applied identifies an object whose shown state came from the result of a write.
 type applied struct {
 	kind kind
 	key  types.NamespacedName
 }
 
-// wasApplied reports whether a state that came as a write's result has yet to be told, and the event is it or one
-// before.
+// wasApplied reports whether the model shows a state of the object that came from the result of a write and
+// that no event has reported yet. It forgets the state if the event has its version or a later one.
 func (m *Model) wasApplied(k kind, key types.NamespacedName, version uint64) bool {
 	of := applied{k, key}
 	noted, ok := m.applied[of]
@@ -86,15 +87,15 @@ func (m *Model) wasApplied(k kind, key types.NamespacedName, version uint64) boo
 	return ok
 }
 
-// noteApplied remembers that the model shows a state of an object that no event has reported yet: when that comes it is
-// no news, and yet must be told.
+// noteApplied remembers that the model shows a state of an object that no event has reported yet: the event
+// will change nothing in the model, but must be reported.
 func (m *Model) noteApplied(k kind, object metav1.Object) {
 	if version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64); err == nil {
 		m.applied[applied{k, newest.Key(object)}] = version
 	}
 }
 
-// noticeList begins a kind anew with a list.
+// noticeList restarts a kind with a list.
 func (m *Model) noticeList(k kind, listVersion string) {
 	as, reported := reportedAs[k]
 	version, err := strconv.ParseUint(listVersion, 10, 64)
@@ -105,7 +106,7 @@ func (m *Model) noticeList(k kind, listVersion string) {
 	m.noticed[as] = append(m.noticed[as][:0], noticed{version: version, restart: true})
 }
 
-// noticeQuiet notes that nothing was written to a kind up to a version.
+// noticeQuiet records that a kind has no further changes up to a version.
 func (m *Model) noticeQuiet(k kind, version string) {
 	as, reported := reportedAs[k]
 	if at, err := strconv.ParseUint(version, 10, 64); reported && err == nil {
@@ -125,8 +126,8 @@ func (m *Model) notice(k changes.Kind, n noticed) {
 	m.noticed[k] = append(waiting, n)
 }
 
-// tellChanges tells of what readers see now. The caller has just published. A review is seen once it is rendered with
-// its issues.
+// tellChanges reports the changes that readers see now. The caller has just published. A review becomes visible
+// once it is rendered with its issues.
 func (m *Model) tellChanges() {
 	rendered := !m.joining && m.queue.empty()
 	for k := range changes.Kinds {
@@ -155,7 +156,7 @@ func (m *Model) ownerOf(namespace string) string {
 	return ""
 }
 
-// held returns what is held of an object whose changes are reported, nil for none.
+// held returns the held state of an object whose changes are reported, nil if it is not held.
 func (m *Model) held(k kind, key types.NamespacedName) reportable {
 	p := m.partitions[key.Namespace]
 	if p == nil {
@@ -182,15 +183,16 @@ func heldOf[T comparable](of map[string]T, name string) reportable {
 	return nil
 }
 
-// reportable is what is held of an object whose changes are reported.
+// reportable is the held state of an object whose changes are reported.
 type reportable interface {
-	// report fills in the ids, and how it stands.
+	// report fills in the ids and the status.
 	report(c *changes.Change)
-	// sameAs reports whether clients are shown the same.
+	// sameAs reports whether clients see both states the same.
 	sameAs(other reportable) bool
 }
 
-// changeOf is the change that a write made; nil where nobody sees any. Owed says that it must be told in any case.
+// changeOf returns the change that a write made; nil if it is not visible. If owed is set, an invisible update
+// is reported too.
 func changeOf(k changes.Kind, name string, version uint64, before, after reportable, owed bool) *changes.Change {
 	c := &changes.Change{Kind: k, Version: version, ID: name}
 	switch {
@@ -220,7 +222,7 @@ func (i *Item) sameAs(other reportable) bool {
 	if i.uid != o.uid || i.Status != o.Status || i.UserStatus != o.UserStatus || i.UpdatedAt != o.UpdatedAt {
 		return false
 	}
-	// With what is joined left equal: that is another resource's change.
+	// With the same joined data: a change of that is another resource's change.
 	was := Item{stored: i.stored, Shown: o.Shown}
 	before, after := was.Full(), o.Full()
 	return before.Len() == after.Len() && bytes.Equal(before.AppendTo(nil), after.AppendTo(nil))
@@ -247,5 +249,6 @@ func (h *heldReview) report(c *changes.Change) {
 	c.RepoID, c.Status = string(h.object.Spec.RepositoryRef.Name), string(h.object.Spec.PRStatus)
 }
 
-// sameAs is never sure: what is shown of a review follows from its issues too, which are rendered later.
+// sameAs always returns false: what clients see of a review depends on its issues too, which are rendered
+// later.
 func (*heldReview) sameAs(reportable) bool { return false }

@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/changes"
 )
 
-// told are the changes that a reader gets next, each as its kind, what happened, the id and the version.
+// told returns the next changes of a reader, each as its kind, what happened, the id and the version.
 func told(r *changes.Reader) (got []string) {
 	b := r.Next(100)
 	if b.Reset {
@@ -24,7 +24,7 @@ func told(r *changes.Reader) (got []string) {
 	return got
 }
 
-// listening is a model with an organization, and a reader of all its changes.
+// listening returns a model with an organization, and a reader of all its changes.
 func listening(t *testing.T) (*Model, *changes.Reader) {
 	t.Helper()
 	m, _ := newTestModel(t)
@@ -48,7 +48,7 @@ func TestChangesAreToldInTheOrderOfTheWatchOnceReadersSeeThem(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", reason, diff)
 		}
 	}
-	// A patch's result, of which the watch knows after another's write.
+	// The result of a patch, which the watch delivers after another object's write.
 	if _, err := m.Apply(finding("f-1", 22, muted, generation(2))); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestChangesAreToldInTheOrderOfTheWatchOnceReadersSeeThem(t *testing.T) {
 		t.Errorf("before readers see it, told is %q", got)
 	}
 	wants("a patch's result", "finding created f-2 21 open\n", "finding updated f-1 22 muted\n")
-	// A write after which all is shown as before.
+	// A write that changes nothing visible.
 	feed(t, m, findings, finding("f-1", 23, muted, generation(2), func(f *v1alpha1.Finding) { f.Labels = map[string]string{"a": "b"} }))
 	wants("a write that shows nothing")
 	feed(t, m, findings, finding("f-3", 24, namespaced("org-other")))

@@ -15,8 +15,8 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 )
 
-// Readers walk while every sort of writer writes. Each page must be consistent in itself, and
-// each walk must return the rows that nobody touches exactly once.
+// Readers walk lists while every kind of writer writes. Each page must be consistent, and each walk must return
+// the unchanged rows exactly once.
 func TestReadersAndWritersAtOnce(t *testing.T) {
 	g := gomega.NewWithT(t)
 	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard()})
@@ -116,7 +116,7 @@ func walkOnce(m *Model, stable int) error {
 	return nil
 }
 
-// An organization that comes and goes is seen whole or not at all.
+// An organization that is created and deleted is visible completely or not at all.
 func TestOrganizationComesAndGoes(t *testing.T) {
 	g := gomega.NewWithT(t)
 	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard()})
@@ -147,7 +147,7 @@ func TestOrganizationComesAndGoes(t *testing.T) {
 		}
 	})
 	for i := range 40 {
-		// A UID never lives again: each round's is another object.
+		// A UID is never reused: each round creates another object.
 		owner := organization([]string{acme, "next"}[i%2], acmeNamespace, 100+2*i)
 		owner.UID = freshUID(i)
 		feed(t, m, organizations, owner)

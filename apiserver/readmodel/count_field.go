@@ -9,34 +9,35 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 )
 
-// countField is a parameter of the lists by whose values findings are counted: a value that is told can be asked for.
+// countField is a list parameter by whose values findings are counted. Each value that is returned can be used
+// in a filter.
 type countField struct {
 	name string
-	// take returns what the filter asks of the field, and leaves the rest.
+	// take removes the conditions on the field from a filter and returns them.
 	take func(*FindingFilter) FindingFilter
-	// by is what findings have in common that have the same values.
+	// by is the likeness that determines the field's values.
 	by likeness
-	// anew says that the values are found anew for each count: they change with the hour, or nearly every finding has one
-	// of its own.
+	// anew means that the values are computed for each count: they change with the hour, or nearly every
+	// finding has its own.
 	anew bool
-	// values adds those of a finding, and of all that are like it.
+	// values adds the values of a finding, and so of all findings in its group.
 	values func(like *Item, add func(value string))
 }
 
-// The bounds that findings are counted from.
+// The bounds of the ranges that findings are counted by.
 var (
 	ageDays = []int{1, 7, 30, 90, 365}
-	// scores are the bounds of CVSS's ratings, in tenths and as they are told.
+	// scores are the bounds of CVSS's ratings, in tenths and as they are returned.
 	scores = []struct {
 		tenths int16
 		told   string
 	}{{90, "9"}, {70, "7"}, {40, "4"}, {1, "0.1"}}
 )
 
-// fileField is counted by only where it is asked for: nearly every finding has a value of its own.
+// fileField is counted only on request: nearly every finding has its own value.
 const fileField = "file"
 
-// countFields are all of them, in the order in which they are told.
+// countFields returns all fields, in the order in which they are returned to clients.
 func countFields(now time.Time) []countField {
 	type filter = FindingFilter
 	return []countField{
@@ -80,7 +81,7 @@ func countedAnew(f countField) countField {
 	return f
 }
 
-// one is a field of which a finding has at most one value.
+// one returns a field of which a finding has at most one value.
 func one(name string, by likeness, value func(*Item) string, take func(*FindingFilter) FindingFilter) countField {
 	return countField{name, take, by, false, func(i *Item, add func(string)) {
 		if v := value(i); v != "" {
@@ -89,7 +90,7 @@ func one(name string, by likeness, value func(*Item) string, take func(*FindingF
 	}}
 }
 
-// member takes one member of a filter.
+// member returns a function that takes one member of a filter.
 func member[T any](of func(*FindingFilter) **T) func(*FindingFilter) FindingFilter {
 	return func(f *FindingFilter) (taken FindingFilter) {
 		*of(&taken), *of(f) = *of(f), nil
@@ -114,7 +115,8 @@ func vulnerabilitiesOf(i *Item, add func(string)) {
 	}
 }
 
-// createdSince counts what was created in the last days, to the hour: what is told stays the same for a while.
+// createdSince counts findings created in the last days, to the hour, so that the values stay the same for a
+// while.
 func createdSince(now time.Time) countField {
 	bounds := make([]string, len(ageDays))
 	for k, days := range ageDays {

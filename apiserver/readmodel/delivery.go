@@ -18,8 +18,8 @@ type deliveryItem struct {
 // WebhookDelivery returns an organization's delivery with its spec and status, without labels,
 // annotations, managedFields and conditions. It must not be changed. It takes no lock.
 //
-// A receiver may ask about a delivery within moments of getting it, before the watch has told
-// this replica of the attempt.
+// A receiver may ask about a delivery right after receiving it, before this replica's watch has delivered the
+// attempt.
 func (m *Model) WebhookDelivery(organization, id string) (*v1alpha1.WebhookDelivery, bool) {
 	item, there := m.deliveryItem(organization, id)
 	if !there {
@@ -37,8 +37,8 @@ func (m *Model) WebhookDeliveryJSON(organization, id string) ([]byte, bool) {
 	return item.json, true
 }
 
-// ApplyDelivery takes in a delivery that the API server has returned, so that whoever took the answer reads it from
-// here on.
+// ApplyDelivery adds a delivery that the API server has returned, so that a client that has received the
+// response reads it from now on.
 func (m *Model) ApplyDelivery(object *v1alpha1.WebhookDelivery) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,13 +7,13 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 )
 
-// Fields that keep deliveries apart, in facets of status and event type.
+// Fields that deliveries are indexed by, with facets of status and event type.
 const (
 	endpointField = index.Everything + 1
 	subjectField  = index.Everything + 2
 )
 
-// deliveryLayout is how webhook deliveries are listed.
+// deliveryLayout defines how webhook deliveries are indexed.
 var deliveryLayout = &index.Layout[*deliveryItem]{
 	Sorts:  []index.Sort{SortCreatedAt},
 	Values: func(i *deliveryItem) []string { return []string{i.createdAt} },
@@ -32,9 +32,9 @@ var deliveryLayout = &index.Layout[*deliveryItem]{
 type DeliveryQuery struct {
 	// Order is the direction; empty means desc.
 	Order index.Order
-	// Limit is how much the page holds at most.
+	// Limit bounds the page.
 	Limit index.Limit
-	// After is where the page before ended; nil for the first page.
+	// After is where the previous page ended; nil for the first page.
 	After *index.Position
 	// Status is pending, delivered or failed, Event the type of the event; nil matches all.
 	Status, Event *string
@@ -42,9 +42,9 @@ type DeliveryQuery struct {
 	Endpoint, Subject *string
 }
 
-// ListWebhookDeliveries answers a query from the organization's snapshot; an item is the delivery's JSON, ready to be
-// sent. It takes no lock. The error is ErrNoOrganization. Its cost is that of the page; where endpoint and subject are
-// both given, that of a look at all deliveries about the subject.
+// ListWebhookDeliveries answers a query from the organization's snapshot; an item is the delivery's JSON, ready
+// to be sent. It takes no lock. The error is ErrNoOrganization. Its cost is proportional to the page, or to the
+// number of deliveries about the subject if endpoint and subject are both given.
 func (m *Model) ListWebhookDeliveries(organization string, q DeliveryQuery) (index.Page[content.Part], error) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil {
@@ -56,7 +56,7 @@ func (m *Model) ListWebhookDeliveries(organization string, q DeliveryQuery) (ind
 	return ready(page, func(i *deliveryItem) content.Part { return &i.json }), nil
 }
 
-// choose picks the buckets that hold what the query matches.
+// choose picks the buckets that contain the matches of the query.
 func (q *DeliveryQuery) choose(x *index.Index[*deliveryItem]) index.Selection[*deliveryItem] {
 	wanted := func(has index.Facet) bool { return matches(q.Status, has[0]) && matches(q.Event, has[1]) }
 	switch {

@@ -2,9 +2,10 @@ package readmodel
 
 import "github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 
-// Items with which nothing is joined are shown at once, as they come.
+// Items without joined data are shown at once, as they arrive.
 
-// takeDirect holds an item and shows it where an organization owns the namespace; nil takes the item of that name out.
+// takeDirect holds an item, and shows it if an organization owns the namespace; nil removes the item of that
+// name.
 func takeDirect[T any](m *Model, p *partition, held map[string]*T, of func(*indexes) *index.Index[*T],
 	name string, item *T) {
 	if item == nil {
@@ -22,7 +23,7 @@ func takeDirect[T any](m *Model, p *partition, held map[string]*T, of func(*inde
 	m.signal()
 }
 
-// directWork shows an item to an organization that has come by its namespace.
+// directWork shows an item to an organization that has acquired its namespace.
 func directWork[T any](held map[string]*T, x *index.Index[*T], name string) work {
 	return work{
 		render: func() error { return nil },

@@ -7,8 +7,8 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
-// Finding returns an organization's finding. It takes no lock. A finding that is not there
-// and an organization that is not there look the same.
+// Finding returns an organization's finding. It takes no lock. A finding that does not exist and an
+// organization that does not exist give the same result.
 func (m *Model) Finding(organization, id string) (*Item, bool) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil {
@@ -17,9 +17,9 @@ func (m *Model) Finding(organization, id string) (*Item, bool) {
 	return snapshot.findings.Get(id)
 }
 
-// FindingIn returns an organization's finding if it names that project and that repository, and the
-// project exists in the repository: below a project that Project does not return there is no
-// finding. It takes no lock.
+// FindingIn returns an organization's finding if it belongs to that project and that repository, and the
+// project exists in the repository: if Project does not return a project, FindingIn returns no finding of it.
+// It takes no lock.
 func (m *Model) FindingIn(organization, repoID, projectID, id string) (*Item, bool) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil {
@@ -35,10 +35,10 @@ func (m *Model) FindingIn(organization, repoID, projectID, id string) (*Item, bo
 	return item, true
 }
 
-// Apply takes the object that the Kubernetes API has returned for a patch, so that the next
-// read of this model shows it, and returns it as it is shown. Where the model already holds
-// a newer state that stays, and the item returned is still that of the object given.
-// The error is ErrNoOrganization where no organization owns the object's namespace.
+// Apply adds the object that the Kubernetes API has returned for a patch, so that the next read of this model
+// shows it, and returns it as shown. If the model already holds a newer state, that state stays, but the item
+// returned is still the one of the given object. The error is ErrNoOrganization if no organization owns the
+// object's namespace.
 func (m *Model) Apply(object *v1alpha1.Finding) (*Item, error) {
 	prepared := m.renderFinding(object)
 	if prepared.err != nil {
@@ -63,8 +63,8 @@ func (m *Model) Apply(object *v1alpha1.Finding) (*Item, error) {
 	return item, nil
 }
 
-// applied is the item of a state that was written. Where a newer one is held already, that does not
-// show an earlier time than the item returned.
+// applied returns the item of a written state. If a newer state is held already, its shown time is raised to at
+// least that of the returned item.
 func (p *partition) applied(object *preparedFinding) *Item {
 	held := p.findings[object.Name]
 	if held != nil && held.resourceVersion == object.ResourceVersion {
@@ -83,7 +83,7 @@ func (m *Model) takeFinding(p *partition, object *preparedFinding, name string) 
 		m.signal()
 		return
 	}
-	if object.raw != nil { // what is no news may become some while the mutex is not held
+	if object.raw != nil { // it may have become news while the mutex was not held
 		object = m.renderFinding(object.raw)
 	}
 	if object.err != nil {
@@ -92,7 +92,7 @@ func (m *Model) takeFinding(p *partition, object *preparedFinding, name string) 
 		return
 	}
 	updatedAt := render.Timestamp(object.updatedAt.at)
-	// As long as the object is the same, the time shown does not go back, unless to the recorded one.
+	// While the object is the same, the shown time does not go back, except to the recorded one.
 	if before := p.findings[name]; before != nil && before.uid == object.stored.uid && !object.updatedAt.recorded {
 		updatedAt = max(updatedAt, before.UpdatedAt)
 	}
@@ -100,7 +100,7 @@ func (m *Model) takeFinding(p *partition, object *preparedFinding, name string) 
 	m.signal()
 }
 
-// joined is an item with what there is to join now.
+// joined returns an item with the data to join as of now.
 func (p *partition) joined(finding *stored, updatedAt string) *Item {
 	return &Item{stored: finding, Shown: p.shown(finding, updatedAt)}
 }
@@ -114,13 +114,13 @@ func (p *partition) shown(finding *stored, updatedAt string) render.Shown {
 	return shown
 }
 
-// current reports whether a finding shows what there is to join now. What is joined is
-// replaced only where findings would show the difference, so pointers tell.
+// current reports whether an item shows the data to join as of now. Joined data is replaced only if findings
+// show the difference, so comparing pointers is enough.
 func (p *partition) current(item *Item) bool {
 	return item.Shown == p.shown(item.stored, item.UpdatedAt)
 }
 
-// showFinding holds an item, and puts it into the index.
+// showFinding holds an item and adds it to the index.
 func (p *partition) showFinding(item *Item) {
 	p.findings[item.ID] = item
 	if p.view != nil {
@@ -129,7 +129,7 @@ func (p *partition) showFinding(item *Item) {
 	}
 }
 
-// hideFinding takes a finding out.
+// hideFinding removes a finding.
 func (p *partition) hideFinding(name string) {
 	delete(p.findings, name)
 	if p.view == nil {
@@ -140,7 +140,7 @@ func (p *partition) hideFinding(name string) {
 	}
 }
 
-// findingWork joins a finding anew. There is nothing to render.
+// findingWork joins a finding again. It renders nothing.
 func (p *partition) findingWork(name string) (work, bool) {
 	if item := p.findings[name]; item == nil || p.current(item) {
 		return work{}, false

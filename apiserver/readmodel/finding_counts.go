@@ -14,13 +14,13 @@ import (
 // CountQuery asks how many of an organization's findings have each value of a field.
 type CountQuery struct {
 	Filter FindingFilter
-	// Field is the one that is counted by; empty means all but the file.
+	// Field is the field to count by; empty means all fields except the file.
 	Field string
-	// Values is how many values of a field are told at most.
+	// Values is the maximum number of values returned per field.
 	Values int
 }
 
-// FindingCounts are how many findings have each value.
+// FindingCounts holds how many findings have each value.
 type FindingCounts struct {
 	// Total is how many findings match the filter.
 	Total  int
@@ -31,21 +31,22 @@ type FindingCounts struct {
 type FieldCounts struct {
 	Name   string
 	Values []ValueCount
-	// Distinct is how many values there are, told or not.
+	// Distinct is the number of values, returned or not.
 	Distinct int
 }
 
-// ValueCount is how many findings a list shows that is asked for the value, and for all that the filter asks of other
-// fields.
+// ValueCount is the number of findings in a list that filters for the value, and for all other fields as the
+// query does.
 type ValueCount struct {
 	Value string
 	Count int
 }
 
-// CountFindings counts what a list with the filter would show. The errors are ErrNoOrganization and the context's.
+// CountFindings counts the findings that a list with the filter would contain. The errors are ErrNoOrganization
+// and the context's.
 //
-// Its cost is that of a look through the table of the organization's findings. An organization is counted by one caller
-// at a time, so that no other waits for it.
+// It scans the table of the organization's findings. Only one caller at a time counts an organization's
+// findings, so that other organizations need not wait.
 func (m *Model) CountFindings(ctx context.Context, organization string, q CountQuery) (FindingCounts, error) {
 	view, ok := (*m.visible.Load())[organization]
 	if !ok {
@@ -62,23 +63,24 @@ func (m *Model) CountFindings(ctx context.Context, organization string, q CountQ
 	return counting.result(q), nil
 }
 
-// asked is what a filter asks of one field, or, with ofNone, of what is not counted by.
+// asked is a condition of a filter on one field or, with ofNone, on no counted field.
 type asked struct {
 	field int8
 	meets func(*Item) bool
 }
 
-// ofNone is the field of what is asked of none that is counted by.
+// ofNone is the field of conditions on fields that are not counted by.
 const ofNone int8 = -1
 
-// What a finding misses where that is not one field.
+// Values of missed fields that are not one field.
 const (
 	missesNone    int8 = -1
 	missesSeveral int8 = -2
 )
 
-// missedBy returns the field whose condition alone keeps the finding out of the list. A count of a value is of what the
-// list shows with that value in place of the one that is asked for.
+// missedBy returns the one field whose conditions the finding fails, missesNone if it meets all conditions, or
+// missesSeveral. A finding that fails the conditions of only one field counts for that field's values: the
+// count of a value is that of a list with the value in place of the requested one.
 func missedBy(conditions []asked, item *Item) int8 {
 	missed := missesNone
 	for _, c := range conditions {
@@ -93,7 +95,7 @@ func missedBy(conditions []asked, item *Item) int8 {
 	return missed
 }
 
-// tests are all that the filter asks but for words, row by row.
+// tests returns all conditions of the filter except for words, as functions of one row.
 func (f FindingFilter) tests(x *index.Index[*Item]) []func(*Item) bool {
 	var all []func(*Item) bool
 	for _, c := range f.conditions(x) {
@@ -107,18 +109,20 @@ func (f FindingFilter) tests(x *index.Index[*Item]) []func(*Item) bool {
 	return all
 }
 
-// counting counts the rows of a table. What is alike is looked at once for what the filter asks of the fields that go
-// by it, and its values are looked up once.
+// counting counts the rows of a table. Conditions on fields that depend on a likeness are evaluated once per
+// group, and so are the values.
 type counting struct {
 	table  *findingTable
 	fields []countField
-	// misses are what the samples miss, for each likeness that the filter asks anything of; the others have none.
+	// misses holds, for each likeness with conditions, the result of missedBy for each sample; nil without
+	// conditions.
 	misses [likenesses][]int8
-	// words are looked for in each finding's text, and each is what else is looked up finding by finding.
+	// words must occur in each finding's text, and each holds the other conditions that are evaluated per
+	// finding.
 	words []string
 	each  []asked
-	// met is how many findings there are like each sample that meet all that is asked, metBut for each field how many
-	// that miss what is asked of it alone; nil where nothing is.
+	// met is the number of findings per group that meet all conditions. metBut is, for each field, the number
+	// of findings per group that fail only that field's conditions; nil for fields without conditions.
 	total  int
 	met    [likenesses][]int
 	metBut [][]int
@@ -163,10 +167,10 @@ func newCounting(table *findingTable, x *index.Index[*Item], f FindingFilter, no
 	return c
 }
 
-// onTheHour reports whether findings of one hour are all after a time or all before it.
+// onTheHour reports whether at separates no findings that were created in the same hour.
 func onTheHour(at *time.Time) bool { return at == nil || at.Equal(at.Truncate(time.Hour)) }
 
-// count looks at each finding once.
+// count evaluates each finding once.
 func (c *counting) count() {
 	waiting := make([]*tableRow, 0, batchSize)
 	for k := range c.table.rows {
@@ -185,7 +189,7 @@ func (c *counting) count() {
 	c.look(waiting)
 }
 
-// look counts findings that are to be looked up.
+// look evaluates the words and the conditions per finding, and counts the rows.
 func (c *counting) look(rows []*tableRow) {
 	if len(c.words) > 0 {
 		fetchTexts(rows)
@@ -199,7 +203,7 @@ func (c *counting) look(rows []*tableRow) {
 	}
 }
 
-// missed is what the finding misses of what is asked of those alike.
+// missed returns the field whose conditions the finding's groups fail; see missedBy.
 func (c *counting) missed(row *tableRow) int8 {
 	missed := missesNone
 	for by, number := range row.alike {
@@ -210,7 +214,7 @@ func (c *counting) missed(row *tableRow) int8 {
 	return missed
 }
 
-// missing is what a finding misses that misses one and the other.
+// missing combines two results of missedBy for the same finding.
 func missing(one, other int8) int8 {
 	switch {
 	case one == missesNone:
@@ -247,7 +251,7 @@ func (c *counting) result(q CountQuery) FindingCounts {
 	return out
 }
 
-// valuesOf are the counts of a field's values.
+// valuesOf returns the counts of a field's values.
 func (c *counting) valuesOf(k int) []ValueCount {
 	column := c.table.column(&c.fields[k])
 	counts := make([]int, len(column.values))
@@ -267,7 +271,7 @@ func (c *counting) valuesOf(k int) []ValueCount {
 	return values
 }
 
-// greatest are the values that the most findings have. There may be thousands, and few are told.
+// greatest returns the values with the highest counts. There may be thousands, of which few are returned.
 func greatest(values []ValueCount, most int) []ValueCount {
 	order := func(a, b ValueCount) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Value, b.Value)) }
 	first := make([]ValueCount, 0, min(len(values), most)+1)

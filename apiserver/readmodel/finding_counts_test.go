@@ -15,7 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 )
 
-// asking sets what the parameter of that name asks for.
+// asking sets the filter for the parameter of that name.
 func asking(t *rapid.T, f FindingFilter, name, value string) FindingFilter {
 	is := value == "true"
 	switch name {
@@ -97,7 +97,7 @@ func TestEachCountIsWhatAListWithTheValueShows(t *testing.T) {
 	})
 }
 
-// What every finding has one value of adds up to all.
+// The counts of a field of which every finding has one value add up to the total.
 func TestNoValueIsForgotten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, items := drawModel(t)
@@ -121,7 +121,7 @@ func TestNoValueIsForgotten(t *testing.T) {
 	})
 }
 
-// Only a change of findings has the table that they are counted by looked through anew.
+// Counts follow every change of findings; without a change the table is not scanned for samples again.
 func TestCountsFollowWhatChanges(t *testing.T) {
 	m, clock := newTestModel(t)
 	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
@@ -196,7 +196,7 @@ func TestWhatNoFindingIsLikeAnyMoreIsForgotten(t *testing.T) {
 	}
 }
 
-// Whoever never counts does not make the table grow, either.
+// The table does not grow for an organization that nobody counts, either.
 func TestNumbersAreBoundedWhereNobodyCounts(t *testing.T) {
 	m, _ := newTestModel(t)
 	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
@@ -218,7 +218,8 @@ func TestNumbersAreBoundedWhereNobodyCounts(t *testing.T) {
 	}
 }
 
-// Those that are alike in what few findings differ in are counted by one of them.
+// Findings of one group are counted by one of them, so findings that differ only in their policy must be in
+// different groups.
 func TestFindingsThatDifferInTheirPolicyAloneAreCountedApart(t *testing.T) {
 	m, _ := newTestModel(t)
 	feed(t, m, organizations, organization(acme, acmeNamespace, 1))

@@ -8,8 +8,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 )
 
-// FindingFilter matches findings that have everything asked for. A nil member, and one without
-// words, matches all; an empty Class matches findings without one.
+// FindingFilter matches findings that meet all its conditions. Nil members and empty Words match all findings;
+// an empty Class matches findings without a class.
 type FindingFilter struct {
 	Status     *string
 	UserStatus *string
@@ -18,42 +18,42 @@ type FindingFilter struct {
 	ProjectID  *string
 	Class      *string
 
-	// Tool, Category and Rule are compared byte by byte, and so is Owner, the project's.
+	// Tool, Category, Rule and Owner (the project's owner) are compared byte by byte.
 	Tool, Category, Rule, Owner *string
-	// Vulnerability is an id or an alias, whatever its case.
+	// Vulnerability is an id or an alias, in any case.
 	Vulnerability *string
-	// Package is a name, whatever its case, or a package URL.
+	// Package is a name, in any case, or a package URL.
 	Package *string
 	// File is a path, or a folder with a slash at its end.
 	File *string
-	// Policy is the one by which the verdict in force is.
+	// Policy is the policy behind the verdict in force.
 	Policy *string
-	// MinScore is in tenths; a finding without a score has none that is enough.
+	// MinScore is in tenths; it does not match findings without a score.
 	MinScore *int
 	// Created and Updated bound the times shown.
 	Created, Updated Period
-	// Words are all in the title or the path; they are folded.
+	// Words must all occur in the title or the path; they are folded.
 	Words []string
-	// Stale is whether the decision rests on facts that have changed, Suppressed whether the source
-	// suppresses the finding.
+	// Stale matches findings whose decision is based on facts that have changed, Suppressed those that the
+	// source suppresses.
 	Stale, Suppressed *bool
 }
 
-// Period bounds a time: Since is included, Until is not. nil is no bound; an Until that is not
-// after Since matches nothing.
+// Period bounds a time: Since is inclusive, Until exclusive. nil is no bound; an Until that is not after Since
+// matches nothing.
 type Period struct{ Since, Until *time.Time }
 
 func (p Period) span() index.Span { return spanOf(p.Since, p.Until) }
 
-// condition is what a filter asks in one respect, times and words apart.
+// condition is one condition of a filter, other than times and words.
 type condition struct {
-	// selected holds all that meet it.
+	// selected contains all rows that meet it.
 	selected index.Selection[*Item]
 	meets    func(*Item) bool
 }
 
-// choose picks what is to be looked at for a filter, in a list that is sorted by a field: the rows of the condition
-// that the fewest meet, within the filter's times. What else is asked is looked up in each of them.
+// choose picks the rows to examine for a filter, in a list that is sorted by a field: the rows of the most
+// selective condition, within the filter's times. The other conditions are evaluated for each of these rows.
 func (f FindingFilter) choose(x *index.Index[*Item], by int) index.Selection[*Item] {
 	conditions := f.conditions(x)
 	among := x.Pick(anyValue, "", f.matchesFacet)
@@ -85,7 +85,7 @@ func (f FindingFilter) choose(x *index.Index[*Item], by int) index.Selection[*It
 	return chosen
 }
 
-// fewest is the condition that the fewest rows meet, -1 where there is none.
+// fewest returns the index of the condition that the fewest rows meet, -1 if there is none.
 func fewest(conditions []condition) int {
 	best := -1
 	for i, c := range conditions {
@@ -96,8 +96,8 @@ func fewest(conditions []condition) int {
 	return best
 }
 
-// within bounds the chosen rows by the filter's times: by one of them as a tree is sorted, by the list's own if
-// possible, and by the other row by row.
+// within bounds the chosen rows by the filter's times: by one of them in the order of a tree, if possible that
+// of the list, and by the other row by row.
 func (f FindingFilter) within(x *index.Index[*Item], by int, chosen *index.Selection[*Item]) {
 	switch {
 	case chosen.FirstSortOnly(), f.Updated.span().Unbounded():
@@ -113,7 +113,7 @@ func (f FindingFilter) within(x *index.Index[*Item], by int, chosen *index.Selec
 	}
 }
 
-// withinAlone is all that is within one of the filter's times, and within the other.
+// withinAlone selects all rows within one of the filter's times, and checks the other time row by row.
 func (f FindingFilter) withinAlone(x *index.Index[*Item], by int) (s index.Selection[*Item], ok bool) {
 	if f.spanOf(by).Unbounded() {
 		return s, false
@@ -123,7 +123,7 @@ func (f FindingFilter) withinAlone(x *index.Index[*Item], by int) (s index.Selec
 	return s, true
 }
 
-// spanOf are the bounds of the times of a sort.
+// spanOf returns the bounds of the time that a sort is by.
 func (f FindingFilter) spanOf(sort int) index.Span {
 	if sort == findingUpdatedAt {
 		return f.Updated.span()
@@ -136,7 +136,7 @@ func (f FindingFilter) inTime(sort int) func(*Item) bool {
 	return func(i *Item) bool { return within.Holds(findingLayout.Values(i)[sort]) }
 }
 
-// conditions are what the filter asks, times and words apart.
+// conditions returns the filter's conditions, except for times and words.
 func (f FindingFilter) conditions(x *index.Index[*Item]) []condition {
 	var all []condition
 	if f.asksDocumented() {
@@ -186,7 +186,8 @@ func (f FindingFilter) conditions(x *index.Index[*Item]) []condition {
 	return all
 }
 
-// isCondition has the bucket of what is so; what is not so is to be looked up in each row.
+// isCondition returns a condition with the bucket of the rows where it is true; rows where it is false have no
+// bucket and are checked one by one.
 func isCondition(x *index.Index[*Item], field index.Field, want bool, is func(*Item) bool) condition {
 	if want {
 		return condition{x.PickFirst(field, ""), is}
@@ -194,14 +195,15 @@ func isCondition(x *index.Index[*Item], field index.Field, want bool, is func(*I
 	return unindexed(x, func(i *Item) bool { return !is(i) })
 }
 
-// unindexed is a condition that is looked up in each row.
+// unindexed returns a condition that is evaluated for each row.
 func unindexed(x *index.Index[*Item], meets func(*Item) bool) condition {
 	selected := everything(x)
 	selected.Also(meets)
 	return condition{selected, meets}
 }
 
-// packageCondition has the buckets of the package, of which a package URL with a version leaves rows out.
+// packageCondition returns a condition with the package's bucket. A package URL with a version excludes some of
+// its rows.
 func (f FindingFilter) packageCondition(x *index.Index[*Item]) condition {
 	key := findingquery.PackageKey(*f.Package)
 	selected := x.PickFirst(packageField, key)
@@ -215,7 +217,7 @@ func (f FindingFilter) packageCondition(x *index.Index[*Item]) condition {
 	return condition{selected, meets}
 }
 
-// asksDocumented reports whether one of the filters with buckets for each combination is given.
+// asksDocumented reports whether the filter uses a field whose combinations have buckets.
 func (f FindingFilter) asksDocumented() bool {
 	return f.Status != nil || f.UserStatus != nil || f.Severity != nil || f.RepoID != nil || f.ProjectID != nil ||
 		f.Class != nil

@@ -7,7 +7,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 )
 
-// The fields by which findings are kept apart.
+// The fields that findings are indexed by.
 const (
 	anyValue index.Field = iota + 1
 	repoField
@@ -15,9 +15,9 @@ const (
 	classField
 	repoClassField
 	projectClassField
-	// repoProjectField only counts: it tells whether a project's findings are all in a repository.
+	// repoProjectField only counts: it shows whether all findings of a project are in one repository.
 	repoProjectField
-	// The fields from here on are kept without facets, and not for a finding that has no value.
+	// The fields from here on are indexed without facets, and only for findings that have a value.
 	toolField
 	categoryField
 	ruleField
@@ -30,21 +30,21 @@ const (
 	policyField
 )
 
-// Where findingLayout has its sorts.
+// Indexes of findingLayout's sorts.
 const (
 	findingCreatedAt = iota
 	findingUpdatedAt
 	findingSeverity
 )
 
-// findingLayout is how findings are listed.
+// findingLayout defines how findings are indexed.
 var findingLayout = &index.Layout[*Item]{
 	Sorts: []index.Sort{
 		findingCreatedAt: SortCreatedAt, findingUpdatedAt: SortUpdatedAt, findingSeverity: SortSeverity,
 	},
 	Values:    func(i *Item) []string { return []string{i.CreatedAt(), i.UpdatedAt, i.graded} },
 	CountOnly: 1,
-	// Nine buckets more in a third tree would take some 200 bytes a finding, one takes 40.
+	// Nine more buckets in a third tree would take about 200 bytes per finding; one takes 40.
 	Held: []int{findingUpdatedAt: 9, findingSeverity: 1},
 	Text: func(i *Item) string { return i.text },
 	Keys: findingKeys,
@@ -76,36 +76,36 @@ func findingKeys(i *Item) []index.Key {
 	return append(keys, index.Key{Field: repoProjectField, Value: both(i.RepoID, i.ProjectID), Facet: facet})
 }
 
-// both is a value of a combination. It needs no escapes: resource names hold no slash.
+// both returns the value of a combination. It needs no escaping: resource names contain no slash.
 func both(resource, other string) string { return resource + "/" + other }
 
 // FindingQuery asks for a page of an organization's findings.
 type FindingQuery struct {
-	// Sort is the field to sort by: created_at, updated_at or severity; empty means created_at. By severity, findings of
-	// one severity are sorted by their score, those without one lowest, and then by created_at.
+	// Sort is the field to sort by: created_at, updated_at or severity; empty means created_at. With severity,
+	// findings of the same severity are sorted by score, where no score is the lowest, and then by created_at.
 	Sort index.Sort
 	// Order is the direction; empty means desc.
 	Order index.Order
-	// Limit is how much the page holds at most.
+	// Limit bounds the page.
 	Limit index.Limit
-	// Shape is the JSON of an item, of which the page's Limit counts the bytes. It may be nil
-	// where they have no bound.
+	// Shape returns the JSON of an item, whose bytes count against the page's Limit. It may be nil if the limit
+	// has no Bytes.
 	Shape func(*Item) content.Part
-	// After is where the page before ended; nil for the first page.
+	// After is where the previous page ended; nil for the first page.
 	After *index.Position
 	// Filter leaves out findings that do not match.
 	Filter FindingFilter
 }
 
-// ListFindings answers a query from the organization's snapshot. It takes no lock. The error
-// is ErrNoOrganization.
+// ListFindings answers a query from the organization's snapshot. It takes no lock. The error is
+// ErrNoOrganization.
 //
-// Its cost is that of the page where the filter asks for one thing, or for several of the documented ones, or for that
-// and times of the field sorted by. Else it is that of a look at each finding that meets the condition which the fewest
-// meet, at most at every finding: of words, of several conditions, of a package in one version, and of a project that
-// has findings in several repositories. Sorted by severity, it is that of the page for status, user status and
-// severity; for any other filter it is that of a look at what meets it, or of a walk past what comes before and does
-// not.
+// Its cost is proportional to the page for a filter with one condition, with several of the documented ones, or
+// with these and times of the field sorted by. Otherwise it examines each finding that meets the most selective
+// condition, at most every finding: for words, several conditions, a package in one version, and a project with
+// findings in several repositories. Sorted by severity, the cost is proportional to the page for filters by
+// status, user status and severity; for any other filter it examines all matches, or walks the list past the
+// findings that do not match.
 func (m *Model) ListFindings(organization string, q FindingQuery) (index.Page[*Item], error) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil {
@@ -129,19 +129,19 @@ func (f FindingFilter) matchesFacet(has index.Facet) bool {
 	return matches(f.Status, has[0]) && matches(f.UserStatus, has[1]) && matches(f.Severity, has[2])
 }
 
-// pick returns buckets that the tree of the sort by severity does not have.
+// pick returns buckets that exist in all trees but that of the sort by severity.
 func pick(
 	x *index.Index[*Item], field index.Field, value string, matches func(index.Facet) bool,
 ) index.Selection[*Item] {
 	return x.PickUpTo(findingUpdatedAt, field, value, matches)
 }
 
-// everything is all findings.
+// everything selects all findings.
 func everything(x *index.Index[*Item]) index.Selection[*Item] {
 	return pick(x, index.Everything, "", index.AnyFacet)
 }
 
-// chooseDocumented picks the buckets that hold what the filters match which have buckets for each combination.
+// chooseDocumented picks the buckets for the filters whose combinations have buckets.
 func (f FindingFilter) chooseDocumented(x *index.Index[*Item]) index.Selection[*Item] {
 	switch {
 	case f.ProjectID != nil:
@@ -157,8 +157,8 @@ func (f FindingFilter) chooseDocumented(x *index.Index[*Item]) index.Selection[*
 	}
 }
 
-// chooseProject picks the buckets of a project. A project is in one repository, so as a rule
-// the repository asks for nothing more, or for something else.
+// chooseProject picks the buckets of a project. A project is in one repository, so usually a filter by
+// repository as well matches either all or none of its findings.
 func (f FindingFilter) chooseProject(x *index.Index[*Item]) index.Selection[*Item] {
 	project := pick(x, projectField, *f.ProjectID, f.matchesFacet)
 	selected := project

@@ -11,7 +11,8 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
-// likeness is in what findings are alike: those that are have the same values of the fields that go by it.
+// likeness is a way to group findings: findings in one group have the same values of all fields that depend on
+// this likeness.
 type likeness int
 
 const (
@@ -24,7 +25,7 @@ const (
 	likenesses
 )
 
-// findingKind is what few findings differ in.
+// findingKind holds the properties with few different combinations.
 type findingKind struct {
 	status, userStatus, severity string
 	stale, suppressed            bool
@@ -35,32 +36,33 @@ func (i *Item) kind() findingKind {
 	return findingKind{i.Status, i.UserStatus, i.Severity, i.Stale, i.Suppressed, i.policy}
 }
 
-// findingPlace is where a finding is, with what its project says.
+// findingPlace is a finding's repository and project, with what the project shows.
 type findingPlace struct {
 	repository, project string
 	shown               *render.Project
 }
 
-// findingTable is what an organization's findings are counted by, side by side: findings lie all over the memory, and
-// to go to each of them for each count would take ten times as long (BenchmarkCountFindings). A change of a finding
-// changes its row. Whoever uses it holds the view's semaphore.
+// findingTable holds the data for counting an organization's findings in contiguous memory: visiting the
+// findings themselves, which are scattered in memory, would make each count ten times slower
+// (BenchmarkCountFindings). A change of a finding changes its row. Users of the table hold the view's
+// semaphore.
 type findingTable struct {
 	rows    []tableRow
 	numbers *numbering
-	// samples are, for each likeness, one row of each number; noRow where no finding has it. They are stale after a
-	// change, and after all findings got other numbers.
+	// samples holds, for each likeness, one row per group; noRow for an empty group. They are stale after a
+	// change, and after renumbering.
 	samples [likenesses][]uint32
 	stale   bool
 }
 
-// tableRow is a finding with its text, and the numbers of what it is like. Without a finding it is free.
+// tableRow is a finding with its text and the numbers of its groups. A row without a finding is free.
 type tableRow struct {
 	item  *Item
 	text  string
 	alike [likenesses]uint32
 }
 
-// tableChange is a row whose finding is another now; nil takes it out.
+// tableChange sets the finding of a row; nil frees the row.
 type tableChange struct {
 	row  uint32
 	item *Item
@@ -68,7 +70,7 @@ type tableChange struct {
 
 const noRow = math.MaxUint32
 
-// take brings the table up to changes, in their order.
+// take applies changes in their order.
 func (t *findingTable) take(changes []tableChange) {
 	for _, c := range changes {
 		if int(c.row) == len(t.rows) {
@@ -80,15 +82,14 @@ func (t *findingTable) take(changes []tableChange) {
 		}
 		t.stale = true
 	}
-	// An organization that nobody counts is never prepared for it.
+	// Renumber here too, because prepare is never called for an organization whose findings nobody counts.
 	if t.numbers.total() > int(likenesses)*2*len(t.rows)+maxUnused {
 		t.renumber()
 		t.stale = true
 	}
 }
 
-// prepare finds the samples, unless they have been found. Where most numbers are of what no finding is like any more,
-// it gives all of them anew.
+// prepare updates the samples if they are stale. If most groups are empty, it renumbers all groups.
 func (t *findingTable) prepare() {
 	if !t.stale {
 		return
@@ -100,10 +101,11 @@ func (t *findingTable) prepare() {
 	}
 }
 
-// maxUnused is how many numbers may be unused, however many are used.
+// maxUnused is how many numbers may be unused before renumbering, in addition to those in proportion to the
+// used ones.
 const maxUnused = 1000
 
-// sample finds the samples, and returns how many numbers are given, and used.
+// sample updates the samples, and returns how many numbers are assigned and how many of them are used.
 func (t *findingTable) sample() (given, used int) {
 	for by := range t.samples {
 		t.samples[by] = slices.Repeat([]uint32{noRow}, t.numbers.given[by])
@@ -124,7 +126,7 @@ func (t *findingTable) sample() (given, used int) {
 	return given, used
 }
 
-// renumber gives all findings numbers anew.
+// renumber assigns new group numbers to all findings.
 func (t *findingTable) renumber() {
 	t.numbers = newNumbering()
 	held := make([]*tableRow, 0, batchSize)
@@ -142,7 +144,7 @@ func (t *findingTable) renumber() {
 	}
 }
 
-// sampled yields a finding of each number of a likeness; nil where there is none.
+// sampled yields one finding per group of a likeness; nil for an empty group.
 func (t *findingTable) sampled(by likeness) iter.Seq2[int, *Item] {
 	return func(yield func(int, *Item) bool) {
 		for number, row := range t.samples[by] {
@@ -157,14 +159,14 @@ func (t *findingTable) sampled(by likeness) iter.Seq2[int, *Item] {
 	}
 }
 
-// tableRows are the rows that findings have in the table, and what changes of them. The model's mutex guards them.
+// tableRows assigns table rows to findings and collects changes for the table. The model's mutex guards it.
 type tableRows struct {
 	given   uint32
 	free    []uint32
 	changes []tableChange
 }
 
-// put gives a finding the row of the one before it, which may be nil.
+// put gives a finding the row of its predecessor, which may be nil.
 func (r *tableRows) put(before, item *Item) {
 	switch last := len(r.free) - 1; {
 	case before != nil:
@@ -184,15 +186,15 @@ func (r *tableRows) remove(item *Item) {
 	r.changes = append(r.changes, tableChange{item.row, nil})
 }
 
-// numbering gives a number to each way to be alike, and has the values that go by it.
+// numbering assigns numbers to the groups of each likeness, and holds the values that depend on them.
 type numbering struct {
 	given  [likenesses]int
 	kinds  map[findingKind]uint32
 	places map[findingPlace]uint32
 	traits map[unique.Handle[traits]]uint32
-	// texts are the classes, hours and paths.
+	// texts holds the numbers of the classes, hours and paths.
 	texts [likenesses]map[string]uint32
-	// fields go by each likeness, and their columns have their names.
+	// fields are the fields that depend on each likeness. columns holds their values by field name.
 	fields  [likenesses][]countField
 	columns map[string]*column
 }
@@ -214,7 +216,7 @@ func newNumbering() *numbering {
 	return n
 }
 
-// total is how many numbers are given.
+// total returns how many numbers are assigned.
 func (n *numbering) total() (total int) {
 	for _, given := range n.given {
 		total += given
@@ -222,7 +224,7 @@ func (n *numbering) total() (total int) {
 	return total
 }
 
-// of numbers what a finding is like.
+// of returns the numbers of a finding's groups.
 func (n *numbering) of(item *Item) (of [likenesses]uint32) {
 	place := findingPlace{item.RepoID, item.ProjectID, item.Project}
 	of[byKind] = numberOf(n, n.kinds, item.kind(), byKind, item)
@@ -234,10 +236,10 @@ func (n *numbering) of(item *Item) (of [likenesses]uint32) {
 	return of
 }
 
-// hourOf is when a finding was created, to the hour.
+// hourOf returns when a finding was created, to the hour.
 func hourOf(i *Item) string { return i.CreatedAt()[:min(len("2006-01-02T15"), len(i.CreatedAt()))] }
 
-// numberOf returns the number of what the finding is like, the next one if it is the first.
+// numberOf returns the number of the finding's group, which is a new one for the first finding in it.
 func numberOf[K comparable](n *numbering, known map[K]uint32, key K, by likeness, item *Item) uint32 {
 	if number, ok := known[key]; ok {
 		return number
@@ -251,17 +253,18 @@ func numberOf[K comparable](n *numbering, known map[K]uint32, key K, by likeness
 	return number
 }
 
-// column are the values of a field, of each number of its likeness.
+// column holds the values of a field for each number of its likeness.
 type column struct {
 	values []string
-	// places of the numbers' values, one number after the other, and where those of each end.
+	// places holds the values' indexes of all numbers one after the other, and ends where those of each number
+	// end.
 	places, ends []uint32
 	known        map[string]uint32
 }
 
 func newColumn() *column { return &column{known: map[string]uint32{}} }
 
-// extend adds the values that a finding has to those of the next number; without a finding there are none.
+// extend adds the next number, with the values of a finding; without a finding it has no values.
 func (c *column) extend(f *countField, item *Item) {
 	if item != nil {
 		f.values(item, func(value string) {
@@ -277,7 +280,7 @@ func (c *column) extend(f *countField, item *Item) {
 	c.ends = append(c.ends, asNumber(len(c.places)))
 }
 
-// add adds so many findings to the counts of the values that a number has.
+// add adds n findings to the counts of a number's values.
 func (c *column) add(number, n int, counts []int) {
 	start := uint32(0)
 	if number > 0 {
@@ -302,14 +305,14 @@ func (t *findingTable) column(f *countField) *column {
 
 func asNumber(n int) uint32 { return uint32(n) } //nolint:gosec // of findings, of which there are millions at most
 
-// batchSize is of how many findings that are looked at is fetched from memory at the same time: waiting for memory one
-// by one would take two to five times as long.
+// batchSize is how many findings are fetched from memory at the same time: waiting for memory one by one would
+// take two to five times as long.
 const batchSize = 64
 
-// fetched is read by nobody: without it the compiler would leave out the reads.
+// fetched is never read: without it the compiler would remove the reads.
 var fetched atomic.Int64
 
-// fetchFindings fetches what findings are asked for.
+// fetchFindings fetches the data of findings that conditions examine.
 func fetchFindings(rows []*tableRow) {
 	seen := 0
 	for _, row := range rows {
@@ -330,7 +333,7 @@ func fetchFindings(rows []*tableRow) {
 	fetched.Store(int64(seen))
 }
 
-// fetchTexts fetches what words are looked for in.
+// fetchTexts fetches the texts that are searched for words.
 func fetchTexts(rows []*tableRow) {
 	seen := 0
 	for _, row := range rows {

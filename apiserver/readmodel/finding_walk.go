@@ -8,17 +8,17 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 )
 
-// walkPage is how many findings a walk holds at a time. Of words, and of several conditions, each page is a look at
-// every finding that meets the rarest of them, so that smaller pages would cost more.
+// walkPage is how many findings a walk holds at a time. With words, or several conditions, each page examines
+// every finding that meets the most selective condition, so smaller pages would cost more.
 const walkPage = 2000
 
-// WalkFindings yields all findings that match a query, in its order, whatever its Limit, Shape and After. A finding
-// that does not change while they are read is yielded exactly once, and none is yielded twice. The error, which is
-// ErrNoOrganization, is the last that is yielded.
+// WalkFindings yields all findings that match a query, in its order, ignoring its Limit, Shape and After. A
+// finding that does not change during the walk is yielded exactly once, and no finding is yielded twice. An
+// error, which is ErrNoOrganization, is yielded last.
 //
-// It reads page by page, each from the snapshot that is the latest then: however slow its reader is, nothing of an
-// older one is held but a page. A finding that is written meanwhile may move to where was read already, or from there,
-// if they are sorted by anything but created_at: so it is left out.
+// It reads page by page, each from the latest snapshot: however slow its caller is, it keeps no more than a
+// page of an older snapshot. Unless the walk is sorted by created_at, a finding written meanwhile may move into
+// or out of the part that was already read, so it is left out.
 func (m *Model) WalkFindings(organization string, q FindingQuery) iter.Seq2[*Item, error] {
 	return m.walkFindings(organization, q, walkPage)
 }
@@ -50,7 +50,7 @@ func (m *Model) walkFindings(organization string, q FindingQuery, size int) iter
 	}
 }
 
-// newestVersion is the resource version of the state that was written last.
+// newestVersion returns the resource version of the latest write.
 func newestVersion(x *index.Index[*Item]) string {
 	newest := ""
 	for item := range x.With(index.Everything, "") {
@@ -61,7 +61,8 @@ func newestVersion(x *index.Index[*Item]) string {
 	return newest
 }
 
-// writtenAfter reports whether a finding has been written since a resource version. Those of all findings compare.
+// writtenAfter returns a function that reports whether a finding was written after a resource version. The
+// versions of all findings are comparable.
 func writtenAfter(version string) func(*Item) bool {
 	return func(i *Item) bool {
 		order, err := resourceversion.CompareResourceVersion(i.resourceVersion, version)
@@ -69,8 +70,8 @@ func writtenAfter(version string) func(*Item) bool {
 	}
 }
 
-// FindingTools returns the tools that report the organization's findings, in order; "" is the one of findings without
-// a tool. The error is ErrNoOrganization.
+// FindingTools returns the tools that report the organization's findings, sorted; "" stands for findings
+// without a tool. The error is ErrNoOrganization.
 func (m *Model) FindingTools(organization string) ([]string, error) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil {

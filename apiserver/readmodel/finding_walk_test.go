@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// walkAll reads a walk to its end; between is called for each finding.
+// walkAll reads a complete walk; between is called for each finding.
 func walkAll(t *rapid.T, m *Model, q FindingQuery, between func()) (all []string) {
 	for item, err := range m.walkFindings(acme, q, rapid.IntRange(1, 4).Draw(t, "page")) {
 		if err != nil {
@@ -36,8 +36,8 @@ func TestAWalkIsTheWholeOfANaiveList(t *testing.T) {
 	})
 }
 
-// Whatever is written between the pages, findings that do not change are there exactly once, in order, and none is there
-// twice.
+// Whatever is written between the pages, unchanged findings are yielded exactly once, in order, and no finding
+// is yielded twice.
 func TestAWalkRepeatsNothingAndHidesNothingThatStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, _ := newTestModel(t)
@@ -73,7 +73,7 @@ func TestAWalkRepeatsNothingAndHidesNothingThatStays(t *testing.T) {
 				}
 				f := finding(before.Name, rv, generation(int64(rv)))
 				drawSpec(t, f)
-				f.Spec.DetectedAt = before.Spec.DetectedAt // nobody writes another
+				f.Spec.DetectedAt = before.Spec.DetectedAt // which never changes
 				feed(t, m, findings, f)
 			}
 			settle(t, m)

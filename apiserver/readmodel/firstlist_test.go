@@ -13,8 +13,8 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 )
 
-// watchfulClock counts how often it is asked while nobody holds the mutex. The time of a finding's
-// last change is settled when it is rendered.
+// watchfulClock counts calls while nobody holds the mutex. The time of a finding's last change is determined
+// when it is rendered.
 type watchfulClock struct {
 	clock.Clock
 	model *Model
@@ -29,7 +29,7 @@ func (c *watchfulClock) Now() time.Time {
 	return c.Clock.Now()
 }
 
-// A list of all findings is rendered while other writers and kinds go on.
+// While a list of all findings is rendered, other writers and kinds proceed.
 func TestFindingsAreRenderedWithoutTheMutex(t *testing.T) {
 	watchful := &watchfulClock{Clock: clock.RealClock{}}
 	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard(), Clock: watchful})
@@ -61,7 +61,7 @@ func TestFindingsAreRenderedWithoutTheMutex(t *testing.T) {
 	}
 }
 
-// Readers take no lock: a writer that holds the mutex for long is none of their business.
+// Readers take no lock: a writer that holds the mutex for long does not delay them.
 func TestReadersTakeNoLock(t *testing.T) {
 	m, _ := newTestModel(t)
 	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
@@ -109,8 +109,8 @@ func TestReadersTakeNoLock(t *testing.T) {
 	}
 }
 
-// However many changes come in at once, readers get a new snapshot once an interval: a burst does
-// not have each node of the trees copied for each change.
+// Readers get one new snapshot per interval, however many changes arrive at once: in a burst, the nodes of the
+// trees are not copied for each change.
 func TestABurstIsPublishedAtOnce(t *testing.T) {
 	m, clock := newTestModel(t)
 	feed(t, m, organizations, organization(acme, acmeNamespace, 1))

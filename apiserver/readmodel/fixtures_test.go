@@ -22,7 +22,7 @@ const (
 	acmeNamespace = v1alpha1.NamespacePrefix + acme
 )
 
-// newTestModel returns a model that is fed by hand, with its clock.
+// newTestModel returns a model that is fed by hand, and its clock.
 func newTestModel(t fatal) (*Model, *testingclock.FakeClock) {
 	t.Helper()
 	clock := testingclock.NewFakeClock(epoch)
@@ -55,7 +55,7 @@ func feedDeletion(t fatal, m *Model, k kind, object metav1.Object) {
 	}
 }
 
-// settle does what the joiner and the publisher do, until nothing is left to do.
+// settle does the work of the joiner and the publisher until nothing is left.
 func settle(t fatal, m *Model) {
 	t.Helper()
 	for m.joinNext(testContext) {
@@ -112,7 +112,7 @@ func finding(name string, rv int, change ...func(*v1alpha1.Finding)) *v1alpha1.F
 	return f
 }
 
-// review is of an open pull request of shop, of which one commit was reviewed.
+// review returns a review of an open pull request of shop with one reviewed commit.
 func review(name string, rv int) *v1alpha1.Review {
 	return &v1alpha1.Review{
 		ObjectMeta: meta(acmeNamespace, name, rv),
@@ -123,7 +123,7 @@ func review(name string, rv int) *v1alpha1.Review {
 	}
 }
 
-// issue is of review "r-1", and its first commit shows it.
+// issue returns an issue of review "r-1" that its first commit shows.
 func issue(name string, rv int) *v1alpha1.ReviewIssue {
 	return &v1alpha1.ReviewIssue{
 		ObjectMeta: meta(acmeNamespace, name, rv),

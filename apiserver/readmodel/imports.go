@@ -8,8 +8,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Imports returns what the organization lets imports create; nil: nothing. It takes no lock. It is the watch's word,
-// which may be a moment old: an admission policy has the last.
+// Imports returns what the organization lets imports create; nil for nothing. It takes no lock. The watch may
+// be slightly behind; an admission policy makes the final decision.
 func (m *Model) Imports(organization string) *v1alpha1.OrganizationImports {
 	imports := (*m.imports.Load())[organization]
 	if imports == nil || !imports.Create {
@@ -18,7 +18,7 @@ func (m *Model) Imports(organization string) *v1alpha1.OrganizationImports {
 	return imports
 }
 
-// takeImports notes what an organization lets imports create. m.mu is held.
+// takeImports records what an organization lets imports create. The caller holds the mutex.
 func (m *Model) takeImports(organization *v1alpha1.Organization, name string) {
 	var after *v1alpha1.OrganizationImports
 	if organization != nil {

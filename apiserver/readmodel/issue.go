@@ -9,23 +9,23 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
-// Issue is a review issue as it is shown. It never changes, and neither may its users change it.
+// Issue is a review issue as it is shown. It is immutable, also for its users.
 type Issue struct {
 	record
 	object *v1alpha1.ReviewIssue
-	// counts of this one issue.
+	// counts contributed by this issue.
 	counts reviewstate.Counts
 
 	review, createdAt, updatedAt, status, severity, userStatus string
 }
 
-// Object is the resource, without what a decision about it does not need. It must not be changed.
+// Object returns the resource, without the parts that a decision does not need. It must not be changed.
 func (i *Issue) Object() *v1alpha1.ReviewIssue { return i.object }
 
-// Standing is what was decided about the issue until now.
+// Standing returns the decisions made about the issue so far.
 func (i *Issue) Standing() findingstate.Standing { return reviewstate.StandingOf(i.object) }
 
-// History renders what happened to the issue.
+// History renders the issue's history.
 func (i *Issue) History() ([]byte, error) { return render.IssueHistoryJSON(i.object) }
 
 // ReviewIssue returns an organization's review issue. It takes no lock.
@@ -37,8 +37,8 @@ func (m *Model) ReviewIssue(organization, id string) (*Issue, bool) {
 	return snapshot.issues.Get(id)
 }
 
-// ApplyIssue takes a review issue that the Kubernetes API has returned for a patch, as Apply takes a finding. The
-// counts of its review follow at once.
+// ApplyIssue adds a review issue that the Kubernetes API has returned for a patch, as Apply does for a finding.
+// It updates the counts of its review at once.
 func (m *Model) ApplyIssue(object *v1alpha1.ReviewIssue) (*Issue, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -56,8 +56,8 @@ func (m *Model) ApplyIssue(object *v1alpha1.ReviewIssue) (*Issue, error) {
 	return item, err
 }
 
-// appliedIssue is the item of a state that was written, and shows it. Where a newer one is held already, that does
-// not show an earlier time than the item returned.
+// appliedIssue shows and returns the item of a written state. If a newer state is held already, its shown time
+// is raised to at least that of the returned item.
 func (m *Model) appliedIssue(p *partition, object *v1alpha1.ReviewIssue) (*Issue, error) {
 	name, applied := object.Name, m.heldIssue(object)
 	if held := p.issues[name]; held != nil {
@@ -123,8 +123,8 @@ func (m *Model) issueWork(p *partition, name string) (work, bool) {
 	}, true
 }
 
-// issueOf returns an issue and what renders it, in the state that follows from its spec and its review's, as the
-// controller will record it. Where the review does not exist, the status decides.
+// issueOf returns an issue and a function that renders it, in the state that follows from its spec and its
+// review's, as the controller will record it. If the review does not exist, the status is used.
 func (p *partition) issueOf(held *heldIssue) (item *Issue, draw func() error) {
 	var (
 		review     *v1alpha1.Review
@@ -154,7 +154,7 @@ func (p *partition) issueOf(held *heldIssue) (item *Issue, draw func() error) {
 	}
 }
 
-// showIssue puts an issue into the index and counts it.
+// showIssue adds an issue to the index and to the counts.
 func (m *Model) showIssue(p *partition, name string, item *Issue) {
 	before, ok := p.indexes.issues.Get(name)
 	p.indexes.issues.Put(name, item)
@@ -167,7 +167,7 @@ func (m *Model) showIssue(p *partition, name string, item *Issue) {
 	m.recount(p, item.review, item.counts, 1)
 }
 
-// hideIssue takes an issue out.
+// hideIssue removes an issue.
 func (m *Model) hideIssue(p *partition, name string) {
 	if p.view == nil {
 		return
@@ -179,7 +179,7 @@ func (m *Model) hideIssue(p *partition, name string) {
 	}
 }
 
-// recount adds an issue's counts to its review's, or with -1 takes them away.
+// recount adds an issue's counts to its review's, or subtracts them with a sign of -1.
 func (m *Model) recount(p *partition, review string, of reviewstate.Counts, sign int32) {
 	if of == (reviewstate.Counts{}) {
 		return

@@ -12,10 +12,10 @@ import (
 // ErrNoReview is returned for a review that does not exist.
 var ErrNoReview = errors.New("there is no such review")
 
-// reviewField keeps issues apart by their review, in facets of status, severity and user status.
+// reviewField indexes issues by their review, with facets of status, severity and user status.
 const reviewField = index.Everything + 1
 
-// issueLayout is how review issues are listed.
+// issueLayout defines how review issues are indexed.
 var issueLayout = &index.Layout[*Issue]{
 	Sorts:  []index.Sort{SortCreatedAt, SortUpdatedAt},
 	Values: func(i *Issue) []string { return []string{i.createdAt, i.updatedAt} },
@@ -33,9 +33,9 @@ type IssueQuery struct {
 	Sort index.Sort
 	// Order is the direction; empty means desc.
 	Order index.Order
-	// Limit is how much the page holds at most.
+	// Limit bounds the page.
 	Limit index.Limit
-	// After is where the page before ended; nil for the first page.
+	// After is where the previous page ended; nil for the first page.
 	After *index.Position
 	// Status is open or resolved, Severity high, medium or low, UserStatus open, active or muted; nil matches all.
 	Status, Severity, UserStatus *string
@@ -43,8 +43,8 @@ type IssueQuery struct {
 	Shape render.Shape
 }
 
-// ListReviewIssues answers a query from the organization's snapshot, at the cost of the page; an item is the issue's
-// JSON, ready to be sent. It takes no lock. The error is ErrNoOrganization or ErrNoReview.
+// ListReviewIssues answers a query from the organization's snapshot, at a cost proportional to the page; an
+// item is the issue's JSON, ready to be sent. It takes no lock. The error is ErrNoOrganization or ErrNoReview.
 func (m *Model) ListReviewIssues(organization string, q IssueQuery) (index.Page[content.Part], error) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil {

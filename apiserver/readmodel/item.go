@@ -15,27 +15,26 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// Item is a finding as it is shown. It never changes, and neither may its users change it.
+// Item is a finding as it is shown. It is immutable, also for its users.
 type Item struct {
 	*stored
-	// Shown is what the finding shows that is not in its own object.
+	// Shown is the part of what the finding shows that comes from other objects.
 	render.Shown
 
-	// tag is nil until somebody asks for it.
+	// tag is nil until it is requested.
 	tag atomic.Pointer[string]
-	// row that the finding is counted by.
+	// row is the finding's row in the table for counting.
 	row uint32
 }
 
-// stored is what is kept of an object. Items that differ only in what they show of others have
-// the same one.
+// stored is the data kept of an object. Items that differ only in data of other objects share it.
 type stored struct {
 	// ID is the finding's name.
 	ID string
-	// graded is what lists by severity are sorted by: the grade, and then the time that CreatedAt returns, which is no
-	// text of its own.
+	// graded is the sort value of lists by severity: the grade, followed by the time that CreatedAt returns,
+	// which is not stored separately.
 	graded string
-	// RepoID and ProjectID are the names of what the finding is in.
+	// RepoID and ProjectID are the names of the finding's repository and project.
 	RepoID, ProjectID string
 	// Class of vulnerability; may be empty.
 	Class string
@@ -45,35 +44,35 @@ type stored struct {
 	UserStatus string
 	// Severity is high, medium or low.
 	Severity string
-	// Stale says that the decision rests on facts that are no longer so, Suppressed that the source
-	// suppresses the finding.
+	// Stale means that the decision is based on facts that have changed, Suppressed that the source suppresses
+	// the finding.
 	Stale, Suppressed bool
-	// recorded says that the time of the last change is that in status.
+	// recorded means that the time of the last change comes from the status.
 	recorded bool
-	// Basis is the facts that a decision made now rests on.
+	// Basis holds the facts that a decision made now is based on.
 	Basis string
 
 	namespace       string
 	uid             types.UID
 	resourceVersion string
 	comments        string
-	// declared is the basis that the decision gives itself.
+	// declared is the basis that the decision itself records.
 	declared string
-	// grounds of the decision; nil where it has neither reason nor end.
+	// grounds of the decision; nil if it has neither reason nor end.
 	grounds  *grounds
 	rendered *render.Finding
 	traits   unique.Handle[traits]
-	// policy is what Policy returns.
+	// policy is the result of Policy.
 	policy unique.Handle[string]
 	text   string
-	// path of the file; empty where there is none.
+	// path of the file; empty if there is none.
 	path    string
 	history []render.Moment
 }
 
-// grounds are why a decision was made, and when it ends.
+// grounds are the reason and the end of a decision.
 type grounds struct {
-	// userStatus is the decision, in force or not.
+	// userStatus is the decision, whether or not it is in force.
 	userStatus         v1alpha1.UserStatus
 	reason             v1alpha1.DecisionReason
 	expiresAt, endedAt *v1alpha1.Time
@@ -87,14 +86,14 @@ func groundsOf(f *v1alpha1.Finding) *grounds {
 	return &grounds{findingstate.Declared(&f.Spec), triage.Reason, triage.ExpiresAt, f.Status.EndedAt}
 }
 
-// CreatedAt is the time shown: RFC 3339, UTC, whole seconds.
+// CreatedAt returns the shown time: RFC 3339, UTC, whole seconds.
 func (i *Item) CreatedAt() string { return i.graded[gradeBytes:] }
 
-// Policy is the id of the policy by which the verdict in force is; "" where there is none.
+// Policy returns the id of the policy behind the verdict in force; "" if there is none.
 func (i *Item) Policy() string { return i.policy.Value() }
 
-// Object is as much of the resource as a decision about it needs: its name, UID and
-// resourceVersion, what it is in, the decision that it has and whether that has ended.
+// Object returns the parts of the resource that a decision about it needs: its name, UID and resourceVersion,
+// its repository and project, and the present decision and whether it has ended.
 func (i *Item) Object() *v1alpha1.Finding {
 	object := &v1alpha1.Finding{
 		ObjectMeta: metav1.ObjectMeta{
@@ -116,17 +115,17 @@ func (i *Item) Object() *v1alpha1.Finding {
 	return object
 }
 
-// Standing is what was decided about the finding until now.
+// Standing returns the decisions made about the finding so far.
 func (i *Item) Standing() findingstate.Standing {
 	return findingstate.Standing{
 		UserStatus: v1alpha1.UserStatus(i.UserStatus), Triage: i.Object().Spec.Triage, Stale: i.Stale, Facts: i.Basis,
 	}
 }
 
-// V1 is the finding's JSON in shape v1.
+// V1 returns the finding's JSON in shape v1.
 func (i *Item) V1() content.Part { return (*itemV1)(i) }
 
-// V2 is the finding's JSON in shape v2.
+// V2 returns the finding's JSON in shape v2.
 func (i *Item) V2() content.Part { return (*itemV2)(i) }
 
 type itemV1 Item
@@ -145,7 +144,7 @@ func (i *itemV2) Len() int { return i.rendered.LenV2(&i.Shown) }
 // AppendTo implements content.Part.
 func (i *itemV2) AppendTo(to []byte) []byte { return i.rendered.AppendV2(to, &i.Shown) }
 
-// Full is the finding's JSON in the full shape.
+// Full returns the finding's JSON in the full shape.
 func (i *Item) Full() content.Part { return (*itemFull)(i) }
 
 type itemFull Item
@@ -156,13 +155,13 @@ func (i *itemFull) Len() int { return i.rendered.LenFull(&i.Shown) }
 // AppendTo implements content.Part.
 func (i *itemFull) AppendTo(to []byte) []byte { return i.rendered.AppendFull(to, &i.Shown) }
 
-// History renders what happened to the finding.
+// History renders the finding's history.
 func (i *Item) History(importedBy func(scan string) string) ([]byte, error) {
 	return render.HistoryJSON(i.ID, i.history, importedBy)
 }
 
-// Tag names the state that is shown. It is the same for all shapes, because v1 has no read of
-// one finding: whoever read the finding from v2 may make a change by v1 conditional on it.
+// Tag returns the entity tag of the shown state. It is the same for all shapes, because v1 cannot read a single
+// finding: a client that read the finding in v2 may make a change in v1 conditional on it.
 func (i *Item) Tag() string {
 	if known := i.tag.Load(); known != nil {
 		return *known
@@ -176,14 +175,14 @@ func (i *Item) Tag() string {
 // record is a resource that is shown in two shapes.
 type record struct{ render.Record }
 
-// Tag names the state that is shown. It is the same for both shapes, so that whoever read the documented one may
-// make a change conditional on it.
+// Tag returns the entity tag of the shown state. It is the same for both shapes, so that a client that read the
+// documented one may make a change conditional on it.
 func (r *record) Tag() string { return TagOf(r.JSON()) }
 
 // tagBytes is how much of the digest makes a tag: 128 bits.
 const tagBytes = 16
 
-// TagOf names the state that is shown by these bytes.
+// TagOf returns the entity tag of the state that these bytes show.
 func TagOf(shown []byte) string {
 	digest := sha256.Sum256(shown)
 	return hex.EncodeToString(digest[:tagBytes])

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// joinBatch is how many rows are rendered between two turns with the mutex.
+// joinBatch is how many rows are rendered between two acquisitions of the mutex.
 const joinBatch = 256
 
-// by says which rows of a kind are to be rendered anew.
+// by selects the rows of a kind to render again.
 type by int
 
 const (
@@ -20,8 +20,8 @@ const (
 	byReview
 )
 
-// rejoin names rows of a namespace that are to be rendered anew: one, those of a repository, a
-// project or a review, or all.
+// rejoin identifies rows of a namespace to render again: one row, those of a repository, a project or a review,
+// or all.
 type rejoin struct {
 	namespace string
 	rows      kind
@@ -29,8 +29,8 @@ type rejoin struct {
 	name      string
 }
 
-// queue holds what is to be rendered, each once. Single rows come before groups: what
-// somebody has just changed must not wait for all that a renamed repository touches.
+// queue holds what is to be rendered, without duplicates. Single rows come before groups: an object that was
+// just changed must not wait for all rows that a renamed repository affects.
 type queue struct {
 	rows, groups []rejoin
 	queued       map[rejoin]struct{}
@@ -38,7 +38,7 @@ type queue struct {
 
 func (q *queue) empty() bool { return len(q.rows)+len(q.groups) == 0 }
 
-// push adds what does not wait already.
+// push adds an entry unless it is queued already.
 func (q *queue) push(r rejoin) {
 	if _, ok := q.queued[r]; ok {
 		return
@@ -51,7 +51,7 @@ func (q *queue) push(r rejoin) {
 	}
 }
 
-// popRows takes the next single rows, at most a batch.
+// popRows removes and returns the next single rows, at most a batch.
 func (q *queue) popRows() []rejoin {
 	next := q.rows[:min(joinBatch, len(q.rows))]
 	q.rows = q.rows[len(next):]
@@ -61,7 +61,7 @@ func (q *queue) popRows() []rejoin {
 	return next
 }
 
-// popGroup takes the next group.
+// popGroup removes and returns the next group.
 func (q *queue) popGroup() rejoin {
 	next := q.groups[0]
 	q.groups = q.groups[1:]
@@ -69,16 +69,16 @@ func (q *queue) popGroup() rejoin {
 	return next
 }
 
-// enqueue asks for rows to be rendered in the background.
+// enqueue requests rows to be rendered in the background.
 func (m *Model) enqueue(r rejoin) {
 	m.queue.push(r)
 	select {
 	case m.enqueued <- struct{}{}:
-	default: // the joiner has been told already
+	default: // the joiner has been woken already
 	}
 }
 
-// runJoiner renders what is enqueued, in batches, so that no writer waits for long.
+// runJoiner renders the queued rows in batches, so that no writer waits for long.
 func (m *Model) runJoiner(ctx context.Context) error {
 	for {
 		for m.joinNext(ctx) {
@@ -91,7 +91,7 @@ func (m *Model) runJoiner(ctx context.Context) error {
 	}
 }
 
-// joinNext renders what is next in the queue, and reports whether there was anything.
+// joinNext renders the next queue entry, and reports whether there was one.
 func (m *Model) joinNext(ctx context.Context) bool {
 	rows, ok := m.dequeue()
 	if !ok {
@@ -109,11 +109,11 @@ func (m *Model) joinNext(ctx context.Context) bool {
 	defer m.mu.Unlock()
 	m.joining = false
 	m.settleReady()
-	m.signal() // what was shown last may have been published before it was known to be the last
+	m.signal() // the last rows may have been published before the queue was known to be empty
 	return ctx.Err() == nil
 }
 
-// dequeue takes what is next: single rows, else the rows of a group.
+// dequeue removes and returns the next entry: single rows, or else the rows of a group.
 func (m *Model) dequeue() (rows []rejoin, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,7 +137,7 @@ func (m *Model) dequeueRows() []rejoin {
 	return m.queue.popRows()
 }
 
-// rowsOf lists the rows that a group is made of.
+// rowsOf lists the rows of a group.
 func (p *partition) rowsOf(group rejoin) []rejoin {
 	var rows []rejoin
 	add := func(name string) {
@@ -153,7 +153,7 @@ func (p *partition) rowsOf(group rejoin) []rejoin {
 	return rows
 }
 
-// namesOf are the names of the rows of a group of any kind but findings.
+// namesOf returns the names of the rows of a group of any kind but findings.
 func (p *partition) namesOf(group rejoin) map[string]struct{} {
 	switch group.by {
 	case byRepository:
@@ -201,9 +201,8 @@ func names[T any](of map[string]T) map[string]struct{} {
 	return out
 }
 
-// eachFinding yields the names of a group of findings. Those of a project or a repository are
-// those in the index: what is not there has yet to be rendered, and will then be joined with
-// what is there.
+// eachFinding yields the names of a group of findings. For a project or a repository it reads the index: a
+// finding that is not indexed has yet to be rendered, and will be joined with the current data.
 func (p *partition) eachFinding(group rejoin, yield func(name string)) {
 	if group.by == byAll {
 		for name := range p.findings {
@@ -220,14 +219,14 @@ func (p *partition) eachFinding(group rejoin, yield func(name string)) {
 	}
 }
 
-// work is what rendering a row takes.
+// work is the rendering of one row.
 type work struct {
 	row  rejoin
 	view *view
-	// render runs without the mutex, and show with it once render has succeeded.
+	// render runs without the mutex; show runs with the mutex after render has succeeded.
 	render func() error
 	show   func()
-	// hide, if there is one, runs with the mutex once render has failed.
+	// hide, if not nil, runs with the mutex after render has failed.
 	hide func()
 	err  error
 }
@@ -241,7 +240,7 @@ func (m *Model) join(rows []rejoin) {
 	m.finish(batch)
 }
 
-// prepare gathers what rendering takes. What has gone, or is shown as it would be, is left out.
+// prepare collects the data for rendering. Rows that no longer exist, or that are up to date, are left out.
 func (m *Model) prepare(rows []rejoin) []work {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -295,7 +294,7 @@ func (m *Model) workFor(p *partition, r rejoin) (work, bool) {
 	}
 }
 
-// finish shows what was rendered, unless the namespace has changed hands meanwhile.
+// finish shows the rendered rows, unless the namespace has changed its owner meanwhile.
 func (m *Model) finish(batch []work) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -319,5 +318,5 @@ func (m *Model) finish(batch []work) {
 	}
 }
 
-// sorted are the names in order.
+// sorted returns the names in order.
 func sorted(names map[string]struct{}) []string { return slices.Sorted(maps.Keys(names)) }

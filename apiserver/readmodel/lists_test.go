@@ -19,13 +19,13 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
-// sortedList is a list of the REST API in one of its orders, read as a client reads it.
+// sortedList is a list of the REST API in one order, read as by a client.
 type sortedList struct {
 	name  string
 	sort  index.Sort
 	order index.Order
 	page  func(m *Model, limit index.Limit, after *index.Position) (index.Page[content.Part], error)
-	// keeps is the filter's rule on the JSON shown; nil where there is no filter.
+	// keeps is the filter's rule applied to the shown JSON; nil without a filter.
 	keeps func(shownRow) bool
 }
 
@@ -36,8 +36,8 @@ func (s shownRow) text(member string) string { text, _ := s[member].(string); re
 
 func (s shownRow) id() string { return s.text("id") }
 
-// by is the value of a sort. By severity it is a text: findings of one severity are sorted by their score, and then by
-// their time.
+// by returns the value of a sort. By severity it is a text: findings of one severity are sorted by their score,
+// and then by their time.
 func (s shownRow) by(sort index.Sort) any {
 	if sort != SortSeverity {
 		return s[string(sort)]
@@ -59,7 +59,7 @@ func decode(t fatal, content []byte) shownRow {
 	return row
 }
 
-// allLists are all lists in all orders, without filters.
+// allLists returns all lists in all orders, without filters.
 func allLists() []sortedList {
 	var lists []sortedList
 	for _, order := range []index.Order{index.OrderAsc, index.OrderDesc} {
@@ -91,7 +91,7 @@ func reviewList(by index.Sort, order index.Order, filter ReviewFilter) sortedLis
 		}}
 }
 
-// keepsReview is the rule of the filter in the words of the contract.
+// keepsReview applies the filter's rule as the contract states it.
 func keepsReview(f ReviewFilter, row shownRow) bool {
 	updatedAt, err := time.Parse(time.RFC3339, row.text("updated_at"))
 	if err != nil {
@@ -109,7 +109,7 @@ func keepsReview(f ReviewFilter, row shownRow) bool {
 		matches(f.Status, status) && custom[f.Custom]
 }
 
-// compareShown orders rows as the contract does, by nothing but what is shown.
+// compareShown orders rows as the contract does, only by their shown values.
 func (l sortedList) compareShown(a, b shownRow) int {
 	order := cmp.Or(compareValues(a.by(l.sort), b.by(l.sort)), strings.Compare(a.id(), b.id()))
 	if l.order == index.OrderDesc {
@@ -122,12 +122,12 @@ func compareValues(a, b any) int {
 	if n, ok := a.(float64); ok {
 		return cmp.Compare(n, b.(float64))
 	}
-	text, _ := a.(string) // null is "", before all
+	text, _ := a.(string) // null becomes "", which comes first
 	other, _ := b.(string)
 	return strings.Compare(text, other)
 }
 
-// keeps reports whether a page is within the limit, and ends early for its bytes alone.
+// keeps reports whether a page is within the limit, and is cut short only because of its bytes.
 func keeps(l index.Limit, page index.Page[content.Part]) bool {
 	bytes := 0
 	for _, part := range page.Items {
@@ -138,7 +138,7 @@ func keeps(l index.Limit, page index.Page[content.Part]) bool {
 	return within && !(early && l.Bytes == 0) && !(page.HasMore && len(page.Items) == 0)
 }
 
-// read walks all pages, and checks each envelope.
+// read reads all pages, and checks each envelope.
 func (l sortedList) read(t fatal, m *Model, limit func() index.Limit, between func()) []shownRow {
 	t.Helper()
 	var (
@@ -167,7 +167,7 @@ func (l sortedList) read(t fatal, m *Model, limit func() index.Limit, between fu
 	}
 }
 
-// reference is what was written last, and what the API is to show of it.
+// reference holds the last written objects, from which it derives what the API must show.
 type reference struct {
 	objects map[kind]map[string]metav1.Object
 }
@@ -184,7 +184,7 @@ func (s *reference) put(k kind, object metav1.Object) {
 	s.objects[k][object.GetName()] = object
 }
 
-// shownAt is the time in status, which is of the object's generation throughout.
+// shownAt returns the time in the status, which always belongs to the object's generation.
 func shownAt(object metav1.Object) time.Time {
 	switch o := object.(type) {
 	case *v1alpha1.Repository:
@@ -212,7 +212,7 @@ func (s *reference) review(name v1alpha1.ResourceName) *v1alpha1.Review {
 	return review
 }
 
-// json is what the API is to show of an object.
+// json returns what the API must show of an object.
 func (s *reference) json(t fatal, object metav1.Object) []byte {
 	t.Helper()
 	var (
@@ -323,8 +323,8 @@ func drawObject(t *rapid.T, k kind, rv int) metav1.Object {
 	}
 }
 
-// drawChange writes to the model and to what is expected, and returns what says the same
-// again: the event, or the list that was true then.
+// drawChange writes to the model and to the reference, and returns a function that repeats the write: the
+// event, or the list of that moment.
 func drawChange(t *rapid.T, m *Model, want *reference, rv int) (again func()) {
 	k := rapid.SampledFrom([]kind{repositories, projects, reviews, reviewIssues}).Draw(t, "kind")
 	object := drawObject(t, k, rv)
@@ -355,8 +355,8 @@ func drawChange(t *rapid.T, m *Model, want *reference, rv int) (again func()) {
 	return message
 }
 
-// Whatever is told in whatever order, what is shown is what follows from the last state of
-// each object, to the byte, and the lists hold just that, sorted and counted.
+// In whatever order data arrives, what is shown follows from the last state of each object, to the byte, and
+// the lists contain exactly that, sorted and counted.
 func TestEverythingShownAgreesWithANaiveReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, _ := newTestModel(t)
@@ -370,7 +370,7 @@ func TestEverythingShownAgreesWithANaiveReference(t *testing.T) {
 			}
 			past = append(past, drawChange(t, m, want, i+10))
 			if rapid.IntRange(0, 3).Draw(t, "again") == 0 {
-				// Late and repeated events and lists say nothing new.
+				// Late and repeated events and lists change nothing.
 				rapid.SampledFrom(past).Draw(t, "late")()
 			}
 			if rapid.IntRange(0, 3).Draw(t, "settle") == 0 {

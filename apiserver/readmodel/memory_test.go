@@ -14,12 +14,12 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// mostMemory is how much the model may take for what a controller-runtime cache holds too. It is
-// as much again for each finding in both shapes, in all orders and by all filters.
+// mostMemory is the model's maximum memory relative to a controller-runtime cache of the same objects. The
+// model holds each finding in both shapes, in all orders and by all filters.
 const mostMemory = 1.25
 
-// The model takes for a finding about what a controller-runtime cache with default settings takes for the
-// same object: that is this store of client-go, with the objects as they come from the API server.
+// The model needs about as much memory per finding as a controller-runtime cache with default settings, which
+// is this store of client-go with the objects as the API server sends them.
 func TestMemoryOfAFinding(t *testing.T) {
 	const count = 2000
 	var stored [][]byte
@@ -66,13 +66,13 @@ func TestMemoryOfAFinding(t *testing.T) {
 
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // what has a finalizer goes the second time
+	runtime.GC() // objects with a finalizer are freed the second time
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc) //nolint:gosec // far below the bound
 }
 
-// storedFinding is a finding of about 3 KB as the API server sends it, reconciled once.
+// storedFinding returns a finding of about 3 KB as the API server sends it, reconciled once.
 func storedFinding(t *testing.T, i int) []byte {
 	t.Helper()
 	object := benchFinding(i, 10+i)
@@ -100,7 +100,7 @@ func storedFinding(t *testing.T, i int) []byte {
 	return content
 }
 
-// ownedBy are the fields of a value as managedFields lists them.
+// ownedBy returns the fields of a value in the format of managedFields.
 func ownedBy(t *testing.T, value any) *metav1.FieldsV1 {
 	t.Helper()
 	content, err := json.Marshal(value)

@@ -7,12 +7,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics tell how much the model holds and how far it is behind. None needs the mutex to be
-// read: a model that is at work for long is what they are to show.
+// metrics show how much the model holds and how far it is behind. Reading them does not need the mutex, so that
+// they also show a model that is busy for long.
 type metrics struct {
-	// held is how many objects are held, by kind.
+	// held is the number of objects held, by kind.
 	held [kinds]atomic.Int64
-	// behind is when the oldest change came in that readers may not see yet; nil where they see all.
+	// behind is when the oldest change arrived that readers may not see yet; nil if they see all.
 	behind  atomic.Pointer[time.Time]
 	catchUp prometheus.Histogram
 }
@@ -27,7 +27,7 @@ func newMetrics() *metrics {
 	}
 }
 
-// register makes the metrics known; those of a nil registerer are kept for nobody.
+// register registers the metrics; a nil registerer registers nothing.
 func (m *Model) register(registerer prometheus.Registerer) error {
 	if registerer == nil {
 		return nil
@@ -52,12 +52,12 @@ func (m *Model) register(registerer prometheus.Registerer) error {
 	return nil
 }
 
-// Silence returns which of the kinds nothing has been heard of for the longest, and for how long.
+// Silence returns which of the kinds has been silent the longest, and for how long.
 func (m *Model) Silence(resources ...string) (kind string, silence time.Duration) {
 	return m.hearing.Silence(resources...)
 }
 
-// Kinds returns the kinds that are watched, as they are named in paths of the Kubernetes API.
+// Kinds returns the watched kinds, by their names in paths of the Kubernetes API.
 func (m *Model) Kinds() (resources []string) {
 	for k := range kinds {
 		resources = append(resources, k.String())
@@ -73,15 +73,15 @@ func (m *Model) lag() time.Duration {
 	return max(0, m.clock.Since(*since))
 }
 
-// hear notes that something of a kind has come in, and returns when.
+// hear records that data of a kind has arrived, and returns when.
 func (m *Model) hear(k kind) time.Time { return m.heard[k]() }
 
-// fallBehind notes that readers do not see what came in then. It is called twice for each
-// change: before the mutex, so that a wait for it shows, and with it, because readers may have
-// been brought up to all else in between.
+// fallBehind records that readers do not see the change that arrived then. It is called twice per change:
+// before taking the mutex, so that a wait for the mutex is measured, and with the mutex, because settleLag may
+// have run in between.
 func (m *Model) fallBehind(received time.Time) { m.metrics.behind.CompareAndSwap(nil, &received) }
 
-// settleLag notes that readers see all, if they do. The caller holds the mutex and has just published.
+// settleLag records that readers see all changes, if so. The caller holds the mutex and has just published.
 func (m *Model) settleLag() {
 	if m.joining || !m.queue.empty() {
 		return

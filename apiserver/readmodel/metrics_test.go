@@ -54,7 +54,7 @@ func TestLagIsTheAgeOfWhatReadersDoNotSee(t *testing.T) {
 	}
 	clock.Step(3 * time.Second)
 	lag(3*time.Second, "a change that waits for its turn")
-	m.publishAll() // of what came before it
+	m.publishAll() // publishes the changes before it
 	m.mu.Unlock()
 	if err := <-waiting; err != nil {
 		t.Fatal(err)

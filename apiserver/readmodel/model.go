@@ -22,31 +22,30 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// ErrNoOrganization is returned for an organization that is not there, or that has no
-// namespace yet.
+// ErrNoOrganization is returned for an organization that does not exist, or that has no namespace yet.
 var ErrNoOrganization = errors.New("there is no such organization")
 
-// publishInterval is how long changes are gathered, after the first, before readers see them.
-// A burst then copies each node of a tree once an interval instead of once a change.
+// publishInterval is how long changes are gathered, after the first, before readers see them. In a burst, each
+// node of a tree is then copied once per interval instead of once per change.
 const publishInterval = 10 * time.Millisecond
 
-// listBatch is how many objects of a list are taken between two turns with the mutex, so that no
-// other writer waits for a list of all findings.
+// listBatch is how many objects of a list are applied each time the mutex is taken, so that no other writer
+// waits for a list of all findings.
 const listBatch = 256
 
 // Options of a Model.
 type Options struct {
-	// Config reaches the Kubernetes API. It is not used where Sources are given.
+	// Config reaches the Kubernetes API. It is not used if Sources are given.
 	Config *rest.Config
 	// Sources to list and watch instead of Config's cluster.
 	Sources *Sources
-	// Unreadables takes note of objects that cannot be read; nil: nobody does.
+	// Unreadables records objects that cannot be read; may be nil.
 	Unreadables *kube.Unreadables
 	// Log; the zero value discards.
 	Log logr.Logger
-	// Registerer takes the metrics; nil: nobody does.
+	// Registerer registers the metrics; may be nil.
 	Registerer prometheus.Registerer
-	// Clock; nil means the system's.
+	// Clock; nil means the system clock.
 	Clock clock.Clock
 }
 
@@ -63,10 +62,10 @@ type Model struct {
 	clock   clock.Clock
 	sources *Sources
 	metrics *metrics
-	// hearing knows when each kind was last heard of, and heard notes it.
+	// hearing knows when data of each kind last arrived, and heard records it.
 	hearing *kube.Hearing
 	heard   [kinds]func() time.Time
-	// unreadables takes note of objects that cannot be read.
+	// unreadables records objects that cannot be read.
 	unreadables *kube.Unreadables
 
 	// visible maps an organization's name to its view. The map never changes; it is replaced.
@@ -81,11 +80,11 @@ type Model struct {
 	partitions map[string]*partition
 	// namespaces maps an organization's name to its namespace.
 	namespaces map[string]string
-	// queue holds what is to be rendered anew; joining says that some of it is being rendered.
+	// queue holds the rows to render again; joining is set while some of them are being rendered.
 	queue   queue
 	joining bool
-	// noticed changes wait for readers to see them, and applied are those that the model has shown before the watch has
-	// reported them, by their version.
+	// noticed holds changes until readers see them. applied holds the versions of objects that the model showed
+	// before the watch reported them.
 	noticed [changes.Kinds][]noticed
 	applied map[applied]uint64
 	changes *changes.Log
@@ -137,9 +136,8 @@ func New(options Options) (*Model, error) {
 	return m, nil
 }
 
-// Run keeps the model up to date until ctx ends, and then returns nil. While the Kubernetes
-// API does not answer it tries again, with a growing pause, and what is held stays readable.
-// It is called once.
+// Run keeps the model up to date until ctx ends, and then returns nil. While the Kubernetes API does not
+// answer, it retries with a growing delay, and the held data stays readable. It is called once.
 func (m *Model) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return m.reflect(ctx) })
@@ -151,10 +149,10 @@ func (m *Model) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready reports whether every kind has been listed and every row joined. It stays true.
+// Ready reports whether every kind has been listed and every row joined. Once true, it stays true.
 func (m *Model) Ready() bool { return m.ready.Load() }
 
-// Namespace returns where the organization's resources are. The error is ErrNoOrganization.
+// Namespace returns the namespace of the organization's resources. The error is ErrNoOrganization.
 func (m *Model) Namespace(organization string) (string, error) {
 	view, ok := (*m.visible.Load())[organization]
 	if !ok {
@@ -171,7 +169,7 @@ func (m *Model) snapshot(organization string) (*indexes, error) {
 	return view.snapshot.Load(), nil
 }
 
-// add takes a watch event.
+// add applies a watch event.
 func (m *Model) add(c change) error {
 	received := m.hear(c.kind)
 	m.fallBehind(received)
@@ -185,7 +183,7 @@ func (m *Model) add(c change) error {
 	return m.takeEvent(c)
 }
 
-// replace takes a list of all objects of a kind, as they were at a version.
+// replace applies a list of all objects of a kind, as of a version.
 func (m *Model) replace(kind kind, objects []metav1.Object, listVersion string) error {
 	received := m.hear(kind)
 	m.fallBehind(received)
@@ -219,7 +217,7 @@ func (m *Model) replace(kind kind, objects []metav1.Object, listVersion string) 
 	return nil
 }
 
-// writeAll takes some of the objects of a list.
+// writeAll applies some of the objects of a list.
 func (m *Model) writeAll(kind kind, objects []metav1.Object) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -240,8 +238,8 @@ func (m *Model) partition(namespace string) *partition {
 	return p
 }
 
-// settleOwner gives a namespace to the one organization whose status names it. Where several
-// do, none gets it: showing one's findings to another is worse than showing none.
+// settleOwner assigns a namespace to the one organization whose status names it. If several name it, it is
+// assigned to none: showing one organization's findings to another is worse than showing none.
 func (m *Model) settleOwner(namespace string) {
 	var owner string
 	for organization, its := range m.namespaces {
@@ -273,7 +271,7 @@ func (m *Model) settleOwner(namespace string) {
 	}
 }
 
-// publishOrganizations shows readers which organizations there are now.
+// publishOrganizations shows readers the current organizations.
 func (m *Model) publishOrganizations() {
 	visible := make(map[string]*view, len(m.namespaces))
 	for organization, namespace := range m.namespaces {

@@ -82,7 +82,7 @@ func TestNamespaceOfTwoOrganizationsIsShownToNeither(t *testing.T) {
 	}
 }
 
-// A reader may come by a view just before its namespace changes hands.
+// A reader may load a view just before its namespace changes its owner.
 func TestViewNeverShowsAnotherOrganizations(t *testing.T) {
 	m, _ := newTestModel(t)
 	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
@@ -389,7 +389,7 @@ func TestMemoryOfWhatIsGoneIsGivenBack(t *testing.T) {
 	}
 }
 
-// Below a path at which there is no project there is no finding.
+// If a path names no project, there are no findings below it.
 func TestAFindingIsReadBelowItsProjectAlone(t *testing.T) {
 	of := func(repository, project string) func(*v1alpha1.Finding) {
 		return func(f *v1alpha1.Finding) {

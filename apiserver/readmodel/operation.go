@@ -5,11 +5,11 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
-// operationItem is as much of a triage operation as tells that it has changed. Operations are read where they are
-// stored.
+// operationItem holds just enough of a triage operation to detect changes. Operations are read from the API
+// server.
 type operationItem struct {
 	status string
-	// tag names the state that would be shown.
+	// tag identifies the state that would be shown.
 	tag string
 }
 

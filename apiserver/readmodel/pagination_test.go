@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// stableRows is how many rows of each list nobody changes the place of.
+	// stableRows is how many rows of each list keep their place.
 	stableRows = 60
-	// volatileNames is how many names each writer makes, changes and deletes.
+	// volatileNames is how many names each writer creates, changes and deletes.
 	volatileNames = 15
 )
 
-// While several writers write, every walk through every list in every order returns each row
-// that does not move exactly once, and in order. When they rest, totals are exact.
+// While several writers write, every walk through every list in every order returns each unmoved row exactly
+// once, and in order. When the writers stop, totals are exact.
 func TestNoListRepeatsOrHidesRowsUnderConcurrentWriters(t *testing.T) {
 	g := gomega.NewWithT(t)
 	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard()})
@@ -104,8 +104,7 @@ func TestNoListRepeatsOrHidesRowsUnderConcurrentWriters(t *testing.T) {
 	}
 }
 
-// listsUnderTest are all lists in all orders, and reviews with filters that rows come by and
-// go from.
+// listsUnderTest returns all lists in all orders, and reviews with filters that rows start and stop to match.
 func listsUnderTest() []sortedList {
 	lists := allLists()
 	start, end, status := epoch.Add(time.Second), epoch.Add(3*time.Second), "open"
@@ -123,7 +122,7 @@ func listsUnderTest() []sortedList {
 	return lists
 }
 
-// failure stops a reader that runs beside the test's goroutine.
+// failure stops a reader that runs in another goroutine than the test.
 type failure struct{}
 
 func (failure) Helper() {}
@@ -140,7 +139,7 @@ func stableIDs(rows []shownRow) []string {
 	return ids
 }
 
-// feedStableRows writes rows of which many have the same values, so that ids decide.
+// feedStableRows writes rows, many of them with the same values, so that ids decide their order.
 func feedStableRows(t *testing.T, m *Model) {
 	t.Helper()
 	for i := range stableRows {
@@ -170,8 +169,8 @@ func feedStableRows(t *testing.T, m *Model) {
 	}
 }
 
-// writer makes, changes and deletes objects under names of its own, and changes stable rows
-// in ways that do not move them.
+// writer creates, changes and deletes objects under its own names, and changes stable rows in ways that do not
+// move them.
 type writer struct {
 	model   *Model
 	version *atomic.Int64
@@ -242,7 +241,7 @@ func (w *writer) object(k kind, rv int) metav1.Object {
 	return object
 }
 
-// touchStable renders a stable review anew, where it stays.
+// touchStable causes a stable review to be rendered again, without moving it.
 func (w *writer) touchStable(rv int) error {
 	i := rand.IntN(stableRows)
 	o := issue(fmt.Sprintf("stable-%02d", i), rv)

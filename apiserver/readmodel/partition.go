@@ -14,10 +14,10 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
-// partition is what is known of a namespace. The model's mutex guards it.
+// partition holds the objects of a namespace. The model's mutex guards it.
 //
-// What is held is kept whether or not an organization owns the namespace; it is rendered and
-// indexed only while one does.
+// The objects are held whether or not an organization owns the namespace; they are rendered and indexed only
+// while one does.
 type partition struct {
 	namespace    string
 	findings     map[string]*Item
@@ -30,39 +30,39 @@ type partition struct {
 	operations   map[string]*operationItem
 	trends       map[string]*trendItem
 
-	// projectsOf and reviewsOf a repository, and issuesOf a review.
+	// projectsOf and reviewsOf are by repository, issuesOf is by review.
 	projectsOf, reviewsOf, issuesOf children
 
-	// view is what readers see, nil while no organization owns the namespace.
+	// view is what readers see; nil while no organization owns the namespace.
 	view    *view
 	indexes *indexes
-	// counts of the issues shown, by review.
+	// counts of the shown issues, by review.
 	counts map[string]reviewstate.Counts
 }
 
-// heldRepository is a repository as it was last seen. It never changes.
+// heldRepository is a repository as last seen. It never changes.
 type heldRepository struct {
 	object    *v1alpha1.Repository
 	updatedAt stamp
-	// joined is what others show of it: the same pointer for as long as that is the same.
+	// joined is what other objects show of it: the pointer changes only if that changes.
 	joined *render.Repository
 }
 
-// heldProject is a project as it was last seen. It never changes.
+// heldProject is a project as last seen. It never changes.
 type heldProject struct {
 	object    *v1alpha1.Project
 	updatedAt stamp
-	// joined is what findings show of it: the same pointer for as long as that is the same.
+	// joined is what findings show of it: the pointer changes only if that changes.
 	joined *render.Project
 }
 
-// heldReview is a review as it was last seen. It never changes.
+// heldReview is a review as last seen. It never changes.
 type heldReview struct {
 	object    *v1alpha1.Review
 	updatedAt stamp
 }
 
-// heldIssue is a review issue as it was last seen. It never changes.
+// heldIssue is a review issue as last seen. It never changes.
 type heldIssue struct {
 	object    *v1alpha1.ReviewIssue
 	updatedAt stamp
@@ -72,12 +72,12 @@ type heldIssue struct {
 type stamp struct {
 	uid types.UID
 	at  time.Time
-	// recorded says that the time is that in status, which all replicas show.
+	// recorded means that the time comes from the status, and so is the same in all replicas.
 	recorded bool
 }
 
-// after returns the stamp for a new state of an object: as long as the object is the same, what
-// is shown does not go back, unless to the time that is recorded.
+// after returns the stamp for a new state of an object: while the object is the same, the shown time does not
+// go back, except to the recorded time.
 func (s stamp) after(before stamp) stamp {
 	if s.uid == before.uid && !s.recorded && s.at.Before(before.at) {
 		s.at = before.at
@@ -85,7 +85,7 @@ func (s stamp) after(before stamp) stamp {
 	return s
 }
 
-// children are the names of objects by the name of what they refer to.
+// children are the names of objects by the name of the object that they refer to.
 type children map[string]map[string]struct{}
 
 func (c children) add(parent v1alpha1.ResourceName, child string) {
@@ -104,25 +104,25 @@ func (c children) remove(parent v1alpha1.ResourceName, child string) {
 	}
 }
 
-// view belongs to one organization for good: when its namespace changes hands the next owner
-// gets another, so that a reader who came by an organization's name can never see what is
-// rendered for the next.
+// view belongs to one organization for good. When its namespace changes its owner, the next owner gets a new
+// view, so that a reader who looked up one organization can never see data rendered for another.
 type view struct {
 	organization string
 	namespace    string
 	// shown is what findings show of the organization.
 	shown    *render.Organization
 	snapshot atomic.Pointer[indexes]
-	// counting lets one caller at a time count the findings, and guards what they are counted by.
+	// counting lets one caller at a time count the findings, and guards table.
 	counting *semaphore.Weighted
 	table    findingTable
-	// publishing guards a snapshot's change, together with what in it the table does not have yet.
+	// publishing guards the replacement of the snapshot together with uncounted, the changes in it that the
+	// table does not have yet.
 	publishing sync.Mutex
 	uncounted  []tableChange
 }
 
-// publish shows readers a snapshot, whose findings differ from those of the one before in the rows of these changes.
-// The table is brought up to it now, so that no count has to, unless one is under way.
+// publish shows readers a snapshot whose findings differ from the previous one's in these changes. It updates
+// the table at once, so that no count has to, unless a count is running.
 func (v *view) publish(next *indexes, changes []tableChange) {
 	v.publishing.Lock()
 	v.uncounted = append(v.uncounted, changes...)
@@ -134,7 +134,8 @@ func (v *view) publish(next *indexes, changes []tableChange) {
 	}
 }
 
-// catchUp brings the table up to the snapshot that readers see, and returns that. The caller holds the semaphore.
+// catchUp updates the table to the snapshot that readers see, and returns the snapshot. The caller holds the
+// semaphore.
 func (v *view) catchUp() *indexes {
 	v.publishing.Lock()
 	snapshot, changes := v.snapshot.Load(), v.uncounted
@@ -144,7 +145,7 @@ func (v *view) catchUp() *indexes {
 	return snapshot
 }
 
-// indexes are what is shown of each kind.
+// indexes holds the shown items of each kind.
 type indexes struct {
 	findings     *index.Index[*Item]
 	repositories *index.Index[*repositoryItem]
@@ -154,7 +155,7 @@ type indexes struct {
 	deliveries   *index.Index[*deliveryItem]
 	scans        *index.Index[*scanItem]
 	trends       *index.Index[*trendItem]
-	// rows of the findings. A snapshot has none.
+	// rows of the findings in the table. A snapshot has none.
 	rows tableRows
 }
 
@@ -208,8 +209,8 @@ func newPartition(namespace string) *partition {
 	}
 }
 
-// claim gives the partition to an organization, or takes it from all where that is "".
-// It reports whether the owner is another than before.
+// claim assigns the partition to an organization, or to none if it is "". It reports whether the owner has
+// changed.
 func (p *partition) claim(organization string) bool {
 	if organization == p.organization() {
 		return false
@@ -226,7 +227,7 @@ func (p *partition) claim(organization string) bool {
 	return true
 }
 
-// organization that owns the namespace; "" where none does.
+// organization returns the organization that owns the namespace; "" if none does.
 func (p *partition) organization() string {
 	if p.view == nil {
 		return ""
@@ -234,10 +235,10 @@ func (p *partition) organization() string {
 	return p.view.organization
 }
 
-// dirty reports whether readers do not yet see what is shown.
+// dirty reports whether readers do not see the latest state yet.
 func (p *partition) dirty() bool { return p.view != nil && p.indexes.dirty() }
 
-// publish shows readers the indexes as they are now.
+// publish shows readers the current indexes.
 func (p *partition) publish() {
 	if p.view == nil {
 		return
@@ -246,14 +247,14 @@ func (p *partition) publish() {
 	p.indexes.rows.changes = nil
 }
 
-// empty reports whether the partition may be forgotten.
+// empty reports whether the partition can be removed.
 func (p *partition) empty() bool {
 	return p.view == nil && len(p.findings)+len(p.projects)+len(p.repositories)+
 		len(p.reviews)+len(p.issues)+len(p.deliveries)+len(p.scans)+
 		len(p.trends)+len(p.operations) == 0
 }
 
-// repository is what others show of a repository; nil where it is not there.
+// repository returns what other objects show of a repository; nil if it does not exist.
 func (p *partition) repository(name string) *render.Repository {
 	if held := p.repositories[name]; held != nil {
 		return held.joined
@@ -261,7 +262,7 @@ func (p *partition) repository(name string) *render.Repository {
 	return nil
 }
 
-// project is what findings show of a project; nil where it is not there.
+// project returns what findings show of a project; nil if it does not exist.
 func (p *partition) project(name string) *render.Project {
 	if held := p.projects[name]; held != nil {
 		return held.joined

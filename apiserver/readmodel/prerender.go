@@ -13,26 +13,26 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// preparedFinding is a finding that was rendered before the mutex is taken, which is most of the
-// work of a write. Of the object it has only the metadata that decide what is news.
+// preparedFinding is a finding that was rendered before taking the mutex, which is most of the work of a write.
+// Of the object it has only the metadata that decide whether it is news.
 type preparedFinding struct {
 	metav1.ObjectMeta
 
 	stored    *stored
 	updatedAt stamp
-	// err says why it cannot be rendered.
+	// err is why it cannot be rendered.
 	err error
-	// raw is the object itself where it was no news, and so not worth rendering.
+	// raw is the object itself if it was not news, and so not worth rendering.
 	raw *v1alpha1.Finding
 }
 
-// GetObjectKind is part of runtime.Object, as which lists hold it.
+// GetObjectKind implements runtime.Object, so that lists can hold it.
 func (*preparedFinding) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject is part of runtime.Object. What is prepared never changes.
+// DeepCopyObject implements runtime.Object. It returns p, because p never changes.
 func (p *preparedFinding) DeepCopyObject() runtime.Object { return p }
 
-// preRender does with an object what can be done without the mutex. The caller does not hold it.
+// preRender does the work on an object that does not need the mutex. The caller must not hold it.
 func (m *Model) preRender(object metav1.Object) metav1.Object {
 	finding, ok := object.(*v1alpha1.Finding)
 	if !ok {
@@ -92,10 +92,10 @@ func (m *Model) renderFinding(object *v1alpha1.Finding) *preparedFinding {
 		history:         render.NewHistory(object.Status.Transitions),
 	}
 	if s := prepared.stored; s.declared == s.Basis {
-		s.declared = s.Basis // as a rule they are the same, and so kept once
+		s.declared = s.Basis // usually they are equal, and then share memory
 	}
 	return prepared
 }
 
-// shared is a text that many objects have, kept once.
+// shared returns a text that many objects have, stored once.
 func shared[T ~string](text T) string { return unique.Make(string(text)).Value() }

@@ -11,8 +11,8 @@ type projectItem struct {
 	json          []byte
 }
 
-// Project returns the JSON of an organization's project, in the shape in which it is shown on
-// its own, if it is in that repository. It takes no lock.
+// Project returns the JSON of an organization's project, in the shape of a single project, if it is in that
+// repository. It takes no lock.
 func (m *Model) Project(organization, repoID, projectID string) ([]byte, bool) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil {
@@ -69,7 +69,7 @@ func (m *Model) takeProject(p *partition, object *v1alpha1.Project, name string)
 	}
 }
 
-// enqueueRepositoryOf asks for the repository that shows the project.
+// enqueueRepositoryOf enqueues the repository that shows the project.
 func (m *Model) enqueueRepositoryOf(p *partition, project *v1alpha1.Project) {
 	repository := string(project.Spec.RepositoryRef.Name)
 	m.enqueue(rejoin{namespace: p.namespace, rows: repositories, by: byName, name: repository})

@@ -2,16 +2,16 @@ package readmodel
 
 import "context"
 
-// signal tells the publisher that something has changed.
+// signal wakes the publisher after a change.
 func (m *Model) signal() {
 	select {
 	case m.changed <- struct{}{}:
-	default: // it has been told already
+	default: // it has been woken already
 	}
 }
 
-// runPublisher shows readers what has changed: the first change at once, those that follow
-// within an interval together.
+// runPublisher shows changes to readers: the first change at once, and those that follow within an interval
+// together.
 func (m *Model) runPublisher(ctx context.Context) error {
 	for {
 		select {

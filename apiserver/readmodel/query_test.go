@@ -42,7 +42,7 @@ func drawSpec(t *rapid.T, f *v1alpha1.Finding) {
 		f.Spec.Closed = &v1alpha1.FindingClosure{At: v1alpha1.NewTime(epoch)}
 	}
 	drawTraits(t, &f.Spec)
-	// It counts where nobody has decided and the finding is not closed.
+	// The verdict applies if nobody has decided and the finding is not closed.
 	if from := rapid.SampledFrom([]string{"", "", "mute-a", "mute-b", "an issue"}).Draw(t, "verdict"); from == "an issue" {
 		f.Status.Verdict = &v1alpha1.FindingVerdict{ReviewIssue: "mute-a", UserStatus: "muted"}
 	} else if from != "" {
@@ -50,7 +50,7 @@ func drawSpec(t *rapid.T, f *v1alpha1.Finding) {
 	}
 }
 
-// drawTraits draws what is asked for beyond the documented shapes.
+// drawTraits draws the filterable fields beyond the documented shapes.
 func drawTraits(t *rapid.T, spec *v1alpha1.FindingSpec) {
 	spec.Tool = rapid.SampledFrom([]string{"", "gosec", "trivy"}).Draw(t, "tool")
 	spec.RuleID = rapid.SampledFrom([]string{"", "G1", "G2"}).Draw(t, "rule")
@@ -58,7 +58,7 @@ func drawTraits(t *rapid.T, spec *v1alpha1.FindingSpec) {
 	if rapid.Bool().Draw(t, "suppressed") {
 		spec.Suppression = &v1alpha1.FindingSuppression{Kind: v1alpha1.SuppressionInSource}
 	}
-	if rapid.Bool().Draw(t, "stale") { // where it is decided about, and high
+	if rapid.Bool().Draw(t, "stale") { // if it has a decision and its severity is high
 		spec.Triage.Basis = "severity=low"
 	}
 	spec.Details.Score = rapid.SampledFrom([]string{"", "0.0", "7.0", "9.8"}).Draw(t, "score")
@@ -84,7 +84,7 @@ func drawFilter(t *rapid.T) FindingFilter {
 		}
 		return &value
 	}
-	// Most of the time two or three of so many are given.
+	// Usually two or three of these filters are given.
 	rare := func(label string, values ...string) *string {
 		if rapid.IntRange(0, 3).Draw(t, label+" given") > 0 {
 			return nil
@@ -150,7 +150,7 @@ func (f *FindingFilter) addDocumented(maybe func(label string, values ...string)
 	f.RepoID, f.ProjectID, f.Class = documented.RepoID, documented.ProjectID, documented.Class
 }
 
-// isMet reports whether a finding meets the filter, judged by what its full shape shows.
+// isMet reports whether a finding meets the filter, judged by its full shape.
 func (f FindingFilter) isMet(i *Item) bool {
 	var shown openapi.FindingFull
 	if err := json.Unmarshal(jsonOf(i.Full()), &shown); err != nil {
@@ -183,7 +183,7 @@ func (f FindingFilter) isMet(i *Item) bool {
 		!slices.ContainsFunc(f.Words, func(word string) bool { return !strings.Contains(text, word) })
 }
 
-// naive is what a list must hold: every item that matches, sorted.
+// naive returns the expected list: every item that matches, sorted.
 func naive(items map[string]*Item, q FindingQuery) []string {
 	var rows []*Item
 	for _, i := range items {
@@ -220,7 +220,7 @@ func drawQuery(t *rapid.T) FindingQuery {
 	}
 }
 
-// walk reads all pages, with sizes that change on the way, and checks each envelope.
+// walk reads all pages, with varying sizes, and checks each envelope.
 func walk(t *rapid.T, m *Model, q FindingQuery, between func()) (all []string) {
 	for {
 		q.Limit.Size = rapid.IntRange(1, 4).Draw(t, "size")
@@ -241,7 +241,7 @@ func walk(t *rapid.T, m *Model, q FindingQuery, between func()) (all []string) {
 	}
 }
 
-// drawModel returns a model after some writes, and what it is to show.
+// drawModel returns a model after some writes, and the items that it must show.
 func drawModel(t *rapid.T) (*Model, map[string]*Item) {
 	m, _ := newTestModel(t)
 	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
@@ -250,7 +250,7 @@ func drawModel(t *rapid.T) (*Model, map[string]*Item) {
 	for rv := range rapid.IntRange(1, 40).Draw(t, "writes") {
 		past = append(past, drawWrite(t, m, held, rv+10))
 		if rapid.IntRange(0, 3).Draw(t, "again") == 0 {
-			// Late and repeated events and lists say nothing new.
+			// Late and repeated events and lists change nothing.
 			rapid.SampledFrom(past).Draw(t, "late")()
 		}
 		if rapid.IntRange(0, 3).Draw(t, "project") == 0 {
@@ -259,7 +259,7 @@ func drawModel(t *rapid.T) (*Model, map[string]*Item) {
 			feed(t, m, projects, owned)
 		}
 		if rapid.IntRange(0, 3).Draw(t, "counted") == 0 {
-			// Later counts go on with what this one has numbered.
+			// Later counts continue with the numbers assigned by this one.
 			settle(t, m)
 			count(t, m, CountQuery{})
 		}
@@ -293,11 +293,11 @@ func TestListsAgreeWithANaiveReference(t *testing.T) {
 	})
 }
 
-// drawWrite writes to the model and to held, and returns what says the same again: the event,
-// or the list that was true then.
+// drawWrite writes to the model and to held, and returns a function that repeats the write: the event, or the
+// list of that moment.
 func drawWrite(t *rapid.T, m *Model, held map[string]*v1alpha1.Finding, rv int) (again func()) {
 	f := drawFinding(t, rv)
-	f.UID = freshUID(rv) // deleted and made again under its name, it is another object
+	f.UID = freshUID(rv) // recreated under the same name, it is another object
 	if before := held[f.Name]; before != nil {
 		f.UID = before.UID
 	}
@@ -324,8 +324,7 @@ func drawWrite(t *rapid.T, m *Model, held map[string]*v1alpha1.Finding, rv int) 
 	return message
 }
 
-// Whatever is written between the pages, rows that do not change are returned exactly once,
-// and in order.
+// Whatever is written between the pages, unchanged rows are returned exactly once, and in order.
 func TestWalkRepeatsAndHidesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, _ := newTestModel(t)

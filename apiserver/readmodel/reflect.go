@@ -16,13 +16,13 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// How long to wait before the Kubernetes API is asked again, after the first failure and at most.
+// The delay before the Kubernetes API is called again: after the first failure, and at most.
 const (
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = 10 * time.Second
 )
 
-// sourcesOf lists and watches a cluster in all namespaces.
+// sourcesOf returns sources that list and watch a cluster in all namespaces.
 func sourcesOf(config *rest.Config) (*Sources, error) {
 	if config == nil {
 		return nil, errors.New("the read model needs a Kubernetes client configuration or sources")
@@ -49,7 +49,7 @@ func sourcesOf(config *rest.Config) (*Sources, error) {
 	}, nil
 }
 
-// reflect runs a reflector for each kind. All list at once, and are heard in order.
+// reflect runs one reflector per kind. All list at the same time, but their first lists are applied in order.
 func (m *Model) reflect(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	before := make(chan struct{})
@@ -88,11 +88,11 @@ func (m *Model) reflect(ctx context.Context) error {
 	return group.Wait()
 }
 
-// store is where a reflector puts what it sees of a kind.
+// store receives the objects of a kind from a reflector.
 type store struct {
 	model *Model
 	kind  kind
-	// before is closed once the kind is listed that comes before, and done when nobody waits any more.
+	// before is closed once the preceding kind is listed, and done when the model stops.
 	before, done <-chan struct{}
 	// listed is closed by the first list.
 	listed chan struct{}
@@ -101,19 +101,19 @@ type store struct {
 
 var _ cache.ReflectorBookmarkStore = &store{}
 
-// Add takes an object that was added, as the reflector saw it.
+// Add applies an added object.
 func (s *store) Add(object any) error { return s.add(object, false) }
 
-// Update takes an object that was changed, as the reflector saw it.
+// Update applies a changed object.
 func (s *store) Update(object any) error { return s.add(object, false) }
 
-// Delete takes an object that was deleted, with the version of its deletion.
+// Delete applies the deletion of an object, with the version of the deletion.
 func (s *store) Delete(object any) error { return s.add(object, true) }
 
-// Resync has nothing to do.
+// Resync does nothing.
 func (s *store) Resync() error { return nil }
 
-// Replace takes a list of all objects. Only one reflector calls it, and never twice at once.
+// Replace applies a list of all objects. Only one reflector calls it, never concurrently.
 func (s *store) Replace(list []any, listVersion string) error {
 	select {
 	case <-s.before:
@@ -138,7 +138,7 @@ func (s *store) Replace(list []any, listVersion string) error {
 	return nil
 }
 
-// Bookmark says that nothing has changed since the last event.
+// Bookmark records that nothing has changed since the last event.
 func (s *store) Bookmark(version string) error {
 	s.model.hear(s.kind)
 	s.model.noticeQuiet(s.kind, version)

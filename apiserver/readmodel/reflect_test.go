@@ -9,7 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// What is rendered as it comes is not rendered again.
+// A finding that is rendered when it arrives is not rendered again.
 func TestAListedFindingIsRenderedAsItComes(t *testing.T) {
 	m, _ := newTestModel(t)
 	prepared, ok := m.rendered(finding("f-1", 10)).(*preparedFinding)
@@ -19,7 +19,7 @@ func TestAListedFindingIsRenderedAsItComes(t *testing.T) {
 	var _ kube.Object = prepared
 }
 
-// All kinds are listed at once, but what findings are joined with is heard before them.
+// All kinds are listed at the same time, but the kinds that findings are joined with are applied before them.
 func TestListsAreHeardInOrder(t *testing.T) {
 	m, _ := newTestModel(t)
 	before := make(chan struct{})

@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 )
 
-// newReviewModel has a repository, a review and two issues that its one reviewed commit shows.
+// newReviewModel returns a model with a repository, a review and two issues that its one reviewed commit shows.
 func newReviewModel(t *testing.T) *Model {
 	t.Helper()
 	m, _ := newTestModel(t)
@@ -53,8 +53,8 @@ func expectMembers(t *testing.T, reason string, row shownRow, want map[string]an
 	}
 }
 
-// A commit that was reviewed after the last that shows an issue resolves it. Whoever wrote it
-// sees that in the issue and in the review's counters before a controller has come by.
+// A commit that was reviewed after the last one with an issue resolves the issue. A client that wrote it sees
+// that in the issue and in the review's counters before a controller has reconciled them.
 func TestReviewedCommitResolvesIssuesAtOnce(t *testing.T) {
 	m := newReviewModel(t)
 	expectMembers(t, "both issues are open", shownReview(t, m), map[string]any{
@@ -115,14 +115,15 @@ func TestCountersFollowIssuesThatComeAndGo(t *testing.T) {
 	}
 }
 
-// decidedIssue is i-1 as the API server returns it for a patch of its triage.
+// decidedIssue returns i-1 as the API server returns it for a patch of its triage.
 func decidedIssue(rv int, status v1alpha1.UserStatus) *v1alpha1.ReviewIssue {
 	decided := issue("i-1", rv)
 	decided.Generation, decided.Spec.Triage.UserStatus = 2, status
 	return decided
 }
 
-// Whoever took the answer to a patch reads it from then on, in the issue and in its review, whatever was being rendered.
+// A client that has received the response to a patch reads the result from then on, in the issue and in its
+// review, whatever was being rendered.
 func TestAPatchedIssueIsShownAtOnce(t *testing.T) {
 	m := newReviewModel(t)
 	m.mu.Lock()
@@ -157,10 +158,11 @@ func TestAPatchedIssueIsShownAtOnce(t *testing.T) {
 	}
 }
 
-// The result of a patch may come after what others wrote since: it is answered as it was, and what is held stays.
+// The result of a patch may arrive after later writes by others: the response shows the result, and the held
+// state stays.
 func TestALateResultOfAPatchOfAnIssue(t *testing.T) {
 	m := newReviewModel(t)
-	feed(t, m, reviewIssues, decidedIssue(7, v1alpha1.UserStatusActive)) // it does not tell when that was
+	feed(t, m, reviewIssues, decidedIssue(7, v1alpha1.UserStatusActive)) // without a time in managedFields
 	settle(t, m)
 	patched := decidedIssue(6, v1alpha1.UserStatusMuted)
 	patched.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "findings-api", Time: new(metav1.NewTime(epoch.Add(time.Second)))}}
@@ -178,7 +180,7 @@ func TestALateResultOfAPatchOfAnIssue(t *testing.T) {
 	}
 }
 
-// A counter that the controller records moves updated_at, although the generation stays.
+// A counter that the controller records advances updated_at, although the generation stays.
 func TestUpdatedAtOfAReview(t *testing.T) {
 	m := newReviewModel(t)
 	recorded := review("r-1", 6)
@@ -284,7 +286,7 @@ func TestWebhookDelivery(t *testing.T) {
 	}
 }
 
-// What another organization has looks like what is not there.
+// Another organization's objects look as if they did not exist.
 func TestNothingOfAnotherOrganizationIsShown(t *testing.T) {
 	m := newReviewModel(t)
 	feed(t, m, organizations, organization("other", "org-other", 6))
@@ -306,7 +308,7 @@ func TestNothingOfAnotherOrganizationIsShown(t *testing.T) {
 	}
 }
 
-// What somebody has just changed does not wait for a group that is being rendered.
+// An object that was just changed does not wait for a group that is being rendered.
 func TestSingleRowsComeBeforeGroups(t *testing.T) {
 	m := newReviewModel(t)
 	m.mu.Lock()
@@ -350,7 +352,7 @@ func TestMemoryOfRelatedRowsIsGivenBack(t *testing.T) {
 	}
 }
 
-// What was rendered for one organization is not shown to the next.
+// Rows rendered for one organization are not shown to the next owner of its namespace.
 func TestNamespaceThatChangesHandsDuringAJoin(t *testing.T) {
 	m := newReviewModel(t)
 	feed(t, m, findings, finding("f-1", 6))

@@ -12,7 +12,7 @@ import (
 type repositoryItem struct {
 	id                                    string
 	createdAt, updatedAt, lastCommittedAt string
-	// fullName as providers compare it.
+	// fullName in the form in which providers compare it.
 	fullName string
 	json     content.Bytes
 }
@@ -32,7 +32,7 @@ func (m *Model) Repository(organization, id string) ([]byte, bool) {
 	return item.json, true
 }
 
-// repositoryLayout is how repositories are listed.
+// repositoryLayout defines how repositories are indexed.
 var repositoryLayout = &index.Layout[*repositoryItem]{
 	Sorts: []index.Sort{SortCreatedAt, SortUpdatedAt, SortLastCommittedAt},
 	Values: func(i *repositoryItem) []string {
@@ -44,11 +44,11 @@ var repositoryLayout = &index.Layout[*repositoryItem]{
 	Held: []int{0, 1, 1},
 }
 
-// fullNameField keeps repositories apart by their full name.
+// fullNameField indexes repositories by their full name.
 const fullNameField = index.Everything + 1
 
-// RepositoriesNamed returns the ids of an organization's repositories of that full name, sorted. Names are compared as
-// providers do, whatever the case of ASCII letters. It takes no lock.
+// RepositoriesNamed returns the ids of an organization's repositories with that full name, sorted. Names are
+// compared as providers do, ignoring the case of ASCII letters. It takes no lock.
 func (m *Model) RepositoriesNamed(organization, fullName string) (ids []string) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil || fullName == "" {
@@ -68,9 +68,9 @@ type RepositoryQuery struct {
 	Sort index.Sort
 	// Order is the direction; empty means desc.
 	Order index.Order
-	// Limit is how much the page holds at most.
+	// Limit bounds the page.
 	Limit index.Limit
-	// After is where the page before ended; nil for the first page.
+	// After is where the previous page ended; nil for the first page.
 	After *index.Position
 }
 
@@ -88,7 +88,7 @@ func (m *Model) ListRepositories(organization string, q RepositoryQuery) (index.
 	return ready(page, func(i *repositoryItem) content.Part { return &i.json }), nil
 }
 
-// ready turns a page of items into one of their JSON.
+// ready converts a page of items into a page of their JSON.
 func ready[T any](page index.Page[T], shape func(T) content.Part) index.Page[content.Part] {
 	out := index.Page[content.Part]{
 		Items:   make([]content.Part, len(page.Items)),

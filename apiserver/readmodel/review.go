@@ -39,9 +39,8 @@ func (m *Model) takeReview(p *partition, object *v1alpha1.Review, name string) {
 	m.enqueue(rejoin{namespace: p.namespace, rows: reviewIssues, by: byReview, name: name})
 }
 
-// reviewWork renders a review with the counts of the issues that are shown. The counters in
-// status are the same numbers as of some moments ago: with those a list would contradict the
-// issue that the same replica shows.
+// reviewWork renders a review with the counts of the issues shown by this replica. The counters in the status
+// may be a moment old: with them a list could contradict the issues that the same replica shows.
 func (p *partition) reviewWork(name string) (work, bool) {
 	held := p.reviews[name]
 	if held == nil {

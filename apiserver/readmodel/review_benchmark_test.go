@@ -16,8 +16,8 @@ import (
 
 const benchReviews = 10_000
 
-// benchReviewModel is shared by the benchmarks: 10,000 reviews of 100 repositories, updated
-// one a minute, of which ten are merged with an open issue.
+// benchReviewModel is shared by the benchmarks: 10,000 reviews of 100 repositories, updated one per minute, ten
+// of them merged with an open issue.
 var benchReviewModel = sync.OnceValue(func() *Model {
 	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard()})
 	if err != nil {

@@ -19,13 +19,13 @@ type Review struct {
 	reviewed                    bool
 }
 
-// What the second and third value of a review's facet are, beside "".
+// The second and third value of a review's facet, if not "".
 const (
 	withIssues = "open issues"
 	reviewed   = "reviewed"
 )
 
-// reviewLayout is how reviews are listed.
+// reviewLayout defines how reviews are indexed.
 var reviewLayout = &index.Layout[*Review]{
 	Sorts: []index.Sort{
 		SortUpdatedAt, SortPRTitle, SortPRNumber, SortPRStatus, SortPRAuthor, SortRepoName, SortOpenIssueCount,
@@ -47,39 +47,39 @@ var reviewLayout = &index.Layout[*Review]{
 	},
 }
 
-// reviewUpdatedAt is where reviewLayout has the field that start and end times are of.
+// reviewUpdatedAt is the index in reviewLayout of the field that start and end times refer to.
 const reviewUpdatedAt = 0
 
-// number is the text of a number that is not negative, with as many digits as any has, so
-// that the order of the bytes is that of the numbers.
+// number returns a non-negative number with leading zeros, so that the order of the bytes is that of the
+// numbers.
 func number(n int32) string { return fmt.Sprintf("%010d", n) }
 
-// Custom is one of the lists of reviews that have a name.
+// Custom is the name of a predefined list of reviews.
 type Custom string
 
-// The lists that have a name.
+// The predefined lists.
 const (
 	// CustomOpenWithIssues are open pull requests with open issues.
 	CustomOpenWithIssues Custom = "open_with_issues"
 	// CustomMergedWithIssues are merged pull requests with open issues.
 	CustomMergedWithIssues Custom = "merged_with_issues"
-	// CustomNotReviewed are pull requests of which no commit was reviewed.
+	// CustomNotReviewed are pull requests without a reviewed commit.
 	CustomNotReviewed Custom = "not_reviewed"
-	// CustomReviewed are pull requests of which a commit was reviewed.
+	// CustomReviewed are pull requests with a reviewed commit.
 	CustomReviewed Custom = "reviewed"
 )
 
 // ReviewQuery asks for a page of an organization's reviews.
 type ReviewQuery struct {
-	// Sort is the field to sort by: pr_title, pr_number, pr_status, pr_author, repo_name,
-	// open_issue_count or updated_at; empty means updated_at. Numbers sort as numbers, the
-	// rest by the bytes of what is shown.
+	// Sort is the field to sort by: pr_title, pr_number, pr_status, pr_author, repo_name, open_issue_count or
+	// updated_at; empty means updated_at. Numbers are sorted numerically, other fields by the bytes of the
+	// shown value.
 	Sort index.Sort
 	// Order is the direction; empty means desc.
 	Order index.Order
-	// Limit is how much the page holds at most.
+	// Limit bounds the page.
 	Limit index.Limit
-	// After is where the page before ended; nil for the first page.
+	// After is where the previous page ended; nil for the first page.
 	After *index.Position
 	// Filter leaves out reviews that do not match.
 	Filter ReviewFilter
@@ -87,22 +87,22 @@ type ReviewQuery struct {
 	Shape render.Shape
 }
 
-// ReviewFilter matches reviews that have everything asked for. The zero value matches all.
+// ReviewFilter matches reviews that meet all its conditions. The zero value matches all.
 type ReviewFilter struct {
-	// StartTime and EndTime bound updated_at: StartTime is included, EndTime is not. nil is
-	// no bound; an EndTime that is not after StartTime matches nothing.
+	// StartTime and EndTime bound updated_at: StartTime is inclusive, EndTime exclusive. nil is no bound; an
+	// EndTime that is not after StartTime matches nothing.
 	StartTime, EndTime *time.Time
 	// Status of the pull request: open, closed or merged; nil matches all.
 	Status *string
-	// Custom names a list; empty matches all, a name that is not known nothing.
+	// Custom is a predefined list; empty matches all reviews, an unknown name none.
 	Custom Custom
 }
 
 // ListReviews answers a query from the organization's snapshot; an item is the review's JSON,
 // ready to be sent. It takes no lock. The error is ErrNoOrganization.
 //
-// Its cost is that of the page, except for StartTime or EndTime under another sort than
-// updated_at: then it is at most that of a look at every review.
+// Its cost is proportional to the page, except for StartTime or EndTime with another sort than updated_at: then
+// it examines at most every review.
 func (m *Model) ListReviews(organization string, q ReviewQuery) (index.Page[content.Part], error) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil {
@@ -134,7 +134,7 @@ func (f ReviewFilter) matchesFacet(has index.Facet) bool {
 	}
 }
 
-// choose picks the buckets and the span that hold what a filter matches.
+// choose picks the buckets and the span that contain the matches of a filter.
 func (f ReviewFilter) choose(x *index.Index[*Review]) index.Selection[*Review] {
 	var s index.Selection[*Review]
 	if f.Status == nil && f.Custom == "" {

@@ -28,8 +28,8 @@ func (m *Model) ScanJSON(organization, id string) ([]byte, bool) {
 	return item.json, true
 }
 
-// ImportedBy returns the API key that an organization's scan was uploaded with, "" for one that was not, or is not
-// known. It takes no lock.
+// ImportedBy returns the API key that an organization's scan was uploaded with, "" if it was not uploaded or is
+// not known. It takes no lock.
 func (m *Model) ImportedBy(organization, id string) string {
 	snapshot, err := m.snapshot(organization)
 	if err != nil || id == "" {
@@ -42,8 +42,8 @@ func (m *Model) ImportedBy(organization, id string) string {
 	return item.object.Spec.ImportedBy
 }
 
-// Upload returns the scans of an organization's upload, none where none is known. They must not be changed. It takes
-// no lock.
+// Upload returns the scans of an organization's upload, or nil if none is known. They must not be changed. It
+// takes no lock.
 func (m *Model) Upload(organization, id string) []*v1alpha1.Scan {
 	snapshot, err := m.snapshot(organization)
 	if err != nil || id == "" {

@@ -7,14 +7,14 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 )
 
-// Fields that keep scans apart, in facets of status.
+// Fields that scans are indexed by, with facets of status.
 const (
 	scanRepoField    = index.Everything + 1
 	scanProjectField = index.Everything + 2
 	uploadField      = index.Everything + 3
 )
 
-// scanLayout is how scans are listed.
+// scanLayout defines how scans are indexed.
 var scanLayout = &index.Layout[*scanItem]{
 	Sorts:  []index.Sort{SortCreatedAt},
 	Values: func(i *scanItem) []string { return []string{i.createdAt} },
@@ -36,9 +36,9 @@ var scanLayout = &index.Layout[*scanItem]{
 type ScanQuery struct {
 	// Order is the direction; empty means desc.
 	Order index.Order
-	// Limit is how much the page holds at most.
+	// Limit bounds the page.
 	Limit index.Limit
-	// After is where the page before ended; nil for the first page.
+	// After is where the previous page ended; nil for the first page.
 	After *index.Position
 	// Status is running, completed or failed; nil matches all.
 	Status *string
@@ -46,9 +46,9 @@ type ScanQuery struct {
 	Repository, Project, Upload *string
 }
 
-// ListScans answers a query from the organization's snapshot; an item is the scan's JSON, ready to be sent. It takes no
-// lock. The error is ErrNoOrganization. Its cost is that of the page; where more than one id is given, that of a look
-// at all scans of the upload, else of the project.
+// ListScans answers a query from the organization's snapshot; an item is the scan's JSON, ready to be sent. It
+// takes no lock. The error is ErrNoOrganization. Its cost is proportional to the page; if more than one id is
+// given, it examines all scans of the upload, or else of the project.
 func (m *Model) ListScans(organization string, q ScanQuery) (index.Page[content.Part], error) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil {
@@ -60,7 +60,7 @@ func (m *Model) ListScans(organization string, q ScanQuery) (index.Page[content.
 	return ready(page, func(i *scanItem) content.Part { return &i.json }), nil
 }
 
-// choose picks the buckets that hold what the query matches.
+// choose picks the buckets that contain the matches of the query.
 func (q *ScanQuery) choose(x *index.Index[*scanItem]) index.Selection[*scanItem] {
 	wanted := func(has index.Facet) bool { return matches(q.Status, has[0]) }
 	var s index.Selection[*scanItem]

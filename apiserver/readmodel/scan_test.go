@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 )
 
-// scan is of project api, and of an upload where that is not "".
+// scan returns a scan of project api; it belongs to an upload unless that is "".
 func scan(name string, rv int, upload string, outcome v1alpha1.ScanOutcome) *v1alpha1.Scan {
 	s := &v1alpha1.Scan{
 		ObjectMeta: meta(acmeNamespace, name, rv),

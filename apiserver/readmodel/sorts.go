@@ -2,7 +2,7 @@ package readmodel
 
 import "github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 
-// The fields that lists are sorted by.
+// The fields that lists can be sorted by.
 const (
 	SortCreatedAt       index.Sort = "created_at"
 	SortUpdatedAt       index.Sort = "updated_at"

@@ -7,10 +7,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// listWatch is what the reflector of a kind lists and watches. It renders each object of a list as it comes.
+// listWatch returns what the reflector of a kind lists and watches. It renders each object of a list as it
+// arrives.
 //
-// It tells the model that the API server has answered, also where that has nothing to say: the watch
-// of a kind that nobody changes begins anew every few minutes.
+// It records each response of the API server, even one without changes: the watch of a kind that nobody changes
+// restarts every few minutes.
 func (m *Model) listWatch(kind kind, from kube.Source, object kube.Object) *kube.ListWatch {
 	known, _ := kube.KindOf(object)
 	return kube.NewListWatch(kube.ListWatchOptions{
@@ -20,8 +21,8 @@ func (m *Model) listWatch(kind kind, from kube.Source, object kube.Object) *kube
 	})
 }
 
-// rendered is an object as the model takes it, without what will not be needed, so that a list of
-// 100,000 objects does not need twice its room.
+// rendered returns an object in the form in which the model stores it, without data that is not needed, so that
+// a list of 100,000 objects does not need twice its memory.
 func (m *Model) rendered(object kube.Object) runtime.Object {
 	if isObserved(object) {
 		object.SetManagedFields(nil)
@@ -29,8 +30,7 @@ func (m *Model) rendered(object kube.Object) runtime.Object {
 	return m.preRender(object).(runtime.Object) // the object itself, or a preparedFinding
 }
 
-// isObserved reports whether the time of the last change is in status, so that nobody asks
-// managedFields.
+// isObserved reports whether the time of the last change is in the status, so that managedFields is not needed.
 func isObserved(object runtime.Object) bool {
 	switch o := object.(type) {
 	case *v1alpha1.Finding:
@@ -44,6 +44,6 @@ func isObserved(object runtime.Object) bool {
 	case *v1alpha1.ReviewIssue:
 		return o.Status.UpdatedAt != nil && o.Status.ObservedGeneration == o.Generation
 	default:
-		return true // of organizations, deliveries, scans and trends no such time is shown
+		return true // organizations, deliveries, scans and trends show no such time
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
-// spanOf is the span of the timestamps shown that are not before start, and before end.
+// spanOf returns the span of shown timestamps from start (inclusive) to end (exclusive).
 func spanOf(start, end *time.Time) index.Span { return index.Span{From: bound(start), To: bound(end)} }
 
-// bound is the first timestamp shown that is not before a time. Times are shown in whole
-// seconds, so that is the second that follows unless the time is one itself.
+// bound returns the first shown timestamp that is not before a time. Times are shown in whole seconds, so a
+// fraction is rounded up.
 func bound(t *time.Time) string {
 	if t == nil {
 		return ""

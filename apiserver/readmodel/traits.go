@@ -12,14 +12,14 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 )
 
-// traits are what a finding is asked for by that it does not show in the documented shapes. Findings of one rule,
-// vulnerability and package have them in common, and they are kept once.
+// traits are the filterable properties of a finding that the documented shapes do not show. Findings of one
+// rule, vulnerability and package share them in memory.
 type traits struct {
 	tool, category, rule string
-	// vulnerabilities are the keys of the vulnerability's ids, a line each.
+	// vulnerabilities are the keys of the vulnerability's ids, one per line.
 	vulnerabilities   string
 	packageName, purl string
-	// score in tenths, noScore where there is none.
+	// score in tenths, or noScore.
 	score int16
 }
 
@@ -49,7 +49,7 @@ func (t *traits) hasVulnerability(key string) bool {
 	return false
 }
 
-// keys are the buckets of what the finding has, its tool aside; what it does not have is in none.
+// keys returns the buckets of the finding's traits, except for its tool. Missing traits have no bucket.
 func (t *traits) keys() []index.Key {
 	keys := make([]index.Key, 0, 8)
 	add := func(f index.Field, value string) {
@@ -71,17 +71,16 @@ func (t *traits) keys() []index.Key {
 	return keys
 }
 
-// grades of the severities, the lowest first. Any other severity is below them.
+// grades of the severities, the lowest first. Any other severity ranks below them.
 var grades = []v1alpha1.Level{v1alpha1.LevelLow, v1alpha1.LevelMedium, v1alpha1.LevelHigh}
 
 // gradeBytes is the length of a grade.
 const gradeBytes = 4
 
-// gradeOf has the order of how bad findings are: by severity, and by score where that is the same. Without a score
-// is below all.
+// gradeOf returns a text that sorts by severity and then by score. A missing score ranks lowest.
 func gradeOf(severity v1alpha1.Level, score int16) string {
 	return strconv.Itoa(slices.Index(grades, severity)+1) + scoreKey(int(score)-noScore)
 }
 
-// scoreKey has the order of the scores.
+// scoreKey returns a text that sorts as the scores do.
 func scoreKey(tenths int) string { return fmt.Sprintf("%03d", tenths) }

@@ -17,7 +17,7 @@ type trendItem struct {
 	rows             []v1alpha1.FindingTrendDay
 }
 
-// trendLayout lists them in the order of their quarters.
+// trendLayout sorts the items by quarter.
 var trendLayout = &index.Layout[*trendItem]{
 	Sorts:  []index.Sort{SortCreatedAt},
 	Values: func(i *trendItem) []string { return []string{i.quarter} },
@@ -37,26 +37,26 @@ func (m *Model) takeTrend(p *partition, object *v1alpha1.FindingTrend, name stri
 
 // TrendQuery asks for the history of some of an organization's projects.
 type TrendQuery struct {
-	// RepoID, ProjectID and Owner leave out other projects; nil: all.
+	// RepoID, ProjectID and Owner filter the projects; nil matches all.
 	RepoID, ProjectID, Owner *string
-	// From and To are the first day and the last.
+	// From and To are the first and the last day.
 	From, To v1alpha1.Day
-	// Group is what projects are put together by: repo_id, project_id or owner; empty: not at all.
+	// Group is what projects are grouped by: repo_id, project_id or owner; empty for no groups.
 	Group string
-	// Groups is how many are told at most.
+	// Groups is the maximum number of groups returned.
 	Groups int
 }
 
-// Trends are the history of projects together, and the change of each group of them.
+// Trends is the combined history of projects, and the change of each group of them.
 type Trends struct {
 	Days []v1alpha1.FindingTrendDay
-	// TimeToClose is of all that was closed on the days; nil where nothing was.
+	// TimeToClose covers all findings closed on these days; nil if there are none.
 	TimeToClose *v1alpha1.FindingTrendSpread
 	Groups      []TrendGroup
 }
 
-// TrendGroup is how some projects were on the first day, or the first of which anything is known of them, and on the
-// last.
+// TrendGroup holds the state of a group of projects on the first day, or the first day with data about them,
+// and on the last day.
 type TrendGroup struct {
 	Value       string
 	First, Last v1alpha1.FindingTrendDay
@@ -64,7 +64,7 @@ type TrendGroup struct {
 
 // Trends returns the history of the projects that match. The errors are ErrNoOrganization and the context's.
 //
-// An organization is counted by one caller at a time, as its findings are.
+// Only one caller at a time computes an organization's trends or counts its findings.
 func (m *Model) Trends(ctx context.Context, organization string, q TrendQuery) (Trends, error) {
 	view, ok := (*m.visible.Load())[organization]
 	if !ok {
@@ -94,10 +94,10 @@ func (x *indexes) trendsOf(q TrendQuery) Trends {
 	return out
 }
 
-// rise is by how many open findings it has become worse.
+// rise returns by how much the number of open findings has grown.
 func (g *TrendGroup) rise() int32 { return findingtrend.Open(&g.Last) - findingtrend.Open(&g.First) }
 
-// histories are the rows of the projects that match, of each by day, and those of each group.
+// histories returns the rows of each matching project by day, and those of each group.
 func (x *indexes) histories(q TrendQuery) (all [][]v1alpha1.FindingTrendDay,
 	by map[string][][]v1alpha1.FindingTrendDay) {
 	rows := map[string][]v1alpha1.FindingTrendDay{}

@@ -21,11 +21,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
-// dated is an object with the time of its last change in status.
+// dated is an object with the time of its last change in its status.
 type dated interface {
 	metav1.Object
 	DeepCopyDated() dated
-	// Reconcile does with the status what the kind's controller does.
+	// Reconcile updates the status as the kind's controller does.
 	Reconcile(now time.Time)
 	Observed() lastwrite.Observed
 }
@@ -84,8 +84,8 @@ func (o datedProject) Reconcile(now time.Time) {
 	o.Status.ObservedGeneration, o.Status.UpdatedAt = o.Generation, &at
 }
 
-// datedKinds make an object of each kind that shows a time of its last change, with an empty spec
-// where the API server takes one.
+// datedKinds create an object of each kind that shows the time of its last change, with an empty spec if the
+// API server accepts one.
 var datedKinds = map[kind]func() dated{
 	findings:     func() dated { return datedFinding{finding("x", 0)} },
 	repositories: func() dated { return datedRepository{&v1alpha1.Repository{ObjectMeta: meta(acmeNamespace, "x", 0)}} },
@@ -94,7 +94,7 @@ var datedKinds = map[kind]func() dated{
 	reviewIssues: func() dated { return datedReviewIssue{issue("x", 0)} },
 }
 
-// resource is what a read model is fed with of a state.
+// resource returns the object that a read model is fed with for a state.
 func resource(state dated) metav1.Object {
 	switch o := state.(type) {
 	case datedFinding:
@@ -112,16 +112,16 @@ func resource(state dated) metav1.Object {
 	}
 }
 
-// server is the API server with one object, and all states that this ever had.
+// server is the API server with one object and all its past states.
 type server struct {
 	kind   kind
 	now    time.Time
 	states []dated
-	// seen is, for each state, what managedFields were when the controllers recorded its time.
+	// seen holds, for each state, the managedFields from which the controllers recorded its time.
 	seen [][]metav1.ManagedFieldsEntry
-	// known are the times that any state, or its creation, ever told.
+	// known are the times of the creation and of all states.
 	known map[string]bool
-	// forged says that somebody replaced managedFields; they may hold anything since.
+	// forged is set if somebody replaced managedFields; they may contain anything since.
 	forged bool
 	// controllers is how far the controllers' clock is ahead of the API server's.
 	controllers time.Duration
@@ -162,17 +162,17 @@ func (s *server) entry(manager string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{Manager: manager, Time: &at}
 }
 
-// stamp gives a manager's entry the time of now, as a write does that sets a field.
+// stamp sets the time of a manager's entry to now, like a write that sets a field.
 func (s *server) stamp(object dated, manager string) {
 	object.SetManagedFields(append(without(object, manager), s.entry(manager)))
 }
 
-// without are the entries of all but one manager.
+// without returns the entries of all managers but one.
 func without(object dated, manager string) []metav1.ManagedFieldsEntry {
 	return slices.DeleteFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == manager })
 }
 
-// write changes the object in one of the ways in which it may be changed.
+// write changes the object in one of the possible ways.
 func (s *server) write(t *rapid.T) {
 	object := s.latest().DeepCopyDated()
 	manager := rapid.SampledFrom([]string{"kubectl", "findings-api", "scanner/x"}).Draw(t, "manager")
@@ -183,7 +183,7 @@ func (s *server) write(t *rapid.T) {
 	switch how {
 	case "set", "label":
 		s.stamp(object, manager)
-	case "remove the last": // of an owner's fields: nothing tells that it ever wrote
+	case "remove the last": // field of a manager: no trace of the manager remains
 		object.SetManagedFields(without(object, manager))
 	case "replace":
 		s.forged = true
@@ -198,8 +198,8 @@ func (s *server) write(t *rapid.T) {
 	s.store(object, s.seen[len(s.seen)-1])
 }
 
-// reconcile is what the controllers do, by a clock of their own. The API server refuses what they
-// decide on an older state.
+// reconcile does the work of the controllers, with their own clock. The API server refuses writes based on an
+// older state.
 func (s *server) reconcile(t *rapid.T) {
 	before := s.latest()
 	after := before.DeepCopyDated()
@@ -214,16 +214,16 @@ func (s *server) reconcile(t *rapid.T) {
 	s.store(after, seen)
 }
 
-// replica is a facade with a clock of its own.
+// replica is a facade with its own clock.
 type replica struct {
 	name  string
 	model *Model
 	clock *testingclock.FakeClock
 	// offset is how far its clock is ahead of the API server's.
 	offset time.Duration
-	// at is the newest state that it has got; -1 at first.
+	// at is the newest state that it has received; -1 at first.
 	at int
-	// last is what it showed last.
+	// last is the time that it showed last.
 	last string
 }
 
@@ -243,8 +243,8 @@ func (r *replica) restart(t *rapid.T) {
 	feed(t, r.model, organizations, organization(acme, acmeNamespace, 1))
 }
 
-// get lets the replica get a state in one of the ways in which it may: by a watch, by a list, or as
-// the result of a patch; a late one and one that it has got before too.
+// get delivers a state to the replica in one of the possible ways: by a watch, by a list, or as the result of a
+// patch; it may be late or a repetition.
 func (r *replica) get(t *rapid.T, s *server, n int) {
 	r.clock.SetTime(s.now.Add(r.offset))
 	object := resource(s.states[n].DeepCopyDated())
@@ -272,7 +272,7 @@ func (r *replica) get(t *rapid.T, s *server, n int) {
 	r.check(t, s)
 }
 
-// check compares what the replica shows with what it may show.
+// check compares the time that the replica shows with those that it may show.
 func (r *replica) check(t *rapid.T, s *server) {
 	state, got := s.states[r.at], r.shown(t, s.kind)
 	observed := state.Observed()
@@ -290,10 +290,10 @@ func (r *replica) check(t *rapid.T, s *server) {
 	r.last = got
 }
 
-// mayGoBack reports whether nobody can keep what was shown from being later than what is recorded: the
-// time was gone from managedFields before the controllers looked, because the field was removed whose
-// write it was, or it was replaced; or it was forged, and this clock alone is so far ahead that it
-// believed it.
+// mayGoBack reports whether it cannot be avoided that the shown time is later than the recorded one: the time
+// was gone from managedFields before the controllers read them, because the field of that write was removed, or
+// the entry was replaced; or it was forged, and only this replica's clock is so far ahead that it accepted the
+// time.
 func (r *replica) mayGoBack(s *server) bool {
 	told := slices.ContainsFunc(s.seen[r.at], func(e metav1.ManagedFieldsEntry) bool {
 		return timeShown(e.Time.Time) == r.last
@@ -337,8 +337,8 @@ func (r *replica) shown(t *rapid.T, k kind) string {
 	return row.UpdatedAt
 }
 
-// Whatever is written, seen and missed, in whatever order, by whatever clocks: no replica shows a
-// time of its own clock, or goes back, and all show what the controllers have recorded.
+// Whatever is written, seen and missed, in whatever order and with whatever clocks: no replica shows a time of
+// its own clock, or goes back, and all show the time that the controllers have recorded.
 func TestAllReplicasAndTheStatusAgreeOnTheLastChange(t *testing.T) {
 	seconds := func(t *rapid.T, name string, from, to int) time.Duration {
 		return time.Duration(rapid.IntRange(from*1000, to*1000).Draw(t, name)) * time.Millisecond
@@ -376,8 +376,8 @@ func TestAllReplicasAndTheStatusAgreeOnTheLastChange(t *testing.T) {
 	})
 }
 
-// A patch's result may come after the states that others made since: the time of its answer is then
-// the least that is shown from here on, until one is recorded.
+// The result of a patch may arrive after later states by others: the time in its response is then the least
+// that is shown from now on, until a time is recorded.
 func TestALateResultOfAPatchIsNotFollowedByAnEarlierTime(t *testing.T) {
 	m, clock := newTestModel(t)
 	clock.SetTime(epoch.Add(time.Hour))
@@ -389,7 +389,7 @@ func TestALateResultOfAPatchIsNotFollowedByAnEarlierTime(t *testing.T) {
 		})
 	}
 	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
-	feed(t, m, findings, state(12, 3)) // what the patch has set was removed by somebody else
+	feed(t, m, findings, state(12, 3)) // somebody else removed the fields that the patch set
 	item, err := m.Apply(state(11, 2, metav1.ManagedFieldsEntry{Manager: "findings-api", Time: new(metav1.NewTime(at(5)))}))
 	if err != nil || item.UpdatedAt != timeShown(at(5)) {
 		t.Fatalf("the answer has %s, %v", item.UpdatedAt, err)

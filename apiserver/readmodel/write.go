@@ -11,11 +11,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 )
 
-// kind is a kind of resource that is watched.
+// kind is a watched kind of resource.
 type kind int
 
-// The kinds, in the order that their first lists are heard in: what findings are joined with comes
-// before them, so that each is rendered once.
+// The kinds, in the order in which their first lists are applied: the objects that findings are joined with
+// come before them, so that each finding is rendered once.
 const (
 	organizations kind = iota
 	repositories
@@ -37,15 +37,15 @@ func (k kind) String() string {
 	}[k]
 }
 
-// change is a write to the read model: an object as somebody saw it, or its deletion.
+// change is a write to the read model: an observed state of an object, or its deletion.
 type change struct {
 	kind    kind
 	object  metav1.Object
 	deleted bool
 }
 
-// write is the one way into the read model: watch events, lists and patch results all come
-// through here. What is not news changes nothing. The caller holds the mutex.
+// write is the only way into the read model: watch events, lists and patch results all come through here. A
+// state that is not news changes nothing. The caller holds the mutex.
 func (m *Model) write(c change) error {
 	key := newest.Key(c.object)
 	known := m.versions[c.kind]
@@ -64,7 +64,7 @@ func (m *Model) write(c change) error {
 	return nil
 }
 
-// take brings the partition up to a change that is news.
+// take applies a change that is news to its partition.
 func (m *Model) take(c change, key types.NamespacedName) {
 	if c.kind == organizations {
 		m.takeOrganization(still[*v1alpha1.Organization](c), key.Name)
@@ -96,7 +96,7 @@ func (m *Model) take(c change, key types.NamespacedName) {
 	}
 }
 
-// still is the object that a change leaves; nil where it was deleted.
+// still returns the object after a change; nil if it was deleted.
 func still[T metav1.Object](c change) (object T) {
 	if !c.deleted {
 		object, _ = c.object.(T)
@@ -126,19 +126,19 @@ func (m *Model) takeOrganization(organization *v1alpha1.Organization, name strin
 	m.publishOrganizations()
 }
 
-// stamp is the time to show for the last change of an object's spec, by its status or, where
-// that is of an older generation, by what the object tells of it.
+// stamp returns the time to show for the last change of an object's spec: from its status or, if the status is
+// of an older generation, from the object's metadata.
 //
-// It takes no account of what a controller has yet to find out about a review or an issue, the
-// counters and the state: it will record them with a later time than any that could be given
-// here, and a client that asks for what has changed since its last visit then gets them.
+// It ignores the counters and the state of a review or an issue that a controller has yet to compute: the
+// controller will record them with a later time than any that could be shown here, so a client that asks for
+// changes since its last request gets them.
 func (m *Model) stamp(object metav1.Object, generation int64, updatedAt *v1alpha1.Time) stamp {
 	observed := lastwrite.Observed{Generation: generation, UpdatedAt: updatedAt}
 	at, recorded := lastwrite.Shown(object, observed, m.clock.Now())
 	return stamp{uid: object.GetUID(), at: at, recorded: recorded}
 }
 
-// trimmed are the metadata that are shown, or that a patch is decided by.
+// trimmed returns the metadata that is shown or that patches depend on.
 func trimmed(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name:              meta.Name,

@@ -9,8 +9,8 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
 
-// WebhookDeliveryJSON renders a delivery: what was sent to whom and how each attempt ended. The payload, the
-// signatures and what is known of secrets stay out. The same delivery always gives the same bytes.
+// WebhookDeliveryJSON renders a delivery: what was sent where and how each attempt ended. It leaves out the
+// payload, the signatures and all data about secrets. The same delivery always gives the same bytes.
 func WebhookDeliveryJSON(d *v1alpha1.WebhookDelivery) ([]byte, error) {
 	content, err := encode(&openapi.WebhookDelivery{
 		Id:            d.Name,
@@ -33,7 +33,8 @@ func WebhookDeliveryJSON(d *v1alpha1.WebhookDelivery) ([]byte, error) {
 	return content, nil
 }
 
-// DeliveryStatus is the status that is shown of a delivery: one that no controller has seen yet is pending.
+// DeliveryStatus returns the shown status of a delivery, which is pending before any controller has observed
+// it.
 func DeliveryStatus(d *v1alpha1.WebhookDelivery) string {
 	if d.Status.Phase == "" {
 		return strings.ToLower(string(v1alpha1.WebhookDeliveryPending))

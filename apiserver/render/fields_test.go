@@ -13,14 +13,14 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
 
-// shape is a schema of the contract, and where docs/decisions/fields.md speaks of it.
+// shape is a schema of the contract, and its place in docs/decisions/fields.md.
 type shape struct {
 	schema, section string
 	// column holds the name of the member, or a dash.
 	column int
-	// yes is the column that says whether the shape has the member; 0 where every row is of it.
+	// yes is the column that states whether the shape has the member; 0 if all rows apply.
 	yes int
-	// containers are objects that a sentence below the table speaks of, or another section.
+	// containers are objects that are described in a sentence below the table, or in another section.
 	containers []string
 }
 
@@ -53,8 +53,8 @@ var documented = []shape{
 	{schema: "APIKey", section: "API key, of the list"},
 }
 
-// docs/decisions/fields.md has one row for each member of each shape that the contract
-// describes, and no row for what there is not.
+// docs/decisions/fields.md has one row for each member of each shape that the contract describes, and no other
+// rows.
 func TestEveryMemberHasARow(t *testing.T) {
 	spec := loadSpec(t)
 	content, err := os.ReadFile(filepath.Join("..", "..", "docs", "decisions", "fields.md"))
@@ -84,7 +84,7 @@ func TestEveryMemberHasARow(t *testing.T) {
 	}
 }
 
-// What an operation may answer with is in the table above.
+// Every shape that an operation may return is in the table above.
 func TestEveryShapeIsDocumented(t *testing.T) {
 	var names []string
 	for _, s := range documented {
@@ -120,7 +120,7 @@ func nameOf(schema *openapi3.SchemaRef) string {
 	return schema.Ref[strings.LastIndexByte(schema.Ref, '/')+1:]
 }
 
-// rowsOf are the cells of the rows of a section's table.
+// rowsOf returns the cells of the rows of a section's table.
 func rowsOf(content, section string) [][]string {
 	_, text, _ := strings.Cut(content, "\n## "+section+"\n")
 	text, _, _ = strings.Cut(text, "\n## ")
@@ -135,8 +135,8 @@ func rowsOf(content, section string) [][]string {
 	return rows
 }
 
-// membersOf are the members of a schema by their path; an array's items have the path of the
-// array and "[]". Another documented shape within it is a member without members.
+// membersOf returns the members of a schema by their path; an array's items have the path of the array and
+// "[]". Another documented shape within it counts as a member without members.
 func membersOf(t *testing.T, spec *openapi3.T, name string) map[string]bool {
 	t.Helper()
 	schema := spec.Components.Schemas[name]
@@ -157,7 +157,7 @@ func collect(schema *openapi3.SchemaRef, path string, into map[string]bool) {
 		return
 	}
 	for _, part := range slices.Concat(schema.Value.AllOf, schema.Value.AnyOf, schema.Value.OneOf) {
-		if !isDocumented(part) { // its members have their rows there
+		if !isDocumented(part) { // its members have rows of their own
 			collect(part, path, into)
 		}
 	}

@@ -7,14 +7,14 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Finding is what a finding itself shows, in all shapes, ready but for what it shows of
-// others: that is put in when the shape is written. So a finding is rendered once, however often
-// what it is joined with changes, and thousands of them share one project's JSON. It never
-// changes.
+// Finding is the rendered content of a finding's own object, in all shapes. What it shows of other objects is
+// inserted when a shape is written. So a finding is rendered once, however often the joined objects change, and
+// thousands of findings share one project's JSON. It never changes.
 type Finding struct {
 	// content holds the parts of shape v1 and then those of shape v2.
 	content []byte
-	// ends are where each part ends in the content, texts where those are that v2 takes from v1.
+	// endsV1 and endsV2 are where each part ends in the content; texts is where the texts are that v2 shares
+	// with v1.
 	endsV1 [partsV1]uint32
 	endsV2 [partsV2]uint32
 	texts  [textCount]span
@@ -22,11 +22,11 @@ type Finding struct {
 	rest   rest
 }
 
-// Shown is what a finding shows that is not its own. It never changes.
+// Shown is what a finding shows of other objects, and the time of its last change. It never changes.
 type Shown struct {
 	Organization *Organization
-	// UpdatedAt is the time to show; it is not taken from the object, because the object
-	// alone does not know it before its first reconcile.
+	// UpdatedAt is the time to show. It is not taken from the object, which does not contain it before its
+	// first reconcile.
 	UpdatedAt string
 	// Project and Repository may be nil: they may be created after the finding.
 	Project    *Project
@@ -50,7 +50,7 @@ func NewFinding(finding *v1alpha1.Finding) (*Finding, error) {
 	return rendered, nil
 }
 
-// LenV1 is the length of what AppendV1 appends, in bytes.
+// LenV1 returns how many bytes AppendV1 appends.
 func (f *Finding) LenV1(shown *Shown) int {
 	return int(f.endsV1[partsV1-1]) + f.fillings(holesV1, shown)
 }
@@ -60,7 +60,7 @@ func (f *Finding) AppendV1(to []byte, shown *Shown) []byte {
 	return f.append(to, 0, f.endsV1[:], holesV1, shown)
 }
 
-// LenV2 is the length of what AppendV2 appends, in bytes.
+// LenV2 returns how many bytes AppendV2 appends.
 func (f *Finding) LenV2(shown *Shown) int {
 	return int(f.endsV2[partsV2-1]-f.endsV1[partsV1-1]) + f.fillings(holesV2, shown)
 }
@@ -70,7 +70,7 @@ func (f *Finding) AppendV2(to []byte, shown *Shown) []byte {
 	return f.append(to, f.endsV1[partsV1-1], f.endsV2[:], holesV2, shown)
 }
 
-// fillings is the length of all that fills the holes.
+// fillings returns the total length of the content of the holes.
 func (f *Finding) fillings(holes []filling, shown *Shown) (length int) {
 	for _, hole := range holes {
 		switch {
@@ -85,7 +85,7 @@ func (f *Finding) fillings(holes []filling, shown *Shown) (length int) {
 	return length
 }
 
-// append puts the parts from start on together, with what fills the holes between them.
+// append appends the parts from start on, with the content of the holes between them.
 func (f *Finding) append(to []byte, start uint32, ends []uint32, holes []filling, shown *Shown) []byte {
 	for i, hole := range holes {
 		to = append(to, f.content[start:ends[i]]...)

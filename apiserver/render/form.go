@@ -7,10 +7,11 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// filling is what fills a hole.
+// filling identifies the content of a hole.
 type filling int
 
-// The texts of a finding that both shapes show: most of its bytes. They are kept once, within the parts of shape v1.
+// The texts of a finding that both shapes show: most of its bytes. They are stored once, within the parts of
+// shape v1.
 const (
 	titleText filling = iota
 	descriptionText
@@ -20,15 +21,15 @@ const (
 	textCount // how many there are
 )
 
-// What many findings have in common, those of one rule, agent or scan. It is kept once for all of them.
+// Content that many findings share, those of one rule, agent or scan. It is stored once for all of them.
 const (
 	remediationText filling = iota + textCount
 	agentObject
 	scanObject
-	ownCount // how many fillings are the finding's own
+	ownCount // the number of fillings from the finding's own object
 )
 
-// What a finding shows that is not its own.
+// What a finding shows of other objects.
 const (
 	updatedAtTime filling = iota + ownCount
 	organizationID
@@ -38,10 +39,10 @@ const (
 	repositoryWords
 )
 
-// The holes of the shapes, in the order in which they have them, whatever the finding.
+// The holes of the shapes in order. They are the same for every finding.
 var holesV1, holesV2 = holes()
 
-// How many parts the shapes are cut into: one more than they have holes.
+// The number of parts of the shapes: one more than they have holes.
 const (
 	partsV1 = 4 + 1
 	partsV2 = 12 + 1
@@ -64,7 +65,7 @@ func shapes(w *writer, f *v1alpha1.Finding) {
 	}
 }
 
-// fragment is the JSON that fills a hole.
+// fragment returns the JSON for a hole.
 func (s *Shown) fragment(of filling) []byte {
 	switch of {
 	case organizationID:

@@ -10,11 +10,12 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// rest is what the full shape shows beyond shape v2. Findings of one rule, vulnerability and package share the JSON of
-// their facts, findings of one scan and decision that of their course. Of each finding's own are the fingerprints.
+// rest is what the full shape shows in addition to shape v2. Findings of one rule, vulnerability and package
+// share the JSON of their facts; findings of one scan and decision share that of their course. Only the
+// fingerprints are specific to each finding.
 type rest struct {
 	course, facts unique.Handle[string]
-	// fingerprints are empty where there are none.
+	// fingerprints is empty if there are none.
 	fingerprints string
 }
 
@@ -40,7 +41,7 @@ func newRest(f *v1alpha1.Finding) (rest, error) {
 	return r, nil
 }
 
-// courseOf are the members that tell what became of a finding.
+// courseOf returns the members about the course of a finding, such as when it was closed.
 func courseOf(f *v1alpha1.Finding) string {
 	closed := valueOf(f.Spec.Closed)
 	var buffer bytes.Buffer
@@ -71,7 +72,7 @@ func (r *rest) length() int {
 		max(len(r.fingerprints), len(noFingerprints))
 }
 
-// append puts the members behind those of an object without its closing brace.
+// append appends the members to an object without its closing brace.
 func (r *rest) append(to []byte) []byte {
 	to = append(append(to, ','), r.course.Value()...)
 	to = append(append(to, beforeFacts...), r.facts.Value()...)
@@ -82,7 +83,7 @@ func (r *rest) append(to []byte) []byte {
 	return append(to, r.fingerprints...)
 }
 
-// LenFull is the length of what AppendFull appends, in bytes.
+// LenFull returns how many bytes AppendFull appends.
 func (f *Finding) LenFull(shown *Shown) int { return f.LenV2(shown) + f.rest.length() }
 
 // AppendFull appends the JSON of the full shape.

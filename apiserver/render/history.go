@@ -8,23 +8,22 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
 
-// Moment is a transition in little room: what changes of many findings have in common is kept once. It
-// never changes.
+// Moment is a compact transition: the part that many findings have in common is stored once. It never changes.
 type Moment struct {
 	at, seq int64
 	what    unique.Handle[happening]
 	comment string
 }
 
-// happening is what a scan or a person did to many findings alike.
+// happening is the part of a transition that is the same for all findings changed by one scan or decision.
 type happening struct {
 	kind, from, to, by, author, scan string
-	// reason and end of a decision; 0 where it does not end.
+	// reason and end of a decision; end is 0 if the decision does not end.
 	reason string
 	end    int64
 }
 
-// NewHistory takes what a finding's history shows of its transitions.
+// NewHistory returns the parts of the transitions that a finding's history shows.
 func NewHistory(transitions []v1alpha1.Transition) []Moment {
 	if len(transitions) == 0 {
 		return nil
@@ -43,13 +42,13 @@ func NewHistory(transitions []v1alpha1.Transition) []Moment {
 	return history
 }
 
-// HistoryJSON renders the history of the finding with that id. importedBy returns the key that a scan came with, "" if
-// none is known.
+// HistoryJSON renders the history of the finding with that id. importedBy returns the key that a scan was
+// uploaded with, "" if none is known.
 func HistoryJSON(id string, history []Moment, importedBy func(scan string) string) ([]byte, error) {
 	return encode(openapi.FindingHistory{FindingId: id, Transitions: transitions(history, importedBy)})
 }
 
-// IssueHistoryJSON renders the history of a review issue, of which scans are no part.
+// IssueHistoryJSON renders the history of a review issue, which contains no scans.
 func IssueHistoryJSON(i *v1alpha1.ReviewIssue) ([]byte, error) {
 	history := transitions(NewHistory(i.Status.Transitions), func(string) string { return "" })
 	return encode(openapi.ReviewIssueHistory{IssueId: i.Name, Transitions: history})

@@ -13,17 +13,17 @@ import (
 // Organization is what findings show of their organization. It is immutable.
 type Organization struct{ json []byte }
 
-// NewOrganization takes what findings show of the organization of that name.
+// NewOrganization returns what findings show of the organization with that name.
 func NewOrganization(name string) *Organization { return &Organization{json: mustEncode(name)} }
 
 // Project is what findings show of their project, as JSON. It is immutable.
 type Project struct {
-	// v1 is the member of shape v1, words are those of shape v2 after the project's id.
+	// v1 is the member of shape v1, words are the members of shape v2 after the project's id.
 	v1, words []byte
 	owner     string
 }
 
-// noProject stands in until the project of a finding is created.
+// noProject is used until the project of a finding is created.
 var noProject = newProject("", "",
 	openapi.FindingProjectContext{SensitiveDataTypes: []string{}},
 	openapi.FindingV1Project{Deployments: map[string]string{}})
@@ -36,7 +36,7 @@ func newProject(name, purpose string, context openapi.FindingProjectContext, v1 
 	}
 }
 
-// members are the members of an object that are texts, without its braces.
+// members returns the text members of an object, without its braces.
 func members(namesAndValues ...string) []byte {
 	var out []byte
 	for i, text := range namesAndValues {
@@ -52,8 +52,8 @@ func members(namesAndValues ...string) []byte {
 	return out
 }
 
-// NewProject takes from a project what findings show of it. The effective assessment comes
-// from spec, not from status, so that it is never older than the rest.
+// NewProject returns what findings show of a project. The effective assessment comes from spec, not from
+// status, so that it is never older than the rest.
 func NewProject(p *v1alpha1.Project) *Project {
 	user, scanner := &p.Spec.User, &p.Spec.Scanner
 	criticality := word[openapi.BusinessCriticality](cmp.Or(user.BusinessCriticality, scanner.BusinessCriticality))
@@ -75,7 +75,7 @@ func NewProject(p *v1alpha1.Project) *Project {
 		})
 }
 
-// Owner is the project's owner; "" where the project does not exist or has none.
+// Owner returns the project's owner; "" if the project does not exist or has none.
 func (p *Project) Owner() string {
 	if p == nil {
 		return ""
@@ -83,7 +83,7 @@ func (p *Project) Owner() string {
 	return p.owner
 }
 
-// Equal reports whether findings show the same of both. Either may be nil.
+// Equal reports whether findings show the same of both projects. Either may be nil.
 func (p *Project) Equal(other *Project) bool {
 	if p == nil || other == nil {
 		return p == other
@@ -100,15 +100,15 @@ type Repository struct {
 	url         string
 	scanEnabled bool
 
-	// urlJSON is the member of shape v1 of findings, words are those of shape v2 after the
-	// repository's id.
+	// urlJSON is the member of shape v1 of findings, words are the members of shape v2 after the repository's
+	// id.
 	urlJSON, words []byte
 }
 
-// noRepository stands in until the repository that something names is created.
+// noRepository is used until a referenced repository is created.
 var noRepository = newRepository(Repository{})
 
-// NewRepository takes from a repository what others show of it.
+// NewRepository returns what other objects show of a repository.
 func NewRepository(r *v1alpha1.Repository) *Repository {
 	owner, name := splitFullName(r.Spec.FullName)
 	return newRepository(Repository{
@@ -126,7 +126,7 @@ func newRepository(r Repository) *Repository {
 	return &r
 }
 
-// splitFullName splits at the last slash: owners may be groups in groups.
+// splitFullName splits at the last slash: an owner may be a nested group.
 func splitFullName(fullName string) (owner, name string) {
 	if slash := strings.LastIndexByte(fullName, '/'); slash >= 0 {
 		return fullName[:slash], fullName[slash+1:]
@@ -134,7 +134,7 @@ func splitFullName(fullName string) (owner, name string) {
 	return "", fullName
 }
 
-// Name is the name shown.
+// Name returns the name shown.
 func (r *Repository) Name() string {
 	if r == nil {
 		return ""
@@ -142,7 +142,7 @@ func (r *Repository) Name() string {
 	return r.name
 }
 
-// Equal reports whether others show the same of both. Either may be nil.
+// Equal reports whether other objects show the same of both repositories. Either may be nil.
 func (r *Repository) Equal(other *Repository) bool {
 	if r == nil || other == nil {
 		return r == other

@@ -7,7 +7,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
 
-// APIKeyJSON renders a key, without what its token is known by. The same key always gives the same bytes.
+// APIKeyJSON renders a key, without data that identifies its token. The same key always gives the same bytes.
 func APIKeyJSON(k *v1alpha1.APIKey) ([]byte, error) {
 	scopes := k.Spec.Scopes
 	if len(scopes) == 0 {
@@ -30,7 +30,8 @@ func APIKeyJSON(k *v1alpha1.APIKey) ([]byte, error) {
 	return content, nil
 }
 
-// keyEnd is when the key's token ends: an earlier end than the one that it was issued with takes effect at once.
+// keyEnd returns when the key's token ends: if the spec declares an earlier end than the one at issuance, it
+// takes effect at once.
 func keyEnd(k *v1alpha1.APIKey) *v1alpha1.Time {
 	issued, declared := k.Status.ExpiresAt, k.Spec.ExpiresAt
 	if issued != nil && declared != nil && declared.Before(issued) {

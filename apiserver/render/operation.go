@@ -40,7 +40,8 @@ func TriageOperationJSON(o *v1alpha1.TriageOperation) ([]byte, error) {
 	return content, nil
 }
 
-// OperationPhase is the phase that is shown of an operation: one that no controller has seen yet is selecting.
+// OperationPhase returns the shown phase of an operation, which is selecting before any controller has observed
+// it.
 func OperationPhase(o *v1alpha1.TriageOperation) openapi.TriageOperationPhase {
 	if o.Status.Phase == "" {
 		return openapi.TriageOperationPhaseSelecting
@@ -48,7 +49,7 @@ func OperationPhase(o *v1alpha1.TriageOperation) openapi.TriageOperationPhase {
 	return openapi.TriageOperationPhase(strings.ToLower(string(o.Status.Phase)))
 }
 
-// OperationDetail says why an operation failed; "" if it did not.
+// OperationDetail returns why an operation failed; "" if it did not.
 func OperationDetail(o *v1alpha1.TriageOperation) string {
 	if stalled := v1alpha1.FindCondition(o.Status.Conditions, v1alpha1.ConditionStalled); stalled != nil {
 		return stalled.Message
@@ -72,8 +73,8 @@ func exampleOf(e v1alpha1.OperationExample) openapi.TriageOperationExample {
 
 func textOf[T ~string](value T) string { return string(value) }
 
-// OperationFilters are the filters of a selection as the query of a list has them. A filter of several values, which
-// kubectl alone can give, has commas between them.
+// OperationFilters returns the filters of a selection as query parameters of a list. Filters with several
+// values, which only kubectl can set, are joined by commas.
 func OperationFilters(s *v1alpha1.FindingSelection) map[string]string {
 	filters := map[string]string{}
 	give := func(name, value string) {
@@ -102,7 +103,7 @@ func OperationFilters(s *v1alpha1.FindingSelection) map[string]string {
 	give("policy", string(s.Policy))
 	give("label_selector", s.LabelSelector)
 	give("field_selector", s.FieldSelector)
-	if s.Class != nil { // which may ask for those without one
+	if s.Class != nil { // "" matches findings without a class
 		filters["class"] = *s.Class
 	}
 	for name, asked := range map[string]*bool{"stale": s.Stale, "suppressed": s.Suppressed} {

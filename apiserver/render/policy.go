@@ -43,7 +43,7 @@ func TriagePolicyJSON(p *v1alpha1.TriagePolicy) ([]byte, error) {
 	return content, nil
 }
 
-// policyMode is the mode that is shown of a policy; one that names none is a preview.
+// policyMode returns the shown mode of a policy; the default is preview.
 func policyMode(mode v1alpha1.PolicyMode) openapi.TriagePolicyMode {
 	if mode == "" {
 		return openapi.TriagePolicyModePreview
@@ -56,7 +56,7 @@ func policyFailure(failure *v1alpha1.PolicyFailure) openapi.TriagePolicyFailure 
 	return openapi.TriagePolicyFailure{FindingId: string(f.Finding), Message: f.Message}
 }
 
-// compileError is what the condition Compiled says.
+// compileError parses the message of the condition Compiled.
 func compileError(conditions []v1alpha1.Condition) openapi.TriagePolicyCompileError {
 	compiled := valueOf(v1alpha1.FindCondition(conditions, v1alpha1.ConditionCompiled))
 	e, _ := triagepolicy.ParseQuoted(compiled.Message)

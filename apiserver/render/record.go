@@ -13,18 +13,18 @@ type Shape int
 const (
 	// Documented is the shape that the contract documents.
 	Documented Shape = iota
-	// Full has further members behind the documented ones.
+	// Full has additional members after the documented ones.
 	Full
 )
 
 // Record is the JSON of a resource that is shown in two shapes. It never changes.
 type Record struct {
 	full content.Bytes
-	// documented is how much of it the documented shape shows, but for the closing brace.
+	// documented is the length of the documented shape in it, without the closing brace.
 	documented int
 }
 
-// newRecord renders the documented members, and then what more the full shape has.
+// newRecord renders the documented members, and then the additional ones of the full shape.
 func newRecord(documented any, more func(*writer)) (Record, error) {
 	buffer := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(buffer)
@@ -39,10 +39,10 @@ func newRecord(documented any, more func(*writer)) (Record, error) {
 	return Record{bytes.Clone(buffer.Bytes()), length}, nil
 }
 
-// JSON is the record in the full shape. It must not be changed.
+// JSON returns the record in the full shape. It must not be changed.
 func (r *Record) JSON() []byte { return r.full }
 
-// In is the record in a shape.
+// In returns the record in a shape.
 func (r *Record) In(shape Shape) content.Part {
 	if shape == Full {
 		return &r.full

@@ -1,8 +1,8 @@
-// Package render turns resources, and what they show of each other, into the JSON of the REST
-// API. docs/decisions/fields.md says which member comes from where.
+// Package render turns resources, and what they show of each other, into the JSON of the REST API.
+// docs/decisions/fields.md describes where each member comes from.
 //
-// Every documented member is always there. What is not known is null where it is a time or
-// one of a fixed set of words, else "", [], {}, 0 or false.
+// Every documented member is always present. An unknown value is null for a time or an enumeration, else "",
+// [], {}, 0 or false.
 package render
 
 import (
@@ -12,11 +12,11 @@ import (
 	"sync"
 )
 
-// buffers spare a growing buffer for each of the many items of a first list.
+// buffers avoids growing a new buffer for each of the many items of a first list.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// encode writes JSON without escaping <, > and &, which source code is full of: the answers
-// are application/json and never part of a page.
+// encode writes JSON without escaping <, > and &, which are frequent in source code: the responses are
+// application/json and never part of a page.
 func encode(value any) ([]byte, error) {
 	buffer := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(buffer)
@@ -27,10 +27,10 @@ func encode(value any) ([]byte, error) {
 	return bytes.Clone(buffer.Bytes()), nil
 }
 
-// JSON renders a value of the contract that is made for one answer.
+// JSON renders a value of the contract that is created for one response.
 func JSON(value any) ([]byte, error) { return encode(value) }
 
-// encodeTo is encode to the end of a buffer.
+// encodeTo is encode that appends to a buffer.
 func encodeTo(buffer *bytes.Buffer, value any) error {
 	encoder := json.NewEncoder(buffer)
 	encoder.SetEscapeHTML(false)
@@ -41,7 +41,7 @@ func encodeTo(buffer *bytes.Buffer, value any) error {
 	return nil
 }
 
-// mustEncode is encode of what always encodes: texts, lists and maps of them.
+// mustEncode is encode for values that always encode: texts, and lists and maps of them.
 func mustEncode(value any) []byte {
 	content, err := encode(value)
 	if err != nil {

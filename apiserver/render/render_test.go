@@ -23,13 +23,13 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func at(second int) *v1alpha1.Time {
-	// Neither UTC nor whole seconds: what is shown is both.
+	// Neither UTC nor whole seconds, although both are shown.
 	zone := time.FixedZone("", 2*60*60)
 	t := v1alpha1.NewTime(time.Date(2026, time.March, 1, 14, 0, second, 999, zone))
 	return &t
 }
 
-// fullFinding has a value of its own in every member that is shown.
+// fullFinding returns a finding with a distinct value in every shown member.
 func fullFinding() *v1alpha1.Finding {
 	return &v1alpha1.Finding{
 		ObjectMeta: metav1.ObjectMeta{Name: "f-1", Namespace: "org-acme", CreationTimestamp: metav1.NewTime(at(59).Time)},
@@ -181,7 +181,7 @@ func golden(t *testing.T, reason, name string, got []byte) {
 	}
 }
 
-// In the full finding no member may be empty: one that is was forgotten.
+// No member of the full finding may be empty: an empty member was forgotten.
 func TestEveryMemberIsRendered(t *testing.T) {
 	v1, v2, err := renderFinding("acme", fullFinding(), at(5).Time, render.NewProject(fullProject()), render.NewRepository(fullRepository()))
 	if err != nil {

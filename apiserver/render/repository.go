@@ -62,8 +62,8 @@ func RepositoryJSON(organization string, r *v1alpha1.Repository, updatedAt time.
 	return content, nil
 }
 
-// ProjectJSON renders a project on its own. repository is what is shown of the repository
-// that it is in; nil where that is not there.
+// ProjectJSON renders a single project. repository is what is shown of its repository; nil if that does not
+// exist.
 func ProjectJSON(organization string, p *v1alpha1.Project, updatedAt time.Time,
 	repository *Repository) ([]byte, error) {
 	content, err := encode(project(organization, p, updatedAt, repository))
@@ -177,8 +177,8 @@ func texts[T ~string](in []T) []string {
 	return convert(in, func(text T) string { return string(text) })
 }
 
-// languages returns the bytes of code by language. A count below zero was stored before the schema refused
-// it, and is shown as zero.
+// languages returns the bytes of code by language. A negative count, stored before the schema refused it, is
+// shown as zero.
 func languages(stored map[string]int64) map[string]int64 {
 	shown := make(map[string]int64, len(stored))
 	for name, count := range stored {

@@ -10,8 +10,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
-// NewReview renders a review. counts are those of its issues, and repository is what is shown
-// of the repository that it is of; nil where that is not there.
+// NewReview renders a review. counts are those of its issues, and repository is what is shown of its
+// repository; nil if that does not exist.
 //
 // updatedAt is the time to show; see Finding. The same arguments always give the same bytes.
 func NewReview(r *v1alpha1.Review, updatedAt time.Time, counts reviewstate.Counts,
@@ -54,9 +54,8 @@ func lastReviewAt(reviewed []v1alpha1.ReviewedCommit) *time.Time {
 	return optionalSecond(&reviewed[len(reviewed)-1].ReviewedAt)
 }
 
-// NewReviewIssue renders an issue in the state that the status says. review is that which
-// raised it, and repository what is shown of the repository of that; nil where they are not
-// there.
+// NewReviewIssue renders an issue in the state of the given status. review is the issue's review, and
+// repository what is shown of the review's repository; nil if they do not exist.
 //
 // updatedAt is the time to show; see Finding. The same arguments always give the same bytes.
 func NewReviewIssue(i *v1alpha1.ReviewIssue, status *v1alpha1.ReviewIssueStatus, updatedAt time.Time,
@@ -96,7 +95,7 @@ func NewReviewIssue(i *v1alpha1.ReviewIssue, status *v1alpha1.ReviewIssueStatus,
 	return record, nil
 }
 
-// issueDecision writes what was decided about an issue.
+// issueDecision writes the decision about an issue.
 func (w *writer) issueDecision(i *v1alpha1.ReviewIssue) {
 	triage := &i.Spec.Triage
 	w.text("comments", triage.Comments)

@@ -8,10 +8,10 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
-// SarifStatus is an upload as GitHub shows one. analyses is the address of its scans.
+// SarifStatus returns the status of an upload in GitHub's format. analyses is the URL of its scans.
 func SarifStatus(upload *openapi.Upload, analyses string) openapi.SarifStatus {
 	shown := openapi.SarifStatus{ProcessingStatus: openapi.SarifStatusProcessingStatusPending, AnalysesUrl: analyses}
-	if upload.Status == nil { // GitHub knows no such answer
+	if upload.Status == nil { // GitHub has no such status
 		shown.ProcessingStatus = openapi.SarifStatusProcessingStatusFailed
 		shown.Errors = &[]string{"how the upload ended is not known any more: some of its scans were removed by the organization's retention"}
 		return shown
@@ -33,8 +33,8 @@ func SarifStatus(upload *openapi.Upload, analyses string) openapi.SarifStatus {
 	return shown
 }
 
-// sarifError is why a scan failed, empty where it did not. Clients tell by how it begins whether the file was refused,
-// or imported and the tool at fault.
+// sarifError returns why a scan failed, empty if it did not. The prefix tells clients whether the file was
+// refused, or was imported and the tool failed.
 func sarifError(scan *openapi.Scan) string {
 	switch {
 	case valueOf(scan.Status) != openapi.ScanStatusFailed:

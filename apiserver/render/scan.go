@@ -9,7 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
 
-// Scan returns what is shown of a scan.
+// Scan returns the shown form of a scan.
 func Scan(s *v1alpha1.Scan) openapi.Scan {
 	status := ScanStatus(s)
 	return openapi.Scan{
@@ -44,8 +44,8 @@ func ScanJSON(s *v1alpha1.Scan) ([]byte, error) {
 	return content, nil
 }
 
-// ScanStatus is how far a scan is: what its importer recorded, before a controller has seen it too; else what the
-// controllers say of one that has no end.
+// ScanStatus returns the scan's progress: the outcome that its importer recorded, even before a controller has
+// observed it; without an outcome, the state recorded by the controllers.
 func ScanStatus(s *v1alpha1.Scan) openapi.ScanStatus {
 	switch {
 	case s.Spec.Outcome == v1alpha1.ScanSucceeded:
@@ -57,7 +57,7 @@ func ScanStatus(s *v1alpha1.Scan) openapi.ScanStatus {
 	}
 }
 
-// scanMessage is the importer's; of a scan that was abandoned, the controllers'.
+// scanMessage returns the importer's message or, for an abandoned scan, the controllers'.
 func scanMessage(s *v1alpha1.Scan, status openapi.ScanStatus) string {
 	if s.Spec.Message != "" || status != openapi.ScanStatusFailed {
 		return s.Spec.Message
@@ -70,7 +70,7 @@ func scanMessage(s *v1alpha1.Scan, status openapi.ScanStatus) string {
 	return ""
 }
 
-// ScanCounts are all 0 before the end of a scan.
+// ScanCounts returns the counts, which are all 0 before the end of a scan.
 func ScanCounts(counts *v1alpha1.ScanCounts) openapi.ScanCounts {
 	c := valueOf(counts)
 	return openapi.ScanCounts{
@@ -79,17 +79,18 @@ func ScanCounts(counts *v1alpha1.ScanCounts) openapi.ScanCounts {
 	}
 }
 
-// ScanSkips are the reasons why results were skipped.
+// ScanSkips returns the reasons why results were skipped.
 func ScanSkips(skips []v1alpha1.ScanSkip) []openapi.ScanSkip {
 	return convert(skips, func(skip v1alpha1.ScanSkip) openapi.ScanSkip {
 		return openapi.ScanSkip{Reason: skip.Reason, Count: skip.Count}
 	})
 }
 
-// UploadID is the id of the upload that a scan came with, "" where it was not uploaded.
+// UploadID returns the id of the upload that a scan belongs to, "" if it was not uploaded.
 func UploadID(s *v1alpha1.Scan) string { return valueOf(s.Spec.Upload).ID }
 
-// Upload returns what is shown of an upload: all of it is in its scans, of which there must be one.
+// Upload returns the shown form of an upload. All its data is in its scans, of which there must be at least
+// one.
 func Upload(scans []*v1alpha1.Scan) openapi.Upload {
 	scans = slices.SortedFunc(slices.Values(scans), func(a, b *v1alpha1.Scan) int {
 		return cmp.Or(cmp.Compare(a.Spec.Tool, b.Spec.Tool), cmp.Compare(a.Spec.Category, b.Spec.Category),
@@ -116,8 +117,9 @@ func Upload(scans []*v1alpha1.Scan) openapi.Upload {
 	}
 }
 
-// uploadStatus relies on all Scans of an upload being created before the first of them ends: a missing one was removed
-// since. Then only a failure among those left tells how the upload ended; otherwise its status is unknown, and nil.
+// uploadStatus returns the status of an upload. All Scans of an upload are created before the first of them
+// ends, so a missing one was removed since. Then only a failure among the remaining ones determines how the
+// upload ended; otherwise its status is unknown, and nil.
 func uploadStatus(scans []*v1alpha1.Scan) *openapi.ScanStatus {
 	status := openapi.ScanStatusCompleted
 	for _, s := range scans {

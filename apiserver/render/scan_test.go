@@ -30,7 +30,7 @@ func TestAnUploadIsCompletedOnceAllOfItsScansAre(t *testing.T) {
 	}
 }
 
-// Retention may have removed the Scan that failed.
+// Retention may have removed the failed Scan.
 func TestAnUploadWithoutAllOfItsScansIsNotCompleted(t *testing.T) {
 	scan := func(outcome v1alpha1.ScanOutcome) *v1alpha1.Scan {
 		return &v1alpha1.Scan{Spec: v1alpha1.ScanSpec{Outcome: outcome, Upload: &v1alpha1.ScanUpload{ID: "u-1", Scans: 2}}}

@@ -15,7 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
-// wholeRepository has a value of its own in every member that is shown.
+// wholeRepository returns a repository with a distinct value in every shown member.
 func wholeRepository() *v1alpha1.Repository {
 	r := fullRepository()
 	r.CreationTimestamp = metav1.NewTime(at(1).Time)
@@ -30,7 +30,7 @@ func wholeRepository() *v1alpha1.Repository {
 	return r
 }
 
-// wholeProject has a value of its own in every member that is shown.
+// wholeProject returns a project with a distinct value in every shown member.
 func wholeProject() *v1alpha1.Project {
 	p := fullProject()
 	p.CreationTimestamp = metav1.NewTime(at(4).Time)
@@ -56,7 +56,7 @@ func wholeReview() *v1alpha1.Review {
 			PRNumber: 42, PRTitle: "Add a cart", PRAuthor: "ann", PRStatus: v1alpha1.PullRequestMerged,
 			ReviewedCommits: []v1alpha1.ReviewedCommit{{SHA: "c1", ReviewedAt: *at(8)}, {SHA: "c2", ReviewedAt: *at(9)}},
 		},
-		// What status counts is not what is shown.
+		// The counters in the status are not shown.
 		Status: v1alpha1.ReviewStatus{OpenIssueCount: 77, LastReviewAt: at(57)},
 	}
 }
@@ -73,7 +73,7 @@ func wholeIssue() *v1alpha1.ReviewIssue {
 				Comments: "The value <…> is a constant.", By: "apikey/ci",
 			},
 		},
-		// The decision has ended, so that the verdict counts. No policy gives one that names an issue.
+		// The decision has ended, so that the verdict applies. No policy returns a verdict that names an issue.
 		Status: v1alpha1.ReviewIssueStatus{EndedAt: new(v1alpha1.NewTime(at(16).Truncate(time.Second))), Verdict: &v1alpha1.FindingVerdict{
 			Policy: "tests", ReviewIssue: "none", UserStatus: "muted", Reason: v1alpha1.DecisionUsedInTests, Comment: "Tests.",
 			By: "rosa", Since: *at(17),
@@ -89,8 +89,7 @@ func named(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(at(59).Time)}
 }
 
-// shapes renders each shape full, and with as little as a resource can hold and nothing to
-// join it with.
+// shapes renders each shape in full, and with the minimum that a resource can hold and nothing to join.
 func shapes(t *testing.T) map[string][]byte {
 	t.Helper()
 	must := func(content []byte, err error) []byte {
@@ -141,7 +140,7 @@ func TestGoldenShapes(t *testing.T) {
 	}
 }
 
-// In a full resource no member may be empty: one that is was forgotten.
+// No member of a full resource may be empty: an empty member was forgotten.
 func TestEveryMemberOfTheShapesIsRendered(t *testing.T) {
 	for name, content := range shapes(t) {
 		var value any
@@ -154,7 +153,7 @@ func TestEveryMemberOfTheShapesIsRendered(t *testing.T) {
 	}
 }
 
-// What is rendered is what the contract describes: types, words, formats, null where it may be.
+// The rendered JSON conforms to the contract: types, enumerations, formats, and null only where allowed.
 func TestShapesAreThoseOfTheContract(t *testing.T) {
 	spec := loadSpec(t)
 	schemas := map[string]string{

@@ -6,7 +6,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
 )
 
-// uploadReviews are the review that an upload's scans are of, or none.
+// uploadReviews returns the review that an upload's scans belong to, if any.
 func uploadReviews(scans []*v1alpha1.Scan) []openapi.UploadReview {
 	if !scans[0].IsOfReview() {
 		return []openapi.UploadReview{}
@@ -16,8 +16,8 @@ func uploadReviews(scans []*v1alpha1.Scan) []openapi.UploadReview {
 	return []openapi.UploadReview{shown}
 }
 
-// UploadReview returns what an upload shows of the review of a pull request. Without a comparison with the base, which
-// each upload makes, the review has not come to its end.
+// UploadReview returns what an upload shows of the review of a pull request. Each upload compares with the
+// base, so a review without that comparison is not complete.
 func UploadReview(s *reviewimport.Summary) openapi.UploadReview {
 	count := func(n int) int32 { return int32(n) } //nolint:gosec // bounded by what a file can hold
 	shown := openapi.UploadReview{

@@ -6,11 +6,11 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Timestamp is how a time is shown, and so what a list is sorted by: RFC 3339 in UTC with
-// whole seconds. As long as the year has four digits, the order of the bytes is that of time.
+// Timestamp returns a time as it is shown, and as lists are sorted by it: RFC 3339 in UTC with whole seconds.
+// As long as the year has four digits, the order of the bytes is that of time.
 func Timestamp(t time.Time) string { return second(t).Format(time.RFC3339) }
 
-// OptionalTimestamp is how a time is shown that may be absent; then it is "".
+// OptionalTimestamp returns a time as it is shown, or "" if it is not set.
 func OptionalTimestamp(t *v1alpha1.Time) string {
 	if t.IsZero() {
 		return ""
@@ -28,7 +28,7 @@ func optionalSecond(t *v1alpha1.Time) *time.Time {
 	return &out
 }
 
-// word is a value of a fixed set, nil where it is not known.
+// word returns an enumerated value, nil if it is not known.
 func word[To, From ~string](value From) *To {
 	if value == "" {
 		return nil

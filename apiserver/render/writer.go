@@ -8,16 +8,16 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// writer writes the JSON of a finding's shapes member by member. Where a shape shows what is not the finding's own, or
-// a text that was written before, it leaves a hole: there one part ends and the next begins.
+// writer writes the JSON of a finding's shapes member by member. For data of other objects, and for texts
+// written before, it leaves a hole, where one part ends and the next begins.
 type writer struct {
 	buffer *bytes.Buffer
-	// first says that the next member or item is the first of its object or array.
+	// first is set if the next member or item is the first of its object or array.
 	first bool
-	// texts are where those that both shapes show are.
+	// texts are the places of the texts that both shapes show.
 	texts  [textCount]span
 	common common
-	// holes in order, and where the part before each of them ends in the buffer.
+	// holes in order, and where the part before each hole ends in the buffer.
 	holes []filling
 	ends  []uint32
 }
@@ -27,7 +27,7 @@ type common [ownCount - textCount]unique.Handle[string]
 
 func (c *common) of(which filling) string { return c[which-textCount].Value() }
 
-// span is a piece of the buffer. No text is empty as JSON, so the zero value is none.
+// span is a range of the buffer. No text is empty as JSON, so the zero value means no text.
 type span struct{ start, end uint32 }
 
 // write writes an object.
@@ -39,7 +39,7 @@ func (w *writer) write(members func()) {
 	w.first = false
 }
 
-// separate puts a comma where one is due.
+// separate writes a comma unless the next member is the first.
 func (w *writer) separate() {
 	if !w.first {
 		w.buffer.WriteByte(',')
@@ -60,7 +60,7 @@ func (w *writer) text(name, value string) {
 	appendText(w.buffer, value)
 }
 
-// word writes a value of a fixed set, null where it is not known.
+// word writes an enumerated value, null if it is not known.
 func (w *writer) word(name, value string) {
 	if value == "" {
 		w.null(name)
@@ -105,7 +105,7 @@ func objects[T any](w *writer, name string, items []T, members func(T)) {
 	w.first = false
 }
 
-// shared writes a text that both shapes show: the first of them holds it, the second has a hole.
+// shared writes a text that both shapes show: the first shape holds it, the second has a hole.
 func (w *writer) shared(name string, which filling, value string) {
 	w.name(name)
 	if w.texts[which] != (span{}) {
@@ -117,7 +117,7 @@ func (w *writer) shared(name string, which filling, value string) {
 	w.texts[which] = span{start, end(w.buffer)}
 }
 
-// sharedByMany writes a member whose value many findings share: it is kept once, and both shapes have a hole.
+// sharedByMany writes a member whose value many findings share: it is stored once, and both shapes have a hole.
 func (w *writer) sharedByMany(name string, which filling, value func()) {
 	w.name(name)
 	start := w.buffer.Len()
@@ -127,13 +127,13 @@ func (w *writer) sharedByMany(name string, which filling, value func()) {
 	w.cut(which)
 }
 
-// hole writes a member whose value is put in when the shape is sent.
+// hole writes a member whose value is inserted when the shape is sent.
 func (w *writer) hole(name string, of filling) {
 	w.name(name)
 	w.cut(of)
 }
 
-// members writes several members that are put in together when the shape is sent.
+// members writes several members that are inserted together when the shape is sent.
 func (w *writer) members(of filling) {
 	w.separate()
 	w.cut(of)

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The short way for plain texts must not show in what is sent.
+// The fast path for plain texts must produce the same bytes.
 func TestATextIsWrittenAsTheEncoderWritesIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom([]rune("a<&>\"\\\x00\x1f\x7f\u0080\u2028\ufffd"))),

@@ -1,4 +1,5 @@
-// Package sealed makes texts that a client keeps for the service: nobody else can read, make or change them.
+// Package sealed encrypts texts that a client keeps for the service: nobody else can read, create or change
+// them.
 package sealed
 
 import (
@@ -9,14 +10,14 @@ import (
 
 var encoding = base64.RawURLEncoding.Strict()
 
-// Seal returns the content as a text that opens with the same key, of 32 bytes, and for the same purpose alone.
+// Seal encrypts the content into a text that opens only with the same key, of 32 bytes, and for the same
+// purpose.
 func Seal(key, content []byte, purpose string) string {
 	//nolint:gosec // the cipher makes a nonce of its own and puts it before what it seals
 	return encoding.EncodeToString(newCipher(key).Seal(nil, nil, content, []byte(purpose)))
 }
 
-// Open returns the content of a text that was sealed with one of the keys for the purpose. ok is false for any other
-// text.
+// Open decrypts a text that was sealed with one of the keys for the purpose. ok is false for any other text.
 func Open(keys [][]byte, text, purpose string) (content []byte, ok bool) {
 	sealed, err := encoding.DecodeString(text)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package slots bounds how many of what takes long are under way at a time, in all and for each organization.
+// Package slots limits concurrent long-running work, in total and per organization.
 package slots
 
 import (
@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// Why there is no slot: the organization has as many as it may, or what is left is for others.
+// Why there is no slot: the organization has reached its limit, or the remaining slots are reserved for others.
 var (
 	ErrOrganization = errors.New("the organization has too many under way")
 	ErrTotal        = errors.New("too many are under way")
 )
 
-// Slots are given to organizations. They may be taken concurrently.
+// Slots limits work by organization. It is safe for concurrent use.
 type Slots struct {
 	total, perOrganization int
 
@@ -21,14 +21,14 @@ type Slots struct {
 	taken map[string]int
 }
 
-// New returns so many slots, of which one organization has at most so many.
+// New returns total slots, of which one organization gets at most perOrganization.
 func New(total, perOrganization int) *Slots {
 	return &Slots{total: total, perOrganization: perOrganization, taken: map[string]int{}}
 }
 
-// Take takes a slot, which is given back once by calling free. An organization that has some already takes another only
-// while more than that are free: so what is left is for those that have fewer, and a few organizations cannot shut
-// out the others. The errors are ErrOrganization and ErrTotal.
+// Take takes a slot. The caller gives it back by calling free once. An organization that has n slots gets
+// another only while more than n are free: so slots remain for organizations with fewer, and a few
+// organizations cannot shut out the others. The errors are ErrOrganization and ErrTotal.
 func (s *Slots) Take(organization string) (free func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +51,7 @@ func (s *Slots) Take(organization string) (free func(), err error) {
 	}, nil
 }
 
-// InUse returns how many are taken.
+// InUse returns how many slots are taken.
 func (s *Slots) InUse() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,5 @@
-// Package strictjson refuses JSON that two readers could understand differently:
-// encoding/json lets the last of two equal names win, accepts a name in the wrong case as the
-// right one, and replaces invalid Unicode by U+FFFD.
+// Package strictjson refuses JSON that two parsers could interpret differently: encoding/json takes the last of
+// two equal names, accepts a name in the wrong case, and replaces invalid Unicode by U+FFFD.
 package strictjson
 
 import (
@@ -11,10 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// Object reads exactly one JSON object and returns its members. Names are compared byte by
-// byte. It refuses, with an error whose text is fit for a client: what is not JSON, a value
-// that is no object, anything after it, a name that comes twice in one object at any depth,
-// invalid UTF-8, and escapes of half a surrogate pair.
+// Object parses exactly one JSON object and returns its members. Names are compared byte by byte. It returns an
+// error, whose text is safe to show to a client, for invalid JSON, a value that is not an object, trailing
+// data, a repeated name in one object at any depth, invalid UTF-8, and escapes of unpaired surrogates.
 func Object(content []byte) (map[string]json.RawMessage, error) {
 	switch {
 	case len(bytes.TrimSpace(content)) == 0:
@@ -38,7 +36,7 @@ func Object(content []byte) (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// String returns the string that raw holds; ok is false for any other value, null included.
+// String returns the string in raw; ok is false for any other value, including null.
 func String(raw json.RawMessage) (value string, ok bool) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", false
@@ -46,19 +44,19 @@ func String(raw json.RawMessage) (value string, ok bool) {
 	return value, json.Unmarshal(raw, &value) == nil
 }
 
-// RepeatedError is for a name that comes twice in one object.
+// RepeatedError is for a name that occurs twice in one object.
 type RepeatedError struct{ Name string }
 
-// Error quotes the name, cut where it is long.
+// Error quotes the name, shortened if it is long.
 func (e *RepeatedError) Error() string { return "the member " + shorten(e.Name) + " is given twice" }
 
-// level is an object or an array that is being read.
+// level is an object or an array that is being parsed.
 type level struct {
 	names    map[string]bool // nil for an array
 	wantName bool
 }
 
-// refuseDuplicates expects valid JSON.
+// refuseDuplicates returns an error if an object has a repeated name. It expects valid JSON.
 func refuseDuplicates(content []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	decoder.UseNumber()
@@ -94,7 +92,7 @@ func refuseDuplicates(content []byte) error {
 	}
 }
 
-// shorten quotes a client's own text for an error and bounds it.
+// shorten quotes a client's text for an error, and bounds its length.
 func shorten(text string) string {
 	const most = 64
 	if runes := []rune(text); len(runes) > most {
@@ -103,11 +101,11 @@ func shorten(text string) string {
 	return strconv.Quote(text)
 }
 
-// hasLoneSurrogate expects valid JSON. A \u escape of a surrogate means a character only as
-// the first half followed at once by the second.
+// hasLoneSurrogate reports whether a \u escape of a surrogate is not part of a pair, that is a first half
+// followed directly by a second half. It expects valid JSON.
 func hasLoneSurrogate(content []byte) bool {
 	for i := 0; i < len(content); i++ {
-		if content[i] != '\\' { // JSON has backslashes inside of strings alone
+		if content[i] != '\\' { // JSON has backslashes only inside of strings
 			continue
 		}
 		i++
@@ -131,7 +129,7 @@ func hasLoneSurrogate(content []byte) bool {
 
 func isLowSurrogate(unit uint64) bool { return unit >= 0xDC00 && unit <= 0xDFFF }
 
-// hex4 reads four hexadecimal digits; valid JSON has them after every \u.
+// hex4 parses four hexadecimal digits; valid JSON has them after every \u.
 func hex4(digits []byte) uint64 {
 	value, _ := strconv.ParseUint(string(digits[:4]), 16, 16)
 	return value

@@ -71,7 +71,7 @@ func TestStringTakesStringsAlone(t *testing.T) {
 	}
 }
 
-// Whatever is accepted, encoding/json accepts and understands in one way.
+// Everything that is accepted is also accepted by encoding/json, with only one interpretation.
 func FuzzObject(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"a":1,"a":2}`, `{"a":"\ud83d\ude00"}`, `{"a":[{"b":null}]}`, "{\"\xff\":1}", `{"a":"\\\ud800"}`, `[]`, `{}{}`,
@@ -93,7 +93,7 @@ func FuzzObject(f *testing.F) {
 		if len(loose) != len(members) {
 			t.Errorf("%q: %d members, encoding/json sees %d", content, len(members), len(loose))
 		}
-		// A lone half or invalid UTF-8 would come out as U+FFFD that was not put in.
+		// An unpaired surrogate or invalid UTF-8 would turn into a U+FFFD that was not in the input.
 		out, err := json.Marshal(loose)
 		if err != nil {
 			t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// reporter says in log and metrics how an exporter fares, once for each change. One batch is
+// reporter logs and counts how an exporter does. It logs only changes between success and failure. One batch is
 // exported at a time.
 type reporter struct {
 	sdktrace.SpanExporter
@@ -39,7 +39,7 @@ func newReporter(exporter sdktrace.SpanExporter, log logr.Logger, registerer pro
 	return r, nil
 }
 
-// ExportSpans sends a batch. Its error ends here: above it, the SDK would log each.
+// ExportSpans sends a batch. It returns no error, because the SDK would log each one.
 func (r *reporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := r.SpanExporter.ExportSpans(ctx, spans)
 	outcome := "sent"

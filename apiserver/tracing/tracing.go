@@ -1,6 +1,5 @@
-// Package tracing traces requests through the facade and sends the spans to an OpenTelemetry
-// collector. Besides the request's id no attribute holds what a client sent: no query,
-// no header, no body, no path.
+// Package tracing traces requests through the facade and sends the spans to an OpenTelemetry collector. Except
+// for the request's id, no attribute contains data sent by a client: no query, header, body or path.
 package tracing
 
 import (
@@ -26,8 +25,8 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// The bounds of what waits for the collector. A span that finds the queue full is dropped: no
-// request ever waits for a collector.
+// The bounds of the queue for the collector. A span is dropped if the queue is full: no request ever waits for
+// a collector.
 const (
 	maxQueue      = 4096
 	maxBatch      = 512
@@ -43,18 +42,18 @@ const (
 
 // Options of a Tracer.
 type Options struct {
-	// Endpoint is the URL of a collector that takes OTLP over HTTP. Empty: nothing is traced.
+	// Endpoint is the URL of a collector that accepts OTLP over HTTP. If empty, nothing is traced.
 	Endpoint string
-	// SampleRatio of the requests that come without a decision is traced.
+	// SampleRatio is the share of requests without a sampling decision that is traced.
 	SampleRatio float64
-	// Log gets a line when the collector cannot be reached, and one when it can again.
+	// Log gets one line when the collector becomes unreachable, and one when it is reachable again.
 	Log logr.Logger
-	// Registerer takes the metrics; nil: nobody does.
+	// Registerer registers the metrics; may be nil.
 	Registerer prometheus.Registerer
 }
 
-// CheckEndpoint says what is wrong with the URL of a collector. Credentials have no place in
-// it, because arguments are shown to many.
+// CheckEndpoint returns an error if the URL of a collector is invalid. It must not contain credentials, because
+// arguments are widely visible.
 func CheckEndpoint(endpoint string) error {
 	if endpoint == "" {
 		return nil
@@ -73,14 +72,14 @@ func CheckEndpoint(endpoint string) error {
 	return nil
 }
 
-// Tracer makes the spans of requests. A nil one makes none.
+// Tracer creates the spans of requests. A nil Tracer creates none.
 type Tracer struct {
-	// tracer is nil where nothing is traced.
+	// tracer is nil if nothing is traced.
 	tracer   trace.Tracer
 	shutdown func(context.Context) error
 }
 
-// New returns a Tracer. It reaches for nothing yet.
+// New returns a Tracer. It does not connect yet.
 func New(ctx context.Context, options Options) (*Tracer, error) {
 	if options.Endpoint == "" {
 		return &Tracer{shutdown: func(context.Context) error { return nil }}, nil
@@ -117,11 +116,11 @@ func New(ctx context.Context, options Options) (*Tracer, error) {
 	return &Tracer{tracer: provider.Tracer(instrumentation), shutdown: provider.Shutdown}, nil
 }
 
-// Shutdown sends what still waits. It ends with the context at the latest.
+// Shutdown sends the queued spans. It returns when the context ends at the latest.
 func (t *Tracer) Shutdown(ctx context.Context) error { return t.shutdown(ctx) }
 
-// Request begins the span of a request, within the trace that its traceparent names. Of the
-// rest that such headers may carry, tracestate and baggage, nothing is taken: a client makes it up.
+// Request starts the span of a request, within the trace in its traceparent. It ignores tracestate and baggage,
+// whose content a client can choose freely.
 func (t *Tracer) Request(r *http.Request, method, route, requestID string) (context.Context, trace.Span) {
 	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 	if parent := trace.SpanContextFromContext(ctx); parent.IsValid() {
@@ -138,7 +137,7 @@ func (t *Tracer) Request(r *http.Request, method, route, requestID string) (cont
 			attribute.String("findings.request_id", requestID)))
 }
 
-// Answered notes what a request was answered with.
+// Answered records the status of a response.
 func Answered(span trace.Span, status int) {
 	span.SetAttributes(attribute.Int("http.response.status_code", status))
 	if status >= http.StatusInternalServerError {
@@ -146,7 +145,7 @@ func Answered(span trace.Span, status int) {
 	}
 }
 
-// Start begins a span within the one of the context. Where that is not traced, neither is it.
+// Start starts a span within the span of the context. It is recorded only if that span is.
 func Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	within := trace.SpanFromContext(ctx)
 	if !within.IsRecording() {
@@ -162,7 +161,7 @@ func Do[T, E any](ctx context.Context, name string, do func() (T, E)) (T, E) {
 	return do()
 }
 
-// ID is the name of the trace that the context is in; empty where it is in none.
+// ID returns the id of the context's trace; empty without a trace.
 func ID(ctx context.Context) string {
 	if id := trace.SpanContextFromContext(ctx).TraceID(); id.IsValid() {
 		return id.String()

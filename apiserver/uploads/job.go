@@ -21,33 +21,35 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
 )
 
-// Why an import is ended.
+// Why an import is stopped.
 var (
 	errNoTurn   = errors.New("another import of the same scans is under way")
 	errStopping = errors.New("the service is stopping")
 	errTooLong  = fmt.Errorf("it took longer than %s", longest)
 )
 
-// job is an import on its way.
+// job is a running import.
 type job struct {
 	Request
 	id      string
 	batches []*importer.Batch
-	// commit of the pull request; nil where the upload is of the scan branch.
+	// commit of the pull request; nil for an upload of the scan branch.
 	commit *reviewimport.Commit
-	// recordedIn is the project that the Scans name of a pull request that is reviewed without one.
+	// recordedIn is the project in the Scans of a pull request that is reviewed without a project.
 	recordedIn string
-	// found is where it goes, where the organization lets imports create that; nil: where the request says.
+	// found is the import's target if the organization lets imports create it; nil if the target is that of the
+	// request.
 	found *importer.Found
-	// recorded is closed once all its Scans are, done at its end.
+	// recorded is closed once all its Scans are recorded, done when the job ends.
 	recorded, done chan struct{}
-	// What came of it, once it is done: summaries of an import, reviewed of a pull request.
+	// The result, once done is closed: summaries of an import, reviewed of a pull request.
 	summaries []*importer.Summary
 	reviewed  *reviewimport.Summary
 	err       error
 }
 
-// start runs the import in the background and calls release at its end. It returns false once the service is closed.
+// start runs the import in the background and calls release when it ends. It returns false once the service is
+// closed.
 func (s *Service) start(j *job, release func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +74,7 @@ func (s *Service) start(j *job, release func()) bool {
 	return true
 }
 
-// run is the import from its first request to its last.
+// run performs the import within its time limit.
 func (s *Service) run(j *job) error {
 	ctx, cancel := context.WithCancelCause(s.running)
 	defer cancel(nil)
@@ -84,7 +86,7 @@ func (s *Service) run(j *job) error {
 	return err
 }
 
-// perform does what the job asks for. It cancels the context where others of the same scans leave it no turn.
+// perform executes the job. It cancels the context if other imports of the same scans take too long.
 func (s *Service) perform(ctx context.Context, cancel context.CancelCauseFunc, j *job) error {
 	c, err := importer.NewClient(s.as(j.Namespace))
 	if err != nil {
@@ -98,7 +100,7 @@ func (s *Service) perform(ctx context.Context, cancel context.CancelCauseFunc, j
 	}
 	turn := time.AfterFunc(turnTimeout, func() { cancel(errNoTurn) })
 	defer turn.Stop()
-	if j.DryRun { // which waits for nobody
+	if j.DryRun { // a dry run does not wait for other imports
 		turn.Stop()
 	}
 	recorded := func() {
@@ -116,24 +118,25 @@ func (s *Service) perform(ctx context.Context, cancel context.CancelCauseFunc, j
 	return err
 }
 
-// check finds the projects of an upload that names none, and refuses a ref whose results are not imported.
+// check finds the projects of an upload that names no project, and refuses a ref whose results are not
+// imported.
 func (j *job) check(ctx context.Context, c *importer.Client) (refused, err error) {
 	switch {
 	case j.Project == "":
 		return place(ctx, c, j)
-	case j.commit == nil && j.found.Assumed() == nil: // what was created begins with the ref
+	case j.commit == nil && j.found.Assumed() == nil: // a created repository takes the ref as its branch
 		return nil, checkRef(ctx, c, &j.Request)
 	}
 	return nil, nil
 }
 
-// importedWith is the program that imports uploads, as a Scan names it.
+// importedWith returns the name and version of this program as the importer in a Scan.
 func importedWith() string { return "findings-operator/" + version.String() }
 
-// scan imports scans of the branch whose findings the projects have, or records why they are refused.
+// scan imports scans of the scan branch into the projects, or records why they are refused.
 func (s *Service) scan(ctx context.Context, c *importer.Client, j *job, refused error,
 	recorded func()) ([]*importer.Summary, error) {
-	if refused != nil { // One Scan is enough to tell why.
+	if refused != nil { // One Scan is enough to record the reason.
 		j.batches = j.batches[:1]
 	}
 	var scans atomic.Int32
@@ -158,7 +161,8 @@ func (s *Service) scan(ctx context.Context, c *importer.Client, j *job, refused 
 	return nil, refused
 }
 
-// as is the facade in the part of the one that writes facts in the namespace, and nothing else.
+// as returns a config that impersonates the namespace's service account for uploads, which may only write
+// facts.
 func (s *Service) as(namespace string) *rest.Config {
 	config := rest.CopyConfig(s.config)
 	config.Impersonate = rest.ImpersonationConfig{
@@ -167,7 +171,7 @@ func (s *Service) as(namespace string) *rest.Config {
 	return config
 }
 
-// Close admits no upload any more and waits for those under way. Once ctx ends they are ended, as Failed.
+// Close refuses new uploads and waits for the running ones. When ctx ends, it stops them as Failed.
 func (s *Service) Close(ctx context.Context) {
 	s.mu.Lock()
 	s.closed = true
@@ -185,7 +189,8 @@ func (s *Service) Close(ctx context.Context) {
 	<-ended
 }
 
-// checkRef refuses what is not the repository's scan branch: imported, it would close what the branch still has.
+// checkRef refuses a ref that is not the repository's scan branch: importing its results would close findings
+// that the scan branch still has.
 func checkRef(ctx context.Context, c client.Client, request *Request) error {
 	if request.Ref == "" {
 		return nil
@@ -201,7 +206,7 @@ func checkRef(ctx context.Context, c client.Client, request *Request) error {
 	return nil
 }
 
-// refusedRef returns why results of the ref are not imported; empty: they are.
+// refusedRef returns why results of the ref are not imported; empty if they are.
 func refusedRef(repository *v1alpha1.Repository, ref string) string {
 	branch := cmp.Or(repository.Spec.ScanBranch, repository.Spec.DefaultBranch)
 	switch {
@@ -214,7 +219,7 @@ func refusedRef(repository *v1alpha1.Repository, ref string) string {
 		"a pull request is uploaded with pull_request, or with a ref as refs/pull/412/head", ref, branch)
 }
 
-// explain turns the error of an import into the answer for it.
+// explain translates the error of an import into a problem.
 func explain(err error) error {
 	var refused *importer.RefusedError
 	var known *problem.Problem

@@ -8,22 +8,22 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/slots"
 )
 
-// Limits bound the uploads that a process works on at a time.
+// Limits bound the concurrent uploads of a process.
 type Limits struct {
-	// Total is how many there may be, PerOrganization how many of one organization.
+	// Total is the maximum number of uploads, PerOrganization that of one organization.
 	Total, PerOrganization int
-	// Bytes is how much SARIF, unfolded, all of them together may hold, and those of one organization half of it. One
-	// that is larger by itself is refused.
+	// Bytes bounds the decompressed SARIF held by all uploads together. The uploads of one organization may
+	// hold half of it. A single upload that exceeds its organization's share is refused.
 	Bytes int64
 }
 
-// share is how many bytes those of one organization may hold.
+// share returns how many bytes the uploads of one organization may hold.
 func (l Limits) share() int64 { return l.Bytes / 2 }
 
 // DefaultLimits fit the memory that the chart gives to a replica.
 var DefaultLimits = Limits{Total: 8, PerOrganization: 4, Bytes: 128 << 20}
 
-// takeSlot takes a slot for an upload, which is given back once by calling free.
+// takeSlot takes a slot for an upload. The caller gives it back by calling free once.
 func (s *Service) takeSlot(organization string) (free func(), err error) {
 	free, err = s.slots.Take(organization)
 	switch {
@@ -37,7 +37,7 @@ func (s *Service) takeSlot(organization string) (free func(), err error) {
 	return free, nil
 }
 
-// memory counts the bytes of SARIF that are held.
+// memory counts the bytes of SARIF in memory.
 type memory struct {
 	mu     sync.Mutex
 	limits Limits
@@ -45,7 +45,7 @@ type memory struct {
 	taken  map[string]int64 // by organization
 }
 
-// Why an upload has no room beside the others: those of all organizations, or of its own.
+// Why an upload does not fit in memory: because of the uploads of all organizations, or of its own.
 var (
 	errNoMemory = errors.New("too much is being uploaded")
 	errNoShare  = errors.New("the organization uploads too much")
@@ -74,14 +74,15 @@ func (m *memory) give(organization string, n int64) {
 	}
 }
 
-// hold is what one upload has taken of the memory.
+// hold is the memory reserved by one upload.
 type hold struct {
 	memory       *memory
 	organization string
 	taken        int64
 }
 
-// take takes room for n more bytes. Whether an upload by itself holds too much is for its reader to say.
+// take reserves n more bytes. It reserves nothing beyond the organization's share: the reader refuses an upload
+// that is too large by itself.
 func (h *hold) take(n int) error {
 	if h.taken+int64(n) > h.memory.limits.share() {
 		return nil

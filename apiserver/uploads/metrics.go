@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
-// reason is why no import began of an upload.
+// reason is why an upload's import did not start.
 type reason string
 
 const (
@@ -31,23 +31,24 @@ var reasons = []reason{
 	reasonTooLong, reasonTooSlow, reasonInterrupted, reasonMalformed, reasonStopping,
 }
 
-// refusal is the answer to an upload of which no import began, with the reason.
+// refusal is the problem of an upload whose import did not start, with the reason.
 type refusal struct {
 	*problem.Problem
 	reason reason
 }
 
-// Unwrap returns the answer.
+// Unwrap returns the problem.
 func (r *refusal) Unwrap() error { return r.Problem }
 
 // outcome is how an import ended.
 type outcome string
 
 const (
-	// outcomeCompleted is an import that is stored as a whole, outcomePreviewed a dry run.
+	// outcomeCompleted is an import that is stored completely, outcomePreviewed a dry run.
 	outcomeCompleted outcome = "completed"
 	outcomePreviewed outcome = "previewed"
-	// outcomeRefused is for the client to see to, outcomeBusy had no turn, outcomeStopped ended with the process.
+	// outcomeRefused is for the client to fix. outcomeBusy waited too long for other imports. outcomeStopped
+	// ended with the process.
 	outcomeRefused outcome = "refused"
 	outcomeBusy    outcome = "busy"
 	outcomeStopped outcome = "stopped"
@@ -59,7 +60,7 @@ var outcomes = []outcome{
 	outcomeCompleted, outcomePreviewed, outcomeRefused, outcomeBusy, outcomeStopped, outcomeFailed,
 }
 
-// outcomeOf is the outcome of a job that is done.
+// outcomeOf returns the outcome of a job that is done.
 func outcomeOf(j *job) outcome {
 	switch {
 	case j.err == nil && j.DryRun:
@@ -79,7 +80,7 @@ func outcomeOf(j *job) outcome {
 	}
 }
 
-// metrics count uploads. No label's value comes from a client.
+// metrics count uploads. No label value comes from a client.
 type metrics struct {
 	accepted prometheus.Counter
 	refused  *prometheus.CounterVec
@@ -136,7 +137,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	return m
 }
 
-// refuse counts an upload of which no import began.
+// refuse counts an upload whose import did not start.
 func (m *metrics) refuse(err error) {
 	var refused *refusal
 	if errors.As(err, &refused) {
@@ -144,7 +145,7 @@ func (m *metrics) refuse(err error) {
 	}
 }
 
-// begin counts an import that begins, and returns what counts its end.
+// begin counts the start of an import, and returns a function that counts its end.
 func (m *metrics) begin() (end func(*job)) {
 	begun := time.Now()
 	m.accepted.Inc()

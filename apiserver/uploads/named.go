@@ -10,8 +10,9 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
 
-// pick puts the id of the one repository that the file is of in the place of the full name that several hosts may have.
-// Without any it may be created, if imports may.
+// pick replaces the full name in the request, which repositories on several hosts may share, by the id of the
+// one repository that the file belongs to. If there is no such repository, it may be created if imports may do
+// so.
 func pick(ctx context.Context, c *importer.Client, j *job) error {
 	if len(j.Named) == 0 {
 		return nil
@@ -31,7 +32,7 @@ func pick(ctx context.Context, c *importer.Client, j *job) error {
 			repositories = append(repositories, *repository)
 		}
 	}
-	if len(repositories) == 0 { // removed since the request was looked at
+	if len(repositories) == 0 { // removed since the request was checked
 		return nil
 	}
 	found, err := provision.Find(repositories, facts)

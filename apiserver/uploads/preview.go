@@ -7,7 +7,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
-// preview is the answer to a dry run: what would be stored, of which nothing is.
+// preview returns the result of a dry run: what would be stored, although nothing is.
 func preview(j *job) *openapi.Upload {
 	upload := &openapi.Upload{
 		DryRun: true, RepoId: j.Repository, ProjectId: j.Project,
@@ -32,7 +32,7 @@ func preview(j *job) *openapi.Upload {
 	return upload
 }
 
-// previewReview adds what the review of a pull request would be.
+// previewReview adds the result that the review of a pull request would have.
 func previewReview(upload *openapi.Upload, j *job) {
 	upload.Reviews = append(upload.Reviews, render.UploadReview(j.reviewed))
 	for i := range j.batches {
@@ -60,11 +60,11 @@ func previewScan(j *job, i int, summary *importer.Summary) openapi.Scan {
 		Counts: summary.Counts(), SkippedBecause: summary.Skips(),
 	}}
 	shown := render.Scan(scan)
-	shown.Status = nil // nothing of it is stored
+	shown.Status = nil // nothing is stored
 	return shown
 }
 
-// warnings of what a dry run would do.
+// warnings returns the warnings of a dry run.
 func (j *job) warnings() []string {
 	out := []string{}
 	if j.reviewed != nil {

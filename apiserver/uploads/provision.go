@@ -12,15 +12,16 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
 
-// errNotHere ends the search for projects of a ref that is not imported.
+// errNotHere ends provisioning for a pull request, or for a ref that is not imported.
 var errNotHere = errors.New("the ref is not imported")
 
-// provideTimeout bounds what comes before an import: 50 projects, and a Lease of who died meanwhile.
+// provideTimeout bounds the preparation of an import: creating 50 projects, and waiting for the Lease of a
+// process that died.
 const provideTimeout = 2 * time.Minute
 
-// provide finds the repository and the projects of an upload, and creates what does not exist, where the organization
-// lets imports do so. Afterwards the request names the Repository. An import of a ref that is none of the
-// repository's scan branch creates nothing: it is refused later, with its Scans.
+// provide finds the repository and the projects of an upload, and creates missing ones if the organization lets
+// imports do so. Afterwards the request names the Repository. An import of a ref other than the repository's
+// scan branch creates nothing: it is refused later, in its Scans.
 func provide(ctx context.Context, c *importer.Client, j *job) error {
 	if j.Imports == nil {
 		return nil
@@ -43,7 +44,7 @@ func provide(ctx context.Context, c *importer.Client, j *job) error {
 	return nil
 }
 
-// place is where the import is to go, as the request names it.
+// place returns the target of the import as the request names it.
 func (j *job) place() importer.Place {
 	return importer.Place{
 		Namespace: j.Namespace, Repository: j.Repository, Project: j.Project, DryRun: j.DryRun,
@@ -51,7 +52,7 @@ func (j *job) place() importer.Place {
 	}
 }
 
-// begins checks a ref against the repository, nil if that is yet to be created.
+// begins checks a ref against the repository, which is nil if it is yet to be created.
 func begins(repository *v1alpha1.Repository, j *job) error {
 	switch {
 	case repository != nil:

@@ -17,22 +17,22 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// fileName is what messages call the body.
+// fileName is the name of the body in messages.
 const fileName = "the file"
 
-// mostScans is how many scans a file may hold: each has a Lease that is renewed while the import lasts.
+// mostScans is how many scans a file may contain: each has a Lease that is renewed during the import.
 const mostScans = 32
 
-// textNoRoom is what an upload is told for which there is no memory.
+// textNoRoom is the message for an upload that does not fit in memory.
 const textNoRoom = "too much is being uploaded at the same time"
 
-// Codes of a body that is refused.
+// Codes of errors in a body.
 const (
 	codeMalformed = "malformed"
 	codeTooLong   = "too_long"
 )
 
-// read reads the body as it comes, so that no more of it is held than what is imported.
+// read parses the body as it arrives, so that only the data to be imported is held.
 func (s *Service) read(request *Request, held *hold) ([]*importer.Batch, error) {
 	body := &source{reader: request.Body}
 	var unfolded io.Reader = body
@@ -64,7 +64,7 @@ func (s *Service) read(request *Request, held *hold) ([]*importer.Batch, error) 
 	return batches, nil
 }
 
-// settle takes over what the client says about the file, and returns the SourceRoot of it.
+// settle copies the client's settings for the file into the request, and returns the file's SourceRoot.
 func (r *Request) settle() (string, error) {
 	said, err := r.Settings()
 	if err != nil {
@@ -74,7 +74,7 @@ func (r *Request) settle() (string, error) {
 	return said.SourceRoot, r.resolve()
 }
 
-// source remembers why the client's bytes ended.
+// source remembers the error that ended the client's bytes.
 type source struct {
 	reader io.Reader
 	err    error
@@ -88,7 +88,8 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// explain says why nothing came of the body: how it came is the reason before what was in it.
+// explain returns why the body could not be imported. Except for invalid members, an error in its transmission
+// takes precedence over one in its content.
 func (s *source) explain(err error) error {
 	var tooLong *http.MaxBytesError
 	var packed *gzipError
@@ -121,7 +122,7 @@ func (s *source) explain(err error) error {
 	}
 }
 
-// mostDetail is how much is said of why a file is refused: it may quote what is in it.
+// mostDetail is the maximum length of the reason why a file is refused, which may quote the file.
 const mostDetail = 1000
 
 func refusedFile(err error) error { return refusedAs(err, codeMalformed) }
@@ -132,7 +133,7 @@ func refusedAs(err error, code string) error {
 	return &refusal{problem.InvalidBody(text).Coded(code), reasonMalformed}
 }
 
-// gzipError is what is wrong with a compressed body.
+// gzipError is an error in a compressed body.
 type gzipError struct{ error }
 
 // gunzip marks errors of the compression.
@@ -146,7 +147,7 @@ func (g *gunzip) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// metered takes memory for what is read, and counts it.
+// metered reserves memory for the data read, and counts it.
 type metered struct {
 	reader io.Reader
 	held   *hold

@@ -15,23 +15,23 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
 )
 
-// PullRequest is what a client says of the pull request that it has scanned.
+// PullRequest is the scanned pull request as the client describes it.
 type PullRequest struct {
-	// Number at the provider; 0: none, unless the ref names one.
+	// Number at the provider; 0 for none, unless the ref names one.
 	Number int32
-	// What is empty stays as it is.
+	// Empty values leave the stored ones as they are.
 	Title, Author string
-	// OpenedAt is when it began; zero: at its first review.
+	// OpenedAt is when it was opened; zero means at its first review.
 	OpenedAt time.Time
-	// Gate to judge it by; empty: none.
+	// Gate to evaluate; empty for none.
 	Gate reviewimport.Gate
 }
 
-// pullRef is the ref of a pull request at GitHub, or of a merge request at GitLab.
+// pullRef matches the ref of a pull request at GitHub, or of a merge request at GitLab.
 var pullRef = regexp.MustCompile(`^refs/(?:pull|merge-requests)/([0-9]+)/(?:head|merge)$`)
 
-// resolve completes the pull request by the ref. It refuses what contradicts itself, and a gate without a pull request,
-// which would judge nothing.
+// resolve completes the pull request from the ref. It refuses contradictions, and a gate without a pull
+// request, which would have nothing to evaluate.
 func (r *Request) resolve() error {
 	pr := &r.PullRequest
 	if ref := pullRef.FindStringSubmatch(r.Ref); ref != nil {
@@ -47,7 +47,7 @@ func (r *Request) resolve() error {
 	}
 	if pr.Number != 0 {
 		if r.Choices.Analysis == nil {
-			r.Choices.Analysis = new(string) // what was analyzed does not tell issues apart
+			r.Choices.Analysis = new(string) // issues are not distinguished by the analysis
 		}
 		return nil
 	}
@@ -65,10 +65,10 @@ func (r *Request) resolve() error {
 	return nil
 }
 
-// commitHash is what Git writes, in full or shortened.
+// commitHash matches a commit hash as Git writes it, in full or shortened.
 var commitHash = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 
-// reviewedCommit is the one that the client names, else the file.
+// reviewedCommit returns the commit that the client names, or else the file's.
 func reviewedCommit(request *Request, batches []*importer.Batch) (*reviewimport.Commit, error) {
 	sha := request.Choices.Commit
 	for _, b := range batches {
@@ -84,7 +84,7 @@ func reviewedCommit(request *Request, batches []*importer.Batch) (*reviewimport.
 	return &reviewimport.Commit{SHA: sha}, nil
 }
 
-// review records what the commit of a pull request shows.
+// review records the results for the commit of a pull request.
 func (s *Service) review(ctx context.Context, c *importer.Client, j *job,
 	recorded func()) (*reviewimport.Summary, error) {
 	pr := reviewimport.PullRequest{

@@ -16,7 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// stored reads uploads as the API server has them, which is sooner than the watch tells this replica.
+// stored reads uploads from the API server, because the watch may deliver them to this replica later.
 type stored struct{ reader *kube.Reader }
 
 func newStored(config *rest.Config) (*stored, error) {

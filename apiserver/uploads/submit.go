@@ -13,8 +13,8 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/routing"
 )
 
-// Submit imports what the request's body holds, and returns the upload's id once its Scans are recorded. What is
-// refused after that, and what is wrong with the ref or the projects, is recorded in them.
+// Submit imports the request's body, and returns the upload's id once its Scans are recorded. Later refusals,
+// and errors in the ref or the projects, are recorded in the Scans.
 func (s *Service) Submit(ctx context.Context, request Request) (id string, err error) {
 	defer func() { s.metrics.refuse(err) }()
 	j, err := s.begin(&request) //nolint:contextcheck // the import outlives the request
@@ -36,8 +36,9 @@ func (s *Service) Submit(ctx context.Context, request Request) (id string, err e
 	}
 }
 
-// place finds the projects of an upload's batches. The refusal is one that the upload's Scans record: then the batches
-// are those to record it of, and the job's project is where. A pull request has no projects.
+// place finds the projects of an upload's batches. A refusal is to be recorded in the upload's Scans: then
+// j.batches are the batches to record it for, and j.Project is the project to record it in. A pull request is
+// not split by project.
 func place(ctx context.Context, c *importer.Client, j *job) (refusal, err error) {
 	repository := &v1alpha1.Repository{}
 	key := client.ObjectKey{Namespace: j.Namespace, Name: j.Repository}
@@ -54,7 +55,7 @@ func place(ctx context.Context, c *importer.Client, j *job) (refusal, err error)
 		return nil, &importer.RefusedError{Reason: fmt.Sprintf("the repository %s has no project: have one created", j.Repository)}
 	}
 	only, _ := table.Only()
-	if j.commit != nil { // A pull request is of the repository, and compared with all of it.
+	if j.commit != nil { // A pull request belongs to the repository, and is compared with all of it.
 		j.Project, j.recordedIn = only, projects[len(projects)-1].Name
 		return nil, nil
 	}
@@ -74,7 +75,7 @@ func place(ctx context.Context, c *importer.Client, j *job) (refusal, err error)
 	return nil, nil
 }
 
-// projectsOf lists the projects of a repository, growing as routing.NewTable has it.
+// projectsOf lists the projects of a repository. growing is as in routing.NewTable.
 func projectsOf(ctx context.Context, c *importer.Client, repository client.ObjectKey,
 	growing bool) (*routing.Table, error) {
 	list, unreadable, err := importer.List[v1alpha1.Project](ctx, c, repository.Namespace,

@@ -1,5 +1,6 @@
-// Package uploads imports scan results that clients send over REST, in this process and under an identity of their own:
-// one that may write facts in one organization's namespace, and no decision. Its errors are problems.
+// Package uploads imports scan results that clients send over REST. It runs in this process but impersonates a
+// separate identity, which may write facts in one organization's namespace, but no decisions. Its errors are
+// problems.
 package uploads
 
 import (
@@ -22,14 +23,14 @@ import (
 )
 
 const (
-	// answerAfter is how long an answer waits for the end of an import.
+	// answerAfter is how long a response waits for the end of an import.
 	answerAfter = 10 * time.Second
-	// turnTimeout is how long an import waits for others of the same scans before it is given up: until its Scans are
-	// recorded nothing of it can be read.
+	// turnTimeout is how long an import waits for other imports of the same scans before it fails: until its
+	// Scans are recorded, clients cannot read anything about it.
 	turnTimeout = 30 * time.Second
 	// longest is how long an import may take.
 	longest = 30 * time.Minute
-	// busyRetryAfter is when to try again where others are at work.
+	// busyRetryAfter is when to try again while other imports are running.
 	busyRetryAfter = 10 * time.Second
 )
 
@@ -37,7 +38,7 @@ const (
 type Options struct {
 	// Config reaches the Kubernetes API as the facade's service account.
 	Config *rest.Config
-	// Limits bound what is under way at a time; DefaultLimits where zero.
+	// Limits bound concurrent uploads; zero means DefaultLimits.
 	Limits Limits
 	Log    *slog.Logger
 	// Registerer of the metrics; may be nil.
@@ -55,7 +56,7 @@ type Service struct {
 	memory  memory
 	metrics *metrics
 
-	// imports live as long as this, which outlives requests.
+	// Imports end with this context, which outlives requests.
 	running context.Context
 	stop    context.CancelCauseFunc
 	mu      sync.Mutex
@@ -82,42 +83,44 @@ func New(options Options) (*Service, error) {
 	return s, nil
 }
 
-// Request is an upload of a key's holder.
+// Request is an upload with a valid key.
 type Request struct {
 	// Organization and Namespace are the key's, KeyName is the APIKey's name.
 	Organization, Namespace, KeyName string
-	// Repository and Project are the ids of what was scanned.
-	// Where Project is empty the file says, result by result, which of the repository's projects it is about.
+	// Repository and Project are the ids of the scanned ones. If Project is empty, the file determines for each
+	// result which of the repository's projects it belongs to.
 	Repository, Project string
-	// Named are the ids of the repositories of which Repository is the full name, which has a slash. nil: Repository is
-	// an id, or Imports lets it be created.
+	// Named are the ids of the repositories with the full name in Repository, which contains a slash. nil if
+	// Repository is an id, or if Imports lets the repository be created.
 	Named []string
-	// Imports is what the organization lets imports create; nil: nothing. With it neither has to exist.
+	// Imports is what the organization lets imports create; nil for nothing. If set, repository and project
+	// need not exist.
 	Imports *v1alpha1.OrganizationImports
-	// Choices are what the client says about the file.
+	// Choices are the client's settings for the file.
 	Choices importer.Choices
-	// SourceRoot is the folder on the machine that scanned from which paths count; Ref is what was scanned.
+	// SourceRoot is the folder that paths are relative to, on the machine that scanned; Ref is the scanned ref.
 	SourceRoot, Ref string
-	// PullRequest that was scanned: with a number, or where Ref is that of one, it is reviewed instead of imported.
+	// PullRequest that was scanned. If it has a number, or Ref is that of a pull request, the upload is
+	// reviewed instead of imported.
 	PullRequest   PullRequest
 	DryRun, Force bool
-	// Settings returns Choices, SourceRoot and Ref of a request of which they are known once Body has been read to its
-	// end; nil for any other.
+	// Settings returns Choices, SourceRoot and Ref if they are known only after Body has been read to its end;
+	// nil otherwise.
 	Settings func() (Settings, error)
 
 	Body io.Reader
-	// Gzip says that the body is compressed.
+	// Gzip reports whether the body is compressed.
 	Gzip bool
 }
 
-// Settings are what a client says about a file.
+// Settings are the client's settings for a file.
 type Settings struct {
 	Choices         importer.Choices
 	SourceRoot, Ref string
 }
 
-// Import imports what the request's body holds. It returns once everything is stored, or after ten seconds with the
-// upload as it is recorded by then: the import goes on. Where ctx ends, so does the wait and not the import.
+// Import imports the request's body. It returns once everything is stored, or after ten seconds with the upload
+// as recorded so far while the import continues. If ctx ends, only the wait ends, not the import.
 func (s *Service) Import(ctx context.Context, request Request) (_ *openapi.Upload, err error) {
 	defer func() { s.metrics.refuse(err) }()
 	if err := request.resolve(); err != nil {
@@ -163,7 +166,7 @@ func (s *Service) begin(request *Request) (*job, error) {
 	return j, nil
 }
 
-// await waits for the end of an import, or for its Scans once ten seconds are over.
+// await waits for the end of an import or, after ten seconds, for its Scans.
 func (s *Service) await(ctx context.Context, j *job) (*openapi.Upload, error) {
 	patience := time.NewTimer(answerAfter)
 	defer patience.Stop()
@@ -184,7 +187,7 @@ func (s *Service) await(ctx context.Context, j *job) (*openapi.Upload, error) {
 	}
 }
 
-// answer is what an import came to.
+// answer returns the result of an import.
 func (s *Service) answer(ctx context.Context, j *job) (*openapi.Upload, error) {
 	switch {
 	case j.err != nil:

@@ -14,7 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// bareWatch is a watch of findings by client-go that says when one expected change came.
+// bareWatch is a client-go watch of findings that reports when an expected change arrives.
 type bareWatch struct {
 	watch watch.Interface
 
@@ -23,7 +23,7 @@ type bareWatch struct {
 	seen     chan time.Time
 }
 
-// watchBare begins a watch of the namespace's findings. Whoever asked calls stop.
+// watchBare starts a watch of the namespace's findings. The caller calls stop.
 func watchBare(ctx context.Context, config *rest.Config, namespace string) (*bareWatch, error) {
 	client, err := kube.NewClient(config)
 	if err != nil {
@@ -61,11 +61,12 @@ func (w *bareWatch) take(finding *v1alpha1.Finding, at time.Time) {
 	if w.seen == nil || finding.Name != w.expected.finding || finding.Spec.Triage.Comments != w.expected.comments {
 		return
 	}
-	w.seen <- at // there is room for the one
+	w.seen <- at // the channel's buffer has room for it
 	w.seen = nil
 }
 
-// expect waits for one decision, from now on; seen returns when the watch had it.
+// expect waits for one decision that is made from now on; seen returns the time when the watch
+// received it.
 func (w *bareWatch) expect(d decision) (seen func(context.Context) (time.Time, error)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

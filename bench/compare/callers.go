@@ -12,9 +12,9 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 )
 
-// callFor has n callers call for so long, each anew as soon as it was answered. The i-th caller's
-// numbers are i, i+n, i+2n and so on: no two have one in common. Each has called once before the
-// clock starts, as package load's connections have.
+// callFor runs n callers for the duration; each calls again as soon as it is answered. The i-th
+// caller's numbers are i, i+n, i+2n and so on, so that no two callers share a number. Each calls
+// once before the clock starts, as package load's connections do.
 func callFor(ctx context.Context, n int, duration time.Duration, call func(ctx context.Context,
 	number int) error) (measure.Sample, error) {
 	if err := each(ctx, n, func(ctx context.Context, i int) error { return call(ctx, i) }); err != nil {
@@ -40,7 +40,7 @@ func callFor(ctx context.Context, n int, duration time.Duration, call func(ctx c
 	return sampleOf(taken, time.Since(start)), err
 }
 
-// callAll has n callers make so many calls together.
+// callAll makes the given number of calls with n concurrent callers.
 func callAll(ctx context.Context, n, calls int, call func(ctx context.Context,
 	number int) error) (measure.Sample, error) {
 	taken := make([]time.Duration, calls)
@@ -58,7 +58,7 @@ func callAll(ctx context.Context, n, calls int, call func(ctx context.Context,
 	return sampleOf(taken, time.Since(start)), err
 }
 
-// each runs do n times at once, and returns the first error.
+// each runs do n times concurrently, and returns the first error.
 func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range n {

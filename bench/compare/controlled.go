@@ -11,13 +11,13 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
 )
 
-// controlled is a fixture with controllers over it, which have nothing left to do, and can be halted.
+// controlled is a fixture with idle controllers, which can be halted.
 type controlled struct {
 	*bench.Fixture
 	halted bool
 }
 
-// withControllers starts the controllers over the fixture. Whoever asked calls stop.
+// withControllers starts the controllers over the fixture. The caller calls stop.
 func withControllers(ctx context.Context, f *bench.Fixture) (*controlled, error) {
 	if err := f.StartController(ctx); err != nil {
 		return nil, err
@@ -28,14 +28,14 @@ func withControllers(ctx context.Context, f *bench.Fixture) (*controlled, error)
 	return &controlled{Fixture: f}, nil
 }
 
-// halt stops the controllers' process without ending it: what they would do begins when they go on.
-// Starting them anew instead would have them look at every finding each time.
+// halt freezes the controllers' process: their work waits until they go on. Restarting them instead
+// would make them reconcile every finding each time.
 func (c *controlled) halt() error {
 	c.halted = true
 	return syscall.Kill(c.Controller.PID(), syscall.SIGSTOP)
 }
 
-// goOn lets the controllers' process go on.
+// goOn resumes the controllers' process.
 func (c *controlled) goOn() error {
 	if !c.halted {
 		return nil
@@ -47,7 +47,7 @@ func (c *controlled) goOn() error {
 // stop ends the controllers.
 func (c *controlled) stop() error { return errors.Join(c.goOn(), c.StopController()) }
 
-// eventually tries until it works, and says what was the matter last where it does not.
+// eventually polls until try succeeds; on a timeout it returns the last error.
 func eventually(ctx context.Context, interval, timeout time.Duration, try func(context.Context) error) error {
 	last := errors.New("not tried")
 	err := wait.PollUntilContextTimeout(ctx, interval, timeout, true, func(ctx context.Context) (bool, error) {

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// costFindings go their way in each turn, and in a short run a fraction of them.
+	// costFindings is the number of findings per turn; costInShort that of a short run.
 	costFindings = 1000
 	costInShort  = 150
-	// mostCostRounds bound the time: each turn has a control plane of its own.
+	// mostCostRounds bounds the run time: each turn has its own control plane.
 	mostCostRounds = 2
 )
 
-// What is wanted of this build, as a part of what the earlier one takes.
+// The targets of this build, as a fraction of the earlier build's figures.
 const (
 	wantedTime  = 0.5
 	wantedBytes = 0.67
@@ -31,7 +31,7 @@ const costText = "Both builds do the same work with the same findings, each on a
 	"nothing left to do. Processor time is that of the processes themselves, user and system. Written are the bytes that etcd was given to put, " +
 	"of everything. The heap is that of kube-apiserver after a collection, less what it was before the first import."
 
-// cost compares what a finding's whole way costs with an earlier commit.
+// cost compares the cost of a finding's whole life with an earlier commit.
 func cost(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	section := &report.Section{Title: "What a finding costs, against an earlier build", Text: costText}
 	earlier, err := b.EarlierBuild(ctx, b.Against)
@@ -63,7 +63,7 @@ func cost(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	return section, nil
 }
 
-// costFigure is one that is compared.
+// costFigure is a figure that is compared.
 type costFigure struct {
 	name   string
 	wanted float64
@@ -88,7 +88,7 @@ func costRows(before, after []*way) []report.Row {
 	return rows
 }
 
-// compared is the ratio of each round.
+// compared returns the spread of the rounds' ratios.
 func compared(before, after []*way, of func(*way) float64) measure.Ratio {
 	ratios := make([]float64, len(before))
 	for i := range before {
@@ -105,7 +105,7 @@ func middle(ways []*way, of func(*way) float64) float64 {
 	return measure.Spread(figures).Median
 }
 
-// stepTable has each step's processor time in each process.
+// stepTable shows the processor time of each step in each process.
 func stepTable(earlier string, before, after []*way) report.Table {
 	table := report.Table{
 		Title:   fmt.Sprintf("Processor time for one finding, at %s and in this build:", earlier),

@@ -13,15 +13,16 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// decision is what somebody decides about a finding. No two are the same, so that each is a write.
+// decision is a triage decision about a finding. No two decisions are equal, so that each causes a
+// write.
 type decision struct {
 	finding  string
 	status   v1alpha1.UserStatus
 	comments string
 }
 
-// newDecision is the number-th of a series over the findings: by the time that it comes to a finding again the
-// decision is another one. The series' name must be its own.
+// newDecision returns decision number of a series over the findings: when the series returns to a finding, the
+// decision differs from the last one. The series' name must be unique.
 func newDecision(findings []string, series string, number int) decision {
 	status := v1alpha1.UserStatusActive
 	if number/len(findings)%2 == 1 {
@@ -33,13 +34,13 @@ func newDecision(findings []string, series string, number int) decision {
 	}
 }
 
-// restBody is the decision for PATCH /v2/findings/{id}.
+// restBody returns the decision as the body of PATCH /v2/findings/{id}.
 func (d decision) restBody() []byte {
 	return encoded(map[string]any{"user_status": d.status, "comments": d.comments})
 }
 
-// mergePatch is what the REST API makes of the decision; by is who the finding says has decided, empty:
-// the API server says it.
+// mergePatch returns the patch that the REST API sends for the decision. by is the user who made the
+// decision; if it is empty, the API server fills it in.
 func (d decision) mergePatch(by string) []byte {
 	triage := map[string]any{"userStatus": d.status, "comments": d.comments}
 	if by != "" {
@@ -56,7 +57,7 @@ func encoded(value any) []byte {
 	return content
 }
 
-// decider writes decisions with client-go alone.
+// decider writes decisions using only client-go.
 type decider struct {
 	client             rest.Interface
 	namespace, manager string
@@ -81,10 +82,12 @@ func (d *decider) write(ctx context.Context, decision decision) error {
 	return nil
 }
 
-// mostCallers is the most that write at the same time anywhere here, each to findings of its own.
+// mostCallers is the largest number of concurrent writers in any measurement; each writes to its
+// own findings.
 const mostCallers = 32
 
-// findingNames are the names of so many of the fixture's findings, at most, from one on: a multiple of mostCallers.
+// findingNames returns the names of at most count of the fixture's findings, beginning at from: a multiple of
+// mostCallers.
 func findingNames(f *bench.Fixture, from, count int) ([]string, error) {
 	count = min(count, f.Size-from) / mostCallers * mostCallers
 	if count <= 0 {

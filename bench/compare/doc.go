@@ -1,13 +1,14 @@
-// Command compare measures the service side by side with what else does the same, and writes
-// docs/performance.md and docs/performance. `make bench` runs it; `go run ./bench/compare --help` tells the flags.
+// Command compare measures the service side by side with alternatives that do the same work, and writes
+// docs/performance.md and docs/performance. `make bench` runs it; `go run ./bench/compare --help` lists the flags.
 //
 // # How it measures
 //
-// Each size of --findings gets a control plane of its own: a real etcd and kube-apiserver, with the
-// findings put straight into etcd with the status that their controller gives them, and the real
-// binary over it. What is compared takes turns in rounds (package measure), and is asked by one
-// client in a process of its own that costs the same whoever answers (package load). What counts
-// are ratios within a round and the median of these; machines differ, and others use this one too.
+// Each size of --findings gets a separate control plane: a real etcd and kube-apiserver, with the
+// findings written directly to etcd with the status that their controller gives them, and the real
+// binary over it. The compared sides take turns in rounds (package measure). One client in a
+// separate process, whose cost is the same for every side, sends the requests (package load). The
+// results are the ratios within each round and their median, because machines differ, and other
+// work runs on this one too.
 //
 // # How to add a measurement
 //
@@ -36,12 +37,13 @@
 //		}, nil
 //	}
 //
-// A Side is anything that runs for about as long as it is told to and says how many operations it
-// did; b.Side makes one of a load.Target. A fixture has the plane (Client and Config of an
-// administrator, Account for a service account's, StartController, StartFacade and the like with
-// further flags, Readied of each process, Memory), the organization with its tokens, and the
-// data: Data.Finding(i) is the i-th as it was loaded. dataset.WrittenSince counts what was written
-// since a revision. Keep to b.Plan and b.Sizes: with b.Short everything must be over in seconds.
-// The figures that are wanted are rows; what cannot be measured here is a report.Missing row with
-// the reason, and no error. What shows why goes into the section's tables and charts.
+// A Side is anything that runs for about the given duration and returns how many operations it did;
+// b.Side makes one from a load.Target. A fixture has the plane (Client and Config of an
+// administrator, ServiceAccount for a service account's, StartController, StartFacade and the like with
+// further flags, Readied of each process, Memory), the organization with its tokens, and the data:
+// Data.Finding(i) is the i-th finding as it was loaded. dataset.WrittenSince counts the objects
+// written since a revision. Keep to b.Plan and b.Sizes: with b.Short everything must take only
+// seconds. Figures with a target are rows; a figure that cannot be measured here is a
+// report.Missing row with the reason, and not an error. Explanations go into the section's tables
+// and charts.
 package main

@@ -14,14 +14,14 @@ import (
 
 const (
 	reviewsPage = "/v1/reviews?size=100"
-	// unfiltered names a list that nothing is left out of.
+	// unfiltered names a list without a filter.
 	unfiltered = "no filter"
 	// mostSlower is how many times as long as without a filter an answer may take.
 	mostSlower = 5
 )
 
-// filters compares each filter of a list with the same list without: what is looked for among
-// many rows must not cost more than what is shown of them.
+// filters compares each filter of a list with the same list without a filter: finding few rows
+// among many must not cost more than showing them.
 func filters(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	section := &report.Section{Title: "Filters", Text: filtersText}
 	f, err := b.Fixture(ctx, b.Largest())
@@ -63,7 +63,7 @@ func filters(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 const filtersText = "The first page of each list through the REST API with each of its filters, compared with the same list without a filter. " +
 	"Where few rows match or none, the answer is small and the time is that of the search."
 
-// filter of a list.
+// filter is a filter of a list.
 type filter struct {
 	name  string
 	query url.Values
@@ -77,7 +77,8 @@ func by(name string, pairs ...string) filter {
 	return filter{name, query}
 }
 
-// reviewFilters are no filter, each filter, and some together, of which few reviews match some.
+// reviewFilters returns no filter, each filter, and some combinations, including filters that few
+// reviews match.
 func reviewFilters(f *bench.Fixture) []filter {
 	newest := f.Data.Reviews[0].Status.UpdatedAt.Time
 	for _, review := range f.Data.Reviews {

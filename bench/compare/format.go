@@ -7,7 +7,7 @@ import (
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-// milliseconds with the digits that count.
+// milliseconds formats a duration with its significant digits.
 func milliseconds(d time.Duration) string {
 	switch ms := float64(d) / float64(time.Millisecond); {
 	case ms >= 100:
@@ -21,7 +21,7 @@ func milliseconds(d time.Duration) string {
 
 func kilobytes(n int) string { return fmt.Sprintf("%.1f kB", float64(n)/1000) }
 
-// thousands sets a mark between them: 100,000.
+// thousands separates thousands with commas: 100,000.
 func thousands(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)

@@ -23,17 +23,17 @@ import (
 )
 
 const (
-	// importedFindings are in each file, and in a short run a fraction of them.
+	// importedFindings is the number of findings in each file; importedInShort that of a short run.
 	importedFindings = 1000
 	importedInShort  = 150
-	// mostImportRounds bound the time: the findings of each must be removed again.
+	// mostImportRounds bounds the run time: the findings of each round must be removed again.
 	mostImportRounds = 5
 	// importAccount is a service account with the scanner's role.
 	importAccount = "bench-scanner"
 	caughtUp      = 5 * time.Minute
 )
 
-// The sides. Findings are operations.
+// The names of the sides. Each finding counts as an operation.
 const (
 	createsSide      = "bare creates by client-go"
 	importSide       = "import"
@@ -99,7 +99,7 @@ func importRow(results measure.Results, name string, wanted float64, side, other
 	return row.InSummary()
 }
 
-// imports is what the sides have in common.
+// imports holds what the sides have in common.
 type imports struct {
 	*controlled
 	bench    *bench.Bench
@@ -108,9 +108,9 @@ type imports struct {
 	creator  rest.Interface
 	file     []byte
 	count    int
-	// made are the findings that the file makes.
+	// made are the findings that an import of the file creates.
 	made []v1alpha1.FindingSpec
-	// turns counts them: each has a tool of its own, and so findings of its own.
+	// turns counts the turns: each uses its own tool name, and therefore its own findings.
 	turns int
 }
 
@@ -139,7 +139,8 @@ func newImporting(ctx context.Context, b *bench.Bench, c *controlled) (*imports,
 	return im, im.learn(ctx)
 }
 
-// learn imports the file once, and keeps what it makes for those who create it without the importer.
+// learn imports the file once, and keeps the created findings for the side that creates them without
+// the importer.
 func (im *imports) learn(ctx context.Context) error {
 	tool := im.newTool()
 	if _, err := im.importFile(ctx, tool); err != nil {
@@ -160,7 +161,7 @@ func (im *imports) newTool() string {
 	return fmt.Sprintf("bench-%d", im.turns)
 }
 
-// rounds takes the sides' turns. One round more is done before those that count.
+// rounds runs the sides' turns, after one warm-up round that does not count.
 func (im *imports) rounds(ctx context.Context, rounds int) (measure.Results, error) {
 	results := measure.Results{}
 	for round := range rounds + 1 {
@@ -178,7 +179,7 @@ func (im *imports) rounds(ctx context.Context, rounds int) (measure.Results, err
 	return results, nil
 }
 
-// round takes each side's turn, in the one order or the other; the same again follows the first.
+// round runs each side's turn, in one of two orders; the unchanged import follows the first import.
 func (im *imports) round(ctx context.Context, importFirst bool) (map[string]measure.Sample, error) {
 	turns := []importTurn{
 		{createsSide, true, im.create}, {createsOnSide, false, im.create},
@@ -196,15 +197,15 @@ func (im *imports) round(ctx context.Context, importFirst bool) (map[string]meas
 	return found, nil
 }
 
-// importTurn is work that a side does, with the controllers halted or not.
+// importTurn is a side's work, with the controllers halted or running.
 type importTurn struct {
 	side   string
 	halted bool
 	work   func(ctx context.Context, tool string) (findings int, err error)
 }
 
-// turn does the work under a tool's name that nobody else has, waits for the controllers, and removes what
-// was made. Where it was an import, the same is imported again.
+// turn does the work under a new tool name, waits for the controllers, and removes the created objects.
+// After an import, it imports the same file again.
 func (im *imports) turn(ctx context.Context, found map[string]measure.Sample, t importTurn) error {
 	if t.halted {
 		if err := im.halt(); err != nil {
@@ -231,7 +232,7 @@ func (im *imports) turn(ctx context.Context, found map[string]measure.Sample, t 
 	return im.remove(ctx, tool)
 }
 
-// timed does the work when what was before is over: the removal of what was made leaves much garbage.
+// timed does the work when earlier work has settled: the removal of findings leaves much garbage.
 func (im *imports) timed(ctx context.Context, tool string, work func(context.Context, string) (int,
 	error)) (measure.Sample, error) {
 	if err := im.bench.Collected(ctx, im.Fixture); err != nil {
@@ -248,7 +249,7 @@ func (im *imports) timed(ctx context.Context, tool string, work func(context.Con
 	})
 }
 
-// create creates the findings with client-go alone.
+// create creates the findings using only client-go.
 func (im *imports) create(ctx context.Context, tool string) (int, error) {
 	sample, err := callAll(ctx, importConcurrent, len(im.made), func(ctx context.Context, i int) error {
 		finding := &v1alpha1.Finding{
@@ -295,7 +296,7 @@ func (im *imports) list(ctx context.Context, tool string) (*v1alpha1.FindingList
 	return list, im.Client.List(ctx, list, im.ofTool(tool)...)
 }
 
-// checkObserved fails while the controllers have not looked at every finding.
+// checkObserved returns an error until the controllers have reconciled every finding.
 func (im *imports) checkObserved(ctx context.Context, tool string) error {
 	found, err := im.list(ctx, tool)
 	if err != nil {
@@ -309,15 +310,15 @@ func (im *imports) checkObserved(ctx context.Context, tool string) error {
 	return nil
 }
 
-// remove removes what a turn left.
+// remove removes the objects that a turn created.
 func (im *imports) remove(ctx context.Context, tool string) error {
 	return removeOf(ctx, im.Fixture, tool)
 }
 
-// removeOf removes what scans of the tool brought.
+// removeOf removes the findings and scans of the tool.
 func removeOf(ctx context.Context, f *bench.Fixture, tool string) error {
 	for _, object := range []client.Object{&v1alpha1.Finding{}, &v1alpha1.Scan{}} {
-		// Many take longer than the API server gives a request.
+		// Deleting many takes longer than the API server's request timeout.
 		if err := eventually(ctx, settleInterval, caughtUp, func(ctx context.Context) error {
 			return f.Client.DeleteAllOf(ctx, object, client.InNamespace(f.Organization.Namespace),
 				client.MatchingFields{"spec.tool": tool})

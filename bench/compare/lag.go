@@ -19,33 +19,34 @@ import (
 )
 
 const (
-	// lagWanted is the most that 99 of 100 answers may be behind.
+	// lagWanted is the highest allowed 99th percentile of the lag.
 	lagWanted = 100 * time.Millisecond
-	// probes are how many changes are waited for with each load, and probedFor how long that may take at most.
+	// probes is the number of changes to wait for under each load, and probedFor the time limit for all of
+	// them.
 	probes    = 300
 	probedFor = 30 * time.Second
-	// probeEvery is the pause between two changes: what measures must not be a load itself.
+	// probeEvery is the pause between two changes: the measurement itself must not be a load.
 	probeEvery = 50 * time.Millisecond
-	// probeTimeout is more than an answer may ever be behind.
+	// probeTimeout is longer than any acceptable lag.
 	probeTimeout = 30 * time.Second
-	// probePause is between two looks.
+	// probePause is the pause between two polls.
 	probePause = time.Millisecond
-	// triager is a service account that decides as people do.
+	// triager is a service account that makes decisions as people do.
 	triager     = "bench-triager"
 	busyWriters = 8
 	lagMetric   = "findings_read_model_catch_up_seconds"
 )
 
-// lagLoad is what is written while changes are waited for.
+// lagLoad is the write load while changes are awaited.
 type lagLoad struct {
 	name string
-	// writers at a time, and the pause of each between its writes.
+	// writers is the number of concurrent writers, and pause the pause of each between its writes.
 	writers int
 	pause   time.Duration
 }
 
-// Twenty decisions a second are those of many people; a hundred, a bulk change's; as many as the machine
-// takes are none that come in life.
+// Twenty decisions per second correspond to many people; a hundred to a bulk change; unlimited writes do
+// not occur in production.
 var lagLoads = []lagLoad{
 	{name: "nothing else is written"},
 	pacedLoad(20),
@@ -60,7 +61,8 @@ func pacedLoad(writes int) lagLoad {
 	}
 }
 
-// lag measures how far the REST API is behind what is written past it.
+// lag measures how far the REST API lags behind changes that are written directly to the API
+// server.
 func lag(ctx context.Context, b *bench.Bench) (section *report.Section, err error) {
 	f, err := b.Fixture(ctx, b.Largest())
 	if err != nil {
@@ -108,7 +110,7 @@ const lagText = "A service account with the triager's role patches `spec.triage`
 	"How far the read model is behind is its own metric `" + lagMetric +
 	"`: the time from the first change received until readers see all received changes, as exact as the histogram's buckets."
 
-// probing changes findings and waits for the REST API to show it.
+// probing changes findings and waits until the REST API shows the change.
 type probing struct {
 	*controlled
 	decider        *decider
@@ -138,12 +140,12 @@ func newProbing(ctx context.Context, c *controlled) (*probing, error) {
 	return p, nil
 }
 
-// lagFound is what was seen under one load.
+// lagFound holds the results under one load.
 type lagFound struct {
 	count int
-	// answer is the REST API's, and watch the bare one.
+	// answer is the lag of the REST API, and watch that of the bare watch.
 	answer, watch quantiles
-	// writes a second of the others.
+	// writes is the other writers' rate per second.
 	writes float64
 	model  histogram
 }
@@ -206,10 +208,11 @@ func (p *probing) writeOthers(ctx context.Context, load lagLoad) (written *atomi
 	}
 }
 
-// lagTaken is how long each change took to be seen.
+// lagTaken holds how long each change took to become visible.
 type lagTaken struct{ answers, watches []time.Duration }
 
-// probe changes one finding after the other, and returns how long each change took to be seen.
+// probe changes one finding after the other, and returns how long each change took to become
+// visible.
 func (p *probing) probe(ctx context.Context, short bool) (lagTaken, error) {
 	count := probes
 	if short {
@@ -232,7 +235,7 @@ func (p *probing) probe(ctx context.Context, short bool) (lagTaken, error) {
 		if err != nil {
 			return taken, err
 		}
-		// The watch may well have it before the answer to the patch is there.
+		// The watch may receive the change before the patch is answered.
 		taken.watches = append(taken.watches, max(0, watched.Sub(after)))
 		select {
 		case <-ctx.Done():
@@ -243,7 +246,7 @@ func (p *probing) probe(ctx context.Context, short bool) (lagTaken, error) {
 	return taken, nil
 }
 
-// pathOf the i-th finding, which is the fixture's i-th too.
+// pathOf returns the path of the i-th probed finding, which is also the fixture's i-th.
 func (p *probing) pathOf(i int) string {
 	spec := &p.Data.Finding(i).Spec
 	return fmt.Sprintf("/v2/repos/%s/projects/%s/findings/%s", spec.RepositoryRef.Name, spec.ProjectRef.Name, p.probed[i])
@@ -260,10 +263,10 @@ func (p *probing) await(ctx context.Context, path string, shown []byte) error {
 	return nil
 }
 
-// histogram is one of Prometheus': how many there were up to each bound, in seconds.
+// histogram is a Prometheus histogram: the cumulative count per bound, in seconds.
 type histogram map[string]float64
 
-// lagBounds are those of the read model's histogram.
+// lagBounds are the bounds of the read model's histogram.
 var lagBounds = []string{"0.0005", "0.001", "0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "30", "60", "+Inf"}
 
 func (p *probing) modelLag(ctx context.Context) (histogram, error) {
@@ -294,7 +297,7 @@ func (h histogram) less(before histogram) histogram {
 	return out
 }
 
-// at is the bound below which that part of all is.
+// at returns the smallest bound that covers the quantile.
 func (h histogram) at(quantile float64) string {
 	all := h["+Inf"]
 	if all == 0 {

@@ -38,7 +38,7 @@ func run() error {
 	return newCommand(self).ExecuteContext(ctx)
 }
 
-// self starts this program anew.
+// self starts this program again.
 func self(ctx context.Context, arguments ...string) *exec.Cmd {
 	program, err := os.Executable()
 	if err != nil {
@@ -46,12 +46,12 @@ func self(ctx context.Context, arguments ...string) *exec.Cmd {
 	}
 	command := exec.CommandContext(ctx, program, arguments...)
 	command.Stderr = os.Stderr
-	// Ctrl-C is ours; a child ends when its input does.
+	// Ctrl-C goes to this process only; a child ends when its input ends.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return command
 }
 
-// options are the flags.
+// options holds the flags.
 type options struct {
 	findings []int
 	reviews  int
@@ -69,7 +69,7 @@ type options struct {
 	short    bool
 }
 
-// usualResults, usualAgain and usualTriaged are what --results, --results-again and --triaged are without being given.
+// usualResults, usualAgain and usualTriaged are the defaults of --results, --results-again and --triaged.
 const usualResults, usualAgain, usualTriaged = 5_000, 20_000, 10_000
 
 func newCommand(self func(context.Context, ...string) *exec.Cmd) *cobra.Command {
@@ -113,7 +113,7 @@ Measurements:
 	return command
 }
 
-// children are what this program starts of itself.
+// children are the commands that this program starts itself with.
 func children() []*cobra.Command {
 	return []*cobra.Command{
 		{Use: bench.ClientCommand, Hidden: true, RunE: func(command *cobra.Command, _ []string) error {
@@ -141,7 +141,7 @@ func list() string {
 	return b.String()
 }
 
-// chosen are the measurements to be made.
+// chosen returns the measurements to run.
 func (o *options) chosen() ([]bench.Measurement, error) {
 	if len(o.only) == 0 {
 		return measurements, nil
@@ -208,7 +208,7 @@ func (o *options) run(ctx context.Context, command *cobra.Command, self func(con
 	return nil
 }
 
-// command is how this run can be had again.
+// command returns the command line that repeats this run.
 func (o *options) command() string {
 	out := "make bench"
 	var arguments []string

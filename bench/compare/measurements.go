@@ -2,7 +2,7 @@ package main
 
 import "github.com/appsec-dev/findings-operator/bench/internal/bench"
 
-// measurements in the order in which they are made, a line each.
+// measurements holds the measurements in the order in which they run, one per line.
 var measurements = []bench.Measurement{
 	{Name: "settled", About: "that the controllers find nothing to write in what was loaded", Run: settled},
 	{Name: "reads", About: "pages of findings, against memory, the API server and PostgreSQL", Run: reads},

@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
 )
 
-// others compares what else is read with the same rivals, at the largest size.
+// others compares the other reads with the same rivals, at the largest size.
 func others(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	section := &report.Section{Title: "Reviews, repositories and single resources", Text: othersText}
 	f, err := b.Fixture(ctx, b.Largest())
@@ -44,7 +44,8 @@ func others(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 const othersText = "As for pages of findings, with the same rivals. The API server lists by field selector where it can, and gets one object where the REST API does. " +
 	"PostgreSQL counts what a filter matches with an index."
 
-// otherQuestions are pages of reviews and repositories, and one of each kind that is read alone.
+// otherQuestions returns pages of reviews and repositories, and one object of each kind that is
+// read singly.
 func otherQuestions(f *bench.Fixture) []question {
 	finding, issue, project := f.Data.Finding(f.Size/2), f.Data.Issues[0], f.Data.Projects[0]
 	repository := string(finding.Spec.RepositoryRef.Name)
@@ -70,10 +71,10 @@ func otherQuestions(f *bench.Fixture) []question {
 	}
 }
 
-// summarized are the questions whose figures stand for the others in the summary.
+// summarized are the questions whose figures represent the others in the summary.
 var summarized = []string{"/v1/reviews", "a finding"}
 
-// otherRows returns the figures. No target was set for them, so they are only shown.
+// otherRows returns the figures. They have no targets, so they are only shown.
 func otherRows(q question, results measure.Results, missing string) []report.Row {
 	facade := sideName(facadeSide, q.what)
 	show := func(other, against string) report.Row {

@@ -18,35 +18,37 @@ import (
 )
 
 const (
-	// peopleCount is how many people decide at the same time, and personPause how long each looks at the next finding.
+	// peopleCount is how many people decide concurrently, and personPause how long each looks at the next finding.
 	peopleCount = 20
 	personPause = time.Second
-	// personTimeout is more than anybody should wait, and personAgain when a person tries again.
+	// personTimeout is longer than any acceptable wait, and personAgain is the pause before a
+	// person's retry.
 	personTimeout = 2 * time.Minute
 	personAgain   = 100 * time.Millisecond
 )
 
-// people decide about single findings through the REST API, each about findings of its own.
+// people decide about single findings through the REST API, each about their own findings.
 type people struct {
 	fixture  *bench.Fixture
 	client   *http.Client
 	findings []string
-	// series counts what the people go through, so that no decision repeats an earlier one, and next is the number of
+	// series counts the passes over the findings, so that no decision repeats an earlier one; next is the number of
 	// each person's next decision.
 	series int
 	next   [peopleCount]int
-	// again counts the decisions that the REST API asked to try again: a person waits until one is stored.
+	// again counts the answers that asked for a retry: a person retries until the decision is stored.
 	again atomic.Int64
 }
 
-// newPeople returns people for these findings, of which there must be a multiple of peopleCount.
+// newPeople returns people for these findings, whose number must be a multiple of peopleCount.
 func newPeople(f *bench.Fixture, findings []string) *people {
 	return &people{fixture: f, findings: findings, client: &http.Client{
 		Timeout: personTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: peopleCount},
 	}}
 }
 
-// begin has each finding of the people decided about, as policies and operations find it then.
+// begin makes a decision about each of the people's findings, so that policies and operations find
+// them decided.
 func (p *people) begin(ctx context.Context) error {
 	p.series++
 	for i := range p.next {
@@ -62,7 +64,7 @@ func (p *people) begin(ctx context.Context) error {
 	})
 }
 
-// beside has the people decide until the work is done. The sample is of their decisions.
+// beside has the people decide until the work is done. It returns the sample of their decisions.
 func (p *people) beside(ctx context.Context, work func(context.Context) error) (measure.Sample, error) {
 	over := make(chan struct{})
 	var lock sync.Mutex
@@ -86,7 +88,7 @@ func (p *people) beside(ctx context.Context, work func(context.Context) error) (
 	return sampleOf(taken, time.Since(began)), err
 }
 
-// until has one of the people decide until it is over, and returns how long each decision took.
+// until has one person decide until over is closed, and returns how long each decision took.
 func (p *people) until(ctx context.Context, over <-chan struct{}, person int) (taken []time.Duration, err error) {
 	for {
 		select {
@@ -104,7 +106,7 @@ func (p *people) until(ctx context.Context, over <-chan struct{}, person int) (t
 	}
 }
 
-// decide has one of the people take its next decision.
+// decide has a person make the next decision.
 func (p *people) decide(ctx context.Context, person int) error {
 	d := newDecision(p.findings, fmt.Sprintf("series %d of people", p.series), p.next[person])
 	p.next[person] += peopleCount

@@ -20,8 +20,8 @@ const (
 	lastPage   = "last page"
 )
 
-// reads compares pages of findings at each size. The least fixture's first page takes part at every
-// other size, to see what the number of findings costs.
+// reads compares pages of findings at each size. The smallest fixture's first page takes part at
+// every other size, to show the cost of the number of findings.
 func reads(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	section := &report.Section{Title: "Pages of findings", Text: readsText}
 	chart := report.Chart{Title: "First page of 100 findings", Unit: "answers a second"}
@@ -78,8 +78,8 @@ func leastName(b *bench.Bench) string {
 	return sideName(facadeSide, fmt.Sprintf("%s with %s findings", firstPage, thousands(b.Smallest())))
 }
 
-// findingPages are the questions for the first, middle and last page. The pages have been walked
-// through to find out where they are.
+// findingPages returns the questions for the first, middle and last page. It walks through the
+// lists to find these pages.
 func findingPages(ctx context.Context, f *bench.Fixture, pg *bench.Postgres) ([]question, error) {
 	facade, err := f.Walk(ctx, findingsPage, nil)
 	if err != nil {
@@ -133,7 +133,7 @@ func postgresPages(ctx context.Context, pg *bench.Postgres, path string) ([]stri
 	}
 }
 
-// readRows are the figures wanted of pages. What is wanted of them holds for the largest size.
+// readRows returns the figures with targets. The targets apply to the largest size.
 func readRows(b *bench.Bench, size int, questions []question, results measure.Results, missing string) []report.Row {
 	if size != b.Largest() {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// sarifOf is a file as a scanner writes it that found so many findings: those from the first on.
+// sarifOf returns a SARIF file as a scanner writes it, with count findings from the first on.
 func sarifOf(count int, finding func(int) *v1alpha1.Finding) ([]byte, error) {
 	var rules, results []any
 	index := map[string]int{}

@@ -21,8 +21,9 @@ const (
 	settleInterval = 200 * time.Millisecond
 )
 
-// settle runs the controllers over the fixture until they have looked at everything. It says how
-// many objects they wrote, and when after their start they were done and ready.
+// settle runs the controllers over the fixture until they have reconciled everything. It returns
+// the number of objects they wrote, and the times from their start until they were done and until
+// they were ready.
 func settle(ctx context.Context, f *bench.Fixture) (written int, looked, ready time.Duration, err error) {
 	revision, err := dataset.Revision(ctx, f.EtcdURL())
 	if err != nil {
@@ -48,7 +49,7 @@ func settle(ctx context.Context, f *bench.Fixture) (written int, looked, ready t
 	return written, looked, ready, nil
 }
 
-// waitIdle returns once the controllers have looked at each finding and nothing waits for them.
+// waitIdle returns once the controllers have reconciled each finding and their queues are empty.
 func waitIdle(ctx context.Context, f *bench.Fixture) error {
 	last := errors.New("no metrics yet")
 	err := wait.PollUntilContextTimeout(ctx, settleInterval, settleTimeout, true, func(ctx context.Context) (bool, error) {
@@ -79,7 +80,7 @@ func checkIdle(ctx context.Context, f *bench.Fixture) error {
 	return nil
 }
 
-// sumMetrics adds up the metrics whose lines begin with each prefix.
+// sumMetrics sums the metrics whose lines begin with each prefix.
 func sumMetrics(ctx context.Context, url string, prefixes ...string) (map[string]float64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

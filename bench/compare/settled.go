@@ -8,8 +8,8 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
 )
 
-// settled starts the controllers over what was loaded and counts what they write. If they wrote
-// anything, the data would not be what they leave, and nothing measured with it would hold.
+// settled starts the controllers over the loaded data and counts their writes. If they write
+// anything, the data differs from what controllers leave, and no measurement with it is valid.
 func settled(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	section := &report.Section{Title: "What was loaded",
 		Text: "Findings and reviews are written straight to etcd, with the status that the controllers give them. " +
@@ -36,5 +36,5 @@ func settled(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	return section, nil
 }
 
-// kinds whose objects are loaded.
+// kinds are the resources whose objects are loaded.
 var kinds = []string{"findings", "repositories", "projects", "reviews", "reviewissues"}

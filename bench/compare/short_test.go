@@ -18,7 +18,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// childVariable makes the test binary what it is started as by itself.
+// childVariable makes the test binary act as one of the commands that the program starts itself
+// with.
 const childVariable = "FINDINGS_BENCH_CHILD"
 
 func TestMain(m *testing.M) {
@@ -38,8 +39,8 @@ func selfAsChild(ctx context.Context, arguments ...string) *exec.Cmd {
 	return command
 }
 
-// The comparison works, what is loaded is what the controllers leave, and a page costs a fraction of
-// the API server's own: so little is asked of a busy machine. `make bench` measures.
+// The comparison works, the loaded data is what the controllers would leave, and a page costs a
+// fraction of the API server's own. No more can be asked of a busy machine; `make bench` measures.
 func TestTheComparisonInShort(t *testing.T) {
 	binary := filepath.Join(testenv.RepositoryRoot(), "bin", "findings-operator")
 	if _, err := os.Stat(binary); err != nil {
@@ -52,7 +53,7 @@ func TestTheComparisonInShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { // before the test's context ends, and what runs in it
+	defer func() { // before the test's context ends, and with it the processes
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}

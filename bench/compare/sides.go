@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/postgres"
 )
 
-// The names of the sides begin with who answers; what is asked for follows.
+// The names of the sides begin with the server; the question follows.
 const (
 	facadeSide   = "findings-operator"
 	ceilingSide  = "Gin from memory"
@@ -21,19 +21,19 @@ const (
 
 func sideName(who, what string) string { return who + ", " + what }
 
-// question is what all sides are asked.
+// question is a request that all sides answer.
 type question struct {
-	// what is asked for, in words.
+	// what describes the request in words.
 	what string
-	// facade and postgres are the paths that they are asked for; PostgreSQL is not asked for none.
+	// facade and postgres are the request paths; if postgres is empty, PostgreSQL is not asked.
 	facade, postgres string
-	// kube is the resource that the API server is asked for, or the object's name behind it, with
-	// kubeQuery; empty: it is not asked.
+	// kube is the resource to list at the API server, or the resource and an object's name, with
+	// kubeQuery; if empty, the API server is not asked.
 	kube, kubeQuery string
 }
 
-// sidesOf are all that can be asked. The ceiling answers with the bytes that the facade answers with.
-// PostgreSQL is left out where there is none, or pg is nil.
+// sidesOf returns all sides that can answer the question. The ceiling answers with the facade's
+// bytes. PostgreSQL is left out if the question has no path for it or pg is nil.
 func sidesOf(ctx context.Context, b *bench.Bench, f *bench.Fixture, pg *bench.Postgres,
 	q question) ([]measure.Side, error) {
 	content, err := f.Get(ctx, q.facade)
@@ -65,8 +65,8 @@ func sidesOf(ctx context.Context, b *bench.Bench, f *bench.Fixture, pg *bench.Po
 	return sides, nil
 }
 
-// sameAnswer fails where PostgreSQL answers with other items than the facade: they would not do the
-// same work.
+// sameAnswer returns an error if PostgreSQL answers with other items than the facade: then they
+// would not do the same work.
 func sameAnswer(ctx context.Context, pg *bench.Postgres, q question, want []byte) error {
 	got, err := pg.Get(ctx, q.postgres)
 	if err != nil {
@@ -88,7 +88,7 @@ func sameAnswer(ctx context.Context, pg *bench.Postgres, q question, want []byte
 	return nil
 }
 
-// startPostgres returns nil, and why, where this machine has none.
+// startPostgres returns nil and the reason if this machine has no PostgreSQL.
 func startPostgres(ctx context.Context, b *bench.Bench,
 	f *bench.Fixture) (pg *bench.Postgres, missing string, err error) {
 	pg, err = b.Postgres(ctx, f)

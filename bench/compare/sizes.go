@@ -10,7 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
 )
 
-// sizedProcesses are what a plane consists of, in the order of the table, and sizedNames what the page calls them.
+// sizedProcesses are the processes of a plane, in the order of the table, and sizedNames their names on the page.
 var (
 	sizedProcesses = []string{"kube-apiserver", "etcd", "controller", "facade"}
 	sizedNames     = []string{"kube-apiserver", "etcd", "controllers", "REST API"}
@@ -21,7 +21,7 @@ const sizesText = "Each size is loaded into a control plane of its own, with the
 	"and behind it the most that it ever took. What a finding takes is the difference between the most at the largest and at the smallest size. " +
 	"[`findings-operator size`](../operations.md#sizes) computes with these figures."
 
-// sizes says how much memory each process takes with so many findings.
+// sizes measures the memory of each process at each number of findings.
 func sizes(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	table := report.Table{Columns: []string{"Findings", "stored MB"}}
 	for _, name := range sizedNames {
@@ -55,7 +55,8 @@ func sizes(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	return &report.Section{Title: "What each size takes", Text: sizesText, Tables: []report.Table{table, each}}, nil
 }
 
-// settledMemory is what all processes take once the controllers, which run for it, have looked at everything.
+// settledMemory returns the memory of all processes once the controllers, which it starts, have reconciled
+// everything.
 func settledMemory(ctx context.Context, f *bench.Fixture) (_ map[string]measure.Memory, err error) {
 	if err := f.StartController(ctx); err != nil {
 		return nil, err

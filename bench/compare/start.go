@@ -17,12 +17,13 @@ import (
 )
 
 const (
-	// heldCommand is what this program starts itself as to hold what the REST API holds: held.Serve.
+	// heldCommand is the command that this program starts itself with to hold what the REST API
+	// holds: held.Serve.
 	heldCommand = "hold"
-	// mostStarts bound the time: each reads everything anew.
+	// mostStarts bounds the run time: each start reads everything again.
 	mostStarts = 3
-	// collections of garbage that are waited for, and for how long at most; loadTurn is how long requests
-	// are sent at a time to bring them about.
+	// collections is the number of garbage collections to wait for, collectedTimeout the time limit, and
+	// loadTurn how long requests are sent at a time to cause them.
 	collections      = 2
 	collectedTimeout = 30 * time.Second
 	loadTurn         = 500 * time.Millisecond
@@ -37,7 +38,7 @@ func heldChild() *cobra.Command {
 	}}
 }
 
-// starting compares how long the REST API takes to be ready, and what it holds in memory then.
+// starting compares how long the REST API takes to become ready, and how much memory it then holds.
 func starting(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	f, err := b.Fixture(ctx, b.Largest())
 	if err != nil {
@@ -52,7 +53,7 @@ func starting(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	if err != nil {
 		return nil, err
 	}
-	ratio := starts.Ratio(bareListSide, facadeSide) // of rates, so that it is the inverse of times
+	ratio := starts.Ratio(bareListSide, facadeSide) // of rates, so it is the inverse of the ratio of times
 	ready := report.AtMost(fmt.Sprintf("%s findings, time until ready over that of a bare list", thousands(f.Size)), 1.5,
 		ratio.Median, "%.2f")
 	ready.Measured += fmt.Sprintf(" (%.2f to %.2f)", ratio.Least, ratio.Most)
@@ -95,7 +96,7 @@ const startText = "The REST API's process is started; it is ready when `/readyz`
 
 func megabytes(bytes float64) string { return fmt.Sprintf("%.0f", bytes/1e6) }
 
-// took is the median of how long a side took.
+// took returns the median duration of a side.
 func took(results measure.Results, side string) time.Duration {
 	return time.Duration(results.Median(side, func(s measure.Sample) float64 { return float64(s.Elapsed) }))
 }
@@ -149,7 +150,7 @@ func heldJob(ctx context.Context, f *bench.Fixture) (held.Job, error) {
 	return held.Job{Host: config.Host, CA: config.CAData, Token: config.BearerToken}, nil
 }
 
-// memory in bytes.
+// memory holds sizes in bytes.
 type memory struct{ heap, resident float64 }
 
 type memories struct {
@@ -157,7 +158,7 @@ type memories struct {
 	findings      int
 }
 
-// memoryOf measures what both hold of the fixture.
+// memoryOf measures what the REST API and its rival hold of the fixture.
 func memoryOf(ctx context.Context, b *bench.Bench, f *bench.Fixture) (memories, error) {
 	facade, err := facadeMemory(ctx, b, f)
 	if err != nil {
@@ -183,7 +184,8 @@ const (
 	nextMetric        = "go_memstats_next_gc_bytes "
 )
 
-// facadeMemory sends requests until the garbage of the start has been collected, and says what is left.
+// facadeMemory sends requests until the garbage of the start has been collected, and returns the
+// remaining memory.
 func facadeMemory(ctx context.Context, b *bench.Bench, f *bench.Fixture) (memory, error) {
 	first, err := facadeMetrics(ctx, f)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
 )
 
-// sideTable shows what each side did.
+// sideTable shows the figures of each side.
 func sideTable(title string, sides []measure.Side, results measure.Results) report.Table {
 	table := report.Table{Title: title, Columns: []string{"Who, what", "answers/s", "p50", "p99", "CPU", "body"}}
 	for _, side := range sides {
@@ -21,7 +21,7 @@ func sideTable(title string, sides []measure.Side, results measure.Results) repo
 	return table
 }
 
-// against says how many times as many answers a second the facade gave as another.
+// against returns a row with the ratio of the facade's answers per second to another side's.
 func against(results measure.Results, q question, other string, wanted float64, measured, format string) report.Row {
 	facade, rival := sideName(facadeSide, q.what), sideName(other, q.what)
 	row := report.AtLeast(measured, wanted, results.Ratio(facade, rival).Median, format)
@@ -29,19 +29,20 @@ func against(results measure.Results, q question, other string, wanted float64, 
 	return row
 }
 
-// slower says how many times as long one of the facade's answers takes as another.
+// slower returns a row with the ratio of the duration of one of the facade's answers to that of
+// another.
 func slower(results measure.Results, measured string, wanted float64, side, than string) report.Row {
 	row := report.AtMost(measured, wanted, results.Ratio(than, side).Median, "%.2f")
 	row.Measured += spread(results.Ratio(than, side), results.CPURatio(than, side), "%.2f")
 	return row
 }
 
-// spread shows what the median does not: the rounds' least and most, and the ratio of processor time.
+// spread shows what the median hides: the rounds' extremes, and the ratio of processor time.
 func spread(rate, cpu measure.Ratio, format string) string {
 	return fmt.Sprintf(" ("+format+" to "+format+"; CPU "+format+")", rate.Least, rate.Most, cpu.Median)
 }
 
-// chartGroup has a bar for each who was asked for it.
+// chartGroup has a bar for each side that was asked.
 func chartGroup(title, what string, results measure.Results) report.Group {
 	group := report.Group{Name: title}
 	for _, who := range []string{ceilingSide, facadeSide, postgresSide, kubeSide} {

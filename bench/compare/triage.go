@@ -22,16 +22,17 @@ import (
 )
 
 const (
-	// peoplesFindings are those that people decide about, beside those of a policy.
+	// peoplesFindings is the number of findings that people decide about, in addition to those of a
+	// policy.
 	peoplesFindings = 16 * peopleCount
-	// verdictWriters is how many findings the controllers reconcile at a time by default, and operationWriters how many
-	// an operation decides about at a time.
+	// verdictWriters is how many findings the controllers reconcile concurrently by default, and operationWriters how
+	// many findings an operation decides about concurrently.
 	verdictWriters   = 2
 	operationWriters = 4
-	// manyTimeout is what a policy or an operation may take, and manyInterval is between two looks at it.
+	// manyTimeout bounds a policy or an operation, and manyInterval is the pause between two polls.
 	manyTimeout  = time.Hour
 	manyInterval = 100 * time.Millisecond
-	// quietFor is how long people are alone, and restFor how long nothing may be written.
+	// quietFor is how long people decide alone, and restFor how long nothing may be written.
 	quietFor = 15 * time.Second
 	restFor  = 10 * time.Second
 
@@ -40,7 +41,7 @@ const (
 	manyNote   = "Decided for many findings at a time by a comparison, which is a comment of about usual length."
 )
 
-// The turns, by name.
+// The names of the turns.
 const (
 	aloneTurn        = "people alone"
 	bareStatusTurn   = "bare status writes"
@@ -49,7 +50,7 @@ const (
 	operationTurn    = "an operation"
 )
 
-// triage compares a policy and an operation over many findings with bare writes of as many.
+// triage compares a policy and an operation over many findings with the same number of bare writes.
 func triage(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	f, err := b.UndecidedFixture(ctx, b.Triaged+peoplesFindings)
 	if err != nil {
@@ -69,36 +70,36 @@ func triage(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	return m.section(), nil
 }
 
-// manyFinding is one of the fixture's.
+// manyFinding is a finding of the fixture.
 type manyFinding struct {
 	index int
 	name  string
 	found time.Time
 }
 
-// many is what is decided about.
+// many holds the findings that are decided about.
 type many struct {
 	*bench.Fixture
 	bench  *bench.Bench
 	people *people
-	// ofPolicy are the findings that the policy matches. Of them ofOperation are selected by the operation, and
-	// ofPatches, as many or fewer, are patched by the plain client.
+	// ofPolicy are the findings that the policy matches. The operation selects ofOperation of them, and the
+	// plain client patches ofPatches of them, at most as many.
 	ofPolicy, ofOperation, ofPatches []manyFinding
-	// policySince and operationSince are when the first of them was found.
+	// policySince and operationSince are the detection times of the first finding of each.
 	policySince, operationSince time.Time
 
 	turns map[string][]manyTurn
-	// written are the objects that were written where none was to be, by what was done.
+	// written lists the objects that were written when no write was expected, by action.
 	written map[string][]string
 }
 
-// manyTurn is what was done beside what people did.
+// manyTurn holds the figures of a turn and of the people during it.
 type manyTurn struct {
 	measure.Sample
-	// cpu by process, of all that was done.
+	// cpu is the processor time of the whole turn, by process.
 	cpu    map[string]time.Duration
 	people measure.Sample
-	// again is how many of the people's PATCHes were to be tried again.
+	// again is how many of the people's PATCHes had to be retried.
 	again int64
 	// followed is the time until the controllers had nothing left to do.
 	followed time.Duration
@@ -112,7 +113,7 @@ func newMany(ctx context.Context, b *bench.Bench, f *bench.Fixture) (*many, erro
 		all[i] = manyFinding{i, finding.Name, finding.Spec.DetectedAt.Time}
 	}
 	slices.SortFunc(all, func(a, b manyFinding) int { return a.found.Compare(b.found) })
-	// Both are selected by the time at which they were found: those before it are others'.
+	// Policy and operation select by detection time: earlier findings belong to others.
 	begin := from(all, peoplesFindings)
 	m.ofPolicy, m.policySince = all[begin:], all[begin].found
 	half := from(m.ofPolicy, len(m.ofPolicy)-min(len(m.ofPolicy)/2, v1alpha1.MaxOperationFindings))
@@ -127,7 +128,8 @@ func newMany(ctx context.Context, b *bench.Bench, f *bench.Fixture) (*many, erro
 	return m, err
 }
 
-// from is the first index, from one on, of a finding that was found later than the one before.
+// from returns the first index, from index on, of a finding that was detected later than its
+// predecessor.
 func from(findings []manyFinding, index int) int {
 	for index > 0 && index < len(findings)-1 && findings[index].found.Equal(findings[index-1].found) {
 		index++
@@ -135,8 +137,8 @@ func from(findings []manyFinding, index int) int {
 	return index
 }
 
-// comparePolicy has bare writes of half of the findings' status, then the policy over all, then bare writes of the
-// other half: a machine that becomes slower or faster does so to both.
+// comparePolicy writes the status of half of the findings directly, then runs the policy over all, then writes the
+// status of the other half: if the machine becomes slower or faster, both are affected.
 func (m *many) comparePolicy(ctx context.Context) error {
 	half := len(m.ofPolicy) / 2
 	writeHalf := func(findings []manyFinding) error {
@@ -159,8 +161,8 @@ func (m *many) deletePolicies(ctx context.Context) error {
 	return m.Client.DeleteAllOf(ctx, &v1alpha1.TriagePolicy{}, client.InNamespace(m.Organization.Namespace))
 }
 
-// underControllers restores the findings, has people decide alone for a while, and then works, while the controllers
-// run.
+// underControllers restores the findings, starts the controllers, has people decide alone for a while, and then runs
+// the work.
 func (m *many) underControllers(ctx context.Context, work func(context.Context) error) (err error) {
 	if err := m.restore(ctx); err != nil {
 		return err
@@ -176,7 +178,8 @@ func (m *many) underControllers(ctx context.Context, work func(context.Context) 
 	return work(ctx)
 }
 
-// restore puts everything into etcd as it was first, and has people decide about their findings.
+// restore puts everything into etcd in its original state, and has people decide about their
+// findings.
 func (m *many) restore(ctx context.Context) error {
 	if _, err := m.Data.Into(ctx, m.EtcdURL()); err != nil {
 		return err
@@ -187,7 +190,7 @@ func (m *many) restore(ctx context.Context) error {
 	return m.people.begin(ctx)
 }
 
-// turn has so much done beside people, from an idle control plane on.
+// turn does the work while people decide, beginning with an idle control plane.
 func (m *many) turn(ctx context.Context, name string, count int, work func(context.Context) error) error {
 	m.bench.Say("triage: %s, %d", name, count)
 	if err := m.bench.Collected(ctx, m.Fixture); err != nil {
@@ -220,7 +223,7 @@ func (m *many) turn(ctx context.Context, name string, count int, work func(conte
 	return nil
 }
 
-// beAlone has people decide while nothing else is done.
+// beAlone has people decide while no other work is done.
 func (m *many) beAlone(ctx context.Context) error {
 	quiet := quietFor
 	if m.bench.Short {
@@ -229,7 +232,8 @@ func (m *many) beAlone(ctx context.Context) error {
 	return m.turn(ctx, aloneTurn, 0, func(ctx context.Context) error { return sleep(ctx, quiet) })
 }
 
-// writeStatuses writes as much into the findings' status as a verdict does, as the controllers would.
+// writeStatuses writes as much into the findings' status as a verdict does, with the controllers'
+// identity.
 func (m *many) writeStatuses(ctx context.Context, findings []manyFinding) error {
 	config, err := m.Environment.Controller(ctx)
 	if err != nil {
@@ -254,7 +258,7 @@ func (m *many) writeStatuses(ctx context.Context, findings []manyFinding) error 
 	})
 }
 
-// statusPatches are those of bareStatus.
+// statusPatches returns the patches for bareStatus.
 func (m *many) statusPatches(ctx context.Context, findings []manyFinding) ([][]byte, error) {
 	revisions, err := dataset.RevisionsSince(ctx, m.EtcdURL(), 0, m.Organization.Namespace, "findings")
 	if err != nil {
@@ -272,7 +276,8 @@ func (m *many) statusPatches(ctx context.Context, findings []manyFinding) ([][]b
 	return patches, nil
 }
 
-// verdictStatus is what the controllers write when the policy decides about the finding.
+// verdictStatus returns the status that the controllers write when the policy decides about the
+// finding.
 func verdictStatus(finding *v1alpha1.Finding, policy *v1alpha1.TriagePolicy, now time.Time) v1alpha1.FindingStatus {
 	status := findingstate.Observe(finding, func(*v1alpha1.Finding) *v1alpha1.FindingVerdict {
 		return findingstate.NewVerdict(v1alpha1.ResourceName(policy.Name), &policy.Spec)
@@ -281,8 +286,8 @@ func verdictStatus(finding *v1alpha1.Finding, policy *v1alpha1.TriagePolicy, now
 	return status
 }
 
-// bareStatus has a condition's message as long as the verdict in its place: the controllers, which look at what people
-// decide meanwhile, would take a verdict back, and leave this.
+// bareStatus replaces the verdict with a condition message of the same length: while the controllers reconcile
+// people's decisions, they would remove a verdict but keep the message.
 func bareStatus(status v1alpha1.FindingStatus, before *v1alpha1.FindingStatus) v1alpha1.FindingStatus {
 	bare := *status.DeepCopy()
 	bare.Conditions[0].Message = strings.Repeat("-", len(encoded(status.Verdict)))
@@ -296,7 +301,7 @@ func statusPatch(before *v1alpha1.Finding, status v1alpha1.FindingStatus) ([]byt
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}).Data(after)
 }
 
-// policy is one that matches the findings of the policy, and manyPolicyOf one that matches those found since then.
+// policy returns a policy for the policy's findings; manyPolicyOf one for those detected since then.
 func (m *many) policy(name string, priority int32) *v1alpha1.TriagePolicy {
 	return manyPolicyOf(named(m.Organization.Namespace, name), priority, m.policySince, len(m.ofPolicy))
 }
@@ -315,7 +320,7 @@ func manyPolicyOf(meta metav1.ObjectMeta, priority int32, since time.Time, most 
 	}
 }
 
-// policyAtWork puts a policy into force, and then looks at what is written at rest.
+// policyAtWork applies a policy, and then checks what is written at rest.
 func (m *many) policyAtWork(ctx context.Context) error {
 	if err := m.turn(ctx, policyTurn, len(m.ofPolicy), func(ctx context.Context) error {
 		revision, err := dataset.Revision(ctx, m.EtcdURL())
@@ -335,8 +340,8 @@ func (m *many) policyAtWork(ctx context.Context) error {
 	return m.policyAtRest(ctx)
 }
 
-// awaitWritten returns once each of the findings was written after that revision. It looks at them again only when as
-// many writes as are still wanted may have been made: to ask etcd for all keys costs it as much as many writes.
+// awaitWritten returns once each of the findings was written after that revision. It checks them again only when as
+// many writes as are missing may have happened: requesting all keys costs etcd as much as many writes.
 func (m *many) awaitWritten(ctx context.Context, revision int64, findings []manyFinding) error {
 	return eventually(ctx, manyInterval, manyTimeout, func(ctx context.Context) error {
 		now, err := dataset.Revision(ctx, m.EtcdURL())
@@ -371,7 +376,8 @@ func (m *many) awaitRevision(ctx context.Context, wanted int64) error {
 	})
 }
 
-// checkVerdicts fails where the REST API does not show that the policy has decided about all.
+// checkVerdicts returns an error unless the REST API shows that the policy has decided about all
+// findings.
 func (m *many) checkVerdicts(ctx context.Context) error {
 	return eventually(ctx, manyInterval, settleTimeout, func(ctx context.Context) error {
 		content, err := m.Get(ctx, "/v2/findings?user_status=open&status=open_muted&size=1")

@@ -9,7 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
 )
 
-// manyWanted is the least share of the bare writes' rate that a policy and an operation are to reach.
+// manyWanted is the share of the bare writes' rate that a policy and an operation must reach.
 const manyWanted = 0.8
 
 const triageText = "20 people decide through the REST API (`PATCH /v2/findings/{id}`), each about findings of its own, with a pause of a second on average after each answer. " +
@@ -24,7 +24,7 @@ const triageText = "20 people decide through the REST API (`PATCH /v2/findings/{
 	"The ratio is to both halves together; in brackets it is to the one and to the other, of which the worse must reach what is wanted, then by the processor time per finding, which leaves out that of the client of the bare writes. " +
 	"At rest, what etcd holds of all kinds of the group is compared before and after ten seconds; Leases that kube-apiserver itself renews are none of them."
 
-// section tells what was found.
+// section reports the results.
 func (m *many) section() *report.Section {
 	section := &report.Section{Title: "Policies and operations over many findings", Text: triageText}
 	section.Rows = append(section.Rows,
@@ -69,7 +69,7 @@ func (t manyTurn) row(name string) []string {
 	return append(row, fmt.Sprint(t.people.Operations), fmt.Sprint(t.again), milliseconds(t.people.P50), milliseconds(t.people.P99))
 }
 
-// rateOf is that of all turns together.
+// rateOf returns the rate of all turns together.
 func rateOf(turns []manyTurn) float64 {
 	var all measure.Sample
 	for _, turn := range turns {
@@ -78,7 +78,7 @@ func rateOf(turns []manyTurn) float64 {
 	return all.Rate()
 }
 
-// cpuOf is the processor time per finding of all turns together, in milliseconds.
+// cpuOf returns the processor time per finding of all turns together, in milliseconds.
 func cpuOf(turns []manyTurn) float64 {
 	var used time.Duration
 	findings := 0
@@ -91,17 +91,19 @@ func cpuOf(turns []manyTurn) float64 {
 	return inFindings(used, findings)
 }
 
-// ratioRow says how many times as fast as the bare writes a turn was.
+// ratioRow returns a row with the ratio of a turn's rate to that of the bare writes.
 func (m *many) ratioRow(what, turn, bare string) report.Row {
 	rate, first, last := rateOf(m.turns[turn]), m.turns[bare][0].Rate(), m.turns[bare][1].Rate()
-	// A machine that others use may be twice as fast in one half: the worse one says whether it is reached.
+	// A shared machine may be twice as fast in one half: the worse ratio decides whether the target is
+	// reached.
 	row := report.AtLeast(what, manyWanted, min(rate/first, rate/last), "%.2f")
 	row.Measured = fmt.Sprintf("%.2f", rate/rateOf(m.turns[bare])) + fmt.Sprintf(" (%.2f and %.2f; CPU %.2f)", rate/first, rate/last,
 		cpuOf(m.turns[bare])/cpuOf(m.turns[turn]))
 	return row.InSummary()
 }
 
-// delayRow says how much longer than alone a person waits beside a turn, and beside the bare writes.
+// delayRow returns a row with the response times of a person's PATCH during a turn, compared with
+// deciding alone and with the bare writes.
 func (m *many) delayRow(turn, bare string) report.Row {
 	var alone measure.Sample
 	for _, t := range m.turns[aloneTurn] {

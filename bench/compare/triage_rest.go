@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/dataset"
 )
 
-// What is looked at for writes that should not be there.
+// The situations that are checked for unexpected writes.
 const (
 	atRest         = "with a policy in force"
 	noneMatch      = "after a policy that matches nothing"
@@ -20,8 +20,8 @@ const (
 	afterOperation = "after an operation"
 )
 
-// policyAtRest looks at what is written while a policy is in force and nothing changes, and when policies come that
-// decide about nothing new.
+// policyAtRest checks what is written while a policy is in force and nothing changes, and when policies are created
+// that decide about no further finding.
 func (m *many) policyAtRest(ctx context.Context) error {
 	if err := m.rest(ctx, atRest, "", func(context.Context) error { return nil }); err != nil {
 		return err
@@ -40,9 +40,9 @@ func (m *many) policyAtRest(ctx context.Context) error {
 	return nil
 }
 
-// rest notes what is written from a change on until some time after it, but for that object. What was done before has
-// to come to its end first: policies count some seconds after findings have changed, and how keys were used is recorded
-// once a minute.
+// rest records the objects that are written from a change until some time after it, except for the given object.
+// Earlier work must settle first: policies recount some seconds after findings have changed, and the use of keys is
+// recorded once a minute.
 func (m *many) rest(ctx context.Context, what, but string, change func(context.Context) error) error {
 	m.bench.Say("triage: what is written %s", what)
 	if err := m.settled(ctx); err != nil {
@@ -74,12 +74,13 @@ func (m *many) rest(ctx context.Context, what, but string, change func(context.C
 	return nil
 }
 
-// recounted is when after a change the policies have counted anew: the longer that takes them, the later they do it.
+// recounted returns how long after a change the policies have counted again: the longer a count takes, the later
+// they start it.
 func (m *many) recounted() time.Duration {
 	return 5*time.Second + time.Duration(m.Size)*400*time.Microsecond
 }
 
-// settled returns when nothing has been written for a while, of what the controllers write.
+// settled returns when the controllers have not written for a while.
 func (m *many) settled(ctx context.Context) error {
 	if err := waitIdle(ctx, m.Fixture); err != nil {
 		return err
@@ -100,8 +101,8 @@ func (m *many) settled(ctx context.Context) error {
 	})
 }
 
-// compareOperation has bare patches of half of the findings, then the operation, then bare patches of the other half.
-// The controllers run all the time.
+// compareOperation patches half of the findings directly, then runs the operation, then patches the other half. The
+// controllers run all the time.
 func (m *many) compareOperation(ctx context.Context) error {
 	return m.underControllers(ctx, func(ctx context.Context) error {
 		half := len(m.ofPatches) / 2
@@ -118,7 +119,7 @@ func (m *many) compareOperation(ctx context.Context) error {
 	})
 }
 
-// patchDecisions decides as the operation does, with a plain client.
+// patchDecisions makes the operation's decisions with a plain client.
 func (m *many) patchDecisions(ctx context.Context, findings []manyFinding) error {
 	config, err := m.ServiceAccount(ctx, m.Organization.Namespace, triager)
 	if err != nil {
@@ -136,7 +137,7 @@ func (m *many) patchDecisions(ctx context.Context, findings []manyFinding) error
 	})
 }
 
-// operate makes an operation over its findings and waits until it has decided about all.
+// operate creates an operation over its findings and waits until it has decided about all of them.
 func (m *many) operate(ctx context.Context) error {
 	since, note := v1alpha1.NewTime(m.operationSince), manyNote
 	operation := &v1alpha1.TriageOperation{

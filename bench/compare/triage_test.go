@@ -8,7 +8,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// What is compared must be about as much, and nothing that the controllers would take back.
+// Both writes must have about the same size, and the controllers must not revert the bare one.
 func TestABareStatusIsAboutAsLongAsThatOfAVerdict(t *testing.T) {
 	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	finding := dataset.New(dataset.Options{Namespace: "org-a", Findings: 10, Now: now, Undecided: true}).Finding(3)
@@ -34,14 +34,14 @@ func TestABareStatusIsAboutAsLongAsThatOfAVerdict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A list of conditions is patched as one.
+	// A list of conditions is patched as a whole.
 	t.Logf("a verdict is a patch of %d bytes, a bare write one of %d", len(full), len(short))
 	if len(short) > len(full)*6/5 || len(short) < len(full) {
 		t.Errorf("a bare write is a patch of %d bytes, and a verdict one of %d", len(short), len(full))
 	}
 }
 
-// The same time twice may not tell the findings of one from those of another.
+// Findings with the same detection time must not be divided between two groups.
 func TestFindingsAreToldApartByTheTimeAtWhichTheyWereFound(t *testing.T) {
 	at := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	var findings []manyFinding

@@ -26,17 +26,17 @@ import (
 )
 
 const (
-	// mostUploadRounds bound the time: the findings of each must be removed again.
+	// mostUploadRounds bounds the run time: the findings of each round must be removed again.
 	mostUploadRounds = 3
-	// uploadPoll is between two questions whether an upload has ended, which is asked once its answer is 202.
+	// uploadPoll is the pause between two polls of an upload that was answered with 202.
 	uploadPoll = 50 * time.Millisecond
-	// readsPage is the page that is read while an upload is under way.
+	// readsPage is the page that is read during an upload.
 	readsPage = "/v2/findings?size=100"
-	// readsTurn is for how long it is read at a time.
+	// readsTurn is how long it is read at a time.
 	readsTurn = time.Second
 )
 
-// The sides. Results are operations, and pages those of the last two.
+// The names of the sides. Operations are results, and pages for the last two sides.
 const (
 	pluginSide      = "kubectl findings import"
 	uploadSide      = "upload over REST"
@@ -51,7 +51,7 @@ const uploadsText = "A SARIF file is imported by `kubectl findings import`, and 
 	"`GET /v2/uploads/{id}` says that it is completed. After each turn all findings are removed. Then a larger file is uploaded twice. " +
 	"At last pages of 100 findings are read over four connections, without anything else and during an upload with the controllers at work."
 
-// uploads compares uploads with imports by the plugin, and looks what they cost those who read.
+// uploads compares uploads with the plugin's imports, and measures how they slow down readers.
 func uploads(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	f, err := b.Fixture(ctx, b.Smallest())
 	if err != nil {
@@ -90,7 +90,7 @@ func uploads(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	}, nil
 }
 
-// timeRow is how many times as long a side takes as another.
+// timeRow returns a row with the ratio of a side's duration to another's.
 func timeRow(results measure.Results, name string, wanted float64, side, other string) report.Row {
 	ratio := results.Ratio(other, side)
 	row := report.AtMost(name, wanted, ratio.Median, "%.2f")
@@ -98,7 +98,7 @@ func timeRow(results measure.Results, name string, wanted float64, side, other s
 	return row.InSummary()
 }
 
-// uploading is what the sides have in common.
+// uploading holds what the sides have in common.
 type uploading struct {
 	*bench.Fixture
 	bench               *bench.Bench
@@ -109,7 +109,7 @@ type uploading struct {
 	turns               int
 }
 
-// prepare makes files and credentials. The controllers run only for that.
+// prepare creates files and credentials. The controllers run only during that.
 func (u *uploading) prepare(ctx context.Context) (err error) {
 	project := u.Data.Projects[0]
 	u.repository, u.project = string(project.Spec.RepositoryRef.Name), project.Name
@@ -140,7 +140,7 @@ func (u *uploading) prepare(ctx context.Context) (err error) {
 	return eventually(ctx, settleInterval, caughtUp, u.checkMayUpload)
 }
 
-// checkMayUpload fails while uploads have no right in the namespace.
+// checkMayUpload returns an error while uploads have no rights in the namespace.
 func (u *uploading) checkMayUpload(ctx context.Context) error {
 	bindings := &rbacv1.RoleBindingList{}
 	if err := u.Client.List(ctx, bindings, client.InNamespace(u.Organization.Namespace)); err != nil {
@@ -154,7 +154,7 @@ func (u *uploading) checkMayUpload(ctx context.Context) error {
 	return errors.New("no RoleBinding names the account of uploads")
 }
 
-// againstPlugin has plugin and upload take their turns. One round more is done before those that count.
+// againstPlugin runs the turns of plugin and upload, after one warm-up round that does not count.
 func (u *uploading) againstPlugin(ctx context.Context, results measure.Results) error {
 	type side struct {
 		name string
@@ -195,7 +195,7 @@ func (u *uploading) again(ctx context.Context, results measure.Results) error {
 	return removeOf(ctx, u.Fixture, tool)
 }
 
-// beside reads pages without an upload, and during one.
+// beside reads pages without an upload and during one.
 func (u *uploading) beside(ctx context.Context, results measure.Results) (err error) {
 	c, err := withControllers(ctx, u.Fixture)
 	if err != nil {
@@ -236,7 +236,7 @@ func readsOnce(ctx context.Context, side measure.Side) (measure.Sample, error) {
 	}})
 }
 
-// readsUntil reads until the upload has ended, and leaves out the turn in which it did.
+// readsUntil reads until the upload has ended, and drops the turn during which it ended.
 func readsUntil(ctx context.Context, side measure.Side, uploaded <-chan error) (measure.Sample, error) {
 	sum := measure.Sample{}
 	for {
@@ -263,7 +263,7 @@ func (u *uploading) newTool() string {
 	return fmt.Sprintf("upload-%d", u.turns)
 }
 
-// timed does the work when what was before is over: the removal of what was made leaves much garbage.
+// timed does the work when earlier work has settled: the removal of findings leaves much garbage.
 func (u *uploading) timed(ctx context.Context, results int, work func(context.Context) error) (measure.Sample, error) {
 	if err := u.bench.Collected(ctx, u.Fixture); err != nil {
 		return measure.Sample{}, err
@@ -283,7 +283,7 @@ func (u *uploading) timed(ctx context.Context, results int, work func(context.Co
 	return sample, err
 }
 
-// plugin does what people do.
+// plugin imports the file as people do.
 func (u *uploading) plugin(ctx context.Context, tool string) error {
 	command := exec.CommandContext(ctx, u.bench.ThisBuild().Plugin, "import", u.path, "--kubeconfig", u.kubeconfig, //nolint:gosec // this project's own program
 		"--repository", u.repository, "--project", u.project, "--category", "Code", "--tool", tool)
@@ -293,7 +293,7 @@ func (u *uploading) plugin(ctx context.Context, tool string) error {
 	return nil
 }
 
-// uploaded is what is read of an upload.
+// uploaded holds the members that are read from an upload.
 type uploaded struct {
 	ID, Status string
 	Scans      []struct {
@@ -301,7 +301,7 @@ type uploaded struct {
 	}
 }
 
-// upload returns when the upload is complete.
+// upload uploads a file and returns when the upload is complete.
 func (u *uploading) upload(ctx context.Context, tool string, file []byte) error {
 	path := "/v2/repos/" + u.repository + "/projects/" + u.project + "/scans?category=Code&tool=" + tool
 	upload, err := u.ask(ctx, http.MethodPost, path, bytes.NewReader(file))

@@ -23,7 +23,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// The steps of a finding's way.
+// The steps of a finding's life.
 const (
 	createdStep = "created and reconciled"
 	decidedStep = "decided and reconciled"
@@ -32,8 +32,8 @@ const (
 
 var costSteps = []string{createdStep, decidedStep, againStep}
 
-// importerProcess is the one that ends with its step; the others run all the time. The REST API's is shown, and no
-// part of the total.
+// importerProcess ends with its step; the other processes run all the time. The REST API's is shown, but not part
+// of the total.
 const importerProcess = "importer"
 
 var (
@@ -41,11 +41,11 @@ var (
 	costProcesses = append(paidProcesses, "facade")
 )
 
-// way is what one finding took, on average of a turn.
+// way holds the costs of one finding, averaged over a turn.
 type way struct {
-	// cpu is milliseconds by step and process.
+	// cpu is in milliseconds, by step and process.
 	cpu map[string]map[string]float64
-	// written, stored, owners and heap are bytes.
+	// written, stored, owners and heap are in bytes.
 	written, stored, owners, heap float64
 }
 
@@ -58,18 +58,18 @@ func (w *way) total() (sum float64) {
 	return sum
 }
 
-// turn is a control plane of one build on which findings go their way.
+// turn is a control plane of one build that findings pass through.
 type turn struct {
 	*plane.Plane
 	build             bench.Build
 	folder, namespace string
-	// count of findings, which data makes.
+	// count is the number of findings, which data makes.
 	count int
 	data  *dataset.Data
-	// file is what is imported, and kubeconfig lets the importer in.
+	// file is the file to import, and kubeconfig holds the importer's credentials.
 	file, kubeconfig string
 	decider          *decider
-	// names of the findings, once they are imported.
+	// names are the names of the findings, once they are imported.
 	names []string
 	// importerTime is the processor time of the last import.
 	importerTime time.Duration
@@ -98,7 +98,7 @@ func goTheWay(ctx context.Context, b *bench.Bench, build bench.Build) (w *way, e
 	return t.measure(ctx)
 }
 
-// prepare makes an organization, and who imports and who decides.
+// prepare creates an organization, and the identities of importer and decider.
 func (t *turn) prepare(ctx context.Context) error {
 	if err := t.StartController(ctx); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (t *turn) measure(ctx context.Context) (*way, error) {
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
-		// reconciles is how often each finding is reconciled for it.
+		// reconciles is how often the step reconciles each finding.
 		reconciles int
 	}{{createdStep, t.importFile, 1}, {decidedStep, t.decide, 1}, {againStep, t.importFile, 0}} {
 		if w.cpu[step.name], err = t.step(ctx, step.do, step.reconciles); err != nil {
@@ -182,8 +182,8 @@ func (t *turn) measure(ctx context.Context) (*way, error) {
 	return w, err
 }
 
-// step does the work, waits for the controllers, and returns the processor time of each process in milliseconds for
-// one finding.
+// step does the work, waits for the controllers, and returns the processor time per finding of each process, in
+// milliseconds.
 func (t *turn) step(ctx context.Context, do func(context.Context) error, reconciles int) (map[string]float64, error) {
 	if err := measure.AwaitIdle(ctx, t.pids()); err != nil {
 		return nil, err
@@ -227,14 +227,14 @@ func (t *turn) pids() (out []int) {
 	return out
 }
 
-// looked is how many reconciles of findings there were.
+// looked returns the number of reconciles of findings.
 func (t *turn) looked(ctx context.Context) (float64, error) {
 	const reconciles = `controller_runtime_reconcile_total{controller="finding"`
 	sums, err := sumMetrics(ctx, "http://"+t.Controller.MetricsAddress+"/metrics", reconciles)
 	return sums[reconciles], err
 }
 
-// put is how many bytes etcd was given to put.
+// put returns the number of bytes put into etcd.
 func (t *turn) put(ctx context.Context) (float64, error) {
 	const size = "etcd_debugging_mvcc_total_put_size_in_bytes "
 	sums, err := sumMetrics(ctx, t.EtcdURL()+"/metrics", size)
@@ -257,7 +257,7 @@ func (t *turn) importFile(ctx context.Context) error {
 	return nil
 }
 
-// decide has each finding decided about once.
+// decide makes one decision about each finding.
 func (t *turn) decide(ctx context.Context) error {
 	if err := t.list(ctx); err != nil {
 		return err
@@ -284,7 +284,7 @@ func (t *turn) list(ctx context.Context) error {
 	return nil
 }
 
-// sizes are a finding's bytes in etcd, and those of its managedFields among them.
+// sizes returns the average bytes of a finding in etcd, and the bytes of its managedFields.
 func (t *turn) sizes(ctx context.Context) (stored, owners float64, err error) {
 	values, err := dataset.Stored(ctx, t.EtcdURL(), t.namespace, "findings")
 	if err != nil {

@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	// decisionsSent in a round, and in a short run a fraction of them.
+	// decisionsSent is the number of decisions in a round; sentInShort that of a short run.
 	decisionsSent    = 256
 	sentInShort      = 64
 	mostWebhookRound = 5
-	// deliveredTimeout is what the deliveries of a round may take.
+	// deliveredTimeout bounds the deliveries of a round.
 	deliveredTimeout = 5 * time.Minute
 	receiverTimeout  = 30 * time.Second
 
@@ -35,10 +35,10 @@ const (
 	fanOutSide    = "deliveries, 4 endpoints"
 )
 
-// fannedOut is how many endpoints get each event where there are several.
+// fannedOut is the number of endpoints that receive each event in the fan-out.
 const fannedOut = 4
 
-// webhooks measures how fast what has happened is recorded and sent.
+// webhooks measures how fast events are recorded and sent.
 func webhooks(ctx context.Context, b *bench.Bench) (section *report.Section, err error) {
 	f, err := b.Fixture(ctx, b.Largest())
 	if err != nil {
@@ -104,7 +104,7 @@ func (h *hooks) section(results measure.Results) *report.Section {
 	return section
 }
 
-// against is the side's rate over that of the decisions which it followed.
+// against returns the side's rate divided by that of the decisions that caused its events.
 func (h *hooks) against(results measure.Results, side string) measure.Ratio {
 	var ratios []float64
 	for i, sample := range results[side] {
@@ -113,7 +113,7 @@ func (h *hooks) against(results measure.Results, side string) measure.Ratio {
 	return measure.Spread(ratios)
 }
 
-// hooks are endpoints, and what makes something happen.
+// hooks holds the endpoints, and the decider that causes events.
 type hooks struct {
 	*controlled
 	bench    *bench.Bench
@@ -122,7 +122,7 @@ type hooks struct {
 	findings []string
 	count    int
 	number   int
-	// decided are the decisions of each round of a side.
+	// decided holds the decisions of each round of a side.
 	decided map[string][]measure.Sample
 }
 
@@ -146,7 +146,7 @@ func newHooks(ctx context.Context, b *bench.Bench, c *controlled) (*hooks, error
 	return h, err
 }
 
-// listen makes the organization have so many endpoints.
+// listen gives the organization count endpoints.
 func (h *hooks) listen(ctx context.Context, count int) error {
 	if err := h.removeEndpoints(ctx); err != nil {
 		return err
@@ -177,13 +177,13 @@ func (h *hooks) listen(ctx context.Context, count int) error {
 	return nil
 }
 
-// round has decisions written while the controllers are halted, lets them go on, and waits for what follows.
+// round writes decisions while the controllers are halted, resumes them, and waits for all consequences.
 func (h *hooks) round(ctx context.Context, endpoints int) (map[string]measure.Sample, error) {
 	side := map[int]string{0: reconcileSide, 1: deliverSide, fannedOut: fanOutSide}[endpoints]
 	if err := h.bench.Collected(ctx, h.Fixture); err != nil {
 		return nil, err
 	}
-	// A process that is halted answers nothing.
+	// A halted process does not serve metrics.
 	before, err := h.reconciled(ctx)
 	if err != nil {
 		return nil, err
@@ -218,8 +218,8 @@ func (h *hooks) round(ctx context.Context, endpoints int) (map[string]measure.Sa
 	return map[string]measure.Sample{decideSide: decided, side: followed}, nil
 }
 
-// follow lets the controllers go on until all that follows from the decisions has been done: before is how
-// many findings they had looked at.
+// follow resumes the controllers and waits until they have processed all decisions: before is the number
+// of findings they had reconciled earlier.
 func (h *hooks) follow(ctx context.Context, endpoints int, before float64) (measure.Sample, error) {
 	wanted := h.count * endpoints
 	done := h.receiver.expect(wanted)
@@ -257,14 +257,14 @@ func (h *hooks) reconciled(ctx context.Context) (float64, error) {
 
 func (h *hooks) removeEndpoints(ctx context.Context) error {
 	for _, object := range []client.Object{&v1alpha1.WebhookEndpoint{}, &v1alpha1.WebhookDelivery{}} {
-		// Thousands take longer than the API server gives a request.
+		// Deleting thousands takes longer than the API server's request timeout.
 		if err := eventually(ctx, settleInterval, deliveredTimeout, func(ctx context.Context) error {
 			return h.Client.DeleteAllOf(ctx, object, client.InNamespace(h.Organization.Namespace))
 		}); err != nil {
 			return err
 		}
 	}
-	// The name may be taken anew only once it is free.
+	// The name can be reused only once the old endpoint is gone.
 	return eventually(ctx, settleInterval, deliveredTimeout, func(ctx context.Context) error {
 		list := &v1alpha1.WebhookEndpointList{}
 		if err := h.Client.List(ctx, list, client.InNamespace(h.Organization.Namespace)); err != nil {
@@ -281,7 +281,7 @@ func (h *hooks) close(ctx context.Context) error {
 	return errors.Join(h.goOn(), h.removeEndpoints(ctx), h.receiver.close())
 }
 
-// receiver takes deliveries, and counts each of an endpoint once.
+// receiver receives deliveries, and counts each delivery of an endpoint once.
 type receiver struct {
 	server  *http.Server
 	address string
@@ -316,7 +316,7 @@ func (r *receiver) take(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// expect forgets what has arrived. The channel is closed when so many have.
+// expect resets the counter. The returned channel is closed when count deliveries have arrived.
 func (r *receiver) expect(count int) <-chan struct{} {
 	r.lock.Lock()
 	defer r.lock.Unlock()

@@ -21,16 +21,16 @@ const (
 	clientGoSide = "client-go"
 	rawSide      = "kube-apiserver, raw"
 
-	// decidedFindings is about how many findings decisions are written to, in turn.
+	// decidedFindings is the approximate number of findings that decisions are written to, in turn.
 	decidedFindings = 1024
-	// decidedBy is who the findings say has decided.
+	// decidedBy is the user in the findings' decisions.
 	decidedBy = "apikey/bench-0"
 )
 
-// writers are how many write at a time.
+// writers are the numbers of concurrent writers.
 var writers = []int{1, 8, mostCallers}
 
-// writes compares decisions that go through the REST API with those that go to the API server.
+// writes compares decisions through the REST API with decisions written directly to the API server.
 func writes(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	f, err := b.Fixture(ctx, b.Largest())
 	if err != nil {
@@ -84,7 +84,7 @@ func callersName(n int) string {
 	return fmt.Sprintf("%d callers", n)
 }
 
-// writing is what the sides have in common.
+// writing holds what the sides have in common.
 type writing struct {
 	bench    *bench.Bench
 	fixture  *bench.Fixture
@@ -92,7 +92,7 @@ type writing struct {
 	account  *rest.Config
 	direct   *decider
 	server   *url.URL
-	// turns counts them, so that each writes something else.
+	// turns counts the turns, so that each writes different decisions.
 	turns int
 }
 
@@ -117,7 +117,7 @@ func (w *writing) series() string {
 	return fmt.Sprintf("turn %d", w.turns)
 }
 
-// facade writes through the REST API.
+// facade returns a side that writes through the REST API.
 func (w *writing) facade(callers int) measure.Side {
 	target := load.Target{Name: sideName(facadeSide, callersName(callers)), Address: w.fixture.Facade.Address}
 	return w.byLoad(target, callers, []int{w.fixture.Facade.PID()}, func(number int, d decision) []byte {
@@ -127,7 +127,7 @@ func (w *writing) facade(callers int) measure.Side {
 	})
 }
 
-// raw writes to the API server with the client that writes through the REST API.
+// raw returns a side that writes to the API server with the same client that facade uses.
 func (w *writing) raw(callers int) measure.Side {
 	target := load.Target{Name: sideName(rawSide, callersName(callers)), Address: w.server.Host, CA: w.account.CAData}
 	return w.byLoad(target, callers, nil, func(_ int, d decision) []byte {
@@ -157,7 +157,7 @@ func (w *writing) byLoad(target load.Target, callers int, pids []int, request fu
 		}}
 }
 
-// clientGo writes to the API server as programs do.
+// clientGo returns a side that writes to the API server with client-go, as programs do.
 func (w *writing) clientGo(callers int) measure.Side {
 	return measure.Side{Name: sideName(clientGoSide, callersName(callers)), PIDs: w.servers(),
 		Run: func(ctx context.Context, duration time.Duration) (measure.Sample, error) {
@@ -177,7 +177,7 @@ func p50(s measure.Sample) time.Duration { return s.P50 }
 
 func p99(s measure.Sample) time.Duration { return s.P99 }
 
-// addedBy is the median, of the rounds, of how much longer one side took than another.
+// addedBy returns the median of the rounds' additional time of one side compared with another.
 func addedBy(results measure.Results, side, than string, figure func(measure.Sample) time.Duration) string {
 	var added []float64
 	for i := range min(len(results[side]), len(results[than])) {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Each decision must be a write, or what is measured is how fast nothing is written.
+// Each decision must cause a write; otherwise the benchmark would measure requests that change
+// nothing.
 func TestNoDecisionRepeatsTheOneBefore(t *testing.T) {
 	findings := []string{"f-a", "f-b", "f-c"}
 	last := map[string]decision{}
@@ -22,7 +23,7 @@ func TestNoDecisionRepeatsTheOneBefore(t *testing.T) {
 	}
 }
 
-// Two callers that had a number in common would write to one finding at the same time.
+// Two callers with a common number would write to the same finding concurrently.
 func TestCallersHaveNumbersOfTheirOwn(t *testing.T) {
 	const callers = 4
 	var lock sync.Mutex

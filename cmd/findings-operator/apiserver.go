@@ -21,7 +21,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/clientaddress"
 )
 
-// leastDataStaleness lets a bookmark be missed.
+// leastDataStaleness tolerates one missed bookmark.
 const leastDataStaleness = 3 * time.Minute
 
 // apiserverOptions are the flags of `findings-operator apiserver`.
@@ -43,10 +43,10 @@ type apiserverOptions struct {
 	uploads           uploads.Limits
 	uploadMiB         int64
 
-	// config reaches the API server where the kinds live.
+	// config connects to the API server that stores the kinds.
 	config *rest.Config
 	log    *slog.Logger
-	// proxies are the networks of trustedProxies.
+	// proxies holds the parsed trustedProxies.
 	proxies []netip.Prefix
 }
 
@@ -138,7 +138,7 @@ func (o *apiserverOptions) validate() error {
 	if err := tracing.CheckEndpoint(o.otlpEndpoint); err != nil {
 		problems = append(problems, fmt.Errorf("--otlp-endpoint %w", err))
 	}
-	if !(o.traceSampleRatio >= 0 && o.traceSampleRatio <= 1) { // so that NaN is none
+	if !(o.traceSampleRatio >= 0 && o.traceSampleRatio <= 1) { // also refuses NaN
 		problems = append(problems, errors.New("--trace-sample-ratio must be from 0 to 1"))
 	}
 	if o.uploads.Total < 1 || o.uploads.PerOrganization < 1 || o.uploadMiB < 1 {
@@ -157,9 +157,9 @@ func (o *apiserverOptions) complete() error {
 	return err
 }
 
-// noticeDeadConnections has client-go give up a connection to the API server after 15 s over which
-// nothing comes, in place of 45: until then it shows nothing new and every write on it fails.
-// client-go knows no other way to be told than the environment, where an operator's word stands.
+// noticeDeadConnections makes client-go drop a connection to the API server after 15 s without data instead of 45:
+// until then the process sees no changes and every write on it fails. client-go only reads this setting from the
+// environment. Values set by the operator take precedence.
 func noticeDeadConnections() error {
 	for name, seconds := range map[string]string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS": "5",
 		"HTTP2_PING_TIMEOUT_SECONDS": "10"} {

@@ -12,7 +12,7 @@ func TestAPIServerFlagsAreChecked(t *testing.T) {
 	for _, test := range []struct {
 		reason string
 		flags  []string
-		want   string // in the error; none where empty
+		want   string // in the error; empty: no error
 	}{
 		{"the defaults hold", nil, ""},
 		{"ports may be left to the system", []string{"--bind-address=127.0.0.1:0", "--health-bind-address=127.0.0.1:0"}, ""},
@@ -59,12 +59,12 @@ func TestAPIServerNamesAKubeconfigThatIsNotThere(t *testing.T) {
 
 func TestAPIServerNoticesDeadConnectionsSoonUnlessToldOtherwise(t *testing.T) {
 	const idle, ping = "HTTP2_READ_IDLE_TIMEOUT_SECONDS", "HTTP2_PING_TIMEOUT_SECONDS"
-	t.Setenv(ping, "3") // and both as they were once the test ends
+	t.Setenv(ping, "3") // Setenv also restores both at the end
 	t.Setenv(idle, "")
 	if err := os.Unsetenv(idle); err != nil {
 		t.Fatal(err)
 	}
-	// Where there is no API server is found out after that.
+	// The kubeconfig is read after that.
 	if err := (&apiserverOptions{commonOptions: commonOptions{kubeconfig: "/nowhere/kubeconfig", logLevel: "info"}}).complete(); err == nil {
 		t.Fatal("a kubeconfig that is not there was read")
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// valuesSchema is what is read of the chart's schema.
+// valuesSchema is the part of the chart's schema that the test reads.
 type valuesSchema struct {
 	Properties struct {
 		Controller struct {
@@ -29,8 +29,8 @@ type valuesSchema struct {
 	} `json:"properties"`
 }
 
-// What the chart's schema takes and the binary refuses ends the pod at its start; what the binary
-// takes and the schema refuses cannot be set.
+// A value that the chart's schema accepts and the binary refuses makes the pod fail at start. A value that the binary
+// accepts and the schema refuses cannot be set.
 func TestTheChartsSchemaTakesWhatTheBinaryTakes(t *testing.T) {
 	path := filepath.Join(testenv.RepositoryRoot(), "charts", "findings-operator", "values.schema.json")
 	content, err := os.ReadFile(path) //nolint:gosec // a test names its own files

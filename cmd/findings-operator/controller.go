@@ -55,14 +55,14 @@ type controllerSetup struct {
 	setup   func(context.Context, ctrl.Manager, controller.Options) error
 }
 
-// controllerSetups are all controllers, a line each. A package that needs more than the
-// manager is given it here, by a closure over the options.
+// controllerSetups returns all controllers, one per line. A package that needs more than the manager gets it here, by a
+// closure over the options.
 func (o *controllerOptions) controllerSetups() []controllerSetup {
 	return []controllerSetup{
 		{"apikey", 2, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 			return apikey.SetupWithManager(ctx, mgr, options, o.namespace)
 		}},
-		// Few, so that what scanners and people write comes first on a busy API server.
+		// Few workers, so that writes by scanners and people take precedence on a busy API server.
 		{"finding", 2, finding.SetupWithManager},
 		{"findingtrend", 1, findingtrend.SetupWithManager},
 		{"organization", 2, organization.SetupWithManager},
@@ -88,15 +88,15 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 const (
 	// leaseName is the Lease that the controllers' leader holds.
 	leaseName = "findings-controller"
-	// reconcileTimeout bounds one reconcile, however slow the API server is.
+	// reconcileTimeout bounds one reconcile, even if the API server is slow.
 	reconcileTimeout = 2 * time.Minute
-	// cacheSyncTimeout is what the first list of all findings, 100,000 or more, may take.
+	// cacheSyncTimeout bounds the first list of all findings, which may be 100,000 or more.
 	cacheSyncTimeout = 10 * time.Minute
-	// shutdownTimeout is what reconciles at work get to come to an end.
+	// shutdownTimeout is how long running reconciles may take to finish.
 	shutdownTimeout = 20 * time.Second
-	// leastRetentionRate lets one removal wait for its turn within reconcileTimeout.
+	// leastRetentionRate ensures that one deletion gets its turn within reconcileTimeout.
 	leastRetentionRate = 0.1
-	// readinessTimeout bounds the look at the caches: they have either synced or not.
+	// readinessTimeout bounds the check whether the caches have synced.
 	readinessTimeout = time.Second
 )
 
@@ -113,9 +113,9 @@ type controllerOptions struct {
 	cursorKeysSecret  string
 	retentionRate     float32
 
-	// leases reaches the API server of the Lease and of cursor keys, kinds that of the kinds.
+	// leases connects to the API server of the Lease and of the cursor keys, kinds to the one of the kinds.
 	leases, kinds *rest.Config
-	// webhookAllowed is webhookAllowCIDR, read.
+	// webhookAllowed is the parsed webhookAllowCIDR.
 	webhookAllowed []netip.Prefix
 }
 
@@ -141,7 +141,7 @@ others take over. With --findings-kubeconfig the Lease stays in the cluster of -
 			if err := o.complete(); err != nil {
 				return err
 			}
-			o.logger() // belongs to the process, so it is set here and not in run
+			o.logger() // the logger is global, so it is set here and not in run
 			return o.run(cmd.Context(), metrics.Registry)
 		},
 	}
@@ -171,7 +171,7 @@ func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 	flags.SetNormalizeFunc(formerNames)
 }
 
-// formerNames lets the flags of the log be given by the names that they had.
+// formerNames accepts the former names of the log flags.
 func formerNames(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	switch name {
 	case "zap-log-level":
@@ -231,7 +231,7 @@ func (o *controllerOptions) validate() error {
 	return errors.Join(errs...)
 }
 
-// run keeps the controllers at work until the context ends, and returns once they have stopped.
+// run runs the controllers until the context ends, and returns once they have stopped.
 func (o *controllerOptions) run(ctx context.Context, registerer prometheus.Registerer) error {
 	mgr, err := o.manager(registerer)
 	if err != nil {
@@ -256,7 +256,7 @@ func (o *controllerOptions) run(ctx context.Context, registerer prometheus.Regis
 	return mgr.Start(ctx)
 }
 
-// addCursorKeys has the Secret of cursor keys made, in the cluster that the facade runs in.
+// addCursorKeys adds the controller that creates the Secret of cursor keys, in the cluster that the facade runs in.
 func (o *controllerOptions) addCursorKeys(mgr ctrl.Manager) error {
 	if o.cursorKeysSecret == "" {
 		return nil
@@ -289,13 +289,13 @@ func (o *controllerOptions) manager(registerer prometheus.Registerer) (ctrl.Mana
 		LeaderElectionID:        leaseName,
 		LeaderElectionNamespace: o.namespace,
 		LeaderElectionConfig:    o.leases,
-		// Nothing is done after the manager has stopped but to exit, so another may take over at once.
+		// The process exits when the manager has stopped, so another replica may take over at once.
 		LeaderElectionReleaseOnCancel: true,
 
 		Controller: config.Controller{
-			// A replica in waiting keeps its caches full, so that it can take over at once.
+			// A standby replica keeps its caches filled, so that it can take over at once.
 			EnableWarmup: ptr.To(true),
-			// The names below are unique in a manager, which is what matters; there may be more than one.
+			// The names below only need to be unique per manager; a process may run several.
 			SkipNameValidation: ptr.To(true),
 		},
 	})
@@ -311,7 +311,7 @@ func (o *controllerOptions) manager(registerer prometheus.Registerer) (ctrl.Mana
 	return mgr, mgr.AddReadyzCheck("caches", cachesSynced(mgr))
 }
 
-// cachesSynced is ready once the controllers can see everything.
+// cachesSynced reports ready once the controllers' caches have synced.
 func cachesSynced(mgr ctrl.Manager) healthz.Checker {
 	return func(request *http.Request) error {
 		ctx, cancel := context.WithTimeout(request.Context(), readinessTimeout)

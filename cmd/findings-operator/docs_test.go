@@ -15,7 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// Every manifest in the pages of the kinds and in the guides is one that the API server takes, field by field. The
+// The API server accepts every manifest in the pages of the kinds and in the guides, field by field, and the
 // expressions of policies compile.
 func TestManifestsInTheDocsApply(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(testenv.RepositoryRoot(), "docs", "kinds", "*.md"))
@@ -37,7 +37,7 @@ func TestManifestsInTheDocsApply(t *testing.T) {
 				continue
 			}
 			if object.GetNamespace() != "" {
-				// The example's namespace is one that an Organization makes; any does for a dry run.
+				// The example's namespace would be created for an Organization; for a dry run any namespace does.
 				object.SetNamespace(metav1.NamespaceDefault)
 			}
 			if err := env.Client.Create(t.Context(), object, client.DryRunAll,
@@ -53,7 +53,7 @@ func TestManifestsInTheDocsApply(t *testing.T) {
 	}
 }
 
-// manifests are the documents in a page's yaml blocks that name a kind.
+// manifests returns the documents in a page's yaml blocks that have a kind.
 func manifests(page string) []string {
 	var out []string
 	for _, block := range strings.Split(page, "```yaml\n")[1:] {

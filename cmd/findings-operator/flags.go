@@ -20,7 +20,7 @@ var logLevels = map[string]slog.Level{
 	"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
 }
 
-// commonOptions are the flags that controllers and REST API share.
+// commonOptions are the flags that the controllers and the REST API share.
 type commonOptions struct {
 	kubeconfig         string
 	findingsKubeconfig string
@@ -50,14 +50,14 @@ func (o *commonOptions) validate() error {
 	}
 	switch o.logFormat {
 	case "json", "text":
-	case "console": // what --zap-encoder called text
+	case "console": // the former --zap-encoder's name for text
 	default:
 		problems = append(problems, fmt.Errorf("--log-format must be json or text, not %q", o.logFormat))
 	}
 	return errors.Join(problems...)
 }
 
-// logger returns the logger that the flags ask for, and has the libraries log there too.
+// logger returns the logger that the flags configure, and makes the libraries use it too.
 func (o *commonOptions) logger() *slog.Logger {
 	options := &slog.HandlerOptions{Level: logLevels[o.logLevel]}
 	var handler slog.Handler = slog.NewJSONHandler(os.Stderr, options)
@@ -70,12 +70,12 @@ func (o *commonOptions) logger() *slog.Logger {
 	return log
 }
 
-// local reaches the cluster that the process runs in.
+// local returns the config for the cluster that the process runs in.
 func (o *commonOptions) local(manager string) (*rest.Config, error) {
 	return loadConfig("--kubeconfig", o.kubeconfig, manager)
 }
 
-// plane reaches the API server that stores the kinds, mostly the same one.
+// plane returns the config for the API server that stores the kinds, usually the same one.
 func (o *commonOptions) plane(manager string) (*rest.Config, error) {
 	if o.findingsKubeconfig == "" {
 		return o.local(manager)
@@ -83,8 +83,8 @@ func (o *commonOptions) plane(manager string) (*rest.Config, error) {
 	return loadConfig("--findings-kubeconfig", o.findingsKubeconfig, manager)
 }
 
-// loadConfig reads a kubeconfig file, or what stands in for it. manager is the field manager that the process
-// writes as.
+// loadConfig reads a kubeconfig file, or the default if path is empty. manager is the field manager of the process's
+// writes.
 func loadConfig(flag, path, manager string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path
@@ -92,8 +92,8 @@ func loadConfig(flag, path, manager string) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the API server (give %s, or run in a pod): %w", flag, err)
 	}
-	// The API server shares itself out by Priority and Fairness; client-go's own default of five
-	// requests a second would make an import of 10,000 findings take half an hour.
+	// The API server limits clients by Priority and Fairness. With client-go's default of five requests per second, an
+	// import of 10,000 findings would take half an hour.
 	config.QPS = -1
 	config.UserAgent = rest.DefaultKubernetesUserAgent() + "/" + manager
 	return config, nil

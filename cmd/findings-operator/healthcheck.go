@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// healthcheckInterval is how often an address is asked that has not answered as wanted.
+	// healthcheckInterval is the pause between attempts.
 	healthcheckInterval = time.Second
 	// healthcheckRequestTimeout bounds one request.
 	healthcheckRequestTimeout = 5 * time.Second
@@ -50,7 +50,7 @@ ask with it.`,
 	return command
 }
 
-// healthTarget is an address and the code that it is to answer with.
+// healthTarget is an address and the status code that it must return.
 type healthTarget struct {
 	url  string
 	code int
@@ -69,9 +69,9 @@ func (o *healthcheckOptions) run(ctx context.Context, arguments []string) error 
 		Timeout: healthcheckRequestTimeout,
 		Transport: &http.Transport{
 			TLSClientConfig:   &tls.Config{InsecureSkipVerify: o.insecure}, //nolint:gosec // only where asked for, and nothing secret is sent
-			DisableKeepAlives: true,                                        // each try finds its way anew
+			DisableKeepAlives: true,                                        // each attempt connects anew
 		},
-		// Where a redirect leads is not what was asked about.
+		// Do not follow redirects: only the given address is checked.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
@@ -85,7 +85,7 @@ func (o *healthcheckOptions) run(ctx context.Context, arguments []string) error 
 
 func parseHealthTarget(argument string) (healthTarget, error) {
 	target := healthTarget{url: argument, code: http.StatusOK}
-	// A query may hold the sign too, so only what reads as a code is one.
+	// A query may contain the sign too, so only a valid status code counts.
 	if at := strings.LastIndex(argument, "="); at >= 0 {
 		if code, err := strconv.Atoi(argument[at+1:]); err == nil && code >= 100 && code < 600 {
 			target = healthTarget{url: argument[:at], code: code}
@@ -98,12 +98,12 @@ func parseHealthTarget(argument string) (healthTarget, error) {
 	return target, nil
 }
 
-// await asks until the answer is as wanted; where time runs out first, it says what came last.
+// await polls until the response is as expected; on a timeout it returns the last error.
 func (t healthTarget) await(ctx context.Context, client *http.Client) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, healthcheckInterval, true, func(ctx context.Context) (bool, error) {
 		if err := t.ask(ctx, client); err != nil {
-			// The end of the wait says nothing of the address.
+			// The timeout itself says nothing about the address.
 			if ctx.Err() == nil || last == nil {
 				last = err
 			}

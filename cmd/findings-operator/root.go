@@ -11,7 +11,7 @@ func newRootCommand() *cobra.Command {
 		Use:     "findings-operator",
 		Version: version.String(),
 		Short:   "Keep an application-security team's findings in Kubernetes",
-		// What went wrong while running is no question of usage, and main prints it, once.
+		// An error at runtime is not a usage error, and main prints it, once.
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

@@ -44,7 +44,7 @@ issues, scans and webhook deliveries are as large as findings or smaller: if you
 	return command
 }
 
-// report says what it takes, and how that was computed.
+// report describes the required resources and how they were computed.
 func (o *sizeOptions) report() string {
 	p, out := message.NewPrinter(language.English), &strings.Builder{}
 	say := func(format string, values ...any) { out.WriteString(p.Sprintf(format, values...)) }

@@ -2,7 +2,7 @@ package main
 
 import "math"
 
-// What `make bench BENCH="--only sizes"` measured: see docs/performance/sizes.md, which a test holds them to.
+// Measured by `make bench BENCH="--only sizes"`: see docs/performance/sizes.md, which a test compares them with.
 var (
 	sizedAPIServer = footprint{"kube-apiserver", 510e6, 48e3}
 	sizedEtcd      = footprint{"etcd", 100e6, 12e3}
@@ -11,34 +11,36 @@ var (
 )
 
 const (
-	// underLoad is how much more memory the processes take while all findings change than while none does.
+	// underLoad is the factor by which memory grows while all findings change.
 	underLoad = 2
-	// storedBytes are what etcd stores of a finding, with its part of everything else.
+	// storedBytes is what etcd stores per finding, including its share of everything else.
 	storedBytes = 3.6e3
-	// versions of a finding that etcd keeps until the next compaction, when all findings are imported, reconciled,
-	// decided and reconciled within its five minutes.
+	// versions is how many versions of a finding etcd keeps until the next compaction, if all findings are imported,
+	// reconciled, decided and reconciled within five minutes.
 	versions = 4
-	// leastQuota is etcd's own default.
+	// leastQuota is etcd's default quota, in bytes.
 	leastQuota = 2 << 30
-	// onePlane is how many objects of a kind Kubernetes recommends at most. It was tried with 100,000.
+	// onePlane is how many objects of a kind Kubernetes recommends at most. 100,000 were tested.
 	onePlane = 150_000
-	// organizationObjects count as a finding each: namespace, accounts, bindings, quota, repositories, projects, keys.
+	// organizationObjects is the number of objects per organization, each counted like a finding: namespace, accounts,
+	// bindings, quota, repositories, projects, keys.
 	organizationObjects = 20
 )
 
-// footprint is what a process takes of a machine's memory, in bytes, while nothing changes.
+// footprint is a process's memory use, in bytes, while nothing changes.
 type footprint struct {
 	process       string
 	base, finding float64
 }
 
-// of is what it takes with so many objects, while all of them change.
+// of returns the memory for that many objects while all of them change.
 func (f footprint) of(objects int) float64 { return underLoad * (f.base + float64(objects)*f.finding) }
 
-// objectsOf is how many objects there are of so many findings and organizations.
+// objectsOf returns the number of objects for that many findings and organizations.
 func objectsOf(findings, organizations int) int { return findings + organizations*organizationObjects }
 
-// planesFor is how many control planes so many findings take, and how many findings and organizations each has then.
+// planesFor returns how many control planes that many findings need, and the findings and organizations per control
+// plane.
 func planesFor(findings, organizations int) (planes, findingsEach, organizationsEach int) {
 	planes = max(1, divideUp(findings, onePlane))
 	return planes, divideUp(findings, planes), divideUp(organizations, planes)
@@ -46,12 +48,12 @@ func planesFor(findings, organizations int) (planes, findingsEach, organizations
 
 func divideUp(count, by int) int { return (count + by - 1) / by }
 
-// quotaFor is what etcd must be allowed to store.
+// quotaFor returns the quota that etcd needs, in bytes.
 func quotaFor(objects int) float64 {
 	return max(leastQuota, float64(objects)*storedBytes*versions)
 }
 
-// machineFor is the memory of the smallest common machine that has so much, in GiB.
+// machineFor returns the memory of the smallest common machine size that suffices, in GiB.
 func machineFor(bytes float64) int {
 	return int(math.Exp2(math.Ceil(math.Log2(max(bytes/(1<<30), 2)))))
 }

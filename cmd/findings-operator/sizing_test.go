@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// The figures that size computes with are those that were measured, at each size.
+// The figures that size computes with equal the measured ones, at each size.
 func TestSizesAreThoseThatWereMeasured(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(testenv.RepositoryRoot(), "docs", "performance", "sizes.md"))
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 )
 
-// readScore writes a score as selections have it, with one decimal: scores have no more, so that 7.25 asks for 7.3.
+// readScore returns a score in the form of selections, with one decimal. Scores have no more decimals, so 7.25 means at
+// least 7.3.
 func readScore(text string, errs *[]error) string {
 	if text == "" {
 		return ""
@@ -28,7 +29,7 @@ func readScore(text string, errs *[]error) string {
 	return strconv.FormatFloat(math.Ceil(number*10-1e-9)/10, 'f', 1, 64)
 }
 
-// readPeriod reads the bounds of a time: the first is in it, the second is not.
+// readPeriod reads the bounds of a period: since is included, until is not.
 func readPeriod(name, since, until string, errs *[]error) (from, to *v1alpha1.Time) {
 	from, to = readTime(name+"-since", since, errs), readTime(name+"-until", until, errs)
 	if from != nil && to != nil && to.Before(from) {
@@ -49,10 +50,10 @@ func readTime(flag, text string, errs *[]error) *v1alpha1.Time {
 	return &at
 }
 
-// owned are the projects of the owner that is asked for.
+// owned is the set of projects of the selected owner.
 type owned map[types.NamespacedName]bool
 
-// in tells that owner of a namespace's projects.
+// in returns a function that maps a namespace's project to its owner.
 func (o owned) in(namespace, owner string) findingquery.Owners {
 	return func(project v1alpha1.ResourceName) string {
 		if o[types.NamespacedName{Namespace: namespace, Name: string(project)}] {
@@ -62,7 +63,7 @@ func (o owned) in(namespace, owner string) findingquery.Owners {
 	}
 }
 
-// findOwned looks the owner's projects up, if an owner is asked for.
+// findOwned looks up the owner's projects if the filter has an owner.
 func (f *filter) findOwned(ctx context.Context, s *session, namespace string) error {
 	if f.asked.Owner == "" {
 		return nil

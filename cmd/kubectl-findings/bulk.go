@@ -17,16 +17,16 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// defaultConcurrency is how many objects are written at the same time: enough to hide the way
-// there and back, few enough to leave the API server to others.
+// defaultConcurrency is how many objects are written at the same time: enough to hide the latency, few enough to leave
+// the API server to others.
 const defaultConcurrency = 16
 
-// backoff between tries of one write, some seconds in all. A Retry-After of the API server is
-// heeded by the client library beforehand.
+// backoff between attempts of one write, some seconds in total. The client library has honoured the API server's
+// Retry-After before.
 var backoff = wait.Backoff{Steps: 5, Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5}
 
-// patiently does what may fail for a while: because others write the object at the same time, or
-// because the API server has too much to do. It gives up once ctx ends.
+// patiently retries an operation that may fail temporarily: because other clients write the object at the same time, or
+// because the API server is overloaded. It gives up once ctx ends.
 func patiently(ctx context.Context, try func() error) error {
 	return retry.OnError(backoff, func(err error) bool { return ctx.Err() == nil && passing(err) }, try)
 }
@@ -37,17 +37,17 @@ func passing(err error) bool {
 		utilnet.IsConnectionRefused(err)
 }
 
-// ending is what came of one object of many.
+// ending is the outcome for one of many objects.
 type ending struct {
-	// tried is false where the command was stopped before.
+	// tried is false if the command was stopped before.
 	tried bool
-	// changed is false where the object was as it should be.
+	// changed is false if the object was already as it should be.
 	changed bool
 	err     error
 }
 
-// forEach does the work for each of n objects, some at a time, and begins no further one when ctx
-// ends; those begun are seen to their end.
+// forEach calls work for each of n objects, several at a time. When ctx ends it begins no more; those begun are
+// completed.
 func forEach(ctx context.Context, n, concurrency int, progress func(done, total int),
 	work func(i int) (changed bool, err error)) []ending {
 	endings := make([]ending, n)
@@ -60,13 +60,13 @@ func forEach(ctx context.Context, n, concurrency int, progress func(done, total 
 			break
 		}
 		group.Go(func() error {
-			// It may have waited for its turn.
+			// ctx may have ended while it waited for its turn.
 			if ctx.Err() != nil {
 				return nil
 			}
 			changed, err := work(i)
 			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-				return nil // it was read, and not written: writes are seen to their end
+				return nil // it was only read: writes are completed
 			}
 			endings[i] = ending{tried: true, changed: changed, err: err}
 			progress(int(done.Add(1)), n)
@@ -77,31 +77,31 @@ func forEach(ctx context.Context, n, concurrency int, progress func(done, total 
 	return endings
 }
 
-// failure is an object that could not be dealt with.
+// failure is an object that could not be processed.
 type failure struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
 }
 
-// bulkSummary is what came of a command on many objects.
+// bulkSummary is the outcome of a command on many objects.
 type bulkSummary struct {
-	// Action in the past tense, as "muted".
+	// Action in the past tense, such as "muted".
 	Action    string `json:"action"`
 	Namespace string `json:"namespace"`
 	DryRun    string `json:"dryRun,omitempty"`
-	// Operation is the TriageOperation that did it.
+	// Operation is the TriageOperation that was used.
 	Operation string    `json:"operation,omitempty"`
 	Done      []string  `json:"done"`
 	Unchanged []string  `json:"unchanged"`
 	Failed    []failure `json:"failed"`
-	// NotTried were left when the command was interrupted.
+	// NotTried are the objects that were left when the command was interrupted.
 	NotTried []string `json:"notTried"`
 
-	// what the objects are, in the plural; resource, as `kubectl -o name` has it.
+	// what names the objects, in the plural; resource is their name in `kubectl -o name`.
 	what, resource string
 }
 
-// count sorts the objects by how they ended.
+// count groups the objects by their outcome.
 func (s *bulkSummary) count(names []string, endings []ending) {
 	for i, e := range endings {
 		switch {
@@ -117,7 +117,7 @@ func (s *bulkSummary) count(names []string, endings []ending) {
 	}
 }
 
-// err is why the command as a whole has failed; nil if it has not.
+// err returns the error of the command as a whole, or nil.
 func (s *bulkSummary) err() error {
 	total := len(s.Done) + len(s.Unchanged) + len(s.Failed) + len(s.NotTried)
 	switch {
@@ -130,7 +130,7 @@ func (s *bulkSummary) err() error {
 	return nil
 }
 
-// explainFirst adds to the error of a command what to do about the first object that failed.
+// explainFirst adds to the command's error what to do about the first object that failed.
 func explainFirst(ctx context.Context, s *session, names []string, endings []ending, err error, n need) error {
 	if err == nil {
 		return nil
@@ -146,7 +146,7 @@ func explainFirst(ctx context.Context, s *session, names []string, endings []end
 	return err
 }
 
-// print writes the summary in the format asked for.
+// print writes the summary in the requested format.
 func (s *bulkSummary) print(to io.Writer, format string) error {
 	for _, list := range []*[]string{&s.Done, &s.Unchanged, &s.NotTried} {
 		if *list == nil {
@@ -167,7 +167,7 @@ func (s *bulkSummary) print(to io.Writer, format string) error {
 	return nil
 }
 
-// mostNamed is how many objects of one ending a summary for people names.
+// mostNamed bounds how many objects per outcome a summary for people names.
 const mostNamed = 20
 
 func (s *bulkSummary) text() []byte {

@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Bounds of what a key press may cost.
+// Bounds of the cost of one key press.
 const (
 	completionTimeout = 3 * time.Second
-	// mostSearched is how many objects are looked through, mostOffered how many are offered.
+	// mostSearched bounds how many objects are searched, mostOffered how many are offered.
 	mostSearched = 2000
 	mostOffered  = 200
-	// suggestTimeout bounds the search for a name like one that is not there.
+	// suggestTimeout bounds the search for names similar to one that does not exist.
 	suggestTimeout = 5 * time.Second
 )
 
@@ -65,7 +65,7 @@ func addCompletion(root *cobra.Command, kubeconfig *connectionFlags) {
 	completeImports(root, kubeconfig)
 }
 
-// completeImports adds to the commands that read files what their flags may name.
+// completeImports adds completion of flag values to the commands that read files.
 func completeImports(root *cobra.Command, kubeconfig *connectionFlags) {
 	for _, command := range root.Commands() {
 		switch command.Name() {
@@ -105,7 +105,7 @@ func register(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
 	}
 }
 
-// describe says of an object what its name does not; it is shown beside the name.
+// describe returns a description of an object that is shown beside its name.
 type describe func(unstructured.Unstructured) string
 
 func completeNames(kubeconfig *connectionFlags, kind string, describe describe) cobra.CompletionFunc {
@@ -126,8 +126,8 @@ func completeOneName(kubeconfig *connectionFlags, kind string, describe describe
 
 var errEnough = errors.New("enough")
 
-// offer lists the names that begin so and are not given yet. What goes wrong only makes it offer
-// less: there is nowhere to say it.
+// offer lists the names with that prefix that are not given yet. An error only makes it offer fewer names: there is
+// nowhere to report it.
 func offer(ctx context.Context, kubeconfig *connectionFlags, kind, begun string, given []string,
 	describe describe) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
@@ -167,7 +167,7 @@ func matching(items []unstructured.Unstructured, begun string, given []string, d
 	return names
 }
 
-// text is the string at that path, "" where there is none.
+// text returns the string at that path, or "".
 func text(object unstructured.Unstructured, path ...string) string {
 	value, _, _ := unstructured.NestedString(object.Object, path...)
 	return value

@@ -15,8 +15,8 @@ import (
 
 var errInterrupted = errors.New("interrupted; nothing was written")
 
-// confirm asks whether to do what is said; anything but a yes is a no. Where nobody can be asked
-// it refuses, so that no pipeline does to thousands what was meant for a few.
+// confirm asks whether to do what is described; any answer but yes means no. Without a terminal it refuses, so that no
+// pipeline changes thousands of objects by mistake.
 func confirm(ctx context.Context, streams genericiooptions.IOStreams, yes bool, what string) (bool, error) {
 	if yes {
 		return true, nil

@@ -12,11 +12,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// decision is what is to be said of findings. A nil member stays as it is. Who says it is not
-// in it: the API server puts the name of whoever sends the request.
+// decision is the triage to write to findings. A nil field leaves the old value. The author is not part of it: the API
+// server records the name of the user who sends the request.
 type decision struct{ findingstate.Decision }
 
-// decide reads the flags: one of the three, or a comment, or both; and why, and until when.
+// decide reads the flags: a status or a comment, or both, with reason and expiry.
 func decide(mute, confirm, reopen bool, comment *string, grounds grounds) (decision, error) {
 	var chosen []v1alpha1.UserStatus
 	for _, c := range []struct {
@@ -43,7 +43,7 @@ func decide(mute, confirm, reopen bool, comment *string, grounds grounds) (decis
 	return d, nil
 }
 
-// imperative and past say what is done, to people.
+// imperative and past describe the decision to people.
 func (d decision) imperative() string {
 	if d.UserStatus == nil {
 		return "comment on"
@@ -51,16 +51,16 @@ func (d decision) imperative() string {
 	return verbs[*d.UserStatus]
 }
 
-// verbs are what the flags call a decision; a comment alone is none.
+// verbs are the names of the decisions in the flags; the empty one is a comment alone.
 var verbs = map[v1alpha1.UserStatus]string{
 	v1alpha1.UserStatusMuted: "mute", v1alpha1.UserStatusActive: "confirm", v1alpha1.UserStatusOpen: "reopen",
 	"": "comment",
 }
 
-// verb is the decision in a word.
+// verb returns the decision in one word.
 func (d decision) verb() string { return verbs[ptr.Deref(d.UserStatus, "")] }
 
-// set is the decision as an operation has it.
+// set returns the decision in the form of an operation.
 func (d decision) set() *v1alpha1.OperationDecision {
 	return &v1alpha1.OperationDecision{
 		UserStatus: ptr.Deref(d.UserStatus, ""), Reason: ptr.Deref(d.Reason, ""),
@@ -77,12 +77,12 @@ func (d decision) past() string {
 	}[*d.UserStatus]
 }
 
-// verdict is what people said of a finding.
+// verdict is the triage of a finding.
 type verdict struct{ findingstate.Standing }
 
 func verdictOf(f *v1alpha1.Finding) verdict { return verdict{findingstate.StandingOf(f)} }
 
-// String says it to people.
+// String returns the verdict in words for people.
 func (v verdict) String() string {
 	switch {
 	case v.Stale:
@@ -93,11 +93,11 @@ func (v verdict) String() string {
 	return string(v.UserStatus)
 }
 
-// changes reports whether the decision makes a difference.
+// changes reports whether the decision changes the verdict.
 func (d decision) changes(v verdict) bool { return len(d.Changes(v.Standing)) > 0 }
 
-// patch turns the finding of that very resourceVersion into what was decided. It names only
-// what differs, and the facts that were decided upon.
+// patch returns the patch that applies the decision to the finding at that resourceVersion. It contains only what
+// differs, and the facts that the decision is based on.
 func (d decision) patch(v verdict, resourceVersion string) (client.Patch, error) {
 	data, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": resourceVersion},
@@ -106,7 +106,7 @@ func (d decision) patch(v verdict, resourceVersion string) (client.Patch, error)
 	return client.RawPatch(types.MergePatchType, data), err
 }
 
-// becomes says in a word what the decision makes of a verdict.
+// becomes returns in one word the verdict after the decision.
 func (d decision) becomes(v verdict) string {
 	changed := d.Changes(v.Standing)
 	has := func(member string) bool { _, has := changed[member]; return has }

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// decisionFlags say what is decided, about findings and about issues alike.
+// decisionFlags are the flags of a decision, for findings and issues.
 type decisionFlags struct {
 	mute, confirm, reopen bool
 	grounds               groundFlags
@@ -16,7 +16,7 @@ type decisionFlags struct {
 	flags *pflag.FlagSet
 }
 
-// add adds the flags for objects that are called so, in the plural.
+// add adds the flags; objects is the plural name of the objects.
 func (f *decisionFlags) add(flags *pflag.FlagSet, objects string) {
 	f.flags = flags
 	flags.BoolVar(&f.mute, "mute", false, "mark the "+objects+" as not to be acted on")
@@ -26,15 +26,15 @@ func (f *decisionFlags) add(flags *pflag.FlagSet, objects string) {
 	flags.StringVar(&f.comment, "comment", "", "an explanation; replaces the previous comment")
 }
 
-// commented tells an empty comment, which takes the previous one away, from none.
+// commented distinguishes an empty comment, which removes the previous one, from none.
 func (f *decisionFlags) commented() bool { return f.flags.Changed("comment") }
 
-// given reports whether any of the flags is.
+// given reports whether any of the flags is set.
 func (f *decisionFlags) given() bool {
 	return f.mute || f.confirm || f.reopen || f.commented() || f.grounds != groundFlags{}
 }
 
-// read returns what they mean.
+// read returns the decision that the flags describe.
 func (f *decisionFlags) read(now time.Time) (decision, error) {
 	var comment *string
 	if f.commented() {

@@ -10,7 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// said is the verdict with the comment "old" about a finding of low severity.
+// said returns the verdict with the comment "old" about a finding of low severity.
 func said(status v1alpha1.UserStatus, stale bool) verdict {
 	return verdict{findingstate.Standing{
 		UserStatus: status, Triage: v1alpha1.FindingTriage{UserStatus: status, Comments: "old"}, Stale: stale, Facts: "severity=low",

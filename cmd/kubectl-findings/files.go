@@ -11,15 +11,15 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// reader reads the files of results that a command is given.
+// reader reads the result files that a command is given.
 type reader struct {
 	// stdin is read for the name "-".
 	stdin io.Reader
-	// sourceRoot is the folder, on the machine that scanned, from which paths count.
+	// sourceRoot is the folder, on the machine that scanned, that paths are relative to.
 	sourceRoot string
 }
 
-// read reads every file before anything is written, and says of each that is refused why.
+// read reads every file before anything is written, and reports for each refused file why.
 func (r *reader) read(names []string) ([]importer.File, error) {
 	var files []importer.File
 	var errs []error

@@ -17,13 +17,13 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
-// connectionFlags say which API server is meant, and which organization.
+// connectionFlags select the API server and the organization.
 type connectionFlags struct {
 	*genericclioptions.ConfigFlags
 	organization string
 }
 
-// newConnectionFlags returns the flags of kubectl. What the API server warns of is written to errOut, each once.
+// newConnectionFlags returns the flags of kubectl. Warnings of the API server are written to errOut, each once.
 func newConnectionFlags(errOut io.Writer) *connectionFlags {
 	flags := genericclioptions.NewConfigFlags(true)
 	return &connectionFlags{ConfigFlags: flags.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
@@ -33,14 +33,14 @@ func newConnectionFlags(errOut io.Writer) *connectionFlags {
 	})}
 }
 
-// AddFlags adds kubectl's own flags, and one that says organization where kubectl says namespace.
+// AddFlags adds kubectl's own flags, and --organization as an alternative to --namespace.
 func (f *connectionFlags) AddFlags(flags *pflag.FlagSet) {
 	f.ConfigFlags.AddFlags(flags)
 	flags.StringVar(&f.organization, "organization", "",
 		"the organization to work in; short for --namespace "+v1alpha1.NamespacePrefix+"ORGANIZATION")
 }
 
-// namespace is the one that the flags name, else that of the kubeconfig's context.
+// namespace returns the namespace that the flags name, or else that of the kubeconfig's context.
 func (f *connectionFlags) namespace() (string, error) {
 	if f.organization == "" {
 		namespace, _, err := f.ToRawKubeConfigLoader().Namespace()
@@ -54,7 +54,7 @@ func (f *connectionFlags) namespace() (string, error) {
 	return namespace, nil
 }
 
-// connect returns a session for what to say of errors, and a client for imports.
+// connect returns a session, which explains errors, and a client for imports.
 func connect(flags *connectionFlags) (*session, *importer.Client, error) {
 	session, err := flags.open()
 	if err != nil {
@@ -68,8 +68,7 @@ func connect(flags *connectionFlags) (*session, *importer.Client, error) {
 	return session, c, err
 }
 
-// explainImport adds to the error of an import what to do next: which role lets it, or that there is no
-// such namespace.
+// explainImport adds to an import's error what to do next: which role allows it, or that the namespace does not exist.
 func (s *session) explainImport(ctx context.Context, err error, what string) error {
 	var refused *importer.RefusedError
 	if errors.As(err, &refused) || apierrors.IsNotFound(err) {
@@ -80,7 +79,7 @@ func (s *session) explainImport(ctx context.Context, err error, what string) err
 	return s.explain(err, need{what: what, role: roleScanner})
 }
 
-// timeFlag is the zero time where the flag is not given.
+// timeFlag returns the zero time if the flag is not set.
 func timeFlag(flag, value string) (time.Time, error) {
 	if value == "" {
 		return time.Time{}, nil

@@ -16,7 +16,7 @@ import (
 // mostPreviewed is how many objects a preview shows.
 const mostPreviewed = 20
 
-// foresee puts into the summary what the operation would do about each finding, and shows the first that change.
+// foresee records in the summary what the operation would do to each finding, and shows the first that change.
 func (w *operating) foresee(ctx context.Context) error {
 	var rows []row
 	look := func(entry *rules.Entry, f *v1alpha1.Finding) {
@@ -38,7 +38,7 @@ func (w *operating) foresee(ctx context.Context) error {
 	return w.show(rows)
 }
 
-// lookAtMatching reads the findings in pages, as a list does: the set holds names and decisions alone.
+// lookAtMatching lists the findings in pages: the operation's set only holds names and decisions.
 func (w *operating) lookAtMatching(ctx context.Context, look func(*rules.Entry, *v1alpha1.Finding)) error {
 	var names []string
 	set := map[string]*rules.Entry{}
@@ -77,7 +77,7 @@ func (w *operating) lookAtMatching(ctx context.Context, look func(*rules.Entry, 
 	return w.session.explain(err, need{what: "list findings", role: roleViewer})
 }
 
-// lookAtUndone goes by what the set holds, and reads the findings that are shown.
+// lookAtUndone uses the operation's set, and only reads the findings that are shown.
 func (w *operating) lookAtUndone(ctx context.Context, look func(*rules.Entry, *v1alpha1.Finding)) error {
 	shown := 0
 	return w.eachEntry(ctx, func(entry *rules.Entry, _ rules.Outcome) error {
@@ -97,7 +97,7 @@ func (w *operating) lookAtUndone(ctx context.Context, look func(*rules.Entry, *v
 	})
 }
 
-// foreseen is the row of a finding that changes.
+// foreseen returns the row of a finding that changes.
 func (w *operating) foreseen(entry *rules.Entry, f *v1alpha1.Finding) row {
 	is := verdictOf(f)
 	becomes := w.decision.becomes(is)
@@ -112,7 +112,7 @@ func (w *operating) foreseen(entry *rules.Entry, f *v1alpha1.Finding) row {
 	}
 }
 
-// show prints the findings that change, how many more there are, and whose decisions are concerned.
+// show prints the findings that change, how many more there are, and whose decisions are affected.
 func (w *operating) show(rows []row) error {
 	to, status := w.streams.ErrOut, &w.operation.Status
 	if len(rows) > 0 {

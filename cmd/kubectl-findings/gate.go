@@ -6,21 +6,21 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
 )
 
-// formatMarkdown is the value of --format.
+// formatMarkdown is the only value of --format.
 const formatMarkdown = "markdown"
 
-// exitGateFailed is the exit status of a command that did its work, and whose result did not pass the gate that
-// --fail-on sets. 1 stands for errors.
+// exitGateFailed is the exit status of a command that succeeded but whose result did not pass the gate set by
+// --fail-on. 1 means an error.
 const exitGateFailed = 3
 
-// gateError says that something did not pass its gate.
+// gateError reports a gate that failed.
 type gateError struct{ gate, because string }
 
 func (e *gateError) Error() string {
 	return fmt.Sprintf("the gate --fail-on %s failed: %s", e.gate, e.because)
 }
 
-// failedGate is the error of a gate that failed; nil where there is none.
+// failedGate returns the error for a failed gate, or nil.
 func failedGate(result *reviewimport.GateResult) error {
 	if result == nil || result.Passed {
 		return nil

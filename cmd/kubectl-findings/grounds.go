@@ -12,10 +12,10 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// noGrounds as a flag's value takes away what was there.
+// noGrounds as a flag's value removes the old reason or expiry.
 const noGrounds = "none"
 
-// groundFlags say why a decision is made, and when it ends.
+// groundFlags are the flags for the reason of a decision and its expiry.
 type groundFlags struct {
 	reason, expiresAt string
 	expiresIn         time.Duration
@@ -28,7 +28,7 @@ func (f *groundFlags) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.expiresIn, "expires-in", 0, "how long the decision lasts, for example 720h")
 }
 
-// grounds are what the flags mean; nil: nothing is said of it.
+// grounds are the parsed flags; nil: leave the old value.
 type grounds struct {
 	reason    *v1alpha1.DecisionReason
 	expiresAt *v1alpha1.Time

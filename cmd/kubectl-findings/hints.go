@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The ClusterRoles that findings-operator brings, bound in an organization's namespace.
+// The ClusterRoles of findings-operator, bound in an organization's namespace.
 const (
 	roleViewer  = "findings-viewer"
 	roleTriager = "findings-triager"
@@ -21,19 +21,19 @@ const (
 	roleAdmin   = "findings-admin"
 )
 
-// need is what an operation takes, for whoever is refused.
+// need describes the permissions of a request, for the message when it is refused.
 type need struct {
-	// what is done, as "list findings".
+	// what is done, such as "list findings".
 	what string
-	// role that lets it be done.
+	// role that allows it.
 	role string
-	// everywhere says that all namespaces are meant.
+	// everywhere reports that the request is for all namespaces.
 	everywhere bool
-	// kind and name of the one object that is meant, if it is one.
+	// kind and name of the object, if the request is for a single one.
 	kind, name string
 }
 
-// explain adds to an error of the API server what to do next.
+// explain adds to an API server's error what to do next.
 func (s *session) explain(err error, n need) error {
 	next := s.next(err, n)
 	if next == "" {
@@ -58,7 +58,7 @@ func (s *session) next(err error, n need) string {
 	return ""
 }
 
-// unknownKind reports whether the API server does not know the kind that it was asked about.
+// unknownKind reports whether the API server does not know the requested kind.
 func unknownKind(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -71,10 +71,10 @@ func (s *session) nextWhenForbidden(n need) string {
 		n.what, n.role, s.namespace, s.namespace, n.role)
 }
 
-// mostCompared bounds how many names are looked through for one like the name that is not there.
+// mostCompared bounds how many names are compared with one that does not exist.
 const mostCompared = 5000
 
-// notFound adds to the error of an object that is not there which ones have a name like it.
+// notFound adds to a not-found error which objects have a similar name.
 func (s *session) notFound(ctx context.Context, err error, n need) error {
 	if !apierrors.IsNotFound(err) || unknownKind(err) {
 		return s.explain(err, n)
@@ -97,10 +97,10 @@ func (s *session) notFound(ctx context.Context, err error, n need) error {
 		s.namespace)
 }
 
-// mostSimilar is how many names are suggested.
+// mostSimilar bounds how many names are suggested.
 const mostSimilar = 3
 
-// similar returns the names that begin like the one given, else those a few letters away from it.
+// similar returns the names that begin with the given one, or else those a few letters away from it.
 func similar(name string, names []string) []string {
 	var near []string
 	for _, other := range names {
@@ -116,7 +116,7 @@ func similar(name string, names []string) []string {
 	return near[:min(len(near), mostSimilar)]
 }
 
-// distance is how many letters must be put in, taken out or changed to turn one name into the other.
+// distance returns how many letters must be inserted, deleted or changed to turn one name into the other.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

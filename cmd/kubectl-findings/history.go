@@ -83,7 +83,7 @@ func (o *historyOptions) run(ctx context.Context, name string) error {
 	return nil
 }
 
-// history picks what concerns decisions, or everything; never nil, for it may be encoded.
+// history returns the transitions about decisions, or all. It is never nil, because it may be encoded.
 func history(transitions []v1alpha1.Transition, all bool) []v1alpha1.Transition {
 	shown := []v1alpha1.Transition{}
 	for _, t := range transitions {
@@ -100,13 +100,13 @@ func history(transitions []v1alpha1.Transition, all bool) []v1alpha1.Transition 
 	return shown
 }
 
-// change is a transition, and the API key that its scan was uploaded with, as far as that is known.
+// change is a transition with the API key that uploaded its scan, if known.
 type change struct {
 	v1alpha1.Transition `json:",inline"`
 	ImportedBy          string `json:"importedBy,omitempty"`
 }
 
-// withKeys adds the keys. A scan that is no longer kept, or that the user may not read, has none.
+// withKeys adds the API keys. A scan that was deleted, or that the user may not read, has none.
 func (s *session) withKeys(ctx context.Context, transitions []v1alpha1.Transition) ([]change, error) {
 	keys := map[string]string{"": ""}
 	changes := []change{}
@@ -143,7 +143,7 @@ func historyTable(shown []change, all bool) ([]column, []row) {
 	return columns, rows
 }
 
-// who made the change: of a policy also who had written it, of a review issue who decided about it.
+// who returns who made the change: for a policy also its author, for a review issue who decided about it.
 func who(t *v1alpha1.Transition) string {
 	if t.Author == "" {
 		return t.By
@@ -151,7 +151,7 @@ func who(t *v1alpha1.Transition) string {
 	return fmt.Sprintf("%s (%s)", t.By, t.Author)
 }
 
-// detail is the comment, behind the reason of a decision and when that ends.
+// detail returns the comment, preceded by the decision's reason and expiry.
 func detail(t *v1alpha1.Transition) string {
 	grounds := string(t.Reason)
 	if t.ExpiresAt != nil {
@@ -160,7 +160,7 @@ func detail(t *v1alpha1.Transition) string {
 	return strings.TrimSuffix(strings.TrimPrefix(grounds+": "+t.Comment, ": "), ": ")
 }
 
-// historyNotes say what the table does not show.
+// historyNotes describe what the table does not show.
 func historyNotes(f *v1alpha1.Finding, shown int) []string {
 	var notes []string
 	transitions := f.Status.Transitions

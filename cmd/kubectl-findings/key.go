@@ -65,8 +65,7 @@ func (i *issuance) untilIssued(ctx context.Context, s *session, key *v1alpha1.AP
 	return s.explain(err, need{what: "read API keys", role: roleViewer})
 }
 
-// isIssued says whether the controllers have done what that generation of the key asks for, and
-// fails where they never will.
+// isIssued reports whether the controllers have processed that generation of the key, and fails if they never will.
 func isIssued(key *v1alpha1.APIKey, generation, serial int64) (bool, error) {
 	if key.Status.ObservedGeneration < generation {
 		return false, nil
@@ -85,8 +84,8 @@ func wantedSerial(key *v1alpha1.APIKey) int64 {
 	return key.Spec.Rotation.Serial
 }
 
-// hand says where the token is, or prints it if that is asked for: the token alone on standard
-// output, all else beside it.
+// hand reports where the token is stored, or prints it on request: only the token goes to standard output, everything
+// else to standard error.
 func (i *issuance) hand(ctx context.Context, s *session, key *v1alpha1.APIKey, what string) error {
 	fmt.Fprintln(i.streams.ErrOut, what)
 	name := string(key.Status.SecretRef.Name)

@@ -19,7 +19,7 @@ const rotateLong = `Give an API key a new token and wait until it has been issue
 The previous token stays valid for the time given with --overlap. Without it the previous token is
 refused at once: use that for a leaked token; other clients would be interrupted.`
 
-// mostOverlap is what the API server takes.
+// mostOverlap is the longest overlap that the API server accepts.
 const mostOverlap = 720 * time.Hour
 
 type rotateOptions struct {
@@ -29,7 +29,7 @@ type rotateOptions struct {
 	overlap time.Duration
 }
 
-// newRotateKeyCommand is both `rotate-key` and `key rotate`.
+// newRotateKeyCommand returns the command for both `rotate-key` and `key rotate`.
 func newRotateKeyCommand(use string, kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &rotateOptions{issuance: issuance{streams: streams}, kubeconfig: kubeconfig}
 	command := "rotate-key"
@@ -87,8 +87,7 @@ func (o *rotateOptions) run(ctx context.Context, name string) error {
 	return o.hand(ctx, session, key, rotated(key))
 }
 
-// rotation asks for one more token than was asked for before, so that two rotations at the same
-// time are two.
+// rotation requests one more token than the spec did, so that two concurrent rotations make two tokens.
 func rotation(key *v1alpha1.APIKey, overlap time.Duration) (client.Patch, error) {
 	var until any // null: the default, none
 	if overlap > 0 {

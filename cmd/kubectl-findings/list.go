@@ -117,7 +117,7 @@ func (o *listOptions) run(ctx context.Context) error {
 		order: sortings[o.sortBy], now: time.Now()}
 	limit := o.limit
 	if o.sortBy != "" || o.filter.looksItself() {
-		limit = 0 // the first of an order, or of those that match, are known when they have been seen
+		limit = 0 // sorting and filtering must see all findings first
 	}
 	listing.matches = o.filter.match
 	if o.sortBy == "" {
@@ -175,7 +175,7 @@ func place(namespace string) string {
 	return "namespace " + namespace
 }
 
-// sorting is an order of findings: by a key, and where that is equal by name.
+// sorting is an order of findings: by a key, then by name.
 type sorting struct {
 	key        func(*v1alpha1.Finding) string
 	descending bool
@@ -197,7 +197,7 @@ var sortings = map[string]sorting{
 	"updated":  {key: func(f *v1alpha1.Finding) string { return instant(f.Status.UpdatedAt) }, descending: true},
 }
 
-// worstFirst is a key that puts the higher score first, and none last.
+// worstFirst returns a key that sorts higher scores first, and findings without a score last.
 func worstFirst(score string) string {
 	number, err := strconv.ParseFloat(score, 64)
 	if err != nil {
@@ -208,37 +208,37 @@ func worstFirst(score string) string {
 
 func sortNames() []string { return slices.Sorted(maps.Keys(sortings)) }
 
-// madeAt is when the resource was made: its age is counted from then on, as in every table of kubectl's.
+// madeAt returns when the resource was created: its age counts from then, as in every kubectl table.
 func madeAt(f *v1alpha1.Finding) *v1alpha1.Time {
 	return &v1alpha1.Time{Time: f.CreationTimestamp.Time}
 }
 
-// detectedAt is when the problem was first seen.
+// detectedAt returns when the problem was first seen.
 func detectedAt(f *v1alpha1.Finding) *v1alpha1.Time {
 	at := findingstate.CreatedAt(f)
 	return &at
 }
 
-// entry is what is kept of a finding: its row or itself.
+// entry is the stored part of a finding: its row or the object itself.
 type entry struct {
 	key    string
 	row    row
 	object unstructured.Unstructured
 }
 
-// listing gathers what is to be shown.
+// listing collects the findings to show.
 type listing struct {
 	asTable, wide, namespaces bool
 	order                     sorting
-	// matches chooses what the API server cannot.
+	// matches filters by criteria that the API server does not support.
 	matches func(*v1alpha1.Finding) bool
-	// enough is how many entries are wanted and one more is known of; 0 for all.
+	// enough is how many entries to show; collecting stops once one more is known. 0: all.
 	enough  int64
 	now     time.Time
 	entries []entry
 }
 
-// add takes a page and keeps of each finding no more than will be printed.
+// add processes a page and keeps of each finding only what will be printed.
 func (l *listing) add(items []unstructured.Unstructured) error {
 	for _, item := range items {
 		finding, err := decode[v1alpha1.Finding](item)
@@ -265,10 +265,10 @@ func (l *listing) add(items []unstructured.Unstructured) error {
 	return nil
 }
 
-// settle puts the entries in order and keeps the first of them; it reports whether any was left out.
+// settle sorts the entries and keeps the first ones; it reports whether any were left out.
 func (l *listing) settle(limit int64) bool {
 	if l.order.key != nil {
-		// What comes from the API server is in the order of names already.
+		// The API server returns findings in the order of names already.
 		slices.SortStableFunc(l.entries, func(a, b entry) int {
 			if l.order.descending {
 				a, b = b, a
@@ -299,8 +299,8 @@ func (l *listing) objects() []unstructured.Unstructured {
 	return objects
 }
 
-// findingColumns are those of `kubectl get findings`. The title, which may be long, comes last, so that it
-// moves no other column.
+// findingColumns returns the columns of `kubectl get findings`. The title, which may be long, comes last, so that it
+// does not shift the other columns.
 func findingColumns(namespaces bool) []column {
 	columns := []column{
 		{name: "Name"}, {name: "Severity"}, {name: "State"}, {name: "Triage"}, {name: "Stale"}, {name: "Project"}, {name: "Age"},

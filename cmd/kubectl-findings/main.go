@@ -15,10 +15,10 @@ import (
 )
 
 func main() {
-	// The client library complains, with a stack trace, half a minute after it was given no logger.
+	// Without a logger the client library prints a stack trace after half a minute.
 	log.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal ends what runs in good order, a second one at once.
+	// The first signal stops the command in an orderly way, a second one at once.
 	context.AfterFunc(ctx, stop)
 	err := newRootCommand(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}).ExecuteContext(ctx)
 	if err != nil {

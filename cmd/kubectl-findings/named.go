@@ -10,7 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// decideNamed decides about findings that the user has named, each in the user's own name.
+// decideNamed decides about the named findings, each with a request in the user's own name.
 func (o *triageOptions) decideNamed(ctx context.Context, t *triager, names []string, summary *bulkSummary) error {
 	names = distinct(names)
 	progress := newProgress(o.streams.ErrOut, o.quiet, "findings")
@@ -23,14 +23,14 @@ func (o *triageOptions) decideNamed(ctx context.Context, t *triager, names []str
 		need{what: "triage findings", role: roleTriager, kind: "Finding"}))
 }
 
-// triager writes one decision to findings.
+// triager writes the same decision to findings.
 type triager struct {
 	session  *session
 	decision decision
 	dryRun   string
 }
 
-// decideAbout writes the decision to one finding, if it makes a difference there.
+// decideAbout writes the decision to one finding, if it changes anything there.
 func (t *triager) decideAbout(ctx context.Context, name string) (changed bool, err error) {
 	err = patiently(ctx, func() error {
 		f := &v1alpha1.Finding{}
@@ -64,7 +64,7 @@ func (t *triager) write(ctx context.Context, f *v1alpha1.Finding) error {
 	return t.session.patch(ctx, f, patch, options...)
 }
 
-// distinct are the names in order, each once.
+// distinct returns the names sorted, without duplicates.
 func distinct(names []string) []string {
 	slices.Sort(names)
 	return slices.Compact(names)

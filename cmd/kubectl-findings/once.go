@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// once refuses a flag that is given a second time: of two values one would be lost without a word.
+// once refuses a flag that is given twice: one of the values would be lost silently.
 type once struct {
 	pflag.Value
 	given bool
@@ -22,8 +22,8 @@ func (o *once) Set(value string) error {
 	return o.Value.Set(value)
 }
 
-// refuseTwice makes every flag of a command and its subcommands one that is given once, but those that
-// gather what they are given.
+// refuseTwice makes every flag of a command and its subcommands refuse a second value, except flags that collect
+// values.
 func refuseTwice(cmd *cobra.Command) {
 	wrap := func(flag *pflag.Flag) {
 		if _, gathers := flag.Value.(pflag.SliceValue); gathers {

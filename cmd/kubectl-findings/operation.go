@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// nameLetters tell operations that do the same apart.
+	// nameLetters is the length of the random suffix that distinguishes operations that do the same.
 	nameLetters = 6
-	// untilNoticed is how soon a controller that runs takes up an operation.
+	// untilNoticed is how soon a running controller picks up an operation.
 	untilNoticed = time.Minute
 )
 
 var errNotNoticed = fmt.Errorf("no controller has taken it up in %s: check whether findings-operator runs", untilNoticed)
 
-// operating takes a TriageOperation from the preview to its end.
+// operating carries a TriageOperation from the preview to its end.
 type operating struct {
 	*triageOptions
 	session   *session
@@ -53,7 +53,7 @@ func (w *operating) run(ctx context.Context) error {
 	return w.report(ctx)
 }
 
-// make creates the operation, not committed.
+// make creates the operation without committing it.
 func (w *operating) make(ctx context.Context) error {
 	w.operation = &v1alpha1.TriageOperation{}
 	verb := "undo"
@@ -76,7 +76,7 @@ func (w *operating) create(ctx context.Context) error {
 	err := patiently(ctx, func() error {
 		err := w.session.create(ctx, w.operation)
 		if tried && apierrors.IsAlreadyExists(err) {
-			return nil // an earlier try, of which no answer came
+			return nil // created by an earlier attempt whose response was lost
 		}
 		tried = true
 		return err
@@ -91,7 +91,7 @@ func (w *operating) need(name string) need {
 	return need{what: "triage findings", role: roleTriager, kind: kindOperation, name: name}
 }
 
-// discard removes an operation that was not committed.
+// discard deletes an operation that was not committed.
 func (w *operating) discard(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
@@ -110,7 +110,7 @@ func (w *operating) commit(ctx context.Context, options ...client.PatchOption) e
 	return w.session.explain(err, w.need(""))
 }
 
-// await waits until the operation is in one of the phases. It fails with the operation.
+// await waits until the operation is in one of the phases. It returns an error if the operation fails.
 func (w *operating) await(ctx context.Context, seen func(), phases ...v1alpha1.OperationPhase) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -150,8 +150,8 @@ func whyFailed(operation *v1alpha1.TriageOperation) string {
 	return "it has failed"
 }
 
-// propose shows what the operation would do and asks for leave to do it; where nothing is to be done after that, it
-// prints the summary.
+// propose shows what the operation would do and asks for confirmation. If nothing remains to be done, it prints the
+// summary.
 func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
 	if err := w.await(ctx, func() {}, v1alpha1.OperationPreview); err != nil {
 		return false, err
@@ -189,7 +189,7 @@ func (w *operating) imperative() string {
 	return w.decision.imperative()
 }
 
-// finish waits until the operation has worked through its findings.
+// finish waits until the operation has processed all its findings.
 func (w *operating) finish(ctx context.Context) error {
 	progress := newProgress(w.streams.ErrOut, w.quiet, "findings")
 	err := w.await(ctx, func() {
@@ -204,7 +204,7 @@ func (w *operating) finish(ctx context.Context) error {
 	return err
 }
 
-// report prints what came of the findings.
+// report prints the outcome for the findings.
 func (w *operating) report(ctx context.Context) error {
 	reasons := map[string]string{}
 	for _, list := range [][]v1alpha1.OperationExample{w.operation.Status.Conflicts, w.operation.Status.Failures} {
@@ -212,7 +212,7 @@ func (w *operating) report(ctx context.Context) error {
 			reasons[string(example.Finding)] = example.Message
 		}
 	}
-	*w.summary = bulkSummary{ // what was foreseen is over
+	*w.summary = bulkSummary{ // discard the preview
 		Action: w.summary.Action, Namespace: w.summary.Namespace, Operation: w.operation.Name,
 		what: w.summary.what, resource: w.summary.resource,
 	}
@@ -226,7 +226,7 @@ func (w *operating) report(ctx context.Context) error {
 	return w.conclude()
 }
 
-// eachEntry visits the findings of the operation's set, in the order of their names.
+// eachEntry calls visit for the findings of the operation's set, in the order of their names.
 func (w *operating) eachEntry(ctx context.Context, visit func(*rules.Entry, rules.Outcome) error) error {
 	for i := range int(w.operation.Status.Parts) {
 		part := &v1alpha1.TriageOperationPart{}
@@ -251,7 +251,7 @@ func (w *operating) eachEntry(ctx context.Context, visit func(*rules.Entry, rule
 	return nil
 }
 
-// Reasons for what the operation's status has no room for.
+// Reasons for findings that do not fit into the operation's status.
 const (
 	whyConflicted = "somebody decided about it in the meantime"
 	whyLeft       = "it could not be changed"
@@ -278,7 +278,7 @@ func orElse(text, otherwise string) string {
 	return text
 }
 
-// conclude tells what came of the command; the error is why it has failed as a whole.
+// conclude prints the summary and returns the error of the command as a whole.
 func (w *operating) conclude() error {
 	summary := w.summary
 	return errors.Join(summary.print(w.streams.Out, w.output), summary.err())

@@ -93,7 +93,7 @@ func operationRow(o *v1alpha1.TriageOperation, now time.Time) row {
 	}
 }
 
-// does says what an operation is for, in the words of the flags of triage.
+// does describes an operation in the words of the triage flags.
 func does(o *v1alpha1.TriageOperation) string {
 	switch {
 	case o.Spec.Undo != "":
@@ -104,7 +104,7 @@ func does(o *v1alpha1.TriageOperation) string {
 	return verbs[o.Spec.Set.UserStatus]
 }
 
-// operationDescription is shown beside a name that is completed.
+// operationDescription describes an operation beside its completed name.
 func operationDescription(operation unstructured.Unstructured) string {
 	o, err := decode[v1alpha1.TriageOperation](operation)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// checkPlace returns an error where the session's namespace does not exist: nothing is found there,
-// and that is no answer. Whoever may not look is not told.
+// checkPlace returns an error if the session's namespace does not exist: an empty result there would be misleading. It
+// returns nil if the user may not read namespaces.
 func (s *session) checkPlace(ctx context.Context) error {
 	lookup, cancel := context.WithTimeout(ctx, suggestTimeout)
 	defer cancel()

@@ -125,7 +125,7 @@ func (o *policyTestOptions) run(ctx context.Context) error {
 	return errors.Join(write(o.streams.Out, o.output, result, result.text), result.Gate.err())
 }
 
-// compare evaluates the policies, which are of the session's namespace, over its findings.
+// compare evaluates the policies, all of the session's namespace, over its findings.
 func (o *policyTestOptions) compare(ctx context.Context, session *session, policies []*filedPolicy) ([]*policyReport,
 	error) {
 	world, err := readWorld(ctx, session)

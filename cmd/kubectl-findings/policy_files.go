@@ -16,12 +16,12 @@ import (
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
-// filedPolicy is a policy as a file declares it.
+// filedPolicy is a policy declared in a file.
 type filedPolicy struct {
 	*v1alpha1.TriagePolicy
 	// source is the file.
 	source string
-	// declared is the spec as the file has it.
+	// declared is the spec as written in the file.
 	declared any
 	program  *rules.Program
 }
@@ -42,7 +42,7 @@ func (o *policyTestOptions) read() ([]*filedPolicy, error) {
 	for _, info := range infos {
 		object, is := info.Object.(*unstructured.Unstructured)
 		if kind := info.Object.GetObjectKind().GroupVersionKind(); !is || kind.GroupKind() != policyKind.GroupKind() {
-			continue // A folder in Git holds other kinds too.
+			continue // A folder in Git may hold other kinds too.
 		}
 		policy, err := o.file(object, info.Source)
 		policies, errs = append(policies, policy), append(errs, err)
@@ -61,7 +61,7 @@ func (o *policyTestOptions) read() ([]*filedPolicy, error) {
 
 var policyKind = v1alpha1.GroupVersion.WithKind("TriagePolicy")
 
-// file refuses members that the kind does not have: what is misspelt would be without effect.
+// file refuses fields that the kind does not have: a misspelt field would have no effect.
 func (o *policyTestOptions) file(object *unstructured.Unstructured, source string) (*filedPolicy, error) {
 	policy := &filedPolicy{TriagePolicy: &v1alpha1.TriagePolicy{}, source: source, declared: object.Object["spec"]}
 	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, policy.TriagePolicy, true)
@@ -97,7 +97,7 @@ func checkNamedOnce(policies []*filedPolicy) error {
 	return errors.Join(errs...)
 }
 
-// compileAll compiles every expression, and returns what is wrong with each.
+// compileAll compiles every expression, and returns the errors of each.
 func compileAll(policies []*filedPolicy) error {
 	var errs []error
 	for _, policy := range policies {
@@ -113,10 +113,11 @@ func compileAll(policies []*filedPolicy) error {
 	return errors.Join(errs...)
 }
 
-// pointedWidth is how much of a line is shown on either side of the place that is meant, in characters.
+// pointedWidth is how much of a line is shown on either side of the error, in characters.
 const pointedWidth = 60
 
-// pointed is that line of an expression, with a caret below the column; both count from 1. "" where there is none.
+// pointed returns that line of an expression with a caret below the column; both count from 1. It returns "" if they
+// are out of range.
 func pointed(expression string, line, column int) string {
 	lines := strings.Split(expression, "\n")
 	if line < 1 || line > len(lines) || column < 1 {

@@ -10,13 +10,13 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// policyCheck is a reason for which a policy fails its gate.
+// policyCheck is a reason for a policy to fail its gate.
 type policyCheck struct {
 	word string
-	// bounded says that a count is meant, which may be bounded.
+	// bounded reports that measure is a count, for which a bound may be given.
 	bounded bool
 	measure func(*policyReport) int
-	// says is what is wrong, with the count in it where it is bounded.
+	// says describes the failure, with a format verb for the count if it is bounded.
 	says string
 }
 
@@ -51,13 +51,13 @@ func gateWords() []string {
 	return out
 }
 
-// policyGate is what --fail-on asks for.
+// policyGate is the gate that --fail-on sets.
 type policyGate struct {
 	given []string
 	bound []policyBound
 }
 
-// policyBound is a check, and how much of it passes.
+// policyBound is a check and the largest count that passes.
 type policyBound struct {
 	policyCheck
 	most int
@@ -94,15 +94,15 @@ func (c policyCheck) takes() string {
 	return c.word + " takes none"
 }
 
-// policyGateResult says whether the policies pass.
+// policyGateResult reports whether the policies pass.
 type policyGateResult struct {
 	FailOn string `json:"failOn"`
 	Passed bool   `json:"passed"`
-	// Because says what is wrong with which policy.
+	// Because lists what is wrong with which policy.
 	Because []string `json:"because,omitempty"`
 }
 
-// judge returns nil where no gate is asked for.
+// judge returns the gate's result, or nil without a gate.
 func (g *policyGate) judge(reports []*policyReport) *policyGateResult {
 	if len(g.bound) == 0 {
 		return nil
@@ -125,7 +125,7 @@ func (g *policyGate) judge(reports []*policyReport) *policyGateResult {
 	return result
 }
 
-// err is the error of a gate that failed; nil where there is none.
+// err returns the error of a failed gate, or nil.
 func (r *policyGateResult) err() error {
 	if r == nil || r.Passed {
 		return nil

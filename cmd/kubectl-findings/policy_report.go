@@ -29,7 +29,7 @@ type policyReport struct {
 	Set      v1alpha1.PolicyDecision `json:"set"`
 	Cluster  policyInCluster         `json:"cluster"`
 
-	// Findings is how many were looked at.
+	// Findings is how many findings were evaluated.
 	Findings   int                           `json:"findings"`
 	Matched    int                           `json:"matched"`
 	Applied    int                           `json:"applied"`
@@ -38,10 +38,10 @@ type policyReport struct {
 	Overridden int                           `json:"overridden"`
 	Agreed     int                           `json:"agreed"`
 	Failed     int                           `json:"failed"`
-	// Failure is one of the failures.
+	// Failure is an example of the failures.
 	Failure     *v1alpha1.PolicyFailure `json:"failure,omitempty"`
 	MaxFindings int32                   `json:"maxFindings"`
-	// Stopped is the reason for which the policy could not come into force.
+	// Stopped is the reason why the policy could not come into force.
 	Stopped string   `json:"stopped,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
 
@@ -50,23 +50,23 @@ type policyReport struct {
 	Changed []verdictChange `json:"changed"`
 }
 
-// policyInCluster is the policy of the same name.
+// policyInCluster is the state of the policy of the same name in the cluster.
 type policyInCluster struct {
 	Exists     bool  `json:"exists"`
 	Generation int64 `json:"generation,omitempty"`
-	// InForce is the generation that decides; 0 where none does, for which Why is the reason.
+	// InForce is the generation that is in force; 0 if there is none, for the reason in Why.
 	InForce int64  `json:"inForce,omitempty"`
 	Why     string `json:"why,omitempty"`
-	// Applied is how many findings it decides about.
+	// Applied is how many findings it currently decides about.
 	Applied int `json:"applied"`
 }
 
-// verdictChange is a finding about which other policies decide than before, or the same otherwise.
+// verdictChange is a finding whose verdict changes: another policy decides, or the same one decides differently.
 type verdictChange struct {
 	Finding  string         `json:"finding"`
 	Severity v1alpha1.Level `json:"severity"`
 	Title    string         `json:"title"`
-	// Was and Becomes are absent where no policy decides.
+	// Was and Becomes are absent if no policy decides.
 	Was     *policyVerdict `json:"was,omitempty"`
 	Becomes *policyVerdict `json:"becomes,omitempty"`
 }
@@ -119,7 +119,7 @@ func (t *trials) newReport(trial *trial) *policyReport {
 
 func (r *policyReport) note(text string) { r.Notes = append(r.Notes, text) }
 
-// mostShown is how many findings of each kind the text lists; JSON and YAML have all.
+// mostShown bounds how many findings per kind of change the text lists; JSON and YAML list all.
 const mostShown = 20
 
 func (r *policyTestResult) text() []byte {
@@ -160,7 +160,7 @@ func (r *policyReport) text(b *bytes.Buffer) {
 	listChanges(b, "changed", r.Changed)
 }
 
-// stoppedBecause says why the policy could not come into force, and what that means for the figures.
+// stoppedBecause explains why the policy could not come into force, and what that means for the counts.
 func (r *policyReport) stoppedBecause() string {
 	switch r.Stopped {
 	case v1alpha1.ReasonTooMany:
@@ -185,7 +185,7 @@ func (c *policyInCluster) text() string {
 	}
 }
 
-// listChanges lists the first of the findings, as the summaries of imports list their changes.
+// listChanges lists the first findings in the format of the import summaries.
 func listChanges(b *bytes.Buffer, action string, changes []verdictChange) {
 	for _, c := range changes[:min(len(changes), mostShown)] {
 		changeLine(b, action, c.Finding, c.Severity, shortened(c.Title, titleLength), c.Was.text()+" -> "+c.Becomes.text())

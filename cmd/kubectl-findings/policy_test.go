@@ -81,7 +81,7 @@ func TestTheGateOfPolicies(t *testing.T) {
 
 var testedAt = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
-// inCluster is a policy that the controllers have put into force.
+// inCluster returns a policy that the controllers have put into force.
 func inCluster(name, match string, change func(*v1alpha1.TriagePolicySpec)) *v1alpha1.TriagePolicy {
 	b := builder.TriagePolicy(name, match).In("org-acme")
 	if change != nil {
@@ -95,7 +95,7 @@ func inCluster(name, match string, change func(*v1alpha1.TriagePolicySpec)) *v1a
 	return policy
 }
 
-// tested compares policies of files with those of the cluster over five findings.
+// tested compares policies of files with those of the cluster for five findings.
 func tested(t *testing.T, cluster, files []*v1alpha1.TriagePolicy) map[string]*policyReport {
 	t.Helper()
 	w := &world{policies: map[string]*v1alpha1.TriagePolicy{}}
@@ -125,7 +125,7 @@ func tested(t *testing.T, cluster, files []*v1alpha1.TriagePolicy) map[string]*p
 	return out
 }
 
-// inShort are the changes of a report, as the text shows them.
+// inShort returns the changes of a report as the text shows them.
 func inShort(changes []verdictChange) string {
 	var out []string
 	for _, c := range changes {
@@ -241,7 +241,7 @@ func TestOnePolicyMoreThanMayBeInForce(t *testing.T) {
 	if r := tested(t, cluster, []*v1alpha1.TriagePolicy{inCluster("p", match, nil)})["p"]; r.Stopped != v1alpha1.ReasonTooManyPolicies {
 		t.Errorf("one more is stopped by %q", r.Stopped)
 	}
-	// Two may have come into force at the same moment: then all stay so.
+	// Two may have come into force at the same moment: then all stay in force.
 	cluster = append(cluster, inCluster("one-more", "false", nil))
 	if r := tested(t, cluster, []*v1alpha1.TriagePolicy{inCluster("c-7", match, nil)})["c-7"]; r.Stopped != "" || len(r.Gained) != 1 {
 		t.Errorf("one that is in force is stopped by %q, and gains %d", r.Stopped, len(r.Gained))

@@ -13,20 +13,20 @@ import (
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
-// trials compare what the policies decide now with what they would decide with those of the files among them.
+// trials compare the current verdicts with those after applying the policies of the files.
 type trials struct {
 	world *world
 	now   time.Time
-	// before are the policies in force, after those that would be, both in their order.
+	// before are the policies in force, after those that would be, both in order of precedence.
 	before, after []rules.Policy
 	all           []*trial
 }
 
-// trial is one policy of the files.
+// trial is one policy from the files.
 type trial struct {
 	filed  *filedPolicy
 	policy rules.Policy
-	// others would be in force beside it.
+	// others are the policies that would be in force beside it.
 	others []rules.Policy
 	report *policyReport
 }
@@ -53,12 +53,12 @@ func newTrials(w *world, filed []*filedPolicy, now time.Time) *trials {
 	return t
 }
 
-// without returns the other policies.
+// without returns the policies except the named one.
 func without(policies []rules.Policy, name string) []rules.Policy {
 	return slices.DeleteFunc(slices.Clone(policies), func(p rules.Policy) bool { return string(p.Name) == name })
 }
 
-// asInForce is the policy as if it applied by now: what it will decide is what people want to know before.
+// asInForce returns the policy as if it already applied: people want to know its effect in advance.
 func asInForce(filed *filedPolicy, now time.Time) rules.Policy {
 	spec := filed.Spec
 	spec.Mode = v1alpha1.PolicyApply
@@ -68,7 +68,7 @@ func asInForce(filed *filedPolicy, now time.Time) rules.Policy {
 	return rules.Policy{Name: v1alpha1.ResourceName(filed.Name), Spec: &spec, Program: filed.program}
 }
 
-// page evaluates the policies over some findings.
+// page evaluates the policies for a page of findings.
 func (t *trials) page(items []unstructured.Unstructured) error {
 	for _, item := range items {
 		finding, err := decode[v1alpha1.Finding](item)
@@ -116,7 +116,7 @@ func (t *trials) reports() []*policyReport {
 	return out
 }
 
-// count records what comes of the policy for one finding.
+// count records the policy's outcome for one finding.
 func (r *policyReport) count(finding *v1alpha1.Finding, trial rules.Trial) {
 	r.Findings++
 	switch trial.Outcome {
@@ -146,7 +146,7 @@ func (r *policyReport) count(finding *v1alpha1.Finding, trial rules.Trial) {
 	r.Matched++
 }
 
-// compare records what changes about a finding that the policy decides about, before or after.
+// compare records the change for a finding that the policy decides about, before or after.
 func (r *policyReport) compare(finding *v1alpha1.Finding, was, becomes *v1alpha1.FindingVerdict) {
 	mine := func(v *v1alpha1.FindingVerdict) bool { return v != nil && string(v.Policy) == r.Policy }
 	change := verdictChange{
@@ -166,7 +166,7 @@ func (r *policyReport) compare(finding *v1alpha1.Finding, was, becomes *v1alpha1
 	}
 }
 
-// conclude says what keeps the policy from coming into force, by the rules of the controllers.
+// conclude records why the policy could not come into force, by the rules of the controllers.
 func (r *policyReport) conclude(trial *trial, t *trials) {
 	_, has := t.world.policies[r.Policy]
 	inForce := has && r.Cluster.InForce != 0

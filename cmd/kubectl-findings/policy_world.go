@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// world is what a namespace holds beside its findings that policies depend on.
+// world holds everything in a namespace, except findings, that policies depend on.
 type world struct {
 	policies     map[string]*v1alpha1.TriagePolicy
 	projects     map[string]*v1alpha1.Project
@@ -53,8 +53,8 @@ func inNamespace(namespace string) client.ListOptions {
 	return client.ListOptions{Namespace: namespace}
 }
 
-// accepted asks the API server, as a dry run, whether it accepts the policies. Who may not write policies may test
-// them: the report then notes that nobody checked that.
+// accepted checks with the API server, by a dry run, that it accepts the policies. A user who may not write policies
+// may still test them: the report then notes that this was not checked.
 func (t *trials) accepted(ctx context.Context, s *session) (errs []error) {
 	for _, trial := range t.all {
 		switch err := s.dryApply(ctx, trial.filed); {

@@ -20,12 +20,12 @@ const (
 	outputYAML = "yaml"
 )
 
-// print writes the summaries; failed says that the import did not come to its end.
+// print writes the summaries; failed reports that the import did not complete.
 func (o *importOptions) print(summaries []*importer.Summary, failed bool) error {
 	return write(o.streams.Out, o.output, summaries, func() []byte { return o.text(summaries, failed) })
 }
 
-// write encodes a summary in the format asked for, or writes its text.
+// write encodes a summary in the requested format, or writes its text.
 func write(to io.Writer, format string, summary any, text func() []byte) error {
 	var out []byte
 	var err error
@@ -95,7 +95,7 @@ func (o *importOptions) text(summaries []*importer.Summary, failed bool) []byte 
 	return b.Bytes()
 }
 
-// provisioned says what was created for the import, or would be.
+// provisioned lists the objects that were created for the import, or would be.
 func provisioned(b *bytes.Buffer, objects []importer.Provisioned, dryRun bool) {
 	verb := "created"
 	if dryRun {
@@ -109,7 +109,7 @@ func provisioned(b *bytes.Buffer, objects []importer.Provisioned, dryRun bool) {
 	}
 }
 
-// takenOver says which findings came from another name of the tool, or from before analyses were told apart.
+// takenOver reports how many findings came from another name of the tool, or from before analyses were told apart.
 func takenOver(b *bytes.Buffer, s *importer.Summary) {
 	for _, name := range slices.Sorted(maps.Keys(s.Renamed)) {
 		fmt.Fprintf(b, "  took over %d of: %s\n", s.Renamed[name], printable(name))
@@ -128,14 +128,14 @@ func warn(b *bytes.Buffer, warnings []string) {
 	}
 }
 
-// unlisted says how many changes of a dry run are not shown.
+// unlisted reports how many changes of a dry run are not shown.
 func unlisted(b *bytes.Buffer, more int) {
 	if more > 0 {
 		fmt.Fprintf(b, "... and %d more\n", more)
 	}
 }
 
-// explain says what was passed over or put right while reading, and why.
+// explain reports what was skipped or corrected while reading, and why.
 func explain(b *bytes.Buffer, skipped map[string]int, examples []string, notes map[string]int) {
 	for _, reason := range slices.Sorted(maps.Keys(skipped)) {
 		fmt.Fprintf(b, "  skipped %d: %s\n", skipped[reason], reason)

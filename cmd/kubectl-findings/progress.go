@@ -11,14 +11,14 @@ import (
 	"golang.org/x/term"
 )
 
-// plainInterval is how often a line is printed where there is no terminal.
+// plainInterval is how often a line is printed without a terminal.
 const plainInterval = 10 * time.Second
 
-// progress shows on a terminal a bar, elsewhere a line now and then.
+// progress shows a bar on a terminal, or else a line at intervals.
 type progress struct {
 	out   io.Writer
 	quiet bool
-	// what is written, in the plural.
+	// what names the objects, in the plural.
 	what     string
 	terminal bool
 
@@ -51,7 +51,7 @@ func (p *progress) at(done, total int) {
 			p.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(p.out), progressbar.OptionShowCount(),
 				progressbar.OptionSetDescription("writing "+p.what), progressbar.OptionClearOnFinish())
 		}
-		_ = p.bar.Set(done) // a bar that cannot be drawn stops nothing
+		_ = p.bar.Set(done) // a failure to draw the bar is ignored
 	case time.Since(p.printed) >= plainInterval:
 		p.printed = time.Now()
 		fmt.Fprintf(p.out, "written: %d of %d %s\n", done, total, p.what)

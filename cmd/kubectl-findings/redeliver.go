@@ -39,7 +39,7 @@ const redeliverExample = `  # One delivery, waiting for the result
   # Preview what that would send
   kubectl findings redeliver --endpoint dashboard --failed --dry-run`
 
-// Fields of a delivery that the API server selects by.
+// Selectable fields of a delivery.
 const (
 	fieldEndpoint = "spec.endpointRef.name"
 	fieldPhase    = "status.phase"
@@ -118,7 +118,7 @@ func (o *redeliverOptions) run(ctx context.Context, names []string) error {
 	return o.redeliver(ctx, session, names)
 }
 
-// delivery is as much of a WebhookDelivery as a preview needs.
+// delivery holds the fields of a WebhookDelivery that a preview needs.
 type delivery struct {
 	name, endpoint, event, subject, phase string
 	attempts                              int
@@ -154,7 +154,7 @@ func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]delivery, 
 	return chosen, s.explain(err, need{what: "list webhook deliveries", role: roleViewer})
 }
 
-// agree shows what would be sent again and asks for leave to do it.
+// agree shows what would be sent again and asks for confirmation.
 func (o *redeliverOptions) agree(ctx context.Context, namespace string, chosen []delivery) (bool, error) {
 	if len(chosen) > 0 && !o.quiet {
 		if err := previewDeliveries(o.streams.ErrOut, chosen); err != nil {
@@ -188,7 +188,7 @@ func previewDeliveries(to io.Writer, chosen []delivery) error {
 	return nil
 }
 
-// redeliver asks for all first, then waits for each: one that hangs holds up no other.
+// redeliver requests all redeliveries first, then waits for each: one that hangs does not delay the others.
 func (o *redeliverOptions) redeliver(ctx context.Context, s *session, names []string) error {
 	summary := &bulkSummary{
 		Action: "asked for", Namespace: s.namespace, what: "redeliveries", resource: "webhookdelivery.appsec.dev",
@@ -210,7 +210,7 @@ func (o *redeliverOptions) redeliver(ctx context.Context, s *session, names []st
 		need{what: "redeliver webhooks", role: roleTriager, kind: "WebhookDelivery"}))
 }
 
-// ask puts a value on the delivery that it has never had; the controller does the rest.
+// ask sets a new value of the delivery's annotation; the controller then redelivers it.
 func (o *redeliverOptions) ask(ctx context.Context, s *session, name, value string) error {
 	d := &v1alpha1.WebhookDelivery{}
 	if o.dryRun {
@@ -226,7 +226,7 @@ func (o *redeliverOptions) ask(ctx context.Context, s *session, name, value stri
 	return patiently(ctx, func() error { return s.patch(ctx, d, client.RawPatch(types.MergePatchType, data)) })
 }
 
-// await waits for what has been asked for, and turns the endings into what became of it.
+// await waits for the requested redeliveries and replaces the endings by their outcomes.
 func (o *redeliverOptions) await(ctx context.Context, s *session, names []string, endings []ending, value string) {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
@@ -259,7 +259,7 @@ func awaitDelivery(ctx context.Context, s *session, name, value string) error {
 	return err
 }
 
-// isRedelivered says whether what that value asked for is over, and fails if it was in vain.
+// isRedelivered reports whether the redelivery requested with that value has ended; it returns an error if it failed.
 func isRedelivered(d *v1alpha1.WebhookDelivery, value string) (bool, error) {
 	if asked := d.Status.Redelivery; asked == nil || asked.Value != value {
 		return false, nil

@@ -149,7 +149,7 @@ func (o *reviewOptions) run(ctx context.Context, names []string) error {
 		return session.explainImport(ctx, err, "record reviews")
 	}
 	if err := o.provisioned(found); err != nil || found.Assumed() != nil && o.dryRun {
-		return err // a dry run has no more to say of a repository that does not exist
+		return err // a dry run ends here if the repository does not exist
 	}
 	o.repository = found.Repository.Name
 	progress := newProgress(o.streams.ErrOut, o.quiet, "issues")
@@ -176,7 +176,7 @@ func (o *reviewOptions) run(ctx context.Context, names []string) error {
 	return errors.Join(o.print(summary), failedGate(summary.Gate))
 }
 
-// provisioned says on standard error what was created: standard output is the summary's.
+// provisioned reports on standard error what was created: standard output is for the summary.
 func (o *reviewOptions) provisioned(found *importer.Found) error {
 	var b bytes.Buffer
 	provisioned(&b, found.Provisioned, o.dryRun)
@@ -195,11 +195,11 @@ func (o *reviewOptions) read(names []string) ([]*importer.Batch, error) {
 	return importer.Collect(files, importer.Choices{Tool: o.tool, Commit: o.commit, Analysis: new(string)}, time.Now())
 }
 
-// commitHash is what Git writes, in full or shortened.
+// commitHash matches a full or abbreviated Git hash.
 var commitHash = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 
-// validate says of every mistake in the flags what to do, and returns the commit that was
-// reviewed; nil where none was.
+// validate reports every mistake in the flags and how to fix it, and returns the reviewed commit, or nil if there is
+// none.
 func (o *reviewOptions) validate(names []string) (*reviewimport.Commit, error) {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -286,7 +286,7 @@ func (o *reviewOptions) text(s *reviewimport.Summary) []byte {
 	return b.Bytes()
 }
 
-// baseLines tell how a commit compares with the base branch.
+// baseLines describe how a commit compares with the base branch.
 func baseLines(b *bytes.Buffer, base *reviewimport.BaseSummary) {
 	if base == nil {
 		return

@@ -12,10 +12,10 @@ const rootLong = `Work with an application-security team's findings.
 The organization is the namespace: that of the kubeconfig's context, or the one that
 --namespace or --organization names.`
 
-// program is the plugin's name, with which it also tells API servers who asks.
+// program is the plugin's name, also sent to API servers as the user agent.
 const program = "kubectl-findings"
 
-// newRootCommand lists the subcommands, a file each.
+// newRootCommand returns the root command with its subcommands, one per file.
 func newRootCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root := &cobra.Command{
 		Use:           program,

@@ -7,21 +7,20 @@ import (
 	"unicode/utf8"
 )
 
-// Runes that join letters in scripts that need them, and move nothing else about.
+// Runes that join letters in scripts that need them, and have no other effect on the display.
 const (
 	zeroWidthNonJoiner = '\u200c'
 	zeroWidthJoiner    = '\u200d'
 )
 
-// printable returns text in a form that a terminal shows and does not obey. What scanners say is
-// made of what is in the code that they scan: it may hold sequences that clear the screen,
-// set its title, or turn the reading direction round.
+// printable returns text in a form that is safe to print on a terminal. Scanners quote the scanned code, which may
+// contain sequences that clear the screen, set its title, or reverse the reading direction.
 func printable(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		switch {
 		case r == utf8.RuneError:
-			b.WriteRune(utf8.RuneError) // a byte that is no text, too
+			b.WriteRune(utf8.RuneError) // also for invalid bytes
 		case unicode.IsSpace(r):
 			b.WriteByte(' ')
 		case r == zeroWidthJoiner, r == zeroWidthNonJoiner:
@@ -37,10 +36,10 @@ func printable(text string) string {
 	return b.String()
 }
 
-// titleLength is how much of a title stands in a table, in characters.
+// titleLength bounds a title in a table, in characters.
 const titleLength = 72
 
-// shortened is the text cut to n characters, with a mark where something is left out.
+// shortened returns the text cut to n characters, with a mark if it was cut.
 func shortened(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text

@@ -16,8 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 )
 
-// Fields of a finding that the API server itself selects by. There are no more: see the
-// selectableFields of the CRD.
+// Fields of a finding that the API server can select by. There are no others: see the selectableFields of the CRD.
 const (
 	fieldRepository = "spec.repositoryRef.name"
 	fieldProject    = "spec.projectRef.name"
@@ -32,11 +31,11 @@ const (
 var selectable = []string{fieldRepository, fieldProject, fieldTool, fieldCategory, fieldClass, fieldSeverity,
 	fieldUserStatus, fieldState}
 
-// choice is a field with few values, of which several may be asked for.
+// choice is a field with few values, several of which may be selected.
 type choice struct {
 	flag, field string
 	values      []string
-	// always says that no finding is without one.
+	// always reports that every finding has a value.
 	always bool
 }
 
@@ -59,7 +58,7 @@ func words[T ~string](values ...T) []string {
 	return out
 }
 
-// chosen are the values given, whatever their case, each once and in the order of all.
+// chosen returns the given values, ignoring case and duplicates, in the order of all values.
 func chosen[T ~string](c choice, given []string, errs *[]error) (values []T) {
 	wanted := map[string]bool{}
 	for _, value := range given {
@@ -78,8 +77,8 @@ func chosen[T ~string](c choice, given []string, errs *[]error) (values []T) {
 	return values
 }
 
-// selector asks the API server for the values given. A field selector knows no "or", so more
-// than one value is asked for by ruling out all the others.
+// selector returns the field selector for the given values. Field selectors have no "or", so several values are
+// selected by excluding all others.
 func (c choice) selector(given []string) fields.Selector {
 	var terms []fields.Selector
 	for _, value := range c.values {
@@ -97,22 +96,22 @@ func (c choice) selector(given []string) fields.Selector {
 	return fields.AndSelectors(terms...)
 }
 
-// alternatives reads "a, b or c".
+// alternatives returns "a, b or c".
 func alternatives(values []string) string {
 	last := len(values) - 1
 	return strings.Join(values[:last], ", ") + " or " + values[last]
 }
 
-// filter is what the flags say of the findings that are meant.
+// filter holds the flags that select findings.
 type filter struct {
 	severities, states, userStatuses, categories           []string
 	class, minScore                                        string
 	createdSince, createdUntil, updatedSince, updatedUntil string
 	stale, suppressed                                      bool
 
-	// flags are those of the filter.
+	// flags are the filter's flags.
 	flags *pflag.FlagSet
-	// asked is what the flags mean: in part as soon as they are parsed, in whole once they are read.
+	// asked is the selection by the flags: some fields are set while parsing, the others by read.
 	asked     v1alpha1.FindingSelection
 	selection *findingquery.Selection
 	owned     owned
@@ -155,8 +154,8 @@ func (f *filter) addFlags(to *pflag.FlagSet) {
 	to.AddFlagSet(flags)
 }
 
-// refuseBlank refuses flags that are given without a value, as a script does whose variable is not set: a decision
-// would be about more findings than are meant.
+// refuseBlank refuses flags with an empty value, as from an unset shell variable: the decision would affect more
+// findings than intended.
 func (f *filter) refuseBlank() error {
 	var errs []error
 	f.flags.VisitAll(func(flag *pflag.Flag) {
@@ -207,16 +206,16 @@ func (f *filter) read() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// empty reports whether every finding of the namespace is meant.
+// empty reports whether the filter selects every finding of the namespace.
 func (f *filter) empty() bool { return reflect.ValueOf(f.asked).IsZero() }
 
-// options has the API server do as much of the choosing as it can.
+// options makes the API server filter as much as it can.
 func (f *filter) options(namespace string) (client.ListOptions, error) {
 	asked := &f.asked
 	terms := []fields.Selector{
 		severityChoice.selector(words(asked.Severity...)), categoryChoice.selector(words(asked.Category...)),
 	}
-	// What is declared open is so, and what is declared otherwise may be open too: that decision may have ended.
+	// A finding declared open is open, but others may be open too, because their decision may have expired.
 	if !slices.Contains(asked.UserStatus, v1alpha1.UserStatusOpen) {
 		terms = append(terms, userStatusChoice.selector(words(asked.UserStatus...)))
 	}
@@ -231,8 +230,8 @@ func (f *filter) options(namespace string) (client.ListOptions, error) {
 	return selectors(namespace, asked.LabelSelector, asked.FieldSelector, terms...)
 }
 
-// looksItself reports whether the API server's choice is not all: it takes eight fields of a kind, and
-// of state and decision it knows what is recorded, which right after an import, or an end, is not so yet.
+// looksItself reports whether the findings must also be filtered here: the API server only selects by eight fields, and
+// its recorded state and decision may be outdated right after an import or an expiry.
 func (f *filter) looksItself() bool {
 	left := f.asked
 	left.Severity, left.Category, left.Repository, left.Project, left.Class, left.Tool = nil, nil, "", "", nil, ""
@@ -240,12 +239,12 @@ func (f *filter) looksItself() bool {
 	return !reflect.ValueOf(left).IsZero()
 }
 
-// match reports whether a finding is one that the flags mean.
+// match reports whether the flags select a finding.
 func (f *filter) match(finding *v1alpha1.Finding) bool {
 	return f.selection.Matches(finding, f.owned.in(finding.Namespace, f.asked.Owner))
 }
 
-// selectors joins what -l and --field-selector say with further terms.
+// selectors combines -l and --field-selector with further terms.
 func selectors(namespace, byLabel, byField string, terms ...fields.Selector) (client.ListOptions, error) {
 	options := client.ListOptions{Namespace: namespace}
 	own, err := fields.ParseSelector(byField)

@@ -18,7 +18,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// flagged is the filter that these flags are.
+// flagged returns the filter for these flags.
 func flagged(t *testing.T, arguments ...string) *filter {
 	t.Helper()
 	f := &filter{}
@@ -64,7 +64,7 @@ func TestTheFilterIsAFieldSelector(t *testing.T) {
 	}
 }
 
-// Each filter of a command line is one of the selection that a TriageOperation takes.
+// Each filter flag corresponds to a field of a TriageOperation's selection.
 func TestTheFlagsAreASelection(t *testing.T) {
 	at := func(hour int) *v1alpha1.Time {
 		at := v1alpha1.NewTime(time.Date(2026, 3, 1, hour, 0, 0, 0, time.UTC))
@@ -129,7 +129,7 @@ func TestTheFlagsAreASelection(t *testing.T) {
 	}
 }
 
-// A script whose variable is not set must not decide about more findings than it means.
+// A script with an unset variable must not decide about more findings than intended.
 func TestAFilterWithoutAValueIsRefusedWhereItDecides(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -148,7 +148,7 @@ func TestAFilterWithoutAValueIsRefusedWhereItDecides(t *testing.T) {
 	}
 }
 
-// What people are told to select by is what the API server selects by.
+// The documented selectable fields are those that the API server selects by.
 func TestTheFieldsAreThoseOfTheCRD(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "bases", "appsec.dev_findings.yaml"))
 	if err != nil {

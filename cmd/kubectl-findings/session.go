@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// pageSize of a list.
+	// pageSize is the number of objects per page of a list.
 	pageSize = 500
 	// callTimeout bounds one request.
 	callTimeout = time.Minute
-	// fieldManager under which this program writes.
+	// fieldManager is the field manager of this program's writes.
 	fieldManager = "kubectl-findings"
 )
 
-// resources of the kinds that this program works on; the plural of "APIKey" cannot be guessed.
+// resources are the plural names of the kinds that this program uses; that of "APIKey" cannot be guessed.
 var resources = map[string]string{
 	"APIKey":              "apikeys",
 	"Finding":             "findings",
@@ -44,7 +44,7 @@ var resources = map[string]string{
 	"WebhookEndpoint":     "webhookendpoints",
 }
 
-// kindOperation is a kind that an older findings-operator does not have.
+// kindOperation is a kind that an older findings-operator lacks.
 const kindOperation = "TriageOperation"
 
 // session is a connection to an API server and the namespace to work in.
@@ -55,7 +55,7 @@ type session struct {
 	host string
 }
 
-// open connects to where the flags say. It sends nothing yet.
+// open returns a session for the flags. It sends no request.
 func (f *connectionFlags) open() (*session, error) {
 	namespace, err := f.namespace()
 	if err != nil {
@@ -69,8 +69,8 @@ func (f *connectionFlags) open() (*session, error) {
 	return &session{client: c, namespace: namespace, host: config.Host}, err
 }
 
-// newClient has no rate limit of its own, for the API server's priority and fairness is the one
-// that counts, and asks for no discovery.
+// newClient returns a client without a rate limit of its own, because the API server's priority and fairness applies
+// anyway, and without discovery.
 func newClient(config *rest.Config) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
@@ -98,15 +98,14 @@ func (s *session) get(ctx context.Context, name string, into client.Object) erro
 	return s.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, into)
 }
 
-// create is one write, seen to its end like patch.
+// create sends one write, which completes like patch even if the command is interrupted.
 func (s *session) create(ctx context.Context, object client.Object) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	return s.client.Create(ctx, object, client.FieldOwner(fieldManager))
 }
 
-// patch is one write. It is seen to its end even if the command is interrupted, so that what
-// came of it is known.
+// patch sends one write. It completes even if the command is interrupted, so that its outcome is known.
 func (s *session) patch(ctx context.Context, object client.Object, patch client.Patch,
 	options ...client.PatchOption) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
@@ -114,8 +113,8 @@ func (s *session) patch(ctx context.Context, object client.Object, patch client.
 	return s.client.Patch(ctx, object, patch, append(options, client.FieldOwner(fieldManager))...)
 }
 
-// eachPage lists objects of a kind a page at a time, so that neither side holds a hundred thousand
-// of them, and stops after limit; 0 for no limit. It reports whether there are more.
+// eachPage lists objects of a kind page by page, so that neither side holds a hundred thousand of them, and stops after
+// limit; 0: no limit. It reports whether there are more.
 func (s *session) eachPage(ctx context.Context, kind string, limit int64, options client.ListOptions,
 	visit func([]unstructured.Unstructured) error,
 ) (more bool, err error) {
@@ -146,8 +145,8 @@ func (s *session) eachPage(ctx context.Context, kind string, limit int64, option
 	}
 }
 
-// all returns every object of the kind in the namespace, for kinds of which there are few. Where there is none, the
-// namespace has to exist.
+// all returns every object of the kind in the namespace, for kinds with few objects. If there are none, it checks that
+// the namespace exists.
 func (s *session) all(ctx context.Context, n need) (items []unstructured.Unstructured, err error) {
 	_, err = s.eachPage(ctx, n.kind, 0, client.ListOptions{Namespace: s.namespace},
 		func(page []unstructured.Unstructured) error {
@@ -169,8 +168,8 @@ func (s *session) page(ctx context.Context, list client.ObjectList, options *cli
 	return s.client.List(ctx, list, options)
 }
 
-// continueAfter is how a list that took longer than the API server keeps its state goes on: with
-// the objects as they are now, from the same name on. "" where there is no such way.
+// continueAfter returns the token that continues a list whose state the API server no longer keeps: with the current
+// objects, after the last name. It returns "" if the error has no such token.
 func continueAfter(err error) string {
 	var status apierrors.APIStatus
 	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
@@ -179,14 +178,14 @@ func continueAfter(err error) string {
 	return status.Status().Continue
 }
 
-// decode turns what was listed into the Go type of its kind.
+// decode converts a listed object to its Go type.
 func decode[T any](object unstructured.Unstructured) (T, error) {
 	var into T
 	err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &into)
 	return into, err
 }
 
-// await reads the object, and again each time it changes, until done says so or ctx ends.
+// await reads the object, and again each time it changes, until done returns true or ctx ends.
 func (s *session) await(ctx context.Context, object client.Object, list client.ObjectList,
 	done func() (bool, error)) error {
 	for {
@@ -196,14 +195,14 @@ func (s *session) await(ctx context.Context, object client.Object, list client.O
 		if ended, err := done(); ended || err != nil {
 			return err
 		}
-		// A stream that ends, as all do after some minutes, only makes the object be read again.
+		// When the watch ends, as all do after some minutes, the object is just read again.
 		if err := s.untilChanged(ctx, object, list); err != nil {
 			return err
 		}
 	}
 }
 
-// untilChanged returns when the object is no longer the one given.
+// untilChanged returns when the object has changed.
 func (s *session) untilChanged(ctx context.Context, object client.Object, list client.ObjectList) error {
 	watcher, err := s.client.Watch(ctx, list, client.InNamespace(s.namespace),
 		client.MatchingFields{"metadata.name": object.GetName()},

@@ -22,14 +22,14 @@ const (
 	outputName  = "name"
 )
 
-// outputFormats are all that --output takes. kubectl's custom-columns are not among them: they are
-// kubectl's own, and no part of the library that this program prints with.
+// outputFormats are the values of --output. kubectl's custom-columns are missing, because the library that this program
+// prints with does not contain them.
 var outputFormats = []string{
 	outputTable, outputWide, outputJSON, outputYAML, outputName, "jsonpath=...", "jsonpath-as-json=...", "jsonpath-file=...",
 	"go-template=...", "go-template-file=...", "template=...", "templatefile=...",
 }
 
-// output is the form in which objects are printed: a table of ours, or what kubectl prints of them.
+// output is the format in which objects are printed: our own table, or a format of kubectl's library.
 type output struct {
 	flags     *genericclioptions.PrintFlags
 	noHeaders bool
@@ -47,7 +47,7 @@ func (o *output) addFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "do not print the headings of a table")
 }
 
-// tables reports whether a table is asked for, in place of the objects themselves.
+// tables reports whether a table was requested instead of the objects themselves.
 func (o *output) tables() bool {
 	format := *o.flags.OutputFormat
 	return (format == outputTable || format == outputWide || format == "") &&
@@ -56,7 +56,7 @@ func (o *output) tables() bool {
 
 func (o *output) wide() bool { return *o.flags.OutputFormat == outputWide }
 
-// check refuses a format that is not known, before anything is asked of the API server.
+// check refuses an unknown format before any request is sent.
 func (o *output) check() error {
 	if o.tables() {
 		return nil
@@ -68,7 +68,7 @@ func (o *output) check() error {
 	return err
 }
 
-// read returns all objects of a kind in the organization, in whatever format they are to be printed.
+// read returns all objects of a kind in the organization, after checking the format.
 func (o *output) read(ctx context.Context, kubeconfig *connectionFlags, n need) (*session,
 	[]unstructured.Unstructured, error) {
 	if err := o.check(); err != nil {
@@ -82,7 +82,7 @@ func (o *output) read(ctx context.Context, kubeconfig *connectionFlags, n need) 
 	return session, items, err
 }
 
-// objects prints them as one List, as kubectl does.
+// objects prints the objects as one List, as kubectl does.
 func (o *output) objects(to io.Writer, items []unstructured.Unstructured) error {
 	printer, err := o.flags.ToPrinter()
 	if err != nil {
@@ -94,7 +94,7 @@ func (o *output) objects(to io.Writer, items []unstructured.Unstructured) error 
 	}, to)
 }
 
-// column of a table; a wide one is shown on demand.
+// column of a table; a wide one is only shown on request.
 type column struct {
 	name string
 	wide bool
@@ -124,12 +124,12 @@ func printTable(to io.Writer, columns []column, rows []row, options printers.Pri
 	return printers.NewTablePrinter(options).PrintObj(table, to)
 }
 
-// table prints rows as the flags ask for.
+// table prints rows in the requested format.
 func (o *output) table(to io.Writer, columns []column, rows []row) error {
 	return printTable(to, columns, rows, printers.PrintOptions{Wide: o.wide(), NoHeaders: o.noHeaders})
 }
 
-// ago is how long that time is past, as kubectl writes it.
+// ago returns the time since then, as kubectl writes it.
 func ago(at *v1alpha1.Time, now time.Time) string {
 	if at.IsZero() {
 		return "-"
@@ -137,7 +137,7 @@ func ago(at *v1alpha1.Time, now time.Time) string {
 	return duration.HumanDuration(now.Sub(at.Time))
 }
 
-// instant is a time in full, for what must be compared with other records.
+// instant returns a time in full, for comparison with other records.
 func instant(at *v1alpha1.Time) string {
 	if at.IsZero() {
 		return "-"

@@ -158,7 +158,7 @@ func (o *triageOptions) validate(names []string) (decision, error) {
 	return d, errors.Join(errs...)
 }
 
-// checkSelection wants names or filters, and not both.
+// checkSelection requires either names or filters, not both.
 func checkSelection(names []string, unfiltered bool, what string) error {
 	switch {
 	case len(names) > 0 && !unfiltered:

@@ -83,7 +83,7 @@ func (o *triageIssueOptions) run(ctx context.Context, names []string) error {
 		need{what: "triage issues of pull requests", role: roleTriager, kind: "ReviewIssue"}))
 }
 
-// decideAboutIssue writes the decision to one issue, if it makes a difference there.
+// decideAboutIssue writes the decision to one issue, if it changes anything there.
 func decideAboutIssue(ctx context.Context, s *session, d decision, name string) (changed bool, err error) {
 	err = patiently(ctx, func() error {
 		issue := &v1alpha1.ReviewIssue{}

@@ -1,9 +1,9 @@
-// Package apikey gives each APIKey a signed token in a Secret, and says in its status which
+// Package apikey gives each APIKey a signed token in a Secret, and reports in its status which
 // token is valid and until when.
 //
-// The token is in the Secret and nowhere else. The status never says more than what was
-// found in the Secret, and the Secret is written first: after a crash between the two writes
-// the next reconcile finds the token there and takes it over.
+// The token is stored only in the Secret. The Secret is written before the status, and the status
+// records only what was found in the Secret: after a crash between the two writes the next
+// reconcile reads the token from the Secret and adopts it.
 package apikey
 
 import (
@@ -30,15 +30,14 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
-// conflictRetry is how often a key looks whether the Secret in its way has gone: a Secret
-// that is not ours is not watched.
+// conflictRetry is how often a key checks whether a conflicting Secret has been deleted: Secrets of
+// other owners are not watched.
 const conflictRetry = 15 * time.Second
 
-// rotationDelay is how long a rotation waits for the cache to show the status that was
-// written before it.
+// rotationDelay is how long a rotation waits for the cache to show the last written status.
 const rotationDelay = 50 * time.Millisecond
 
-// unpublishedRetry is how often a key looks whether there is a signing key to go by.
+// unpublishedRetry is how often a key checks whether the signing key is published.
 const unpublishedRetry = time.Second
 
 // Reconciler reconciles APIKeys.
@@ -68,7 +67,7 @@ func SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Op
 		return err
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
-		// Statuses are ours alone, but for lastUsedAt, which asks for nothing.
+		// Only this controller writes the status, except lastUsedAt, which needs no reconcile.
 		For(&v1alpha1.APIKey{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(),
 			&v1alpha1.APIKey{}, handler.OnlyControllerOwner())).
@@ -92,7 +91,8 @@ func newScope() *scope {
 	return &scope{Scope: reconcile.NewScope(&v1alpha1.APIKey{})}
 }
 
-// Reconcile brings one key's Secret and status up to its spec. The Secret goes with the key, by its owner reference.
+// Reconcile brings one key's Secret and status up to its spec. The Secret is deleted with the key, by its owner
+// reference.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
@@ -101,7 +101,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Run(ctx, req)
 }
 
-// findOrganization ends the reconcile of a key without an organization. The token stays as it is: nobody accepts it.
+// findOrganization ends the reconcile of a key without an organization. The token stays as it is: the REST API does
+// not accept it.
 func (r *Reconciler) findOrganization(ctx context.Context, s *scope) (err error) {
 	if s.organization, err = r.organizationOf(ctx, s.Object.Namespace); err == nil && s.organization == nil {
 		s.conclude(organizationNotFound(s.Object.Namespace))
@@ -110,11 +111,11 @@ func (r *Reconciler) findOrganization(ctx context.Context, s *scope) (err error)
 	return err
 }
 
-// ensureToken makes the Secret hold the token that it should, and records which that is.
+// ensureToken makes the Secret hold the right token, and records it in the status.
 func (r *Reconciler) ensureToken(ctx context.Context, s *scope) error {
 	ring, err := r.signingKeys.current(ctx)
 	if errors.Is(err, errUnpublished) {
-		// The watch reports when it is published; this is for a watch that lags behind.
+		// The watch reports the publication; the retry covers a watch that lags behind.
 		s.LeaveStatus()
 		s.RequeueAfter(unpublishedRetry)
 		return nil
@@ -145,7 +146,7 @@ func (r *Reconciler) ensureToken(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// bringAbout makes the Secret hold the token that it should, and returns which that is.
+// bringAbout makes the Secret hold the right token, and returns it.
 func (r *Reconciler) bringAbout(ctx context.Context, s *scope, signer tokens.SigningKey, secret *corev1.Secret,
 	have *issued) (*issued, error) {
 	if order, needed := decide(s, have); needed {
@@ -153,7 +154,7 @@ func (r *Reconciler) bringAbout(ctx context.Context, s *scope, signer tokens.Sig
 		return r.issue(ctx, s, signer, secret, order)
 	}
 	if have != nil && have.signedBy != signer.ID() {
-		// The same token in all that it says: both copies are good while both keys are published.
+		// The claims stay the same: both copies are valid while both keys are published.
 		return r.issue(ctx, s, signer, secret, order{claims: have.claims, serial: have.serial, replaces: have.replaces})
 	}
 	if secret == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
-// defaultLifetime is a token's life where the key names no expiry.
+// defaultLifetime is a token's lifetime if the key sets no expiry.
 const defaultLifetime = 90 * 24 * time.Hour
 
 // issued is a token as the key's Secret holds it, without the token itself.
@@ -21,15 +21,15 @@ type issued struct {
 	signedBy string
 	// serial is the spec.rotation.serial that the token was issued for.
 	serial int64
-	// replaces is the identifier of the token that stays valid beside this one for the
-	// rotation's overlap; "" for none.
+	// replaces is the identifier of the previous token, which stays valid for the rotation's
+	// overlap; "" if there is no previous token.
 	replaces string
 }
 
-// recall returns the token that our Secret holds, if it is one that the key may go by.
+// recall returns the token in the key's Secret if the key may use it, else nil.
 //
-// What the status has settled once is not asked of the Secret again: who may write Secrets
-// must not be able to bring an earlier token, or one that was rotated away, back to life.
+// For a token that the status already records, the status wins over the Secret's annotations: a
+// user who can write Secrets must not be able to revive an earlier or rotated token.
 func recall(s *scope, secret *corev1.Secret, accepted tokens.KeySet) *issued {
 	if secret == nil {
 		return nil
@@ -46,8 +46,8 @@ func recall(s *scope, secret *corev1.Secret, accepted tokens.KeySet) *issued {
 		}
 		return token
 	}
-	// Issued by a reconcile that did not come as far as the status; anything older than the
-	// token in the status was put back by someone.
+	// The token was issued by a reconcile that failed before it wrote the status. A token older
+	// than the one in the status was put back by a user.
 	if s.Before.IssuedAt != nil && verified.IssuedAt.Before(s.Before.IssuedAt.Time) {
 		return nil
 	}
@@ -58,8 +58,8 @@ func recall(s *scope, secret *corev1.Secret, accepted tokens.KeySet) *issued {
 	return token
 }
 
-// yetToBeTakenOver reports whether the status still goes by another token than the Secret's. A
-// rotation waits until it does: what is valid now is what the status says, and only that can
+// yetToBeTakenOver reports whether the status still names another token than the Secret's. A
+// rotation waits until both agree: only the token in the status is valid now, and only that one can
 // stay valid for an overlap.
 func yetToBeTakenOver(s *scope, have *issued) bool { return have.claims.ID != s.Before.KeyID }
 
@@ -75,10 +75,11 @@ type order struct {
 	replaces string
 }
 
-// decide says whether a new token is needed, and which. The identifier is left to the caller.
+// decide reports whether a new token is needed, and returns its order. The caller sets the
+// identifier.
 //
-// A disabled key is rotated all the same: if that waited until it is enabled, the token it
-// was disabled for would be good again for a moment.
+// A disabled key is rotated too: if the rotation waited until the key is enabled, the old token,
+// perhaps the reason why the key was disabled, would be valid again for a moment.
 func decide(s *scope, have *issued) (order, bool) {
 	wanted := wantedSerial(s.Object)
 	if have != nil && (have.serial >= wanted || yetToBeTakenOver(s, have)) {
@@ -111,16 +112,16 @@ func decide(s *scope, have *issued) (order, bool) {
 	return o, true
 }
 
-// spent reports whether the life of the token in the status is over and no other is asked for.
-// That its Secret is lost, or its signing key, must not give the key another life.
+// spent reports whether the token in the status has expired and no rotation is requested. The loss
+// of its Secret or signing key must not give the key a new lifetime.
 func spent(s *scope) bool {
 	expiry := s.Before.ExpiresAt
 	return s.Before.KeyID != "" && s.Before.RotationSerial >= wantedSerial(s.Object) && expiry != nil &&
 		!s.Now.Before(expiry.Time)
 }
 
-// endOfLife is when a token that was issued then stops being valid: the earliest of the
-// expiry it was issued with (none: zero), the key's and the organization's bound.
+// endOfLife returns when a token issued at from stops being valid: the earliest of the signed
+// expiry (zero if not signed yet), the key's expiry and the organization's maximum lifetime.
 func endOfLife(s *scope, from, signed time.Time) time.Time {
 	var ends []time.Time
 	if !signed.IsZero() {
@@ -144,7 +145,7 @@ func endOfLife(s *scope, from, signed time.Time) time.Time {
 	return end
 }
 
-// shortened reports whether it is the organization's maximum that ends the key's life.
+// shortened reports whether the organization's maximum lifetime ends the key's life.
 func shortened(s *scope) bool {
 	bounds, status := s.organization.Spec.APIKeys, *s.Status
 	if bounds == nil || bounds.MaxLifetime == nil || status.IssuedAt == nil || status.ExpiresAt == nil {
@@ -155,8 +156,8 @@ func shortened(s *scope) bool {
 	return status.ExpiresAt.Equal(ptr.To(v1alpha1.NewTime(end))) && (expiry == nil || end.Before(expiry.Time))
 }
 
-// settle is the status that follows from the token; a key without one has no identifier, and
-// so nothing that the REST API would accept.
+// settle returns the status for the token. A key without a token has no identifier, so the REST API
+// accepts nothing for it.
 func settle(s *scope, have *issued) v1alpha1.APIKeyStatus {
 	status := withoutToken(s.Before)
 	if have == nil {
@@ -177,7 +178,7 @@ func settle(s *scope, have *issued) v1alpha1.APIKeyStatus {
 	return status
 }
 
-// previous counts the overlap from the rotation, so that shortening it acts at once.
+// previous counts the overlap from the rotation, so that a shorter overlap takes effect at once.
 func previous(s *scope, have *issued, end time.Time) *v1alpha1.PreviousToken {
 	if have.replaces == "" {
 		return nil
@@ -200,7 +201,8 @@ func withoutToken(before *v1alpha1.APIKeyStatus) v1alpha1.APIKeyStatus {
 	}
 }
 
-// untilNextChange is how long the status stays true by itself; 0 for ever.
+// untilNextChange returns how long until the status changes by the passage of time; 0 if it never
+// does.
 func untilNextChange(status v1alpha1.APIKeyStatus, now time.Time) time.Duration {
 	var wait time.Duration
 	consider := func(at time.Time) {

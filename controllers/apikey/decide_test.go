@@ -43,7 +43,7 @@ func someScope(t *rapid.T) *scope {
 	return scopeOf(key, organization, v1alpha1.APIKeyStatus{}, now)
 }
 
-// What is issued is what is asked for, and asking again changes nothing: reconciles settle.
+// The issued token is the wanted one, and another decision changes nothing: reconciles settle.
 func TestDecisionsSettleAndKeepWithinTheirBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := someScope(t)
@@ -140,8 +140,8 @@ func TestTokenOfAnotherKeyIsNotRecalled(t *testing.T) {
 	}
 }
 
-// The status in the cache may lag behind: a rotation decided upon it would name a token that
-// is not in force any more as the one to stay.
+// The cached status may be stale: a rotation based on it would keep a token that is no longer valid
+// for the overlap.
 func TestRotationWaitsForTheTakeOver(t *testing.T) {
 	s := scopeOf(&v1alpha1.APIKey{Spec: v1alpha1.APIKeySpec{Rotation: &v1alpha1.APIKeyRotation{Serial: 2, Overlap: &metav1.Duration{Duration: time.Hour}}}},
 		&v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}, v1alpha1.APIKeyStatus{KeyID: "first"}, time.Unix(1e9, 0))

@@ -14,31 +14,31 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
-// What people annotate the ConfigMap of public keys with. It holds nothing secret, so that
-// who rotates the signing key need not be able to read it.
+// Annotations that users set on the ConfigMap of public keys. It holds no secret, so rotating the
+// signing key does not require the right to read it.
 const (
-	// RotateAnnotation asks for a new signing key each time its value changes.
+	// RotateAnnotation requests a new signing key each time its value changes.
 	RotateAnnotation = v1alpha1.GroupName + "/rotate-signing-key"
-	// OverlapAnnotation says how long what the key before has signed stays valid, counted from
-	// when the last token has been signed anew.
+	// OverlapAnnotation sets how long tokens signed by the previous key stay valid, counted from
+	// when the last token has been re-signed.
 	OverlapAnnotation = v1alpha1.GroupName + "/signing-key-overlap"
 )
 
-// Where a rotation stands, in the annotations of the Secret.
+// The state of a rotation, in annotations of the Secret.
 const (
 	// servedAnnotation is the last value of RotateAnnotation that was acted upon.
 	servedAnnotation = v1alpha1.GroupName + "/rotation-served"
-	// publishedAnnotation is since when the next key has been published.
+	// publishedAnnotation is when the next key was published.
 	publishedAnnotation = v1alpha1.GroupName + "/next-published-at"
-	// overlapAnnotation is since when nothing but clients' copies is of the key before.
+	// overlapAnnotation is since when only clients' copies are still signed by the previous key.
 	overlapAnnotation = v1alpha1.GroupName + "/overlap-from"
 )
 
 const (
 	defaultSigningOverlap = 24 * time.Hour
 	maxSigningOverlap     = 720 * time.Hour
-	// publicationNotice is well above what a replica of the REST API takes to see a new key: it
-	// lists the ConfigMap every second, and gives a list five.
+	// publicationNotice is well above the time a replica of the REST API needs to see a new key: it
+	// lists the ConfigMap every second, with a timeout of five seconds.
 	publicationNotice = 10 * time.Second
 )
 
@@ -50,7 +50,7 @@ type holding struct {
 
 func (h holding) annotation(name string) string { return h.secret.Annotations[name] }
 
-// annotate sets the annotation, or takes it off where the value is empty.
+// annotate sets the annotation, or removes it if the value is empty.
 func (h holding) annotate(name, value string) {
 	if value == "" {
 		delete(h.secret.Annotations, name)
@@ -59,7 +59,7 @@ func (h holding) annotate(name, value string) {
 	metav1.SetMetaDataAnnotation(&h.secret.ObjectMeta, name, value)
 }
 
-// time is zero where the annotation is missing or no time.
+// time returns the annotation's time; zero if it is missing or not a time.
 func (h holding) time(name string) time.Time {
 	at, err := time.Parse(time.RFC3339, h.annotation(name))
 	if err != nil {
@@ -70,7 +70,8 @@ func (h holding) time(name string) time.Time {
 
 func rotationAsked(public *corev1.ConfigMap) string { return public.Annotations[RotateAnnotation] }
 
-// signingOverlap is the default where none, or none that can be, is named.
+// signingOverlap returns the requested overlap, or the default if it is missing, malformed or out
+// of range.
 func signingOverlap(public *corev1.ConfigMap) time.Duration {
 	overlap, err := time.ParseDuration(public.Annotations[OverlapAnnotation])
 	if err != nil || overlap < 0 || overlap > maxSigningOverlap {
@@ -79,26 +80,26 @@ func signingOverlap(public *corev1.ConfigMap) time.Duration {
 	return overlap
 }
 
-// step is what a rotation does next.
+// step is the next step of a rotation.
 type step int
 
 const (
-	// stay: nothing, or not yet.
+	// stay does nothing, or nothing yet.
 	stay step = iota
 	// prepare makes the next key.
 	prepare
-	// countNotice begins to count the time for which the next key has been published.
+	// countNotice starts the time for which the next key must have been published.
 	countNotice
-	// promote lets the next key sign.
+	// promote makes the next key the signing key.
 	promote
-	// countOverlap begins to count the overlap, once every token has been signed anew.
+	// countOverlap starts the overlap, once every token has been re-signed.
 	countOverlap
-	// withdraw takes the key before off.
+	// withdraw removes the previous key.
 	withdraw
 )
 
-// nextStep decides how a rotation goes on, and when to look again if it has to wait.
-// Published says that the keys were published just now.
+// nextStep returns a rotation's next step, or how long to wait for it. published means that this
+// reconcile has just published the keys.
 func nextStep(held holding, asked string, overlap, notice time.Duration, published bool,
 	now time.Time) (step, time.Duration) {
 	switch {
@@ -109,7 +110,7 @@ func nextStep(held holding, asked string, overlap, notice time.Duration, publish
 		}
 		return after(promote, from.Add(notice), now)
 	case held.ring.HasPrevious():
-		// Another rotation waits until this one is over: two keys are enough to keep in mind.
+		// Another rotation waits until this one is over: there are never more than two keys.
 		from := held.time(overlapAnnotation)
 		if from.IsZero() {
 			return countOverlap, 0
@@ -128,7 +129,7 @@ func after(next step, at, now time.Time) (step, time.Duration) {
 	return next, 0
 }
 
-// advance takes a rotation a step on.
+// advance carries out the next step of a rotation.
 func (k signingKeys) advance(ctx context.Context, held holding, public *corev1.ConfigMap,
 	published bool) (ctrl.Result, error) {
 	now := k.clock.Now()
@@ -158,7 +159,7 @@ func (k signingKeys) advance(ctx context.Context, held holding, public *corev1.C
 	return ctrl.Result{}, nil
 }
 
-// take changes the holding as the step says.
+// take applies the step to the holding.
 func (h *holding) take(next step, asked string, now time.Time) error {
 	stamp := now.UTC().Format(time.RFC3339)
 	switch next {
@@ -184,7 +185,7 @@ func (h *holding) take(next step, asked string, now time.Time) error {
 	return nil
 }
 
-// tell announces the steps that a person who rotates waits for.
+// tell sends Events for the steps that the user who requested the rotation waits for.
 func (k signingKeys) tell(done step, before tokens.Ring, public *corev1.ConfigMap) {
 	switch done {
 	case prepare:

@@ -22,31 +22,31 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
-// errUnpublished is met while there is no signing key, or while its public half is not
+// errUnpublished is returned while there is no signing key, or while its public key is not
 // published: nothing may be signed before that.
 var errUnpublished = errors.New("the signing key is not published yet")
 
-// owedRetry is how often a rotation looks whether every token has been signed anew.
+// owedRetry is how often a rotation checks whether every token has been re-signed.
 const owedRetry = 5 * time.Second
 
-// signingKeys keeps the keys of tokens in a Secret, and their public halves in a ConfigMap
-// that follows the Secret. It reconciles these two, and is the only one that writes them.
+// signingKeys keeps the token signing keys in a Secret, and their public keys in a ConfigMap that
+// follows the Secret. It reconciles these two objects and is their only writer.
 //
-// Where a rotation stands is in the Secret alone, each step is one update of it over exactly
-// what was read, and whatever the Secret says is published before anything else is done. So
-// a crash, or a replica that lags behind, repeats a step or is refused.
+// The state of a rotation is stored only in the Secret, each step is one update with optimistic
+// locking, and the keys in the Secret are published before anything else is done. So after a crash
+// a step is repeated, and the update of a replica that lags behind is refused.
 type signingKeys struct {
 	client    client.Client
 	live      client.Reader
 	recorder  events.EventRecorder
 	clock     clock.PassiveClock
 	namespace string
-	// notice is how long a key is published before it signs.
+	// notice is how long a key must be published before it signs.
 	notice time.Duration
 }
 
-// Reconcile does whatever is due: makes the key, publishes it, and takes a rotation a step on.
-// The watch on the Secret reports each step, and so asks for the next one.
+// Reconcile creates the key, publishes it, and carries out the next step of a rotation. The watch
+// on the Secret reports each step, which enqueues the next one.
 func (k signingKeys) Reconcile(ctx context.Context, _ reconcile.Request) (ctrl.Result, error) {
 	return patch.Outcome(k.reconcile(ctx))
 }
@@ -70,9 +70,8 @@ func (k signingKeys) reconcile(ctx context.Context) (ctrl.Result, error) {
 	return k.advance(ctx, held, public, published)
 }
 
-// current returns what tokens are signed with and which tokens may be gone by. It reads both
-// objects each time: a key that was removed must not be signed with, and one that is not
-// published must not either.
+// current returns the signing key and the keys whose tokens are accepted. It reads both objects
+// each time: a key that was removed or is not published must not sign.
 func (k signingKeys) current(ctx context.Context) (tokens.Ring, error) {
 	held, err := k.load(ctx)
 	if apierrors.IsNotFound(err) {
@@ -85,7 +84,7 @@ func (k signingKeys) current(ctx context.Context) (tokens.Ring, error) {
 	if err != nil {
 		return tokens.Ring{}, err
 	}
-	// An entry that is no key of ours is put right elsewhere, and does not concern this one.
+	// An invalid entry does not matter here: publish repairs it.
 	set, _ := tokens.DecodeKeySet(public.Data)
 	if !set.Has(held.ring.Signer.ID()) {
 		return tokens.Ring{}, errUnpublished
@@ -101,15 +100,15 @@ func (k signingKeys) load(ctx context.Context) (holding, error) {
 	}
 	ring, err := tokens.DecodeRing(secret.Data)
 	if err != nil {
-		// Never written over: it may be all there is of a key that a backup knows.
+		// The Secret is never overwritten: it may be the only trace of a key that a backup holds.
 		return holding{}, fmt.Errorf("secret %s/%s holds no signing key, %w; restore it, or delete it to have every token issued anew",
 			k.namespace, tokens.SigningKeySecret, err)
 	}
 	return holding{ring: ring, secret: secret}, nil
 }
 
-// make creates the Secret. Whoever comes first among the replicas wins, and the others take
-// the winner's key. A rotation that was asked for before is served by it.
+// make creates the Secret. The first replica wins, and the others load its key. The new key also
+// serves a rotation that was requested before.
 func (k signingKeys) make(ctx context.Context, asked string) (holding, error) {
 	key, err := tokens.GenerateSigningKey()
 	if err != nil {
@@ -133,7 +132,7 @@ func (k signingKeys) make(ctx context.Context, asked string) (holding, error) {
 	return made, nil
 }
 
-// published returns the ConfigMap, an empty one where there is none.
+// published returns the ConfigMap, or an empty one if it does not exist.
 func (k signingKeys) published(ctx context.Context) (*corev1.ConfigMap, error) {
 	public := &corev1.ConfigMap{}
 	err := k.live.Get(ctx, client.ObjectKey{Namespace: k.namespace, Name: tokens.SigningKeysConfigMap}, public)
@@ -143,8 +142,8 @@ func (k signingKeys) published(ctx context.Context) (*corev1.ConfigMap, error) {
 	return public, nil
 }
 
-// publish makes the ConfigMap hold the set and nothing else: a token of a key that is gone
-// must not be accepted. It reports whether it had to.
+// publish makes the ConfigMap hold exactly the set: tokens of a removed key must not be accepted.
+// It reports whether a write was needed.
 func (k signingKeys) publish(ctx context.Context, have *corev1.ConfigMap, set tokens.KeySet) (bool, error) {
 	data, err := tokens.EncodeKeySet(set)
 	if err != nil {
@@ -178,7 +177,7 @@ func (k signingKeys) meta(name string) metav1.ObjectMeta {
 	}
 }
 
-// store writes the holding over exactly what was read.
+// store updates the Secret. It fails with a conflict if the Secret has changed since it was read.
 func (k signingKeys) store(ctx context.Context, held holding) error {
 	data, err := tokens.EncodeRing(held.ring)
 	if err != nil {
@@ -191,8 +190,8 @@ func (k signingKeys) store(ctx context.Context, held holding) error {
 	return nil
 }
 
-// owed reports whether an API key still goes by a token of the key before. A key that belongs
-// to no organization is not served, and nobody accepts what it has.
+// owed reports whether an API key still uses a token signed by the previous key. Keys without an
+// organization do not count: they get no new token, and their tokens are not accepted.
 func (k signingKeys) owed(ctx context.Context, before tokens.KeySet) (bool, error) {
 	keys := &v1alpha1.APIKeyList{}
 	if err := k.client.List(ctx, keys, client.UnsafeDisableDeepCopy); err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// noSigningKey has a test begin without one, and so with no token of another test's.
+// noSigningKey makes a test begin without a signing key, and so without tokens of other tests.
 func noSigningKey(t *testing.T) {
 	t.Helper()
 	for _, object := range []client.Object{signingSecret(), signingConfigMap()} {
@@ -36,7 +36,7 @@ func noSigningKey(t *testing.T) {
 	}
 }
 
-// someSigningKeys is what a replica runs, with its own recorder, at a time that stands still.
+// someSigningKeys returns a replica's signingKeys, with its own recorder and a fixed clock.
 func someSigningKeys(t *testing.T, now time.Time) (signingKeys, *clocktesting.FakePassiveClock, *events.FakeRecorder) {
 	t.Helper()
 	c := env.AsController(t)
@@ -68,7 +68,7 @@ func heldRing(t *testing.T) tokens.Ring {
 	return ring
 }
 
-// annotateConfigMap asks for a rotation as a person would.
+// annotateConfigMap requests a rotation like a user.
 func annotateConfigMap(t *testing.T, annotations map[string]string) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
@@ -224,8 +224,7 @@ func TestOverlapThatIsNoneOfOursIsTheDefault(t *testing.T) {
 	}
 }
 
-// The process may die before or after each write. Whatever is done next is done by another
-// that knows nothing but what is stored.
+// The process may die before or after each write. The next process knows only what is stored.
 func TestRotationSurvivesACrashAtEachWrite(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		for at := 1; ; at++ {
@@ -238,7 +237,7 @@ func TestRotationSurvivesACrashAtEachWrite(t *testing.T) {
 			dying, writes := dyingAt(t, healthy, at, done)
 			rotateWith(t, dying, clock)
 			if *writes < at {
-				break // It lived to the end: every write has had its turn.
+				break // It did not die: all writes have been tested.
 			}
 			rotateWith(t, healthy, clock)
 			ring := heldRing(t)
@@ -252,8 +251,8 @@ func TestRotationSurvivesACrashAtEachWrite(t *testing.T) {
 	}
 }
 
-// dyingAt returns a replica whose writes fail from the one of that number on, which is done
-// all the same or not.
+// dyingAt returns a replica whose writes fail from that number on; done means that this first
+// failing write is stored nevertheless.
 func dyingAt(t *testing.T, k signingKeys, at int, done bool) (signingKeys, *int) {
 	t.Helper()
 	config, err := env.Controller(t.Context())
@@ -290,8 +289,8 @@ func dyingAt(t *testing.T, k signingKeys, at int, done bool) (signingKeys, *int)
 	return k, &writes
 }
 
-// rotateWith reconciles until there is nothing to do, or an error, and checks at each step
-// what must hold at any time. It passes the time that it is told to wait.
+// rotateWith reconciles until there is nothing to do, or an error, and checks the invariants after
+// each step. It advances the clock by the requested waits.
 func rotateWith(t *testing.T, k signingKeys, clock *clocktesting.FakePassiveClock) {
 	t.Helper()
 	for range 20 {
@@ -316,7 +315,7 @@ func checkPublished(t *testing.T, k signingKeys) {
 	if len(ids) == 0 || len(ids) > 2 {
 		t.Fatalf("published are %v, want one key or two", ids)
 	}
-	// A signer that is not published for its notice would sign what some replica refuses.
+	// A signer that was not published for the notice would sign tokens that some replica refuses.
 	ring := heldRing(t)
 	if _, err := k.current(t.Context()); err != nil {
 		t.Fatalf("nothing can be signed, by key %s while %v are published: %v", ring.Signer.ID(), ids, err)
@@ -407,7 +406,7 @@ func TestKeysThatGoByNothingOweNothing(t *testing.T) {
 	}
 }
 
-// The Secret of an earlier version was made immutable; so is one that someone brings along.
+// An earlier version made the Secret immutable; a user's own may be immutable too.
 func TestImmutableSigningKeyIsNotRotated(t *testing.T) {
 	noSigningKey(t)
 	k, _, recorder := someSigningKeys(t, time.Now())
@@ -428,7 +427,7 @@ func TestImmutableSigningKeyIsNotRotated(t *testing.T) {
 	noSigningKey(t)
 }
 
-// A rotation is not what ends a leak, and does not stand in the way of it.
+// A rotation does not help against a leak, but must not prevent the removal of the key.
 func TestRemovalOfTheSecretEndsARotationToo(t *testing.T) {
 	noSigningKey(t)
 	k, clock, _ := someSigningKeys(t, time.Now())

@@ -15,8 +15,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// A replica in waiting keeps its watches going; a cache that only a leader starts would make
-// it give up and exit.
+// A standby replica keeps its watches running; with a cache that only the leader starts it would
+// time out and exit.
 func TestReplicaInWaitingFillsItsCaches(t *testing.T) {
 	mgr := func() ctrl.Manager {
 		m, err := ctrl.NewManager(env.Config, manager.Options{

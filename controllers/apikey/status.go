@@ -10,7 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 )
 
-// judge says what the settled status means for who uses the key.
+// judge returns the conditions' verdict on the settled status.
 func judge(s *scope) conditions.Verdict {
 	status := s.Object.Status
 	switch {
@@ -43,7 +43,7 @@ func expired(status v1alpha1.APIKeyStatus, now time.Time) bool {
 	return status.ExpiresAt == nil || !now.Before(status.ExpiresAt.Time)
 }
 
-// announce says what has become of the token, once its status is written.
+// announce sends Events about the token, once the status is written.
 func (r *Reconciler) announce(s *scope) {
 	before, after := *s.Before, *s.Status
 	if after.KeyID != "" && after.KeyID != before.KeyID {

@@ -30,7 +30,7 @@ func start(t *testing.T) (stop func()) {
 	})
 }
 
-// change applies a change to the key as it is, again if someone else was quicker.
+// change applies a change to the current key, and retries on conflicts.
 func change(t *testing.T, key *v1alpha1.APIKey, apply func(*v1alpha1.APIKeySpec)) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
@@ -52,7 +52,7 @@ func signingConfigMap() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.SystemNamespace, Name: tokens.SigningKeysConfigMap}}
 }
 
-// read returns what the token in the key's Secret says, checked against what is published.
+// read returns the token in the key's Secret and its claims, verified with the published keys.
 func read(t *testing.T, g Gomega, key *v1alpha1.APIKey) (string, tokens.Claims) {
 	t.Helper()
 	set, err := tokens.DecodeKeySet(testenv.Get(t, g, env, signingConfigMap()).Data)
@@ -64,7 +64,7 @@ func read(t *testing.T, g Gomega, key *v1alpha1.APIKey) (string, tokens.Claims) 
 	return token, verified.Claims
 }
 
-// waitUntilIssued waits until status and Secret are of one mind, and returns the token.
+// waitUntilIssued waits until status and Secret agree, and returns the token.
 func waitUntilIssued(t *testing.T, key *v1alpha1.APIKey, other ...func(g Gomega)) (token string, claims tokens.Claims) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {

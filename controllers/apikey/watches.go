@@ -23,8 +23,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
-// signingKeysCache returns a cache, which the manager runs, of the signing key and its public
-// half and nothing else.
+// signingKeysCache returns a cache, run by the manager, that holds only the signing key's Secret
+// and the ConfigMap of public keys.
 func signingKeysCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
 	only := func(name string) cache.ByObject {
 		return cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
@@ -48,8 +48,8 @@ func signingKeysCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
 	return own, nil
 }
 
-// signingKeyChanges report a change of either. Metadata is enough for that, and keeps the
-// private key out of the cache.
+// signingKeyChanges returns sources that report changes of either object. They watch only metadata,
+// which keeps the private key out of the cache.
 func signingKeyChanges(own cache.Cache, enqueue handler.EventHandler) []source.Source {
 	metadataOf := func(kind string) client.Object {
 		object := &metav1.PartialObjectMetadata{}
@@ -62,7 +62,7 @@ func signingKeyChanges(own cache.Cache, enqueue handler.EventHandler) []source.S
 	}
 }
 
-// setup adds the controller of the signing keys to the manager. It does one thing at a time.
+// setup adds the controller of the signing keys to the manager. It has one worker.
 func (k signingKeys) setup(mgr ctrl.Manager, options controller.Options, own cache.Cache) error {
 	options.MaxConcurrentReconciles = 1
 	only := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: k.namespace, Name: tokens.SigningKeySecret}}
@@ -70,7 +70,7 @@ func (k signingKeys) setup(mgr ctrl.Manager, options controller.Options, own cac
 		return []reconcile.Request{only}
 	})
 	b := ctrl.NewControllerManagedBy(mgr).Named("signingkey").WithOptions(options).
-		// At the start there may be nothing to watch.
+		// At the start the Secret may not exist, so the watch would report nothing.
 		WatchesRawSource(source.Func(func(_ context.Context,
 			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			queue.Add(only)
@@ -82,26 +82,27 @@ func (k signingKeys) setup(mgr ctrl.Manager, options controller.Options, own cac
 	return b.Complete(k)
 }
 
-// withCache has the manager start a cache together with its own, before it is the leader. The
-// manager would take it for something that only a leader does, and a replica in waiting, which
-// keeps its watches going, would give up waiting for it.
+// withCache makes the manager start a cache together with its own, before leader election.
+// Otherwise the manager would start it only on the leader, and a standby replica, which keeps its
+// watches running, would time out waiting for it.
 type withCache struct{ cache.Cache }
 
-// GetCache is what the manager knows a cache by.
+// GetCache marks this runnable as a cache for the manager.
 func (c withCache) GetCache() cache.Cache { return c.Cache }
 
-// allKeys names every key: each of them rests on the signing key.
+// allKeys returns every key: all of them depend on the signing key.
 func (r *Reconciler) allKeys(ctx context.Context, _ client.Object) []reconcile.Request {
 	return watch.List(ctx, r.Client, &v1alpha1.APIKeyList{})
 }
 
-// keysOf names the keys in the organization's namespace.
+// keysOf returns the keys in the organization's namespace.
 func (r *Reconciler) keysOf(ctx context.Context, organization client.Object) []reconcile.Request {
 	return watch.List(ctx, r.Client, &v1alpha1.APIKeyList{},
 		client.InNamespace(v1alpha1.NamespacePrefix+organization.GetName()))
 }
 
-// concernsKeys lets through what changes whose a namespace is, or how long its keys live.
+// concernsKeys lets through changes of the spec, which bounds the lifetime of keys, and of the
+// organization's namespace.
 var concernsKeys = watch.Updates(func(before, after *v1alpha1.Organization) bool {
 	return before.Generation != after.Generation || before.Status.Namespace != after.Status.Namespace
 })

@@ -1,5 +1,5 @@
-// Package cursorkeys makes the Secret of the keys that the REST facade's replicas authenticate
-// cursors with, so that no key has to be made by hand, or be in a chart's release or in Git.
+// Package cursorkeys creates the Secret with the keys that the REST facade's replicas authenticate
+// cursors with, so that no key has to be made by hand or stored in a chart's release or in Git.
 package cursorkeys
 
 import (
@@ -22,22 +22,21 @@ import (
 const (
 	// firstKey names the key. The facade signs with the one whose name sorts last.
 	firstKey = "key-1"
-	// keySize is that of the hash that cursors are authenticated with, in bytes.
+	// keySize is the size in bytes of the hash that authenticates cursors.
 	keySize = 32
-	// requestTimeout bounds one try.
+	// requestTimeout bounds one attempt.
 	requestTimeout = 10 * time.Second
 )
 
-// Maker makes the Secret. It is a Runnable of a manager, on every replica: the first wins, and
-// the facade's pods, which wait for the Secret, need wait for no election.
+// Maker creates the Secret. It is a Runnable that runs on every replica: the first one wins, and
+// the facade's pods, which wait for the Secret, need not wait for an election.
 type Maker struct {
 	client          kubernetes.Interface
 	namespace, name string
 	log             logr.Logger
 }
 
-// New returns a Maker of the Secret of that name; config reaches the cluster that the facade
-// runs in.
+// New returns a Maker of the named Secret; config is for the cluster that the facade runs in.
 func New(config *rest.Config, namespace, name string, log logr.Logger) (*Maker, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -46,11 +45,12 @@ func New(config *rest.Config, namespace, name string, log logr.Logger) (*Maker, 
 	return &Maker{client: client, namespace: namespace, name: name, log: log}, nil
 }
 
-// NeedLeaderElection is false: making what is not there takes no leader.
+// NeedLeaderElection returns false: creating a missing Secret needs no leader.
 func (*Maker) NeedLeaderElection() bool { return false }
 
-// Start makes the Secret where it is not there and returns once it is, or when ctx ends. What
-// is there stays: people rotate keys, and a key that changes ends every list under way.
+// Start creates the Secret if it does not exist, and returns once it exists or ctx ends. An
+// existing Secret is not changed: users rotate the keys, and a changed key invalidates the cursors
+// of all lists under way.
 func (m *Maker) Start(ctx context.Context) error {
 	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: time.Minute}
 	for {
@@ -79,7 +79,7 @@ func (m *Maker) make(ctx context.Context) error {
 		},
 		Data: map[string][]byte{firstKey: key},
 	}
-	// Created and not looked for first: the role lets Secrets be created here and none be read.
+	// Create without a Get first: the role allows creating Secrets here, but not reading them.
 	_, err := m.client.CoreV1().Secrets(m.namespace).Create(ctx, secret,
 		metav1.CreateOptions{FieldManager: v1alpha1.ControllerFieldManager})
 	switch {

@@ -35,7 +35,7 @@ func TestTheSecretIsMadeOnceWithTheRightsOfTheControllers(t *testing.T) {
 	}
 }
 
-// It may come before its role does: the pods of an installation start in any order.
+// It may start before its role exists: the pods of an installation start in any order.
 func TestItIsTriedUntilItIsAllowed(t *testing.T) {
 	anonymous := rest.AnonymousClientConfig(env.Config)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -81,7 +81,7 @@ func start(t *testing.T, config *rest.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It returns once the Secret is there, which may take a moment for the role to be known.
+	// Start returns once the Secret exists, which may take a moment until the role is effective.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := maker.Start(ctx); err != nil || ctx.Err() != nil {

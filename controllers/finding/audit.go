@@ -7,7 +7,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/transitions"
 )
 
-// auditTriage writes a line for each decision of a person that is about to be recorded, or whose end is.
+// auditTriage writes an audit line for each user's decision, or end of a decision, that is about to be
+// recorded.
 func (r *Reconciler) auditTriage(_ context.Context, s *scope) error {
 	r.audit.Decisions(s.Object, s.Object.Spec.Triage.Comments, historyOf(s.Before), historyOf(s.Status))
 	return nil

@@ -1,6 +1,6 @@
-// Package finding records what follows from a finding's spec: its state, when it last
-// changed, what happened to it, and whether what it refers to is there. It makes webhook
-// deliveries of what happened, and writes the audit log of people's decisions.
+// Package finding derives a finding's status from its spec: its state, when it last changed, its
+// transitions, and whether the objects it refers to exist. It makes webhook deliveries of the
+// transitions, and writes the audit log of users' decisions.
 package finding
 
 import (
@@ -25,10 +25,10 @@ import (
 type Reconciler struct {
 	reconcile.Base
 	ledger *ledger.Ledger
-	// policies that decide about what no person has decided about, be it here or in a pull request.
+	// policies decide about findings that no user has decided about, here or in a pull request.
 	policies   *policies.Book
 	judgements judgements
-	// audit gets a line for each decision that a person took.
+	// audit gets a line for each user's decision.
 	audit audit.Log
 }
 
@@ -88,8 +88,8 @@ type scope = reconcile.Scope[*v1alpha1.Finding, *v1alpha1.FindingStatus]
 func newScope() *scope { return reconcile.NewScope(&v1alpha1.Finding{}) }
 
 // Reconcile brings the status of one finding up to its spec and makes the deliveries that are owed for what has
-// changed. It makes no Event of that: each would be a write of its own beside the status, a scan can close thousands of
-// findings at once, and the transitions say the same for longer.
+// changed. It sends no Events: each would be another write beside the status, a scan can close thousands of findings at
+// once, and the transitions hold the same information for longer.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope, Ledger: r.ledger,

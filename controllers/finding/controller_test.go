@@ -25,7 +25,7 @@ func mergePatch(t *testing.T, object client.Object, body string) {
 	}
 }
 
-// observed waits until the status is of the spec as it is now.
+// observed waits until the status is up to date with the spec.
 func observed(t *testing.T, finding *v1alpha1.Finding) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
@@ -104,8 +104,7 @@ func TestReadySaysWhatIsMissingAndIsWokenWhenItComesOrGoes(t *testing.T) {
 	reason(v1alpha1.ReasonRepositoryNotFound)
 }
 
-// A finding that is being found waiting at the moment at which what it waits for comes must
-// not sleep on.
+// A finding that begins to wait at the moment when the awaited object is created must be woken.
 func TestNoFindingSleepsThroughTheArrivalOfItsProject(t *testing.T) {
 	controllertest.Start(t, env, SetupWithManager)
 	ns := env.Namespace(t)
@@ -140,7 +139,7 @@ func TestLabelsMoveNeitherStatusNorTime(t *testing.T) {
 	mergePatch(t, labelled, `{"metadata":{"labels":{"team":"red"}}}`)
 	version := labelled.ResourceVersion
 
-	// What is created later is reconciled later: once it is, the label has been seen.
+	// A later object is reconciled later: once it is, the label has been observed.
 	marker := builder.Finding("f-2").In(ns).Build()
 	env.Create(t, marker)
 	observed(t, marker)
@@ -156,7 +155,7 @@ func TestStatusSurvivesARestart(t *testing.T) {
 	observed(t, finding)
 	stop()
 
-	// Times are kept to the second, so the clock must move on to tell one from the next.
+	// Times are stored in whole seconds, so the clock must advance to tell them apart.
 	clockPasses := func(at time.Time) {
 		harness.Eventually(t, func(g Gomega) { g.Expect(time.Since(at)).To(BeNumerically(">", 2*time.Second)) })
 	}
@@ -173,7 +172,8 @@ func TestStatusSurvivesARestart(t *testing.T) {
 	}), "what happened while no controller ran is recorded, and nothing twice")
 }
 
-// newestWrite is when anybody last wrote to the finding's spec, as the API server noted it.
+// newestWrite returns the time of the last write to the finding's spec, as recorded by the API
+// server.
 func newestWrite(finding *v1alpha1.Finding) time.Time {
 	newest := time.Time{}
 	for _, entry := range finding.ManagedFields {

@@ -6,33 +6,35 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// judgements remembers what the verdicts rest on that are on their way into the cache. Whoever looks for findings that
-// are decided otherwise since policies or reviews have changed sees of these what was before, and may pass over them:
-// so each is looked at again when it arrives, unless nothing has changed meanwhile. Nearly always nothing has, and a
-// policy over many findings would be evaluated twice over each.
+// judgements tracks verdicts that are written but not in the cache yet. A search for findings whose verdict differs
+// after policies or reviews have changed still sees their old verdict, and may pass over them. So each finding is
+// judged again when its verdict arrives in the cache, unless nothing has changed meanwhile. That is nearly always so,
+// and spares a second evaluation of every policy over every finding.
 type judgements struct {
 	mu sync.Mutex
-	// changes counts how often what verdicts rest on has changed.
+	// changes counts the changes of the inputs of verdicts.
 	changes uint64
-	// underway has that count as it was when the finding was judged.
+	// underway holds, for each finding, the value of changes when it was judged.
 	underway map[types.NamespacedName]uint64
 }
 
-// changed notes that what verdicts rest on has changed. It comes before the search for what is decided otherwise.
+// changed records a change of the inputs of verdicts. Call it before the search for findings whose verdict
+// differs.
 func (j *judgements) changed() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.changes++
 }
 
-// begin returns what end is to be called with. It comes before policies, reviews, and what findings refer to are read.
+// begin returns the argument for end. Call it before reading policies, reviews, and the objects that findings refer
+// to.
 func (j *judgements) begin() uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.changes
 }
 
-// end notes that a finding is about to get another verdict.
+// end records that a finding is about to get another verdict.
 func (j *judgements) end(finding types.NamespacedName, began uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -42,7 +44,7 @@ func (j *judgements) end(finding types.NamespacedName, began uint64) {
 	j.underway[finding] = began
 }
 
-// stands reports whether the verdict that has arrived is sure to be that of now. It is asked once per verdict.
+// stands reports whether the verdict that has arrived is certainly still current. Call it once per verdict.
 func (j *judgements) stands(finding types.NamespacedName) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -51,7 +53,7 @@ func (j *judgements) stands(finding types.NamespacedName) bool {
 	return known && began == j.changes
 }
 
-// forget drops what is known of a finding that has gone.
+// forget drops the entry of a finding that no longer exists.
 func (j *judgements) forget(finding types.NamespacedName) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -13,8 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
-// Each step is what happens between the time at which a finding is judged and the time at which its verdict is in the
-// cache.
+// Each step happens between the time when a finding is judged and the time when its verdict is in the cache.
 func TestAVerdictIsLookedAtAgainUnlessItIsSureToStand(t *testing.T) {
 	before, after, ended := builder.Finding("f").Build(), builder.Finding("f").Build(), builder.Finding("f").Build()
 	after.Status.Verdict = &v1alpha1.FindingVerdict{Policy: "p", UserStatus: v1alpha1.PolicyStatus(v1alpha1.UserStatusMuted)}
@@ -68,7 +67,7 @@ func TestAVerdictIsLookedAtAgainUnlessItIsSureToStand(t *testing.T) {
 	}
 }
 
-// A finding whose project comes or goes while it is judged is looked at again: the policies saw it with another project.
+// A finding whose project is created or deleted while it is judged is judged again: the policies saw other facts.
 func TestAVerdictIsLookedAtAgainWhereItsProjectComesOrGoes(t *testing.T) {
 	before, after := builder.Finding("f").Build(), builder.Finding("f").Build()
 	after.Status.Verdict = &v1alpha1.FindingVerdict{Policy: "p", UserStatus: v1alpha1.PolicyStatus(v1alpha1.UserStatusMuted)}
@@ -76,7 +75,7 @@ func TestAVerdictIsLookedAtAgainWhereItsProjectComesOrGoes(t *testing.T) {
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	defer q.ShutDown()
 	r := &Reconciler{}
-	r.Client = env.Client // its findings are none
+	r.Client = env.Client // no findings in there
 	projects := r.enqueueFindings(waitsForProject, refersToProject)
 	for change, happens := range map[string]func(){
 		"created": func() { projects.Create(t.Context(), event.CreateEvent{Object: project}, q) },

@@ -14,16 +14,16 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// decisionsFirst enqueues a finding ahead of all that an import has changed. It is for findings with a decision that
-// their status does not record yet: a person waits for it, and a scanner does not.
+// decisionsFirst enqueues a finding ahead of those that an import has changed. It is for findings with a decision
+// that their status does not record yet: a user waits for it, a scanner does not.
 func decisionsFirst() handler.EventHandler {
 	return watch.Changes(func(_ context.Context, change watch.Change, q watch.Queue) {
 		watch.AddFirst(q, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(change.Object())})
 	})
 }
 
-// ofDecisions and ofScanners share the events among the lanes: each finding is in one, which alone looks at whether the
-// event is worth a reconcile.
+// ofDecisions and ofScanners split the events between two lanes: each event goes to one of them, and only that lane
+// checks whether the event is worth a reconcile.
 func (r *Reconciler) ofDecisions() predicate.Predicate {
 	return predicate.And(predicate.NewPredicateFuncs(decisionWaits), r.worthReconciling())
 }
@@ -32,8 +32,9 @@ func (r *Reconciler) ofScanners() predicate.Predicate {
 	return predicate.And(predicate.Not(predicate.NewPredicateFuncs(decisionWaits)), r.worthReconciling())
 }
 
-// decisionWaits reports whether a decision is still to be recorded that a person took about this finding. One that is
-// being deleted is in no hurry, and what an operation decides about thousands keeps nobody waiting.
+// decisionWaits reports whether a user's decision about this finding is still to be recorded. A finding that is being
+// deleted has no priority, nor do the decisions of an operation: it may decide about thousands, and no user waits for
+// each.
 func decisionWaits(object client.Object) bool {
 	finding, isFinding := object.(*v1alpha1.Finding)
 	return isFinding && finding.DeletionTimestamp.IsZero() && findingstate.DecisionWaits(finding) &&

@@ -24,12 +24,12 @@ func TestADecisionIsRecordedBeforeTheBacklogOfAnImport(t *testing.T) {
 	controllertest.Start(t, env, SetupWithManager)
 	ns := env.Namespace(t)
 	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build())
-	t.Cleanup(func() { // later tests would reconcile what is left
+	t.Cleanup(func() { // later tests would reconcile the leftovers
 		harness.Must(t, env.Client.DeleteAllOf(context.Background(), &v1alpha1.Finding{}, client.InNamespace(ns)))
 	})
 	var group errgroup.Group
 	group.SetLimit(putAtATime)
-	for i := range backlog { // faster than through the API server, and than the controllers follow
+	for i := range backlog { // faster than through the API server, and than the controllers reconcile
 		group.Go(func() error { return putFinding(t, ns, fmt.Sprintf("f-%d", i)) })
 	}
 	harness.Must(t, group.Wait())
@@ -51,7 +51,8 @@ func TestADecisionIsRecordedBeforeTheBacklogOfAnImport(t *testing.T) {
 		}
 	}
 	t.Logf("%d findings were reconciled between the decision and its record, %d waited", before, waiting)
-	// Without lanes it is most of them; some are under way while a busy machine brings the decision.
+	// Without lanes it is most of them; some are reconciled while a busy machine delivers the
+	// decision.
 	if before > backlog/3 || waiting == 0 {
 		t.Errorf("%d of %d findings were reconciled before the decision was recorded, and %d waited: it was not ahead",
 			before, backlog, waiting)

@@ -25,7 +25,7 @@ func ofRepository(repository client.Object) []client.ListOption {
 	return []client.ListOption{client.MatchingFields{referencesIndex: refersToRepository + repository.GetName()}}
 }
 
-// rejudge enqueues the findings about which reviews or policies decide otherwise than their status says, and no others.
+// rejudge enqueues only the findings whose verdict by reviews and policies differs from their status.
 func (r *Reconciler) rejudge(ctx context.Context, of policies.Subject, which concerned) handler.EventHandler {
 	return policies.Rejudge(ctx, of, func(ctx context.Context, object client.Object) ([]ctrl.Request, error) {
 		return r.otherVerdicts(ctx, object.GetNamespace(), which(object))
@@ -51,7 +51,8 @@ func (r *Reconciler) otherVerdicts(ctx context.Context, namespace string, which 
 			return nil, ctx.Err()
 		}
 		finding := &list.Items[i]
-		// Also one that has no status yet: the reconcile that makes it may have begun before the policies changed.
+		// This includes findings without a status: the reconcile that writes it may have begun before the policies
+		// changed.
 		if findingstate.Undecided(finding) && !findingstate.SameVerdict(verdict(finding), finding.Status.Verdict) {
 			out = append(out, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(finding)})
 		}

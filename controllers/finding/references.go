@@ -14,10 +14,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 )
 
-// referencesIndex is the cache index of findings by what they refer to and by what they wait for.
+// referencesIndex is the cache index of findings by the objects they refer to and those they wait
+// for.
 const referencesIndex = "references"
 
-// The values under which the index keeps a finding; a resource's name follows.
+// Prefixes of the index values; a resource's name, or the key of a result, follows.
 const (
 	refersToRepository = "repository/"
 	refersToProject    = "project/"
@@ -41,9 +42,9 @@ func referencesOf(finding *v1alpha1.Finding) []string {
 	return values
 }
 
-// worthReconciling lets through of our own status writes that of a finding which begins to wait: what it waits for may
-// have come too early for the index to name the finding as waiting. And that of another verdict, or of a decision that
-// has ended, unless it is sure to stand.
+// worthReconciling passes over our own status writes, with two exceptions. A finding that begins to wait: the object
+// it waits for may have been created before the index named the finding as waiting. And another verdict or the end of
+// a decision, unless the verdict is certainly still current.
 func (r *Reconciler) worthReconciling() predicate.Predicate {
 	return watch.SpecOr(func(before, after *v1alpha1.Finding) bool {
 		return judgedOtherwise(&before.Status, &after.Status) && !r.judgements.stands(client.ObjectKeyFromObject(after)) ||
@@ -52,24 +53,24 @@ func (r *Reconciler) worthReconciling() predicate.Predicate {
 	})
 }
 
-// judgedOtherwise reports whether the verdict is another, or a decision has ended.
+// judgedOtherwise reports whether the verdict differs or a decision has ended.
 func judgedOtherwise(before, after *v1alpha1.FindingStatus) bool {
 	return !findingstate.SameVerdict(before.Verdict, after.Verdict) || !before.EndedAt.Equal(after.EndedAt)
 }
 
 // createdDeletedOrMoved passes over updates of a project that stays in its repository. The reference
-// is immutable, so another one means that the project was deleted and created anew while the watch
-// was interrupted: then both arrive as one update.
+// is immutable, so a different one means that the project was deleted and recreated while the watch
+// was interrupted: both then arrive as one update.
 var createdDeletedOrMoved = watch.Updates(func(before, after *v1alpha1.Project) bool {
 	return before.Spec.RepositoryRef != after.Spec.RepositoryRef
 })
 
-// enqueueFindings enqueues the findings that wait for what was created, and those that refer to what was changed or
-// deleted. Those that do not wait are left alone: at a start every repository "is created", and it may have 100,000
-// findings.
+// enqueueFindings enqueues the findings that wait for a created object, and those that refer to a changed or
+// deleted one. On a create it passes over findings that do not wait: at the start every repository is reported as
+// created, and it may have 100,000 findings.
 func (r *Reconciler) enqueueFindings(waiting, referring string) handler.EventHandler {
 	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
-		r.judgements.changed() // what a finding refers to is read with the policies
+		r.judgements.changed() // the referenced objects are inputs of policies
 		prefix := referring
 		if change.Before == nil {
 			prefix = waiting

@@ -21,7 +21,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
-// decidedIndex is the cache index, by the key of their result, of the review issues that a person decided about.
+// decidedIndex is the cache index of the review issues that a user decided about, by the key of their result.
 const decidedIndex = "decided-result"
 
 func decidedKeyOf(issue *v1alpha1.ReviewIssue) []string {
@@ -39,7 +39,8 @@ func keyOfIssue(issue *v1alpha1.ReviewIssue) string {
 	return issue.Spec.Result.Key
 }
 
-// keyOfFinding is "" for one that is closed: it is not in the base branch any more.
+// keyOfFinding returns the key of the finding's result; "" for a closed finding, which is no longer
+// in the base branch.
 func keyOfFinding(finding *v1alpha1.Finding) string {
 	if finding.Spec.Closed != nil {
 		return ""
@@ -47,8 +48,7 @@ func keyOfFinding(finding *v1alpha1.Finding) string {
 	return fingerprints.Key(&finding.Spec)
 }
 
-// judge says what is decided about findings at one time: by people in pull requests, and by policies where they are
-// silent.
+// judge returns verdicts about findings at one time: of users in pull requests, otherwise of policies.
 type judge struct {
 	cache    client.Reader
 	policies *policies.Judge
@@ -60,8 +60,8 @@ func (r *Reconciler) judge(ctx context.Context, namespace string, now time.Time)
 	return &judge{cache: r.Client, policies: of}, err
 }
 
-// Of returns a findingstate.Judge. Where what it needs cannot be read, a finding keeps its verdict, and Err returns
-// why.
+// Of returns a findingstate.Judge. If its inputs cannot be read, a finding keeps its verdict, and Err returns the
+// error.
 func (j *judge) Of(ctx context.Context) findingstate.Judge {
 	byPolicies := j.policies.Of(ctx)
 	return func(finding *v1alpha1.Finding) *v1alpha1.FindingVerdict {
@@ -80,8 +80,8 @@ func (j *judge) Of(ctx context.Context) findingstate.Judge {
 // Err returns the last error.
 func (j *judge) Err() error { return cmp.Or(j.err, j.policies.Err()) }
 
-// ofReviews is what a person decided about the same result in a pull request. Where several did, one that confirms
-// comes before those that mute, and then the name decides.
+// ofReviews returns a user's decision about the same result in a pull request. If there are several, a
+// confirmation takes precedence over decisions that mute, then the lowest name wins.
 func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1alpha1.FindingVerdict, error) {
 	key := keyOfFinding(finding)
 	if key == "" {
@@ -108,8 +108,8 @@ func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1al
 	}), nil
 }
 
-// alone reports whether no other finding of the project is the same result but for its line: else nobody can tell which
-// of them was decided about.
+// alone reports whether no other finding of the project has the same key. Results that differ only in their line share
+// a key, so it is unknown which of them the decision was about.
 func (j *judge) alone(ctx context.Context, finding *v1alpha1.Finding, key string) (bool, error) {
 	alike := &v1alpha1.FindingList{}
 	if err := index.List(ctx, j.cache, alike, finding.Namespace, referencesIndex, isResult+key); err != nil {
@@ -120,21 +120,20 @@ func (j *judge) alone(ctx context.Context, finding *v1alpha1.Finding, key string
 	}), nil
 }
 
-// issueDecidesOtherwise passes over what leaves the verdict of findings as it is.
+// issueDecidesOtherwise passes over changes that do not affect the verdict of findings.
 var issueDecidesOtherwise = predicate.And(watch.NewSinceStart,
 	watch.Updates(func(before, after *v1alpha1.ReviewIssue) bool {
 		return keyOfIssue(before) != keyOfIssue(after) ||
 			!findingstate.SameVerdict(reviewstate.Verdict(before), reviewstate.Verdict(after))
 	}))
 
-// anotherResult lets through the findings that are a result that they were not before, or no longer: it may be that of
-// another finding, which then is not alone with it.
+// anotherResult lets through findings whose key changes. Another finding may share the old or the new key, which
+// changes whether it is alone.
 var anotherResult = predicate.And(watch.NewSinceStart, watch.Updates(func(before, after *v1alpha1.Finding) bool {
 	return keyOfFinding(before) != keyOfFinding(after)
 }))
 
-// rejudgeIssue enqueues the findings of the result that the issue is, and was before, if they are to have another
-// verdict.
+// rejudgeIssue enqueues the findings with the issue's old or new result key whose verdict differs.
 func (r *Reconciler) rejudgeIssue() handler.EventHandler {
 	return r.rejudgeResults(func(_ context.Context, object client.Object) string {
 		issue, is := object.(*v1alpha1.ReviewIssue)
@@ -145,7 +144,8 @@ func (r *Reconciler) rejudgeIssue() handler.EventHandler {
 	})
 }
 
-// rejudgeAlike does so for a finding that came or went, where a person decided about its result in a pull request.
+// rejudgeAlike does the same for a finding that was added or removed, if a user decided about its result in a pull
+// request.
 func (r *Reconciler) rejudgeAlike() handler.EventHandler {
 	return r.rejudgeResults(func(ctx context.Context, object client.Object) string {
 		finding, is := object.(*v1alpha1.Finding)
@@ -182,7 +182,7 @@ func (r *Reconciler) rejudgeResult(ctx context.Context, namespace, key string, q
 		client.MatchingFields{referencesIndex: isResult + key},
 	})
 	if err != nil {
-		// The cache answers, or the manager is about to stop; there is nobody to return an error to.
+		// A cached list fails only while the manager stops, and a handler cannot return an error.
 		ctrl.LoggerFrom(ctx).Error(err, "list the findings of a result that was decided about otherwise")
 	}
 	watch.AddAfter(q, 0, requests)

@@ -16,7 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// inBase is a finding of the base branch with that code.
+// inBase returns a finding of the base branch with that code.
 func inBase(ns, name, code string) *v1alpha1.Finding {
 	return builder.Finding(name).In(ns).Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.RuleID, f.Spec.Evidence = "G401", "message."+code
@@ -24,7 +24,7 @@ func inBase(ns, name, code string) *v1alpha1.Finding {
 	}).Build()
 }
 
-// inPullRequest is an issue whose result is that of the finding.
+// inPullRequest returns an issue with the same result as the finding.
 func inPullRequest(name string, of *v1alpha1.Finding) *v1alpha1.ReviewIssue {
 	return builder.ReviewIssue(name).In(of.Namespace).SeenIn("a").Mutate(func(i *v1alpha1.ReviewIssue) {
 		i.Spec.Result = &v1alpha1.ReviewIssueResult{Key: fingerprints.Key(&of.Spec)}
@@ -104,7 +104,7 @@ func TestTheVerdictEndsWithTheDecisionAboutTheIssue(t *testing.T) {
 	shows(t, "the decision has ended", f, v1alpha1.FindingStateOpen, "")
 }
 
-// Of two findings that only their lines tell apart nobody knows which was meant.
+// If two findings differ only in their lines, it is unknown which one the decision was about.
 func TestNoFindingShowsADecisionThatMayBeAboutAnother(t *testing.T) {
 	controllertest.Start(t, env, SetupWithManager, reviewissue.SetupWithManager)
 	ns := env.Namespace(t)

@@ -13,11 +13,12 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// longestWait is how late a decision may end after a clock was put forward, or the machine slept.
+// longestWait is how late a decision may end after the clock was set forward or the machine was
+// suspended.
 const longestWait = time.Hour
 
-// observeSpec records the state, what reviews and policies decide, the time and the transitions, and comes back when
-// the decision ends. When policies change, their watch wakes the findings that it makes a difference to.
+// observeSpec records the state, the verdict of reviews and policies, the time and the transitions, and requeues for
+// when the decision ends. When policies change, their watch enqueues the affected findings.
 func (r *Reconciler) observeSpec(ctx context.Context, s *scope) error {
 	began := r.judgements.begin()
 	judge, err := r.judge(ctx, s.Object.Namespace, s.Now)
@@ -36,8 +37,8 @@ func (r *Reconciler) observeSpec(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// observeReferences records whether the repository and the project exist and belong together.
-// Nothing is retried where they do not: the watches on both kinds wake the finding.
+// observeReferences records whether the repository and the project exist and belong together. If
+// they do not, nothing is retried: the watches on both kinds enqueue the finding.
 func (r *Reconciler) observeReferences(ctx context.Context, s *scope) error {
 	spec, project := &s.Object.Spec, &v1alpha1.Project{}
 	var found references
@@ -55,7 +56,7 @@ func (r *Reconciler) observeReferences(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// references are what the cache holds of the objects that a finding names.
+// references holds what the cache knows about the objects that a finding names.
 type references struct {
 	// repository and project report whether the object exists.
 	repository, project bool
@@ -63,8 +64,8 @@ type references struct {
 	repositoryOfProject v1alpha1.ResourceName
 }
 
-// verdict reports the first reference that does not hold. The repository comes first: without it
-// the project is of no use.
+// verdict reports the first invalid reference. The repository comes first: without it the project
+// is useless.
 func verdict(spec *v1alpha1.FindingSpec, found references) conditions.Verdict {
 	switch {
 	case !found.repository:

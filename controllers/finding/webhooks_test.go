@@ -36,7 +36,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// tampered is a manager with another client or logger.
+// tampered is a manager with a replaced client or logger.
 type tampered struct {
 	ctrl.Manager
 	client client.Client
@@ -51,7 +51,7 @@ type hooks struct {
 	create func(*v1alpha1.WebhookDelivery) error
 	status func(*v1alpha1.Finding) error
 	logger logr.Logger
-	// blind says that the cache shows none of the deliveries and scans that are there.
+	// blind means that the cache shows no deliveries and scans.
 	blind bool
 }
 
@@ -98,7 +98,7 @@ type hookedStatus struct {
 
 func (c hookedStatus) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 	if object.GetObjectKind().GroupVersionKind().Kind == "Finding" && c.hooks.status != nil {
-		// As it will be: what is stored, and the patch over it.
+		// The finding after the write: the stored one with the patch applied.
 		finding := &v1alpha1.Finding{}
 		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(object), finding); err != nil {
 			return err
@@ -119,7 +119,7 @@ func (c hookedStatus) Patch(ctx context.Context, object client.Object, patch cli
 
 var errCut = errors.New("the controller is cut off here")
 
-// receive makes endpoints of those names that ask for everything, or as changed.
+// receive creates an endpoint that subscribes to all events, or as changed.
 func receive(t *testing.T, namespace, name string, change func(*v1alpha1.WebhookEndpoint)) *v1alpha1.WebhookEndpoint {
 	t.Helper()
 	b := builder.WebhookEndpoint(name).In(namespace)
@@ -131,13 +131,13 @@ func receive(t *testing.T, namespace, name string, change func(*v1alpha1.Webhook
 	return endpoint
 }
 
-// places are what findings of the namespace refer to.
+// places creates the objects that findings of the namespace refer to.
 func places(t *testing.T, namespace string) {
 	t.Helper()
 	env.Create(t, builder.Repository("repo").In(namespace).Build(), builder.Project("proj").In(namespace).Build())
 }
 
-// sentTo lists what the endpoint is sent of the subject, each as "type seq", in any order.
+// sentTo lists the subject's deliveries to the endpoint, each as "type seq", in any order.
 func sentTo(t *testing.T, g Gomega, namespace, endpoint, subject string) []string {
 	t.Helper()
 	list := &v1alpha1.WebhookDeliveryList{}
@@ -161,7 +161,7 @@ func seqOf(g Gomega, delivery *v1alpha1.WebhookDelivery) int64 {
 	return content.Data.Seq
 }
 
-// caughtUp waits until the finding owes nothing and has that many transitions behind it.
+// caughtUp waits until the finding owes nothing and has emitted that many transitions.
 func caughtUp(t *testing.T, finding *v1alpha1.Finding, seq int64) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
@@ -176,16 +176,16 @@ func triage(t *testing.T, finding *v1alpha1.Finding, comment string) {
 	mergePatch(t, finding, fmt.Sprintf(`{"spec":{"triage":{"comments":%q}}}`, comment))
 }
 
-// sleeps waits until an object that owes has been looked at for the last time by itself: only a
-// watch wakes it now.
+// sleeps waits until an object that owes was requeued for the last time: only a watch enqueues it
+// after that.
 func sleeps(t *testing.T) {
 	t.Helper()
 	from := time.Now()
 	harness.Eventually(t, func(g Gomega) { g.Expect(time.Since(from)).To(BeNumerically(">", 3*time.Second)) })
 }
 
-// makeMarker makes a finding and waits until the endpoint is sent it: what was to be reconciled
-// before has been.
+// makeMarker creates a finding and waits for its delivery to the endpoint: all earlier requests are
+// reconciled then.
 func makeMarker(t *testing.T, namespace, endpoint string) {
 	t.Helper()
 	marker := builder.Finding("marker").In(namespace).Build()
@@ -244,8 +244,8 @@ func TestNothingOlderThanTheEndpointIsSent(t *testing.T) {
 	caughtUp(t, finding, 1)
 	stop()
 
-	// Written while no controller runs, in another second than what is recorded, and the endpoint
-	// in another than that.
+	// Written while no controller runs. The earlier event, this write and the endpoint's creation
+	// are in different seconds.
 	clockPasses := func(at time.Time) {
 		harness.Eventually(t, func(g Gomega) { g.Expect(time.Since(at)).To(BeNumerically(">", 2*time.Second)) })
 	}
@@ -287,7 +287,7 @@ func TestOneWriteWhereNobodyAsksAndTwoWhereSomebodyDoes(t *testing.T) {
 	g.Expect(writes.Swap(0)).To(BeEquivalentTo(4), "two for each change")
 }
 
-// Of what is made the record is there first: a delivery without one could be made again.
+// A transition is stored before its delivery: otherwise the delivery could be made twice.
 func TestATransitionIsStoredBeforeAnythingIsMadeOfIt(t *testing.T) {
 	var unrecorded atomic.Int32
 	controllertest.Start(t, env, hooks{create: func(d *v1alpha1.WebhookDelivery) error {
@@ -317,15 +317,15 @@ func TestATransitionIsStoredBeforeAnythingIsMadeOfIt(t *testing.T) {
 	NewWithT(t).Expect(unrecorded.Load()).To(BeZero())
 }
 
-// Wherever the controller is cut off, the next one loses nothing and makes nothing twice; and
-// when all is done and the deliveries are retired, it stays so.
+// Wherever the controller is interrupted, the next one loses nothing and makes nothing twice, even
+// after the deliveries are retired.
 func TestNothingIsLostOrDoubledWhereverTheControllerDies(t *testing.T) {
 	type reached func(g Gomega, finding *v1alpha1.Finding, made int)
 	always := func(*v1alpha1.WebhookDelivery) error { return errCut }
 	cases := []struct {
 		reason string
 		hooks  hooks
-		// reached says that the controller came as far as it can.
+		// reached checks that the controller got as far as it can.
 		reached reached
 	}{{
 		reason: "before the transition is stored",
@@ -401,7 +401,7 @@ func TestNothingIsLostOrDoubledWhereverTheControllerDies(t *testing.T) {
 	}
 }
 
-// The cache may not show yet what was made a moment ago, and the record not say it.
+// A delivery that was just made may neither be in the cache nor be recorded yet.
 func TestADeliveryThatIsThereIsAsGoodAsMade(t *testing.T) {
 	stop := controllertest.Start(t, env, hooks{status: func(f *v1alpha1.Finding) error {
 		if f.Status.EmittedSeq > 0 {
@@ -421,7 +421,7 @@ func TestADeliveryThatIsThereIsAsGoodAsMade(t *testing.T) {
 	NewWithT(t).Expect(sentTo(t, NewWithT(t), ns, "all", "f-1")).To(ConsistOf("finding.created 1"))
 }
 
-// The cache may show a finding before it shows the scan that made it.
+// The cache may show a finding before it shows the scan that created it.
 func TestAFindingWaitsForThePageOfAScanThatTheCacheDoesNotShow(t *testing.T) {
 	controllertest.Start(t, env, hooks{blind: true}.setup())
 	ns := env.Namespace(t)
@@ -439,7 +439,7 @@ func TestAFindingWaitsForThePageOfAScanThatTheCacheDoesNotShow(t *testing.T) {
 	g.Expect(sentTo(t, g, ns, "paged", "f-1")).To(BeEmpty())
 }
 
-// behind is a cache that shows one finding as it was.
+// behind is a cache that shows an old version of one finding.
 type behind struct {
 	client.Client
 	finding *v1alpha1.Finding
@@ -529,7 +529,7 @@ func TestAnEndpointThatGoesLeavesNothingOwed(t *testing.T) {
 	caughtUp(t, finding, 1)
 }
 
-// A status that has no room left is not held back: nothing is dropped that is owed.
+// A full status is emitted despite a backlog: no owed transition is dropped.
 func TestAFullStatusIsEmittedWhateverTheBacklog(t *testing.T) {
 	controllertest.Start(t, env, SetupWithManager)
 	ns := env.Namespace(t)
@@ -627,7 +627,7 @@ func TestEachTriageIsALineOfTheAuditLogAndInTheStatus(t *testing.T) {
 		if f.Spec.Triage.Comments != "" && len(log.all()) == 0 {
 			early.Add(1)
 		}
-		// Of the first decision the first write fails.
+		// The first write of the first decision fails.
 		if f.Spec.Triage.Comments != "" && !refused.Swap(true) {
 			return errCut
 		}

@@ -1,7 +1,8 @@
-// Package findingtrend keeps how many findings each project had, a row per day on which anything changed.
+// Package findingtrend records how many findings each project had, with one row per day on which the
+// numbers changed.
 //
-// A row is counted from the findings and from what their statuses record, never added to: a controller that starts anew
-// counts nothing twice, and makes up for the days on which none ran.
+// Rows are computed from the findings and their recorded transitions, never incremented: a restarted controller counts
+// nothing twice, and fills in the days on which no controller ran.
 package findingtrend
 
 import (
@@ -23,19 +24,21 @@ import (
 )
 
 const (
-	// gatherDelay is how long changes of findings are gathered before a project is counted: an import is mostly over.
+	// gatherDelay is how long changes of findings are gathered before a project is counted: most imports are over
+	// after that.
 	gatherDelay = 10 * time.Second
 	// leastInterval is the least time between two writes of a project's rows.
 	leastInterval = time.Hour
-	// longestWait is how late an old quarter may be removed after a clock was put forward, or the machine slept.
+	// longestWait is how late an old quarter may be removed after the clock was set forward or the machine was
+	// suspended.
 	longestWait = 24 * time.Hour
 )
 
-// Settings are what tests set otherwise.
+// Settings are for tests.
 type Settings struct {
 	// Delay is how long changes of findings are gathered. Default: 10 seconds.
 	Delay time.Duration
-	// Clock says which day it is. Default: the real one.
+	// Clock provides the current time. Default: the real one.
 	Clock clock.PassiveClock
 }
 
@@ -81,12 +84,12 @@ var deleted = predicate.Funcs{
 	UpdateFunc: func(event.UpdateEvent) bool { return false },
 }
 
-// scope is what one reconcile works on. The project's own status is another controller's.
+// scope is what one reconcile works on. Another controller writes the project's status.
 type scope = reconcile.Scope[*v1alpha1.Project, *v1alpha1.ProjectStatus]
 
 func newScope() *scope { return reconcile.NewScope(&v1alpha1.Project{}) }
 
-// Reconcile brings a project's rows up to date, and removes those of quarters long past.
+// Reconcile updates a project's rows, and removes quarters past their retention.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope, Phases: []reconcile.Phase[*scope]{r.keepRows},

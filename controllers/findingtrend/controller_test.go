@@ -29,7 +29,7 @@ import (
 // noon of a day in the last week of a quarter.
 var noon = time.Date(2026, time.March, 30, 12, 0, 0, 0, time.UTC)
 
-// room is a project with findings, and a controller with a clock of its own, which is called when a test says so.
+// room is a project with findings, and a controller with its own clock, which runs only when a test calls it.
 type room struct {
 	t         *testing.T
 	namespace string
@@ -58,7 +58,7 @@ func (r *room) reconcile() ctrl.Result {
 
 func (r *room) later(by time.Duration) { r.clock.SetTime(r.clock.Now().Add(by)) }
 
-// finds makes a finding of now.
+// finds creates a finding at the current time.
 func (r *room) finds(name string) *v1alpha1.Finding {
 	r.t.Helper()
 	f := builder.Finding(name).In(r.namespace).Project("repo", r.project.Name).DetectedAt(r.clock.Now()).Build()
@@ -66,7 +66,8 @@ func (r *room) finds(name string) *v1alpha1.Finding {
 	return f
 }
 
-// closes has a scan report the finding no longer, and its controller record that.
+// closes closes the finding like a scan that no longer reports it, and records that like its
+// controller.
 func (r *room) closes(f *v1alpha1.Finding) {
 	r.t.Helper()
 	now := v1alpha1.NewTime(r.clock.Now())
@@ -77,7 +78,7 @@ func (r *room) closes(f *v1alpha1.Finding) {
 	harness.Must(r.t, env.AsController(r.t).Status().Update(r.t.Context(), f))
 }
 
-// kept are the project's trends, by name.
+// kept returns the project's trends, by name.
 func (r *room) kept() map[string]v1alpha1.FindingTrend {
 	r.t.Helper()
 	list := &v1alpha1.FindingTrendList{}
@@ -89,7 +90,7 @@ func (r *room) kept() map[string]v1alpha1.FindingTrend {
 	return out
 }
 
-// rows are all rows as short texts: day, low, opened, closed.
+// rows returns all rows as short texts: day, low, opened, closed.
 func (r *room) rows() (out []string) {
 	r.t.Helper()
 	kept := r.kept()
@@ -138,7 +139,7 @@ func TestRowsAreKeptFromDayToDayAndQuarterToQuarter(t *testing.T) {
 	}
 	r.later(24 * time.Hour)
 	r.finds("f-3")
-	// Another process: what it knows is what is stored.
+	// Another process: it knows only what is stored.
 	r.r = &Reconciler{Base: r.r.Base}
 	r.reconcile()
 	r.wants("a day of the next quarter", "2026-03-30 open 1 opened 2 closed 1", "2026-04-01 open 2 opened 1 closed 0")
@@ -216,7 +217,7 @@ func TestOnlyTheControllersWriteAndNotWhatIsImmutable(t *testing.T) {
 	}
 }
 
-// An object must be well below what etcd takes.
+// An object must stay well below etcd's limit.
 func TestAFullQuarterIsSmall(t *testing.T) {
 	r := newRoom(t, "proj")
 	spread := v1alpha1.FindingTrendSpread{Median: math.MaxInt32, P90: math.MaxInt32}

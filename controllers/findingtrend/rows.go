@@ -20,8 +20,8 @@ import (
 	trends "github.com/appsec-dev/findings-operator/internal/findingtrend"
 )
 
-// countsOtherwise passes over what leaves every row as it is. A decision that the status has yet to record comes with
-// the write that records it.
+// countsOtherwise passes over changes that leave every row as it is. A decision counts with the status write that
+// records it.
 var countsOtherwise = watch.Updates(func(before, after *v1alpha1.Finding) bool {
 	return findingstate.State(before) != findingstate.State(after) ||
 		findingstate.History(&before.Status).LastSeq() != findingstate.History(&after.Status).LastSeq() ||
@@ -40,7 +40,7 @@ func (r *Reconciler) keepRows(ctx context.Context, s *scope) error {
 	}
 	last, written := latest(kept.Items)
 	if wait := leastInterval - s.Now.Sub(written); wait > 0 {
-		s.RequeueAfter(min(wait, leastInterval)) // the clock may have gone back
+		s.RequeueAfter(min(wait, leastInterval)) // the clock may have been set back
 		return nil
 	}
 	findings := &v1alpha1.FindingList{}
@@ -52,7 +52,8 @@ func (r *Reconciler) keepRows(ctx context.Context, s *scope) error {
 		quarter := trends.QuarterOf(row.Day)
 		rows[quarter] = append(rows[quarter], row)
 	}
-	// In their order, and none after one that was not stored: the last one tells how far they are kept.
+	// Store them in order and stop at the first failure: the last stored row shows how far the rows are
+	// complete.
 	quarters := slices.Sorted(maps.Keys(rows))
 	for i, quarter := range quarters {
 		until := s.Now
@@ -66,7 +67,8 @@ func (r *Reconciler) keepRows(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// latest returns the last row of all quarters, nil where there is none, and when any was last written.
+// latest returns the last row of all quarters, nil if there is none, and the time of the last write to
+// any of them.
 func latest(kept []v1alpha1.FindingTrend) (last *v1alpha1.FindingTrendDay, written time.Time) {
 	for i := range kept {
 		spec := &kept[i].Spec
@@ -80,8 +82,8 @@ func latest(kept []v1alpha1.FindingTrend) (last *v1alpha1.FindingTrendDay, writt
 	return last, written
 }
 
-// store puts the rows into the object of their quarter, which then has all that happened until that time. Another
-// reconcile comes if it is not as the cache shows it, and reports that it is not stored.
+// store puts the rows into their quarter's object, which is then complete up to until. If the cache does not show
+// an object that exists, it stores nothing, reports false and requeues.
 func (r *Reconciler) store(ctx context.Context, s *scope, quarter v1alpha1.Quarter, rows []v1alpha1.FindingTrendDay,
 	kept []v1alpha1.FindingTrend, until time.Time) (stored bool, err error) {
 	for i := range kept {
@@ -101,7 +103,8 @@ func (r *Reconciler) store(ctx context.Context, s *scope, quarter v1alpha1.Quart
 	put(&trend.Spec, rows, until)
 	err = r.Client.Create(ctx, trend)
 	if apierrors.IsAlreadyExists(err) {
-		// The cache does not show it yet, or it is that of an earlier project of the name, which is about to go.
+		// The cache does not show it yet, or it belongs to an earlier project of this name and is about to be
+		// deleted.
 		s.RequeueAfter(gatherDelay)
 		return false, nil
 	}
@@ -118,7 +121,8 @@ func put(spec *v1alpha1.FindingTrendSpec, rows []v1alpha1.FindingTrendDay, now t
 	spec.UpdatedAt = v1alpha1.NewTime(now)
 }
 
-// newTrend returns an empty one. The garbage collector removes it with its project: there are few.
+// newTrend returns an empty trend. There are few, so the garbage collector may remove them with
+// their project.
 func newTrend(project *v1alpha1.Project, quarter v1alpha1.Quarter) *v1alpha1.FindingTrend {
 	return &v1alpha1.FindingTrend{
 		ObjectMeta: metav1.ObjectMeta{
@@ -134,7 +138,7 @@ func newTrend(project *v1alpha1.Project, quarter v1alpha1.Quarter) *v1alpha1.Fin
 	}
 }
 
-// retire removes what is older than is kept, and comes back for the next.
+// retire removes quarters past their retention, and requeues for the next one.
 func (r *Reconciler) retire(ctx context.Context, s *scope, kept []v1alpha1.FindingTrend) error {
 	for i := range kept {
 		trend := &kept[i]

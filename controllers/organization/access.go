@@ -20,14 +20,14 @@ import (
 // CI job imports scan results with.
 const ScannerServiceAccount = "scanner"
 
-// A ClusterRole of the chart is bound under its own name, to a group that the cluster's
-// identity provider fills.
+// Each ClusterRole of the chart is bound by a RoleBinding of the same name. The cluster's identity
+// provider assigns users to the groups.
 const (
 	viewerRole  = "findings-viewer"
 	triagerRole = "findings-triager"
 	scannerRole = "findings-scanner"
 	adminRole   = "findings-admin"
-	// operationsRole lets what TriageOperations decide be written.
+	// operationsRole allows writing the decisions of TriageOperations.
 	operationsRole = "findings-operations"
 )
 
@@ -35,7 +35,7 @@ const (
 // "scanners" or "admins".
 func Group(organization, role string) string { return "appsec:" + organization + ":" + role }
 
-// grantAccess makes sure that the organization's roles are bound as they should be.
+// grantAccess creates or restores the ServiceAccount and RoleBindings of the organization.
 func (r *Reconciler) grantAccess(ctx context.Context, s *scope) error {
 	if err := r.ensureServiceAccount(ctx, s); err != nil {
 		return fmt.Errorf("service account %s/%s: %w", s.namespace(), ScannerServiceAccount, err)
@@ -48,7 +48,7 @@ func (r *Reconciler) grantAccess(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// roleBindings are those that an organization's namespace should have.
+// roleBindings returns the RoleBindings that an organization's namespace should have.
 func roleBindings(organization, namespace string) []*rbacv1.RoleBinding {
 	group := func(role string) rbacv1.Subject {
 		return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: Group(organization, role)}
@@ -85,7 +85,7 @@ func (r *Reconciler) ensureRoleBinding(ctx context.Context, s *scope, want *rbac
 		return err
 	}
 	if have.RoleRef != want.RoleRef {
-		// The API server lets no role reference be changed.
+		// A role reference is immutable.
 		return r.replaceRoleBinding(ctx, s, have, want)
 	}
 	if labelled(have, want.Labels) && equality.Semantic.DeepEqual(have.Subjects, want.Subjects) {
@@ -119,8 +119,8 @@ func (r *Reconciler) announceRestored(s *scope, binding *rbacv1.RoleBinding) {
 		"RoleBinding %s in %s had been changed; changed it back", binding.Name, binding.Namespace)
 }
 
-// ensureServiceAccount looks at the labels alone: what else a ServiceAccount holds, such as
-// image pull secrets, is its users'.
+// ensureServiceAccount checks only the labels: everything else in a ServiceAccount, such as image
+// pull secrets, belongs to its users.
 func (r *Reconciler) ensureServiceAccount(ctx context.Context, s *scope) error {
 	want := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 		Namespace: s.namespace(),
@@ -138,8 +138,8 @@ func (r *Reconciler) ensureServiceAccount(ctx context.Context, s *scope) error {
 	return r.Client.Patch(ctx, restored, client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{}))
 }
 
-// getOrCreate reads into have the object that want describes, or creates it. The cache holds
-// only what carries our label, so an object without it shows when it cannot be created.
+// getOrCreate reads the object that want describes into have, or creates it. The cache holds only
+// objects with our label, so an object without the label is noticed when the create fails.
 func (r *Reconciler) getOrCreate(ctx context.Context, want, have client.Object) (created bool, err error) {
 	err = r.Client.Get(ctx, client.ObjectKeyFromObject(want), have)
 	if !apierrors.IsNotFound(err) {

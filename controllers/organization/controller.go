@@ -1,5 +1,5 @@
-// Package organization gives each Organization its namespace and the people and scanners of
-// the organization their roles in it, and counts what it has.
+// Package organization creates the namespace of each Organization, binds the roles of its users and
+// scanners in it, and counts its objects.
 package organization
 
 import (
@@ -30,7 +30,7 @@ func SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Op
 	r := &Reconciler{
 		Base: reconcile.NewBase(mgr),
 	}
-	// Statuses are ours alone; the annotation lets a removal go on.
+	// Only this controller writes the status. An annotation lets a removal proceed.
 	worthReconciling := predicate.Or[client.Object](predicate.GenerationChangedPredicate{},
 		predicate.AnnotationChangedPredicate{})
 	countLater := watch.EnqueueAfter(countDelay, watch.Organization)
@@ -51,7 +51,7 @@ func SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Op
 // scope is what one reconcile works on.
 type scope struct {
 	*reconcile.Scope[*v1alpha1.Organization, *v1alpha1.OrganizationStatus]
-	// usedUp are the quotas that leave no room, by the kinds' plural names.
+	// usedUp holds the plural names of the kinds whose quota is exhausted.
 	usedUp []string
 }
 
@@ -61,7 +61,7 @@ func scopeOf(organization *v1alpha1.Organization) *scope {
 	return &scope{Scope: reconcile.NewScope(organization)}
 }
 
-// namespace is the name that the organization's namespace must have.
+// namespace returns the name that the organization's namespace must have.
 func (s *scope) namespace() string { return v1alpha1.NamespacePrefix + s.Object.Name }
 
 // Reconcile brings one organization's namespace, roles and status up to its spec, or removes the namespace of an
@@ -75,8 +75,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Run(ctx, req)
 }
 
-// open names the namespace in the status, now that all is done: its name is what opens the REST API for the
-// organization's keys.
+// open records the namespace in the status, as the last step: the REST API accepts the organization's keys
+// only once it is recorded.
 func (r *Reconciler) open(_ context.Context, s *scope) error {
 	s.Status.Namespace = s.namespace()
 	s.conclude(conditions.Ready(fmt.Sprintf("Namespace %q is ready.", s.namespace())))

@@ -13,9 +13,9 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 )
 
-// adoptNamespace makes sure that there is a namespace for the organization and that it is
-// ours: made by us for this very Organization. Its name alone proves nothing. Every verdict but Ready is on something
-// that a watch reports the end of.
+// adoptNamespace ensures that the organization's namespace exists and was created by this operator for this very
+// Organization. The name alone proves nothing. If it refuses the namespace, nothing is retried: a watch reports when
+// the obstacle is gone.
 func (r *Reconciler) adoptNamespace(ctx context.Context, s *scope) error {
 	namespace := &corev1.Namespace{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: s.namespace()}, namespace)
@@ -33,7 +33,7 @@ func (r *Reconciler) adoptNamespace(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// createNamespace returns the namespace that is there afterwards, whoever made it.
+// createNamespace creates the namespace, or returns the existing one, which may not be ours.
 func (r *Reconciler) createNamespace(ctx context.Context, s *scope) (*corev1.Namespace, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name:        s.namespace(),
@@ -42,7 +42,7 @@ func (r *Reconciler) createNamespace(ctx context.Context, s *scope) (*corev1.Nam
 	}}
 	err := r.Client.Create(ctx, namespace)
 	if apierrors.IsAlreadyExists(err) {
-		// Ours from a moment ago that the cache has yet to show, or another's.
+		// Either we created it and the cache does not show it yet, or it is not ours.
 		err = r.Live.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
 	} else if err == nil {
 		r.Recorder.Eventf(s.Object, nil, corev1.EventTypeNormal, "NamespaceCreated", "CreateNamespace",
@@ -55,7 +55,7 @@ func (r *Reconciler) createNamespace(ctx context.Context, s *scope) (*corev1.Nam
 func refuse(namespace *corev1.Namespace, organization *v1alpha1.Organization) (conditions.Verdict, bool) {
 	switch {
 	case !namespace.DeletionTimestamp.IsZero():
-		// Whoever's it was: once it has gone, we make our own.
+		// Ours or not: once it is deleted, we create our own.
 		return conditions.Verdict{
 			Reason:  v1alpha1.ReasonNamespaceTerminating,
 			Message: fmt.Sprintf("Namespace %q is being removed: it is made anew once it has gone.", namespace.Name),
@@ -71,8 +71,8 @@ func refuse(namespace *corev1.Namespace, organization *v1alpha1.Organization) (c
 	return conditions.Verdict{}, false
 }
 
-// ours reports whether the namespace was made for this very Organization: an earlier one of
-// the same name had another UID.
+// ours reports whether the namespace was created for this very Organization: an earlier
+// Organization of the same name had another UID.
 func ours(namespace *corev1.Namespace, organization *v1alpha1.Organization) bool {
 	return namespace.Annotations[v1alpha1.OrganizationUIDAnnotation] == string(organization.UID)
 }

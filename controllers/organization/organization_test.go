@@ -57,7 +57,7 @@ func TestOrganizationGetsItsNamespaceAndRoles(t *testing.T) {
 	}
 }
 
-// What the bindings are for, asked of the API server's own authorizer.
+// The effect of the bindings, checked with the API server's own authorizer.
 func TestRolesReachNoFurtherThanTheirOrganization(t *testing.T) {
 	start(t)
 	waitUntilReady(t, newOrganization(t, "mine"))
@@ -145,7 +145,7 @@ func TestConflictEndsWhenTheAnnotationIsPutRight(t *testing.T) {
 	}
 }
 
-// Who takes the annotation away takes the organization's data from the REST API.
+// Removing the annotation makes the organization's data unavailable in the REST API.
 func TestNamespaceThatIsNoLongerOursIsGivenUp(t *testing.T) {
 	start(t)
 	organization := newOrganization(t, "robbed")
@@ -197,7 +197,7 @@ func TestAccessIsKeptAsItShouldBe(t *testing.T) {
 			forged := binding(namespace, viewerRole)
 			forged.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
 			forged.Subjects = []rbacv1.Subject{intruder}
-			// The controller may be quicker than this test; then there is nothing to forge.
+			// The controller may be faster than this test; then the create fails.
 			_ = env.Client.Create(t.Context(), forged)
 		}},
 		"account deleted": {"the scanner's account comes back", func(g Gomega) {
@@ -285,7 +285,7 @@ func TestSettledOrganizationIsNotWritten(t *testing.T) {
 	}
 	before := versions()
 	stop()
-	// A start reconciles everything; the new organization shows that it has come that far.
+	// A start reconciles everything; the new organization shows when that is done.
 	start(t)
 	marker := newOrganization(t, "calm-marker")
 	waitUntilReady(t, marker)
@@ -352,7 +352,7 @@ func TestRemovalTakesEverythingAlongWhenTold(t *testing.T) {
 		g.Expect(env.Gone(t, organization)).To(BeTrue())
 	})
 
-	// One of the same name starts anew.
+	// A new organization of the same name starts empty.
 	again := newOrganization(t, "forced")
 	waitUntilReady(t, again)
 }

@@ -25,7 +25,7 @@ const (
 	groupSuffix = "." + v1alpha1.GroupName
 )
 
-// hardLimits are what the quotas come to as a ResourceQuota.
+// hardLimits converts the quotas to the hard limits of a ResourceQuota.
 func hardLimits(quotas *v1alpha1.OrganizationQuotas) corev1.ResourceList {
 	if quotas == nil {
 		return nil
@@ -51,8 +51,8 @@ func hardLimits(quotas *v1alpha1.OrganizationQuotas) corev1.ResourceList {
 	return limits
 }
 
-// setQuota makes the ResourceQuota say what the spec does, and notes what is used up. How much
-// is used is counted and enforced by Kubernetes itself.
+// setQuota brings the ResourceQuota up to the spec, and records which quotas are exhausted.
+// Kubernetes itself counts the usage and enforces the limits.
 func (r *Reconciler) setQuota(ctx context.Context, s *scope) error {
 	limits := hardLimits(s.Object.Spec.Quotas)
 	if len(limits) == 0 {
@@ -75,8 +75,8 @@ func (r *Reconciler) setQuota(ctx context.Context, s *scope) error {
 		changed := have.DeepCopy()
 		changed.Spec = want.Spec
 		addLabels(changed, want.Labels)
-		// Without the resourceVersion, which moves with each finding of an import: the spec is ours
-		// alone, and whatever else becomes of it wakes us again.
+		// Without the resourceVersion, which changes with each finding of an import. Only we write
+		// the spec, and the watch reports any other change.
 		if err := r.Client.Patch(ctx, changed, client.MergeFrom(have)); err != nil {
 			return wrapQuota(s, err)
 		}
@@ -86,8 +86,7 @@ func (r *Reconciler) setQuota(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// dropQuota removes the ResourceQuota that an earlier spec asked for. The cache holds none but
-// ours.
+// dropQuota removes the ResourceQuota that an earlier spec asked for. The cache holds only our own.
 func (r *Reconciler) dropQuota(ctx context.Context, s *scope) error {
 	have := &corev1.ResourceQuota{}
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace(), Name: QuotaName}, have)
@@ -104,7 +103,7 @@ func wrapQuota(s *scope, err error) error {
 	return fmt.Errorf("resource quota %s/%s: %w", s.namespace(), QuotaName, err)
 }
 
-// usedUp names, in order, the kinds of which no more can be made.
+// usedUp returns the plural names of the kinds whose quota is exhausted, sorted.
 func usedUp(quota *corev1.ResourceQuota) []string {
 	var out []string
 	for name, limit := range quota.Spec.Hard {
@@ -116,8 +115,8 @@ func usedUp(quota *corev1.ResourceQuota) []string {
 	return out
 }
 
-// judgeQuotas says in a condition what is used up. How much of the rest is used is not
-// repeated in the status: it would be written for every finding of an import.
+// judgeQuotas sets the condition for exhausted quotas. The status does not contain the usage: it
+// would be written for every finding of an import.
 func (s *scope) judgeQuotas() {
 	list := &s.Status.Conditions
 	if len(s.usedUp) == 0 {
@@ -135,7 +134,7 @@ func (s *scope) judgeQuotas() {
 	})
 }
 
-// announceQuotas says once that something has been used up.
+// announceQuotas sends an Event when the set of exhausted quotas changes.
 func (r *Reconciler) announceQuotas(s *scope) {
 	before := v1alpha1.FindCondition(s.Before.Conditions, v1alpha1.ConditionQuotaExceeded)
 	after := v1alpha1.FindCondition(s.Status.Conditions, v1alpha1.ConditionQuotaExceeded)
@@ -145,7 +144,7 @@ func (r *Reconciler) announceQuotas(s *scope) {
 	}
 }
 
-// quotaMatters leaves out what is counted with every object that comes or goes.
+// quotaMatters passes over updates of the usage that exhaust or free no quota.
 var quotaMatters = watch.Updates(func(before, after *corev1.ResourceQuota) bool {
 	return !equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
 		isManaged(before) != isManaged(after) || !slices.Equal(usedUp(before), usedUp(after))

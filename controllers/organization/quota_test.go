@@ -27,7 +27,7 @@ func quotaIn(namespace string) *corev1.ResourceQuota {
 	return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: QuotaName}}
 }
 
-// changeSpec applies a change to the organization as it is.
+// changeSpec applies a change to the current organization.
 func changeSpec(t *testing.T, organization *v1alpha1.Organization, apply func(*v1alpha1.OrganizationSpec)) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
@@ -71,7 +71,7 @@ func TestQuotasBecomeAResourceQuota(t *testing.T) {
 	fifty := map[string]string{"count/findings.appsec.dev": "50"}
 	expect(fifty)
 
-	// Nobody lifts the bound by the way.
+	// A manual change of the ResourceQuota is reverted.
 	quota := testenv.Get(t, NewWithT(t), env, quotaIn("org-bounded"))
 	quota.Labels = nil
 	quota.Spec.Hard = corev1.ResourceList{"count/findings.appsec.dev": resource.MustParse("999")}
@@ -106,7 +106,7 @@ func TestQuotaOfAnotherNameIsNotOurs(t *testing.T) {
 	}
 }
 
-// With Kubernetes' own quota controller: it counts, and the API server refuses.
+// With Kubernetes' own quota controller, which counts, and the API server, which refuses.
 func TestQuotaBoundsWhatCanBeMadeAndSaysSo(t *testing.T) {
 	env.StartControllerManager(t, "resourcequota-controller")
 	start(t)
@@ -129,7 +129,7 @@ func TestQuotaBoundsWhatCanBeMadeAndSaysSo(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(reason(testenv.Get(t, g, env, organization), v1alpha1.ConditionQuotaExceeded)).To(Equal("absent"))
 	made := 0
-	// The API server may hear of a quota late.
+	// The API server may observe a quota late.
 	harness.Eventually(t, func(g Gomega) {
 		finding := builder.Finding(fmt.Sprintf("finding-%d", made)).In(namespace).Project("repo", "project").Build()
 		err := env.Client.Create(t.Context(), finding)
@@ -172,8 +172,8 @@ func TestQuotaBoundsWhatCanBeMadeAndSaysSo(t *testing.T) {
 	roomAgain(func(s *v1alpha1.OrganizationSpec) { s.Quotas = nil })
 }
 
-// Every finding of an import is counted in the ResourceQuota's status: that must cost no
-// reconcile, and the status of the Organization no write.
+// Every finding of an import is counted in the ResourceQuota's status: that must cause neither a
+// reconcile nor a write of the Organization's status.
 func TestCountingWakesNobodyWhileThereIsRoom(t *testing.T) {
 	quota := func(limit, used string) *corev1.ResourceQuota {
 		name := corev1.ResourceName("count/findings.appsec.dev")
@@ -216,7 +216,7 @@ func TestEachKindOfValueHoldsAnOrganization(t *testing.T) {
 		"ReviewIssue":     func(n string) client.Object { return builder.ReviewIssue("x").In(n).Review("v").Build() },
 		"TriagePolicy":    func(n string) client.Object { return builder.TriagePolicy("x", "true").In(n).Build() },
 		"WebhookEndpoint": func(n string) client.Object { return builder.WebhookEndpoint("x").In(n).Build() },
-		// These are worth nothing without the others.
+		// These are worthless without the others.
 		"APIKey":          func(n string) client.Object { return builder.APIKey("x").In(n).Build() },
 		"WebhookDelivery": func(n string) client.Object { return builder.WebhookDelivery("x", at).In(n).Build() },
 	}

@@ -16,15 +16,15 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 )
 
-// lookAgain is how often a removal that waits for the organization to be emptied looks: this
-// controller does not watch findings.
+// lookAgain is how often a removal checks whether the organization is empty: this controller does
+// not watch findings.
 const lookAgain = 15 * time.Second
 
-// remove takes the organization's namespace away and then lets the Organization go. A
-// namespace that is not ours stays, whatever its name is.
+// remove deletes the organization's namespace and then releases the Organization. A namespace that
+// is not ours stays.
 func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 	namespace := &corev1.Namespace{}
-	// Not the cache: what it does not show yet would be left behind for good.
+	// Not from the cache: a namespace that it does not show yet would be left behind.
 	err := r.Live.Get(ctx, client.ObjectKey{Name: s.namespace()}, namespace)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("get namespace %s: %w", s.namespace(), err)
@@ -48,7 +48,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 			return fmt.Errorf("delete namespace %s: %w", namespace.Name, err)
 		}
 	}
-	// The watch on namespaces reports when it has gone.
+	// The watch on namespaces reports when it is deleted.
 	s.Status.Namespace = ""
 	s.conclude(conditions.Verdict{
 		Reason:  v1alpha1.ReasonDeleting,
@@ -57,12 +57,12 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// ofValue are the kinds that an organization holds on to. Its API keys and its webhook
-// deliveries are worth nothing without them, and go along.
+// ofValue lists the kinds that block the removal of an organization. API keys, webhook deliveries
+// and the like are worthless without these, and are removed too.
 var ofValue = []string{"Repository", "Project", "Finding", "Scan", "Review", "ReviewIssue", "TriagePolicy", "WebhookEndpoint"}
 
-// holds says what the organization still has, and returns "" where that is nothing or it may
-// take it along. A list of one object says how many more there are.
+// holds describes the objects that block the removal; "" if there are none, or if the annotation
+// allows removing them. A list with limit 1 returns how many more objects there are.
 func (r *Reconciler) holds(ctx context.Context, s *scope) (string, error) {
 	if s.Object.Annotations[v1alpha1.RemoveContentsAnnotation] == "true" {
 		return "", nil
@@ -81,8 +81,7 @@ func (r *Reconciler) holds(ctx context.Context, s *scope) (string, error) {
 	return strings.Join(held, ", "), nil
 }
 
-// roughly gives an order of magnitude: the message that it is in must not change with every
-// object that goes.
+// roughly returns an order of magnitude: the message must not change with every removed object.
 func roughly(n int64) string {
 	switch {
 	case n < 10:

@@ -24,8 +24,8 @@ func start(t *testing.T) (stop func()) {
 	return controllertest.Start(t, env, SetupWithManager)
 }
 
-// newOrganization makes an organization whose finalizer does not outlive the test: there may
-// be no controller left that takes it off.
+// newOrganization creates an organization whose finalizer is removed at the end of the test: there
+// may be no controller left to do that.
 func newOrganization(t *testing.T, name string) *v1alpha1.Organization {
 	t.Helper()
 	organization := builder.Organization(name).Build()

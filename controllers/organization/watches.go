@@ -12,18 +12,18 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
 
-// countDelay is how long changes of counts are collected: the queue holds an organization
-// once however often it is added, so that an import costs a write a delay at most.
+// countDelay is how long changes of counts are gathered: the queue holds an organization only once,
+// so that an import costs at most one write per delay.
 const countDelay = time.Second
 
-// ofNamespace names the organization whose namespace the object is.
+// ofNamespace returns the organization of a Namespace object.
 func ofNamespace(object client.Object) []ctrl.Request { return watch.OrganizationOf(object.GetName()) }
 
 var findingsDiffer = watch.Updates(func(before, after *v1alpha1.Repository) bool {
 	return before.Status.Counts.Findings != after.Status.Counts.Findings
 })
 
-// managed lets through what carries our label, or did until now.
+// managed lets through objects that carry our label, or carried it before the update.
 var managed = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return isManaged(e.Object) },
 	UpdateFunc: func(e event.UpdateEvent) bool { return isManaged(e.ObjectOld) || isManaged(e.ObjectNew) },

@@ -1,5 +1,5 @@
-// Package project records what follows from a project's spec and from what belongs to it, and
-// removes what belongs to it when it goes.
+// Package project derives a project's status from its spec and from the objects that belong to it,
+// and removes these objects when the project is deleted.
 package project
 
 import (

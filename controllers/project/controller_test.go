@@ -142,7 +142,7 @@ func TestDeletionTakesTheProjectsOwnAlongAndNothingElse(t *testing.T) {
 
 	g := NewWithT(t)
 	g.Expect(env.Client.Delete(t.Context(), project)).To(Succeed())
-	// An import that is under way goes on writing for a while.
+	// A running import continues to write for a while.
 	for i := range 20 {
 		env.Create(t, builder.Finding(fmt.Sprintf("f-late-%d", i)).In(ns).Build())
 		if env.Gone(t, project) {
@@ -158,7 +158,7 @@ func TestDeletionTakesTheProjectsOwnAlongAndNothingElse(t *testing.T) {
 	left := &v1alpha1.FindingList{}
 	g.Expect(env.Client.List(t.Context(), left, client.InNamespace(ns))).To(Succeed())
 	for _, finding := range left.Items {
-		// One that was made after the last look has nobody who waits for it.
+		// A finding created after the last check is left behind.
 		g.Expect(finding.Name).To(Or(Equal("f-other"), HavePrefix("f-late-")))
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// The classes that findings are counted in. Nobody is shown the number of the closed ones, but
-// a removal has to remove them too.
+// The classes that findings are counted in. The number of closed findings is not shown, but a
+// removal needs it.
 const (
 	openClass   = "open"
 	closedClass = "closed"
 )
 
-// everyFinding counts a finding for its project, the closed ones apart.
+// everyFinding counts a finding for its project, closed findings separately.
 func everyFinding(object client.Object) (tally.Share, bool) {
 	finding := object.(*v1alpha1.Finding)
 	share := tally.Share{
@@ -36,7 +36,7 @@ func repositoryOfProject(project *v1alpha1.Project) v1alpha1.ResourceName {
 	return project.Spec.RepositoryRef.Name
 }
 
-// worthReconciling lets through of our own status writes that of a project which begins to wait for its repository.
+// worthReconciling passes over our own status writes, except when a project begins to wait for its repository.
 var worthReconciling = watch.SpecOr(func(before, after *v1alpha1.Project) bool {
 	return watch.FinalizersChanged(before, after) ||
 		watch.BeginsToWait(before.Status.Conditions, after.Status.Conditions, v1alpha1.ReasonRepositoryNotFound)

@@ -12,8 +12,8 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
 )
 
-// observeRemoval records how many objects are left to be removed, and the count of findings with them. Both stay as
-// they were where little has changed.
+// observeRemoval records how many objects are left to be removed, and the count of findings with them. Both stay
+// unchanged if little has changed.
 func (r *Reconciler) observeRemoval(ctx context.Context, s *scope) error {
 	known, err := scans.Of(ctx, r.Client, s.Object, index.Project)
 	if err != nil {
@@ -31,7 +31,7 @@ var plan = removal.Plan{
 	Children: []removal.Child{{Kind: &v1alpha1.Finding{}, Name: "findings"}, {Kind: &v1alpha1.Scan{}, Name: "scans"}},
 }
 
-// removeChildren removes what belongs to the project, and then lets it go.
+// removeChildren removes the objects that belong to the project, and then releases it.
 func (r *Reconciler) removeChildren(ctx context.Context, s *scope) error {
 	return removal.Children(ctx, r.Base, s, plan, func() string {
 		return fmt.Sprintf("Removing the project's findings, %d of them not closed, and its scans: %d objects in all.",

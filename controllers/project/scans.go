@@ -9,8 +9,8 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
 )
 
-// observeScans records the last scan and the last that succeeded. Scans are retired, so what
-// was once recorded stands where no scan is left that says otherwise.
+// observeScans records the last scan and the last successful one. Scans are retired, so recorded
+// values stay if no scan is left to replace them.
 func (r *Reconciler) observeScans(ctx context.Context, s *scope) error {
 	known, err := scans.OfBranch(ctx, r.Client, s.Object, index.Project)
 	if err != nil {
@@ -25,8 +25,7 @@ func (r *Reconciler) observeScans(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// asLastScan is nil for no scan. A scan that its own controller has yet to see is running as
-// far as anyone knows.
+// asLastScan returns nil for no scan. A scan without a status yet counts as running.
 func asLastScan(scan *v1alpha1.Scan) *v1alpha1.ProjectLastScan {
 	if scan == nil {
 		return nil

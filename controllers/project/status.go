@@ -10,7 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 )
 
-// observeSpec records when the spec last changed and what is in effect of it.
+// observeSpec records when the spec last changed and its effective values.
 func (r *Reconciler) observeSpec(_ context.Context, s *scope) error {
 	status := s.Status
 	updatedAt := lastwrite.UpdatedAt(s.Object, lastwrite.Observed{
@@ -26,7 +26,7 @@ func (r *Reconciler) observeSpec(_ context.Context, s *scope) error {
 	return nil
 }
 
-// inEffect takes each member from people where they have said anything, else from scanners.
+// inEffect takes each member from the user's assessment if it is set, else from the scanner's.
 func inEffect(user, scanner v1alpha1.ProjectAssessment) v1alpha1.ProjectAssessment {
 	return v1alpha1.ProjectAssessment{
 		BusinessCriticality: cmp.Or(user.BusinessCriticality, scanner.BusinessCriticality),

@@ -1,5 +1,5 @@
-// Package repository records what follows from a repository's spec and from what belongs to
-// it, and removes what belongs to it when it goes.
+// Package repository derives a repository's status from its spec and from the objects that belong
+// to it, and removes these objects when the repository is deleted.
 package repository
 
 import (

@@ -31,7 +31,7 @@ func TestCountsByCategory(t *testing.T) {
 		builder.Finding("f-2").In(ns).Tool("x", v1alpha1.CategoryCode).Build(),
 		builder.Finding("f-3").In(ns).Tool("x", v1alpha1.CategoryPackage).Build(),
 		builder.Finding("f-4").In(ns).Tool("x", v1alpha1.CategorySecret).Project("repo", "two").Build(),
-		builder.Finding("f-5").In(ns).Build(), // of no category
+		builder.Finding("f-5").In(ns).Build(), // without a category
 		builder.Finding("f-6").In(ns).Tool("x", v1alpha1.CategoryCode).Closed(noon, "s").Build(),
 		builder.Finding("f-7").In(ns).Tool("x", v1alpha1.CategoryCode).Project("other", "proj").Build(),
 		builder.Scan("s-1", noon).In(ns).Ended(noon.Add(time.Minute), v1alpha1.ScanSucceeded).Build(),
@@ -56,7 +56,7 @@ func TestCountsByCategory(t *testing.T) {
 	counted(v1alpha1.RepositoryCounts{Findings: 5, Code: 1, Package: 1, Secret: 2})
 }
 
-// An import must not lead to a status write a finding.
+// An import must not lead to one status write per finding.
 func TestManyFindingsLeadToFewWrites(t *testing.T) {
 	controllertest.Start(t, env, SetupWithManager)
 	ns := env.Namespace(t)
@@ -119,7 +119,7 @@ func TestDeletionTakesEverythingOfTheRepositoryAlong(t *testing.T) {
 	g.Expect(names(t, &v1alpha1.ScanList{}, ns)).To(ConsistOf("s-keep"))
 }
 
-// While somebody else's finalizer holds a project, the repository waits and says for what.
+// While another finalizer holds a project, the repository waits and reports what for.
 func TestDeletionWaitsForItsProjectsAndSaysSo(t *testing.T) {
 	controllertest.Start(t, env, SetupWithManager, project.SetupWithManager)
 	ns := env.Namespace(t)

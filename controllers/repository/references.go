@@ -9,11 +9,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// closedClass is that of the closed findings, which are no category's: nobody is shown their
-// number, but a removal has to remove them too.
+// closedClass is the class of closed findings, which count for no category: their number is not
+// shown, but a removal needs it.
 const closedClass = "closed"
 
-// everyFinding counts a finding for its repository, by category, and apart from them if it is closed.
+// everyFinding counts a finding for its repository, by category, or as closed.
 func everyFinding(object client.Object) (tally.Share, bool) {
 	finding := object.(*v1alpha1.Finding)
 	share := tally.Share{

@@ -12,8 +12,8 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
 )
 
-// observeRemoval records how many objects are left to be removed, and the counts with them. Both stay as they were
-// where little has changed.
+// observeRemoval records how many objects are left to be removed, and the counts with them. Both stay unchanged if
+// little has changed.
 func (r *Reconciler) observeRemoval(ctx context.Context, s *scope) error {
 	known, err := scans.Of(ctx, r.Client, s.Object, index.Repository)
 	if err != nil {
@@ -27,8 +27,8 @@ func (r *Reconciler) observeRemoval(ctx context.Context, s *scope) error {
 	return r.observeCounts(ctx, s)
 }
 
-// plan removes projects first, which take their own findings and scans along, as reviews do with their issues; what
-// names the repository and a project that does not exist is left for us.
+// plan removes projects first: deleting a project removes its findings and scans, as deleting a review removes its
+// issues. The rest are objects that name the repository but no existing project.
 var plan = removal.Plan{
 	Parent: "repository", Field: index.Repository,
 	Children: []removal.Child{
@@ -39,7 +39,7 @@ var plan = removal.Plan{
 	},
 }
 
-// removeChildren removes what belongs to the repository, and then lets it go.
+// removeChildren removes the objects that belong to the repository, and then releases it.
 func (r *Reconciler) removeChildren(ctx context.Context, s *scope) error {
 	return removal.Children(ctx, r.Base, s, plan, func() string {
 		return fmt.Sprintf("Removing the repository's projects (%d), findings (%d of them not closed), scans and reviews: %d objects in all.",

@@ -27,7 +27,7 @@ func (r *Reconciler) observeSpec(_ context.Context, s *scope) error {
 func (r *Reconciler) observeCounts(_ context.Context, s *scope) error {
 	key := client.ObjectKeyFromObject(s.Object)
 	s.Status.Counts = v1alpha1.RepositoryCounts{
-		Findings: r.findings.Total(key) - r.findings.Count(key, closedClass), // those of no category too
+		Findings: r.findings.Total(key) - r.findings.Count(key, closedClass), // includes findings without a category
 		Code:     r.findings.Count(key, string(v1alpha1.CategoryCode)),
 		Package:  r.findings.Count(key, string(v1alpha1.CategoryPackage)),
 		Secret:   r.findings.Count(key, string(v1alpha1.CategorySecret)),
@@ -36,8 +36,8 @@ func (r *Reconciler) observeCounts(_ context.Context, s *scope) error {
 	return nil
 }
 
-// observeScans records when a scan last succeeded. Scans are retired, so what was once
-// recorded stands where no scan is left that says otherwise.
+// observeScans records when a scan last succeeded. Scans are retired, so a recorded time stays if
+// no scan is left to replace it.
 func (r *Reconciler) observeScans(ctx context.Context, s *scope) error {
 	known, err := scans.OfBranch(ctx, r.Client, s.Object, index.Repository)
 	if err != nil {
@@ -49,7 +49,7 @@ func (r *Reconciler) observeScans(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// judge records that all is done: a repository refers to nothing that could be missing.
+// judge records Ready: a repository has no references that could be missing.
 func (r *Reconciler) judge(_ context.Context, s *scope) error {
 	s.Judge(conditions.Ready("The status is that of the spec."))
 	return nil

@@ -15,15 +15,15 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
 
-// agenda holds what has finished, the oldest first. It is fed by the watch: a change costs a
-// step in a tree, and the question what is due costs as many steps as there are answers, however
-// many objects are not due. An entry takes some hundred bytes. It is safe for concurrent use.
+// agenda holds the finished objects, oldest first. It is fed by the watch: a change costs one tree
+// operation, and listing the due objects costs one step per result, regardless of how many are not
+// due. An entry takes about a hundred bytes. It is safe for concurrent use.
 type agenda struct {
 	mu    sync.Mutex
 	trees map[place]*btree.BTreeG[entry]
 }
 
-// place is where an object stands.
+// place is the tree that an entry is in.
 type place struct {
 	namespace string
 	shelf     shelf
@@ -37,7 +37,7 @@ type entry struct {
 	uid  types.UID
 }
 
-// first is before every entry.
+// first sorts before every entry.
 var first = entry{at: math.MinInt64}
 
 func earlier(a, b entry) bool { return compare(a, b) < 0 }
@@ -48,8 +48,8 @@ func compare(a, b entry) int {
 
 func newAgenda() *agenda { return &agenda{trees: map[place]*btree.BTreeG[entry]{}} }
 
-// due returns, in order, at most limit of the entries after the given one that finished at the
-// cutoff or before it.
+// due returns, in order, at most limit entries after the given one that finished at or before the
+// cutoff.
 func (a *agenda) due(from place, after entry, cutoff time.Time, limit int) []entry {
 	return a.until(from, after, cutoff.Unix(), limit)
 }
@@ -74,7 +74,7 @@ func (a *agenda) until(from place, after entry, cutoff int64, limit int) []entry
 	return out
 }
 
-// next is when the first entry after the given one finished; false where there is none.
+// next returns when the first entry after the given one finished; false if there is none.
 func (a *agenda) next(from place, after entry) (time.Time, bool) {
 	list := a.until(from, after, math.MaxInt64, 1)
 	if len(list) == 0 {
@@ -83,8 +83,8 @@ func (a *agenda) next(from place, after entry) (time.Time, bool) {
 	return time.Unix(list[0].at, 0), true
 }
 
-// change replaces before by after; either may be nil. It reports whether that put anything on a
-// shelf that was not there so.
+// change replaces before by after; either may be nil. It reports whether that added or changed an
+// entry.
 func (a *agenda) change(before, after client.Object) bool {
 	old, hadEntry := entryOf(before)
 	now, hasEntry := entryOf(after)
@@ -107,14 +107,14 @@ func (a *agenda) change(before, after client.Object) bool {
 	return hasEntry
 }
 
-// forget takes an entry off whose object has been deleted, before the watch says so.
+// forget removes the entry of a deleted object, before the watch reports the deletion.
 func (a *agenda) forget(from place, e entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.remove(from, e)
 }
 
-// remove leaves no empty tree behind.
+// remove deletes the entry, and its tree if that becomes empty.
 func (a *agenda) remove(from place, e entry) {
 	tree := a.trees[from]
 	if tree == nil {
@@ -126,7 +126,7 @@ func (a *agenda) remove(from place, e entry) {
 	}
 }
 
-// standing is an entry and where it is.
+// standing is an entry and its place.
 type standing struct {
 	place place
 	entry entry
@@ -146,14 +146,14 @@ func entryOf(object client.Object) (standing, bool) {
 	}, true
 }
 
-// handler feeds the agenda from a watch, and has the organization looked at a delay after
-// something was added. The queue holds it once however often it is added.
+// handler feeds the agenda from a watch, and enqueues the organization with a delay after something
+// was added. The queue holds the organization only once.
 //
-// Each kind must have one handler on one watch, without predicates. The controller waits until
-// the handler has seen everything that was there at the start before it reconciles anything.
+// Each kind must have one handler on one watch, without predicates. The controller reconciles
+// nothing until the handler has seen all objects that existed at the start.
 func (a *agenda) handler(delay time.Duration) handler.EventHandler {
 	return watch.Changes(func(_ context.Context, change watch.Change, q watch.Queue) {
-		// At the start every organization is reconciled on its own account.
+		// At the start every organization is reconciled anyway.
 		if a.change(change.Before, change.After) && !change.Initial {
 			watch.AddAfter(q, delay, watch.Organization(change.After))
 		}

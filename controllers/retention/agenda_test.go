@@ -69,8 +69,8 @@ func TestOrganizationsAreLookedAtWhenSomethingFinishes(t *testing.T) {
 	}
 }
 
-// Whatever comes, changes and goes, what is due is what a look at everything there would say, in
-// order, and once all is gone nothing is kept.
+// After any creations, changes and deletions, the due entries are those of a full scan, in order,
+// and once everything is deleted the agenda is empty.
 func TestTheAgendaIsThatOfALookAtEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, q := newAgenda(), &queue{}
@@ -120,7 +120,7 @@ func TestTheAgendaIsThatOfALookAtEverything(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("due (-want +got):\n%s", diff)
 		}
-		reached := entry{at: noon.Unix() + 1} // before whatever finished later
+		reached := entry{at: noon.Unix() + 1} // before everything that finished later
 		next, found := a.next(from, reached)
 		later := lookAt(there, noon.Add(100*time.Hour))[len(want):]
 		if found != (len(later) > 0) || found && !next.Equal(there[later[0]].Spec.Closed.At.Time) {
@@ -135,7 +135,7 @@ func TestTheAgendaIsThatOfALookAtEverything(t *testing.T) {
 	})
 }
 
-// lookAt names what is due of everything there, the oldest first.
+// lookAt returns the names of all due objects, oldest first.
 func lookAt(there map[string]*v1alpha1.Finding, cutoff time.Time) []string {
 	var due []standing
 	for _, f := range there {

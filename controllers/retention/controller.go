@@ -1,9 +1,9 @@
-// Package retention removes what an organization keeps no longer: closed findings, finished
-// scans, operations that have ended, finished webhook deliveries, and the Leases that imports leave behind.
+// Package retention removes objects whose retention period is over: closed findings, finished scans,
+// operations that have ended, finished webhook deliveries, and the Leases that imports leave behind.
 //
-// An object goes only as it was when that was decided, by its UID and resource version: one that
-// was reopened or triaged since stays. Nothing goes that has still something to tell, nor what
-// others know the past by.
+// An object is deleted with preconditions on its UID and resource version: an object that was
+// reopened or triaged since the decision stays. Objects that still owe webhook deliveries, or that
+// other objects depend on for their history, are kept.
 package retention
 
 import (
@@ -28,45 +28,46 @@ import (
 )
 
 const (
-	// DefaultRate is how many objects are removed a second, for all organizations together. The
-	// API server removes some 600 in a row; this leaves it to those who wait for answers.
+	// DefaultRate is how many objects are removed per second, for all organizations together. The
+	// API server could remove about 600; this rate leaves its capacity to other clients.
 	DefaultRate = 50
-	// defaultInterval is the least time between two passes over one organization: what becomes
-	// due in the meantime goes together.
+	// defaultInterval is the minimum time between two passes over one organization: objects that
+	// become due in between are removed together.
 	defaultInterval = time.Minute
-	// lookAgain is when a pass is repeated that found something due which another object holds:
-	// no watch says when that one lets go.
+	// lookAgain is when to repeat a pass in which another object held a due object: no watch
+	// reports when it no longer does.
 	lookAgain = 5 * time.Minute
-	// turn is for how long one organization has a worker at the full rate, and mostLooked how
-	// many entries it may look at meanwhile; then another one has its turn.
+	// turn is how long one organization occupies a worker at the full rate, and mostLooked how many
+	// entries it may check in that time; then it is the next organization's turn.
 	turn       = 2 * time.Second
 	mostLooked = 5000
-	// handOver is how soon the organization comes back after its turn.
+	// handOver is when the organization is requeued after its turn.
 	handOver = 10 * time.Millisecond
 )
 
-// Settings are what the operator decides on.
+// Settings configure the controller.
 type Settings struct {
-	// Rate is how many objects are removed a second, for all organizations together. Default: 50.
+	// Rate is how many objects are removed per second, for all organizations together. Default: 50.
 	Rate float32
-	// Interval is the least time between two passes over one organization. Default: a minute.
+	// Interval is the minimum time between two passes over one organization. Default: a minute.
 	Interval time.Duration
-	// Clock says what is due. Default: the real one.
+	// Clock provides the current time. Default: the real one.
 	Clock clock.PassiveClock
 }
 
-// Reconciler retires what the organizations keep no longer.
+// Reconciler removes the objects of organizations whose retention period is over.
 type Reconciler struct {
 	reconcile.Base
 	interval time.Duration
 	agenda   *agenda
-	// limiter is shared by all organizations, batch what it lets through in one's turn.
+	// limiter is shared by all organizations; batch is how many objects it lets through in one
+	// turn.
 	limiter flowcontrol.RateLimiter
 	batch   int
 
 	mu sync.Mutex
-	// passes that are under way, by organization. They hold nothing but how far they are: after a
-	// restart each begins anew, and finds what is left.
+	// passes holds the passes under way, by organization. They hold only their position: after a
+	// restart each starts over with the remaining objects.
 	passes map[string]*pass
 	leases leases
 }
@@ -115,8 +116,8 @@ type scope = reconcile.Scope[*v1alpha1.Organization, *v1alpha1.OrganizationStatu
 
 func newScope() *scope { return reconcile.NewScope(&v1alpha1.Organization{}) }
 
-// Reconcile removes a batch of what is due of one organization, and comes back: at once while
-// more is due, else when the next is.
+// Reconcile removes one batch of an organization's due objects, and requeues: at once while more
+// are due, else for the next one.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
@@ -129,10 +130,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) retireDue(ctx context.Context, s *scope) error {
-	s.LeaveStatus() // it is another controller's
+	s.LeaveStatus() // another controller writes it
 	organization := s.Object
 	if organization.Status.Namespace == "" {
-		// Without its namespace there is nothing of its own; the watch reports when it has one.
+		// Without a namespace it has no objects; the watch reports when it gets one.
 		r.drop(organization.Name)
 		return nil
 	}
@@ -151,7 +152,7 @@ func (r *Reconciler) retireDue(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// under returns the organization's pass, a new one where none is under way.
+// under returns the organization's pass, starting a new one if none is under way.
 func (r *Reconciler) under(organization string) *pass {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -169,8 +170,8 @@ func (r *Reconciler) drop(organization string) {
 	delete(r.passes, organization)
 }
 
-// sleep is how long until a pass has something to do again; 0: until a watch brings it. What was
-// added behind what the pass has reached, the watch has brought.
+// sleep returns how long until another pass has something to do; 0 to wait for a watch. Entries
+// added before the position that this pass has reached were enqueued by the watch.
 func (r *Reconciler) sleep(organization *v1alpha1.Organization, p *pass) time.Duration {
 	var wait time.Duration
 	sooner := func(than time.Duration) {

@@ -8,31 +8,30 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// DefaultDeliveries is how long finished deliveries are kept where the organization does not
-// say. They and operations alone are not kept for ever then: each change of a finding makes a delivery for each
-// endpoint, so nothing else would bound their number.
+// DefaultDeliveries is how long finished deliveries are kept by default. Only deliveries and operations have a
+// default, everything else is kept forever: each change of a finding makes one delivery per endpoint, so
+// nothing else would bound their number.
 const DefaultDeliveries = 7 * 24 * time.Hour
 
 const (
-	// DefaultOperations is how long finished operations are kept where the organization does not say.
+	// DefaultOperations is how long finished operations are kept by default.
 	DefaultOperations = 30 * 24 * time.Hour
-	// keepPreviews is how long an operation is kept that nobody commits.
+	// keepPreviews is how long an uncommitted operation is kept.
 	keepPreviews = 24 * time.Hour
 )
 
-// term says how long the objects on a shelf are kept.
+// term is how long the objects on a shelf are kept.
 type term struct {
 	shelf shelf
 	keep  time.Duration
 }
 
-// cutoff is when the youngest finished that need not be kept any longer.
+// cutoff returns the latest finish time of objects that are due.
 func (t term) cutoff(now time.Time) time.Time { return now.Add(-t.keep) }
 
-// termsOf are those of the organization. A shelf without one is kept.
+// termsOf returns the organization's terms. A shelf without a term is kept forever.
 //
-// Findings go before the scans that they name, and deliveries last: what is made of the others'
-// transitions is asked for by them.
+// Findings come before the scans that they name, and deliveries last: their subjects may hold them.
 func termsOf(figures *v1alpha1.Retention) []term {
 	if figures == nil {
 		figures = &v1alpha1.Retention{}

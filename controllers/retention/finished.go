@@ -11,21 +11,21 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// shelf is a sort of finished objects that one figure holds for.
+// shelf is a group of finished objects with one retention period.
 type shelf string
 
 const (
 	closedFindings shelf = "closed findings"
-	// triagedFindings are closed ones that a person has muted or commented.
+	// triagedFindings are closed findings that a user has muted or commented on.
 	triagedFindings    shelf = "closed findings that were triaged"
 	finishedScans      shelf = "finished scans"
 	finishedDeliveries shelf = "finished deliveries"
 	finishedOperations shelf = "finished operations"
-	// previews are operations that nobody has committed.
+	// previews are uncommitted operations.
 	previews shelf = "previews of operations"
 )
 
-// kind is what the shelf holds, as the metric names it.
+// kind returns the kind of the shelf's objects, as in the metric's label.
 func (s shelf) kind() string {
 	switch s {
 	case finishedScans:
@@ -39,9 +39,9 @@ func (s shelf) kind() string {
 	return "Finding"
 }
 
-// finished says since when the object is, and on which shelf it belongs; false where the object
-// itself says that it is to be kept: it has not finished, is on its way out, or its controller
-// has still to record or to emit what happened to it. What other objects want of it is not asked.
+// finished returns when the object finished, and its shelf. It returns false if the object must be
+// kept for its own state: it has not finished, is being deleted, or its controller still has to
+// record or emit its transitions. Other objects are not considered; see held.
 func finished(object client.Object) (time.Time, shelf, bool) {
 	if !object.GetDeletionTimestamp().IsZero() {
 		return time.Time{}, "", false
@@ -70,8 +70,8 @@ func findingFinished(finding *v1alpha1.Finding) (time.Time, shelf, bool) {
 	return closed.At.Time, closedFindings, true
 }
 
-// isTriaged reports whether a person has said something that would be lost: the finding could
-// come back, and would then be as new.
+// isTriaged reports whether a user's decision or comment would be lost: if the finding reappeared,
+// it would count as new.
 func isTriaged(spec *v1alpha1.FindingSpec) bool {
 	return findingstate.Declared(spec) == v1alpha1.UserStatusMuted || spec.Triage.Comments != ""
 }
@@ -83,7 +83,8 @@ func scanFinished(scan *v1alpha1.Scan) (time.Time, shelf, bool) {
 	case scan.Spec.CompletedAt != nil:
 		return scan.Spec.CompletedAt.Time, finishedScans, true
 	case scan.Status.Phase == v1alpha1.ScanPhaseFailed:
-		// Given up. No later than this: the start counts only where it was before the record.
+		// The scan was abandoned, at this time at the latest: the start counts only if it is before
+		// the creation.
 		return scan.CreationTimestamp.Add(v1alpha1.ScanAbandonedAfter), finishedScans, true
 	}
 	return time.Time{}, "", false
@@ -114,8 +115,8 @@ func operationFinished(operation *v1alpha1.TriageOperation) (time.Time, shelf, b
 	return time.Time{}, "", false
 }
 
-// caughtUp reports whether the object's controller has recorded what was last written, and made
-// the deliveries of everything that it has recorded. Of a kind without transitions: always.
+// caughtUp reports whether the object's controller has observed its latest generation and made all
+// deliveries of its transitions. It is always true for kinds without transitions.
 func caughtUp(object client.Object) bool {
 	var observed int64
 	var history transitions.History

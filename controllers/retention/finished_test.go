@@ -14,7 +14,7 @@ import (
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// finding is one that is closed, and of which everything has been told.
+// finding returns a closed finding that owes nothing.
 func finding(change func(*v1alpha1.Finding)) *v1alpha1.Finding {
 	return builder.Finding("f").In("org-x").Closed(noon, "s").Triage(v1alpha1.UserStatusOpen, "").Mutate(func(f *v1alpha1.Finding) {
 		f.Generation, f.Status.ObservedGeneration = 2, 2
@@ -38,7 +38,7 @@ func delivery(phase v1alpha1.WebhookDeliveryPhase, change func(*v1alpha1.Webhook
 	}).Build()
 }
 
-// operation is a preview.
+// operation returns a preview.
 func operation(change func(*v1alpha1.TriageOperation)) *v1alpha1.TriageOperation {
 	o := builder.TriageOperation("o", "G1").In("org-x").Build()
 	o.Status.SelectedAt = ptr.To(v1alpha1.NewTime(noon))

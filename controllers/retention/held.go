@@ -17,28 +17,28 @@ import (
 
 // Cache indexes.
 const (
-	// scanSeries holds scans by what they are the same sort of scan of.
+	// scanSeries holds scans by their series, see seriesOf.
 	scanSeries = "retention.series"
-	// owedScans holds findings by the scans that they still have something to tell of.
+	// owedScans holds findings by the scans whose transitions they have still to emit or record.
 	owedScans = "retention.owed"
 )
 
-// seriesOf is the repository, project, tool, category and analysis of a scan: what the importer goes by. The scans of
-// pull requests, by which nobody goes, have none.
+// seriesOf returns the repository, project, category, tool and analysis of a scan, by which the importer tells series
+// apart. Scans of pull requests belong to no series.
 func seriesOf(scan *v1alpha1.Scan) []string {
 	spec := &scan.Spec
 	if scan.IsOfReview() {
 		return nil
 	}
-	// Tool and analysis may hold any character.
+	// The tool may hold any character, so it is quoted; the analysis comes last.
 	return []string{strings.Join([]string{
 		string(spec.RepositoryRef.Name), string(spec.ProjectRef.Name), string(spec.Category),
 		strconv.Quote(spec.Tool), spec.Analysis,
 	}, "/")}
 }
 
-// owedScansOf are the scans that the finding has transitions of which are not emitted, or that
-// have written what its controller has yet to see.
+// owedScansOf returns the scans whose transitions the finding has not emitted yet, and those whose
+// changes its controller has not observed yet.
 func owedScansOf(finding *v1alpha1.Finding) []string {
 	var out []string
 	add := func(scan string) {
@@ -62,7 +62,7 @@ func owedScansOf(finding *v1alpha1.Finding) []string {
 	return out
 }
 
-// held reports whether another object still wants this finished one.
+// held reports whether another object still needs this finished one.
 func (r *Reconciler) held(ctx context.Context, object client.Object) (bool, error) {
 	switch o := object.(type) {
 	case *v1alpha1.Scan:
@@ -73,9 +73,9 @@ func (r *Reconciler) held(ctx context.Context, object client.Object) (bool, erro
 	return false, nil
 }
 
-// scanHeld reports whether the scan is the last of its series in any sense, or findings have
-// still to tell of it. By the last scan the importer knows an older one, and projects and
-// repositories say when they were last scanned.
+// scanHeld reports whether the scan is the last of its series in any sense, or findings still owe
+// its transitions. The importer needs the last scan to recognize an older one, and projects and
+// repositories to report when they were last scanned.
 func (r *Reconciler) scanHeld(ctx context.Context, scan *v1alpha1.Scan) (bool, error) {
 	if scan.IsOfReview() {
 		return false, nil
@@ -90,8 +90,8 @@ func (r *Reconciler) scanHeld(ctx context.Context, scan *v1alpha1.Scan) (bool, e
 	return index.Any(ctx, r.Client, &v1alpha1.FindingList{}, scan.Namespace, owedScans, scan.Name)
 }
 
-// deliveryHeld reports whether what the delivery tells of has not caught up. Until it has, the
-// delivery's being there is what keeps it from being made again.
+// deliveryHeld reports whether a subject of the delivery has not caught up. Until it has, only the
+// existing delivery prevents it from being made again.
 func (r *Reconciler) deliveryHeld(ctx context.Context, delivery *v1alpha1.WebhookDelivery) (bool, error) {
 	for _, subject := range subjectsOf(delivery) {
 		object := newSubject(subject.Kind)
@@ -111,7 +111,7 @@ func (r *Reconciler) deliveryHeld(ctx context.Context, delivery *v1alpha1.Webhoo
 	return false, nil
 }
 
-// newSubject is nil for a kind that records no transitions.
+// newSubject returns an empty object of the kind; nil for a kind without transitions.
 func newSubject(kind string) client.Object {
 	switch kind {
 	case "Finding":
@@ -126,7 +126,7 @@ func newSubject(kind string) client.Object {
 	return nil
 }
 
-// subjectsOf are what the delivery tells of: its subject, and of a page each finding in it.
+// subjectsOf returns the delivery's subject and, for a page, each finding in it.
 func subjectsOf(delivery *v1alpha1.WebhookDelivery) []v1alpha1.WebhookEventSubject {
 	out := []v1alpha1.WebhookEventSubject{delivery.Spec.Event.Subject}
 	for _, entry := range webhooks.Covered(delivery) {

@@ -31,7 +31,7 @@ func TestOwedScansOf(t *testing.T) {
 	}
 }
 
-// A page tells of many findings: each of them holds it.
+// A page contains many findings, and each of them holds it.
 func TestSubjectsOfAPage(t *testing.T) {
 	endpoint := builder.WebhookEndpoint("e").In("org-x").Build()
 	var entries []webhooks.PageEntry

@@ -16,24 +16,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// leaseIdle is for how long nobody may have written a Lease before it goes. One that is held is renewed every few
-// seconds, and an import that finds none makes it anew.
+// leaseIdle is how long a Lease must have been unchanged before it is removed. A held Lease is renewed every few
+// seconds, and an import recreates a missing one.
 const leaseIdle = time.Hour
 
-// leaseKind is what the metric calls them.
+// leaseKind is the kind in the metric's label.
 const leaseKind = "Lease"
 
-// leasePrefixes begin the names of the Leases of imports and of reviews. No others are touched.
+// leasePrefixes are the name prefixes of the Leases of imports and reviews. Other Leases are not
+// touched.
 var leasePrefixes = []string{"import-", "review-"}
 
-// leases are the Leases of imports as this process saw them last, by organization. What it has not seen twice stays:
-// how long nobody has written a Lease is measured by its own clock, for those of two machines are not compared.
+// leases holds the Leases of imports as this process last saw them, by organization. A Lease is removed only if seen
+// twice unchanged: the idle time is measured by this process's clock, so that clocks of two machines are never
+// compared.
 type leases struct {
 	mu   sync.Mutex
 	seen map[string]sighting
 }
 
-// sighting is what there was at a time: resource versions by UID.
+// sighting holds the Leases seen at one time: resource versions by UID.
 type sighting struct {
 	at       time.Time
 	versions map[types.UID]string
@@ -57,8 +59,8 @@ func (l *leases) drop(organization string) {
 	delete(l.seen, organization)
 }
 
-// retireLeases removes the Leases of imports that nobody has written since it looked last: one stays behind for each
-// series of scans and for each pull request.
+// retireLeases removes the Leases of imports that are unchanged since its last run: imports leave one behind per
+// series of scans and per pull request.
 func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 	organization := s.Object
 	if organization.Status.Namespace == "" {
@@ -99,7 +101,7 @@ func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// retireLease removes the Lease as it was seen: an import may be taking it.
+// retireLease removes the Lease if it is still as it was seen: an import may be acquiring it.
 func (r *Reconciler) retireLease(ctx context.Context, lease *metav1.PartialObjectMetadata) error {
 	if err := r.limiter.Wait(ctx); err != nil {
 		return fmt.Errorf("wait for a turn to remove Lease %s: %w", lease.Name, err)

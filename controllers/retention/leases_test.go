@@ -44,7 +44,7 @@ func TestLeasesThatNobodyRenewsGoAndNoOthers(t *testing.T) {
 		if name == "import-died" || name == "import-held" {
 			lease.Spec.HolderIdentity = ptr.To("runner-1")
 		}
-		// What it says of times is another machine's clock, and is not asked.
+		// Its times are from another machine's clock, and must be ignored.
 		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(noon.Add(-24 * leaseIdle)))
 		env.Create(t, lease)
 		held[name] = lease
@@ -74,7 +74,7 @@ func TestLeasesThatNobodyRenewsGoAndNoOthers(t *testing.T) {
 	g.Expect(left()).To(ConsistOf("another"), "once it is not renewed any more")
 }
 
-// An import takes the Lease between the look at it and its removal.
+// An import acquires the Lease between the check and the removal.
 func TestALeaseThatIsTakenAtThatMomentStays(t *testing.T) {
 	ns := env.Organization(t, "taken")
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "import-taken"}}

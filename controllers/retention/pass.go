@@ -13,30 +13,30 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// pass is one walk over everything that an organization has on its shelves and that is due.
+// pass is one walk over all due objects of an organization.
 type pass struct {
-	// reached is the last entry of each shelf that was looked at.
+	// reached holds the last checked entry of each shelf.
 	reached map[shelf]entry
 	retired map[shelf]int
-	// held says that something due was wanted by another object, changed that something had
-	// changed since the cache saw it: both are worth another look.
+	// held means that another object still needed a due one, changed that a due object had changed
+	// since the cache saw it. Both require another pass.
 	held, changed bool
 }
 
 func newPass() *pass { return &pass{reached: map[shelf]entry{}, retired: map[shelf]int{}} }
 
-// fate is what became of an object that was due.
+// fate is the result for a due object.
 type fate int
 
 const (
-	// gone already, or not due any more. A watch brings it back if need be.
+	// fateGone: deleted already, or no longer due. A watch adds it again if needed.
 	fateGone fate = iota
 	fateRetired
 	fateHeld
 	fateChanged
 )
 
-// work does a turn's work on the pass and reports whether the pass is over.
+// work does one turn of the pass and reports whether the pass is complete.
 func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organization, p *pass) (bool, error) {
 	left, looks := r.batch, mostLooked
 	for _, t := range termsOf(organization.Spec.Retention) {
@@ -62,7 +62,7 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 	return true, nil
 }
 
-// upTo is the last entry of the shelf that was looked at.
+// upTo returns the last checked entry of the shelf.
 func (p *pass) upTo(on shelf) entry {
 	if e, begun := p.reached[on]; begun {
 		return e
@@ -91,7 +91,7 @@ func (r *Reconciler) retire(ctx context.Context, from place, e entry, t term) (f
 		return fateGone, client.IgnoreNotFound(err)
 	}
 	if is, ok := entryOf(object); !ok || is != (standing{from, e}) {
-		return fateGone, nil // the cache is ahead of the agenda, which hears of it in a moment
+		return fateGone, nil // the cache is ahead of the agenda, which will get the same event
 	}
 	if held, err := r.held(ctx, object); err != nil || held {
 		return fateHeld, err
@@ -99,7 +99,7 @@ func (r *Reconciler) retire(ctx context.Context, from place, e entry, t term) (f
 	if err := r.limiter.Wait(ctx); err != nil {
 		return fateGone, fmt.Errorf("wait for a turn to remove %s %s: %w", t.shelf.kind(), e.name, err)
 	}
-	// As it was when that was decided: it may have been reopened or triaged since.
+	// Only if unchanged: it may have been reopened or triaged since.
 	asSeen := client.Preconditions{UID: ptr.To(object.GetUID()), ResourceVersion: ptr.To(object.GetResourceVersion())}
 	err := r.Client.Delete(ctx, object, asSeen)
 	switch {
@@ -128,7 +128,7 @@ func newObject(on shelf) client.Object {
 	return &v1alpha1.Finding{}
 }
 
-// announce tells people what the pass has removed, if anything.
+// announce logs what the pass has removed, if anything, and sends an Event about it.
 func (r *Reconciler) announce(ctx context.Context, organization *v1alpha1.Organization, p *pass) {
 	findings := p.retired[closedFindings] + p.retired[triagedFindings]
 	scans, deliveries := p.retired[finishedScans], p.retired[finishedDeliveries]
@@ -143,7 +143,7 @@ func (r *Reconciler) announce(ctx context.Context, organization *v1alpha1.Organi
 		findings, scans, deliveries, operations)
 }
 
-// namespaceChanged reports whether an organization has got its namespace, or lost it.
+// namespaceChanged reports whether the organization's recorded namespace has changed.
 func namespaceChanged(before, after *v1alpha1.Organization) bool {
 	return before.Status.Namespace != after.Status.Namespace
 }

@@ -21,7 +21,7 @@ var env *testenv.Environment
 
 func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
-// quick are settings under which a test need not wait.
+// quick are settings with which tests need not wait.
 var quick = Settings{Rate: 1000, Interval: 100 * time.Millisecond}
 
 // start runs the controller, and others, as the service account that they have in a cluster.
@@ -33,7 +33,7 @@ func start(t *testing.T, settings Settings, others ...controllertest.Setup) (sto
 		})...)
 }
 
-// keeps gives the organization figures.
+// keeps sets the organization's retention.
 func keeps(t *testing.T, name string, figures v1alpha1.Retention) {
 	t.Helper()
 	o := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -44,7 +44,7 @@ func keeps(t *testing.T, name string, figures v1alpha1.Retention) {
 	})
 }
 
-// told sets the status, as the object's own controller would have it once all is told.
+// told sets the status like the object's own controller does once nothing is owed.
 func told(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	c := env.AsController(t)

@@ -1,5 +1,5 @@
-// Package review records what follows from a review's spec and from its issues, and removes
-// the issues when the review goes. It makes webhook deliveries of what has changed.
+// Package review derives a review's status from its spec and its issues, and removes the issues
+// when the review is deleted. It makes webhook deliveries of its transitions.
 package review
 
 import (
@@ -45,7 +45,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Review{}, builder.WithPredicates(worthReconciling)).
-		// Of an issue's status only what was decided counts: the other counters are derived from the specs.
+		// Of an issue's status only the decision matters: the other counters are derived from the specs.
 		Watches(&v1alpha1.ReviewIssue{}, watch.EnqueueAfter(countDelay, watch.Reference(reviewOfIssue)),
 			builder.WithPredicates(watch.NewSinceStart, countsOtherwise)).
 		Watches(&v1alpha1.Repository{}, watch.EnqueueIndexed(r.Client, &v1alpha1.ReviewList{}, index.Repository),

@@ -32,7 +32,7 @@ func mergePatch(t *testing.T, object client.Object, body string) {
 	}
 }
 
-// counted waits for the counters of the review as it is now.
+// counted waits until the review's status is up to date and has these counters.
 func counted(t *testing.T, review *v1alpha1.Review, want reviewstate.Counts) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
@@ -146,7 +146,7 @@ func TestDeletionTakesTheIssuesAlong(t *testing.T) {
 	NewWithT(t).Expect(issues(t, ns)).To(ConsistOf("i-keep"))
 }
 
-// A repository takes its reviews along, and they their issues.
+// Deleting a repository deletes its reviews, and these their issues.
 func TestDeletionOfTheRepositoryTakesTheReviewsAlong(t *testing.T) {
 	controllertest.Start(t, env, SetupWithManager, repository.SetupWithManager)
 	ns := env.Namespace(t)

@@ -9,8 +9,9 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/transitions"
 )
 
-// emitLast makes what the review owes, since nobody can once it is gone. What cannot be made
-// now goes with the review: an endpoint's backlog, or a quota, must not hold it.
+// emitLast makes the deliveries that the review owes, since that is impossible once it is deleted.
+// Those that cannot be made now are dropped: an endpoint's backlog or a quota must not block the
+// deletion.
 func (r *Reconciler) emitLast(ctx context.Context, s *scope) error {
 	if len(transitions.History{Transitions: s.Status.Transitions, EmittedSeq: s.Status.EmittedSeq}.Owed()) == 0 {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// deliveries are those in the namespace, by name.
+// deliveries returns the names of the deliveries in the namespace.
 func deliveries(t *testing.T, g Gomega, ns string) []string {
 	t.Helper()
 	list := &v1alpha1.WebhookDeliveryList{}
@@ -31,7 +31,7 @@ func deliveries(t *testing.T, g Gomega, ns string) []string {
 	return out
 }
 
-// names are those of the deliveries of the review's transitions up to seq.
+// names returns the names of the deliveries of the review's transitions up to seq.
 func names(review *v1alpha1.Review, endpoint *v1alpha1.WebhookEndpoint, seq int64) []string {
 	var out []string
 	for n := int64(1); n <= seq; n++ {
@@ -93,7 +93,7 @@ func TestWhatABackloggedEndpointIsOwedIsMadeWhenItHasCaughtUp(t *testing.T) {
 	mergePatch(t, review, `{"spec":{"prStatus":"closed"}}`)
 	emitted(t, review, 2, 0)
 	owes := time.Now()
-	// It looks once more by itself, soon after it began to owe: this is about being woken.
+	// It is requeued once, soon after it began to owe: wait for that, to test the watch alone.
 	harness.Eventually(t, func(g Gomega) { g.Expect(time.Since(owes)).To(BeNumerically(">", 3*time.Second)) })
 	g := NewWithT(t)
 	g.Expect(deliveries(t, g, ns)).To(BeEmpty())
@@ -103,7 +103,7 @@ func TestWhatABackloggedEndpointIsOwedIsMadeWhenItHasCaughtUp(t *testing.T) {
 	g.Expect(deliveries(t, g, ns)).To(Equal(names(review, endpoint, 2)))
 }
 
-// A status must never be so full of what is owed that the next change has no room.
+// A status must never be so full of owed transitions that the next one has no room.
 func TestAFullStatusIsEmptiedThoughTheEndpointIsBacklogged(t *testing.T) {
 	controllertest.Start(t, env, SetupWithManager)
 	ns := env.Namespace(t)
@@ -126,7 +126,8 @@ func TestAFullStatusIsEmptiedThoughTheEndpointIsBacklogged(t *testing.T) {
 	g.Expect(deliveries(t, g, ns)).To(Equal(names(review, endpoint, status.EmittedSeq)))
 }
 
-// Without issues there is one look alone before it goes, with them there are several.
+// Without issues there is only one reconcile before the review is deleted, with issues there are
+// several.
 func TestAReviewThatIsRemovedEmitsWhatItOwes(t *testing.T) {
 	stop := controllertest.Start(t, env, SetupWithManager)
 	ns := env.Namespace(t)

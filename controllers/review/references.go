@@ -14,13 +14,13 @@ func repositoryOfReview(review *v1alpha1.Review) v1alpha1.ResourceName {
 	return review.Spec.RepositoryRef.Name
 }
 
-// worthReconciling lets through of our own status writes that of a review which begins to wait for its repository.
+// worthReconciling passes over our own status writes, except when a review begins to wait for its repository.
 var worthReconciling = watch.SpecOr(func(before, after *v1alpha1.Review) bool {
 	return watch.FinalizersChanged(before, after) ||
 		watch.BeginsToWait(before.Status.Conditions, after.Status.Conditions, v1alpha1.ReasonRepositoryNotFound)
 })
 
-// countsOtherwise passes over the statuses of issues that leave as it was what is decided about them.
+// countsOtherwise passes over status updates of issues that do not change the decision about them.
 var countsOtherwise = watch.SpecOr(func(before, after *v1alpha1.ReviewIssue) bool {
 	return reviewstate.Decided(before) != reviewstate.Decided(after)
 })

@@ -14,7 +14,7 @@ var plan = removal.Plan{
 	Children: []removal.Child{{Kind: &v1alpha1.ReviewIssue{}, Name: "issues"}},
 }
 
-// removeIssues removes the review's issues, and then lets it go.
+// removeIssues removes the review's issues, and then releases it.
 func (r *Reconciler) removeIssues(ctx context.Context, s *scope) error {
 	return removal.Children(ctx, r.Base, s, plan, func() string {
 		return fmt.Sprintf("Removing the review's issues (%d).", s.Status.OpenIssueCount+s.Status.ClosedIssueCount)

@@ -1,6 +1,6 @@
-// Package reviewissue records what follows from a review issue's spec and from the commits
-// that its review has looked at: whether it is resolved, by which commit, and since when; and
-// what people and policies decide about it. It makes webhook deliveries of what has become of it.
+// Package reviewissue derives a review issue's status from its spec and from the reviewed commits:
+// whether it is resolved, by which commit, and since when; and what users and policies decide about
+// it. It makes webhook deliveries of its transitions.
 package reviewissue
 
 import (
@@ -28,9 +28,9 @@ const reviewIndex = "review"
 type Reconciler struct {
 	reconcile.Base
 	ledger *ledger.Ledger
-	// policies that decide about what no person has decided about.
+	// policies decide about issues that no user has decided about.
 	policies *policies.Book
-	// audit gets a line for each decision that a person took.
+	// audit gets a line for each user's decision.
 	audit audit.Log
 }
 
@@ -54,7 +54,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.ReviewIssue{}, builder.WithPredicates(worthReconciling)).
-		// A review's status says nothing of its issues, and is written far more often than its spec.
+		// Issues do not depend on their review's status, which is written far more often than its
+		// spec.
 		Watches(&v1alpha1.Review{}, watch.EnqueueIndexed(r.Client, &v1alpha1.ReviewIssueList{}, reviewIndex),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Project{}, r.rejudge(ctx), builder.WithPredicates(policies.ProjectFactsDiffer)).
@@ -71,8 +72,8 @@ type scope = reconcile.Scope[*v1alpha1.ReviewIssue, *v1alpha1.ReviewIssueStatus]
 
 func newScope() *scope { return reconcile.NewScope(&v1alpha1.ReviewIssue{}) }
 
-// Reconcile brings the status of one issue up to both specs and makes the deliveries that are owed for what has
-// become of it.
+// Reconcile brings the status of one issue up to its own and its review's spec, and makes the deliveries that
+// are owed for its transitions.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope, Ledger: r.ledger,

@@ -27,7 +27,7 @@ func mergePatch(t *testing.T, object client.Object, body string) {
 	}
 }
 
-// wantStatus waits for the state and what follows from it.
+// wantStatus waits for the state and the fields derived with it.
 func wantStatus(t *testing.T, issue *v1alpha1.ReviewIssue, state v1alpha1.ReviewIssueState, resolvedBy string, firstSeen, lastSeen int) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
@@ -94,7 +94,7 @@ func TestAnIssueWaitsForItsReviewAndKeepsItsStateWithoutIt(t *testing.T) {
 	NewWithT(t).Expect(issue.Status.State).To(Equal(v1alpha1.ReviewIssueResolved), "it opened because its review has gone")
 }
 
-// A change of either spec costs one status write, and a review's new title none.
+// A change of either spec causes one status write, and a review's new title causes none.
 func TestOneWriteAChangeAndNoneForWhatSaysNothing(t *testing.T) {
 	controllertest.Start(t, env, SetupWithManager)
 	ns := env.Namespace(t)

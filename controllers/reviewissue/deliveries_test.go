@@ -15,7 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// deliveries are the types of those in the namespace, by name.
+// deliveries returns the event types of the deliveries in the namespace, by name.
 func deliveries(t *testing.T, g Gomega, ns string) map[string]string {
 	t.Helper()
 	list := &v1alpha1.WebhookDeliveryList{}
@@ -61,7 +61,7 @@ func TestAnIssueTellsThatItIsOpenedResolvedAndOpenedAgain(t *testing.T) {
 	g.Expect(env.Client.Get(t.Context(), key, second)).To(Succeed())
 	g.Expect(second.Spec.Payload).To(ContainSubstring(`"state":{"from":"open","to":"resolved"},"resolved_by":"b"`))
 
-	// The controller dies when the last two deliveries are made and that is not recorded.
+	// The controller dies after it has made the last two deliveries, before it has recorded that.
 	stop()
 	c := env.AsController(t)
 	g.Expect(c.Status().Patch(t.Context(), issue, client.RawPatch(types.MergePatchType, []byte(`{"status":{"emittedSeq":1}}`)))).To(Succeed())

@@ -15,14 +15,14 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
-// worthReconciling lets through of our own status writes that of another verdict, or of a decision that has ended:
-// policies may have changed while the cache still held what was before.
+// worthReconciling passes over our own status writes, except of another verdict or the end of a decision: policies
+// may have changed while the cache still held the old status.
 var worthReconciling = watch.SpecOr(func(before, after *v1alpha1.ReviewIssue) bool {
 	return !findingstate.SameVerdict(before.Status.Verdict, after.Status.Verdict) ||
 		!before.Status.EndedAt.Equal(after.Status.EndedAt)
 })
 
-// rejudge enqueues the issues of the namespace about which policies decide otherwise than their status says.
+// rejudge enqueues the issues of the namespace whose verdict by policies differs from their status.
 func (r *Reconciler) rejudge(ctx context.Context) handler.EventHandler {
 	return policies.Rejudge(ctx, policies.WholeNamespace,
 		func(ctx context.Context, object client.Object) ([]ctrl.Request, error) {

@@ -13,12 +13,13 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/transitions"
 )
 
-// longestWait is how late a decision may end after a clock was put forward, or the machine slept.
+// longestWait is how late a decision may end after the clock was set forward or the machine was
+// suspended.
 const longestWait = time.Hour
 
-// observe records what the issue's spec and its review's say, what is decided about it, and whether the review exists.
-// Nothing is retried where it does not: the watch on reviews wakes the issue when it is created. It comes back when
-// the decision ends.
+// observe records the status that follows from the issue's spec and its review's, the decision about it, and whether
+// the review exists. If it does not, nothing is retried: the watch on reviews enqueues the issue when it is created.
+// It requeues for when the decision ends.
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	name, review := s.Object.Spec.ReviewRef.Name, &v1alpha1.Review{}
 	exists, err := reconcile.Exists(ctx, r.Client, review, s.Object.Namespace, name)
@@ -43,7 +44,8 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// auditTriage writes a line for each decision of a person that is about to be recorded, or whose end is.
+// auditTriage writes an audit line for each user's decision, or end of a decision, that is about to be
+// recorded.
 func (r *Reconciler) auditTriage(_ context.Context, s *scope) error {
 	r.audit.Decisions(s.Object, s.Object.Spec.Triage.Comments, historyOf(s.Before), historyOf(s.Status))
 	return nil
@@ -53,7 +55,7 @@ func historyOf(status *v1alpha1.ReviewIssueStatus) transitions.History {
 	return transitions.History{Transitions: status.Transitions, EmittedSeq: status.EmittedSeq}
 }
 
-// announce tells people what has become of an issue that was there before.
+// announce sends an Event when an existing issue was resolved or reopened.
 func (r *Reconciler) announce(s *scope) {
 	after := s.Status
 	if s.Before.State == "" || s.Before.State == after.State {

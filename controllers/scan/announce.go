@@ -8,7 +8,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// announce tells people that a scan has ended, and with what.
+// announce sends an Event with the result of a scan when it has ended.
 func (r *Reconciler) announce(s *scope) {
 	if s.Before.Phase == s.Status.Phase {
 		return

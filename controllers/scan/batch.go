@@ -9,14 +9,14 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// pagePatience is for how long after a scan's end its pages wait to be full.
+// pagePatience is how long after a scan's end its pages may wait to be full.
 const pagePatience = 10 * time.Minute
 
-// makePages puts what the scan has done to findings into pages, for the endpoints that ask for
-// it so, once the scan has ended.
+// makePages puts the changes that the scan made to findings into pages, for the endpoints that
+// subscribe to pages, once the scan has ended.
 //
-// That it has just ended is no reason to be quick: each finding that it has changed wakes it
-// again, and together they make fewer pages.
+// It waits for PageDelay after the end: each changed finding enqueues the scan again, and together
+// they fill fewer pages.
 func (r *Reconciler) makePages(ctx context.Context, s *scope) error {
 	switch {
 	case !ended(s.Status.Phase), s.Object.IsOfReview():

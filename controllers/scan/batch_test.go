@@ -20,7 +20,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// batched makes an endpoint that gets a scan's changes in pages.
+// batched creates an endpoint that gets a scan's changes in pages.
 func batched(t *testing.T, namespace string) *v1alpha1.WebhookEndpoint {
 	t.Helper()
 	endpoint := builder.WebhookEndpoint("paged").In(namespace).Events("finding.*").Batched().Build()
@@ -28,7 +28,7 @@ func batched(t *testing.T, namespace string) *v1alpha1.WebhookEndpoint {
 	return endpoint
 }
 
-// places are what the scan and its findings refer to, the scan among them.
+// places creates the scan and the objects that it and its findings refer to.
 func places(t *testing.T, namespace string) *v1alpha1.Scan {
 	t.Helper()
 	scan := builder.Scan("s-1", time.Now()).In(namespace).Build()
@@ -42,7 +42,7 @@ func scanned(namespace, name string) *v1alpha1.Finding {
 	}).Build()
 }
 
-// recorded waits until the namespace has that many findings and each has been looked at.
+// recorded waits until the namespace has that many findings and each is reconciled.
 func recorded(t *testing.T, namespace string, n int) []v1alpha1.Finding {
 	t.Helper()
 	list := &v1alpha1.FindingList{}
@@ -114,7 +114,7 @@ func TestAScanOfThreeHundredIsThreePages(t *testing.T) {
 	g.Expect(controllertest.Alone(t, env, g, ns, "paged")).To(BeEmpty())
 	g.Expect(controllertest.Alone(t, env, g, ns, "single")).To(Equal(each(all, " finding.created")))
 
-	// One that comes late, named before all others.
+	// A late finding, whose name sorts before all others.
 	env.Create(t, scanned(ns, "a-late"))
 	recorded(t, ns, len(all)+1)
 	controllertest.NothingOwed(t, env, ns)
@@ -133,7 +133,7 @@ func TestAScanOfThreeHundredIsThreePages(t *testing.T) {
 	g.Expect(controllertest.Alone(t, env, g, ns, "single")).To(Equal([]string{"z-marker finding.created"}))
 }
 
-// The findings' controller may be far behind the import.
+// The findings' controller may lag far behind the import.
 func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
 	stop := controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
 	ns, g := env.Namespace(t), NewWithT(t)
@@ -163,7 +163,7 @@ func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
 		pages, _ := controllertest.Pages(t, env, g, ns)
 		g.Expect(pages).To(HaveLen(1), "that of the other scan, of which nothing is to come")
 	})
-	// The scan has been looked at as often as the other one.
+	// The scan has been reconciled as often as the other one.
 	g.Consistently(func(g Gomega) {
 		pages, _ := controllertest.Pages(t, env, g, ns)
 		g.Expect(pages).To(HaveLen(1), "a page that is not full, though more is to come")
@@ -215,7 +215,8 @@ func TestPagesWaitForABacklogToEnd(t *testing.T) {
 	env.Create(t, scanned(ns, "f-1"))
 	recorded(t, ns, 1)
 	finish(t, scan)
-	// Another scan that ends later has its page, elsewhere: this one's time has come too.
+	// Another scan in another namespace ended later and has its page: this one would have its page
+	// by now.
 	other := env.Namespace(t)
 	otherScan := places(t, other)
 	batched(t, other)
@@ -248,10 +249,10 @@ func TestWhatDoesNotGoInPages(t *testing.T) {
 	want := []string{"by-nobody finding.created", "of-an-unknown-scan finding.created", "triaged finding.triaged"}
 	harness.Eventually(t, func(g Gomega) { g.Expect(controllertest.Alone(t, env, g, ns, "paged")).To(Equal(want)) })
 
-	// A finding that owes is looked at once more by itself; then only the watch wakes it.
+	// A finding that owes is requeued once; after that only the watch enqueues it.
 	from := time.Now()
 	harness.Eventually(t, func(g Gomega) { g.Expect(time.Since(from)).To(BeNumerically(">", 3*time.Second)) })
-	// Nobody will make pages of a scan that is gone.
+	// Pages of a deleted scan are never made.
 	g.Expect(env.Client.Delete(t.Context(), scan)).To(Succeed())
 	controllertest.NothingOwed(t, env, ns)
 	g.Expect(controllertest.Alone(t, env, g, ns, "paged")).To(ConsistOf(append(want, "triaged finding.created")))
@@ -260,7 +261,7 @@ func TestWhatDoesNotGoInPages(t *testing.T) {
 }
 
 // A finding that changes so often during a scan that its status is full does not wait for a page,
-// and is then in none.
+// and is in none.
 func TestAFullStatusDoesNotWaitForItsPage(t *testing.T) {
 	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
 	ns := env.Namespace(t)
@@ -284,8 +285,8 @@ func TestAFullStatusDoesNotWaitForItsPage(t *testing.T) {
 	g.Expect(entries).To(Equal([]string{"f-2 1"}))
 }
 
-// An endpoint that asks for pages from now on gets none of what it has by itself, though the
-// finding still owes it to another.
+// An endpoint that changes to pages gets none for the single deliveries it already has, though the
+// finding still owes them to another endpoint.
 func TestWhatAnEndpointHasByItselfIsInNoPage(t *testing.T) {
 	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
 	ns := env.Namespace(t)

@@ -1,5 +1,5 @@
-// Package scan records how far a scan is, gives up on one whose importer has died, and makes
-// webhook deliveries of how it ended.
+// Package scan records the progress of scans, marks a scan as abandoned when its importer has died,
+// and makes webhook deliveries of its end.
 package scan
 
 import (
@@ -22,7 +22,7 @@ type Reconciler struct {
 	reconcile.Base
 	ledger *ledger.Ledger
 	pager  *ledger.Pager
-	// heartbeats of the imports that run.
+	// heartbeats of the running imports.
 	heartbeats *heartbeats
 }
 
@@ -44,7 +44,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		heartbeats: newHeartbeats(),
 	}
 	return ctrl.NewControllerManagedBy(mgr).
-		// Its own status writes say nothing new.
+		// Pass over our own status writes.
 		For(&v1alpha1.Scan{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Finding{}, pager.Findings()).
 		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).
@@ -69,18 +69,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Run(ctx, req)
 }
 
-// observe records how far the scan is. What cannot be heard is not dead.
+// observe records the progress of the scan. An import whose heartbeat cannot be read does not count
+// as dead.
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	heard, err := r.listen(ctx, s.Object, s.Now)
 	p := progressOf(s.Object, heard, s.Now)
 	observe(s.Object, p, s.Now)
-	// Nothing but the clock wakes a scan whose importer has died.
+	// No event enqueues a scan whose importer has died.
 	s.RequeueAfter(p.changesIn)
 	return err
 }
 
 func observe(scan *v1alpha1.Scan, p progress, now time.Time) {
-	// First: it compares with the phase and the conditions so far.
+	// First, because it compares with the previous phase and conditions.
 	scan.Status.Transitions = transitionsOf(scan, p, now)
 	scan.Status.ObservedGeneration = scan.Generation
 	scan.Status.Phase = p.phase

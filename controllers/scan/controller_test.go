@@ -52,7 +52,7 @@ func TestPhaseFollowsTheImporter(t *testing.T) {
 	})
 }
 
-// The Review's events tell what the scan of a pull request did; its end is recorded all the same.
+// The Review's events report what the scan of a pull request did; its end is recorded nevertheless.
 func TestAScanOfAPullRequestIsNoEvent(t *testing.T) {
 	controllertest.Start(t, env, SetupWithManager)
 	ns := env.Namespace(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// deliveries are those in the namespace, by name.
+// deliveries returns the names of the deliveries in the namespace.
 func deliveries(t *testing.T, g Gomega, ns string) []string {
 	t.Helper()
 	list := &v1alpha1.WebhookDeliveryList{}
@@ -63,7 +63,7 @@ func TestTheEndOfAScanIsSentOnce(t *testing.T) {
 	g.Expect(delivery.Spec.Event.Subject).To(Equal(v1alpha1.WebhookEventSubject{Kind: "Scan", Name: "s-1"}))
 	g.Expect(delivery.Spec.Payload).To(ContainSubstring(`"outcome":{"to":"Succeeded"},"abandoned":false,"counts":{"created":3,`))
 
-	// Retired, and the controller started anew: what is emitted stays so.
+	// After the delivery is retired and the controller restarted, it is not made again.
 	stop()
 	g.Expect(env.Client.Delete(t.Context(), delivery)).To(Succeed())
 	controllertest.Start(t, env, SetupWithManager)
@@ -78,7 +78,7 @@ func TestAScanThatIsGivenUpAndItsLateEndAreSent(t *testing.T) {
 	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("all").In(ns).Build()
 	env.Create(t, endpoint)
-	// Its hour was over long before it was recorded.
+	// It was overdue long before it was recorded.
 	scan := builder.Scan("s-1", time.Now().Add(-2*v1alpha1.ScanAbandonedAfter)).In(ns).Build()
 	env.Create(t, scan)
 	phase(t, scan, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned)
@@ -92,7 +92,7 @@ func TestAScanThatIsGivenUpAndItsLateEndAreSent(t *testing.T) {
 	g.Expect(deliveries(t, g, ns)).To(Equal(want))
 }
 
-// Where nobody asks for it, the end of a scan costs one write, and none is owed.
+// Without a subscriber, the end of a scan causes one write, and no delivery is owed.
 func TestAnEndThatNobodyAsksForIsOneWrite(t *testing.T) {
 	controllertest.Start(t, env, SetupWithManager)
 	ns := env.Namespace(t)

@@ -17,33 +17,34 @@ import (
 )
 
 const (
-	// defaultLeaseDuration is that of a Lease that names none.
+	// defaultLeaseDuration applies to a Lease without a duration.
 	defaultLeaseDuration = 15 * time.Second
-	// heartbeatMargin is added to a Lease's duration: a look must not come just before a renewal.
+	// heartbeatMargin is added to a Lease's duration, so that a check does not come just before a
+	// renewal.
 	heartbeatMargin = time.Second
 )
 
-// pulse is what the heartbeat of an import tells.
+// pulse is the result of checking an import's heartbeat.
 type pulse struct {
-	// dead is the verdict that the import is; nil: it is not known to be.
+	// dead is the verdict on a dead import; nil if it is not known to be dead.
 	dead *conditions.Verdict
-	// lookIn is when to look again; 0: not.
+	// lookIn is when to check again; 0 for never.
 	lookIn time.Duration
 }
 
-// heartbeat is a Lease as this process has last seen it.
+// heartbeat is a Lease as this process last saw it.
 type heartbeat struct {
 	scan types.UID
-	// version of the Lease, and since when it is known, by this process's clock: clocks of two machines
-	// are not compared.
+	// version of the Lease, and since when this process knows it, by its own clock: clocks of two
+	// machines are never compared.
 	version string
 	since   time.Time
-	// lookAt is when the Lease is to be read again. Findings wake their scan far more often.
+	// lookAt is when to read the Lease again. Findings enqueue their scan far more often.
 	lookAt time.Time
 }
 
-// heartbeats are those of the scans that run. After a restart each is new: no import is judged by what this
-// process has not seen.
+// heartbeats holds the heartbeats of running scans. After a restart it is empty: no import is judged by
+// something that this process has not seen.
 type heartbeats struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]heartbeat
@@ -53,7 +54,7 @@ func newHeartbeats() *heartbeats {
 	return &heartbeats{of: map[types.NamespacedName]heartbeat{}}
 }
 
-// last heartbeat of the scan; the zero value where none was seen.
+// last returns the last heartbeat of the scan; a new one if none was seen.
 func (h *heartbeats) last(scan *v1alpha1.Scan) heartbeat {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,7 +76,8 @@ func (h *heartbeats) forget(name types.NamespacedName) {
 	delete(h.of, name)
 }
 
-// listen tells whether the import of a scan that runs is alive. A scan without a Lease has the clock alone.
+// listen checks whether the import of a running scan is alive. A scan without a Lease is judged by the
+// clock alone.
 func (r *Reconciler) listen(ctx context.Context, scan *v1alpha1.Scan, now time.Time) (pulse, error) {
 	if scan.Spec.Lease == nil || scan.Spec.Outcome != "" || isAbandoned(&scan.Status) {
 		r.heartbeats.forget(client.ObjectKeyFromObject(scan))
@@ -100,8 +102,8 @@ func (r *Reconciler) listen(ctx context.Context, scan *v1alpha1.Scan, now time.T
 	return r.confirm(ctx, scan, p)
 }
 
-// confirm takes back that an import is dead where it has recorded its end: it does so before it lets go of its
-// Lease, and the scan in the cache may be older than that.
+// confirm withdraws the verdict that an import is dead if it has recorded its end. An import records its end
+// before it releases its Lease, and the cached scan may be older than that.
 func (r *Reconciler) confirm(ctx context.Context, scan *v1alpha1.Scan, dead pulse) (pulse, error) {
 	now := &v1alpha1.Scan{}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(scan), now)
@@ -109,12 +111,13 @@ func (r *Reconciler) confirm(ctx context.Context, scan *v1alpha1.Scan, dead puls
 	case client.IgnoreNotFound(err) != nil:
 		return pulse{}, fmt.Errorf("read the scan whose import counts as dead: %w", err)
 	case err != nil || now.UID != scan.UID || now.Spec.Outcome != "":
-		return pulse{}, nil // its watch wakes it
+		return pulse{}, nil // the watch enqueues it
 	}
 	return dead, nil
 }
 
-// hear concludes from a Lease, nil where it does not exist, that was asked for and read at those times.
+// hear evaluates a Lease, nil if it does not exist. asked and read are the times before and after
+// reading it.
 func (h heartbeat) hear(lease *coordinationv1.Lease, named *v1alpha1.ScanLease, asked,
 	read time.Time) (heartbeat, pulse) {
 	if verdict := notHeld(lease, named); verdict != nil {
@@ -134,7 +137,7 @@ func (h heartbeat) hear(lease *coordinationv1.Lease, named *v1alpha1.ScanLease, 
 	return h, pulse{lookIn: h.lookAt.Sub(asked)}
 }
 
-// notHeld is the verdict on an import whose Lease is no longer its own, or nil.
+// notHeld returns the verdict on an import that no longer holds its Lease, else nil.
 func notHeld(lease *coordinationv1.Lease, named *v1alpha1.ScanLease) *conditions.Verdict {
 	if lease == nil {
 		return givenUp(fmt.Sprintf(

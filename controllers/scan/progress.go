@@ -8,7 +8,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 )
 
-// progress is how far a scan is.
+// progress is the observed progress of a scan.
 type progress struct {
 	phase   v1alpha1.ScanPhase
 	verdict conditions.Verdict
@@ -16,8 +16,8 @@ type progress struct {
 	changesIn time.Duration
 }
 
-// progressOf decides from what the importer recorded, its heartbeat and the time. An end that is recorded
-// late still counts: it takes back the verdict that the scan was abandoned.
+// progressOf derives the progress from what the importer recorded, its heartbeat and the time. An end
+// that is recorded late still counts: it replaces the verdict that the scan was abandoned.
 func progressOf(scan *v1alpha1.Scan, heard pulse, now time.Time) progress {
 	switch scan.Spec.Outcome {
 	case v1alpha1.ScanSucceeded:
@@ -27,7 +27,7 @@ func progressOf(scan *v1alpha1.Scan, heard pulse, now time.Time) progress {
 			Reason: v1alpha1.ReasonScanFailed, Message: "The scan failed: see spec.message, then scan again.",
 		}}
 	}
-	// Once given, the verdict stands until an end is recorded: a clock that goes back is none.
+	// Once given, the verdict stands until an end is recorded, even if the clock is set back.
 	if given := abandoned(&scan.Status); given != nil {
 		verdict := givenUp("Scan again.")
 		verdict.Message = given.Message
@@ -49,7 +49,7 @@ func givenUp(message string) *conditions.Verdict {
 	return &conditions.Verdict{Stalled: true, Reason: v1alpha1.ReasonAbandoned, Message: message}
 }
 
-// overdue is the verdict on a scan that nothing but the clock can judge, or nil and when it will be overdue.
+// overdue returns the verdict on a scan without a Lease, or nil and how long until it is overdue.
 func overdue(scan *v1alpha1.Scan, now time.Time) (verdict *conditions.Verdict, in time.Duration) {
 	if left := abandonedAt(scan).Sub(now); left > 0 {
 		return nil, left
@@ -68,7 +68,7 @@ func abandonedAt(scan *v1alpha1.Scan) time.Time {
 	return start.Add(v1alpha1.ScanAbandonedAfter)
 }
 
-// isAbandoned says that the status holds the verdict that the scan was abandoned.
+// isAbandoned reports whether the status holds the verdict that the scan was abandoned.
 func isAbandoned(status *v1alpha1.ScanStatus) bool { return abandoned(status) != nil }
 
 // abandoned returns that verdict, or nil.
@@ -80,7 +80,8 @@ func abandoned(status *v1alpha1.ScanStatus) *v1alpha1.Condition {
 	return ready
 }
 
-// progressText is how far the import is, as a column shows it: a column shows one path alone.
+// progressText returns the import's progress as text for a printer column, which can show only one
+// path.
 func progressText(p *v1alpha1.ScanProgress) string {
 	if p == nil {
 		return ""

@@ -8,14 +8,14 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/transitions"
 )
 
-// ending is how a scan ended; the zero value: it has not.
+// ending is how a scan ended; the zero value if it has not.
 type ending struct {
 	outcome v1alpha1.ScanOutcome
-	// by is the importer, or the controller that gave the scan up.
+	// by is the importer, or the controller that marked the scan as abandoned.
 	by string
 }
 
-// endingOf is how the scan ended, by what the importer recorded and the verdict of progressOf.
+// endingOf returns how the scan ended, by what the importer recorded and the verdict of progressOf.
 func endingOf(scan *v1alpha1.Scan, p progress) ending {
 	switch {
 	case scan.Spec.Outcome != "":
@@ -26,8 +26,8 @@ func endingOf(scan *v1alpha1.Scan, p progress) ending {
 	return ending{}
 }
 
-// endingBefore is how the scan had ended by its status so far. Only who said so is left open,
-// but that it was the importer, whose word is the last one.
+// endingBefore returns how the scan had ended according to its previous status. The status does not
+// record the author; an end other than abandonment is the importer's.
 func endingBefore(status *v1alpha1.ScanStatus, importer string) ending {
 	switch {
 	case isAbandoned(status):
@@ -40,9 +40,9 @@ func endingBefore(status *v1alpha1.ScanStatus, importer string) ending {
 	return ending{}
 }
 
-// transitionsOf are the scan's with its end, where that is new. An end that comes after the
-// scan was given up is one more, a failure too: the first was our guess, and without counts. The scan of a pull request
-// has none: its Review's events report what it did.
+// transitionsOf returns the scan's transitions, with its end added if that is new. An end recorded after the scan was
+// abandoned is another transition, even a failure: the first one was our guess, and had no counts. The scan of a pull
+// request gets no transitions: its Review's events report what it did.
 func transitionsOf(scan *v1alpha1.Scan, p progress, now time.Time) []v1alpha1.Transition {
 	status := &scan.Status
 	if scan.IsOfReview() {
@@ -59,9 +59,9 @@ func transitionsOf(scan *v1alpha1.Scan, p progress, now time.Time) []v1alpha1.Tr
 	})
 }
 
-// endedAt is when the end came about: when the importer wrote it, by the API server's clock,
-// when its heartbeat was missed, or when the scan's time was over. completedAt is the importer's clock, and an endpoint
-// gets nothing older than itself.
+// endedAt returns the time of the end: when the importer wrote it, by the API server's clock; when its heartbeat was
+// missed; or when the scan was overdue. completedAt is not used: it comes from the importer's clock, and an endpoint
+// gets no events older than itself.
 func endedAt(scan *v1alpha1.Scan, is ending, now time.Time) v1alpha1.Time {
 	if is.by != v1alpha1.ControllerFieldManager {
 		return lastwrite.UpdatedAt(scan, lastwrite.Observed{}, now)

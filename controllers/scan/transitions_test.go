@@ -16,7 +16,7 @@ import (
 
 var made = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// running is a scan that started when it was made, by a scanner of the name gosec.
+// running returns a scan by gosec that started when it was created.
 func running() *v1alpha1.Scan {
 	scan := builder.Scan("s", made).Build()
 	scan.Spec.Tool = "gosec"
@@ -25,7 +25,7 @@ func running() *v1alpha1.Scan {
 	return scan
 }
 
-// end is what the importer does last.
+// end records the end, which is the importer's last write.
 func end(scan *v1alpha1.Scan, at time.Time, outcome v1alpha1.ScanOutcome) {
 	moment := v1alpha1.NewTime(at)
 	scan.Generation++
@@ -36,7 +36,7 @@ func end(scan *v1alpha1.Scan, at time.Time, outcome v1alpha1.ScanOutcome) {
 	}
 }
 
-// look does with the status what the controller does.
+// look updates the status like the controller.
 func look(scan *v1alpha1.Scan, now time.Time) {
 	observe(scan, progressOf(scan, pulse{}, now), now)
 }
@@ -51,7 +51,7 @@ func told(scan *v1alpha1.Scan) []string {
 
 func TestWhatIsRecordedOfAScan(t *testing.T) {
 	const day = 24 * time.Hour
-	// A step changes the scan, and the controller looks at it.
+	// A step changes the scan, and the controller reconciles it.
 	type step struct {
 		change func(*v1alpha1.Scan)
 		now    time.Duration
@@ -113,8 +113,8 @@ func TestWhatIsRecordedOfAScan(t *testing.T) {
 	}
 }
 
-// Whenever it is looked at and whenever it ends: one end, or our guess and then the end; the
-// last is what the phase says, and what is recorded stays.
+// Whenever it is reconciled and whenever it ends, there is one end, or our guess and then the end.
+// The phase follows the last one, and recorded transitions stay.
 func TestAScanEndsOnceAndAtMostOnceMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		scan := running()

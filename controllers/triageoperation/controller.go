@@ -1,5 +1,5 @@
-// Package triageoperation carries out TriageOperations: it selects their findings, shows what they would do, and once
-// they are committed does it, part by part.
+// Package triageoperation carries out TriageOperations: it selects their findings, previews their effect, and applies
+// them part by part once they are committed.
 package triageoperation
 
 import (
@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// handOver is how soon an operation comes back after a part, so that others have their turn.
+	// handOver is when an operation is requeued after a part, so that others get their turn.
 	handOver = 5 * time.Millisecond
-	// lookAgain is how soon one that waits for another is looked at.
+	// lookAgain is when an operation that waits for another is checked again.
 	lookAgain = time.Second
 )
 
@@ -33,9 +33,10 @@ const (
 type Reconciler struct {
 	reconcile.Base
 	pager *ledger.Pager
-	// refused is since when the API server refuses what an operation decides, by its name.
+	// refused holds since when the API server refuses an operation's writes, by the operation's
+	// name.
 	refused sync.Map
-	// as returns a client that writes what an operation decides, in that namespace.
+	// as returns a client that writes an operation's decisions in that namespace.
 	as func(namespace string) (rest.Interface, error)
 }
 
@@ -54,7 +55,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		Complete(r)
 }
 
-// executors returns clients under the identity that may triage in a namespace, and nothing else.
+// executors returns clients that impersonate the ServiceAccount that may only triage in a
+// namespace.
 func executors(config *rest.Config) func(namespace string) (rest.Interface, error) {
 	return func(namespace string) (rest.Interface, error) {
 		config := rest.CopyConfig(config)
@@ -79,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Run(ctx, req)
 }
 
-// others are the namespace's other operations.
+// others returns the namespace's other operations.
 func (r *Reconciler) others(ctx context.Context, s *scope) ([]v1alpha1.TriageOperation, error) {
 	list := &v1alpha1.TriageOperationList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(s.Object.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -94,8 +96,8 @@ func (r *Reconciler) others(ctx context.Context, s *scope) ([]v1alpha1.TriageOpe
 	return out, nil
 }
 
-// awaitTurn lets one operation of an organization select or work at a time, the oldest first: one with many operations
-// takes no more of the controllers than one with a single one.
+// awaitTurn lets only one operation per organization select or work at a time, oldest first: an organization with many
+// operations takes no more controller time than one with a single operation.
 func (r *Reconciler) awaitTurn(ctx context.Context, s *scope) error {
 	if s.Status.SelectedAt != nil && !s.Object.Spec.Commit {
 		return nil // it is a preview
@@ -117,7 +119,7 @@ func (r *Reconciler) awaitTurn(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// before returns an operation whose turn comes before that of the given one; nil where there is none.
+// before returns an operation whose turn comes before the given one; nil if there is none.
 func before(operation *v1alpha1.TriageOperation, others []v1alpha1.TriageOperation) *v1alpha1.TriageOperation {
 	ended := map[string]bool{operation.Name: false}
 	for i := range others {
@@ -125,7 +127,8 @@ func before(operation *v1alpha1.TriageOperation, others []v1alpha1.TriageOperati
 	}
 	for i := range others {
 		other := &others[i]
-		// An undo waits for what it undoes, however old either is: if that waited for it in turn, neither would end.
+		// An undo waits for the operation that it undoes, so that operation must not wait for the undo: neither
+		// would end.
 		undone, known := ended[string(other.Spec.Undo)]
 		if waits := known && !undone; busy(other) && !waits && earlier(other, operation) {
 			return other
@@ -134,8 +137,7 @@ func before(operation *v1alpha1.TriageOperation, others []v1alpha1.TriageOperati
 	return nil
 }
 
-// busy reports whether the operation selects its findings or works through them. One without an observed commit holds
-// up no others.
+// busy reports whether the operation selects its findings or works through them. A preview does not block others.
 func busy(o *v1alpha1.TriageOperation) bool {
 	switch o.Status.Phase {
 	case "", v1alpha1.OperationSelecting, v1alpha1.OperationRunning:

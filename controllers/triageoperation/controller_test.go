@@ -31,10 +31,10 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// admin is the name of whoever writes in these tests.
+// admin is the name of the user that writes in these tests.
 const admin = "admin"
 
-// room is a namespace in which operations may work.
+// room is a namespace in which operations can run.
 type room struct {
 	t         *testing.T
 	namespace string
@@ -48,14 +48,14 @@ func newRoom(t *testing.T) room {
 	return r
 }
 
-// running is a room with both controllers at work.
+// running returns a room with both controllers running.
 func running(t *testing.T) room {
 	t.Helper()
 	controllertest.Start(t, env, finding.SetupWithManager, SetupWithManager)
 	return newRoom(t)
 }
 
-// finds makes findings with that rule, and waits until their status is there.
+// finds creates findings with that rule, and waits for their status.
 func (r room) finds(rule string, names ...string) {
 	r.t.Helper()
 	for _, name := range names {
@@ -64,7 +64,7 @@ func (r room) finds(rule string, names ...string) {
 	r.settled()
 }
 
-// settled waits until each finding's status is that of its spec.
+// settled waits until each finding's status is up to date with its spec.
 func (r room) settled() {
 	r.t.Helper()
 	harness.Eventually(r.t, func(g Gomega) {
@@ -83,7 +83,7 @@ func (r room) finding(name string) *v1alpha1.Finding {
 	return f
 }
 
-// decides writes spec.triage as a person does, and waits until it is recorded.
+// decides writes spec.triage like a user, and waits until it is recorded.
 func (r room) decides(name, triage string) {
 	r.t.Helper()
 	f := r.finding(name)
@@ -115,7 +115,7 @@ func (r room) commits(name string) *v1alpha1.TriageOperation {
 	return r.awaits(name, v1alpha1.OperationCompleted)
 }
 
-// counts are matched, would change; changed, unchanged, conflicted and failed.
+// counts returns the numbers: matched, would change; changed, unchanged, conflicted, failed.
 func counts(o *v1alpha1.TriageOperation) string {
 	s := o.Status
 	return fmt.Sprintf("%d %d; %d %d %d %d", s.Matched, s.WouldChange, s.Changed, s.Unchanged, s.Conflicted, s.Failed)
@@ -139,7 +139,7 @@ func TestAPreviewWritesNothingAndCommittingDecides(t *testing.T) {
 	g.Expect(v1alpha1.IsConditionTrue(o.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 	g.Expect(r.finding("f-1").Spec.Triage.UserStatus).To(Equal(v1alpha1.UserStatusOpen))
 
-	r.finds("G1", "f-4") // comes after the set was made
+	r.finds("G1", "f-4") // created after the set was made
 	o = r.commits("mute")
 	g.Expect(counts(o)).To(Equal("3 2; 2 1 0 0"))
 	g.Expect(o.Spec.CommittedBy).To(Equal(admin))
@@ -159,7 +159,7 @@ func TestWhatSomebodyDecidesMeanwhileIsLeftAlone(t *testing.T) {
 	r.finds("G1", "f-1", "f-2", "f-3")
 	r.makes(builder.TriageOperation("mute", "G1").In(r.namespace).Build(), v1alpha1.OperationPreview)
 	r.decides("f-1", `{"userStatus":"active","comments":"it is real"}`)
-	// Away and back again: somebody has looked at it.
+	// Changed and changed back: a user has decided about it.
 	r.decides("f-2", `{"userStatus":"active"}`)
 	r.decides("f-2", `{"userStatus":"open"}`)
 	harness.Must(t, env.Client.Delete(t.Context(), r.finding("f-3")))
@@ -174,7 +174,7 @@ func TestWhatSomebodyDecidesMeanwhileIsLeftAlone(t *testing.T) {
 	g.Expect(r.finding("f-1").Spec.Triage.UserStatus).To(Equal(v1alpha1.UserStatusActive))
 }
 
-// decided is what a person sees of a decision, its author aside.
+// decided returns a decision as text, without its author.
 func decided(f *v1alpha1.Finding) string {
 	t := f.Spec.Triage
 	end := ""
@@ -224,7 +224,7 @@ func TestUndoPutsBackExactlyWhatWasThere(t *testing.T) {
 	}
 	g.Expect(r.finding("f-5-later").Spec.Triage.Comments).To(Equal("mine"))
 
-	// An undo is an operation, and can be undone.
+	// An undo is an operation, and can be undone itself.
 	o = r.makes(builder.TriageOperation("redo", "").In(r.namespace).Undoes("undo").Committed().Build(), v1alpha1.OperationCompleted)
 	g.Expect(counts(o)).To(Equal("4 4; 4 0 0 0"))
 	g.Expect(r.finding("f-2-muted").Spec.Triage.Comments).To(Equal("all of them"))
@@ -264,8 +264,8 @@ func TestWhatIsCommittedStaysSo(t *testing.T) {
 	}
 }
 
-// cut is a manager whose operations' writes stop after some have reached the API server: nobody hears what came of the
-// last one.
+// cut is a manager whose operations' writes fail after some have reached the API server: the response to the last one
+// is lost.
 type cut struct {
 	ctrl.Manager
 	left *atomic.Int32
@@ -337,7 +337,7 @@ func TestAnOperationThatIsKilledDoesNothingTwice(t *testing.T) {
 			}
 		}
 		g.Expect(len(done)).To(BeNumerically(">=", moment))
-		if moment%3 == 0 { // somebody is faster than the next controller
+		if moment%3 == 0 { // a user decides before the next controller starts
 			overruled := slices.Sorted(maps.Keys(done))[0]
 			r.decides(overruled, `{"userStatus":"open"}`)
 			done[overruled] = r.finding(overruled).Generation
@@ -418,7 +418,7 @@ func TestAnOperationOverManyIsAFewPagesForEndpointsThatBatch(t *testing.T) {
 					g.Expect(covered[entry.FindingID]).To(BeFalse(), "%s is in two pages", entry.FindingID)
 					covered[entry.FindingID] = true
 				}
-			default: // a person's decision goes alone
+			default: // a user's decision has its own delivery
 				g.Expect(d.Spec.Event.Subject.Name).To(BeEquivalentTo("f-000"))
 			}
 		}
@@ -435,7 +435,7 @@ func TestASetThatCouldNotBeKeptAtOnceIsTheSameInTheEnd(t *testing.T) {
 		names = append(names, fmt.Sprintf("f-%02d", i))
 	}
 	r.finds("G1", names...)
-	// What is left of an earlier operation of that name, and not collected yet.
+	// A part of an earlier operation of that name, not garbage-collected yet.
 	left := &v1alpha1.TriageOperationPart{ObjectMeta: metav1.ObjectMeta{
 		Namespace: r.namespace, Name: "mute-000", OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriageOperation", Name: "mute", UID: "of-another",

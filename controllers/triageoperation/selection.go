@@ -16,28 +16,27 @@ import (
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
-// maxOperations is how many operations are kept in an organization, maxParts how many parts these have in all: each may
-// have thousands of decisions to restore.
+// maxOperations is how many operations an organization may keep, and maxParts how many parts these may have together:
+// each part may hold thousands of decisions to restore.
 const (
 	maxOperations = 200
 	maxParts      = 1000
 )
 
-// chosen is one finding of the set that is being made, with the entry of it. The finding is nil where it has gone.
+// chosen is one finding of the set being made, with its entry. The finding is nil if it no longer exists.
 type chosen struct {
 	entry   rules.Entry
 	finding *v1alpha1.Finding
 }
 
-// selectFindings makes the set, once, and stops at an operation that is not committed.
+// selectFindings makes the set, once. It stops if the operation is not committed.
 func (r *Reconciler) selectFindings(ctx context.Context, s *scope) error {
 	if s.Status.SelectedAt == nil {
 		s.Status.Phase = v1alpha1.OperationSelecting
 		if err := r.makeSet(ctx, s); err != nil || s.Status.SelectedAt == nil {
 			return err
 		}
-		// Nothing is done before it is stored which findings are meant: whoever comes after this controller must not
-		// select others.
+		// Store the selected findings before applying anything: after a restart, no others must be selected.
 		defer s.Stop()
 		s.RequeueAfter(handOver)
 	}
@@ -50,7 +49,8 @@ func (r *Reconciler) selectFindings(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// makeSet selects the findings and keeps them in parts. It leaves SelectedAt where there is no set yet.
+// makeSet selects the findings and keeps them in parts. It leaves SelectedAt nil if there is no set
+// yet.
 func (r *Reconciler) makeSet(ctx context.Context, s *scope) error {
 	if behind, err := r.behind(ctx, s); behind || err != nil {
 		return err
@@ -69,7 +69,7 @@ func (r *Reconciler) makeSet(ctx context.Context, s *scope) error {
 		return err
 	}
 	if set == nil {
-		return nil // it waits
+		return nil // the operation has to wait
 	}
 	if s.Status.Matched > v1alpha1.MaxOperationFindings {
 		fail(s, v1alpha1.ReasonTooManyFindings,
@@ -79,7 +79,7 @@ func (r *Reconciler) makeSet(ctx context.Context, s *scope) error {
 	return r.keepSet(ctx, s, set, parts)
 }
 
-// kept is how many operations have a set, and how many parts these have.
+// kept returns how many operations have a set, and how many parts these have.
 func kept(others []v1alpha1.TriageOperation) (operations, parts int) {
 	for i := range others {
 		if status := &others[i].Status; status.SelectedAt != nil {
@@ -94,7 +94,7 @@ func tooMany(s *scope) {
 		"delete some that nobody will undo, or shorten its spec.retention.finishedOperations.")
 }
 
-// behind reports whether the cache does not show yet that the set was made, and has the operation looked at again.
+// behind reports whether the cache does not show yet that the set was made, and requeues the operation then.
 func (r *Reconciler) behind(ctx context.Context, s *scope) (bool, error) {
 	stored := &v1alpha1.TriageOperation{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.Object), stored); err != nil {
@@ -109,7 +109,7 @@ func (r *Reconciler) behind(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// choose returns the set, in the order of the names; nil where the operation has to wait.
+// choose returns the set, sorted by name; nil if the operation has to wait.
 func (r *Reconciler) choose(ctx context.Context, s *scope) ([]chosen, error) {
 	var set []chosen
 	var err error
@@ -143,7 +143,7 @@ func (r *Reconciler) chooseMatching(ctx context.Context, s *scope) ([]chosen, er
 		if !finding.DeletionTimestamp.IsZero() || !selection.Matches(finding, owners) {
 			continue
 		}
-		// All are counted, and an entry is made only of what an operation may cover.
+		// All matches are counted, but entries are made only up to the limit of an operation.
 		if s.Status.Matched++; s.Status.Matched <= v1alpha1.MaxOperationFindings {
 			set = append(set, chosen{rules.NewEntry(finding), finding})
 		}
@@ -151,7 +151,7 @@ func (r *Reconciler) chooseMatching(ctx context.Context, s *scope) ([]chosen, er
 	return set, nil
 }
 
-// owners are those of the namespace's projects, if the operation asks for one.
+// owners returns the owners of the namespace's projects, if the operation selects by owner.
 func (r *Reconciler) owners(ctx context.Context, s *scope) (findingquery.Owners, error) {
 	known := map[v1alpha1.ResourceName]string{}
 	if s.Object.Spec.Select.Owner != "" {
@@ -167,7 +167,7 @@ func (r *Reconciler) owners(ctx context.Context, s *scope) (findingquery.Owners,
 }
 
 // keepSet stores the set in parts, and records what the operation would do. kept is how many parts the organization
-// has.
+// has already.
 func (r *Reconciler) keepSet(ctx context.Context, s *scope, set []chosen, kept int) error {
 	entries := make([]rules.Entry, len(set))
 	for i := range set {
@@ -191,7 +191,8 @@ func (r *Reconciler) keepSet(ctx context.Context, s *scope, set []chosen, kept i
 	return nil
 }
 
-// keep stores a part. One that is there already was stored by a controller that then was cut off.
+// keep stores a part. An existing part was stored by an interrupted run, and is updated if it
+// differs.
 func (r *Reconciler) keep(ctx context.Context, operation types.UID, part *v1alpha1.TriageOperationPart) error {
 	err := r.Client.Create(ctx, part.DeepCopy())
 	if !apierrors.IsAlreadyExists(err) {
@@ -212,7 +213,7 @@ func (r *Reconciler) keep(ctx context.Context, operation types.UID, part *v1alph
 	return r.Client.Patch(ctx, changed, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
 }
 
-// record says what the operation would do.
+// record records in the status what the operation would do.
 func record(s *scope, set []chosen) {
 	deciders := map[string]int32{}
 	for i := range set {

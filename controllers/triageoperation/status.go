@@ -14,11 +14,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// pagePatience is for how long after an operation's end its pages wait to be full.
+// pagePatience is how long after an operation's end its pages may wait to be full.
 const pagePatience = 10 * time.Minute
 
-// afterEnd is all that is left to do about an operation that has ended: what it has done to findings goes into pages,
-// for the endpoints that ask for it so.
+// afterEnd puts the changes that an ended operation made to findings into pages, for the endpoints that subscribe to
+// pages. No other phase follows then.
 func (r *Reconciler) afterEnd(ctx context.Context, s *scope) error {
 	s.Status.ObservedGeneration = s.Object.Generation
 	if s.Status.CompletedAt == nil {
@@ -33,12 +33,12 @@ func (r *Reconciler) afterEnd(ctx context.Context, s *scope) error {
 	return err
 }
 
-// inProgress says what the operation is at.
+// inProgress sets the conditions of an operation in progress.
 func inProgress(s *scope, message string) {
 	s.Judge(conditions.Verdict{Reason: v1alpha1.ReasonInProgress, Message: message})
 }
 
-// fail ends an operation that cannot go on. Its spec is immutable, so nothing mends it.
+// fail ends an operation that cannot continue. Its spec is immutable, so it cannot be repaired.
 func fail(s *scope, reason, message string) {
 	s.Status.Phase = v1alpha1.OperationFailed
 	s.Status.CompletedAt = now(s)
@@ -51,14 +51,14 @@ func now(s *scope) *v1alpha1.Time {
 	return &at
 }
 
-// preview stops at an operation that nobody has committed.
+// preview stops the reconcile of an uncommitted operation.
 func preview(s *scope) {
 	s.Status.Phase = v1alpha1.OperationPreview
 	s.Judge(conditions.Ready("The findings are selected. Set spec.commit to decide about them."))
 	s.Stop()
 }
 
-// complete ends an operation that has worked through its last part.
+// complete ends an operation after its last part.
 func (r *Reconciler) complete(_ context.Context, s *scope) error {
 	if s.Status.DoneParts < s.Status.Parts {
 		s.RequeueAfter(handOver)
@@ -71,7 +71,7 @@ func (r *Reconciler) complete(_ context.Context, s *scope) error {
 	return nil
 }
 
-// announce tells people that an operation has ended, and with what.
+// announce sends an Event with the result of an operation when it has ended.
 func (r *Reconciler) announce(s *scope) {
 	if s.Before.Phase == s.Status.Phase {
 		return
@@ -91,10 +91,10 @@ func endNote(status *v1alpha1.TriageOperationStatus) string {
 		status.Changed, status.Unchanged, status.Conflicted, status.Failed)
 }
 
-// maxMessage is how long the message of an example may be, in characters.
+// maxMessage is the maximum length of an example's message, in characters.
 const maxMessage = 256
 
-// example names a finding that was not changed, unless enough are named.
+// example appends a finding that was not changed, unless the list is full.
 func example(list []v1alpha1.OperationExample, finding v1alpha1.ResourceName,
 	message string) []v1alpha1.OperationExample {
 	if len(list) == v1alpha1.MaxOperationSamples {

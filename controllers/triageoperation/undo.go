@@ -11,7 +11,8 @@ import (
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
-// chooseUndone returns the findings that the operation to be undone has decided about; nil where that is still at work.
+// chooseUndone returns the findings that the undone operation has decided about; nil if that operation is still
+// running, or cannot be undone.
 func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, error) {
 	undone := &v1alpha1.TriageOperation{}
 	key := client.ObjectKey{Namespace: s.Object.Namespace, Name: string(s.Object.Spec.Undo)}
@@ -57,7 +58,7 @@ func (r *Reconciler) undone(ctx context.Context, s *scope, operation string, ent
 	key := client.ObjectKey{Namespace: s.Object.Namespace, Name: string(entry.Finding)}
 	err := r.Client.Get(ctx, key, finding, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) || err == nil && finding.Spec.Triage.By != rules.Author(operation) {
-		// The cache may not show yet what the operation has just decided.
+		// The cache may not show the operation's decision yet.
 		finding = &v1alpha1.Finding{}
 		err = r.Live.Get(ctx, key, finding)
 	}
@@ -70,7 +71,8 @@ func (r *Reconciler) undone(ctx context.Context, s *scope, operation string, ent
 	return chosen{rules.Undo(operation, entry, finding), finding}, nil
 }
 
-// part reads one of an operation's parts. One that is lost fails the operation of the scope.
+// part reads one of an operation's parts. If the part is missing or unreadable, the operation of
+// the scope fails.
 func (r *Reconciler) part(ctx context.Context, s *scope, of *v1alpha1.TriageOperation,
 	index int) ([]rules.Entry, *v1alpha1.TriageOperationPartSpec, error) {
 	part := &v1alpha1.TriageOperationPart{}

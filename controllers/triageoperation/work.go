@@ -19,22 +19,23 @@ import (
 )
 
 const (
-	// maxAtOnce is how many findings an operation writes at a time: few enough to leave the API server to people.
+	// maxAtOnce is how many findings an operation writes at a time: few enough to leave capacity of the API
+	// server to users.
 	maxAtOnce = 4
 	// refusalPatience is how long the API server may refuse a finding before it counts as failed.
 	refusalPatience = 2 * time.Minute
-	// maxTries bounds how often a finding is tried that others write at the same time.
+	// maxTries bounds the retries for a finding that others write at the same time.
 	maxTries = 10
 )
 
-// result is what came of a finding, and why it was left alone where it was.
+// result is the outcome for a finding, and the reason if the finding was not changed.
 type result struct {
 	outcome rules.Outcome
 	why     string
 }
 
-// workThroughPart decides about the findings of the next part. Whatever cut an earlier try off, what that has done is
-// recognised and not done again.
+// workThroughPart decides about the findings of the next part. After an interruption it recognises the decisions that
+// were already written, and does not repeat them.
 func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 	if s.Status.DoneParts >= s.Status.Parts {
 		return nil
@@ -70,7 +71,8 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// perform decides about each of the entries. begun says that an earlier try may have.
+// perform decides about each of the entries. begun means that an earlier run may have decided about
+// some.
 func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOperation, entries []rules.Entry,
 	results []result, begun bool) error {
 	writer, err := r.as(operation.Namespace)
@@ -88,7 +90,7 @@ func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOper
 	return group.Wait()
 }
 
-// decide does the operation's work on one finding. The error is one that may pass.
+// decide applies the operation to one finding. The returned error is temporary.
 func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operation *v1alpha1.TriageOperation,
 	entry *rules.Entry, begun bool) (result, error) {
 	finding := &v1alpha1.Finding{}
@@ -115,8 +117,8 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 	return result{}, fmt.Errorf("others keep writing finding %s: %w", key.Name, err)
 }
 
-// outcomeOf tells what concerns the finding alone from what may pass. A starting API server knows neither roles nor
-// policies for a while; who refuses for longer than that means it.
+// outcomeOf separates permanent errors about the finding from temporary ones. A starting API server knows neither
+// roles nor policies for a while, so Forbidden becomes permanent only after refusalPatience.
 func (r *Reconciler) outcomeOf(operation *v1alpha1.TriageOperation, err error) (result, error) {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -146,7 +148,7 @@ func write(ctx context.Context, writer rest.Interface, finding *v1alpha1.Finding
 		Do(ctx).Error()
 }
 
-// note records the outcomes in the part: from then on it is not worked through again.
+// note records the outcomes in the part, which is not processed again after that.
 func (r *Reconciler) note(ctx context.Context, s *scope, results []result) error {
 	outcomes := make([]byte, len(results))
 	for i := range results {
@@ -155,7 +157,7 @@ func (r *Reconciler) note(ctx context.Context, s *scope, results []result) error
 	return r.change(ctx, s, map[string]any{"outcomes": string(outcomes)})
 }
 
-// change writes members of the part that is worked through.
+// change writes members of the current part.
 func (r *Reconciler) change(ctx context.Context, s *scope, members map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"spec": members})
 	if err != nil {
@@ -169,7 +171,7 @@ func (r *Reconciler) change(ctx context.Context, s *scope, members map[string]an
 	return nil
 }
 
-// add counts what came of a finding.
+// add counts the result for a finding.
 func add(status *v1alpha1.TriageOperationStatus, finding v1alpha1.ResourceName, came result) {
 	switch came.outcome {
 	case rules.Changed:
@@ -185,7 +187,8 @@ func add(status *v1alpha1.TriageOperationStatus, finding v1alpha1.ResourceName, 
 	}
 }
 
-// orUnknown is for a part of which a controller recorded the outcomes that then was cut off.
+// orUnknown is for a part whose outcomes were recorded by a run that was interrupted: the reasons
+// are lost.
 func orUnknown(why string) string {
 	if why == "" {
 		return "not recorded"

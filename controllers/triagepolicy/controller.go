@@ -1,5 +1,5 @@
-// Package triagepolicy puts the generations of policies into force, takes them out of it, and counts what they decide.
-// The verdicts themselves are in the findings, whose controller gives them.
+// Package triagepolicy puts generations of policies into and out of force, and counts what they decide. The verdicts
+// themselves are in the status of findings, written by their controller.
 package triagepolicy
 
 import (
@@ -25,19 +25,19 @@ import (
 )
 
 const (
-	// recountDelay is how long changes of findings are gathered before policies count anew.
+	// recountDelay is how long changes of findings are gathered before policies are counted again.
 	recountDelay = 3 * time.Second
-	// countingShare bounds what counting takes of one processor: a count is followed by that many times its duration
-	// without one.
+	// countingShare bounds the CPU time of counting: after a count, no other starts for that many times its
+	// duration.
 	countingShare = 20
-	// longestCount is how long a policy may be evaluated over all findings before it is given up: well below the time
-	// that a reconcile has, since one that fails would try again, and keep its worker from others.
+	// longestCount is how long a policy may be evaluated over all findings before the count is given up. It is well
+	// below the timeout of a reconcile, which would fail, be retried, and block its worker.
 	longestCount = 30 * time.Second
-	// longestWait is how late a policy may begin or end after a clock was put forward, or the machine slept, and how
-	// often one that depends on the time counts.
+	// longestWait is how late a policy may begin or end after the clock was set forward or the machine was
+	// suspended, and how often a policy that depends on the time is counted.
 	longestWait = time.Hour
-	// turn is how soon a policy that somebody has just written is looked at again where another keeps it waiting, and
-	// recountTurn how soon one is that only counts anew.
+	// turn is when a changed policy is requeued while another is being counted, and recountTurn when a policy is that
+	// only needs a recount.
 	turn        = 200 * time.Millisecond
 	recountTurn = 10 * turn
 )
@@ -47,19 +47,20 @@ type Reconciler struct {
 	reconcile.Base
 	policies *policies.Book
 	numbers  *numbers
-	// longestCount is the constant of that name.
+	// longestCount is the constant of that name, which tests override.
 	longestCount time.Duration
-	// lastCount is how long the last count took, by namespace: a large organization delays no other.
+	// lastCount holds how long the last count took, by namespace, so that a large organization does
+	// not delay others.
 	lastCount sync.Map
-	// atWork has the namespaces of which a policy is being counted. One at a time leaves the other workers to others: a
-	// hundred costly policies over many findings take minutes.
+	// atWork holds the namespaces in which a policy is being counted. One policy at a time leaves the other workers to
+	// other organizations: a hundred costly policies over many findings take minutes.
 	atWork sync.Map
-	// memories are what counts remember, by namespace.
+	// memories holds the memory of each namespace.
 	memories    sync.Map
 	evaluations prometheus.Counter
 }
 
-// SetupWithManager adds the controller of TriagePolicies and that of their pages to the manager.
+// SetupWithManager adds the controllers of TriagePolicies and of their pages to the manager.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	if err := setUpPages(ctx, mgr, options, clock.RealClock{}); err != nil {
 		return err
@@ -88,12 +89,12 @@ func newReconciler(base reconcile.Base) *Reconciler {
 // specChanged passes over our own status writes.
 var specChanged = watch.SpecOr(func(_, _ *v1alpha1.TriagePolicy) bool { return false })
 
-// decidesOtherwise passes over what leaves the other policies' counts as they are.
+// decidesOtherwise passes over updates that do not affect the counts of other policies.
 var decidesOtherwise = watch.Updates(func(before, after *v1alpha1.TriagePolicy) bool {
 	return generationInForce(before) != generationInForce(after)
 })
 
-// generationInForce is 0 where none is.
+// generationInForce returns the generation in force; 0 if there is none.
 func generationInForce(policy *v1alpha1.TriagePolicy) int64 {
 	if policy.Status.InForce == nil {
 		return 0
@@ -101,18 +102,19 @@ func generationInForce(policy *v1alpha1.TriagePolicy) int64 {
 	return policy.Status.InForce.Generation
 }
 
-// countsOtherwise passes over what leaves all counts as they are: a finding's history and conditions.
+// countsOtherwise passes over updates that do not affect any count, such as a finding's history and
+// conditions.
 var countsOtherwise = watch.SpecOr(func(before, after *v1alpha1.Finding) bool {
 	return findingstate.Undecided(before) != findingstate.Undecided(after) ||
 		findingstate.PersonsStatus(before) != findingstate.PersonsStatus(after)
 })
 
-// recount enqueues the policies of the namespace, a while later: thousands of findings may change together. A policy
-// that somebody has just written comes before them.
+// recount enqueues the policies of the namespace after a delay, since thousands of findings may change together, and
+// behind policies that a user has just written.
 func (r *Reconciler) recount() handler.EventHandler {
 	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
 		if change.Initial {
-			return // Every policy is reconciled on its own account.
+			return // At the start every policy is reconciled anyway.
 		}
 		namespace := change.Object().GetNamespace()
 		watch.AddLast(q, r.untilRecount(namespace),
@@ -126,7 +128,7 @@ func (r *Reconciler) untilRecount(namespace string) time.Duration {
 	return max(recountDelay, countingShare*last)
 }
 
-// untilTurn is how soon a policy is looked at again that another of its organization keeps waiting.
+// untilTurn returns when to requeue a policy that has to wait for another one of its organization.
 func (r *Reconciler) untilTurn(ctx context.Context, req ctrl.Request) time.Duration {
 	policy := &v1alpha1.TriagePolicy{}
 	err := r.Client.Get(ctx, req.NamespacedName, policy, client.UnsafeDisableDeepCopy)
@@ -139,14 +141,14 @@ func (r *Reconciler) untilTurn(ctx context.Context, req ctrl.Request) time.Durat
 // scope is what one reconcile works on.
 type scope struct {
 	reconcile.Scope[*v1alpha1.TriagePolicy, *v1alpha1.TriagePolicyStatus]
-	// declared is the spec as it is; nil where it does not compile, which wrong then says.
+	// declared is the current spec; nil if it does not compile, and then wrong is the error.
 	declared *rules.Policy
 	wrong    *rules.CompileError
-	// counted is what the generation that is to be judged matches, earlier what the one before does.
+	// counted is the tally of the declared generation, earlier that of the generation in force.
 	counted, earlier tally
-	// partial: not all was counted, since that took too long.
+	// partial: the count was given up because it took too long.
 	partial bool
-	// whyNot is the reason for which the declared spec does not decide, because the message for people.
+	// whyNot is the reason why the declared spec does not decide, because the message for users.
 	whyNot, because string
 }
 
@@ -154,7 +156,7 @@ func newScope() *scope {
 	return &scope{Scope: *reconcile.NewScope(&v1alpha1.TriagePolicy{})}
 }
 
-// Reconcile puts a policy into force or takes it out, and brings its counts up to date.
+// Reconcile puts a policy into or out of force, and updates its counts.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if _, busy := r.atWork.LoadOrStore(req.Namespace, true); busy {
 		return ctrl.Result{RequeueAfter: r.untilTurn(ctx, req)}, nil
@@ -166,7 +168,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		Gone: func(name types.NamespacedName) {
 			r.numbers.forget(name)
 			r.forget(name)
-			r.lastCount.Delete(name.Namespace) // the next count of another policy notes it again
+			r.lastCount.Delete(name.Namespace) // the next count of another policy records it again
 		},
 	}.Run(ctx, req)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// counting is the controller with so much time for a count.
+// counting sets up the controller with that much time for a count.
 func counting(longest time.Duration) controllertest.Setup {
 	return func(_ context.Context, mgr ctrl.Manager, options controller.Options) error {
 		r := newReconciler(reconcile.NewBase(mgr))

@@ -13,23 +13,23 @@ import (
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
-// tally is what one generation of a policy matches.
+// tally counts what one generation of a policy matches.
 type tally struct {
 	matched, decides, shadowed, overridden, failed int32
 	shadowedBy                                     map[v1alpha1.ResourceName]bool
 	failure                                        *v1alpha1.PolicyFailure
 	samples                                        []v1alpha1.ResourceName
 	newest                                         time.Time
-	// full: as many others are in force as may be.
+	// full: the maximum number of other policies is in force.
 	full bool
-	// costly: counting was given up, and the policy is not in force yet.
+	// costly: the count was given up, and this generation is not in force yet.
 	costly bool
-	// stopped: this generation matched too many findings when it was counted last.
+	// stopped: this generation matched too many findings at the last count.
 	stopped bool
 }
 
-// limit is how many findings a policy may match. One that was stopped has to fall well below: else each finding that
-// comes and goes could reopen and mute thousands.
+// limit is how many findings a policy may match. A stopped policy must fall well below its limit: otherwise a single
+// finding that is added or removed could unmute and mute thousands.
 func (t *tally) limit(spec *v1alpha1.TriagePolicySpec) int32 {
 	if t.stopped {
 		return spec.Limit() * 9 / 10
@@ -37,7 +37,7 @@ func (t *tally) limit(spec *v1alpha1.TriagePolicySpec) int32 {
 	return spec.Limit()
 }
 
-// compile compiles the spec as it is declared.
+// compile compiles the declared spec.
 func (r *Reconciler) compile(_ context.Context, s *scope) error {
 	program, err := r.policies.Compile(s.Object.Spec.Match)
 	wrong, is := rules.IsCompileError(err)
@@ -50,7 +50,7 @@ func (r *Reconciler) compile(_ context.Context, s *scope) error {
 	return nil
 }
 
-// inForce is the generation that decides by now; nil where none does.
+// inForce returns the generation that is in force now; nil if there is none.
 func (r *Reconciler) inForce(s *scope) *rules.Policy {
 	in := s.Object.Status.InForce
 	if in == nil {
@@ -63,8 +63,9 @@ func (r *Reconciler) inForce(s *scope) *rules.Policy {
 	return &rules.Policy{Name: v1alpha1.ResourceName(s.Object.Name), Spec: &in.Spec, Program: program}
 }
 
-// count evaluates the policy over all findings of the namespace that are not closed. Where the declared generation is
-// not the one in force, both are counted: the earlier one may have to stay, and may match too many by now.
+// count evaluates the policy over all findings of the namespace that are not closed. If the expression in force
+// differs from the declared one, both are counted: the earlier generation may have to stay in force, and may match
+// too many findings by now.
 func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	began := r.Clock.Now()
 	defer func() { r.lastCount.Store(s.Object.Namespace, r.Clock.Since(began)) }()
@@ -83,7 +84,7 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	}
 	earlier := r.inForce(s)
 	if s.declared != nil && earlier != nil && earlier.Spec.Match == s.declared.Spec.Match {
-		earlier = nil // what matches is the same
+		earlier = nil // both match the same findings
 	}
 	known := r.memoryOf(s.Object.Namespace)
 	known.shrink(len(list.Items))
@@ -119,16 +120,16 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// givesUp ends a count that takes too long. What decides goes on deciding, and what does not must not begin to: it
-// would cost as much each time that findings change.
+// givesUp ends a count that takes too long. A generation in force stays in force, but another must not come into
+// force: it would cost as much each time that findings change.
 func (s *scope) givesUp() {
 	s.partial = true
 	in := s.Object.Status.InForce
 	s.counted.costly = in == nil || in.Generation != s.Object.Generation
 }
 
-// full reports whether no more policies may be in force. The cache may be behind, and too many come into force: then
-// the lowest-ranked are taken out again.
+// full reports whether no more policies may be in force. With a stale cache too many may come into force; the
+// lowest-ranked are then taken out again.
 func full(s *scope, others []rules.Policy) bool {
 	in := s.Object.Status.InForce
 	if in == nil {
@@ -145,7 +146,7 @@ func (r *Reconciler) try(policy *rules.Policy, others []rules.Policy, facts *rul
 	return policy.Try(others, facts, now)
 }
 
-// add counts what came of the policy for one finding.
+// add counts the policy's outcome for one finding.
 func (t *tally) add(trial rules.Trial, finding *v1alpha1.Finding) {
 	name := v1alpha1.ResourceName(finding.Name)
 	switch trial.Outcome {
@@ -176,7 +177,8 @@ func (t *tally) add(trial rules.Trial, finding *v1alpha1.Finding) {
 	}
 }
 
-// sample keeps the names that come first, so that the status changes only if one of those does.
+// sample keeps the first names in alphabetical order, so that the status changes only if one of
+// these changes.
 func (t *tally) sample(name v1alpha1.ResourceName) {
 	at, _ := slices.BinarySearchFunc(t.samples, name, cmp.Compare[v1alpha1.ResourceName])
 	if at == v1alpha1.MaxPolicySamples {

@@ -8,7 +8,7 @@ import (
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
-// However many came into force at a time: those that decide last go out again, and no others.
+// If too many come into force at the same time, exactly those that decide last are taken out again.
 func TestNoMoreThanMayBeAreInForce(t *testing.T) {
 	var others []rules.Policy
 	for i := range rules.MaxInForce {

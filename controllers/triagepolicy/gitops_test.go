@@ -25,7 +25,8 @@ type repo struct {
 	folder, kubeconfig, username string
 }
 
-// newRepo has a tool with the rights that docs/kinds/triagepolicy.md names, and those for its record of what it applied.
+// newRepo returns a repo whose tool has the rights named in docs/kinds/triagepolicy.md, and those for its record of
+// what it applied.
 func newRepo(r room) *repo {
 	r.t.Helper()
 	const tool = "git"
@@ -63,7 +64,7 @@ func kubectl(t *testing.T, kubeconfig string, arguments ...string) (string, erro
 	return string(out), err
 }
 
-// commit puts a policy that mutes what matches into the folder.
+// commit puts a policy that mutes matching findings into the folder.
 func (g *repo) commit(name, match string) *v1alpha1.TriagePolicy {
 	g.t.Helper()
 	policy := builder.TriagePolicy(name, match).In(g.namespace).Build()
@@ -76,7 +77,8 @@ func (g *repo) commit(name, match string) *v1alpha1.TriagePolicy {
 	return policy
 }
 
-// sync applies the folder as GitOps tools do: without force, and removing what has left the folder.
+// sync applies the folder like GitOps tools do: without force, and deleting objects that were
+// removed from the folder.
 func (g *repo) sync() {
 	g.t.Helper()
 	out, err := g.kubectl("apply", "--server-side", "--prune", "--applyset=configmap/decisions", "-n", g.namespace, "-f", g.folder)
@@ -85,7 +87,7 @@ func (g *repo) sync() {
 	}
 }
 
-// same wants objects that nobody has written since.
+// same checks that the objects were not written since.
 func same(t *testing.T, before map[client.Object]string) {
 	t.Helper()
 	for object, version := range before {
@@ -104,7 +106,8 @@ func versions(objects ...client.Object) map[client.Object]string {
 	return out
 }
 
-// What docs/kinds/triagepolicy.md says of decisions in Git, as kubectl does it: GitOps tools use the same calls.
+// The statements of docs/kinds/triagepolicy.md about decisions in Git, with kubectl: GitOps tools use the same
+// calls.
 func TestDecisionsInGitArePolicies(t *testing.T) {
 	g, r := NewWithT(t), running(t)
 	anns, rests, undecided, named := r.finds("f-ann", "G1"), r.finds("f-rest", "G1"), r.finds("f-undecided", "G1"), r.finds("f-named", "G9")
@@ -126,7 +129,8 @@ func TestDecisionsInGitArePolicies(t *testing.T) {
 
 	written := versions(byRule, byName, anns, rests, undecided, named)
 	git.sync()
-	// The manager that applied the set would take the set's own label off: diff knows no sets.
+	// With the field manager that applied the set, diff would remove the set's own label, since it
+	// does not know sets.
 	if out, err := git.kubectl("diff", "--server-side", "--field-manager=diff", "-n", r.namespace, "-f", git.folder); err != nil || out != "" {
 		t.Errorf("a second sync would change something: %v\n%s", err, out)
 	}
@@ -157,7 +161,7 @@ func TestDecisionsInGitArePolicies(t *testing.T) {
 	testenv.Get(t, g, env, byHand)
 }
 
-// annDecides against the policy, by kubectl.
+// annDecides makes ann decide against the policy, with kubectl.
 func annDecides(t *testing.T, r room, f *v1alpha1.Finding) {
 	t.Helper()
 	config, err := env.Member(t.Context(), r.namespace, "ann", testenv.Triager)
@@ -169,7 +173,7 @@ func annDecides(t *testing.T, r room, f *v1alpha1.Finding) {
 	}
 }
 
-// restDecides writes as the REST API does.
+// restDecides writes a decision like the REST API.
 func restDecides(t *testing.T, f *v1alpha1.Finding) {
 	t.Helper()
 	config, err := env.Facade(t.Context())

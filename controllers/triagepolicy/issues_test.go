@@ -17,7 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// raises makes an issue with that rule, whose result is that of the finding; nil: of none.
+// raises creates an issue with that rule and the same result as the finding; nil for no finding.
 func (r room) raises(name, rule string, like *v1alpha1.Finding) *v1alpha1.ReviewIssue {
 	r.t.Helper()
 	issue := builder.ReviewIssue(name).In(r.namespace).SeenIn("a").Mutate(func(i *v1alpha1.ReviewIssue) {

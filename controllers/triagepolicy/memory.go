@@ -14,41 +14,42 @@ import (
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
-// memory has what came of policies for the findings of a namespace when they were counted last: who counts again
-// evaluates a policy over what has changed, and no more. It is used by one count at a time.
+// memory holds the policies' outcomes for the findings of a namespace from their last counts, so that another
+// count evaluates a policy only over findings that have changed. It is used by one count at a time.
 type memory struct {
 	slots map[types.UID]int
-	// facts are a digest of what expressions read of the finding, by slot.
+	// facts holds a digest of what expressions read of each finding, by slot.
 	facts []uint64
-	// policies by name, each with its outcomes by slot.
+	// policies holds each policy's outcomes, by the policy's name.
 	policies map[string]*remembered
 }
 
-// remembered are the outcomes of one policy.
+// remembered holds the outcomes of one policy.
 type remembered struct {
-	// restsOn is a digest of what they follow from beside a finding's facts: the policy and all others.
+	// restsOn is a digest of the inputs other than a finding's facts: the policy and all others in
+	// force.
 	restsOn  [sha256.Size]byte
 	outcomes []outcome
 }
 
-// outcome holds a rules.Outcome, and of the policy that decides its place among the others; 0 is not known. A policy
-// that fails is evaluated again: what it says is not kept.
+// outcome encodes a rules.Outcome and the index of the deciding policy among the others; 0 means unknown. Failures
+// are not kept, because their messages are not: the policy is evaluated again.
 type outcome uint16
 
-// outcomes is more than there are rules.Outcomes.
+// outcomes is larger than every rules.Outcome.
 const outcomes = 8
 
 func newMemory() *memory {
 	return &memory{slots: map[types.UID]int{}, policies: map[string]*remembered{}}
 }
 
-// memoryOf is that of a namespace.
+// memoryOf returns the memory of a namespace.
 func (r *Reconciler) memoryOf(namespace string) *memory {
 	known, _ := r.memories.LoadOrStore(namespace, newMemory())
 	return known.(*memory) //nolint:forcetypeassert // nothing else is stored
 }
 
-// forget drops what is known of a policy that has gone.
+// forget drops the outcomes of a deleted policy.
 func (r *Reconciler) forget(policy types.NamespacedName) {
 	known := r.memoryOf(policy.Namespace)
 	if delete(known.policies, policy.Name); len(known.policies) == 0 {
@@ -58,13 +59,13 @@ func (r *Reconciler) forget(policy types.NamespacedName) {
 
 var seed = maphash.MakeSeed()
 
-// version tells a state of an object's spec from every other.
+// version identifies one state of an object's spec.
 type version struct {
 	uid        types.UID
 	generation int64
 }
 
-// versionOf is empty for an object that does not exist.
+// versionOf returns the object's version; empty for an object that does not exist.
 func versionOf[O interface {
 	comparable
 	client.Object
@@ -76,7 +77,8 @@ func versionOf[O interface {
 	return version{object.GetUID(), object.GetGeneration()}
 }
 
-// slotOf returns the finding's slot. What is remembered of a finding that has changed is forgotten.
+// slotOf returns the finding's slot. If the finding's facts have changed, it forgets the outcomes
+// for it.
 func (m *memory) slotOf(f *rules.Facts) int {
 	digest := maphash.Comparable(seed, struct {
 		finding, project, repository version
@@ -99,7 +101,7 @@ func (m *memory) slotOf(f *rules.Facts) int {
 	return slot
 }
 
-// of returns what is remembered of a policy; nil where its outcomes change by themselves, with the time.
+// of returns the remembered outcomes of a policy; nil if they depend on the time.
 func (m *memory) of(policy *rules.Policy, others []rules.Policy, now time.Time) *remembered {
 	if policy == nil {
 		return nil
@@ -121,7 +123,7 @@ func (m *memory) of(policy *rules.Policy, others []rules.Policy, now time.Time) 
 	return known
 }
 
-// try returns what comes of a policy for the finding in the slot. It evaluates the policy only where that is not known.
+// try returns a policy's outcome for the finding in the slot. It evaluates the policy only if the outcome is not known.
 func (k *remembered) try(slot int, others []rules.Policy, evaluate func() rules.Trial) rules.Trial {
 	if k == nil {
 		return evaluate()
@@ -150,7 +152,7 @@ func (k *remembered) try(slot int, others []rules.Policy, evaluate func() rules.
 	return trial
 }
 
-// shrink begins anew where most of what is remembered is of findings that have gone.
+// shrink clears the memory if most of its findings no longer exist.
 func (m *memory) shrink(findings int) {
 	const spare = 1000
 	if len(m.facts) > 2*findings+spare {

@@ -13,7 +13,7 @@ import (
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
-// fact is a finding with its project, which others have too.
+// fact returns the facts of a finding in a project, which it shares with others.
 func fact(id int, project *v1alpha1.Project) *rules.Facts {
 	return &rules.Facts{Project: project, Finding: &v1alpha1.Finding{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("f-%d", id), UID: types.UID(fmt.Sprintf("uid-%d", id)), Generation: 1},
@@ -21,7 +21,7 @@ func fact(id int, project *v1alpha1.Project) *rules.Facts {
 	}}
 }
 
-// matches are expressions, of which the last fails for some findings.
+// matches are expressions. The last one fails for some findings.
 var matches = []string{
 	"finding.class == 'A'", "project.owner == 'ada'", "true", "finding.class == 'B' && project.owner == 'bob'", "finding.score > 1.0",
 }
@@ -38,7 +38,7 @@ func drawPolicy(t *rapid.T, name string) rules.Policy {
 	return rules.Policy{Name: v1alpha1.ResourceName(name), Spec: spec, Program: program}
 }
 
-// Whatever changes, what is remembered is what an evaluation would say.
+// After any changes, remembered outcomes equal those of an evaluation.
 func TestWhatIsRememberedIsWhatAnEvaluationSays(t *testing.T) {
 	now := time.Now()
 	rapid.Check(t, func(t *rapid.T) {
@@ -127,7 +127,7 @@ func TestAChangeOfOneFindingEvaluatesThatFindingAlone(t *testing.T) {
 	}
 }
 
-// Findings that have gone take no room for ever.
+// Deleted findings do not take up memory forever.
 func TestFindingsThatHaveGoneAreForgotten(t *testing.T) {
 	known := newMemory()
 	for i := range 5000 {

@@ -11,8 +11,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// numbers are what the policies' statuses say, as they were last looked at. They are added up when they are asked for:
-// no figure names a policy, of which there may be any number.
+// numbers holds the last observed statuses of policies. They are summed at each scrape: no metric has a label for the
+// policy, since their number is unbounded.
 type numbers struct {
 	policiesBy, findingsBy *prometheus.Desc
 
@@ -20,16 +20,16 @@ type numbers struct {
 	policies map[types.NamespacedName]v1alpha1.TriagePolicyStatus
 }
 
-// theNumbers belong to the process, as the registry does.
+// theNumbers are process-wide, like the registry.
 var theNumbers = newNumbers(metrics.Registry)
 
-// theEvaluations count how often a policy was evaluated over a finding to be counted.
+// theEvaluations counts how often a policy was evaluated over a finding for the counts.
 var theEvaluations = promauto.With(metrics.Registry).NewCounter(prometheus.CounterOpts{
 	Name: "findings_triage_policy_evaluations_total",
 	Help: "Evaluations of triage policies over findings, to count what the policies match.",
 })
 
-// reasons are those of the condition InForce, each of which is shown though no policy has it.
+// reasons are those of the condition InForce. Each is exported even if no policy has it.
 var reasons = []string{
 	v1alpha1.ReasonInForce, v1alpha1.ReasonEarlierGeneration, v1alpha1.ReasonNeverMatched, v1alpha1.ReasonShadowed,
 	v1alpha1.ReasonPreview, v1alpha1.ReasonNotYetValid, v1alpha1.ReasonPolicyExpired, v1alpha1.ReasonTooMany,
@@ -67,7 +67,7 @@ func (n *numbers) Describe(out chan<- *prometheus.Desc) {
 	out <- n.findingsBy
 }
 
-// Collect adds the figures up.
+// Collect sums up the figures.
 func (n *numbers) Collect(out chan<- prometheus.Metric) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 
 var manifestBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
-// The policies of docs/triage.md decide together as the page says.
+// The policies of docs/triage.md together decide as described there.
 func TestThePoliciesOfTheGuide(t *testing.T) {
 	g, r := NewWithT(t), running(t)
 	finds := func(name, path string, change func(*v1alpha1.FindingSpec)) *v1alpha1.Finding {

@@ -12,10 +12,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// paginator puts what policies have done to findings into pages, for the endpoints that ask for it so.
+// paginator puts the changes that policies made to findings into pages, for the endpoints that
+// subscribe to pages.
 //
-// It has a queue of its own: a reconcile of a policy counts all findings, and there is none of a policy that was
-// deleted, which takes thousands of verdicts back.
+// It is a separate controller because a reconcile of a policy counts all findings, and does nothing for a
+// deleted policy, whose deletion may withdraw thousands of verdicts.
 type paginator struct {
 	pager *ledger.Pager
 	clock clock.PassiveClock
@@ -34,7 +35,7 @@ func setUpPages(ctx context.Context, mgr ctrl.Manager, options controller.Option
 		Complete(&paginator{pager: pager, clock: clock})
 }
 
-// Reconcile makes the pages of the policy of that name, whether it still exists or not. It writes nothing else.
+// Reconcile makes the pages of the named policy, even if it was deleted. It writes nothing else.
 func (p *paginator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	again, err := p.pager.MakeOnceQuiet(ctx, req.Namespace, webhooks.CauseOfPolicy(req.Name), p.clock.Now())
 	if err != nil || !again {

@@ -29,7 +29,7 @@ import (
 // many findings need two pages.
 const many = webhooks.MaxPageEntries + 22
 
-// batches makes an endpoint that gets those events, in pages where it may.
+// batches creates an endpoint that gets these events, in pages where possible.
 func (r room) batches(events ...v1alpha1.WebhookEventPattern) *v1alpha1.WebhookEndpoint {
 	r.t.Helper()
 	endpoint := builder.WebhookEndpoint("paged").In(r.namespace).Events(events...).Batched().Build()
@@ -37,7 +37,7 @@ func (r room) batches(events ...v1alpha1.WebhookEventPattern) *v1alpha1.WebhookE
 	return endpoint
 }
 
-// findsMany makes that many findings with the rule G1 and waits until each is recorded.
+// findsMany creates that many findings with the rule G1 and waits until each is recorded.
 func (r room) findsMany(n int) {
 	r.t.Helper()
 	for i := range n {
@@ -63,13 +63,13 @@ func (r room) recorded(seq int64) []v1alpha1.Finding {
 	return list.Items
 }
 
-// pages are those of the room, and what is in them as "finding seq".
+// pages returns the pages in the room, and their entries as "finding seq".
 func (r room) pages(g Gomega) ([]v1alpha1.WebhookDelivery, []string) {
 	r.t.Helper()
 	return controllertest.Pages(r.t, env, g, r.namespace)
 }
 
-// eachOf names each of n findings with each of the seqs, as pages does.
+// eachOf returns "finding seq" for each of n findings and each seq, like pages.
 func eachOf(n int, seqs ...int64) (out []string) {
 	for i := range n {
 		for _, seq := range seqs {
@@ -111,7 +111,7 @@ func TestWhatAPolicyDoesToManyIsAFewPagesForEndpointsThatBatch(t *testing.T) {
 	}
 }
 
-// A policy that was deleted takes all its verdicts back, and no object of that name is there to begin with.
+// Deleting a policy withdraws all its verdicts, and there is no object of that name from then on.
 func TestAControllerThatDiesBetweenThePagesOfADeletedPolicyLosesAndDoublesNothing(t *testing.T) {
 	left := &atomic.Int32{}
 	left.Store(1)
@@ -158,7 +158,7 @@ func TestAPolicysPagesWaitUntilItIsQuiet(t *testing.T) {
 	endpoint := r.batches("finding.judged")
 	controllertest.SetBacklogged(t, env, endpoint, true)
 	r.declares("mute", "finding.ruleID == 'G1'", nil)
-	var newest time.Time // of what the full page, which is in the order of the names, leaves over
+	var newest time.Time // of the entries that do not fit into the full page, which is sorted by name
 	for _, f := range r.recorded(2)[webhooks.MaxPageEntries:] {
 		if at := f.Status.Transitions[1].At.Time; at.After(newest) {
 			newest = at
@@ -218,7 +218,7 @@ func TestANewFindingsVerdictIsInItsScansPage(t *testing.T) {
 	g.Expect(controllertest.Alone(t, env, g, r.namespace, "paged")).To(Equal([]string{"f-2 finding.created"}))
 }
 
-// A verdict on a finding that a scan has brought does not wait for the end of the scan.
+// A later verdict on a finding of a scan does not wait for the end of the scan.
 func TestAVerdictOfLaterDoesNotWaitForTheScan(t *testing.T) {
 	controllertest.Start(t, env, finding.SetupWithManager, SetupWithManager, scan.SetupWithManager)
 	g, r := NewWithT(t), newRoom(t)
@@ -257,7 +257,8 @@ func TestThePagesOfADeletedPolicyWaitForABacklogToEnd(t *testing.T) {
 	r.recorded(2)
 	harness.Must(t, env.Client.Delete(t.Context(), policy))
 	r.recorded(3)
-	// Another policy has its page elsewhere, later: this one's time has come too.
+	// Another policy in another namespace has its page, although later: this one would have its
+	// page by now.
 	other.batches("finding.judged")
 	other.findsMany(1)
 	other.declares("mute", "true", nil)

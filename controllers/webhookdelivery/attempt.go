@@ -18,26 +18,26 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// errSecretMoved says that the endpoint's controller has not yet seen what is in the Secret.
+// errSecretMoved means that the endpoint's controller has not observed the current Secret yet.
 var errSecretMoved = errors.New("the endpoint's status does not yet name the signing secrets in its Secret")
 
-// attempt makes one attempt, if one is still due: records that it begins, sends, records how it
-// ended. It runs in the dispatcher, once at a time for a delivery, and says how the endpoint
-// stands after it.
+// attempt makes one attempt, if one is still due: it records the start, sends the request, and
+// records the outcome. It runs in the dispatcher, one at a time per delivery, and returns the
+// endpoint's standing after it.
 func (r *Reconciler) attempt(ctx context.Context, key types.NamespacedName) (standing, error) {
-	// Not from the cache: what is decided here leaves the house.
+	// Not from the cache: a request that was sent cannot be taken back.
 	s, err := r.load(ctx, key)
 	if err != nil || s == nil {
 		return standingUnknown, err
 	}
 	if unfinished(s.Status.Attempts) {
-		return standingUnknown, nil // the cache is behind; once it is not, the attempt is closed
+		return standingUnknown, nil // the cache was behind; the next reconcile closes the attempt
 	}
 	webhooks.TakeUpRedelivery(s.Object, s.Now)
 	followSecrets(s)
 	next := decide(s)
 	if next.outlook != outlookDue {
-		return standingUnknown, nil // the reconcile that follows sees to it
+		return standingUnknown, nil // the next reconcile handles it
 	}
 	at := s.Now.UTC().Truncate(time.Second)
 	signed, err := r.sign(ctx, s, at)
@@ -52,7 +52,7 @@ func (r *Reconciler) attempt(ctx context.Context, key types.NamespacedName) (sta
 	return got.standing(), r.record(ctx, s, got)
 }
 
-// ignoreMoved drops the errors of a write that came too late: the delivery is looked at again.
+// ignoreMoved drops Conflict and NotFound errors of a write: the delivery is reconciled again.
 func ignoreMoved(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil
@@ -60,8 +60,8 @@ func ignoreMoved(err error) error {
 	return err
 }
 
-// sign signs with the endpoint's secrets, which its status must know of: only so do the records
-// of what a secret has signed learn of its end.
+// sign signs with the endpoint's secrets. Its status must list them: otherwise the recorded
+// signatures would not be updated when a secret expires.
 func (r *Reconciler) sign(ctx context.Context, s *scope, at time.Time) ([]signatures.Signature, error) {
 	name := string(s.endpoint.Status.SecretRef.Name)
 	secret := &corev1.Secret{}
@@ -85,7 +85,7 @@ func (r *Reconciler) sign(ctx context.Context, s *scope, at time.Time) ([]signat
 	return signatures.Sign(s.Object.Spec.Event.ID, at, s.Object.Spec.Payload, valid)
 }
 
-// begin is the record of an attempt before its request leaves.
+// begin returns the record of an attempt whose request is about to be sent.
 func begin(at time.Time, signed []signatures.Signature) v1alpha1.WebhookAttempt {
 	attempt := v1alpha1.WebhookAttempt{At: v1alpha1.NewTime(at), Outcome: v1alpha1.WebhookAttemptStarted}
 	for _, signature := range signed {
@@ -99,11 +99,11 @@ func begin(at time.Time, signed []signatures.Signature) v1alpha1.WebhookAttempt 
 	return attempt
 }
 
-// record writes how the attempt ended, in the delivery and in what is known of the endpoint.
+// record writes the outcome of the attempt to the delivery and to the endpoint's status.
 //
-// A success is recorded in the delivery first: what is not recorded is sent again. A failure is
-// counted first: it is tried again anyhow, and a crash in between loses no failure, nor that the
-// receiver is gone.
+// A success is recorded in the delivery first, because an unrecorded delivery is sent again. A
+// failure is first counted at the endpoint: the delivery is retried anyway, and a crash in between
+// loses neither the failure nor a 410 Gone.
 func (r *Reconciler) record(ctx context.Context, s *scope, got result) error {
 	made := attempted{result: got, at: s.Now, ended: r.Clock.Now(), generation: s.endpoint.Generation}
 	if got.outcome == v1alpha1.WebhookAttemptSucceeded {
@@ -112,7 +112,7 @@ func (r *Reconciler) record(ctx context.Context, s *scope, got result) error {
 	return errors.Join(r.tellEndpoint(ctx, s.endpoint, made), r.recordEnd(ctx, s, made))
 }
 
-// recordEnd writes how the attempt ended into the delivery, again and again until it is written.
+// recordEnd writes the outcome of the attempt to the delivery, with retries until recordTimeout.
 func (r *Reconciler) recordEnd(ctx context.Context, s *scope, made attempted) error {
 	attemptsMade.count(made.outcome)
 	index := len(s.Status.Attempts) - 1
@@ -140,7 +140,7 @@ func (r *Reconciler) recordEnd(ctx context.Context, s *scope, made attempted) er
 func (r *Reconciler) recordOnce(ctx context.Context, s *scope, index int, made attempted) error {
 	status := s.Status
 	if index >= len(status.Attempts) || status.Attempts[index].Outcome != v1alpha1.WebhookAttemptStarted {
-		return nil // another controller has given this one up, and closed the attempt
+		return nil // another controller took over, and closed the attempt
 	}
 	s.Begin(r.Clock.Now())
 	attempt := &status.Attempts[index]

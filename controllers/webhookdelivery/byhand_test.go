@@ -25,8 +25,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// byHand is a controller whose every step the test makes, on a real API server, by a clock that
-// the test holds.
+// byHand is a controller whose steps and clock are controlled by the test, on a real API server.
 type byHand struct {
 	*Reconciler
 	t     *testing.T
@@ -46,7 +45,7 @@ func newByHand(t *testing.T, settings Settings) *byHand {
 	}}
 }
 
-// look reconciles the delivery and makes the attempt that this asks for, if it does.
+// look reconciles the delivery and makes the attempt that this submits, if any.
 func (h *byHand) look(d *v1alpha1.WebhookDelivery) ctrl.Result {
 	h.t.Helper()
 	key := client.ObjectKeyFromObject(d)
@@ -64,7 +63,7 @@ func (h *byHand) look(d *v1alpha1.WebhookDelivery) ctrl.Result {
 	return result
 }
 
-// ready is an endpoint as its controller leaves it.
+// ready creates an endpoint in the state in which its controller leaves it.
 func (h *byHand) ready(namespace, name, url string) *v1alpha1.WebhookEndpoint {
 	h.t.Helper()
 	signing, text := signatures.NewSecret()
@@ -88,7 +87,7 @@ func (h *byHand) delivery(namespace, name, endpoint string) *v1alpha1.WebhookDel
 	return d
 }
 
-// The schedule from the first attempt to the last, a step of the clock each.
+// The schedule from the first attempt to the last, one step of the clock per attempt.
 func TestADeliveryIsRetriedByTheSchedule(t *testing.T) {
 	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
 	r := newReceiver(t, answers(http.StatusInternalServerError))
@@ -124,11 +123,11 @@ func TestADeliveryIsRetriedByTheSchedule(t *testing.T) {
 	}
 }
 
-// Whatever a receiver does, its attempt ends, says why, is followed by another, and costs little.
+// Whatever a receiver does, the attempt ends with a message, is followed by another, and is cheap.
 func TestEveryFailureIsRetried(t *testing.T) {
 	h := newByHand(t, Settings{Allowed: loopback.Allowed, Timeout: time.Second})
 	elsewhere := newReceiver(t, answers(http.StatusOK))
-	// An answer of 100 MB, of which a receiver may never see the end taken.
+	// A response of 100 MB, which is never read to its end.
 	long := func(status int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(status)
@@ -208,7 +207,7 @@ func TestALongAnswerIsNotRead(t *testing.T) {
 	d := h.delivery(ns, "d-1", "team")
 	h.look(d)
 	g.Expect(d.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryDelivered))
-	// What was written is in the sockets' buffers.
+	// Only what fits into the sockets' buffers was written.
 	g.Expect(<-written).To(BeNumerically("<", 50<<20))
 }
 
@@ -229,7 +228,8 @@ func TestPrivateAddressesAreRefusedUnlessAllowed(t *testing.T) {
 	g.Expect(r.got()).To(BeEmpty())
 }
 
-// retry-after puts the next attempt off, and what is stored of it holds after a restart.
+// retry-after postpones the next attempt, and is still effective after a restart because it is
+// stored.
 func TestAReceiverMayPutTheNextAttemptOff(t *testing.T) {
 	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
 	asked := "3600"
@@ -254,7 +254,7 @@ func TestAReceiverMayPutTheNextAttemptOff(t *testing.T) {
 	g.Expect(d.Status.NextAttemptAt.Sub(again.clock.Now())).To(BeNumerically(">=", 5*time.Minute), "never sooner than the schedule")
 }
 
-// Five days without a success end it, for what waits and for what comes.
+// After five days without a success nothing more is sent, neither waiting nor new deliveries.
 func TestAnEndpointThatFailsForFiveDaysIsSentNothingMore(t *testing.T) {
 	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
 	status := http.StatusInternalServerError
@@ -271,7 +271,7 @@ func TestAnEndpointThatFailsForFiveDaysIsSentNothingMore(t *testing.T) {
 	g.Expect(testenv.Get(t, g, env, endpoint).Status.Disabled.Reason).To(Equal(v1alpha1.WebhookDisabledFailingTooLong))
 	g.Expect(readyReason(last.Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
 
-	// Any change of the spec gives it another chance, and five more days.
+	// Any change of the spec enables it again, for five more days.
 	status = http.StatusOK
 	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Batch = v1alpha1.WebhookBatchPerScan })
 	h.clock.Step(time.Minute)
@@ -280,7 +280,7 @@ func TestAnEndpointThatFailsForFiveDaysIsSentNothingMore(t *testing.T) {
 	g.Expect(testenv.Get(t, g, env, endpoint).Status.FailingSince).To(BeNil())
 }
 
-// The record holds 32 attempts: those of earlier rounds make room, and what is kept verifies.
+// The record holds 32 attempts: the oldest are dropped, and those that are kept can be verified.
 func TestTheOldestAttemptsMakeRoom(t *testing.T) {
 	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
 	r := newReceiver(t, answers(http.StatusOK))
@@ -308,7 +308,7 @@ func TestTheOldestAttemptsMakeRoom(t *testing.T) {
 	}
 }
 
-// dying is a client whose process ends where it would make a certain write of a status.
+// dying is a client whose process ends before a certain status write.
 type dying struct {
 	client.Client
 	dies func(client.Object) bool
@@ -330,8 +330,8 @@ func (d dyingStatus) Patch(ctx context.Context, object client.Object, patch clie
 	return d.SubResourceWriter.Patch(ctx, object, patch, options...)
 }
 
-// A crash between the two records of how an attempt ended loses neither that an event has
-// arrived, which would send it again, nor that an endpoint has failed or is gone.
+// A crash between the two records of an attempt's outcome loses neither a success, which would send
+// the event again, nor the failure of an endpoint or its 410 Gone.
 func TestACrashBetweenTheRecordsOfAnAttemptLosesTheLesserOne(t *testing.T) {
 	for _, c := range []struct {
 		reason  string
@@ -348,7 +348,8 @@ func TestACrashBetweenTheRecordsOfAnAttemptLosesTheLesserOne(t *testing.T) {
 			d := h.delivery(ns, "d-1", "team")
 			ctx, kill := context.WithCancel(t.Context())
 			defer kill()
-			// The first write says that the attempt begins, the second how it ended; the third is lost.
+			// The first write records the start of the attempt, the second its outcome; the third is
+			// lost.
 			writes := 0
 			h.Client = &dying{Client: h.Client, kill: kill, dies: func(client.Object) bool { writes++; return writes > 2 }}
 			_, err := h.attempt(ctx, client.ObjectKeyFromObject(d))

@@ -1,9 +1,8 @@
 // Package webhookdelivery sends each WebhookDelivery to its endpoint and records every attempt.
 //
-// An attempt is recorded in two writes: that it begins, with the digests of its signatures,
-// before the request leaves, and how it ended. A controller that dies in between leaves an
-// attempt of which nobody knows whether it arrived, and the next one sends the event again with
-// the same webhook-id: at least once.
+// An attempt is recorded in two writes: its start, with the digests of its signatures, before the
+// request is sent, and its outcome. If the controller dies in between, the outcome is unknown, and
+// the next controller sends the event again with the same webhook-id: delivery is at least once.
 package webhookdelivery
 
 import (
@@ -31,27 +30,27 @@ import (
 )
 
 const (
-	// The limits bound the attempts at a time, as the dispatcher says. A try takes up to 15 s: even
-	// with hundreds of endpoints dead, others find room. 448 attempts hold at most 28 MiB of
-	// payloads, as the controllers make them.
+	// Limits of concurrent attempts; see limits. An attempt takes up to 15 s: even with hundreds of
+	// dead endpoints there is room for others. 448 attempts hold at most 28 MiB of payloads.
 	overallLimit  = 128
 	failingLimit  = overallLimit / 2
 	slowLimit     = 2 * overallLimit
 	endpointLimit = 4
-	// slowAfter is how long an attempt may take before others need not wait for its end.
+	// slowAfter is how long an attempt may take before it no longer blocks others.
 	slowAfter = 2 * time.Second
-	// recordTimeout bounds for how long the end of an attempt is tried to be recorded once it is
-	// known, and recordInterval spaces the tries.
+	// recordTimeout bounds the retries of recording an attempt's outcome, and recordInterval is the
+	// time between them.
 	recordTimeout  = time.Minute
 	recordInterval = 100 * time.Millisecond
-	// stopGrace is what attempts get to end when the controller is stopped: more than a try takes,
-	// less than the manager waits.
+	// stopGrace is how long attempts may take to end when the controller is stopped: longer than an
+	// attempt, shorter than the manager waits.
 	stopGrace = 17 * time.Second
-	// troubleDelay is how long a delivery rests after the API server refused what an attempt needs.
+	// troubleDelay is when a delivery is requeued after an attempt failed with an error of the API
+	// server.
 	troubleDelay = 5 * time.Second
-	// settleDelay is how long the cache gets to show what an attempt wrote.
+	// settleDelay is how long to wait for the cache to show what an attempt wrote.
 	settleDelay = 50 * time.Millisecond
-	// doneBuffer is how many ends of attempts wait for the queue.
+	// doneBuffer is how many ended attempts may wait for the queue.
 	doneBuffer = 64
 )
 
@@ -60,15 +59,15 @@ var standardLimits = limits{
 	slowAfter: slowAfter, grace: stopGrace,
 }
 
-// Settings are what the operator decides on.
+// Settings configure the controller.
 type Settings struct {
-	// Timeout of a whole try. Default: 15 s.
+	// Timeout of a whole attempt. Default: 15 s.
 	Timeout time.Duration
-	// Allowed are the address ranges that may be sent to though they are not public.
+	// Allowed holds the non-public address ranges that may be sent to.
 	Allowed []netip.Prefix
 }
 
-// DefaultTimeout is that of a whole try.
+// DefaultTimeout is the default timeout of a whole attempt.
 const DefaultTimeout = 15 * time.Second
 
 // Reconciler reconciles WebhookDeliveries.
@@ -79,7 +78,7 @@ type Reconciler struct {
 	ended      chan event.TypedGenericEvent[ended]
 }
 
-// ended says that work on a delivery has come to an end, and whether it got anywhere.
+// ended reports that work on a delivery has ended, and whether it failed with an error.
 type ended struct {
 	delivery types.NamespacedName
 	trouble  bool
@@ -104,10 +103,10 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
-		// Statuses are ours alone, and whoever writes one sees to what follows from it.
+		// Only this controller writes the status, and requeues itself where needed.
 		For(&v1alpha1.WebhookDelivery{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
 			redeliveryAsked))).
-		// The finished ones too, for whose signatures a secret's end is of interest.
+		// Finished deliveries too: their recorded signatures are updated when a secret expires.
 		Watches(&v1alpha1.WebhookEndpoint{}, watch.EnqueueIndexed(r.Client, &v1alpha1.WebhookDeliveryList{}, endpointIndex),
 			builder.WithPredicates(watch.NewSinceStart, concernsDeliveries)).
 		WatchesRawSource(source.TypedChannel(r.ended, enqueueEnded)).
@@ -118,7 +117,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 // scope is what one reconcile works on.
 type scope struct {
 	*reconcile.Scope[*v1alpha1.WebhookDelivery, *v1alpha1.WebhookDeliveryStatus]
-	// endpoint that the delivery is for; nil where there is none.
+	// endpoint that the delivery is for; nil if it does not exist.
 	endpoint *v1alpha1.WebhookEndpoint
 }
 
@@ -126,11 +125,11 @@ func newScope() *scope {
 	return &scope{Scope: reconcile.NewScope(&v1alpha1.WebhookDelivery{})}
 }
 
-// Reconcile closes what an earlier controller left open, and has an attempt made when one is
-// due. It sends nothing itself.
+// Reconcile closes an attempt that an earlier controller left open, and submits the delivery to the
+// dispatcher when an attempt is due. It sends nothing itself.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if r.dispatcher.isBusy(req.NamespacedName) {
-		return ctrl.Result{}, nil // the end of the attempt brings the delivery back
+		return ctrl.Result{}, nil // the end of the attempt enqueues the delivery again
 	}
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
@@ -138,10 +137,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Run(ctx, req)
 }
 
-// schedule hands a delivery that is due to the dispatcher, and records what is known of any other.
+// schedule hands a due delivery to the dispatcher, and records the status of any other.
 func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	s.LeaveStatus()
-	// Nobody is at work on it: what was begun was begun by a controller that is no more.
+	// No attempt is running: an unfinished one was begun by an earlier controller.
 	abandoned := closeUnfinished(s.Status)
 	webhooks.TakeUpRedelivery(s.Object, s.Now)
 	followSecrets(s)
@@ -170,7 +169,7 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// standingOf is what the endpoint's status says of it.
+// standingOf returns the standing according to the endpoint's status.
 func standingOf(endpoint *v1alpha1.WebhookEndpoint) standing {
 	switch {
 	case endpoint == nil:
@@ -183,7 +182,8 @@ func standingOf(endpoint *v1alpha1.WebhookEndpoint) standing {
 	return standingUnknown
 }
 
-// load reads the delivery and its endpoint from the API server. It returns nil where there is nothing to be done.
+// load reads the delivery and its endpoint from the API server. It returns nil if the delivery does not exist or
+// is being deleted.
 func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope, error) {
 	s := newScope()
 	if err := r.Live.Get(ctx, key, s.Object); err != nil || !s.Object.DeletionTimestamp.IsZero() {

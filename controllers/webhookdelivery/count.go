@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	// successNote is how often a success is noted at an endpoint where all is well.
+	// successNote is how often a success is recorded for an endpoint without failures.
 	successNote = time.Minute
-	// maxFailures is how far the failures in a row are counted: who has read 100 knows. Without
-	// an end each attempt at an endpoint that is down would be a write.
+	// maxFailures bounds the counter of consecutive failures. Without a bound, each attempt at a
+	// broken endpoint would write the status.
 	maxFailures = 100
 	// maxFailing is how long an endpoint may fail, without a success, before nothing more is sent.
 	maxFailing = 5 * 24 * time.Hour
 )
 
-// Messages of endpoints that are sent nothing more.
+// Messages of endpoints that were disabled after failures.
 const (
 	goneMessage    = "the receiver answered 410 Gone"
 	failingMessage = "every attempt of five days failed"
 )
 
-// attempted is an attempt as it counts for its endpoint.
+// attempted is an ended attempt, to be counted for its endpoint.
 type attempted struct {
 	result
 	// at is when it began, ended when it came to an end.
@@ -44,7 +44,7 @@ type attempted struct {
 // tellEndpoint counts the attempt in the endpoint's status, if that changes anything.
 func (r *Reconciler) tellEndpoint(ctx context.Context, sent *v1alpha1.WebhookEndpoint, made attempted) error {
 	if !count(sent.DeepCopy(), made) {
-		return nil // nothing to be noted, as far as was known when the attempt began
+		return nil // nothing to record, as of when the attempt began
 	}
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, recordInterval, recordTimeout, true, func(ctx context.Context) (bool, error) {
@@ -68,8 +68,7 @@ func (r *Reconciler) tellEndpoint(ctx context.Context, sent *v1alpha1.WebhookEnd
 	return nil
 }
 
-// count adds the attempt to what is known of its endpoint, and reports whether that changes
-// anything.
+// count adds the attempt to the endpoint's status, and reports whether the status changed.
 func count(endpoint *v1alpha1.WebhookEndpoint, made attempted) bool {
 	if made.outcome == v1alpha1.WebhookAttemptSucceeded {
 		return countSuccess(&endpoint.Status, made.at)
@@ -91,8 +90,8 @@ func countSuccess(status *v1alpha1.WebhookEndpointStatus, at time.Time) bool {
 
 func countFailure(endpoint *v1alpha1.WebhookEndpoint, made attempted) bool {
 	status := &endpoint.Status
-	// What an attempt met that was made for another spec, or began before a success, says nothing
-	// of the endpoint as it is.
+	// An attempt for another spec, or one that began before the last success, says nothing about
+	// the endpoint's current state.
 	if made.generation != endpoint.Generation || (status.LastSuccessAt != nil &&
 		made.at.Before(status.LastSuccessAt.Time)) {
 		return false
@@ -113,13 +112,14 @@ func countFailure(endpoint *v1alpha1.WebhookEndpoint, made attempted) bool {
 	return changed
 }
 
-// hopeless says why nothing more is to be sent to the endpoint after the failure; nil if something is.
+// hopeless returns why the endpoint is to be disabled after the failure; nil if it is not.
 func hopeless(endpoint *v1alpha1.WebhookEndpoint, made attempted) *v1alpha1.WebhookDisabled {
 	why := &v1alpha1.WebhookDisabled{
 		At:         v1alpha1.NewTime(made.ended.UTC().Truncate(time.Second)),
 		Generation: endpoint.Generation,
 	}
-	// Of a spec that its controller has yet to see, the failures counted are the former one's.
+	// If the endpoint's controller has not observed the spec yet, the counted failures belong to
+	// the previous spec.
 	followed := endpoint.Status.ObservedGeneration == endpoint.Generation
 	switch {
 	case made.code == http.StatusGone:

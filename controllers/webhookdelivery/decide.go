@@ -11,30 +11,31 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// outlook says what can become of a delivery.
+// outlook is what is to happen to a delivery.
 type outlook int
 
 const (
-	// outlookDue: an attempt is to be made now. The value before it means that nothing more happens.
+	// outlookDue: an attempt is to be made now. The zero value means that nothing more happens.
 	outlookDue outlook = iota + 1
 	// outlookWaiting: for its time, or for a change of the endpoint.
 	outlookWaiting
-	// outlookGone: for an endpoint that is not there and, if that is so, never will be again.
+	// outlookGone: the cache has no such endpoint. If the API server confirms that, the delivery
+	// fails for good.
 	outlookGone
 )
 
-// step is what a reconcile makes of a delivery.
+// step is the decision of a reconcile about a delivery.
 type step struct {
 	outlook outlook
 	phase   v1alpha1.WebhookDeliveryPhase
 	verdict conditions.Verdict
-	// next is when an attempt is due; nil where none is.
+	// next is when an attempt is due; nil if none is.
 	next *v1alpha1.Time
 	// wait is how long until then.
 	wait time.Duration
 }
 
-// decide says what is to be done about the delivery now. Every attempt of it has ended.
+// decide returns what is to be done about the delivery now. All its attempts must have ended.
 func decide(s *scope) step {
 	status := s.Status
 	round := webhooks.Round(status)
@@ -48,7 +49,7 @@ func decide(s *scope) step {
 	case !due:
 		return finallyFailed(v1alpha1.ReasonDeliveryFailed, failedMessage)
 	case s.endpoint == nil && s.Object.Spec.EndpointRef.UID != "" && status.Phase == v1alpha1.WebhookDeliveryFailed:
-		// Found to be gone before, and it cannot come back.
+		// Confirmed before, and an endpoint with this UID cannot be recreated.
 		return endpointGone(s)
 	case s.endpoint == nil && s.Object.Spec.EndpointRef.UID != "":
 		gone := endpointGone(s)
@@ -78,7 +79,7 @@ func decide(s *scope) step {
 	return now
 }
 
-// failedMessage says what to do about a delivery for which no attempt is left.
+// failedMessage explains what to do about a delivery without further attempts.
 const failedMessage = "The receiver has not confirmed it and no attempt is left: the last one's message says why. " +
 	"Give the annotation " + v1alpha1.RedeliverAnnotation + " another value to have it sent again."
 
@@ -102,17 +103,16 @@ func endpointGone(s *scope) step {
 		fmt.Sprintf("The WebhookEndpoint %q that this was for is gone, and another of that name gets nothing older than itself: delete the delivery, or leave it to retention.", s.Object.Spec.EndpointRef.Name))
 }
 
-// unfinishedMessage is that of an attempt whose end was never recorded.
+// unfinishedMessage is the message of an attempt whose outcome was never recorded.
 const unfinishedMessage = "the controller stopped before the outcome was recorded; the receiver may have it"
 
-// unfinished reports whether someone is at work on the last attempt, or died over it.
+// unfinished reports whether the last attempt is running, or was interrupted by a crash.
 func unfinished(attempts []v1alpha1.WebhookAttempt) bool {
 	n := len(attempts)
 	return n > 0 && attempts[n-1].Outcome == v1alpha1.WebhookAttemptStarted
 }
 
-// closeUnfinished ends the attempt at which nobody is at work any longer, and reports whether
-// there was one.
+// closeUnfinished ends an attempt that was interrupted, and reports whether there was one.
 func closeUnfinished(status *v1alpha1.WebhookDeliveryStatus) bool {
 	if !unfinished(status.Attempts) {
 		return false
@@ -122,9 +122,9 @@ func closeUnfinished(status *v1alpha1.WebhookDeliveryStatus) bool {
 	return true
 }
 
-// followSecrets records what the endpoint has learnt since of the secrets that made the
-// signatures, so that a verification knows of their end. Of secrets that the endpoint does not
-// mention nothing is concluded.
+// followSecrets copies the expiry of the endpoint's secrets to the recorded signatures, so that a
+// verification knows when they expire. Signatures of secrets that the endpoint does not list stay
+// unchanged.
 func followSecrets(s *scope) {
 	if s.endpoint == nil {
 		return

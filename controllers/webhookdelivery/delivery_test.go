@@ -56,7 +56,7 @@ func TestADeliveryIsSignedSentOnceAndRecorded(t *testing.T) {
 		g.Expect(status.LastSuccessAt).NotTo(BeNil())
 		g.Expect(status.ConsecutiveFailures).To(BeZero())
 	})
-	// Neither the secret nor a signature is anywhere but where it belongs.
+	// No stored object contains the secret or a signature.
 	for _, object := range []client.Object{d, endpoint} {
 		stored, err := json.Marshal(object)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -65,12 +65,12 @@ func TestADeliveryIsSignedSentOnceAndRecorded(t *testing.T) {
 	}
 }
 
-// What is in the status when the request arrives is all that a crash would leave.
+// After a crash only the status at the time of the request would be left.
 func TestTheAttemptIsRecordedBeforeTheRequestLeaves(t *testing.T) {
 	start(t, loopback)
 	ns := namespace(t)
 	d := delivery(ns, "d-1", "team")
-	// The receiver runs beside this test, which goes on writing to d.
+	// The receiver runs concurrently with this test, which writes to d.
 	key := client.ObjectKeyFromObject(d)
 	seen := make(chan v1alpha1.WebhookDeliveryStatus, 1)
 	r := newReceiver(t, func(http.ResponseWriter, *http.Request) {
@@ -117,7 +117,7 @@ func TestARotatedSecretSignsBesideTheNewOne(t *testing.T) {
 		v1alpha1.WebhookPreviousSecretExpiresAtKey: end.Format(time.RFC3339),
 	})
 	harness.Eventually(t, func(g Gomega) { g.Expect(testenv.Get(t, g, env, endpoint).Status.Secrets).To(HaveLen(2)) })
-	// What was signed before learns of its secret's end.
+	// Earlier signatures get the expiry of their secret.
 	harness.Eventually(t, func(g Gomega) {
 		expiry := testenv.Get(t, g, env, first).Status.Attempts[0].Signatures[0].ExpiresAt
 		g.Expect(expiry).NotTo(BeNil())
@@ -136,7 +136,7 @@ func TestARotatedSecretSignsBesideTheNewOne(t *testing.T) {
 	g.Expect(webhooks.Verify(second, got[1].body, signed[1], end)).To(Equal(webhooks.SecretExpired))
 	g.Expect(webhooks.Verify(second, got[1].body, strings.Join(signed, " "), end)).To(Equal(webhooks.Verified))
 
-	// Without an overlap the secret ends when it is replaced.
+	// Without an overlap the secret expires when it is replaced.
 	rotate(map[string]string{v1alpha1.WebhookSecretKey: older})
 	harness.Eventually(t, func(g Gomega) {
 		testenv.Get(t, g, env, second)
@@ -188,14 +188,15 @@ func TestADeliveryWhoseEndpointIsGone(t *testing.T) {
 	})
 	g.Expect(unbound.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending))
 
-	// Another of that name gets what is for the name, and nothing that was for the first.
+	// A new endpoint of that name gets deliveries without a UID, and none that were for the first
+	// endpoint.
 	quiet(t, ns, "team", r.URL)
 	waitFor(t, unbound, v1alpha1.WebhookDeliveryDelivered, 1)
 	waitFor(t, bound, v1alpha1.WebhookDeliveryFailed, 0)
 	g.Expect(r.got()).To(HaveLen(1))
 }
 
-// started is the record that a controller leaves that dies between its two writes.
+// started records an attempt like a controller that dies between its two writes.
 func started(t *testing.T, d *v1alpha1.WebhookDelivery, attempts int, at time.Time) {
 	t.Helper()
 	for i := range attempts {
@@ -238,8 +239,8 @@ func TestAnAttemptOfUnknownOutcomeIsRepeatedSoon(t *testing.T) {
 	g.Expect(r.got()[0].header.Get("webhook-id")).To(Equal(once.Spec.Event.ID))
 }
 
-// A controller that is stopped waits for the answer to what it has sent, and another one that
-// starts sends nothing again.
+// A controller that is stopped waits for the responses to its requests, and the next one does not
+// repeat them.
 func TestAStopLosesNoAnswerAndARestartSendsNothingAgain(t *testing.T) {
 	stop := start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
@@ -297,7 +298,7 @@ func TestADeliveryThatIsDeletedWhileItIsSentLeavesNothingBehind(t *testing.T) {
 	g.Expect(r.got()).To(HaveLen(2), "the one that was deleted, and the other of that name")
 }
 
-// A label that someone sets meanwhile must not cost the record.
+// A label that is set meanwhile must not prevent the record.
 func TestAnAnswerIsRecordedThoughTheDeliveryHasChanged(t *testing.T) {
 	start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
@@ -308,8 +309,8 @@ func TestAnAnswerIsRecordedThoughTheDeliveryHasChanged(t *testing.T) {
 	g.Expect(r.got()).To(HaveLen(1))
 }
 
-// A person asks for a redelivery by the annotation; each value is one, and the receiver knows it
-// by its webhook-id.
+// A user requests a redelivery with the annotation. Each value requests one, and the receiver
+// recognises it by its webhook-id.
 func TestARedeliveryByAnnotation(t *testing.T) {
 	start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
@@ -331,7 +332,7 @@ func TestARedeliveryByAnnotation(t *testing.T) {
 	g.Expect(d.Status.Redelivery.Value).To(Equal("2026-03-01"))
 	g.Expect(d.Status.FinishedAt.Time).NotTo(BeTemporally("<", first.Time))
 
-	// The same value, another annotation and a label ask for nothing.
+	// The same value, another annotation and a label request nothing.
 	redeliver("2026-03-01")
 	testenv.Change(t, env, d, func(d *v1alpha1.WebhookDelivery) {
 		metav1.SetMetaDataAnnotation(&d.ObjectMeta, "note", "seen")
@@ -350,7 +351,7 @@ func TestARedeliveryByAnnotation(t *testing.T) {
 	}
 }
 
-// What asks for a redelivery while an attempt is on its way is taken up after it, once.
+// A redelivery that is requested during an attempt begins after it, once.
 func TestARedeliveryThatIsAskedForWhileAnAttemptIsOnItsWay(t *testing.T) {
 	start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
@@ -407,7 +408,7 @@ func TestAReceiverThatIsGoneIsSentNothingUntilTheSpecChanges(t *testing.T) {
 	})
 }
 
-// Endpoints that hang, however many, hold up none that answers.
+// Any number of endpoints that hang do not delay those that answer.
 func TestDeadEndpointsDelayNoOther(t *testing.T) {
 	start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)

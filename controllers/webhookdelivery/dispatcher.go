@@ -10,26 +10,26 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// limits bound what a dispatcher runs at a time.
+// limits bounds the concurrent work of a dispatcher.
 type limits struct {
-	// overall bounds the work for endpoints that are not known to fail, failing that for those
-	// that are, and slow the work that takes its time: each is apart from the others, so that no
-	// number of endpoints that hang leaves no room for one that answers.
+	// overall bounds the work for endpoints that are not known to fail, failing the work for those
+	// that are, and slow the work that exceeds slowAfter. The limits are separate, so that
+	// endpoints that hang always leave room for others.
 	overall, failing, slow int
-	// perEndpoint bounds the work for one endpoint of which the last attempt succeeded. Any
-	// other has one piece of work at a time, until it has proved itself.
+	// perEndpoint bounds the work for one endpoint whose last attempt succeeded. Any other endpoint
+	// gets one job at a time, until an attempt succeeds.
 	perEndpoint int
 	// slowAfter is when work counts as slow.
 	slowAfter time.Duration
-	// grace is how long work at hand may take to come to an end when the dispatcher is stopped.
+	// grace is how long running jobs may take to end when the dispatcher is stopped.
 	grace time.Duration
 }
 
-// standing is what is known of an endpoint.
+// standing is what is known about an endpoint.
 type standing int
 
 const (
-	// standingUnknown: nothing was sent to it yet, or nothing is known of how it went.
+	// standingUnknown: nothing was sent to it yet, or the outcome is unknown.
 	standingUnknown standing = iota
 	// standingProven: the last attempt succeeded.
 	standingProven
@@ -37,7 +37,7 @@ const (
 	standingFailing
 )
 
-// lane is what a piece of work counts against.
+// lane is the limit that a job counts against.
 type lane int
 
 const (
@@ -47,41 +47,42 @@ const (
 	laneCount
 )
 
-// queue is what there is to do for one endpoint.
+// queue holds the work for one endpoint.
 type queue struct {
 	waiting  []types.NamespacedName
 	running  int
 	standing standing
 }
 
-// job is a piece of work that has begun.
+// job is a piece of work that was started.
 type job struct {
 	delivery, endpoint types.NamespacedName
 	lane               lane
 	over               bool
 }
 
-// dispatcher runs work apart from the reconciles that ask for it: a few at a time for each
-// endpoint, in order, endpoints in turn. A slow endpoint holds up its own work and no other's.
+// dispatcher runs work outside of the reconciles that submit it: a few jobs at a time per endpoint,
+// in order, with endpoints taking turns. A slow endpoint delays only its own work.
 type dispatcher struct {
 	limits
 	clock clock.WithDelayedExecution
-	// work is what is done for a delivery. It says how the endpoint stands after it.
+	// work does the work for a delivery, and returns the endpoint's standing after it.
 	work func(ctx context.Context, delivery types.NamespacedName) (standing, error)
-	// done is called after it, when the delivery is no longer busy. Its context ends when the
+	// done is called after work, when the delivery is no longer busy. Its context ends when the
 	// dispatcher is stopped.
 	done func(ctx context.Context, delivery types.NamespacedName, err error)
 
 	mu sync.Mutex
-	// ctx is that of the work, stop that of Start; nil until that, and ctx after it has returned.
+	// ctx is the context of the work, stop that of Start. Both are nil until Start, and ctx is nil
+	// again after Start's context has ended.
 	ctx, stop context.Context
-	// busy are the deliveries that wait or are worked on.
+	// busy holds the deliveries that wait or are being worked on.
 	busy map[types.NamespacedName]struct{}
-	// queues are those of the endpoints for which something waits or is worked on.
+	// queues holds the queues of endpoints with waiting or running work.
 	queues map[types.NamespacedName]*queue
-	// turns are the endpoints for which something waits, the next one in front.
+	// turns holds the endpoints with waiting work, the next one first.
 	turns []types.NamespacedName
-	// used counts the work at hand by what it counts against.
+	// used counts the running jobs per lane.
 	used  [laneCount]int
 	group sync.WaitGroup
 }
@@ -95,8 +96,8 @@ func newDispatcher(l limits, c clock.WithDelayedExecution) *dispatcher {
 	}
 }
 
-// Start lets work begin, until the context ends. It returns when all that was begun has come to
-// an end or the grace is over; what has not begun is dropped.
+// Start runs work until the context ends. It then waits for the running jobs, which are canceled
+// when the grace period is over; waiting work is dropped.
 func (d *dispatcher) Start(ctx context.Context) error {
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -115,7 +116,7 @@ func (d *dispatcher) Start(ctx context.Context) error {
 	return nil
 }
 
-// isBusy reports whether the delivery waits or is worked on.
+// isBusy reports whether the delivery waits or is being worked on.
 func (d *dispatcher) isBusy(delivery types.NamespacedName) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -123,7 +124,7 @@ func (d *dispatcher) isBusy(delivery types.NamespacedName) bool {
 	return busy
 }
 
-// hasRoom reports whether work for the endpoint would begin at once.
+// hasRoom reports whether work for the endpoint would start at once.
 func (d *dispatcher) hasRoom(endpoint types.NamespacedName, known standing) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -134,8 +135,8 @@ func (d *dispatcher) hasRoom(endpoint types.NamespacedName, known standing) bool
 	return d.ctx != nil && len(q.waiting) == 0 && d.mayBegin(q)
 }
 
-// submit asks for work on the delivery, unless it is busy already. What is known of the endpoint
-// counts where nothing newer is known here.
+// submit queues work on the delivery, unless it is busy already. known applies only if the
+// dispatcher has no standing of its own for the endpoint.
 func (d *dispatcher) submit(delivery, endpoint types.NamespacedName, known standing) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -155,7 +156,7 @@ func (d *dispatcher) submit(delivery, endpoint types.NamespacedName, known stand
 	d.dispatch()
 }
 
-// laneOf is what the endpoint's next piece of work counts against.
+// laneOf returns the lane of the endpoint's next job.
 func laneOf(q *queue) lane {
 	if q.standing == standingFailing {
 		return laneFailing
@@ -163,10 +164,10 @@ func laneOf(q *queue) lane {
 	return laneOverall
 }
 
-// mayBegin reports whether the limits let one more piece of work begin. The lock is held.
+// mayBegin reports whether the limits allow another job for the endpoint. The lock is held.
 //
-// More than one at a time for an endpoint comes out of the first half: the other is for those
-// that have none.
+// Further jobs of an endpoint may use only the first half of the overall limit: the rest is for
+// endpoints without a running job.
 func (d *dispatcher) mayBegin(q *queue) bool {
 	bounds := [laneCount]int{laneOverall: d.overall, laneFailing: d.failing}
 	in := laneOf(q)
@@ -176,7 +177,7 @@ func (d *dispatcher) mayBegin(q *queue) bool {
 	return q.running == 0 || (q.standing == standingProven && q.running < d.perEndpoint && 2*d.used[in] < d.overall)
 }
 
-// dispatch begins whatever may begin. The lock is held.
+// dispatch starts all jobs that may start. The lock is held.
 func (d *dispatcher) dispatch() {
 	for d.ctx != nil {
 		i := slices.IndexFunc(d.turns, func(endpoint types.NamespacedName) bool { return d.mayBegin(d.queues[endpoint]) })
@@ -202,12 +203,12 @@ func (d *dispatcher) run(ctx, stop context.Context, j *job) {
 	after, err := d.work(ctx, j.delivery)
 	timer.Stop()
 	d.end(j, after)
-	// Last, and not before the delivery is free: whoever hears of it may submit it again.
+	// Last, when the delivery is no longer busy: done may cause it to be submitted again.
 	d.done(stop, j.delivery, err)
 }
 
-// slowDown makes room where work takes its time: of the endpoint nothing good is known any
-// longer, and its work counts with that of others like it, as long as they are not too many.
+// slowDown makes room for others when a job is slow: the endpoint is no longer proven, and the job
+// moves to the slow lane if that has room.
 func (d *dispatcher) slowDown(j *job) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// bench runs a dispatcher whose work waits to be released, and notes what ran.
+// bench runs a dispatcher whose work waits to be released, and records what ran.
 type bench struct {
 	*dispatcher
 	t        *testing.T
@@ -26,7 +26,7 @@ type bench struct {
 
 func newBench(t *testing.T, l limits) *bench {
 	t.Helper()
-	l.grace = time.Millisecond // what hangs hangs until the end of the test
+	l.grace = time.Millisecond // hanging work hangs until the end of the test
 	clock := clocktesting.NewFakeClock(time.Now())
 	b := &bench{
 		dispatcher: newDispatcher(l, clock), t: t, clock: clock,
@@ -59,7 +59,7 @@ func (b *bench) ask(endpoint string, n int, known standing) {
 	b.submit(types.NamespacedName{Name: fmt.Sprintf("%s/%d", endpoint, n)}, types.NamespacedName{Name: endpoint}, known)
 }
 
-// release lets the work of that delivery come to its end.
+// release lets the work of that delivery end.
 func (b *bench) release(delivery types.NamespacedName, after standing) { b.gate(delivery) <- after }
 
 func (b *bench) run(t *testing.T) (stop func()) {
@@ -72,7 +72,7 @@ func (b *bench) run(t *testing.T) (stop func()) {
 	return stop
 }
 
-// next waits for so many to begin, and returns how many of each endpoint they are.
+// next waits until n jobs have started, and returns their number per endpoint.
 func (b *bench) next(n int) map[string]int {
 	b.t.Helper()
 	out := map[string]int{}
@@ -88,8 +88,8 @@ func (b *bench) next(n int) map[string]int {
 	return out
 }
 
-// wantsRunning fails the test unless so much runs. Whatever may begin is on the books before the
-// lock is given up under which it was let begin.
+// wantsRunning fails the test unless n jobs run. Jobs are counted under the same lock under which
+// they are started.
 func (b *bench) wantsRunning(n int, reason string) {
 	b.t.Helper()
 	b.dispatcher.mu.Lock()
@@ -112,10 +112,10 @@ func (b *bench) running(endpoint string) int {
 	return 0
 }
 
-// waitLimit bounds what a test waits for.
+// waitLimit bounds the waits of a test.
 const waitLimit = 30 * time.Second
 
-// until waits for what other goroutines do.
+// until waits until the condition holds, which other goroutines bring about.
 func (b *bench) until(holds func() bool) {
 	b.t.Helper()
 	for deadline := time.Now().Add(waitLimit); !holds(); {
@@ -187,8 +187,8 @@ func TestADeliveryIsWorkedOnOnceAtATime(t *testing.T) {
 	}
 }
 
-// An endpoint shows that it answers before it gets more than one attempt at a time, and loses
-// that with the first one that fails.
+// An endpoint must have answered before it gets more than one attempt at a time, and loses that
+// with its first failure.
 func TestOnlyWhoAnswersGetsSeveralAtATime(t *testing.T) {
 	b := newBench(t, roomy)
 	b.run(t)
@@ -218,7 +218,7 @@ func TestOnlyWhoAnswersGetsSeveralAtATime(t *testing.T) {
 	b.wantsRunning(4, "it answers again")
 }
 
-// However many endpoints fail and hang, they have their half, and who answers has the rest.
+// Any number of endpoints that fail and hang get at most their share, and the others get the rest.
 func TestFailingEndpointsLeaveRoomForTheOthers(t *testing.T) {
 	b := newBench(t, standardLimits)
 	b.run(t)
@@ -243,7 +243,7 @@ func TestFailingEndpointsLeaveRoomForTheOthers(t *testing.T) {
 	if got := b.next(1); got["new"] != 1 {
 		t.Errorf("began %v", got)
 	}
-	// Those that fail and hang stay among themselves.
+	// Endpoints that fail and hang do not use the slow lane.
 	all := failingLimit + endpointLimit + 1
 	b.until(func() bool { return b.clock.Waiters() == all })
 	b.clock.Step(10 * slowAfter)
@@ -259,8 +259,8 @@ func TestFailingEndpointsLeaveRoomForTheOthers(t *testing.T) {
 	}
 }
 
-// Hundreds that nobody knew to be dead hold up the others for as long as it takes to see that
-// they are slow, and not until they are given up.
+// Hundreds of dead endpoints that were not known to be dead delay others only until they count as
+// slow, not until their attempts time out.
 func TestEndpointsThatHangAllAtOnceMakeRoomSoon(t *testing.T) {
 	for reason, known := range map[string]standing{"nobody knows them": standingUnknown, "they answered until now": standingProven} {
 		t.Run(reason, func(t *testing.T) {
@@ -283,7 +283,7 @@ func TestEndpointsThatHangAllAtOnceMakeRoomSoon(t *testing.T) {
 	}
 }
 
-// What hangs is bounded too.
+// Slow work is bounded, too.
 func TestSlowWorkIsBounded(t *testing.T) {
 	b := newBench(t, limits{overall: 2, failing: 1, slow: 3, perEndpoint: 1, slowAfter: time.Second})
 	for n := range 20 {

@@ -9,11 +9,11 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// attemptsCounter counts attempts by how they ended. It names no endpoint: there may be any
-// number of them.
+// attemptsCounter counts attempts by outcome. It has no label for the endpoint, since their number
+// is unbounded.
 type attemptsCounter struct{ *prometheus.CounterVec }
 
-// attemptsMade belongs to the process, as the registry does.
+// attemptsMade is process-wide, like the registry.
 var attemptsMade = newAttemptsCounter(metrics.Registry)
 
 func newAttemptsCounter(registry prometheus.Registerer) attemptsCounter {
@@ -25,7 +25,7 @@ func newAttemptsCounter(registry prometheus.Registerer) attemptsCounter {
 	for _, outcome := range []v1alpha1.WebhookAttemptOutcome{
 		v1alpha1.WebhookAttemptSucceeded, v1alpha1.WebhookAttemptFailed, v1alpha1.WebhookAttemptUnknown,
 	} {
-		c.WithLabelValues(label(outcome)) // 0 rather than absent
+		c.WithLabelValues(label(outcome)) // export 0 rather than nothing
 	}
 	return c
 }

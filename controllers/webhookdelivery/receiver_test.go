@@ -19,13 +19,13 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// message is what a receiver got.
+// message is a received request.
 type message struct {
 	header http.Header
 	body   string
 }
 
-// receiver is one that keeps what it gets and answers as it is told.
+// receiver is a server that records its requests and answers as configured.
 type receiver struct {
 	*httptest.Server
 
@@ -57,8 +57,8 @@ func answers(status int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 }
 
-// hold keeps an answer back until it is released or nobody waits for it any longer: a test that
-// has failed must not hang over its own receiver.
+// hold delays a response until it is released or the request is canceled: a failed test must not
+// hang because of its own receiver.
 func hold(request *http.Request, release <-chan struct{}) {
 	select {
 	case <-release:
@@ -72,8 +72,8 @@ func (r *receiver) got() []message {
 	return append([]message(nil), r.messages...)
 }
 
-// verifies checks one message by the text of Standard Webhooks 1.0.0, without a library, and
-// returns which of the signatures, counted from 0, the secret has made; -1 for none.
+// verifies checks one message by the text of Standard Webhooks 1.0.0, without a library. It returns
+// the index of the signature made with the secret; -1 for none.
 func verifies(m message, secret string) int {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	if err != nil {

@@ -22,25 +22,24 @@ import (
 const (
 	userAgent   = "findings-operator-webhooks"
 	contentType = "application/json"
-	// answerLimit is how much of an answer's body is read, in bytes: enough that a connection
-	// with a short answer can be used again. Nothing in it is looked at.
+	// answerLimit is how much of a response body is read, in bytes: enough to reuse the connection
+	// after a short response. The content is ignored.
 	answerLimit = 4 << 10
-	// headerLimit is how much of an answer's header is read, in bytes.
+	// headerLimit is how much of a response header is read, in bytes.
 	headerLimit = 16 << 10
 	// idleTimeout is how long an unused connection is kept.
 	idleTimeout = 30 * time.Second
 )
 
-// sender sends requests to receivers that nobody vouches for.
+// sender sends requests to untrusted receivers.
 type sender struct {
 	client *http.Client
-	// timeout of a whole try, from the look-up of the name to the end of the answer.
+	// timeout of a whole attempt, from the DNS lookup to the end of the response.
 	timeout time.Duration
 }
 
-// newSender returns one that connects to public addresses and to those in allowed alone. The
-// address is checked when it is dialled: a name that meant a public address a moment ago may
-// mean another now.
+// newSender returns a sender that connects only to public addresses and to those in allowed. The
+// address is checked when it is dialled: the name may resolve differently than a moment ago.
 func newSender(timeout time.Duration, allowed []netip.Prefix) *sender {
 	var v4, v6 []netip.Prefix
 	for _, prefix := range allowed {
@@ -56,7 +55,7 @@ func newSender(timeout time.Duration, allowed []netip.Prefix) *sender {
 		timeout: timeout,
 		client: &http.Client{
 			Transport: &http.Transport{
-				// A proxy would be told the address, and connect for us to what we refuse.
+				// A proxy would connect on our behalf to addresses that we refuse.
 				Proxy:                  nil,
 				DialContext:            dialer.DialContext,
 				ForceAttemptHTTP2:      true,
@@ -72,19 +71,19 @@ func newSender(timeout time.Duration, allowed []netip.Prefix) *sender {
 	}
 }
 
-// result is how a try ended.
+// result is the result of an attempt.
 type result struct {
 	outcome v1alpha1.WebhookAttemptOutcome
-	// code of the answer; 0 where there was none.
+	// code is the HTTP status code; 0 if there was no response.
 	code int32
-	// message for people, "" where all went well. It holds nothing of the secret, the signatures,
-	// the URL or the answer.
+	// message for users; "" on success. It contains no part of the secret, the signatures, the URL
+	// or the response.
 	message string
-	// retryAfter is the answer's header of that name, as it came.
+	// retryAfter is the raw Retry-After header of the response.
 	retryAfter string
 }
 
-// standing is how the endpoint stands after a try that ended so.
+// standing returns the endpoint's standing after this result.
 func (r result) standing() standing {
 	if r.outcome == v1alpha1.WebhookAttemptSucceeded {
 		return standingProven
@@ -92,7 +91,7 @@ func (r result) standing() standing {
 	return standingFailing
 }
 
-// send makes one request and says how it ended.
+// send makes one request and returns its result.
 func (s *sender) send(ctx context.Context, url string, event v1alpha1.WebhookEvent, payload string, at time.Time,
 	signed []signatures.Signature) result {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
@@ -111,7 +110,7 @@ func (s *sender) send(ctx context.Context, url string, event v1alpha1.WebhookEve
 		return failed(0, s.explain(err))
 	}
 	defer answer.Body.Close()
-	// The status is the answer: a body that is cut off or too long changes nothing about it.
+	// Only the status code counts: a truncated or too long body does not matter.
 	_, _ = io.CopyN(io.Discard, answer.Body, answerLimit)
 	got := judgeAnswer(answer.StatusCode)
 	got.retryAfter = answer.Header.Get("Retry-After")
@@ -135,8 +134,8 @@ func failed(code int32, message string) result {
 	return result{outcome: v1alpha1.WebhookAttemptFailed, code: code, message: message}
 }
 
-// explain says what went wrong in words of our own: an error of net/http holds the URL, whose
-// path or query may be a credential, and may hold what the receiver sent.
+// explain describes an error in our own words: an error of net/http contains the URL, whose path or
+// query may be a credential, and may contain data sent by the receiver.
 func (s *sender) explain(err error) string {
 	var unresolved *net.DNSError
 	switch {

@@ -17,8 +17,7 @@ func try(s *sender, url string) result {
 	return s.send(context.Background(), url, v1alpha1.WebhookEvent{ID: "d-1"}, "{}", time.Now(), nil)
 }
 
-// Every kind of address that is not public is refused before a byte leaves, in each of its
-// spellings.
+// Every kind of non-public address, in each of its spellings, is refused before a byte is sent.
 func TestOnlyPublicAddressesAreDialled(t *testing.T) {
 	s := newSender(5*time.Second, []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")})
 	for _, host := range []string{

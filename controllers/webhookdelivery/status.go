@@ -13,7 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// conclude writes the status, if anything in it differs.
+// conclude records the step in the status, and writes it if it differs.
 func (r *Reconciler) conclude(ctx context.Context, s *scope, next step) error {
 	status := s.Status
 	status.ObservedGeneration = s.Object.Generation
@@ -34,8 +34,8 @@ func (r *Reconciler) conclude(ctx context.Context, s *scope, next step) error {
 	return err
 }
 
-// confirmGone asks the API server itself whether the endpoint is there: the cache of endpoints
-// may be behind that of deliveries, and what is given up is not taken up again.
+// confirmGone asks the API server whether the endpoint exists: the cache of endpoints may lag
+// behind that of deliveries, and a delivery that was given up is not resumed.
 func (r *Reconciler) confirmGone(ctx context.Context, s *scope, gone step) (step, error) {
 	ref := s.Object.Spec.EndpointRef
 	endpoint := &v1alpha1.WebhookEndpoint{}

@@ -26,7 +26,7 @@ var env *testenv.Environment
 
 func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
-// loopback lets the tests' receivers be sent to.
+// loopback allows sending to the tests' receivers.
 var loopback = Settings{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 
 func sending(settings Settings) controllertest.Setup {
@@ -35,7 +35,7 @@ func sending(settings Settings) controllertest.Setup {
 	}
 }
 
-// start runs both controllers of webhooks as the service account that they have in a cluster.
+// start runs both webhook controllers as the service account that they have in a cluster.
 func start(t *testing.T, settings Settings) (stop func()) {
 	t.Helper()
 	return controllertest.Start(t, env, sending(settings), func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
@@ -43,8 +43,8 @@ func start(t *testing.T, settings Settings) (stop func()) {
 	})
 }
 
-// namespace makes one for the test, and has what is in it deleted with the test: all tests
-// share a control plane, and a controller of a later one would send what this one left.
+// namespace creates a namespace whose contents are deleted at the end of the test: all tests share
+// a control plane, and a later test's controller would send the leftovers.
 func namespace(t *testing.T) string {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "webhooks-"}}
@@ -61,7 +61,7 @@ func namespace(t *testing.T) string {
 	return ns.Name
 }
 
-// quiet is an endpoint that will get no ping: the test counts what arrives.
+// quiet creates an endpoint that gets no ping, for tests that count requests.
 func quiet(t *testing.T, namespace, name, url string) *v1alpha1.WebhookEndpoint {
 	t.Helper()
 	endpoint := builder.WebhookEndpoint(name).In(namespace).URL(url).
@@ -82,7 +82,8 @@ func delivery(namespace, name, endpoint string) *v1alpha1.WebhookDelivery {
 		Payload(`{"type":"finding.created","data":{"name":"` + name + `"}}`).Build()
 }
 
-// underWay is the delivery d-1 to the endpoint team, which has got it and answers once release is closed.
+// underWay returns the delivery d-1 to the endpoint team, which has received it and answers once release
+// is closed.
 func underWay(t *testing.T, ns string) (r *receiver, d *v1alpha1.WebhookDelivery, release chan struct{}) {
 	t.Helper()
 	arrived, release := make(chan struct{}, 3), make(chan struct{})
@@ -117,7 +118,7 @@ func readyReason(conditions []v1alpha1.Condition) string {
 	return ""
 }
 
-// answered makes the endpoint one that has answered before, hasFailed one that has not.
+// answered records an earlier success of the endpoint, hasFailed an earlier failure.
 func answered(t *testing.T, endpoint *v1alpha1.WebhookEndpoint) {
 	t.Helper()
 	setStatus(t, endpoint, func(s *v1alpha1.WebhookEndpointStatus) { now := v1alpha1.Now(); s.LastSuccessAt = &now })
@@ -128,7 +129,7 @@ func hasFailed(t *testing.T, endpoint *v1alpha1.WebhookEndpoint) {
 	setStatus(t, endpoint, func(s *v1alpha1.WebhookEndpointStatus) { s.ConsecutiveFailures = 1 })
 }
 
-// setStatus writes a status as the controllers may.
+// setStatus writes a status with the controllers' rights.
 func setStatus(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, apply func(*v1alpha1.WebhookEndpointStatus)) {
 	t.Helper()
 	c := env.AsController(t)

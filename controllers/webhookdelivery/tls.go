@@ -6,7 +6,7 @@ import (
 	"errors"
 )
 
-// isTLS reports whether the handshake is what failed.
+// isTLS reports whether the TLS handshake failed.
 func isTLS(err error) bool {
 	var (
 		unverified *tls.CertificateVerificationError

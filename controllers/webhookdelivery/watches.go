@@ -26,8 +26,8 @@ func endpointOf(delivery *v1alpha1.WebhookDelivery) v1alpha1.ResourceName {
 	return delivery.Spec.EndpointRef.Name
 }
 
-// concernsDeliveries lets through what changes whether an endpoint can be sent to, and which
-// secrets are valid. How its deliveries fared is no news to them.
+// concernsDeliveries lets through changes of whether an endpoint can be sent to, and of its
+// secrets. It ignores the results of deliveries in the endpoint's status.
 var concernsDeliveries = watch.Updates(func(before, after *v1alpha1.WebhookEndpoint) bool {
 	return before.Generation != after.Generation || before.UID != after.UID ||
 		(before.DisabledByControllers() == nil) != (after.DisabledByControllers() == nil) ||
@@ -40,14 +40,14 @@ func sameSecret(a, b v1alpha1.WebhookSecretStatus) bool {
 	return a.ID == b.ID && a.ExpiresAt.Equal(b.ExpiresAt)
 }
 
-// redeliveryAsked lets through what asks for a redelivery.
+// redeliveryAsked lets through deliveries with a new request for redelivery.
 var redeliveryAsked = predicate.NewPredicateFuncs(func(object client.Object) bool {
 	delivery, isDelivery := object.(*v1alpha1.WebhookDelivery)
 	return isDelivery && webhooks.RedeliveryAsked(delivery) != ""
 })
 
-// reportEnd has the delivery reconciled: it may be due again, or wait for something else. The
-// context is that of the queue.
+// reportEnd enqueues the delivery: it may be due again, or wait for something else. The context is
+// done's.
 func (r *Reconciler) reportEnd(ctx context.Context, delivery types.NamespacedName, err error) {
 	if err != nil {
 		logf.FromContext(ctx).Error(err, "attempt to deliver a webhook", "namespace", delivery.Namespace,
@@ -55,11 +55,11 @@ func (r *Reconciler) reportEnd(ctx context.Context, delivery types.NamespacedNam
 	}
 	select {
 	case r.ended <- event.TypedGenericEvent[ended]{Object: ended{delivery: delivery, trouble: err != nil}}:
-	case <-ctx.Done(): // the controller stops: its successor looks at every delivery
+	case <-ctx.Done(): // the controller stops: the next one reconciles every delivery
 	}
 }
 
-// enqueueEnded puts a delivery back into the queue, after a longer rest where there was trouble.
+// enqueueEnded adds a delivery to the queue again, with a longer delay after an error.
 var enqueueEnded = handler.TypedFuncs[ended, reconcile.Request]{
 	GenericFunc: func(_ context.Context, e event.TypedGenericEvent[ended], q watch.Queue) {
 		request := reconcile.Request{NamespacedName: e.Object.delivery}

@@ -13,10 +13,10 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 )
 
-// backlogDelay gathers what happens to an endpoint's deliveries.
+// backlogDelay is how long changes of an endpoint's deliveries are gathered.
 const backlogDelay = time.Second
 
-// pendingIndex is the cache index of the deliveries that wait by the name of their endpoint.
+// pendingIndex is the cache index of pending deliveries by the name of their endpoint.
 const pendingIndex = "pending"
 
 func pendingFor(delivery *v1alpha1.WebhookDelivery) []string {
@@ -31,7 +31,7 @@ func isPending(delivery *v1alpha1.WebhookDelivery) bool {
 	return phase == "" || phase == v1alpha1.WebhookDeliveryPending
 }
 
-// changesBacklog lets through the deliveries that begin to wait or cease to.
+// changesBacklog lets through deliveries that become pending or cease to be.
 var changesBacklog = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return pends(e.Object) },
 	UpdateFunc: func(e event.UpdateEvent) bool { return pends(e.ObjectOld) != pends(e.ObjectNew) },
@@ -47,14 +47,14 @@ func endpointOf(delivery *v1alpha1.WebhookDelivery) v1alpha1.ResourceName {
 	return delivery.Spec.EndpointRef.Name
 }
 
-// backlog is what waits for an endpoint.
+// backlog summarizes the pending deliveries of an endpoint.
 type backlog struct {
 	pending int
-	// oldest is since when the oldest of them waits; zero where nothing does.
+	// oldest is since when the oldest of them is pending; zero if there are none.
 	oldest time.Time
 }
 
-// observeBacklog takes from the deliveries that wait what the status says of them.
+// observeBacklog records the backlog of pending deliveries.
 func (r *Reconciler) observeBacklog(ctx context.Context, s *scope) error {
 	waiting := &v1alpha1.WebhookDeliveryList{}
 	if err := index.List(ctx, r.Client, waiting, s.Object.Namespace, pendingIndex, s.Object.Name); err != nil {
@@ -66,8 +66,8 @@ func (r *Reconciler) observeBacklog(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// measure leaves out what waits for an earlier endpoint of the name. It changes nothing in the
-// deliveries, which are the cache's.
+// measure computes the backlog, without deliveries for an earlier endpoint of the same name. The
+// deliveries belong to the cache and must not be changed.
 func measure(endpoint *v1alpha1.WebhookEndpoint, waiting []v1alpha1.WebhookDelivery) backlog {
 	var b backlog
 	for i := range waiting {
@@ -90,8 +90,8 @@ func waitsSince(delivery *v1alpha1.WebhookDelivery) time.Time {
 	return delivery.CreationTimestamp.Time
 }
 
-// setBacklogged opens the circuit above the bound and closes it below half of it: in between it
-// stays as it is, so that it does not flap.
+// setBacklogged sets the condition above the bound and removes it below half the bound. In between
+// it stays unchanged, so that it does not flap.
 func setBacklogged(endpoint *v1alpha1.WebhookEndpoint, pending, bound int, now time.Time) {
 	list := &endpoint.Status.Conditions
 	backlogged := v1alpha1.IsConditionTrue(*list, v1alpha1.ConditionBacklogged)

@@ -71,7 +71,7 @@ func TestMeasure(t *testing.T) {
 	got := measure(endpoint, []v1alpha1.WebhookDelivery{
 		waiting("e", 2*time.Hour, 0),
 		waiting("", time.Hour, 0),
-		waiting("earlier", 0, 0), // of another endpoint of the name
+		waiting("earlier", 0, 0), // for an earlier endpoint of the name
 		waiting("e", -24*time.Hour, 3*time.Hour),
 	})
 	if want := (backlog{pending: 3, oldest: noon.Add(time.Hour)}); got != want {
@@ -106,7 +106,7 @@ func TestBacklogsAreAddedUp(t *testing.T) {
 	}
 }
 
-// The circuit opens above the bound, closes below half of it, and costs a write each.
+// The condition is set above the bound and removed below half of it, with one write each.
 func TestTooManyDeliveriesThatWait(t *testing.T) {
 	startWith(t, Settings{MaxPending: 6})
 	ns, g := env.Namespace(t), NewWithT(t)
@@ -122,7 +122,7 @@ func TestTooManyDeliveriesThatWait(t *testing.T) {
 	defer changes.Stop()
 
 	var waiting []*v1alpha1.WebhookDelivery
-	for i := range 6 { // and the ping
+	for i := range 6 { // plus the ping
 		d := builder.WebhookDelivery("d-"+strconv.Itoa(i), time.Now()).In(ns).Endpoint("team").Build()
 		env.Create(t, d)
 		waiting = append(waiting, d)

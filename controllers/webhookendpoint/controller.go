@@ -1,6 +1,6 @@
-// Package webhookendpoint sees to it that each WebhookEndpoint has a signing secret, greets it
-// with a ping, says in its status whether events reach it, and stops the making of deliveries
-// when too many wait.
+// Package webhookendpoint ensures that each WebhookEndpoint has a signing secret, sends it a first
+// ping, reports in its status whether events reach it, and suspends new deliveries when too many
+// are pending.
 package webhookendpoint
 
 import (
@@ -25,16 +25,16 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// secretPoll is how often a Secret that is not ours is looked at: only ours are watched.
+// secretPoll is how often a Secret that is not ours is read: only our own are watched.
 const secretPoll = 15 * time.Second
 
-// DefaultMaxPending is how many deliveries to one endpoint may wait.
+// DefaultMaxPending is the default of Settings.MaxPending.
 const DefaultMaxPending = 10_000
 
-// Settings are what the operator decides on.
+// Settings configure the controller.
 type Settings struct {
-	// MaxPending is above how many waiting deliveries no more are made for an endpoint. Default:
-	// DefaultMaxPending.
+	// MaxPending is how many deliveries of one endpoint may be pending; beyond that no more are
+	// made. Default: DefaultMaxPending.
 	MaxPending int
 }
 
@@ -59,7 +59,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
-		// The status too: the sender of deliveries notes successes and failures there.
+		// Status changes too: the sender of deliveries records successes and failures there.
 		For(&v1alpha1.WebhookEndpoint{}).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(),
 			&v1alpha1.WebhookEndpoint{}, handler.OnlyControllerOwner())).
@@ -74,8 +74,8 @@ type scope = reconcile.Scope[*v1alpha1.WebhookEndpoint, *v1alpha1.WebhookEndpoin
 
 func newScope() *scope { return reconcile.NewScope(&v1alpha1.WebhookEndpoint{}) }
 
-// Reconcile brings one endpoint's Secret, ping and status up to its spec. The Secret goes with the endpoint, by its
-// owner reference.
+// Reconcile brings one endpoint's Secret, ping and status up to its spec. The Secret is deleted with the endpoint,
+// by its owner reference.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
@@ -85,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Run(ctx, req)
 }
 
-// ensureSecret sees to the signing secret, and pings the endpoint once it has one.
+// ensureSecret ensures that the signing secret exists, and pings the endpoint once it does.
 func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 	found, err := r.secret(ctx, s)
 	if err != nil {
@@ -110,7 +110,7 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// announce records what a person should hear of without asking.
+// announce sends Events about problems that need a user's attention, and about their end.
 func (r *Reconciler) announce(s *scope) {
 	endpoint, before, after := s.Object, s.Before.Conditions, s.Status.Conditions
 	stalled := v1alpha1.FindCondition(after, v1alpha1.ConditionStalled)
@@ -128,24 +128,26 @@ func (r *Reconciler) announce(s *scope) {
 	}
 }
 
-// ping makes the endpoint's one webhook.ping, as soon as it could be sent.
+// ping makes the delivery of the endpoint's only webhook.ping, as soon as it can be sent.
 func (r *Reconciler) ping(ctx context.Context, s *scope) error {
 	if s.Object.IsDisabled() || s.Status.PingedAt != nil {
 		return nil
 	}
-	// The cache may be behind a status that says so, and the delivery retired since.
+	// Not from the cache: it may not show PingedAt yet, and the delivery may have been retired
+	// since.
 	current := &v1alpha1.WebhookEndpoint{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.Object), current); err != nil {
 		return fmt.Errorf("look whether the endpoint was pinged: %w", err)
 	}
 	if current.UID != s.Object.UID || current.Status.PingedAt != nil {
-		return nil // the watch brings what the cache is behind of
+		return nil // the watch will report the newer object
 	}
 	delivery, err := webhooks.NewDelivery(webhooks.Ping(s.Object, s.Now), s.Object)
 	if err != nil {
 		return err
 	}
-	// Its name follows from the endpoint: after a crash before the status was written it is there.
+	// Its name is derived from the endpoint: after a crash before the status was written it already
+	// exists.
 	if err := r.Client.Create(ctx, delivery); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create the ping's delivery: %w", err)
 	}

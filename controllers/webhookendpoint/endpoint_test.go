@@ -70,7 +70,7 @@ func TestASecretThatIsNotTheEndpointsIsNotTouched(t *testing.T) {
 	g.Expect(testenv.Get(t, g, env, foreign).ResourceVersion).To(Equal(version))
 	g.Expect(deliveries(t, g, ns)).To(BeEmpty(), "nothing can be signed, so there is no ping yet")
 
-	// Naming it is to want it.
+	// Naming the Secret in the spec allows using it.
 	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) {
 		e.Spec.SecretRef = &v1alpha1.SecretReference{Name: "team-webhook"}
 	})
@@ -129,7 +129,7 @@ func TestThePingIsMadeOnce(t *testing.T) {
 	g.Expect(pings[0].Spec.EndpointRef.UID).To(Equal(string(endpoint.UID)))
 	g.Expect(endpoint.Status.PingedAt).NotTo(BeNil())
 
-	// Retired, it does not come back, neither now nor after a restart.
+	// After the ping is retired it is not made again, neither now nor after a restart.
 	g.Expect(env.Client.Delete(t.Context(), &pings[0])).To(Succeed())
 	stop()
 	start(t)
@@ -138,7 +138,7 @@ func TestThePingIsMadeOnce(t *testing.T) {
 	g.Expect(deliveries(t, g, ns)).To(BeEmpty())
 }
 
-// A crash between the ping and the status leaves a ping that is there and not known of.
+// A crash between the ping and the status leaves a ping that the status does not record.
 func TestAPingThatIsThereAlreadyIsTakenForMade(t *testing.T) {
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
@@ -182,7 +182,7 @@ func TestFailuresShowInTheCondition(t *testing.T) {
 	waitForReason(t, endpoint, v1alpha1.ReasonDeliveryFailing)
 }
 
-// What the sender has found out of the endpoint holds until the spec changes.
+// The sender's reason for disabling the endpoint applies until the spec changes.
 func TestAnEndpointThatTheSenderHasDisabled(t *testing.T) {
 	start(t)
 	ns, g := env.Namespace(t), NewWithT(t)
@@ -211,7 +211,7 @@ func TestAnEndpointThatTheSenderHasDisabled(t *testing.T) {
 	}
 }
 
-// Making an endpoint costs one status write, and nothing follows.
+// Creating an endpoint causes one status write, and no more.
 func TestOneWriteForANewEndpoint(t *testing.T) {
 	start(t)
 	ns, g := env.Namespace(t), NewWithT(t)

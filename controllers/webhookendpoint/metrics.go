@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// backlogs is what waits for each endpoint, as it was when that was last looked at. It is added
-// up when it is asked for: no figure names an endpoint, of which there may be any number.
+// backlogs holds the last observed backlog of each endpoint. They are summed at each scrape: no
+// metric has a label for the endpoint, since their number is unbounded.
 type backlogs struct {
 	now func() time.Time
 
@@ -23,7 +23,7 @@ type sentTo struct {
 	disabled bool
 }
 
-// theBacklog belongs to the process, as the registry does.
+// theBacklog is process-wide, like the registry.
 var theBacklog = newBacklogs(metrics.Registry, time.Now)
 
 func newBacklogs(registry prometheus.Registerer, now func() time.Time) *backlogs {

@@ -17,14 +17,15 @@ func wantedSerial(endpoint *v1alpha1.WebhookEndpoint) int64 {
 	return endpoint.Spec.Rotation.Serial
 }
 
-// serialOf is the last rotation that was carried out, by the status or by the Secret: a Secret
-// that someone has written anew without the annotation is not rotated again for it.
+// serialOf returns the serial of the last completed rotation, by the status or the Secret: a Secret
+// that a user rewrote without the annotation is not rotated again.
 func serialOf(s *scope, secret *corev1.Secret) int64 {
-	// More than was asked for nobody can have carried out.
+	// A serial above the wanted one cannot have been carried out.
 	return max(s.Before.RotationSerial, min(ownsecret.Serial(secret), wantedSerial(s.Object)))
 }
 
-// rotated is the data of the Secret after a rotation now. What cannot sign is not kept.
+// rotated returns the data of the Secret after a rotation at this time. An invalid previous secret
+// is not kept.
 func rotated(data map[string][]byte, rotation *v1alpha1.WebhookSecretRotation, now time.Time) map[string][]byte {
 	_, text := signatures.NewSecret()
 	out := map[string][]byte{v1alpha1.WebhookSecretKey: []byte(text)}

@@ -25,8 +25,7 @@ func rotate(serial int64, overlap time.Duration) func(*v1alpha1.WebhookEndpoint)
 	}
 }
 
-// rotatedTo waits until the rotation of that serial has been carried out, and returns what the
-// Secret holds.
+// rotatedTo waits until the rotation with that serial has been carried out, and returns the Secret.
 func rotatedTo(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, serial int64) *corev1.Secret {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
@@ -57,7 +56,7 @@ func TestARotationKeepsTheSecretBeforeForTheOverlap(t *testing.T) {
 	g.Expect(endpoint.Status.Secrets[1].ID).To(Equal(former))
 	g.Expect(endpoint.Status.Secrets[1].ExpiresAt.Time).To(BeTemporally("==", *secrets.All()[1].ExpiresAt))
 
-	// Neither another look, nor a restart, nor a Secret written anew rotates again.
+	// Neither another reconcile, nor a restart, nor a rewritten Secret rotates again.
 	version := secret.ResourceVersion
 	stop()
 	start(t)
@@ -67,7 +66,7 @@ func TestARotationKeepsTheSecretBeforeForTheOverlap(t *testing.T) {
 	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Batch = v1alpha1.WebhookBatchNone })
 	g.Expect(rotatedTo(t, endpoint, 1).Data).To(Equal(secret.Data))
 
-	// The next one without an overlap ends both.
+	// The next rotation, without an overlap, ends both.
 	testenv.Change(t, env, endpoint, rotate(2, 0))
 	secret = rotatedTo(t, endpoint, 2)
 	g.Expect(secret.Data).To(HaveLen(1))
@@ -75,12 +74,12 @@ func TestARotationKeepsTheSecretBeforeForTheOverlap(t *testing.T) {
 	for _, ended := range endpoint.Status.Secrets[1:] {
 		g.Expect(ended.ExpiresAt.Time).NotTo(BeTemporally(">", time.Now()))
 	}
-	// Lowered, it asks for nothing.
+	// A lower serial requests nothing.
 	testenv.Change(t, env, endpoint, rotate(1, time.Hour))
 	g.Expect(rotatedTo(t, endpoint, 2).Data).To(Equal(secret.Data))
 }
 
-// A crash after the Secret was written leaves a rotation that the status does not know of.
+// A crash after the Secret was written leaves a rotation that the status does not record.
 func TestARotationIsCarriedOutOnceOverACrash(t *testing.T) {
 	stop := start(t)
 	ns, g := env.Namespace(t), NewWithT(t)

@@ -13,16 +13,16 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 )
 
-// SecretName is the name of the Secret that is made for the endpoint of that name.
+// SecretName returns the name of the Secret that is made for the endpoint.
 func SecretName(endpoint string) string { return ownsecret.Name(endpoint, "-webhook") }
 
-// found is what a look at the endpoint's Secret brought.
+// found is the result of reading the endpoint's Secret.
 type found struct {
 	name    string
 	secrets signatures.Secrets
-	// problem says why there is none to sign with: NotFound, AlreadyExists, signatures.ErrSecret.
+	// problem is why there is no usable secret: NotFound, AlreadyExists or signatures.ErrSecret.
 	problem error
-	// polled says that no watch reports a change of it.
+	// polled means that the Secret must be polled: no watch reports its changes.
 	polled bool
 	// serial is the spec.rotation.serial that was carried out; 0 for none.
 	serial int64
@@ -31,7 +31,7 @@ type found struct {
 func (f found) usable() bool { return f.problem == nil }
 
 // secret returns the endpoint's Secret: the one that the spec names, or else its own, which is
-// made where it is missing.
+// created if it is missing.
 func (r *Reconciler) secret(ctx context.Context, s *scope) (found, error) {
 	if ref := s.Object.Spec.SecretRef; ref != nil {
 		return r.givenSecret(ctx, s.Object.Namespace, string(ref.Name))

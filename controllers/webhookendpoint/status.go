@@ -14,11 +14,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 )
 
-// failuresBeforeFailing is how many attempts in a row must fail before an endpoint that has
-// worked counts as failing; for one that never has, the first is enough.
+// failuresBeforeFailing is how many consecutive attempts must fail before an endpoint that has
+// worked counts as failing; for an endpoint that never has, one is enough.
 const failuresBeforeFailing = 3
 
-// judge says what is the matter with the endpoint, if anything.
+// judge returns the conditions' verdict on the endpoint.
 func judge(endpoint *v1alpha1.WebhookEndpoint, f found) conditions.Verdict {
 	switch {
 	case !f.usable():
@@ -78,8 +78,8 @@ func failing(status v1alpha1.WebhookEndpointStatus) bool {
 	return status.ConsecutiveFailures >= failuresBeforeFailing
 }
 
-// observeSpec forgets what was counted, and why nothing more was sent, when the spec has changed:
-// that was about the former spec.
+// observeSpec resets the failure counters and the reason for disabling when the spec has changed:
+// they were about the previous spec.
 func (*Reconciler) observeSpec(_ context.Context, s *scope) error {
 	if s.Status.ObservedGeneration != s.Object.Generation {
 		s.Status.ConsecutiveFailures, s.Status.FailingSince = 0, nil
@@ -88,11 +88,11 @@ func (*Reconciler) observeSpec(_ context.Context, s *scope) error {
 	return nil
 }
 
-// remember puts the secrets in use in front of those remembered so far. One that is no longer in
-// use has ended: when it was said that it would, or else now.
+// remember puts the secrets in use in front of those remembered so far. A secret that is no longer
+// in use expired at its recorded time if that has passed, else it expires now.
 //
-// Those that have ended are kept for a while, so that the records of what they signed can be
-// closed. Nothing is concluded of a secret that is not on the list.
+// Expired secrets stay on the list for a while, so that the expiry of their recorded signatures can
+// be updated. Signatures of secrets that are not on the list stay unchanged.
 func remember(before []v1alpha1.WebhookSecretStatus, inUse []signatures.Expiring,
 	now time.Time) []v1alpha1.WebhookSecretStatus {
 	var out []v1alpha1.WebhookSecretStatus

@@ -48,7 +48,7 @@ func secretNamed(namespace, name string, data map[string]string) *corev1.Secret 
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: data}
 }
 
-// deliveries are all that there are in the namespace.
+// deliveries returns all deliveries in the namespace.
 func deliveries(t *testing.T, g Gomega, namespace string) []v1alpha1.WebhookDelivery {
 	t.Helper()
 	list := &v1alpha1.WebhookDeliveryList{}

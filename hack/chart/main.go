@@ -1,5 +1,5 @@
-// Command chart writes the parts of the chart that config/ decides: CRDs, roles and admission
-// policies. It runs from the repository's root, as `make generate` does.
+// Command chart generates the parts of the chart that come from config/: CRDs, roles and admission policies. It runs
+// from the repository's root, as `make generate` does.
 package main
 
 import (
@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// sources are the manifests that become templates, and the folder of templates they go to.
+// sources maps the manifests to the folder of their templates.
 var sources = []struct{ pattern, folder string }{
 	{"config/crd/bases/*.yaml", "crds"},
 	{"config/rbac/*.yaml", "rbac"},
@@ -18,7 +18,7 @@ var sources = []struct{ pattern, folder string }{
 
 const templates = "charts/findings-operator/templates"
 
-// passedOver are files of those folders that are no part of a release: helm makes the namespace.
+// passedOver are files of those folders that are not part of a release: helm creates the namespace.
 var passedOver = map[string]bool{"kustomization.yaml": true, "namespace.yaml": true}
 
 func main() {
@@ -34,7 +34,7 @@ func run() error {
 		return err
 	}
 	for _, source := range sources {
-		// What has no source any more goes.
+		// Remove templates whose source is gone.
 		if err := os.RemoveAll(filepath.Join(templates, source.folder)); err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func run() error {
 	return nil
 }
 
-// convertAll returns the templates by their paths.
+// convertAll returns the templates by path.
 func convertAll() (map[string]string, error) {
 	written := map[string]string{}
 	for _, source := range sources {

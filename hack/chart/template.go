@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// The manifests of config/ stand for an installation named findings in the namespace
-// findings-system. In the chart both follow the release.
+// The manifests of config/ are for an installation named findings in the namespace findings-system. In the chart both
+// depend on the release.
 const (
 	namespace = "{{ .Release.Namespace }}"
 	prefix    = `{{ include "findings.fullname" . }}`
 )
 
-// names are what is replaced, in this order. The roles findings-viewer, -triager, -scanner and -admin
-// keep their names: the Organization controller binds them by those.
+// names are the replacements, in this order. The roles findings-viewer, -triager, -scanner and -admin keep their names:
+// the Organization controller binds them by those names.
 var names = strings.NewReplacer(
-	// Manifests are no templates: whatever looks like one is text.
+	// Manifests are not templates: escape what looks like one.
 	"{{", `{{ "{{" }}`,
 
 	"'findings-operator/devel'", "'findings-operator/{{ .Chart.AppVersion }}'",
@@ -27,20 +27,20 @@ var names = strings.NewReplacer(
 	"name: findings-api\n", "name: "+prefix+"-api\n",
 
 	"  labels:\n    app.kubernetes.io/name: findings-operator\n", "  labels:\n"+labels,
-	// A CRD that goes takes every object of its kind along.
+	// Deleting a CRD would delete every object of its kind.
 	"  annotations:\n    controller-gen.kubebuilder.io/version:",
 	"  labels:\n"+labels+"  annotations:\n    helm.sh/resource-policy: keep\n    controller-gen.kubebuilder.io/version:",
 )
 
 const labels = `    {{- include "findings.labels" . | nindent 4 }}` + "\n"
 
-// fixed are names that a release must not be left with, comments aside.
+// fixed are names that a template must not contain, except in comments.
 var fixed = []string{"findings-system", "findings-controller", "findings-api"}
 
-// managers takes out what are names of field managers in CEL: they are the binary's own.
+// managers removes the names of field managers in CEL: they belong to the binary.
 var managers = strings.NewReplacer("'findings-api'", "", "'findings-controller'", "")
 
-// template turns the documents of a manifest into those of a template.
+// template converts the documents of a manifest to those of a template.
 func template(manifest string) (string, error) {
 	var out strings.Builder
 	for document := range strings.SplitSeq(strings.TrimPrefix(manifest, "---\n"), "\n---\n") {
@@ -54,11 +54,11 @@ func template(manifest string) (string, error) {
 	return out.String(), nil
 }
 
-// aggregated begins the label of what a role of Kubernetes' own is to reach.
+// aggregated is the prefix of the label that aggregates rules into a role of Kubernetes.
 const aggregated = "rbac.authorization.k8s.io/aggregate-to-"
 
-// begin and end say in which releases a document is: the service accounts in all of them,
-// what the controllers use where they run only there, the rest where the kinds live.
+// begin and end select the releases that contain a document: service accounts in all of them, what the controllers use
+// if they only run there, the rest where the kinds are stored.
 func begin(document string) string {
 	switch {
 	case strings.Contains(document, "\nkind: ServiceAccount\n"):
@@ -79,7 +79,7 @@ func end(document string) string {
 	return "{{- end }}\n"
 }
 
-// check finds what the replacements have missed, since they know the manifests by their form.
+// check finds what the replacements missed, since they depend on the manifests' form.
 func check(document, text string) error {
 	kind := "manifest"
 	for line := range strings.Lines(text) {

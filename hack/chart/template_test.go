@@ -70,7 +70,7 @@ func TestManifestsBecomeTemplates(t *testing.T) {
 	}
 }
 
-// The manifests are known by their form, so a form that is not known must be an error.
+// The replacements depend on the manifests' form, so an unknown form must be an error.
 func TestWhatIsNotUnderstoodIsRefused(t *testing.T) {
 	for _, test := range []struct{ reason, manifest, want string }{
 		{"a namespace in another form", strings.ReplaceAll(role, "namespace: findings-system", "namespace: 'findings-system'"), "findings-system"},

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// certificates are Mozilla's roots as Go's own maintainers publish them, at the version that
-// go.mod pins: this machine's would be others tomorrow. Roots that Mozilla trusts only with a
-// constraint are left out, since a PEM file cannot carry it.
+// certificates returns Mozilla's roots as published by Go's maintainers, at the version in go.mod: this machine's own
+// roots change over time. Roots that Mozilla trusts only with a constraint are left out, since a PEM file cannot
+// express it.
 func certificates() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {

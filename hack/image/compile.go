@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// stamp comes before the version that the binary tells.
+// stamp is the linker flag that sets the binary's version.
 const stamp = "-X " + modulePath + "/internal/version.stamped="
 
-// compile builds the operator so that the bytes depend on sources and Go alone: neither on the
-// folder, nor on git, nor on what the environment asks of the compiler.
+// compile builds the operator so that the bytes only depend on the sources and the Go version: not on the folder, on
+// git, or on compiler settings in the environment.
 func compile(o options, architecture, out string) error {
 	out, err := filepath.Abs(out)
 	if err != nil {

@@ -19,14 +19,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// file is one of the image's.
+// file is a file in the image.
 type file struct {
 	name    string
 	mode    int64
 	content []byte
 }
 
-// user of the process: none that any machine knows, as the chart has it too.
+// user of the process: one that no machine defines, as in the chart.
 const user = "65532:65532"
 
 // assemble returns an image of one layer from scratch.
@@ -78,7 +78,7 @@ func labels(o options) map[string]string {
 	return out
 }
 
-// archive is the layer: the files in their order, the folders that they are in before them.
+// archive returns the layer: the files in their order, each after its folders.
 func archive(o options, files []file) ([]byte, error) {
 	var out bytes.Buffer
 	writer := tar.NewWriter(&out)
@@ -114,8 +114,8 @@ func addFile(writer *tar.Writer, o options, f file) error {
 	return err
 }
 
-// writeLayout writes an OCI layout as a tar file and returns the digest of what it holds: the
-// image, or an index where there are several.
+// writeLayout writes an OCI layout as a tar file and returns the digest of its content: the image, or an index if there
+// are several.
 func writeLayout(to string, o options, images ...platformImage) (v1.Hash, error) {
 	folder, err := os.MkdirTemp("", "image-")
 	if err != nil {
@@ -126,7 +126,7 @@ func writeLayout(to string, o options, images ...platformImage) (v1.Hash, error)
 	if err != nil {
 		return v1.Hash{}, err
 	}
-	// By the first name containerd imports it, by the second the other tools.
+	// containerd imports it by the first name, other tools by the second.
 	named := layout.WithAnnotations(map[string]string{
 		"io.containerd.image.name":          o.reference(),
 		"org.opencontainers.image.ref.name": o.version,
@@ -164,7 +164,7 @@ func platform(architecture string) v1.Platform {
 	return v1.Platform{OS: "linux", Architecture: architecture}
 }
 
-// pack puts a folder into a tar file, in the order of the names.
+// pack writes a folder into a tar file, in the order of the names.
 func pack(folder, to string, o options) (err error) {
 	out, err := os.Create(to) //nolint:gosec // the caller names it
 	if err != nil {

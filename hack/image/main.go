@@ -1,6 +1,6 @@
-// Command image builds the operator's image without an engine: from scratch, with the static
-// binary and CA certificates in it, as tar files of the OCI layout, an SBOM beside each.
-// The same sources, flags and Go give the same bytes.
+// Command image builds the operator's image without a container engine: from scratch, with the static binary and CA
+// certificates, as tar files of the OCI layout, with an SBOM for each. The same sources, flags and Go version give the
+// same bytes.
 package main
 
 import (
@@ -57,7 +57,7 @@ func run(arguments []string) error {
 	return build(o)
 }
 
-// build writes a tar file and an SBOM for each architecture, and a tar file of all.
+// build writes a tar file and an SBOM for each architecture, and a tar file with all architectures.
 func build(o options) error {
 	if err := os.MkdirAll(o.out, 0o750); err != nil {
 		return err
@@ -117,7 +117,7 @@ func buildFor(o options, architecture string) (platformImage, error) {
 	return platformImage{architecture: architecture, image: image}, err
 }
 
-// at is the time of all that is in the image.
+// at returns the time of everything in the image.
 func (o options) at() time.Time { return time.Unix(o.created, 0).UTC() }
 
 func (o options) reference() string { return o.repository + ":" + o.version }

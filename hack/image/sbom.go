@@ -16,8 +16,8 @@ import (
 
 const modulePath = "github.com/appsec-dev/findings-operator"
 
-// sbom is a CycloneDX document of the modules that are linked into the binary, as the binary
-// itself tells, with Go's standard library.
+// sbom returns a CycloneDX document of the modules that are linked into the binary, according to the binary's build
+// information, and Go's standard library.
 func sbom(o options, binary string, content []byte) ([]byte, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
@@ -37,7 +37,7 @@ func sbom(o options, binary string, content []byte) ([]byte, error) {
 		components = append(components, component)
 	}
 	document := cdx.NewBOM()
-	// A name and no random number: the same binary has the same document.
+	// Derived from the content, not random: the same binary has the same document.
 	document.SerialNumber = "urn:uuid:" + uuid.NewSHA1(uuid.NameSpaceURL, sum[:]).String()
 	document.Metadata = &cdx.Metadata{
 		Timestamp: o.at().Format(time.RFC3339),

@@ -1,5 +1,5 @@
-// Command licenses lists the licences of all modules that are linked into the binaries, and fails
-// where one is missing, unknown or not permissive.
+// Command licenses lists the licences of all modules that are linked into the binaries, and fails if one is missing,
+// unknown or not permissive.
 package main
 
 import (
@@ -21,20 +21,21 @@ import (
 	"github.com/google/licenseclassifier/v2/assets"
 )
 
-// permissive are the licences that ask for no more than to be named, and MPL-2.0, which asks for
-// the changed files of the module alone: no module here is changed.
+// permissive are the licences that only require attribution, and MPL-2.0, which only covers changed files of the
+// module: no module here is changed.
 var permissive = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MPL-2.0", "Unlicense",
 	"Zlib"}
 
-// apart are licences that a module names for a package of it alone. They do not count where that package is not linked in.
+// apart are licences of a module that only apply to one of its packages. They do not count if that package is not
+// linked in.
 var apart = map[string]struct{ license, of string }{
 	"github.com/alecthomas/chroma/v2": {"OFL-1.1", "github.com/alecthomas/chroma/v2/formatters/svg"}, // a font
 }
 
-// licenseFile is what such files are called at the root of a module.
+// licenseFile matches the names of licence files at the root of a module.
 var licenseFile = regexp.MustCompile(`(?i)^(licen[sc]e|copying|unlicense)([.-].*)?$`)
 
-// confidence is the share of a licence's text that must be there.
+// confidence is the share of a licence's text that must match.
 const confidence = 0.8
 
 type module struct {
@@ -93,7 +94,7 @@ func run(out string, packages []string) error {
 	return os.WriteFile(out, []byte(table(modules)), 0o644) //nolint:gosec // everybody may read it
 }
 
-// linked are the modules of the packages and of all that they import, but for the main one.
+// linked returns the modules of the packages and of all their imports, except the main module.
 func linked(packages []string) ([]module, error) {
 	command := exec.Command("go", append([]string{"list", "-deps", "-json=Module,ImportPath"}, packages...)...) //nolint:gosec,noctx // it is what the tool is told to do
 	command.Stderr = os.Stderr
@@ -120,7 +121,7 @@ func linked(packages []string) ([]module, error) {
 	}
 }
 
-// together makes one of a module's entries, which are beside each other.
+// together merges a module's entries, which are adjacent.
 func together(sorted []module) (modules []module) {
 	for _, m := range sorted {
 		if last := len(modules) - 1; last >= 0 && modules[last].Path == m.Path {
@@ -132,7 +133,7 @@ func together(sorted []module) (modules []module) {
 	return modules
 }
 
-// licensesOf names the licences in the files at the root of a module, sorted.
+// licensesOf returns the licences found in the files at the root of a module, sorted.
 func licensesOf(classify *classifier.Classifier, folder string) ([]string, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

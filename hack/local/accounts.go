@@ -12,10 +12,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// accountTokenLife outlasts any run: a token is requested anew at each start.
+// accountTokenLife is longer than any run: each start requests a new token.
 const accountTokenLife = 365 * 24 * time.Hour
 
-// account returns a config that carries a service account's own token.
+// account returns a config with a token of the service account.
 func (p *plane) account(ctx context.Context, namespace, name string) (*rest.Config, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{

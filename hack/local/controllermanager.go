@@ -8,8 +8,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// startControllerManager starts what makes removal, namespaces and service accounts real.
-// Nothing here runs pods, so the rest of Kubernetes' controllers stay off.
+// startControllerManager starts the controllers for garbage collection, namespaces and service accounts. Nothing here
+// runs pods, so Kubernetes' other controllers stay off.
 func startControllerManager(ctx context.Context, o options, children *supervisor, p *plane, keys *pki) error {
 	kubeconfig := o.state("kubeconfigs", "kube-controller-manager")
 	if err := harness.WriteKubeconfig(kubeconfig, p.as(keys.tokens[controllerManagerUser]), "default"); err != nil {
@@ -35,7 +35,7 @@ func startControllerManager(ctx context.Context, o options, children *supervisor
 			"--service-account-private-key-file=" + keys.ServiceAccountKeyFile,
 			"--root-ca-file=" + keys.CertificateFile,
 			"--leader-elect=false",
-			// It serves nothing that is used here.
+			// Nothing here uses its endpoints.
 			"--secure-port=0",
 		},
 	})

@@ -22,7 +22,7 @@ type plane struct {
 	processes *supervisor
 }
 
-// startPlane starts both and returns when the API server is ready. They are started again when they die.
+// startPlane starts both and returns when the API server is ready. They are restarted if they die.
 func startPlane(ctx context.Context, o options, keys *pki, say reporter) (*plane, error) {
 	described, err := harness.NewControlPlane(harness.ControlPlaneOptions{Folder: o.runDir,
 		Credentials: &keys.Credentials})
@@ -42,7 +42,7 @@ func startPlane(ctx context.Context, o options, keys *pki, say reporter) (*plane
 	return p, nil
 }
 
-// prepareAdministrator makes the administrator's client and kubeconfig.
+// prepareAdministrator creates the administrator's client and kubeconfig.
 func (p *plane) prepareAdministrator(o options) error {
 	var err error
 	if p.client, err = client.New(p.config, client.Options{Scheme: testenv.NewScheme()}); err != nil {
@@ -51,7 +51,7 @@ func (p *plane) prepareAdministrator(o options) error {
 	return harness.WriteKubeconfig(o.state("kubeconfig"), p.config, "default")
 }
 
-// as is how somebody else reaches the API server, by a token.
+// as returns a config that authenticates with the token.
 func (p *plane) as(token string) *rest.Config {
 	config := rest.CopyConfig(p.config)
 	config.BearerToken = token

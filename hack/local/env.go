@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// writeEnvironment writes the file that tells shells and tests how to reach this run. It is
-// there only while everything answers. Without a key its line is absent.
+// writeEnvironment writes the file that shells and tests source to reach this run. The file only exists while
+// everything answers. Without a key its line is omitted.
 func writeEnvironment(o options, url, key string) error {
 	var content strings.Builder
 	line := func(name, value string) { fmt.Fprintf(&content, "export %s=%s\n", name, quote(value)) }
@@ -31,7 +31,7 @@ func removeEnvironment(o options) error {
 	return nil
 }
 
-// quote leaves a plain word as it is, for readers that are no shell, and quotes everything else for a shell.
+// quote leaves a plain word unchanged, for readers other than shells, and quotes everything else for a shell.
 func quote(value string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=", r)

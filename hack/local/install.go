@@ -14,7 +14,7 @@ import (
 const (
 	// settleTimeout bounds each wait for the control plane or the operator to act.
 	settleTimeout = time.Minute
-	// checkInterval is how often a wait looks.
+	// checkInterval is the polling interval of a wait.
 	checkInterval = 100 * time.Millisecond
 )
 
@@ -30,7 +30,7 @@ func install(ctx context.Context, o options, config *rest.Config) error {
 	return testenv.AwaitPolicies(ctx, config)
 }
 
-// eventually looks until the condition holds, an error comes, or settleTimeout is over.
+// eventually polls until the condition holds, it returns an error, or settleTimeout is over.
 func eventually(ctx context.Context, condition wait.ConditionWithContextFunc) error {
 	return wait.PollUntilContextTimeout(ctx, checkInterval, settleTimeout, true, condition)
 }

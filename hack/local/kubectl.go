@@ -16,20 +16,20 @@ func kubectl(ctx context.Context, o options, arguments ...string) (string, error
 		append([]string{"--kubeconfig=" + o.state("kubeconfig")}, arguments...)...)
 }
 
-// apply applies manifests for good: what the runner's earlier versions applied and people
-// changed since goes back to what the files say.
+// apply applies manifests with force: changes that people made to fields that earlier runs applied are reverted to the
+// files.
 func apply(ctx context.Context, o options, arguments ...string) error {
 	_, err := kubectl(ctx, o, append([]string{
 		"apply", "--server-side", "--force-conflicts", "--field-manager=findings-local"}, arguments...)...)
 	return err
 }
 
-// output runs a program to its end. An error holds what the program said on standard error.
+// output runs a program to its end. An error includes the program's standard error.
 func output(ctx context.Context, folder, path string, arguments ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	program := exec.CommandContext(ctx, path, arguments...)
 	program.Dir = folder
-	// PWD would otherwise be the runner's, and the go command believes it.
+	// Otherwise PWD would be the runner's, and the go command trusts it.
 	program.Env = append(os.Environ(), "PWD="+folder)
 	program.Stdout, program.Stderr = &stdout, &stderr
 	program.SysProcAttr = childAttributes()

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// lockRunDir makes the folder and takes it for this process alone. The kernel gives the lock
-// back when the process ends, however it ends.
+// lockRunDir creates the folder and locks it for this process. The kernel releases the lock when the process ends,
+// however it ends.
 func lockRunDir(o options) (io.Closer, error) {
 	for _, folder := range []string{"", "logs", "pids", "pki", "kubeconfigs", "cursor-keys", "etcd"} {
 		if err := os.MkdirAll(o.state(folder), 0o700); err != nil {

@@ -20,7 +20,7 @@ func newReporter(out io.Writer) reporter {
 	}
 }
 
-// openLog starts a child's log file and keeps the one of the run before beside it.
+// openLog creates a child's log file and keeps the previous run's log beside it.
 func openLog(o options, name string) (*os.File, error) {
 	path := o.state("logs", name+".log")
 	if err := os.Rename(path, path+".before"); err != nil && !errors.Is(err, os.ErrNotExist) {

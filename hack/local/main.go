@@ -14,7 +14,7 @@ import (
 )
 
 func main() {
-	// Without a sink controller-runtime complains, with a stack, half a minute in.
+	// Without a sink controller-runtime prints a stack trace after half a minute.
 	ctrllog.SetLogger(logr.Discard())
 
 	options, err := optionsFromEnvironment()
@@ -22,7 +22,7 @@ func main() {
 		fail(err)
 	}
 	ctx, forget := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// A second Ctrl-C ends the runner at once, and the kernel its children.
+	// A second Ctrl-C ends the runner at once, and the kernel kills its children.
 	context.AfterFunc(ctx, forget)
 	if err := run(ctx, options, os.Stdout); err != nil {
 		fail(err)

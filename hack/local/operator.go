@@ -8,7 +8,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// operator is the controllers and the REST API as started here.
+// operator holds the controllers and the REST API that were started here.
 type operator struct {
 	// url of the REST API, without a path.
 	url string
@@ -25,7 +25,7 @@ func startOperator(ctx context.Context, o options, children *supervisor, p *plan
 	if err != nil {
 		return nil, err
 	}
-	// The sample's receiver listens there, which no deployment would allow.
+	// The sample's receiver listens on loopback, which no deployment would allow.
 	controller, err := programs.Controller("controller", config, "--webhook-allow-cidr="+loopback+"/32")
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func startOperator(ctx context.Context, o options, children *supervisor, p *plan
 	return op, nil
 }
 
-// waitReady returns when both say that they are ready.
+// waitReady returns when both report that they are ready.
 func (op *operator) waitReady(ctx context.Context) error {
 	for _, component := range op.components {
 		if err := component.AwaitReady(ctx, "http://"+component.HealthAddress+"/readyz"); err != nil {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// options say where and how the runner works; all paths are absolute.
+// options configure the runner; all paths are absolute.
 type options struct {
 	// root is the repository's folder.
 	root string
@@ -16,7 +16,7 @@ type options struct {
 	runDir string
 	// port of the REST API on the loopback address. Environment: PORT, default 8080.
 	port int
-	// samples asks for the sample organization. Environment: SAMPLES, default true.
+	// samples enables the sample organization. Environment: SAMPLES, default true.
 	samples bool
 }
 

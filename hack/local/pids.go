@@ -7,12 +7,12 @@ import (
 	"strconv"
 )
 
-// writePID records a child's process id in a file of its name, whole or not at all.
+// writePID records a child's process id in a file of its name, atomically.
 func writePID(folder, name string, pid int) error {
 	return writeFile(filepath.Join(folder, name), []byte(strconv.Itoa(pid)+"\n"))
 }
 
-// removePIDs forgets the processes of an earlier run.
+// removePIDs removes the files of an earlier run's processes.
 func removePIDs(folder string) error {
 	files, err := filepath.Glob(filepath.Join(folder, "*"))
 	if err != nil {
@@ -24,7 +24,7 @@ func removePIDs(folder string) error {
 	return err
 }
 
-// writeFile replaces a file that only its owner can read in one step, so that no reader sees half of it.
+// writeFile atomically replaces a file that only its owner can read, so that no reader sees half of it.
 func writeFile(path string, content []byte) error {
 	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {

@@ -17,17 +17,17 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// renewBefore is how long before its end a certificate is made anew; it lives for a year.
+// renewBefore is how long before its expiry a certificate is replaced; it is valid for a year.
 const renewBefore = 30 * 24 * time.Hour
 
-// pki is what outlives a restart, so that the kubeconfigs and tokens of before stay good.
+// pki holds the credentials that survive a restart, so that old kubeconfigs and tokens stay valid.
 type pki struct {
 	harness.Credentials
 	// tokens of the users in staticUsers, by name.
 	tokens map[string]string
 }
 
-// loadPKI reads what an earlier run left in the run folder and makes what is missing.
+// loadPKI reads the credentials of an earlier run from the run folder and creates what is missing.
 func loadPKI(o options) (*pki, error) {
 	p := &pki{
 		Credentials: harness.Credentials{
@@ -59,7 +59,7 @@ func loadPKI(o options) (*pki, error) {
 	return p, nil
 }
 
-// makeServingCertificate writes the two files where they do not exist or soon expire.
+// makeServingCertificate writes the two files if they do not exist or soon expire.
 func makeServingCertificate(certFile, keyFile string) error {
 	content, err := os.ReadFile(certFile)
 	if err == nil && validFor(content, renewBefore) {
@@ -84,7 +84,7 @@ func validFor(content []byte, remaining time.Duration) bool {
 	return err == nil && time.Until(certificate.NotAfter) > remaining
 }
 
-// secretFile returns the secret that a file holds. It makes both where the file is not there.
+// secretFile returns the secret stored in a file. It creates both if the file does not exist.
 func secretFile(file string) (string, error) {
 	content, err := os.ReadFile(file)
 	if err == nil || !errors.Is(err, os.ErrNotExist) {

@@ -10,7 +10,7 @@ import (
 // loopback is the only address that anything here listens on.
 const loopback = "127.0.0.1"
 
-// checkPort says early, and in words, that the REST API's port is taken.
+// checkPort reports early, with a clear message, that the REST API's port is taken.
 func checkPort(ctx context.Context, port int) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address(port))
 	if err != nil {

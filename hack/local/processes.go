@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// stopGrace is how long a child has to end by itself; the REST API answers what has begun.
+	// stopGrace is how long a child may take to end by itself; the REST API completes running requests.
 	stopGrace = 45 * time.Second
-	// steadyAfter is how long a child must have lived for its next end not to count as one of a series.
+	// steadyAfter is how long a child must have run so that its next end does not count as a repeated failure.
 	steadyAfter = 30 * time.Second
 )
 
@@ -33,7 +33,7 @@ type supervisor struct {
 	children []*child
 }
 
-// child is a process that is started again, with growing pauses, whenever it ends.
+// child is a process that is restarted, with growing pauses, whenever it ends.
 type child struct {
 	command command
 	log     *os.File
@@ -41,8 +41,8 @@ type child struct {
 	ended   sync.WaitGroup
 }
 
-// start starts a child, which lives until stopAll whatever becomes of the context: the order
-// in which children end matters. An error means that the first start failed.
+// start starts a child. It runs until stopAll, even if the context ends: the order in which children end matters. An
+// error means that the first start failed.
 func (s *supervisor) start(ctx context.Context, what command) error {
 	log, err := openLog(s.options, what.name)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *supervisor) start(ctx context.Context, what command) error {
 	return nil
 }
 
-// spawn starts a process that gets SIGTERM when the context ends, and SIGKILL stopGrace later.
+// spawn starts a process that gets SIGTERM when the context ends, and SIGKILL after stopGrace.
 func (s *supervisor) spawn(ctx context.Context, c *child) (*exec.Cmd, error) {
 	process := exec.CommandContext(ctx, c.command.path, c.command.arguments...)
 	process.Stdout, process.Stderr = c.log, c.log
@@ -100,7 +100,7 @@ func (s *supervisor) keep(ctx context.Context, c *child, process *exec.Cmd) {
 	}
 }
 
-// stopAll ends the children, the last started first, and returns when all have gone.
+// stopAll stops the children, the last started first, and returns when all have ended.
 func (s *supervisor) stopAll() error {
 	var err error
 	for i := len(s.children) - 1; i >= 0; i-- {
@@ -124,7 +124,7 @@ func describe(err error) string {
 	return err.Error()
 }
 
-// sleep reports whether the whole duration has passed.
+// sleep waits for the duration, and reports whether it passed before the context ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// newRunFolder returns options over a fresh folder.
+// newRunFolder returns options with a new run folder.
 func newRunFolder(t *testing.T) options {
 	t.Helper()
 	o := options{root: t.TempDir(), runDir: t.TempDir(), port: 8080}
@@ -50,7 +50,7 @@ func TestChildrenAreStoppedLastStartedFirst(t *testing.T) {
 	g := NewWithT(t)
 	o := newRunFolder(t)
 	s := &supervisor{options: o, say: newReporter(io.Discard)}
-	// Each notes its name when it is asked to end.
+	// Each child records its name when it is asked to end.
 	script := `trap 'echo $0 >>"$1"; exit 0' TERM; echo ready; while :; do sleep 0.01; done`
 	ends := o.state("ends")
 	for _, name := range []string{"first", "second", "third"} {
@@ -78,7 +78,7 @@ func readPID(g Gomega, o options, name string) int {
 	return pid
 }
 
-// lines is what was said, for a reader beside the writer.
+// lines collects output, for a reader concurrent with the writer.
 type lines struct {
 	mutex  sync.Mutex
 	buffer bytes.Buffer

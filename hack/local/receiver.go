@@ -24,12 +24,12 @@ import (
 
 const (
 	receiverName = "receiver"
-	// maxReceived is beyond any payload, in bytes.
+	// maxReceived is larger than any payload, in bytes.
 	maxReceived = 1 << 20
 )
 
-// receiver is a program that webhooks are sent to, as somebody else would write it: it checks
-// every message with the library of Standard Webhooks and logs what it got.
+// receiver receives webhooks as a third-party program would: it checks every message with the library of Standard
+// Webhooks and logs it.
 type receiver struct {
 	plane  client.Client
 	url    string
@@ -45,7 +45,7 @@ func startReceiver(ctx context.Context, o options, p *plane) (*receiver, error) 
 	if err != nil {
 		return nil, fmt.Errorf("listen for webhooks: %w", err)
 	}
-	// Kept from run to run, as the deliveries are: what a log holds can be verified at any time.
+	// Kept across runs, like the deliveries, so that logged messages can be verified at any time.
 	file, err := os.OpenFile(o.state("logs", receiverName+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the receiver's log: %w", err), listener.Close())
@@ -73,7 +73,7 @@ func startReceiver(ctx context.Context, o options, p *plane) (*receiver, error) 
 	return r, nil
 }
 
-// stop ends the receiver at once: whoever still sends is answered by nobody and tries again.
+// stop ends the receiver at once: pending senders get no response and retry.
 func (r *receiver) stop() error {
 	err := r.server.Close()
 	r.served.Wait()
@@ -99,10 +99,10 @@ func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// verify checks a message by the secret of now: it may have been changed since the last one.
+// verify checks a message with the current secret, which may have changed since the last message.
 func (r *receiver) verify(ctx context.Context, payload []byte, header http.Header) error {
 	secret := &corev1.Secret{}
-	// The name that a WebhookEndpoint's secret has where its spec gives none.
+	// The default name of a WebhookEndpoint's secret.
 	name := client.ObjectKey{Namespace: sampleNamespace, Name: receiverName + "-webhook"}
 	if err := r.plane.Get(ctx, name, secret); err != nil {
 		return fmt.Errorf("read the signing secret: %w", err)
@@ -114,12 +114,12 @@ func (r *receiver) verify(ctx context.Context, payload []byte, header http.Heade
 	return webhook.Verify(payload, header)
 }
 
-// subscribe declares the receiver's endpoint, and returns once a delivery has reached it: the
-// ping that a new endpoint gets, or that of an earlier run.
+// subscribe creates the receiver's endpoint, and returns once a delivery has reached it: the ping of a new endpoint, or
+// that of an earlier run.
 func (r *receiver) subscribe(ctx context.Context, o options) error {
 	endpoint := &v1alpha1.WebhookEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: sampleNamespace, Name: receiverName}}
 	if _, err := controllerutil.CreateOrPatch(ctx, r.plane, endpoint, func() error {
-		// The port is another one at each start.
+		// The port is different at each start.
 		endpoint.Spec.URL = r.url
 		return nil
 	}); err != nil {

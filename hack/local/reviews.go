@@ -12,8 +12,7 @@ const (
 	secondCommit = "7d793037a0760186574b0282f2f435e7a8c09b12"
 )
 
-// sampleReview is one thing that is said of a pull request: that a commit of it was reviewed, if
-// it names a folder, or how it stands.
+// sampleReview is one update of a pull request: the review of a commit, if it names a folder, or a new status.
 type sampleReview struct {
 	pullRequest int
 	// folder of config/samples/pull-request that holds the commit.
@@ -21,8 +20,8 @@ type sampleReview struct {
 	arguments      []string
 }
 
-// sampleReviews bring a review into every state that the REST API can be asked for. Pull
-// request 7 is in config/samples/review.yaml.
+// sampleReviews create reviews in every state that the REST API can filter by. Pull request 7 is in
+// config/samples/review.yaml.
 var sampleReviews = []sampleReview{
 	{pullRequest: 8, folder: "first", commit: firstCommit, arguments: []string{"--title=Cache exchange rates",
 		"--author=jo"}},

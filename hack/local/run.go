@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// run brings everything up, says how to call it, and takes everything down when the context ends.
+// run starts everything, prints how to call it, and stops everything when the context ends.
 func run(ctx context.Context, o options, out io.Writer) (err error) {
 	started := time.Now()
 	say := newReporter(out)
@@ -33,7 +33,7 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	p, err := startPlane(ctx, o, keys, say)
 	if err != nil {
 		if ctx.Err() != nil {
-			// Ctrl-C during the start is no failure.
+			// Ctrl-C during the start is not a failure.
 			return nil
 		}
 		return err
@@ -62,8 +62,8 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	return nil
 }
 
-// bringUp starts and installs what works on the control plane. It returns the REST API's
-// address and the samples, nil where none are wanted.
+// bringUp starts and installs everything on top of the control plane. It returns the REST API's address and the
+// samples; nil if samples are disabled.
 func bringUp(ctx context.Context, o options, p *plane, keys *pki, children *supervisor,
 	say reporter) (string, *samples, error) {
 	if err := startControllerManager(ctx, o, children, p, keys); err != nil {
@@ -90,8 +90,8 @@ func bringUp(ctx context.Context, o options, p *plane, keys *pki, children *supe
 	return op.url, made, nil
 }
 
-// howToCall is what the person at the terminal reads once everything runs. The key is shown
-// there and written to no log; it is empty without samples.
+// howToCall returns the text for the person at the terminal once everything runs. The key is only shown there and never
+// logged; it is empty without samples.
 func howToCall(o options, url, key string, took time.Duration) string {
 	env := o.state("env")
 	if relative, err := filepath.Rel(o.root, env); err == nil && filepath.IsLocal(relative) {
@@ -112,7 +112,7 @@ In another terminal:
   export PATH="$PWD/bin:$PWD/bin/k8s:$PATH"
 `, key, url, url, env)
 	} else {
-		// FINDINGS_NAMESPACE is that of the organization which the first manifest makes.
+		// FINDINGS_NAMESPACE is the namespace of the organization that the first manifest creates.
 		text += fmt.Sprintf(` There is no sample organization.
 In another terminal, to make one with an API key:
 

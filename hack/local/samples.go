@@ -11,18 +11,18 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// What config/samples declares.
+// Names from config/samples.
 const (
 	sampleOrganization = "sample"
 	sampleNamespace    = v1alpha1.NamespacePrefix + sampleOrganization
 	sampleAPIKey       = "sample"
 	sampleRepository   = "vulnerable-service"
 	sampleProject      = "vulnerable-service"
-	// sampleScanner is the service account that every organization gets from its controller.
+	// sampleScanner is the service account that the controller creates in every organization.
 	sampleScanner = "scanner"
 )
 
-// samples are what the sample organization shows over REST.
+// samples holds the sample organization's data.
 type samples struct {
 	// token of the sample API key.
 	token string
@@ -31,7 +31,7 @@ type samples struct {
 	receiver *receiver
 }
 
-// key is the sample API key's token, empty where there are no samples.
+// key returns the sample API key's token, or "" without samples.
 func (s *samples) key() string {
 	if s == nil {
 		return ""
@@ -39,7 +39,7 @@ func (s *samples) key() string {
 	return s.token
 }
 
-// stop ends what the samples run, if there are any.
+// stop ends the processes of the samples, if there are any.
 func (s *samples) stop() error {
 	if s == nil {
 		return nil
@@ -47,8 +47,8 @@ func (s *samples) stop() error {
 	return s.receiver.stop()
 }
 
-// makeSamples fills the sample organization: by manifests, by real scans, and by a webhook that
-// is really sent. On an error nothing of it is left running.
+// makeSamples fills the sample organization by manifests, real scans, and a real webhook. After an error nothing of it
+// keeps running.
 func makeSamples(ctx context.Context, o options, p *plane) (_ *samples, err error) {
 	made := &samples{}
 	if made.token, err = applySamples(ctx, o, p); err != nil {
@@ -73,8 +73,7 @@ func makeSamples(ctx context.Context, o options, p *plane) (_ *samples, err erro
 	return made, nil
 }
 
-// applySamples makes the sample organization with what manifests declare, and returns its API
-// key's token.
+// applySamples creates the sample organization from manifests, and returns its API key's token.
 func applySamples(ctx context.Context, o options, p *plane) (string, error) {
 	if err := apply(ctx, o, "--filename="+o.config("samples", "organization.yaml")); err != nil {
 		return "", fmt.Errorf("make the sample organization: %w", err)

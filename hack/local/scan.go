@@ -9,7 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// scanner runs gosec over sample code, and records what it says under a scanner's own token.
+// scanner runs gosec on sample code, and imports its results with a scanner's own token.
 type scanner struct {
 	options    options
 	gosec      string
@@ -17,7 +17,7 @@ type scanner struct {
 }
 
 func newScanner(ctx context.Context, o options, p *plane) (*scanner, error) {
-	// Built from the pinned module the first time; afterwards the go command's cache has it.
+	// Built from the pinned module the first time; afterwards it comes from Go's build cache.
 	gosec, err := output(ctx, o.root, "go", "tool", "-modfile="+filepath.Join(o.root, "hack", "tools", "go.mod"), "-n",
 		"gosec")
 	if err != nil {
@@ -37,8 +37,8 @@ func newScanner(ctx context.Context, o options, p *plane) (*scanner, error) {
 // projectScan is the part of the sample service that is one project.
 type projectScan struct {
 	project, report string
-	// leavesOut is a pattern of the files of other projects. gosec is always run over the whole
-	// service, since it gives paths from where it was started and those of the repository are wanted.
+	// leavesOut is a pattern of the files of other projects. gosec always runs on the whole service, because its paths
+	// are relative to where it starts, and they must be relative to the repository.
 	leavesOut string
 }
 
@@ -47,12 +47,11 @@ var projectScans = []projectScan{
 	{project: "billing", report: "gosec-billing.sarif", leavesOut: `/vulnerable-service/[^/]+$`},
 }
 
-// scanProjects scans the sample service now and imports what is found in each project. It
-// returns the imports' summaries.
+// scanProjects scans the sample service and imports the results of each project. It returns the imports' summaries.
 func (s *scanner) scanProjects(ctx context.Context) (string, error) {
 	folder := s.options.config("samples", "vulnerable-service")
 	var arguments []string
-	// The commit that last changed the service; a copy without git's history has none.
+	// The last commit that changed the service; a copy without git history has none.
 	if commit, err := output(ctx, folder, "git", "log", "-1", "--format=%H", "--", "."); err == nil && commit != "" {
 		arguments = append(arguments, "--commit="+strings.TrimSpace(commit))
 	}
@@ -72,7 +71,7 @@ func (s *scanner) scanProjects(ctx context.Context) (string, error) {
 	return strings.TrimSpace(summaries.String()), nil
 }
 
-// scan runs gosec in a folder and writes what it finds to a SARIF file.
+// scan runs gosec in a folder and writes the results to a SARIF file.
 func (s *scanner) scan(ctx context.Context, folder, report string, arguments ...string) error {
 	arguments = append([]string{"-quiet", "-no-fail", "-fmt=sarif", "-out=" + report}, arguments...)
 	if _, err := output(ctx, folder, s.gosec, arguments...); err != nil {

@@ -5,16 +5,16 @@ import (
 	"encoding/csv"
 )
 
-// Users that are not service accounts. They are let in by tokens that stay the same across restarts.
+// Users that are not service accounts. They authenticate with tokens that survive restarts.
 const (
 	administrator         = "admin"
 	controllerManagerUser = "system:kube-controller-manager"
 )
 
-// staticUsers are the groups of each.
+// staticUsers maps the users to their groups.
 var staticUsers = map[string]string{administrator: "system:masters", controllerManagerUser: ""}
 
-// tokensFile is what kube-apiserver reads of the users, whose tokens are given by name.
+// tokensFile returns kube-apiserver's token file for the users; tokens are by user name.
 func tokensFile(tokens map[string]string) ([]byte, error) {
 	content := &bytes.Buffer{}
 	writer := csv.NewWriter(content)

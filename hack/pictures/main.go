@@ -1,4 +1,4 @@
-// Pictures takes pictures of the console's pages, of the service that `make run` has started.
+// Pictures takes screenshots of the console's pages, from the service that `make run` started.
 package main
 
 import (
@@ -17,13 +17,13 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// timeout bounds all of it.
+// timeout bounds the whole run.
 const timeout = 5 * time.Minute
 
-// quality of a picture: text stays sharp, and a page takes some 40 kB.
+// quality of a picture: text stays sharp, and a page takes about 40 kB.
 var quality int64 = 45
 
-// view is a page, and the keys that are pressed on it.
+// view is a page and the keys to press on it.
 type view struct{ name, path, keys, until string }
 
 var views = []view{
@@ -106,7 +106,7 @@ func take(ctx context.Context, base string, v view, scheme string, width int64, 
 		chromedp.EmulateViewport(width, width*5/8+200), chromedp.Navigate(base + v.path), chromedp.WaitReady("main"),
 	}
 	for _, key := range strings.Split(v.keys, "") {
-		// A key is acted on with the next frame.
+		// The page handles a key with the next frame.
 		steps = append(steps, chromedp.KeyEvent(key), frame)
 	}
 	if err := chromedp.Do(ctx, append(steps, chromedp.WaitVisible(v.until))...); err != nil {
@@ -122,7 +122,7 @@ func take(ctx context.Context, base string, v view, scheme string, width int64, 
 	return os.WriteFile(file, picture.Data, 0o600)
 }
 
-// frame waits until the browser has drawn once more.
+// frame waits until the browser has drawn the next frame.
 func frame(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
 	_, err := chromedp.Evaluate[bool]("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))",
 		chromedp.EvalAwaitPromise)(ctx, t)

@@ -1,4 +1,4 @@
-// Package clientaddress says which address a request came from when proxies stand between.
+// Package clientaddress determines which address a request came from, behind proxies.
 package clientaddress
 
 import (
@@ -8,26 +8,26 @@ import (
 	"strings"
 )
 
-// ipv4InIPv6Bits is the length of the prefix that marks an IPv4 address within IPv6.
+// ipv4InIPv6Bits is the length of the prefix of IPv4-mapped IPv6 addresses.
 const ipv4InIPv6Bits = 96
 
-// Of returns the address of the client that sent the request: the peer's, or, where the peer is
-// a trusted proxy, the right-most address of X-Forwarded-For that is not itself one. Whatever
-// stands to the left of that was written by the client and proves nothing.
+// Of returns the address of the client that sent the request: the peer's address or, if the peer is
+// a trusted proxy, the right-most address of X-Forwarded-For that is not a trusted proxy itself.
+// Everything to the left of it was written by the client and proves nothing.
 //
-// A header that cannot be read as far as that leaves the peer's address; one that names trusted
-// proxies alone gives the left-most. The result carries no zone and is IPv4 where it is
-// IPv4 mapped into IPv6. It is the zero Addr if the peer has no address, as on a Unix socket.
+// If the header is malformed up to that address, the result is the peer's address; if it names only
+// trusted proxies, the result is the left-most. The result has no zone, and an IPv4-mapped IPv6
+// address becomes IPv4. It is the zero Addr if the peer has no address, as on a Unix socket.
 //
-// Forwarded and X-Real-IP are not read: a proxy that writes one of the three passes the others
-// on as the client sent them.
+// Forwarded and X-Real-IP are not read: a proxy that writes one of the three headers forwards the
+// others as the client sent them.
 func Of(request *http.Request, trusted []netip.Prefix) netip.Addr {
 	peer, ok := parse(request.RemoteAddr)
 	if !ok || !contains(trusted, peer) {
 		return peer
 	}
 	client := peer
-	// Each proxy appends, to the last line or in a line of its own: the newest is at the end.
+	// Each proxy appends to the last header line or adds a line: the newest address is at the end.
 	lines := request.Header.Values("X-Forwarded-For")
 	for i := len(lines) - 1; i >= 0; i-- {
 		for rest, more := lines[i], true; more; {
@@ -46,8 +46,8 @@ func Of(request *http.Request, trusted []netip.Prefix) netip.Addr {
 	return client
 }
 
-// ParseTrusted reads the networks of trusted proxies: prefixes such as 10.0.0.0/8, or single
-// addresses. A prefix that holds every address is refused, because with it each client would
+// ParseTrusted parses the networks of trusted proxies: prefixes such as 10.0.0.0/8, or single
+// addresses. A prefix that contains every address is refused, because with it each client could
 // choose its own address.
 func ParseTrusted(networks []string) ([]netip.Prefix, error) {
 	trusted := make([]netip.Prefix, 0, len(networks))
@@ -98,8 +98,8 @@ func parse(text string) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// normal gives one client one address: a zone names an interface of the machine that saw it,
-// and a dual-stack listener shows IPv4 peers as IPv6.
+// normal maps the addresses of one client to one form: it drops the zone, which names a local
+// interface, and unmaps IPv4, since a dual-stack listener shows IPv4 peers as IPv6.
 func normal(address netip.Addr) netip.Addr {
 	return address.Unmap().WithZone("")
 }

@@ -166,14 +166,14 @@ func FuzzOf(f *testing.F) {
 		if !peerIsTrusted && got != direct {
 			t.Errorf("%s was believed of the untrusted peer %s", got, direct)
 		}
-		// The rule once more, written plainly: nothing to the left of the result matters.
+		// Compare with a plain implementation: nothing to the left of the result matters.
 		if want := plainly(direct, peerIsTrusted, first+","+second, trusted); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
 }
 
-// plainly is the rule over the whole list, without care for allocation.
+// plainly implements the rule over the whole list, without optimization.
 func plainly(peer netip.Addr, believed bool, list string, trusted []netip.Prefix) netip.Addr {
 	if !believed {
 		return peer

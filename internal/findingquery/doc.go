@@ -1,3 +1,3 @@
-// Package findingquery holds the rules by which findings are asked for: by a vulnerability, a package, a score or
-// words. The REST API and the kubectl plugin answer alike because both use them. They are pure.
+// Package findingquery holds the rules for selecting findings: by vulnerability, package, score or words. The
+// REST API and the kubectl plugin give the same results because both use it. It is pure.
 package findingquery

@@ -8,11 +8,11 @@ import (
 
 const purlScheme = "pkg:"
 
-// PackageName is the one spelling of a package's name: names are compared whatever their case.
+// PackageName returns a package's name in the form in which names are compared, which ignores case.
 func PackageName(name string) string { return strings.ToLower(name) }
 
-// PackageKey is what all findings of a package have in common that is asked for by its name or by its package URL:
-// the name, or the URL without version, qualifiers and subpath.
+// PackageKey returns the index key for a wanted package, which is given by name or by package URL: the name, or
+// the URL without version, qualifiers and subpath.
 func PackageKey(wanted string) string {
 	if !strings.HasPrefix(wanted, purlScheme) {
 		return PackageName(wanted)
@@ -25,7 +25,7 @@ func PackageKey(wanted string) string {
 	return wanted[:last] + name
 }
 
-// PackageKeys are the keys that a package is found by.
+// PackageKeys returns the index keys of a package.
 func PackageKeys(name, purl string) []string {
 	var keys []string
 	if name != "" {
@@ -37,13 +37,13 @@ func PackageKeys(name, purl string) []string {
 	return keys
 }
 
-// IsPackage reports whether a package is the one asked for: by its name, whatever the case, or by its package URL, of
-// which one without a version means every version.
+// IsPackage reports whether a package is the wanted one: by name, ignoring case, or by package URL. A URL without a
+// version matches every version.
 func IsPackage(p *v1alpha1.FindingPackage, wanted string) bool {
 	return p != nil && IsPackageOf(p.Name, p.PURL, wanted)
 }
 
-// IsPackageOf is IsPackage of a package by its name and its package URL.
+// IsPackageOf is IsPackage for a package given by its name and package URL.
 func IsPackageOf(name, purl, wanted string) bool {
 	if !strings.HasPrefix(wanted, purlScheme) {
 		return PackageName(name) == PackageName(wanted)

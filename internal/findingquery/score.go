@@ -8,7 +8,7 @@ import (
 // MaxScore is the highest score, in tenths.
 const MaxScore = 100
 
-// Tenths reads a score from 0 to 10 in tenths; ok is false for a text that is none.
+// Tenths parses a score from 0 to 10 and returns it in tenths; ok is false for any other text.
 func Tenths(score string) (tenths int, ok bool) {
 	number, err := strconv.ParseFloat(score, 64)
 	if err != nil || !(number >= 0 && number <= MaxScore/10) {

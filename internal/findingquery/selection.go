@@ -16,7 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 )
 
-// Selection is a v1alpha1.FindingSelection that has been read.
+// Selection is a parsed v1alpha1.FindingSelection.
 type Selection struct {
 	spec     *v1alpha1.FindingSelection
 	ids      map[v1alpha1.ResourceName]bool
@@ -26,7 +26,7 @@ type Selection struct {
 	fields   fields.Selector
 }
 
-// NewSelection reads a selection. The error names each member that cannot be read.
+// NewSelection parses a selection. The error names each invalid member.
 func NewSelection(spec *v1alpha1.FindingSelection) (*Selection, error) {
 	s := &Selection{spec: spec, words: Words(spec.Text)}
 	for _, id := range spec.IDs {
@@ -36,7 +36,7 @@ func NewSelection(spec *v1alpha1.FindingSelection) (*Selection, error) {
 		s.ids[id] = true
 	}
 	var errs []error
-	// What is there and selects nothing would be missed: an operation would decide about every finding.
+	// Refuse a member that is set but restricts nothing: an operation would decide about every finding.
 	if spec.Text != "" && len(s.words) == 0 {
 		errs = append(errs, fmt.Errorf("text is %q and has no word: leave it out", spec.Text))
 	}
@@ -78,7 +78,7 @@ func readFields(text string) (fields.Selector, error) {
 	return selector, nil
 }
 
-// fieldsOf are the fields that the API server selects findings by.
+// fieldsOf returns the fields by which the API server can select findings.
 func fieldsOf(f *v1alpha1.Finding) fields.Set {
 	return fields.Set{
 		"metadata.name":           f.Name,
@@ -94,10 +94,10 @@ func fieldsOf(f *v1alpha1.Finding) fields.Set {
 	}
 }
 
-// Owners tells the owner of a project by its name; "" where it has none, or does not exist.
+// Owners returns the owner of a project by name; "" if it has none or does not exist.
 type Owners func(project v1alpha1.ResourceName) string
 
-// Matches reports whether the finding is one of those that are meant.
+// Matches reports whether the selection contains the finding.
 func (s *Selection) Matches(f *v1alpha1.Finding, owners Owners) bool {
 	if s.ids != nil {
 		return s.ids[v1alpha1.ResourceName(f.Name)]
@@ -125,8 +125,7 @@ func (s *Selection) matchesFacts(f *v1alpha1.Finding) bool {
 		(len(s.words) == 0 || HasWords(Text(&spec.Details), s.words))
 }
 
-// matchesDecision goes by the finding as it is this moment: by what the controllers have recorded, unless the finding
-// has changed since.
+// matchesDecision uses the finding's current state: the recorded one, unless the finding has changed since.
 func (s *Selection) matchesDecision(f *v1alpha1.Finding) bool {
 	asked := s.spec
 	return oneOf(asked.UserStatus, findingstate.UserStatus(f)) &&
@@ -135,8 +134,7 @@ func (s *Selection) matchesDecision(f *v1alpha1.Finding) bool {
 		(asked.Stale == nil || *asked.Stale == findingstate.Stale(f))
 }
 
-// StateOf is the state that the finding has this moment: what the controllers have recorded, unless the finding has
-// changed since.
+// StateOf returns the finding's current state: the recorded one, unless the finding has changed since.
 func StateOf(f *v1alpha1.Finding) v1alpha1.FindingState {
 	if f.Status.ObservedGeneration >= f.Generation {
 		return cmp.Or(f.Status.State, findingstate.State(f))
@@ -159,8 +157,8 @@ func (s *Selection) matchesTimes(f *v1alpha1.Finding) bool {
 	return within(at, asked.UpdatedSince, asked.UpdatedUntil)
 }
 
-// within reports whether a time is in a period, in whole seconds as the REST API shows times: since is in it, until
-// is not.
+// within reports whether a time is in a period, in whole seconds like the times in the REST API: since is
+// inclusive, until exclusive.
 func within(at time.Time, since, until *v1alpha1.Time) bool {
 	at = at.Truncate(time.Second)
 	return (since == nil || !at.Before(since.Time)) && (until == nil || at.Before(until.Time))
@@ -170,7 +168,7 @@ func same[T ~string](asked, is T) bool { return asked == "" || asked == is }
 
 func oneOf[T ~string](asked []T, is T) bool { return len(asked) == 0 || slices.Contains(asked, is) }
 
-// IsIn reports whether a path is that of the file, or below the folder, which ends in a slash.
+// IsIn reports whether a path is the file's or, if file ends in a slash, below that folder.
 func IsIn(path, file string) bool {
 	if strings.HasSuffix(file, "/") {
 		return strings.HasPrefix(path, file)
@@ -178,7 +176,7 @@ func IsIn(path, file string) bool {
 	return path == file
 }
 
-// PathOf is the path of the file that a finding is in; "" where it is in none.
+// PathOf returns the path of the file that a finding is in; "" if it has no location.
 func PathOf(details *v1alpha1.FindingDetails) string {
 	if details.Location == nil {
 		return ""

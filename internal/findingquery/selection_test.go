@@ -10,7 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
-// selected is a finding that has something of all that selections ask for.
+// selected returns a finding with a value for everything that selections can ask for.
 func selected() *v1alpha1.Finding {
 	detected := v1alpha1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	return builder.Finding("f-1").In("org-x").Mutate(func(f *v1alpha1.Finding) {

@@ -7,10 +7,10 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// MaxWords bounds a question, so that answering it is bounded too.
+// MaxWords bounds the words of a search, and so its cost.
 const MaxWords = 8
 
-// Fold is a text as it is compared: whatever the case of its letters.
+// Fold returns a text in the form in which texts are compared, which ignores case.
 func Fold(text string) string {
 	for i := range len(text) {
 		if text[i] >= 0x80 {
@@ -20,7 +20,7 @@ func Fold(text string) string {
 	return strings.ToLower(text)
 }
 
-// Words are the words of a question, folded, each once. Words are what white space separates.
+// Words returns the words of a search, folded and without duplicates. White space separates words.
 func Words(text string) []string {
 	var words []string
 	seen := map[string]bool{}
@@ -33,7 +33,8 @@ func Words(text string) []string {
 	return words
 }
 
-// Text is where words are looked for, folded: the title, and the path in a line of its own, which no word crosses.
+// Text returns the text in which words are searched, folded: the title and, on a separate line so that no word
+// spans both, the path.
 func Text(details *v1alpha1.FindingDetails) string {
 	if path := PathOf(details); path != "" {
 		return Fold(details.Title + "\n" + path)
@@ -41,7 +42,8 @@ func Text(details *v1alpha1.FindingDetails) string {
 	return Fold(details.Title)
 }
 
-// HasWords reports whether each of the words is in the text, in whole or as a part of a word. All are folded.
+// HasWords reports whether the text contains each of the words, as a whole or as part of a word. All must be
+// folded.
 func HasWords(text string, words []string) bool {
 	for _, word := range words {
 		if !strings.Contains(text, word) {

@@ -8,28 +8,29 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 )
 
-// critical is a severity of decisions alone: of findings that are high the worst, which the contract has
-// no word for.
+// critical is a severity that exists only in the basis of decisions: the worst of the high findings. The
+// REST contract has no such level.
 const critical = "critical"
 
 // maxBasisPart bounds the code and the doubt in a basis, maxBasisVersion the version, in characters. The
-// admission policy findings-triage-stamp cuts at the same lengths.
+// admission policy findings-triage-stamp truncates at the same lengths.
 const (
 	maxBasisPart    = 32
 	maxBasisVersion = 64
 )
 
-// basis is what a decision rests on. What is not known is empty.
+// basis holds the facts that a decision is based on. Unknown facts are empty.
 type basis struct {
 	severity, code, doubt, version string
-	// plain says that severity and code are of a finding without evidence: one that an earlier version
-	// imported, which rated some tools otherwise, or that somebody wrote by hand. They compare with their
-	// like alone, so that the first import by this version makes no decision stale.
+	// plain means that severity and code come from a finding without evidence: imported by an earlier
+	// version, which rated some tools differently, or written by hand. They are only compared with those
+	// of another plain basis, so that the first import by this version makes no decision stale.
 	plain bool
 }
 
-// Basis returns the facts that a decision made now rests on, as spec.triage.basis holds them. The admission
-// policy findings-triage-stamp makes the same text, but for code of which there is no evidence.
+// Basis returns the facts that a decision made now is based on, in the format of spec.triage.basis. The
+// admission policy findings-triage-stamp produces the same text, except for the code of a finding without
+// evidence.
 func Basis(spec *v1alpha1.FindingSpec) string { return basisOf(spec).String() }
 
 func basisOf(spec *v1alpha1.FindingSpec) basis {
@@ -37,7 +38,8 @@ func basisOf(spec *v1alpha1.FindingSpec) basis {
 	if p := spec.Package; p != nil {
 		b.version = firstRunes(p.Version, maxBasisVersion)
 	}
-	// Around a package's version in a lock file others change; the version itself is known.
+	// With a known version the code does not count: in a lock file, the lines around it change with
+	// other packages.
 	if b.version == "" {
 		b.code = basisPart(codeOf(spec))
 	}
@@ -52,7 +54,7 @@ func severityOf(d *v1alpha1.FindingDetails) string {
 	return string(d.Severity)
 }
 
-// doubtOf tells one doubt from another.
+// doubtOf returns a text that identifies a doubt.
 func doubtOf(d *v1alpha1.FindingDoubt) string {
 	switch {
 	case d == nil:
@@ -64,7 +66,7 @@ func doubtOf(d *v1alpha1.FindingDoubt) string {
 	}
 }
 
-// codeOf is the digest of the code at the place: the second part of the evidence.
+// codeOf returns the digest of the code at the location: the second part of the evidence.
 func codeOf(spec *v1alpha1.FindingSpec) string {
 	if spec.Evidence == "" {
 		return fingerprints.CodeDigest(spec.Details.Code)
@@ -75,7 +77,7 @@ func codeOf(spec *v1alpha1.FindingSpec) string {
 	return ""
 }
 
-// basisPart makes a text fit to stand before others: no separator, and of bounded length.
+// basisPart makes a text usable as a part before others: without separator, and of bounded length.
 func basisPart(s string) string {
 	return firstRunes(strings.ReplaceAll(s, basisSeparator, ","), maxBasisPart)
 }
@@ -89,7 +91,7 @@ func firstRunes(s string, n int) string {
 
 const basisSeparator = ";"
 
-// The names of severity and code, of a plain basis and of one with evidence.
+// The names of severity and code, in a plain basis and in one with evidence.
 var severityName, codeName = map[bool]string{true: "rated", false: "severity"}, map[bool]string{true: "text",
 	false: "code"}
 
@@ -106,7 +108,7 @@ func (b basis) String() string {
 	return strings.Join(parts, basisSeparator)
 }
 
-// parseBasis reads what it understands; a basis that anybody wrote by hand may hold anything.
+// parseBasis parses the parts that it knows; a basis written by hand may contain anything.
 func parseBasis(text string) (b basis) {
 	for text != "" {
 		name, rest, _ := strings.Cut(text, "=")
@@ -128,7 +130,8 @@ func parseBasis(text string) (b basis) {
 	return b
 }
 
-// filled takes over what is not known, but never a doubt: one that comes later is news.
+// filled fills unknown facts from another basis, but never the doubt: a doubt that arises later is
+// a change.
 func (b basis) filled(from basis) basis {
 	if b.plain && !from.plain {
 		b.severity, b.code, b.plain = "", "", false
@@ -146,7 +149,7 @@ func (b basis) filled(from basis) basis {
 	return b
 }
 
-// within reports whether other says the same of all that is known here.
+// within reports whether other agrees with all known facts of b.
 func (b basis) within(other basis) bool {
 	same := func(a, b string) bool { return a == "" || a == b }
 	return same(b.doubt, other.doubt) && same(b.version, other.version) &&

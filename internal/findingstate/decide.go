@@ -2,41 +2,42 @@ package findingstate
 
 import "github.com/appsec-dev/findings-operator/api/v1alpha1"
 
-// Decision is what somebody decides about a finding, or the issue of a review. A nil member is not said.
+// Decision is a new decision about a finding or a review issue. A nil member leaves the value unchanged.
 type Decision struct {
 	UserStatus *v1alpha1.UserStatus
-	// Reason and ExpiresAt are taken away by an empty value and by the zero time.
+	// An empty Reason and a zero ExpiresAt remove the value.
 	Reason    *v1alpha1.DecisionReason
 	ExpiresAt *v1alpha1.Time
 	Comments  *string
 }
 
-// Standing is what was decided about it until now.
+// Standing is the existing decision.
 type Standing struct {
-	// UserStatus is the decision in force, Triage all that was declared, in force or not.
+	// UserStatus is the decision in force, Triage the declared one, in force or not.
 	UserStatus v1alpha1.UserStatus
 	Triage     v1alpha1.FindingTriage
-	// Stale says that the decision rests on facts that are no longer so, Facts are what one made now rests on; empty
-	// where decisions rest on none.
+	// Stale means that the facts that the decision is based on have changed. Facts is the basis of a decision made
+	// now; empty if decisions have no basis.
 	Stale bool
 	Facts string
 }
 
-// StandingOf returns what was decided about the finding.
+// StandingOf returns the existing decision about the finding.
 func StandingOf(finding *v1alpha1.Finding) Standing {
 	return Standing{
 		UserStatus: UserStatus(finding), Triage: finding.Spec.Triage, Stale: Stale(finding), Facts: Basis(&finding.Spec),
 	}
 }
 
-// Changes returns the members of spec.triage that the decision changes, as a JSON merge patch has them; none where it
-// changes nothing. Reason and end belong to a decision: another userStatus comes without those of the one before, and
-// to repeat one that has ended puts it in force again. To repeat a stale decision is one, about the facts as they are.
+// Changes returns the members of spec.triage that the decision changes, in the form of a JSON merge patch; empty if it
+// changes nothing. Reason and end belong to a decision: another userStatus drops those of the previous one, and
+// repeating an ended decision puts it in force again. Repeating a stale decision counts as a new one, based on the
+// current facts.
 func (d Decision) Changes(s Standing) map[string]any {
 	out := map[string]any{}
 	another := d.UserStatus != nil && *d.UserStatus != s.UserStatus
 	if !another && s.UserStatus == v1alpha1.UserStatusOpen {
-		// Without its end, a decision that has ended would be in force again.
+		// If its end were removed, an ended decision would be in force again.
 		d.Reason, d.ExpiresAt = nil, nil
 	}
 	switch {
@@ -57,7 +58,7 @@ func (d Decision) Changes(s Standing) map[string]any {
 	return out
 }
 
-// begin is for a decision other than the one in force.
+// begin sets the members for a decision that differs from the one in force.
 func (d Decision) begin(s Standing, out map[string]any) {
 	if *d.UserStatus != s.Triage.UserStatus {
 		out["userStatus"] = *d.UserStatus

@@ -9,13 +9,14 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// digestBytes is how much of a SHA-256 is kept. The digests tell an object's own past from its
-// present, so sixteen bytes are far beyond an accident, and nobody gains by forging one.
+// digestBytes is how much of a SHA-256 is kept. A digest only detects changes of one object: with
+// sixteen bytes an accidental collision is out of the question, and nothing is gained by forging
+// one.
 const digestBytes = 16
 
-// factsDigest stands for what the scanner says is wrong. It leaves out triage, which is not
-// the scanner's, what says only when and by which scan the rest was last written, what is
-// kept for the next import alone, and what has transitions of its own.
+// factsDigest is a digest of the facts that the scanner reported. It leaves out triage, the time
+// and scan of the last write, data that is kept only for the next import, and members whose changes
+// have transitions of their own.
 func factsDigest(spec *v1alpha1.FindingSpec) string {
 	facts := spec.DeepCopy()
 	facts.Triage = v1alpha1.FindingTriage{}
@@ -27,7 +28,7 @@ func factsDigest(spec *v1alpha1.FindingSpec) string {
 	return digest(facts)
 }
 
-// clearPermalinks takes out the URLs: they name the commit.
+// clearPermalinks removes the URLs, since they contain the commit.
 func clearPermalinks(details *v1alpha1.FindingDetails) {
 	if details.Location != nil {
 		details.Location.URL = ""
@@ -37,8 +38,9 @@ func clearPermalinks(details *v1alpha1.FindingDetails) {
 	}
 }
 
-// triageDigest stands for what people decided, why, until when, and upon what: to repeat a decision is one. Of a
-// triage without basis, reason and end it is what it was before there were any.
+// triageDigest is a digest of the user's decision, its comments, reason, end and basis, so that repeating a
+// stale decision counts as a new one. For a triage without basis, reason and end it equals the digest of
+// versions that did not have these.
 func triageDigest(spec *v1alpha1.FindingSpec) string {
 	triage := &spec.Triage
 	decision := []any{Declared(spec), triage.Comments}
@@ -46,16 +48,17 @@ func triageDigest(spec *v1alpha1.FindingSpec) string {
 		decision = append(decision, triage.Basis)
 	}
 	if triage.Reason != "" || triage.ExpiresAt != nil {
-		// An object, which no text before it can be taken for.
+		// An object cannot be confused with the strings before it.
 		decision = append(decision, v1alpha1.FindingTriage{Reason: triage.Reason, ExpiresAt: triage.ExpiresAt})
 	}
 	return digest(decision)
 }
 
-// TriageDigest is the triageDigest of a status that has seen the spec's triage.
+// TriageDigest returns the triageDigest of a status that has observed the spec's triage.
 func TriageDigest(spec *v1alpha1.FindingSpec) string { return triageDigest(spec) }
 
-// suppressionDigest stands for how and why the source suppresses the finding; "" where it does not.
+// suppressionDigest is a digest of how and why the source suppresses the finding; "" if it does
+// not.
 func suppressionDigest(spec *v1alpha1.FindingSpec) string {
 	if spec.Suppression == nil {
 		return ""
@@ -66,7 +69,7 @@ func suppressionDigest(spec *v1alpha1.FindingSpec) string {
 func digest(value any) string {
 	content, err := json.Marshal(value)
 	if err != nil {
-		// API types always encode: they have come out of JSON themselves.
+		// API types can always be encoded: they were decoded from JSON.
 		panic(fmt.Sprintf("encode %T: %v", value, err))
 	}
 	sum := sha256.Sum256(content)

@@ -6,14 +6,14 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Ended reports whether the decision that the spec declares has ended. The status tells: the controllers' clock
-// decides, so that everybody who reads the same object agrees.
+// Ended reports whether the decision that the spec declares has ended, according to the status: only the
+// controllers' clock decides, so that all readers of an object agree.
 func Ended(finding *v1alpha1.Finding) bool {
 	end := endOf(&finding.Spec)
 	return end != nil && end.Equal(finding.Status.EndedAt)
 }
 
-// UntilEnd returns how long the decision stays in force; 0 where it has no end, or that has come.
+// UntilEnd returns how long the decision stays in force; 0 if it has no end or has ended.
 func UntilEnd(finding *v1alpha1.Finding, now time.Time) time.Duration {
 	end := endOf(&finding.Spec)
 	if end == nil || Ended(finding) {
@@ -22,7 +22,8 @@ func UntilEnd(finding *v1alpha1.Finding, now time.Time) time.Duration {
 	return max(0, end.Sub(now))
 }
 
-// endOf is when the decision ends, to the second; nil where there is none, or it has no end.
+// endOf returns when the decision ends, in whole seconds; nil if there is no decision or it has no
+// end.
 func endOf(spec *v1alpha1.FindingSpec) *v1alpha1.Time {
 	if spec.Triage.ExpiresAt == nil || Declared(spec) == v1alpha1.UserStatusOpen {
 		return nil
@@ -31,7 +32,8 @@ func endOf(spec *v1alpha1.FindingSpec) *v1alpha1.Time {
 	return &end
 }
 
-// endedAt is the end of the decision where it has come. What has ended stays so, even if a clock goes back.
+// endedAt returns the end of the decision if it has passed, else nil. An ended decision stays ended even if
+// a clock is set back.
 func endedAt(finding *v1alpha1.Finding, now time.Time) *v1alpha1.Time {
 	end := endOf(&finding.Spec)
 	if end == nil || !Ended(finding) && now.Before(end.Time) {
@@ -40,7 +42,7 @@ func endedAt(finding *v1alpha1.Finding, now time.Time) *v1alpha1.Time {
 	return end
 }
 
-// expired is the transition that the end of a decision makes. It names whose decision it was.
+// expired returns the transition for the end of a decision. It names the decision's author.
 func expired(finding *v1alpha1.Finding) v1alpha1.Transition {
 	t := triaged(finding, Declared(&finding.Spec), v1alpha1.UserStatusOpen)
 	t.Type = v1alpha1.TransitionExpired

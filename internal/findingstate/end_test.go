@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// mutedUntil is a finding that ann muted at now, as the controllers have seen it.
+// mutedUntil returns a finding that ann muted at now, after a reconcile.
 func mutedUntil(end time.Time) *v1alpha1.Finding {
 	f := imported()
 	reconcile(f, now)
@@ -23,7 +23,7 @@ func mutedUntil(end time.Time) *v1alpha1.Finding {
 	return f
 }
 
-// since are the transitions after seq, in short.
+// since returns the transitions after seq, as short texts.
 func since(f *v1alpha1.Finding, seq int64) (out []string) {
 	for _, t := range f.Status.Transitions {
 		if t.Seq > seq {
@@ -99,7 +99,7 @@ func TestWhatIsDecidedAfterTheEndIsInForce(t *testing.T) {
 	}
 }
 
-// A decision that has ended rests on nothing, so it is not stale, whatever scans report.
+// An ended decision has no basis, so it is not stale, whatever scans report.
 func TestAnEndedDecisionIsNotStale(t *testing.T) {
 	end := now.Add(time.Hour)
 	f := mutedUntil(end)
@@ -115,7 +115,7 @@ func TestAnEndedDecisionIsNotStale(t *testing.T) {
 	}
 }
 
-// Digests of objects that were stored before decisions had reasons and ends stay: another digest would be another event.
+// Digests stored before decisions had reasons and ends must not change: another digest would cause an event.
 func TestTheDigestOfADecisionWithoutReasonAndEndStays(t *testing.T) {
 	for want, triage := range map[string]v1alpha1.FindingTriage{
 		"63e9f398c4e15f807cf6691bea49164a": {UserStatus: "muted", Comments: "c", Basis: "severity=high"},

@@ -32,7 +32,7 @@ func finding() *v1alpha1.Finding {
 	}
 }
 
-// reconcile does with the status what the controller does.
+// reconcile updates the status like the controller.
 func reconcile(f *v1alpha1.Finding, now time.Time) {
 	f.Status = findingstate.Observe(f, nil, now)
 	f.Status.EmittedSeq = findingstate.History(&f.Status).LastSeq()
@@ -275,8 +275,8 @@ func TestTransitionsThatAreNotEmittedAreNeverDropped(t *testing.T) {
 	}
 }
 
-// Whatever happens to a finding, its history has no gap, its time does not go back, and what
-// was last recorded is what is true.
+// Whatever happens to a finding, its history has no gaps, its time does not decrease, and the last
+// recorded state is the current one.
 func TestHistoryIsGaplessUnderAnyChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, clock := finding(), now

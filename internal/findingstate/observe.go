@@ -8,12 +8,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/transitions"
 )
 
-// Observe returns the status that follows from the finding's spec and its status so far:
-// state, updatedAt, what a decision rests on and whether it is stale, and the transitions since the last
-// reconcile. The other conditions and emittedSeq are left as they are. Where the spec has not changed the
-// status comes back equal, unless the decision has ended meanwhile, or an earlier version wrote the status and
-// recorded no basis of the decision. The judge is asked only if no person has decided, and the status comes back equal
-// as long as the verdict is the same; nil: there are no policies.
+// Observe returns the status that follows from the finding's spec and its status so far: state, updatedAt, the basis
+// of a decision and whether it is stale, and the transitions since the last reconcile. The other conditions and
+// emittedSeq are left as they are. If neither the spec nor the verdict has changed, the returned status is equal to
+// the current one, unless the decision has ended meanwhile, or an earlier version wrote the status without the basis
+// of the decision. The judge is called only if no user's decision is in force; it may be nil.
 func Observe(finding *v1alpha1.Finding, judge Judge, now time.Time) v1alpha1.FindingStatus {
 	next := *finding.Status.DeepCopy()
 	next.EndedAt = endedAt(finding, now)
@@ -45,7 +44,7 @@ func Observe(finding *v1alpha1.Finding, judge Judge, now time.Time) v1alpha1.Fin
 	return next
 }
 
-// laterOf is now, to the second, unless the other time is later.
+// laterOf returns now, in whole seconds, or the other time if that is later.
 func laterOf(at v1alpha1.Time, now time.Time) v1alpha1.Time {
 	if second := now.UTC().Truncate(time.Second); second.After(at.Time) {
 		return v1alpha1.NewTime(second)
@@ -53,7 +52,8 @@ func laterOf(at v1alpha1.Time, now time.Time) v1alpha1.Time {
 	return at
 }
 
-// DecisionWaits reports whether people have decided what the finding's status does not record yet.
+// DecisionWaits reports whether the finding has a user's decision that its status does not record
+// yet.
 func DecisionWaits(finding *v1alpha1.Finding) bool {
 	if finding.Status.UpdatedAt == nil {
 		return isTriaged(&finding.Spec)
@@ -61,13 +61,13 @@ func DecisionWaits(finding *v1alpha1.Finding) bool {
 	return finding.Status.TriageDigest != triageDigest(&finding.Spec)
 }
 
-// History is what the status has recorded of the finding.
+// History returns the recorded transitions of the finding.
 func History(status *v1alpha1.FindingStatus) transitions.History {
 	return transitions.History{Transitions: status.Transitions, EmittedSeq: status.EmittedSeq}
 }
 
-// changes lists what happened between two looks: what the scanner did first, then what people
-// did. They have no number and no time yet.
+// changes returns the transitions between two reconciles: first those by the scanner, then those by
+// users. They have no number and no time yet.
 func changes(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1alpha1.Transition {
 	before := &finding.Status
 	if before.UpdatedAt == nil {
@@ -91,7 +91,7 @@ func changes(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1alpha1
 	return append(append(out, ends(finding, next)...), judged(finding, next)...)
 }
 
-// ends is the transition of a decision that has ended since the last reconcile.
+// ends returns the transition of a decision that has ended since the last reconcile.
 func ends(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1alpha1.Transition {
 	if next.EndedAt == nil || Ended(finding) {
 		return nil
@@ -108,7 +108,8 @@ func firstChanges(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1a
 	return append(append(out, ends(finding, next)...), judged(finding, next)...)
 }
 
-// suppressions is the transition that the source makes by suppressing the finding, or no longer.
+// suppressions returns the transition if the source has begun or ceased to suppress the finding, or
+// does so for another reason.
 func suppressions(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1alpha1.Transition {
 	if finding.Status.SuppressionDigest == next.SuppressionDigest {
 		return nil
@@ -125,7 +126,7 @@ func suppressions(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1a
 	return []v1alpha1.Transition{t}
 }
 
-// scanned is a transition of the scanner's making.
+// scanned returns a transition caused by the scanner.
 func scanned(finding *v1alpha1.Finding, kind v1alpha1.TransitionType,
 	next *v1alpha1.FindingStatus) v1alpha1.Transition {
 	return v1alpha1.Transition{
@@ -137,8 +138,8 @@ func scanned(finding *v1alpha1.Finding, kind v1alpha1.TransitionType,
 	}
 }
 
-// scanOf is the scan that made the transition; "" where none is named, or by a name that a
-// transition has no room for.
+// scanOf returns the scan that caused the transition; "" if none is named, or its name is too long
+// for a transition.
 func scanOf(spec *v1alpha1.FindingSpec, kind v1alpha1.TransitionType) string {
 	var name string
 	switch {
@@ -153,7 +154,7 @@ func scanOf(spec *v1alpha1.FindingSpec, kind v1alpha1.TransitionType) string {
 	return name
 }
 
-// triaged is a transition of a person's making.
+// triaged returns a transition caused by a user.
 func triaged(finding *v1alpha1.Finding, from, to v1alpha1.UserStatus) v1alpha1.Transition {
 	return v1alpha1.Transition{
 		Type:      v1alpha1.TransitionTriaged,
@@ -171,16 +172,16 @@ func isTriaged(spec *v1alpha1.FindingSpec) bool {
 }
 
 const (
-	// maxTransitionScan is how long a transition's scan may be.
+	// maxTransitionScan is the maximum length of a transition's scan.
 	maxTransitionScan = 128
-	// cutMark ends a comment that was cut, as it ends the texts that the importer cuts.
+	// cutMark ends a truncated comment. The importer uses the same mark.
 	cutMark = " ... [cut]"
 )
 
-// cut shortens a comment to what a transition has room for.
+// cut truncates a comment to the maximum length in a transition.
 func cut(comment string) string { return shortened(comment, v1alpha1.MaxTransitionComment) }
 
-// shortened cuts a text to so many characters, as the API server counts them.
+// shortened truncates a text to limit characters, counted like the API server does.
 func shortened(text string, limit int) string {
 	if utf8.RuneCountInString(text) <= limit {
 		return text

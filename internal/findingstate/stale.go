@@ -10,24 +10,24 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Decided reports whether a person has decided about the finding, by muting or confirming it, and that has not ended.
+// Decided reports whether a user's decision about the finding, which mutes or confirms it, is in force.
 func Decided(finding *v1alpha1.Finding) bool { return UserStatus(finding) != v1alpha1.UserStatusOpen }
 
-// Stale reports whether the decision about the finding rests on facts that are no longer so.
+// Stale reports whether the facts that the decision is based on have changed.
 func Stale(finding *v1alpha1.Finding) bool { return len(differences(finding)) > 0 }
 
-// WhyStale returns how the facts differ from those that the decision rests on, for example "severity medium,
-// now high"; "" where the decision is not stale.
+// WhyStale describes how the facts differ from those that the decision is based on, for example "severity
+// medium, now high"; "" if the decision is not stale.
 func WhyStale(finding *v1alpha1.Finding) string { return describe(differences(finding)) }
 
-// StaleReason is the reason of the condition DecisionStale; "" where the decision is not stale.
+// StaleReason returns the reason of the condition DecisionStale; "" if the decision is not stale.
 func StaleReason(finding *v1alpha1.Finding) string { return reasonOf(differences(finding)) }
 
-// difference is a fact that is no longer as it was when a person decided.
+// difference is a fact that has changed since the user's decision.
 type difference struct{ reason, text string }
 
-// differences compares the facts with what the decision rests on. What is not known on one side tells
-// nothing; a doubt that is gone is none.
+// differences compares the facts with the basis of the decision. Facts that are unknown on one side
+// do not count, nor does a doubt that no longer exists.
 func differences(finding *v1alpha1.Finding) (out []difference) {
 	if !Decided(finding) {
 		return nil
@@ -52,8 +52,8 @@ func differences(finding *v1alpha1.Finding) (out []difference) {
 	return out
 }
 
-// restsOn is what the decision rests on: what it says itself, and what was recorded of it. Where neither
-// tells, it rests on the facts as they are: nobody knows what they were.
+// restsOn returns the basis of the decision: the recorded one if it agrees with the declared one, else
+// the declared one. Without either it returns the current facts, because the original ones are unknown.
 func restsOn(finding *v1alpha1.Finding) basis {
 	spec, status := &finding.Spec, &finding.Status
 	facts, declared, recorded := basisOf(spec), parseBasis(spec.Triage.Basis), parseBasis(status.Basis)
@@ -65,7 +65,7 @@ func restsOn(finding *v1alpha1.Finding) basis {
 		return declared.filled(facts)
 	}
 	if observed {
-		// It was made before there were bases, and a doubt about it may have come since.
+		// The decision predates bases, and a doubt may have arisen since.
 		facts.doubt = ""
 	}
 	return facts
@@ -79,8 +79,8 @@ func describe(differences []difference) string {
 	return strings.Join(texts, "; ")
 }
 
-// observeDecision records what the decision rests on and whether it is stale, and returns the transition
-// that follows. A person who decides anew needs none: that is in the history by itself.
+// observeDecision records the basis of the decision and whether it is stale, and returns the resulting
+// transition. A new decision that ends the staleness needs none: it has its own transition.
 func observeDecision(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus, now time.Time) []v1alpha1.Transition {
 	next.Basis = ""
 	if next.EndedAt != nil {
@@ -119,8 +119,8 @@ func reasonOf(differences []difference) string {
 	}
 }
 
-// maxDifferences leaves room for the rest of a condition's message. Versions may hold what takes six
-// characters to show.
+// maxDifferences leaves room for the rest of a condition's message. A character of a version may
+// take six when quoted.
 const maxDifferences = 800
 
 func staleCondition(differences []difference, generation int64, now time.Time) v1alpha1.Condition {
@@ -132,7 +132,7 @@ func staleCondition(differences []difference, generation int64, now time.Time) v
 	}
 }
 
-// aboutDecision is a transition that the scanner's facts make of a decision.
+// aboutDecision returns a transition of a decision that is caused by the scanner's facts.
 func aboutDecision(finding *v1alpha1.Finding, kind v1alpha1.TransitionType, what string) v1alpha1.Transition {
 	status := string(UserStatus(finding))
 	return v1alpha1.Transition{

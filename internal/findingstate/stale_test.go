@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// imported is a finding of code as an import makes it.
+// imported returns a finding of code as created by an import.
 func imported() *v1alpha1.Finding {
 	f := finding()
 	f.Spec.Evidence = "message1.code1111"
@@ -27,7 +27,7 @@ func packaged() *v1alpha1.Finding {
 	return f
 }
 
-// decide does what a person and the admission policy do.
+// decide returns a change that decides like a user, with the admission policy.
 func decide(status v1alpha1.UserStatus) func(*v1alpha1.Finding) {
 	return func(f *v1alpha1.Finding) {
 		f.Spec.Triage = v1alpha1.FindingTriage{UserStatus: status, By: "ann"}
@@ -94,7 +94,7 @@ func TestBasis(t *testing.T) {
 	}
 }
 
-// Each step is a look of the controllers; what is said of the finding after the last one counts.
+// Each step is followed by a reconcile; the result after the last one counts.
 func TestADecisionGoesStale(t *testing.T) {
 	type change = func(*v1alpha1.Finding)
 	muted, active, undecided := decide(v1alpha1.UserStatusMuted), decide(v1alpha1.UserStatusActive), decide(v1alpha1.UserStatusOpen)
@@ -171,7 +171,7 @@ func whyAfter(f *v1alpha1.Finding) string {
 	return findingstate.WhyStale(after)
 }
 
-// An earlier version has recorded the decision and no basis.
+// An earlier version has recorded the decision without a basis.
 func TestDecisionsOfAnEarlierVersionRestOnTheFactsOfTheFirstLook(t *testing.T) {
 	earlier := func(doubtful string) *v1alpha1.Finding {
 		f := imported()
@@ -299,7 +299,8 @@ func TestTheConditionHasRoomForAnyVersion(t *testing.T) {
 	}
 }
 
-// Whatever anybody wrote as a basis, a decision that is repeated upon the present facts is not stale.
+// Whatever text was written as a basis, a decision that is repeated with the current facts is not
+// stale.
 func TestARepeatedDecisionIsNotStale(t *testing.T) {
 	text := rapid.OneOf(rapid.String(), rapid.StringMatching(`((severity|rated|code|text|doubt|version)=[a-z;=]{0,5};?){0,4}`))
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,7 +1,7 @@
-// Package findingstate derives what is observed of a finding from what is declared of it.
+// Package findingstate derives a finding's status from its spec.
 //
-// It is pure: the controller records its results in status, and the REST facade computes the
-// same results for an object that the controller has yet to see.
+// It is pure: the controller records its results in status, and the REST facade computes the same
+// results for an object that the controller has not observed yet.
 package findingstate
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 )
 
-// State sums up a finding: closed where the scanner closed it, else open_muted where a person or a verdict mutes it
+// State returns a finding's state: closed if the scanner closed it, else open_muted if a user or a verdict mutes it
 // or the source suppresses it, else open.
 func State(finding *v1alpha1.Finding) v1alpha1.FindingState {
 	switch {
@@ -24,7 +24,7 @@ func State(finding *v1alpha1.Finding) v1alpha1.FindingState {
 	}
 }
 
-// UserStatus is the decision in force; open where nobody has decided, or the decision has ended.
+// UserStatus returns the user's decision in force; open if there is none, or it has ended.
 func UserStatus(finding *v1alpha1.Finding) v1alpha1.UserStatus {
 	if Ended(finding) {
 		return v1alpha1.UserStatusOpen
@@ -32,7 +32,7 @@ func UserStatus(finding *v1alpha1.Finding) v1alpha1.UserStatus {
 	return Declared(&finding.Spec)
 }
 
-// Declared is what a person decided, in force or not; open where nobody has.
+// Declared returns the user's decision, in force or not; open if there is none.
 func Declared(spec *v1alpha1.FindingSpec) v1alpha1.UserStatus {
 	if spec.Triage.UserStatus == "" {
 		return v1alpha1.UserStatusOpen
@@ -40,7 +40,7 @@ func Declared(spec *v1alpha1.FindingSpec) v1alpha1.UserStatus {
 	return spec.Triage.UserStatus
 }
 
-// CreatedAt is when the finding was first seen: spec.detectedAt, else the resource's creation.
+// CreatedAt returns when the finding was first seen: spec.detectedAt, else the resource's creation.
 func CreatedAt(finding *v1alpha1.Finding) v1alpha1.Time {
 	if finding.Spec.DetectedAt != nil {
 		return v1alpha1.NewTime(finding.Spec.DetectedAt.UTC())
@@ -48,7 +48,7 @@ func CreatedAt(finding *v1alpha1.Finding) v1alpha1.Time {
 	return v1alpha1.NewTime(finding.CreationTimestamp.UTC())
 }
 
-// UpdatedAt is when the finding's spec was last written, by the rule of package lastwrite.
+// UpdatedAt returns when the finding's spec was last written, by the rules of package lastwrite.
 func UpdatedAt(finding *v1alpha1.Finding, now time.Time) v1alpha1.Time {
 	return lastwrite.UpdatedAt(finding, lastwrite.Observed{
 		Generation: finding.Status.ObservedGeneration,

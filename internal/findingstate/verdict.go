@@ -2,12 +2,12 @@ package findingstate
 
 import "github.com/appsec-dev/findings-operator/api/v1alpha1"
 
-// Judge returns what policies decide about a finding, or somebody about the same result in a pull request; nil where
-// none does. It is asked about findings that are not closed and that no person has decided about. The time of the
-// verdict is not its business.
+// Judge returns the verdict on a finding, by a policy or by a user's decision about the same result in a pull
+// request; nil if there is none. It is called for findings that are not closed and have no user's decision in force.
+// It does not set the verdict's time.
 type Judge func(*v1alpha1.Finding) *v1alpha1.FindingVerdict
 
-// NewVerdict is what a policy of that spec decides, as a status has room for it. Since when is for whoever records it.
+// NewVerdict returns the verdict of a policy with that spec, truncated to fit a status. The caller sets Since.
 func NewVerdict(policy v1alpha1.ResourceName, spec *v1alpha1.TriagePolicySpec) *v1alpha1.FindingVerdict {
 	return &v1alpha1.FindingVerdict{
 		Policy: policy, UserStatus: spec.Set.UserStatus, Reason: spec.Set.Reason, Comment: cut(spec.Set.Comment),
@@ -15,8 +15,9 @@ func NewVerdict(policy v1alpha1.ResourceName, spec *v1alpha1.TriagePolicySpec) *
 	}
 }
 
-// ReviewVerdict is what a person decided about the same result in a pull request, as a finding's status has room for
-// it: the issue of that name, by that triage, which is in force. Nil where the name is longer than that room.
+// ReviewVerdict returns a user's decision about the same result in a pull request as a verdict, truncated to fit a
+// finding's status. The triage of the named issue must be in force. It returns nil if the name is too long for a
+// status.
 func ReviewVerdict(issue string, triage *v1alpha1.ReviewIssueTriage) *v1alpha1.FindingVerdict {
 	if len(issue) > v1alpha1.MaxVerdictReviewIssue {
 		return nil
@@ -27,8 +28,8 @@ func ReviewVerdict(issue string, triage *v1alpha1.ReviewIssueTriage) *v1alpha1.F
 	}
 }
 
-// PersonsStatus is what a person decided: about the finding, else about the same result in a pull request; open where
-// none did, or the decision has ended.
+// PersonsStatus returns the user's decision in force: about the finding, else about the same result in a pull
+// request; open if there is none.
 func PersonsStatus(finding *v1alpha1.Finding) v1alpha1.UserStatus {
 	if verdict := Verdict(finding); verdict != nil && verdict.ReviewIssue != "" {
 		return v1alpha1.UserStatus(verdict.UserStatus)
@@ -36,13 +37,13 @@ func PersonsStatus(finding *v1alpha1.Finding) v1alpha1.UserStatus {
 	return UserStatus(finding)
 }
 
-// Undecided reports whether a verdict counts: the finding is not closed, and no person's decision about it is in force.
+// Undecided reports whether a verdict counts: the finding is not closed, and no user's decision about it is in force.
 func Undecided(finding *v1alpha1.Finding) bool {
 	return finding.Spec.Closed == nil && UserStatus(finding) == v1alpha1.UserStatusOpen
 }
 
-// Verdict is what was decided about the finding in its status; nil where that does not count, because a person has
-// decided meanwhile, or the scanner has closed the finding.
+// Verdict returns the verdict in the finding's status; nil if there is none, or it does not count because a user
+// has decided meanwhile or the scanner has closed the finding.
 func Verdict(finding *v1alpha1.Finding) *v1alpha1.FindingVerdict {
 	if !Undecided(finding) {
 		return nil
@@ -50,7 +51,8 @@ func Verdict(finding *v1alpha1.Finding) *v1alpha1.FindingVerdict {
 	return finding.Status.Verdict
 }
 
-// DecidingPolicy is the policy by which the verdict is that counts; "" where none does, or it is not a policy's.
+// DecidingPolicy returns the policy of the verdict that counts; "" if there is no such verdict, or it is not a
+// policy's.
 func DecidingPolicy(finding *v1alpha1.Finding) v1alpha1.ResourceName {
 	if verdict := Verdict(finding); verdict != nil {
 		return verdict.Policy
@@ -58,8 +60,8 @@ func DecidingPolicy(finding *v1alpha1.Finding) v1alpha1.ResourceName {
 	return ""
 }
 
-// SameVerdict reports whether both decide the same, by the same policy or issue and for the same reason. Who wrote the
-// policy, and since when it decides, is that of the first of them; a person's decision is another if another made it.
+// SameVerdict reports whether both verdicts are the same: same decision, policy or issue, reason and comment. The time
+// and the author of the policy do not count, but the author of a user's decision does.
 func SameVerdict(a, b *v1alpha1.FindingVerdict) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -74,7 +76,7 @@ func mutedByVerdict(finding *v1alpha1.Finding) bool {
 	return statusOf(Verdict(finding)) == v1alpha1.UserStatusMuted
 }
 
-// statusOf is what the verdict decides; open where there is none.
+// statusOf returns the decision of the verdict; open for nil.
 func statusOf(verdict *v1alpha1.FindingVerdict) v1alpha1.UserStatus {
 	if verdict == nil {
 		return v1alpha1.UserStatusOpen
@@ -82,7 +84,7 @@ func statusOf(verdict *v1alpha1.FindingVerdict) v1alpha1.UserStatus {
 	return v1alpha1.UserStatus(verdict.UserStatus)
 }
 
-// due is the verdict that the finding's status is to hold: the one that it holds, where that is the same.
+// due returns the verdict for the finding's status: the existing one, if the judge's verdict is the same.
 func due(finding *v1alpha1.Finding, judge Judge) *v1alpha1.FindingVerdict {
 	if judge == nil || !Undecided(finding) {
 		return nil
@@ -94,8 +96,8 @@ func due(finding *v1alpha1.Finding, judge Judge) *v1alpha1.FindingVerdict {
 	return verdict
 }
 
-// judged is the transition that another verdict makes. There is none where a person's decision, or the end of the
-// finding, makes the verdict count no longer: that has a transition of its own.
+// judged returns the transition for another verdict. There is none if the verdict no longer counts because of a
+// user's decision, or because the finding was closed: these have transitions of their own.
 func judged(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1alpha1.Transition {
 	before, after := finding.Status.Verdict, next.Verdict
 	counts := next.UserStatus == v1alpha1.UserStatusOpen && finding.Spec.Closed == nil
@@ -114,13 +116,13 @@ func judged(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1alpha1.
 		t.Reason, t.Comment = after.Reason, after.Comment
 	}
 	if finding.Status.FactsDigest != next.FactsDigest || finding.Status.State == v1alpha1.FindingStateClosed {
-		// The scan brought what the policy decides about: for who receives a scan's events in pages it is one of them.
+		// The scan brought the facts that the policy decides about: the event belongs to the scan's pages.
 		t.Scan = scanOf(&finding.Spec, v1alpha1.TransitionJudged)
 	}
 	return []v1alpha1.Transition{t}
 }
 
-// sourceOf names the policy or the issue of a review that the verdict comes from.
+// sourceOf returns the author of the verdict: a policy or a review issue.
 func sourceOf(verdict *v1alpha1.FindingVerdict) string {
 	if verdict.ReviewIssue != "" {
 		return v1alpha1.ReviewIssueAuthorPrefix + verdict.ReviewIssue

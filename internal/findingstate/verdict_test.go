@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// rules says what a policy of that name decides; "" where none does.
+// rules returns a Judge with the verdict of the named policy; "" for no verdict.
 func rules(name string, status v1alpha1.UserStatus, comment string) findingstate.Judge {
 	return func(*v1alpha1.Finding) *v1alpha1.FindingVerdict {
 		if name == "" {
@@ -121,8 +121,8 @@ func TestTheFacadeShowsAPersonsDecisionBeforeTheControllersDo(t *testing.T) {
 	}
 }
 
-// As if it had never been: after the last policy has gone, all but the history, its numbers and the time of the last
-// change is as it is without policies.
+// After the last policy is deleted, everything is as without policies, except the history, its numbers and the time
+// of the last change.
 func TestWithoutPoliciesAllIsAsIfThereHadBeenNone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		with, without := imported(), imported()

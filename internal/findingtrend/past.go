@@ -9,9 +9,9 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// stateAt returns the state that a finding had at a time, by the transitions that its status keeps; "" where it had
-// not been detected. What happened before those that are kept is not known: then the finding was as it was before the
-// first of them.
+// stateAt returns the state that a finding had at a time, by the transitions in its status; "" if it had not been
+// detected yet. Earlier transitions are unknown: for times before the first kept one, it returns the state before
+// that.
 func stateAt(f *v1alpha1.Finding, at time.Time) v1alpha1.FindingState {
 	if findingstate.CreatedAt(f).After(at) {
 		return ""
@@ -25,7 +25,8 @@ func stateAt(f *v1alpha1.Finding, at time.Time) v1alpha1.FindingState {
 		p.undo(t)
 	}
 	for _, t := range slices.Backward(f.Status.Transitions[:past]) {
-		// Another reason to suppress is a transition too; that it was suppressed before, the one before says.
+		// TransitionSuppressed also reports another reason to suppress, so take the state from the last
+		// transition before the time.
 		if t.Type == v1alpha1.TransitionSuppressed || t.Type == v1alpha1.TransitionUnsuppressed {
 			p.suppressed = t.Type == v1alpha1.TransitionSuppressed
 			break
@@ -34,10 +35,11 @@ func stateAt(f *v1alpha1.Finding, at time.Time) v1alpha1.FindingState {
 	return p.state()
 }
 
-// parts are what a finding's state follows from.
+// parts holds what a finding's state is derived from.
 type parts struct {
 	closed, suppressed bool
-	// decided is what a person decided, judged what a policy did, or a person about the same result elsewhere.
+	// decided is the user's decision; judged is the verdict of a policy or of a decision about the same result
+	// in a pull request.
 	decided, judged v1alpha1.UserStatus
 }
 
@@ -52,7 +54,7 @@ func partsOf(f *v1alpha1.Finding) parts {
 	return p
 }
 
-// undo makes the parts what they were before a transition.
+// undo restores the parts to their values before a transition.
 func (p *parts) undo(t v1alpha1.Transition) {
 	switch t.Type {
 	case v1alpha1.TransitionClosed:
@@ -84,13 +86,13 @@ func (p *parts) state() v1alpha1.FindingState {
 	}
 }
 
-// happened is what became of a finding within a time.
+// happened holds what happened to a finding within a period.
 type happened struct {
 	opened, closed, muted bool
 	closedAt              time.Time
 }
 
-// between returns what became of a finding from a time, included, to another, excluded.
+// between returns what happened to a finding between two times, from inclusive, to exclusive.
 func between(f *v1alpha1.Finding, from, to time.Time) (h happened) {
 	within := func(at time.Time) bool { return !at.Before(from) && at.Before(to) }
 	h.opened = within(findingstate.CreatedAt(f).Time)
@@ -107,7 +109,7 @@ func between(f *v1alpha1.Finding, from, to time.Time) (h happened) {
 		case v1alpha1.TransitionTriaged, v1alpha1.TransitionJudged:
 			h.muted = h.muted || t.To == string(v1alpha1.UserStatusMuted)
 		case v1alpha1.TransitionSuppressed:
-			// From is the state before; another reason to suppress mutes nothing that was not muted.
+			// From is the previous state: a finding that was muted already does not count again.
 			h.muted = h.muted || t.From != string(v1alpha1.FindingStateOpenMuted)
 		}
 	}

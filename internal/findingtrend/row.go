@@ -11,10 +11,10 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// criticalScore is from where on CVSS calls a score critical, in tenths.
+// criticalScore is the lowest score that CVSS rates as critical, in tenths.
 const criticalScore = 90
 
-// Row counts a project's findings as of the end of a day, or now where that is earlier.
+// Row counts a project's findings as of the end of a day, or as of now if that is earlier.
 func Row(of v1alpha1.Day, findings []v1alpha1.Finding, now time.Time) v1alpha1.FindingTrendDay {
 	row := v1alpha1.FindingTrendDay{Day: of}
 	start := Start(of)
@@ -68,7 +68,8 @@ func one(is bool) int32 {
 	return 0
 }
 
-// age is how many days a finding has been known at a time. Of days alone, so that a day later it is one more.
+// age returns how many days a finding has been known at a time. It counts calendar days, so that it grows by
+// one per day.
 func age(f *v1alpha1.Finding, at time.Time) int32 {
 	return max(0, number(at)-number(findingstate.CreatedAt(f).Time))
 }
@@ -76,7 +77,7 @@ func age(f *v1alpha1.Finding, at time.Time) int32 {
 // number counts the days since 1970.
 func number(t time.Time) int32 { return int32(t.Unix() / int64(day.Seconds())) } //nolint:gosec // a few centuries
 
-// Spread says how days are distributed; nil where there are none. It sorts them.
+// Spread returns the distribution of numbers of days; nil if there are none. It sorts its argument.
 func Spread(days []int32) *v1alpha1.FindingTrendSpread {
 	if len(days) == 0 {
 		return nil
@@ -88,7 +89,7 @@ func Spread(days []int32) *v1alpha1.FindingTrendSpread {
 		return spread
 	}
 	for i := range v1alpha1.MaxTrendSample {
-		// The middle of each part.
+		// The middle value of each of the equal parts.
 		spread.Sample = append(spread.Sample, days[(2*i+1)*len(days)/(2*v1alpha1.MaxTrendSample)])
 	}
 	return spread
@@ -101,10 +102,10 @@ const (
 	percent    = 100
 )
 
-// rank is the lowest of the sorted days that so many percent of them do not exceed.
+// rank returns the given percentile of the sorted days.
 func rank(days []int32, of int) int32 { return days[(len(days)*of+percent-1)/percent-1] }
 
-// Carry returns what a row is on a later day on which nothing happened: the same findings, older by the days between.
+// Carry returns the row for a later day if nothing has happened since: the same findings, older by the days between.
 func Carry(row v1alpha1.FindingTrendDay, to v1alpha1.Day) v1alpha1.FindingTrendDay {
 	carried := v1alpha1.FindingTrendDay{Day: to, Open: row.Open, OpenMuted: row.OpenMuted}
 	if row.Age != nil {
@@ -119,11 +120,11 @@ func Carry(row v1alpha1.FindingTrendDay, to v1alpha1.Day) v1alpha1.FindingTrendD
 	return carried
 }
 
-// Continue returns the rows that have changed since the last one was written, or are new. The last row that was stored
-// is nil where there is none. Where nothing has happened there are no rows.
+// Continue returns the rows that are new or have changed since the last write. last is the last stored row; nil if
+// there is none. If nothing has happened, it returns no rows.
 //
-// A day that has passed is counted if anything happened on it since: the last row was written before its day's end, and
-// then no controller may have run for days.
+// A past day is counted if anything happened on it after the last write: the last row was written before its day ended,
+// and after that no controller may have run for days.
 func Continue(last *v1alpha1.FindingTrendDay, written time.Time, findings []v1alpha1.Finding,
 	now time.Time) []v1alpha1.FindingTrendDay {
 	today := Of(now)
@@ -134,11 +135,11 @@ func Continue(last *v1alpha1.FindingTrendDay, written time.Time, findings []v1al
 		return []v1alpha1.FindingTrendDay{Row(today, findings, now)}
 	}
 	if last.Day > today {
-		return nil // The clock has gone back.
+		return nil // The clock was set back.
 	}
 	var rows []v1alpha1.FindingTrendDay
 	before := *last
-	// After years in which no controller ran, the last days alone are made up for.
+	// If no controller ran for years, only the last days are filled in.
 	for of := max(last.Day, Plus(today, -v1alpha1.MaxTrendDays)); of <= today; of = Plus(of, 1) {
 		known := before
 		if of > before.Day {
@@ -166,7 +167,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// eventful reports whether anything happened to any finding from a time, included, to another, excluded.
+// eventful reports whether anything happened to any finding between two times, from inclusive, to
+// exclusive.
 func eventful(findings []v1alpha1.Finding, from, to time.Time) bool {
 	within := func(at v1alpha1.Time) bool { return !at.Time.Before(from) && at.Time.Before(to) }
 	for i := range findings {
@@ -179,7 +181,7 @@ func eventful(findings []v1alpha1.Finding, from, to time.Time) bool {
 	return false
 }
 
-// atLeast keeps what was counted on the day itself: findings that happened to then may have been removed since.
+// atLeast keeps the events counted on the day itself: their findings may have been removed since.
 func atLeast(row, counted *v1alpha1.FindingTrendDay) {
 	row.Opened, row.Muted = max(row.Opened, counted.Opened), max(row.Muted, counted.Muted)
 	if row.Closed < counted.Closed {
@@ -187,7 +189,7 @@ func atLeast(row, counted *v1alpha1.FindingTrendDay) {
 	}
 }
 
-// Put returns the rows with another put in, in place of that of its day.
+// Put returns a copy of the rows with row inserted, or replacing the row of the same day.
 func Put(rows []v1alpha1.FindingTrendDay, row v1alpha1.FindingTrendDay) []v1alpha1.FindingTrendDay {
 	at, there := slices.BinarySearchFunc(rows, row.Day, byDay)
 	if there {

@@ -17,7 +17,7 @@ const today = v1alpha1.Day("2026-03-10")
 
 func days(n int) time.Time { return noon.AddDate(0, 0, n) }
 
-// finding is one of low severity that was detected so many days before.
+// finding returns a finding of low severity that was detected that many days ago.
 func finding(daysAgo int, change func(*v1alpha1.Finding), history ...v1alpha1.Transition) v1alpha1.Finding {
 	b := builder.Finding("f").DetectedAt(days(-daysAgo))
 	if change != nil {

@@ -7,12 +7,12 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Sum counts the findings of several projects together, on each day between two days, both included, from the first of
-// which any of them has a row or an earlier one, and how long those took that were closed on any of them. The rows of
-// each project are in the order of their days; a day without a row is as the one before it.
+// Sum counts the findings of several projects together, for each day from from to to, both inclusive, but not before
+// the first row of any project. It also returns the spread of the times to close over all these days. The rows of each
+// project must be sorted by day; a day without a row is like the day before it.
 //
-// The spread of one project's findings is as it was stored. That of several is estimated by their samples: of a project
-// with up to ten findings they are all, of one with more its rank is exact to a twentieth.
+// The spread of a single project is returned as stored. The spread of several projects is estimated from their samples:
+// these hold all findings of a project with up to ten findings, else their ranks are exact to a twentieth.
 func Sum(projects [][]v1alpha1.FindingTrendDay, from, to v1alpha1.Day) (
 	out []v1alpha1.FindingTrendDay, timeToClose *v1alpha1.FindingTrendSpread) {
 	first := firstDay(projects)
@@ -21,7 +21,7 @@ func Sum(projects [][]v1alpha1.FindingTrendDay, from, to v1alpha1.Day) (
 		return nil, nil
 	}
 	var all mixture
-	last := make([]int, len(projects)) // of the rows of each project, how many are no later than the day
+	last := make([]int, len(projects)) // per project, how many rows are not later than the day
 	out = make([]v1alpha1.FindingTrendDay, 0, Days(from, to)+1)
 	for of := from; of <= to; of = Plus(of, 1) {
 		sum := v1alpha1.FindingTrendDay{Day: of}
@@ -50,7 +50,7 @@ func firstDay(projects [][]v1alpha1.FindingTrendDay) (first v1alpha1.Day) {
 	return first
 }
 
-// add counts a project's row, of the sum's day or the last before it.
+// add adds a project's row, which is of the sum's day or the last one before it.
 func add(sum, row *v1alpha1.FindingTrendDay, ages, closures *mixture) {
 	sum.Open.Critical += row.Open.Critical
 	sum.Open.High += row.Open.High
@@ -67,24 +67,24 @@ func add(sum, row *v1alpha1.FindingTrendDay, ages, closures *mixture) {
 	}
 }
 
-// Open is how many findings of a row are open, of any severity.
+// Open returns how many findings of a row are open, of any severity.
 func Open(row *v1alpha1.FindingTrendDay) int32 { return row.Open.High + row.Open.Medium + row.Open.Low }
 
-// mixture is several spreads together.
+// mixture combines several spreads.
 type mixture struct {
 	points []point
 	parts  int
-	// only is the one spread where parts is 1.
+	// only is the last added spread; it is the result if parts is 1.
 	only v1alpha1.FindingTrendSpread
 }
 
-// point stands for some of the findings of a project.
+// point represents some of the findings of a project.
 type point struct {
 	days   int32
 	weight float64
 }
 
-// add takes a spread of that many findings, which have grown older since.
+// add adds a spread of that many findings, which are older by later days now.
 func (m *mixture) add(spread *v1alpha1.FindingTrendSpread, findings, later int32) {
 	if spread == nil || len(spread.Sample) == 0 {
 		return
@@ -116,13 +116,13 @@ func (m *mixture) spread() *v1alpha1.FindingTrendSpread {
 	return &v1alpha1.FindingTrendSpread{Median: m.rank(half), P90: m.rank(nineTenths)}
 }
 
-// rank is the lowest number of days that so many percent of the findings do not exceed.
+// rank returns the given percentile of the days, by weight.
 func (m *mixture) rank(of float64) int32 {
 	var all, below float64
 	for _, p := range m.points {
 		all += p.weight
 	}
-	const rounding = 1e-9 // of weights that are no whole numbers
+	const rounding = 1e-9 // for weights that are not integers
 	for _, p := range m.points {
 		if below += p.weight; below >= all*of/percent-rounding {
 			return p.days

@@ -8,7 +8,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// row has that many findings of low severity, the ages of which are sampled.
+// row returns a row with that many findings of low severity, and a sample of their ages.
 func row(of v1alpha1.Day, low int32, ages ...int32) v1alpha1.FindingTrendDay {
 	r := v1alpha1.FindingTrendDay{Day: of, Open: v1alpha1.FindingTrendOpen{Low: low}, Age: Spread(ages)}
 	return r

@@ -6,10 +6,10 @@ import (
 	"unicode"
 )
 
-// shortBytes are 40 bits: enough to tell results of one rule apart, and no copy of what may be a secret.
+// shortBytes is 40 bits: enough to tell results of one rule apart, and too short to reveal a secret.
 const shortBytes = 5
 
-// ShortDigest is 8 characters that stand for a text; "" for "".
+// ShortDigest returns a digest of 8 characters for a text; "" for "".
 func ShortDigest(s string) string {
 	if s == "" {
 		return ""
@@ -18,7 +18,7 @@ func ShortDigest(s string) string {
 	return lowerBase32.EncodeToString(sum[:shortBytes])
 }
 
-// CodeDigest stands for code, white space aside. Code that its tool hides is none.
+// CodeDigest returns a digest of code, ignoring white space; "" for code that its tool hides.
 func CodeDigest(code string) string {
 	if IsPlaceholder(code) {
 		return ""

@@ -1,10 +1,10 @@
-// Package fingerprints decides which finding a result is, so that a rescan knows it again
-// and what people decided about it stays with it.
+// Package fingerprints decides which finding a result belongs to, so that a rescan recognizes it
+// and users' decisions about it persist.
 //
-// A result is known by its tool, category, rule and path, and by the content fingerprint
-// that its scanner gave, else by message and snippet. Line numbers take no part: code
-// moves. Where that is not unique within a scan, the message is added, then the column,
-// then an ordinal in the order of the lines. Nothing depends on the order of the results.
+// A result is identified by its tool, category, rule and path, and by the scanner's content
+// fingerprint, else by message and snippet. Line numbers are not used, because code moves. If that
+// is not unique within a scan, the message is added, then the column, then an ordinal in the order
+// of the lines. The order of the results does not matter.
 package fingerprints
 
 import (
@@ -16,23 +16,22 @@ import (
 
 // Scope is what all results of a scan have in common.
 type Scope struct {
-	// Project is what within the repository the results belong to.
+	// Project within the repository that the results belong to.
 	Repository, Project, Tool, Category string
 	// Analysis that tells scans of one tool and category apart; empty: none.
 	Analysis string
-	// Prefix of the names, with its dash; "f-" where empty.
+	// Prefix of the names, including its dash; default "f-".
 	Prefix string
 }
 
-// Result is what of a result takes part in its identity.
+// Result holds the parts of a result that determine its identity.
 type Result struct {
 	Rule, Path string
 	// Fingerprints as the scanner gave them, by name.
 	Fingerprints     map[string]string
 	Message, Snippet string
 	Line, Column     int32
-	// Digest of everything that is known of the result: two results with the same are
-	// the same result twice.
+	// Digest of all data of the result: two results with the same digest are duplicates.
 	Digest [32]byte
 }
 
@@ -40,14 +39,14 @@ type Result struct {
 type Identity struct {
 	// Name of the finding. Unique among the identities that are not duplicates.
 	Name string
-	// Exact are further names, most specific first, that are of no other result. The
-	// finding bears one where it was created in a scan that held more results like it.
+	// Exact holds further names, most specific first, that no other result has. The finding has one
+	// of them if it was created in a scan with more similar results.
 	Exact []string
-	// Shared are further names, most specific first, that are of all results like it.
-	// The finding bears one where it was created in a scan that held fewer of them.
+	// Shared holds further names, most specific first, that all similar results share. The finding
+	// has one of them if it was created in a scan with fewer similar results.
 	Shared []string
-	// Duplicate says that another result of the scan is the same in everything; Name is
-	// then that one's.
+	// Duplicate means that an earlier result of the scan has the same digest; Name is that result's
+	// name.
 	Duplicate bool
 }
 
@@ -74,7 +73,7 @@ func Identify(scope Scope, results []Result) []Identity {
 	return out
 }
 
-// keyedResult holds the ever more specific keys of a result.
+// keyedResult holds the keys of a result, increasingly specific.
 type keyedResult struct {
 	*Result
 	base, message, column string
@@ -105,7 +104,7 @@ func markDuplicates(keyed []*keyedResult) []int {
 	return out
 }
 
-// groupBy returns the indexes, duplicates left out, of results with the same rule, path and key.
+// groupBy groups the indexes of results with the same rule, path and key, without duplicates.
 func groupBy(keyed []*keyedResult, identities []Identity, key func(*keyedResult) string) map[string][]int {
 	groups := map[string][]int{}
 	for i, k := range keyed {
@@ -123,7 +122,7 @@ func identifyGroup(scope Scope, keyed []*keyedResult, group []int, out []Identit
 	for _, i := range group {
 		messages[keyed[i].message]++
 	}
-	// Results alike in the column too are told apart by where they stand to each other.
+	// Results with the same column, too, are told apart by their order.
 	slices.SortFunc(group, func(a, b int) int {
 		x, y := keyed[a], keyed[b]
 		return cmp.Or(cmp.Compare(x.Line, y.Line), cmp.Compare(x.Snippet, y.Snippet), bytes.Compare(x.Digest[:], y.Digest[:]))

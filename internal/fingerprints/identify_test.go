@@ -12,7 +12,7 @@ import (
 
 var scope = Scope{Repository: "repo", Project: "proj", Tool: "tool", Category: "Code"}
 
-// resultGen draws from few values, so that everything repeats.
+// resultGen draws from few values, so that values repeat.
 func resultGen() *rapid.Generator[Result] {
 	return rapid.Custom(func(t *rapid.T) Result {
 		r := Result{
@@ -85,7 +85,7 @@ func TestNamesDoNotDependOnTheOrder(t *testing.T) {
 	})
 }
 
-// What is reported elsewhere must not change who a result is.
+// Results elsewhere must not change a result's identity.
 func TestNamesDoNotDependOnOtherPlaces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one := resultGen().Draw(t, "one")
@@ -119,7 +119,7 @@ func TestCodeMayMove(t *testing.T) {
 	})
 }
 
-// Results that are alike but for the line keep their names when all of them move.
+// Results that differ only in the line keep their names when all of them move.
 func TestOrdinalsFollowTheLines(t *testing.T) {
 	at := func(lines []int32, digests ...byte) []Identity {
 		var results []Result
@@ -156,8 +156,8 @@ func TestEveryPartOfTheScopeCounts(t *testing.T) {
 	}
 }
 
-// The names are in every cluster: a change of this one closes all findings and opens them
-// anew, without their triage.
+// The names are stored in every cluster: changing them would close all findings and create them
+// again, without their triage.
 func TestTheNameIsForEver(t *testing.T) {
 	got := Identify(scope, []Result{{Rule: "R", Path: "a.go", Message: "m", Fingerprints: map[string]string{"primaryLocationLineHash/v1": "h"}}})[0].Name
 	if want := "f-3yzm5zdw6gvxklddh57s6opume"; got != want {
@@ -199,7 +199,7 @@ func TestUsableFingerprints(t *testing.T) {
 	}
 }
 
-// A value that is the same everywhere says nothing, whatever it is.
+// A value that is the same everywhere does not identify anything.
 func TestAConstantFingerprintIsNotUsed(t *testing.T) {
 	var with, without []Result
 	for i := range constantFrom {

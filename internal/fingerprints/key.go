@@ -7,9 +7,9 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Key is what the result behind a finding's facts is known by in pull requests and in the base branch: two results with
-// the same key are of one rule in one file, and agree in all evidence but the place. Where neither code, a fingerprint,
-// a resource nor a package tells one result from the next, the place counts too. "" where no evidence is stored.
+// Key returns the key that identifies a finding's result in pull requests and in the base branch: two results with the
+// same key have the same rule and file, and the same evidence except the location. The location counts too if there is
+// no code, fingerprint, resource or package to tell results apart. The key is "" if no evidence is stored.
 func Key(facts *v1alpha1.FindingSpec) string {
 	if facts.Evidence == "" {
 		return ""
@@ -36,7 +36,7 @@ func Key(facts *v1alpha1.FindingSpec) string {
 		vulnerability, in.Name, in.Version, WithoutVersion(in.PURL), place)
 }
 
-// Stored are the fingerprints of a finding by name, without what numbers the places of one hash.
+// Stored returns the fingerprints of a finding by name, without ordinals; see WithoutOrdinal.
 func Stored(all []v1alpha1.Fingerprint) map[string]string {
 	if len(all) == 0 {
 		return nil
@@ -48,7 +48,7 @@ func Stored(all []v1alpha1.Fingerprint) map[string]string {
 	return out
 }
 
-// WithoutVersion is a package URL without version, qualifiers and subpath.
+// WithoutVersion returns a package URL without version, qualifiers and subpath.
 func WithoutVersion(purl string) string {
 	purl, _, _ = strings.Cut(purl, "#")
 	purl, _, _ = strings.Cut(purl, "?")
@@ -58,8 +58,8 @@ func WithoutVersion(purl string) string {
 	return purl
 }
 
-// WithoutOrdinal takes off what numbers the places of one hash: once the first is repaired, the
-// second has its number.
+// WithoutOrdinal removes the ordinal that numbers the locations with one hash: once the first is
+// fixed, the second gets its number.
 func WithoutOrdinal(name, value string) string {
 	if hash, ordinal, ok := strings.Cut(value, ":"); ok && strings.HasPrefix(strings.ToLower(name),
 		"primarylocationlinehash") {

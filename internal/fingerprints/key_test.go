@@ -6,7 +6,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// facts of a result with code at its place.
+// facts returns the facts of a result with code at its location.
 func facts(change func(*v1alpha1.FindingSpec)) *v1alpha1.FindingSpec {
 	spec := &v1alpha1.FindingSpec{
 		RepositoryRef: v1alpha1.RepositoryReference{Name: "shop"}, Tool: "gosec", RuleID: "G401", Evidence: "message.code..5",

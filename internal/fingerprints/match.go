@@ -2,8 +2,8 @@ package fingerprints
 
 import "slices"
 
-// Takes reports whether the set holds a name that the record of a result may bear, and takes it out: it is no
-// other's record.
+// Takes reports whether the set contains a name that the record of the result may have, and removes that
+// name: no other result can have the record.
 func (id *Identity) Takes(names map[string]bool) bool {
 	for _, name := range slices.Concat([]string{id.Name}, id.Exact, id.Shared) {
 		if names[name] {
@@ -14,13 +14,14 @@ func (id *Identity) Takes(names map[string]bool) bool {
 	return false
 }
 
-// Match finds for each result the name of what was recorded of it. That is the name of its
-// identity, unless the record was made in a scan with more or fewer results like it: it then
-// bears a name that is more, or less, specific, and is the same record all the same.
+// Match returns for each result the name of its record. That is the name of its identity, unless
+// the record was created in a scan with more or fewer similar results: then its name is more or
+// less specific.
 //
-// A record of which several results could be the next goes to one for which fits holds, tried
-// in their order: does the result say what the record of that name says? The identities hold
-// no duplicates, and are sorted by name, so that nothing depends on the order of a file.
+// If several results match a record, it goes to the first for which one of fits reports true; these
+// are tried in order and report whether the result agrees with the named record. The identities
+// must contain no duplicates and be sorted by name, so that the result does not depend on the order
+// in a file.
 func Match(identities []Identity, recorded func(name string) bool, fits ...func(result int,
 	name string) bool) []string {
 	names := make([]string, len(identities))

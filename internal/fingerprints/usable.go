@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// contentFingerprints are, best first, the names of fingerprints that scanners compute
-// from the code found. Every other name is passed over: what gitleaks writes there is the
-// commit, and a value that changes with the commit would make every finding a new one.
+// contentFingerprints lists, best first, the names of fingerprints that scanners compute from the
+// code found. All others are ignored: gitleaks, for example, includes the commit, and a value that
+// changes with the commit would make every finding a new one.
 var contentFingerprints = []string{
-	"primarylocationlinehash", // CodeQL, and whoever followed GitHub's advice
+	"primarylocationlinehash", // CodeQL, and tools that follow GitHub's advice
 	"matchbasedid",            // Semgrep
 	"contexthash",             // Flawfinder
 	"contextregionhash",       // SARIF SDK
@@ -17,16 +17,17 @@ var contentFingerprints = []string{
 	"identity",                // Snyk Code
 }
 
-// placeholders are what tools write where they have no fingerprint.
+// placeholders are values that tools write instead of a fingerprint.
 var placeholders = map[string]bool{
 	"": true, "requires login": true, "redacted": true, "undefined": true, "null": true,
 	"none": true, "nil": true, "n/a": true, "unknown": true, "0": true, "-": true,
 }
 
-// IsPlaceholder says whether a value is one that tools write where they have none, or hide it.
+// IsPlaceholder reports whether tools write this value if they have none, or hide it.
 func IsPlaceholder(value string) bool { return placeholders[strings.ToLower(strings.TrimSpace(value))] }
 
-// Constants returns the names of fingerprints whose value is the same in all of many results.
+// Constants returns the names of fingerprints whose value is the same in all results, if at least
+// constantFrom have them.
 func Constants(results []map[string]string) map[string]bool {
 	list := make([]Result, len(results))
 	for i := range results {
@@ -35,8 +36,8 @@ func Constants(results []map[string]string) map[string]bool {
 	return constants(list)
 }
 
-// Best returns the name and the value of the best usable fingerprint, as one text; "" where
-// none is. Those named in constant are passed over.
+// Best returns the name and the value of the best usable fingerprint, as one text; "" if there is
+// none. Those named in constant are ignored.
 func Best(all map[string]string, constant map[string]bool) string {
 	best := ""
 	for name, value := range all {
@@ -53,13 +54,13 @@ func Best(all map[string]string, constant map[string]bool) string {
 	return frame(best, all[best])
 }
 
-// IsContent says whether a fingerprint of that name and value can know a finding again:
-// the name is one of content, whatever its version, and the value is no placeholder.
+// IsContent reports whether a fingerprint can identify a finding across scans: its name is one of
+// contentFingerprints, in any version, and its value is not a placeholder.
 func IsContent(name, value string) bool {
 	return rank(name) < len(contentFingerprints) && !IsPlaceholder(value)
 }
 
-// rank orders fingerprint names; "primaryLocationLineHash/v1" ranks as without its version.
+// rank orders fingerprint names; the version, as in "primaryLocationLineHash/v1", does not count.
 func rank(name string) int {
 	name, _, _ = strings.Cut(strings.ToLower(name), "/")
 	for i, known := range contentFingerprints {
@@ -70,12 +71,12 @@ func rank(name string) int {
 	return len(contentFingerprints)
 }
 
-// constantFrom is how many results must share one value before it is held to be a
-// placeholder that is not known here. Fewer may well be alike, and what is decided on few
-// is decided otherwise when one more is found.
+// constantFrom is how many results must share one value before it counts as an unknown placeholder.
+// Fewer results may have the same value by chance, and one more result would change the decision.
 const constantFrom = 5
 
-// constants are the names whose value is the same in every one of many results.
+// constants returns the names whose value is the same in all results that have them, if these are
+// at least constantFrom.
 func constants(results []Result) map[string]bool {
 	type tally struct {
 		value string
@@ -103,7 +104,7 @@ func constants(results []Result) map[string]bool {
 	return out
 }
 
-// content returns what a result is known by: its best usable fingerprint, else its
+// content returns the content that identifies a result: its best usable fingerprint, else its
 // message and snippet.
 func content(result *Result, constant map[string]bool) string {
 	names := make([]string, 0, len(result.Fingerprints))

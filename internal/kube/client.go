@@ -51,7 +51,7 @@ func newClient(config *rest.Config, serializer runtime.NegotiatedSerializer) (re
 	config.GroupVersion = &v1alpha1.GroupVersion
 	config.APIPath = "/apis"
 	config.NegotiatedSerializer = serializer
-	// The rate limiter of the API server knows more than one in the client would.
+	// No client-side rate limit: the API server limits requests itself.
 	config.QPS = -1
 	client, err := rest.RESTClientFor(config)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Get reads the object of a name into object, as it is stored. One that cannot be read is not found.
+// Get reads the named object from the API server into object. For an object that cannot be decoded
+// it returns NotFound.
 func Get(ctx context.Context, client rest.Interface, namespace, name string, object Object) error {
 	kind, _ := KindOf(object)
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
@@ -30,7 +31,7 @@ func Get(ctx context.Context, client rest.Interface, namespace, name string, obj
 	return nil
 }
 
-// Read reads the object of a name, or an *Unreadable in its place.
+// Read returns the named object, or an *Unreadable if it cannot be decoded.
 func (r *Reader) Read(ctx context.Context, namespace, name string, kind Kind) (runtime.Object, error) {
 	content, err := r.client.Get().Namespace(namespace).Resource(kind.Resource).Name(name).Do(ctx).Raw()
 	if err != nil {

@@ -17,7 +17,8 @@ type Hearing struct {
 	kinds map[string]*heard
 }
 
-// heard is when something last came in of a kind; nil before the first. A kind is watched from its first Watch.
+// heard holds when something last arrived about a kind; nil before the first time. watched is set by the first
+// Watch.
 type heard struct {
 	watched atomic.Bool
 	last    atomic.Pointer[time.Time]
@@ -68,7 +69,7 @@ var _ prometheus.Collector = (*Hearing)(nil)
 // Describe implements prometheus.Collector.
 func (h *Hearing) Describe(to chan<- *prometheus.Desc) { to <- h.desc }
 
-// Collect implements prometheus.Collector. A kind that nobody watches is left out.
+// Collect implements prometheus.Collector. Kinds that are not watched are left out.
 func (h *Hearing) Collect(to chan<- prometheus.Metric) {
 	for resource, kind := range h.kinds {
 		if kind.watched.Load() {

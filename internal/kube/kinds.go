@@ -42,7 +42,7 @@ var kinds = []Kind{
 	{"WebhookEndpoint", "webhookendpoints", func() Object { return &v1alpha1.WebhookEndpoint{} }},
 }
 
-// KindOf returns the kind of an object by its Go type. ok is false for kinds of others.
+// KindOf returns the kind of an object by its Go type. ok is false for other projects' kinds.
 func KindOf(object any) (kind Kind, ok bool) {
 	for _, kind := range kinds {
 		if reflect.TypeOf(kind.New()) == reflect.TypeOf(object) {

@@ -19,7 +19,7 @@ func findings() Kind {
 	return kind
 }
 
-// decoded is what decodeList makes of it.
+// decoded returns the result of decodeList.
 func decoded(text string) (said metav1.ListMeta, names []string, err error) {
 	said, err = decodeList(strings.NewReader(text), findings(), func(object runtime.Object) error {
 		names = append(names, object.(metav1.Object).GetName())
@@ -28,7 +28,7 @@ func decoded(text string) (said metav1.ListMeta, names []string, err error) {
 	return said, names, err
 }
 
-// The decoder sees what the decoder of a whole list sees.
+// The streaming decoder yields the same as the decoder of a whole list.
 func TestAStreamedListIsTheList(t *testing.T) {
 	whole := &v1alpha1.FindingList{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "FindingList"},
@@ -61,7 +61,7 @@ func TestAStreamedListIsTheList(t *testing.T) {
 	}
 }
 
-// The API server puts the members in the order of their names, and others may come.
+// The API server sorts the members by name, and may add others.
 func TestMembersOfAListComeInAnyOrder(t *testing.T) {
 	for _, text := range []string{
 		`{"items":[{"metadata":{"name":"f"}}],"metadata":{"resourceVersion":"7"},"more":[{"items":1}]}`,
@@ -74,7 +74,7 @@ func TestMembersOfAListComeInAnyOrder(t *testing.T) {
 	}
 }
 
-// What is cut off anywhere must not pass for a shorter list.
+// A truncated list must not be taken for a shorter list.
 func TestAListThatIsCutOffIsAnError(t *testing.T) {
 	const text = `{"kind":"FindingList","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]}`
 	for end := range len(text) {

@@ -93,7 +93,7 @@ func result[T runtime.Object](object T, err error) (runtime.Object, error) {
 // Now lists all objects of the kind as etcd holds them at this moment.
 func (l *ListWatch) Now(ctx context.Context) (*List, error) { return l.all(ctx, metav1.ListOptions{}) }
 
-// version is that of what is stored now.
+// version returns the resource version of the latest stored state.
 func (l *ListWatch) version(ctx context.Context) (string, error) {
 	said, err := l.From.List(ctx, metav1.ListOptions{Limit: 1}, func(runtime.Object) error { return nil })
 	if err != nil {
@@ -185,7 +185,7 @@ type List struct {
 	Items []runtime.Object
 }
 
-// DeepCopyObject is part of runtime.Object. Nobody copies a list.
+// DeepCopyObject implements runtime.Object. It makes a shallow copy: nothing copies lists.
 func (l *List) DeepCopyObject() runtime.Object {
 	copied := *l
 	return &copied

@@ -20,8 +20,8 @@ import (
 type fakeSource struct {
 	findings []v1alpha1.Finding
 	asked    []metav1.ListOptions
-	// breaksAt is the request whose answer breaks off after its first object, and refusedAt one
-	// that is not answered; 0: none.
+	// breaksAt is the number of the request whose response is truncated after its first object, and
+	// refusedAt of one that fails; 0 for none.
 	breaksAt, refusedAt int
 }
 
@@ -65,7 +65,7 @@ func manyFindings(n int) *fakeSource {
 	return f
 }
 
-// checkWhole fails unless the list has all of them, rendered.
+// checkWhole fails unless the list has all n findings, trimmed.
 func checkWhole(t *testing.T, got runtime.Object, n int) {
 	t.Helper()
 	whole := got.(*List)
@@ -94,8 +94,8 @@ func newListWatch(from Source) *ListWatch {
 	})
 }
 
-// Reflectors ask for a version that they know, and for a page; the model wants all as it is now. Without a
-// version the API server would ask etcd for everything where its cache is behind.
+// Reflectors request a version that they know, and a page; ListWatch lists the whole current state.
+// Without a version the API server would read everything from etcd if its cache is behind.
 func TestAListIsAskedForWholeAndOfTheCache(t *testing.T) {
 	from := manyFindings(2*pageSize + 1)
 	got, err := newListWatch(from).ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0", Limit: 3})
@@ -109,7 +109,7 @@ func TestAListIsAskedForWholeAndOfTheCache(t *testing.T) {
 	}
 }
 
-// A list that takes longer than the API server gives a request would break off each time, and one that its
+// A list that exceeds the API server's request timeout would be truncated each time, and one that its
 // cache is too old for would be refused.
 func TestAListThatDoesNotComeWholeIsAskedForInPages(t *testing.T) {
 	for _, c := range []struct {
@@ -140,7 +140,7 @@ func TestAListThatDoesNotComeWholeIsAskedForInPages(t *testing.T) {
 	}
 }
 
-// The API server may have been starting when the list did not come whole.
+// The API server may have been starting when the list did not arrive in one response.
 func TestAListAfterOneThatCameInPagesIsAskedForWhole(t *testing.T) {
 	from := manyFindings(2*pageSize + 1)
 	s := newListWatch(from)
@@ -155,7 +155,7 @@ func TestAListAfterOneThatCameInPagesIsAskedForWhole(t *testing.T) {
 	}
 }
 
-// An API server that is not there says nothing about how long a list takes.
+// An unreachable API server does not show how long a list takes.
 func TestAListThatCouldNotBeginIsAskedForWholeAgain(t *testing.T) {
 	from := manyFindings(1)
 	from.refusedAt = 1

@@ -56,8 +56,8 @@ type Unreadables struct {
 
 	known   atomic.Int64 // the size of objects, to be read without the mutex
 	mu      sync.Mutex
-	objects map[objectKey]bool // whether it is named
-	named   map[string]int     // how many are, by namespace
+	objects map[objectKey]bool // value: whether it is named
+	named   map[string]int     // how many are named, by namespace
 }
 
 type objectKey struct {
@@ -83,7 +83,8 @@ func (r *Unreadables) add(kind Kind, object *Unreadable) {
 	r.onFound(object)
 }
 
-// count takes note of an object, and reports whether it is to be named now: not before, and there is room.
+// count records an object, and reports whether it is to be named now: it was not named before, and
+// maxNamed is not reached.
 func (r *Unreadables) count(key objectKey) (name bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

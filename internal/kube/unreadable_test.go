@@ -22,7 +22,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// odd are findings that kube-apiserver can serve and that the Go type cannot hold, by what is odd.
+// odd holds findings that kube-apiserver can serve and that the Go type cannot hold, by what is
+// wrong.
 var odd = map[string]string{
 	"a time that names no instant": `"spec":{"detectedAt":"2026-01-01T00:00:00+99:99"}`,
 	"a number in place of a text":  `"spec":{"tool":7}`,
@@ -71,7 +72,7 @@ func TestAnObjectThatCannotBeReadCostsItselfInALists(t *testing.T) {
 	}
 }
 
-// The bytes of an object are found again however much came before it.
+// The bytes of an object are found even if much data precedes it.
 func TestAnObjectThatCannotBeReadIsNamedInALongList(t *testing.T) {
 	var text strings.Builder
 	text.WriteString(`{"items":[`)
@@ -191,7 +192,7 @@ func TestUnreadableObjectsAreCountedAndNamedWithinBounds(t *testing.T) {
 	if n := gauge(t, unreadables); n != maxNamed+51 {
 		t.Errorf("counted %v", n)
 	}
-	list.names = list.names[50:] // there is room for the names of others
+	list.names = list.names[50:] // makes room for the names of others
 	for range 2 {
 		if _, err := l.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
 			t.Fatal(err)

@@ -80,8 +80,8 @@ func tell(object metav1.Object, observed Observed, limit time.Time) (at time.Tim
 		at = observed.UpdatedAt.Time
 	}
 	written := newestWrite(object, limit)
-	// The write that the status is of has its time in managedFields too; that of the creation
-	// counts as any other.
+	// The write that the status was recorded for has its time in managedFields too, so only a later
+	// time counts. Before the first status, the time of the creation counts too.
 	if written.After(at) || observed.UpdatedAt == nil && written.Equal(at) {
 		return written, true
 	}

@@ -32,7 +32,7 @@ func TestWhatIsRecordedAndWhatIsShownBefore(t *testing.T) {
 		generation int64
 		writes     []metav1.ManagedFieldsEntry
 		observed   lastwrite.Observed
-		// now is everybody's clock.
+		// now is the clock of the controllers and the facade.
 		now, recorded, shown *v1alpha1.Time
 	}{
 		{"what has not changed since its creation was written then, whatever was written but its spec",

@@ -13,7 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
-// told is what a history says, a line a transition.
+// told returns a history as text, one line per transition.
 func told(history []v1alpha1.Transition) []string {
 	var out []string
 	for _, t := range history {
@@ -107,8 +107,8 @@ func commits(shas ...string) *v1alpha1.ReviewSpec {
 }
 
 // Whatever commits are reviewed and whatever they show, an issue's history is a chain from its
-// first state to its present one, without a gap and without a step that leads nowhere; and a
-// second look at the same changes nothing.
+// first state to its current one, without gaps and without steps that change nothing; and a second
+// reconcile changes nothing.
 func TestAnIssuesHistoryIsAChain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		issue := &v1alpha1.ReviewIssue{ObjectMeta: written(1, 5), Spec: *seenIn("c0")}

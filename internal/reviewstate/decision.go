@@ -8,8 +8,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// Facts returns the issue as the finding that its result would be: the terms in which policies are written, and in
-// which a decision is begun and ended. What the issue does not hold is empty. review may be nil.
+// Facts returns the issue in the form of a finding, to which policies and the rules of decisions apply. Fields
+// that the issue does not have are empty. review may be nil.
 func Facts(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec) *v1alpha1.Finding {
 	spec, status := &issue.Spec, &issue.Status
 	f := &v1alpha1.Finding{ObjectMeta: issue.ObjectMeta}
@@ -32,7 +32,7 @@ func Facts(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec) *v1alpha1.F
 		UserStatus: status.UserStatus, EndedAt: status.EndedAt, Verdict: status.Verdict, TriageDigest: status.TriageDigest,
 	}
 	if status.UpdatedAt != nil && status.TriageDigest == "" {
-		// An earlier version wrote the status, when nobody could decide about issues.
+		// An earlier version wrote the status, which did not support decisions about issues.
 		f.Status.TriageDigest = findingstate.TriageDigest(&v1alpha1.FindingSpec{})
 		f.Status.UserStatus = v1alpha1.UserStatusOpen
 	}
@@ -46,7 +46,7 @@ func triageOf(spec *v1alpha1.ReviewIssueSpec) v1alpha1.FindingTriage {
 	}
 }
 
-// UserStatus is the decision of a person that is in force; open where nobody has decided, or it has ended.
+// UserStatus returns the user's decision in force; open if there is none, or it has ended.
 func UserStatus(issue *v1alpha1.ReviewIssue) v1alpha1.UserStatus {
 	return findingstate.UserStatus(&v1alpha1.Finding{
 		Spec:   v1alpha1.FindingSpec{Triage: triageOf(&issue.Spec)},
@@ -54,7 +54,7 @@ func UserStatus(issue *v1alpha1.ReviewIssue) v1alpha1.UserStatus {
 	})
 }
 
-// Decided is what is decided about the issue: by a person, else by a policy; open where neither has.
+// Decided returns the decision about the issue, by a user, else by a policy; open if there is none.
 func Decided(issue *v1alpha1.ReviewIssue) v1alpha1.UserStatus {
 	if verdict := Judged(issue); verdict != nil {
 		return v1alpha1.UserStatus(verdict.UserStatus)
@@ -62,7 +62,7 @@ func Decided(issue *v1alpha1.ReviewIssue) v1alpha1.UserStatus {
 	return UserStatus(issue)
 }
 
-// Judged is what a policy decided about the issue; nil where none has, or where a person's decision is in force.
+// Judged returns a policy's verdict on the issue; nil if there is none, or a user's decision is in force.
 func Judged(issue *v1alpha1.ReviewIssue) *v1alpha1.FindingVerdict {
 	if UserStatus(issue) != v1alpha1.UserStatusOpen {
 		return nil
@@ -70,18 +70,19 @@ func Judged(issue *v1alpha1.ReviewIssue) *v1alpha1.FindingVerdict {
 	return issue.Status.Verdict
 }
 
-// UntilEnd returns how long a person's decision stays in force; 0 where it has no end, or that has come.
+// UntilEnd returns how long the user's decision stays in force; 0 if it has no end or has ended.
 func UntilEnd(issue *v1alpha1.ReviewIssue, now time.Time) time.Duration {
 	return findingstate.UntilEnd(Facts(issue, nil), now)
 }
 
-// StandingOf returns what was decided about the issue. A decision rests on no facts: the issue is about one commit, and
-// the next one shows it anew.
+// StandingOf returns the existing decision about the issue. A decision about an issue has no basis: the issue is about
+// one commit, and is raised again by the next.
 func StandingOf(issue *v1alpha1.ReviewIssue) findingstate.Standing {
 	return findingstate.Standing{UserStatus: UserStatus(issue), Triage: triageOf(&issue.Spec)}
 }
 
-// Verdict is what the finding with the same result shows of the issue; nil where no person's decision is in force.
+// Verdict returns the user's decision about the issue as a verdict for the finding with the same result; nil if no
+// such decision is in force.
 func Verdict(issue *v1alpha1.ReviewIssue) *v1alpha1.FindingVerdict {
 	if UserStatus(issue) == v1alpha1.UserStatusOpen {
 		return nil
@@ -89,16 +90,16 @@ func Verdict(issue *v1alpha1.ReviewIssue) *v1alpha1.FindingVerdict {
 	return findingstate.ReviewVerdict(issue.Name, &issue.Spec.Triage)
 }
 
-// recorded keeps the verdict as it is.
+// recorded is a Judge that keeps the recorded verdict.
 func recorded(finding *v1alpha1.Finding) *v1alpha1.FindingVerdict { return finding.Status.Verdict }
 
-// ofDecisions are the transitions that a decision makes.
+// ofDecisions lists the transition types of decisions.
 var ofDecisions = []v1alpha1.TransitionType{
 	v1alpha1.TransitionTriaged, v1alpha1.TransitionExpired, v1alpha1.TransitionJudged,
 }
 
-// decide writes into the status what is decided about the issue, by the rules of a finding, and returns what has become
-// of it. They have no number and no time yet.
+// decide writes the decision about the issue into the status, by the rules for findings, and returns the resulting
+// transitions. Their number and time are set later.
 func decide(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec, judge findingstate.Judge,
 	next *v1alpha1.ReviewIssueStatus, now time.Time) []v1alpha1.Transition {
 	observed := findingstate.Observe(Facts(issue, review), judge, now)

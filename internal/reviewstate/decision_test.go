@@ -89,7 +89,7 @@ func TestADecisionAboutAnIssueEndsAtItsSecond(t *testing.T) {
 	}
 }
 
-// An upgrade is no decision.
+// An upgrade must not count as a decision.
 func TestAStatusOfAnEarlierVersionMakesNoHistory(t *testing.T) {
 	review := &v1alpha1.ReviewSpec{ReviewedCommits: reviewed("a")}
 	issue := &v1alpha1.ReviewIssue{ObjectMeta: written(1, 5), Spec: *seenIn("a"), Status: v1alpha1.ReviewIssueStatus{

@@ -1,30 +1,30 @@
-// Package reviewstate derives what a review and its issues say from their specs. It is pure:
-// the controllers record its results in status, and nothing else decides.
+// Package reviewstate derives the status of a review and its issues from their specs. It is pure:
+// the controllers record its results in status.
 package reviewstate
 
 import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Observed is what the reviewed commits say of an issue.
+// Observed is what follows from the reviewed commits for an issue.
 type Observed struct {
 	State v1alpha1.ReviewIssueState
-	// ResolvedBy is the first reviewed commit after the last that shows the issue; empty
-	// while open, and where the review no longer keeps it.
+	// ResolvedBy is the first reviewed commit after the last that shows the issue; empty while the
+	// issue is open, or if the review no longer keeps that commit.
 	ResolvedBy string
-	// ResolvedAt is when that commit was reviewed; nil where it is not known.
+	// ResolvedAt is when that commit was reviewed; nil if unknown.
 	ResolvedAt *v1alpha1.Time
-	// FirstSeenAt and LastSeenAt are when the first and the last commit that show the issue
-	// were reviewed; nil where none of them is among the reviewed commits.
+	// FirstSeenAt and LastSeenAt are when the first and the last commit that show the issue were
+	// reviewed; nil if none of them is among the reviewed commits.
 	FirstSeenAt, LastSeenAt *v1alpha1.Time
 }
 
-// Observe walks the reviewed commits in their order. An issue is open while the last of them
-// shows it, and while none of them does: what was never looked at again is not resolved.
+// Observe walks the reviewed commits in order. An issue is open if the last of them shows it, or if
+// none of them does: an issue that was never reviewed again is not resolved.
 //
-// A review keeps no more than 250 commits. An issue that only forgotten ones have shown names
-// none in seenInCommits, and in commitSHA one that is not among the reviewed: it was resolved
-// before the first that is kept.
+// A review keeps at most 250 commits. An issue that was shown only by commits that are no longer
+// kept has an empty seenInCommits, and a commitSHA that is not among the reviewed commits: it was
+// resolved before the first kept commit.
 func Observe(issue *v1alpha1.ReviewIssueSpec, reviewed []v1alpha1.ReviewedCommit) Observed {
 	shows := showing(issue)
 	out := Observed{State: v1alpha1.ReviewIssueOpen}
@@ -50,7 +50,7 @@ func Observe(issue *v1alpha1.ReviewIssueSpec, reviewed []v1alpha1.ReviewedCommit
 	return out
 }
 
-// showing says of a commit whether it shows the issue.
+// showing returns a function that reports whether a commit shows the issue.
 func showing(issue *v1alpha1.ReviewIssueSpec) func(sha string) bool {
 	if isForgotten(issue) {
 		return func(sha string) bool { return sha == issue.CommitSHA }
@@ -62,20 +62,19 @@ func showing(issue *v1alpha1.ReviewIssueSpec) func(sha string) bool {
 	return func(sha string) bool { return seen[sha] }
 }
 
-// isForgotten says that the issue names a commit that first showed it and none that shows it
-// still: the importer has taken these away, with the last reviewed commit that was among them.
+// isForgotten reports whether the issue has a commitSHA but an empty seenInCommits: the importer
+// empties that list when the review no longer keeps any of its commits.
 func isForgotten(issue *v1alpha1.ReviewIssueSpec) bool {
 	return len(issue.SeenInCommits) == 0 && issue.CommitSHA != ""
 }
 
-// Counts are the numbers of a review's issues by state, of the open ones by severity, and of those that are muted or
-// confirmed.
+// Counts holds the numbers of a review's issues by state, and of the open ones by severity and by decision.
 type Counts struct {
 	Closed, Open, OpenHigh, OpenMedium, OpenLow int32
 	OpenMuted, OpenConfirmed                    int32
 }
 
-// Plus returns the sum of both, with sign as the factor of the other.
+// Plus returns c + sign * other.
 func (c Counts) Plus(sign int32, other Counts) Counts {
 	return Counts{
 		Closed: c.Closed + sign*other.Closed, Open: c.Open + sign*other.Open,
@@ -85,7 +84,7 @@ func (c Counts) Plus(sign int32, other Counts) Counts {
 	}
 }
 
-// AddIssue counts one more issue of the review, and what was decided about it.
+// AddIssue counts one more issue of the review, and the decision about it.
 func (c *Counts) AddIssue(issue *v1alpha1.ReviewIssue, reviewed []v1alpha1.ReviewedCommit) {
 	open := c.Open
 	c.Add(&issue.Spec, reviewed)

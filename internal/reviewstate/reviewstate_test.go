@@ -19,7 +19,7 @@ func at(minute int) *v1alpha1.Time {
 	return &t
 }
 
-// reviewed makes commits that were reviewed a minute apart.
+// reviewed returns commits that were reviewed one minute apart.
 func reviewed(shas ...string) []v1alpha1.ReviewedCommit {
 	out := make([]v1alpha1.ReviewedCommit, len(shas))
 	for i, sha := range shas {

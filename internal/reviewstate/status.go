@@ -10,12 +10,12 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 )
 
-// ReviewStatus returns the status that follows from the review's spec, its issues' counts and
-// its status so far. Conditions are left as they are. Where nothing has changed the status
-// comes back equal.
+// ReviewStatus returns the status that follows from the review's spec, its issues' counts and its
+// status so far. Conditions are left as they are. If nothing has changed, the returned status is
+// equal to the current one.
 //
-// updatedAt moves with the counters too: a client that asks for what has changed since its
-// last visit would otherwise miss that an issue was resolved.
+// updatedAt changes with the counters too: otherwise a client that polls for changes would miss
+// that an issue was resolved.
 func ReviewStatus(review *v1alpha1.Review, counts Counts, now time.Time) v1alpha1.ReviewStatus {
 	before, next := &review.Status, *review.Status.DeepCopy()
 	next.ClosedIssueCount, next.OpenIssueCount = counts.Closed, counts.Open
@@ -29,7 +29,7 @@ func ReviewStatus(review *v1alpha1.Review, counts Counts, now time.Time) v1alpha
 	return next
 }
 
-// CountsOf are the counters that a status holds.
+// CountsOf returns the counters of a status.
 func CountsOf(status *v1alpha1.ReviewStatus) Counts {
 	return Counts{
 		Closed: status.ClosedIssueCount, Open: status.OpenIssueCount,
@@ -45,14 +45,14 @@ func lastReviewAt(reviewed []v1alpha1.ReviewedCommit) *v1alpha1.Time {
 	return reviewed[len(reviewed)-1].ReviewedAt.DeepCopy()
 }
 
-// IssueStatus returns the status that follows from the issue's spec, its review's and its
-// status so far. Conditions are left as they are. Without a review (nil) what it once said
-// stands: an issue does not open again because its review has gone. What policies decided stands as it is recorded.
+// IssueStatus returns the status that follows from the issue's spec, its review's and its status so far. Conditions
+// are left as they are. Without a review (nil) the recorded state is kept: an issue does not reopen because its
+// review was deleted. The recorded verdict of policies is kept, too.
 func IssueStatus(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec, now time.Time) v1alpha1.ReviewIssueStatus {
 	return JudgedStatus(issue, review, recorded, now)
 }
 
-// JudgedStatus is IssueStatus where policies are asked about what no person has decided about.
+// JudgedStatus is IssueStatus with a judge for issues that no user has decided about.
 func JudgedStatus(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec, judge findingstate.Judge,
 	now time.Time) v1alpha1.ReviewIssueStatus {
 	before, next := &issue.Status, *issue.Status.DeepCopy()
@@ -77,8 +77,8 @@ func JudgedStatus(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec, judg
 	return next
 }
 
-// updatedAt is when the spec was last written or, where something else that counts has
-// changed, now. It never goes back. The first look at an object is no change of it.
+// updatedAt returns when the spec was last written or, if something else that counts has changed,
+// now. It never decreases. The first reconcile of an object does not count as a change.
 func updatedAt(object metav1.Object, generation int64, before *v1alpha1.Time, changed bool,
 	now time.Time) *v1alpha1.Time {
 	at := lastwrite.UpdatedAt(object, lastwrite.Observed{Generation: generation, UpdatedAt: before}, now)

@@ -12,8 +12,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
-// written is the metadata of an object of that generation whose spec was last written then. It was
-// made in the fifth minute.
+// written returns the metadata of an object of that generation whose spec was last written in that
+// minute. It was created in the fifth minute.
 func written(generation int64, minute int) metav1.ObjectMeta {
 	created := metav1.NewTime(at(5).Time)
 	return metav1.ObjectMeta{Generation: generation, CreationTimestamp: created, ManagedFields: []metav1.ManagedFieldsEntry{
@@ -89,7 +89,7 @@ func TestWithoutItsReviewAnIssueStaysWhatItWas(t *testing.T) {
 	}
 }
 
-// A status that is written back and read again must come out the same, or no cluster settles.
+// A status that is stored and read again must stay the same, or reconciles would never settle.
 func TestASecondLookChangesNothing(t *testing.T) {
 	now := time.Date(2026, time.March, 1, 13, 0, 0, 123456789, time.UTC)
 	review := v1alpha1.Review{ObjectMeta: written(3, 30), Spec: v1alpha1.ReviewSpec{ReviewedCommits: reviewed("a", "b")}}

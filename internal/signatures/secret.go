@@ -64,8 +64,8 @@ func ParseSecret(text string) (Secret, error) {
 }
 
 func newSecret(key []byte) Secret {
-	// Keyed by the secret itself, so that the identifier is of no use to who does not know it, and
-	// over a text that is no message, so that it is no signature.
+	// Keyed by the secret itself, so that the identifier is useless without the secret, and over a
+	// text that is not a message, so that it is not a valid signature.
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("findings-operator secret identifier"))
 	return Secret{key: func() []byte { return key }, id: hex.EncodeToString(mac.Sum(nil))[:idLength]}

@@ -19,7 +19,7 @@ const (
 
 // Signature is a signature as it is sent: "v1,<base64>".
 type Signature struct {
-	text   func() string // a function for the reason that a Secret's key is one
+	text   func() string // a function for the same reason as Secret.key
 	secret Expiring
 }
 
@@ -55,7 +55,7 @@ func (s Signature) Digest() string { return hex.EncodeToString(digest(s.text()))
 // Secret returns the secret that made the signature.
 func (s Signature) Secret() Expiring { return s.secret }
 
-// Format keeps the signature out of logs: whoever has it can pass a message off as ours.
+// Format keeps the signature out of logs: with it, a message can be passed off as ours.
 func (s Signature) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "signature by %s", s.secret.Secret)
 }

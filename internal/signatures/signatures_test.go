@@ -20,7 +20,7 @@ var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 func text(key []byte) string { return SecretPrefix + base64.StdEncoding.EncodeToString(key) }
 
-// The vector of the standard's own reference libraries.
+// The test vector of the standard's own reference libraries.
 func TestSignatureOfTheStandard(t *testing.T) {
 	secret, err := ParseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	if err != nil {
@@ -159,7 +159,7 @@ func TestParseSecrets(t *testing.T) {
 	}
 }
 
-// Whatever an error says, it holds nothing of what was read.
+// No error contains any part of the input.
 func TestErrorsHoldNoSecret(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		inner := rapid.StringMatching(`[A-Za-z0-9+/]{12,80}`).Draw(t, "secret")

@@ -4,7 +4,7 @@ import "errors"
 
 // What is wrong with a token. No error text holds any part of the token.
 var (
-	// ErrMalformed means that the form is not that of our tokens: too long, not three
+	// ErrMalformed means that the token does not have the form of our tokens: too long, not three
 	// parts, not JSON, another algorithm.
 	ErrMalformed = errors.New("token is malformed")
 	// ErrUnknownKey means that the token names no signing key of the set.

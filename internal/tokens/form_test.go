@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A good signature is not enough: what is signed must have one meaning, and no condition that
-// nobody here looks at.
+// A valid signature is not enough: the signed content must be unambiguous, and have no conditions
+// that are not checked here.
 func TestSignedTokensOfAnotherFormAreRefused(t *testing.T) {
 	key := newKey(t)
 	header := `{"alg":"EdDSA","kid":"` + key.ID() + `","typ":"JWT"}`

@@ -42,7 +42,7 @@ func (r Ring) Public() KeySet {
 // HasNext reports whether a key waits to sign.
 func (r Ring) HasNext() bool { return r.Next.id != "" }
 
-// HasPrevious reports whether what another key signed is still accepted.
+// HasPrevious reports whether tokens of a previous key are still accepted.
 func (r Ring) HasPrevious() bool { return len(r.Previous.keys) > 0 }
 
 // EncodeRing returns the Secret's data for the ring.

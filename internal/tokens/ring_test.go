@@ -33,7 +33,8 @@ func TestRingRoundTripsAtEveryStepOfARotation(t *testing.T) {
 	}
 }
 
-// The key before can only check: who reads the Secret later cannot sign with it.
+// Of the previous key only the public half is kept: a later reader of the Secret cannot sign with
+// it.
 func TestRingKeepsNoPrivateKeyThatSignsNoMore(t *testing.T) {
 	first, second := newKey(t), newKey(t)
 	data, err := EncodeRing(Ring{Signer: second, Previous: first.Public()})

@@ -52,8 +52,8 @@ type Verified struct {
 	KeyID string
 }
 
-// VerifySignature returns what a token says if it is one of ours; its life may be over, see ExpiredAt. The error is one
-// of this package's, wrapped.
+// VerifySignature returns the claims of a token if it is one of ours. It does not check the expiry; see ExpiredAt. The
+// returned error wraps one of this package's errors.
 func (s KeySet) VerifySignature(token string) (Verified, error) {
 	if len(token) > MaxLength {
 		return Verified{}, fmt.Errorf("%w: longer than %d bytes", ErrMalformed, MaxLength)

@@ -151,7 +151,7 @@ func TestForgedTokensAreRefused(t *testing.T) {
 	}
 	none := func([]byte) []byte { return nil }
 
-	// The builder itself must be able to make a good one, else the cases below prove nothing.
+	// The builder must be able to make a valid token, else the cases below prove nothing.
 	if _, err := set.VerifySignature(forge(header, payload(nil), ours)); err != nil {
 		t.Fatalf("the test's own builder makes no good token: %v", err)
 	}

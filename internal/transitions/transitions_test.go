@@ -17,7 +17,7 @@ func at(minute int) v1alpha1.Time {
 
 var updated = v1alpha1.Transition{Type: v1alpha1.TransitionUpdated, From: "open", To: "closed", By: "scanner/x", Scan: "s-1"}
 
-// history has transitions from one seq to another, a minute apart.
+// history returns transitions from one seq to another, one minute apart.
 func history(from, to, emitted int64) transitions.History {
 	h := transitions.History{EmittedSeq: emitted}
 	for seq := from; seq <= to; seq++ {
@@ -106,8 +106,9 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// Whatever happens, and however late the events are made: no gap, no number twice, nothing
-// dropped that is owed, no more kept than need be, and never more than a status can hold.
+// Whatever happens, and however late the events are made, there are no gaps and no duplicate
+// numbers, no owed transition is dropped, no more are kept than necessary, and never more than a
+// status can hold.
 func TestNothingOwedIsDropped(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := transitions.History{}

@@ -1,5 +1,5 @@
-// Package triageoperation holds the rules of operations over many findings: what is kept of each finding, what an
-// operation decides about it when its turn comes, and what an undo gives back. It is pure.
+// Package triageoperation holds the rules of operations over many findings: what is recorded for each finding,
+// what an operation decides about it, and what an undo restores. It is pure.
 package triageoperation
 
 import (
@@ -20,23 +20,23 @@ import (
 // Entry is a finding of an operation's set, as it was when the set was made.
 type Entry struct {
 	Finding v1alpha1.ResourceName `json:"finding"`
-	// Digest of the decision that it had.
+	// Digest of the decision about it.
 	Digest string `json:"digest"`
-	// Generation of the finding: each change of its spec moves it, that of a scan too.
+	// Generation of the finding; changes with every write of its spec, including those of scans.
 	Generation int64 `json:"generation,omitempty"`
-	// Facts that a decision made then rests on.
+	// Facts is the basis of a decision made at that time.
 	Facts string `json:"facts,omitempty"`
-	// Before is the decision that it had; nil: none.
+	// Before is the previous decision about it; nil if there was none.
 	Before *v1alpha1.FindingTriage `json:"before,omitempty"`
-	// Set is the decision that an undo gives back; nil otherwise.
+	// Set is the decision that an undo restores; nil for other operations.
 	Set *v1alpha1.FindingTriage `json:"set,omitempty"`
-	// Lost says that there was no room for Before.
+	// Lost means that there was no room for Before.
 	Lost bool `json:"lost,omitempty"`
-	// Unknown says that an undo does not know what to restore: the operation that it undoes had no room for it.
+	// Unknown means that an undo cannot restore the decision: the undone operation had no room for it.
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// NewEntry returns the finding's.
+// NewEntry returns the entry of a finding.
 func NewEntry(finding *v1alpha1.Finding) Entry {
 	entry := Entry{
 		Finding: v1alpha1.ResourceName(finding.Name), Generation: finding.Generation,
@@ -48,17 +48,18 @@ func NewEntry(finding *v1alpha1.Finding) Entry {
 	return entry
 }
 
-// Digest stands for a decision and its author. A resource version would not do: each write of the status moves it.
+// Digest returns a digest of a decision and its author. The resource version cannot be used: it changes with each
+// write of the status.
 func Digest(triage *v1alpha1.FindingTriage) string {
 	text, err := json.Marshal(triage)
 	if err != nil {
-		panic(fmt.Sprintf("encode a decision: %v", err)) // it has come out of JSON
+		panic(fmt.Sprintf("encode a decision: %v", err)) // it was decoded from JSON
 	}
 	sum := sha256.Sum256(text)
 	return base64.RawStdEncoding.EncodeToString(sum[:16])
 }
 
-// before is the decision that the finding had.
+// before returns the finding's previous decision.
 func (e *Entry) before() v1alpha1.FindingTriage {
 	if e.Before == nil {
 		return v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}
@@ -66,10 +67,10 @@ func (e *Entry) before() v1alpha1.FindingTriage {
 	return *e.Before
 }
 
-// maxPartBytes bounds the text of a part before it is compressed, so that reading a forged one costs little.
+// maxPartBytes bounds the uncompressed text of a part, so that reading a forged part is cheap.
 const maxPartBytes = 16 << 20
 
-// Encode returns the entries as a part holds them.
+// Encode returns the entries in the format of a part.
 func Encode(entries []Entry) (string, error) {
 	var text bytes.Buffer
 	compressed := gzip.NewWriter(&text)
@@ -86,7 +87,7 @@ func Encode(entries []Entry) (string, error) {
 	return base64.StdEncoding.EncodeToString(text.Bytes()), nil
 }
 
-// Decode reads what Encode has made.
+// Decode decodes the entries of a part.
 func Decode(part *v1alpha1.TriageOperationPart) ([]Entry, error) {
 	entries, err := decode(part.Spec.Entries)
 	switch {

@@ -8,19 +8,22 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// maxSetLength bounds the text of all parts of an operation, in characters as they are stored.
+// maxSetLength bounds the encoded text of all parts of an operation, in characters.
 const maxSetLength = 24 << 20
 
-// PartName is the name of a part. The schema bounds the names of operations so that it is one.
+// PartName returns the name of a part. The schema bounds the names of operations so that it is
+// valid.
 func PartName(operation string, index int) string { return fmt.Sprintf("%s-%03d", operation, index) }
 
-// Parts puts the entries into parts, as many in each as it holds. Where all decisions together are longer than an
-// operation may keep, the rest are kept without those that they had; lost is how many.
+// Parts distributes the entries over parts, each as full as possible. If all decisions together exceed what an
+// operation may keep, the remaining entries are stored without their previous decisions; lost is how many
+// decisions were dropped.
 func Parts(operation *v1alpha1.TriageOperation, entries []Entry) (parts []*v1alpha1.TriageOperationPart, lost int32,
 	err error) {
 	total, n := 0, v1alpha1.MaxPartEntries
 	for len(entries) > 0 {
-		// Twice what the last part held: to try all again for each part would take minutes where comments are long.
+		// Start with twice the size of the last part: starting with all entries for each part would take minutes
+		// with long comments.
 		n = min(2*n, len(entries), v1alpha1.MaxPartEntries)
 		if total > maxSetLength {
 			n = min(len(entries), v1alpha1.MaxPartEntries)
@@ -43,7 +46,7 @@ func Parts(operation *v1alpha1.TriageOperation, entries []Entry) (parts []*v1alp
 	return parts, lost, nil
 }
 
-// forget leaves out the decisions that the findings had, and returns how many had any.
+// forget drops the previous decisions, and returns how many there were.
 func forget(entries []Entry) (lost int32) {
 	for i := range entries {
 		if entries[i].Before != nil {

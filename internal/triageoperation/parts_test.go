@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
-// entries have comments of that length that cannot be compressed.
+// entries returns entries with incompressible comments of that length.
 func entries(n, length int) []Entry {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	r := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // a test

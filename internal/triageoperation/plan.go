@@ -9,7 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// Outcome is what came of one finding of an operation.
+// Outcome is the result for one finding of an operation.
 type Outcome byte
 
 // The outcomes, as a part records them.
@@ -20,20 +20,21 @@ const (
 	Failed     Outcome = 'f'
 )
 
-// Author is what spec.triage.by holds of what the operation decides.
+// Author returns the value of spec.triage.by for the operation's decisions.
 func Author(operation string) string { return v1alpha1.OperationAuthorPrefix + operation }
 
-// Step is what is to be done about one finding.
+// Step is what to do about one finding.
 type Step struct {
-	// Triage are the members of spec.triage that are to be written, as a JSON merge patch has them; empty: nothing is.
+	// Triage holds the members of spec.triage to be written, in the form of a JSON merge patch; empty if there is
+	// nothing to write.
 	Triage map[string]any
-	// Outcome once that is written.
+	// Outcome after the write.
 	Outcome Outcome
-	// Why the finding is left alone, where it is.
+	// Why the finding is not changed, if so.
 	Why string
 }
 
-// Patch is the merge patch of the finding with that resource version.
+// Patch returns the merge patch for the finding with that resource version.
 func (s *Step) Patch(resourceVersion string) ([]byte, error) {
 	return json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": resourceVersion},
@@ -41,8 +42,8 @@ func (s *Step) Patch(resourceVersion string) ([]byte, error) {
 	})
 }
 
-// Plan says what the operation does about a finding as it is now. begun says that the operation may have decided about
-// it already, since nobody knows how far it came: it has the same outcome then, and changes nothing twice.
+// Plan returns what the operation does about the finding in its current state. begun means that an interrupted run may
+// have decided about it already: Plan then returns the same outcome, and changes nothing twice.
 func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding, begun bool) Step {
 	author := Author(operation.Name)
 	switch {
@@ -60,15 +61,15 @@ func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.F
 	if len(changes) == 0 {
 		return Step{Outcome: Unchanged}
 	}
-	if begun && finding.Generation != entry.Generation { // somebody may have given back by hand what the operation changed
+	if begun && finding.Generation != entry.Generation { // a user may have reverted the operation's change
 		return Step{Outcome: Conflicted, Why: "it was changed while the operation was interrupted"}
 	}
 	changes["by"] = author
 	return Step{Triage: changes, Outcome: Changed}
 }
 
-// hasDecided reports whether the history tells that the operation has decided about the finding, whoever has since. An
-// earlier operation may have had the name.
+// hasDecided reports whether the operation has decided about the finding according to its history, even if a user has
+// decided since. Transitions before the selection belong to an earlier operation of the same name.
 func hasDecided(operation *v1alpha1.TriageOperation, finding *v1alpha1.Finding) bool {
 	selected := operation.Status.SelectedAt
 	return slices.ContainsFunc(finding.Status.Transitions, func(t v1alpha1.Transition) bool {
@@ -89,11 +90,11 @@ func changesOf(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alp
 		return restore(*entry.Set, finding.Spec.Triage)
 	}
 	standing := findingstate.StandingOf(finding)
-	standing.Facts = entry.Facts // what was seen counts
+	standing.Facts = entry.Facts // the decision is based on the facts at the selection
 	return decision(operation.Spec.Set).Changes(standing)
 }
 
-// decision reads what the operation sets, as a PATCH over REST would.
+// decision converts what the operation sets, with the semantics of a PATCH over REST.
 func decision(set *v1alpha1.OperationDecision) findingstate.Decision {
 	var d findingstate.Decision
 	if set == nil {
@@ -110,7 +111,7 @@ func decision(set *v1alpha1.OperationDecision) findingstate.Decision {
 	return d
 }
 
-// restore is what turns one decision into another, its author aside.
+// restore returns the patch that turns one decision into another, without the author.
 func restore(to, from v1alpha1.FindingTriage) map[string]any {
 	changes := map[string]any{}
 	set := func(name string, differs bool, value any, none bool) {
@@ -133,14 +134,14 @@ func restore(to, from v1alpha1.FindingTriage) map[string]any {
 	return changes
 }
 
-// WouldChange reports whether the operation changes the finding, if nobody does before.
+// WouldChange reports whether the operation would change the finding in its current state.
 func WouldChange(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding) bool {
 	step := Plan(operation, entry, finding, false)
 	return len(step.Triage) > 0
 }
 
-// Undo returns what an undo of the operation does about the finding that the entry is of: it gives back what was there
-// before. now is the finding as it is; nil: it does not exist. One that is no longer the operation's stays as it is.
+// Undo returns the entry with which an undo of the operation restores the previous decision. now is the current
+// finding; nil if it does not exist. A finding that was decided about since is not changed.
 func Undo(operation string, entry *Entry, now *v1alpha1.Finding) Entry {
 	before := entry.before()
 	undone := Entry{Finding: entry.Finding, Set: &before, Unknown: entry.Lost}

@@ -75,8 +75,8 @@ func TestADecisionRestsOnTheFactsThatWereSelected(t *testing.T) {
 	}
 }
 
-// An operation that was cut off cannot tell its own decision, which a person took back before the history had it, from
-// one that it never made.
+// An interrupted operation cannot distinguish its own decision, which a user reverted before the history recorded it,
+// from a decision that it never made.
 func TestWhatMayHaveBeenDecidedAndTakenBackIsLeftAlone(t *testing.T) {
 	operation := builder.TriageOperation("mute", "G1").Committed().Build()
 	selected := finding(decidedBy("ann"))
@@ -102,7 +102,7 @@ func TestWhatMayHaveBeenDecidedAndTakenBackIsLeftAlone(t *testing.T) {
 	}
 }
 
-// random is any decision that may be stored.
+// random returns any decision that may be stored.
 func random(r *rand.Rand) v1alpha1.FindingTriage {
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
 	triage := v1alpha1.FindingTriage{
@@ -154,12 +154,12 @@ func TestAnUndoGivesBackAnyDecisionToTheLetter(t *testing.T) {
 		want := before.Spec.Triage
 		want.By = "operation/undo"
 		if len(step.Triage) == 0 {
-			want.By = Author("mute") // there was nothing to give back
+			want.By = Author("mute") // there was nothing to restore
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("from %+v (-before +after):\n%s", now.Spec.Triage, diff)
 		}
-		// Asked again it is done.
+		// A second plan has nothing left to do.
 		now.Spec.Triage = got
 		if step := Plan(undo, &undone, now, true); len(step.Triage) > 0 {
 			t.Fatalf("an undo writes twice: %v", step.Triage)

@@ -13,17 +13,18 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// Facts are what an expression reads of one finding. Project and Repository may be nil: then their members are empty.
+// Facts holds what an expression can read about one finding. Project and Repository may be nil: then their members
+// are empty.
 type Facts struct {
 	Finding    *v1alpha1.Finding
 	Project    *v1alpha1.Project
 	Repository *v1alpha1.Repository
 }
 
-// member is one that expressions can name.
+// member is a member that expressions can name.
 type member struct {
 	typ *cel.Type
-	// get returns the value; nil where it is not set. Texts and lists are empty instead.
+	// get returns the value; nil if it is not set. Unset texts and lists are empty instead.
 	get func(*Facts) ref.Val
 	// size bounds a text's characters or a list's items, each bounds the characters of a list's items.
 	size, each uint64
@@ -40,12 +41,12 @@ func newKind(name string, members map[string]member) *kind {
 	return &kind{name: name, typ: cel.ObjectType(name), members: members}
 }
 
-// text is a member that is a text of at most size characters, as the schema bounds it.
+// text returns a text member of at most size characters, the schema's bound.
 func text(size uint64, get func(*Facts) string) member {
 	return member{typ: cel.StringType, size: size, get: func(f *Facts) ref.Val { return types.String(get(f)) }}
 }
 
-// within is a member that is an object with members of its own, of the same facts.
+// within returns a member that is an object with its own members, read from the same facts.
 func within(k *kind) member {
 	return member{typ: k.typ, get: func(f *Facts) ref.Val { return &object{kind: k, facts: f} }}
 }
@@ -77,7 +78,7 @@ var findingKind = newKind("Finding", map[string]member{
 	"path":         text(1024, func(f *Facts) string { return valueOf(f.Finding.Spec.Details.Location).FilePath }),
 	"confidence":   text(8, func(f *Facts) string { return string(f.Finding.Spec.Confidence) }),
 	"secretType":   text(128, func(f *Facts) string { return f.Finding.Spec.SecretType }),
-	// Not 0 where the scanner gives none: "score < 4.0" must not mute what nobody has rated.
+	// Not 0 if the scanner gives none: "score < 4.0" must not mute unrated findings.
 	"score": {typ: cel.DoubleType, get: func(f *Facts) ref.Val {
 		score, err := strconv.ParseFloat(f.Finding.Spec.Details.Score, 64)
 		if err != nil {
@@ -92,7 +93,7 @@ var findingKind = newKind("Finding", map[string]member{
 	"package":       within(packageKind),
 })
 
-// project and repository have the name that the finding gives, even where they do not exist.
+// The names of project and repository come from the finding, even if the objects do not exist.
 var projectKind = newKind("Project", map[string]member{
 	"name":         text(253, func(f *Facts) string { return string(f.Finding.Spec.ProjectRef.Name) }),
 	"displayName":  text(200, func(f *Facts) string { return valueOf(f.Project).Spec.DisplayName }),
@@ -107,7 +108,7 @@ var repositoryKind = newKind("Repository", map[string]member{
 	"defaultBranch": text(255, func(f *Facts) string { return valueOf(f.Repository).Spec.DefaultBranch }),
 })
 
-// roots are the variables of expressions, beside now.
+// roots holds the variables of expressions, except now.
 var roots = map[string]*kind{"finding": findingKind, "project": projectKind, "repository": repositoryKind}
 
 var kinds = map[string]*kind{
@@ -125,7 +126,7 @@ func RepositoryFactsDiffer(a, b *v1alpha1.Repository) bool {
 	return differ(repositoryKind, &Facts{Repository: a}, &Facts{Repository: b})
 }
 
-// differ compares what the two facts give for the kind's members, of the same finding.
+// differ reports whether a member of the kind differs between the two facts, for an empty finding.
 func differ(k *kind, a, b *Facts) bool {
 	a.Finding, b.Finding = &v1alpha1.Finding{}, &v1alpha1.Finding{}
 	for _, m := range k.members {
@@ -136,7 +137,7 @@ func differ(k *kind, a, b *Facts) bool {
 	return false
 }
 
-// provider makes the kinds known to the type checker, so that an expression with a misspelt member does not compile.
+// provider tells the type checker about the kinds, so that an expression with a misspelt member does not compile.
 type provider struct{ types.Provider }
 
 // FindStructType returns the type of that name.
@@ -190,7 +191,7 @@ func (p provider) FindStructFieldType(name, field string) (*types.FieldType, boo
 	}, true
 }
 
-// isSet is what has() reports: that a value exists and is not empty.
+// isSet is the result of has(): whether a value exists and is not empty.
 func isSet(value ref.Val) bool {
 	switch v := value.(type) {
 	case nil:

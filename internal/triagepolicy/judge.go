@@ -9,15 +9,14 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// Policy is one that decides, or would.
+// Policy is a compiled policy.
 type Policy struct {
 	Name    v1alpha1.ResourceName
 	Spec    *v1alpha1.TriagePolicySpec
 	Program *Program
 }
 
-// Sort puts the policies in the order in which they decide: the highest priority first, of equal ones the name that
-// comes first in the alphabet.
+// Sort sorts the policies in the order in which they decide: highest priority first, then alphabetically by name.
 func Sort(policies []Policy) { slices.SortFunc(policies, InOrder) }
 
 // InOrder compares two policies by the order in which they decide.
@@ -25,14 +24,14 @@ func InOrder(a, b Policy) int {
 	return cmp.Or(cmp.Compare(b.Spec.Priority, a.Spec.Priority), cmp.Compare(a.Name, b.Name))
 }
 
-// First returns the first of the policies, which are in their order, that matches: it decides. Nil if none does. One
-// whose evaluation fails does not match, nor does one for which those before it have left nothing to spend.
+// First returns the first matching policy, which decides; nil if none matches. The policies must be sorted. A policy
+// does not match if its evaluation fails, or if the policies before it have used up MaxCostTogether.
 func First(policies []Policy, facts *Facts, now time.Time) *Policy {
 	decides, _ := first(policies, facts, now)
 	return decides
 }
 
-// first reports also whether another policy may be evaluated after them.
+// first also reports whether the budget allows evaluating another policy after these.
 func first(policies []Policy, facts *Facts, now time.Time) (decides *Policy, budgetLeft bool) {
 	var spent uint64
 	for i := range policies {
@@ -50,10 +49,10 @@ func first(policies []Policy, facts *Facts, now time.Time) (decides *Policy, bud
 	return nil, spent < MaxCostTogether
 }
 
-// Verdict is what the policy says about a finding that it decides about.
+// Verdict returns the policy's verdict on a finding that it decides about.
 func (p *Policy) Verdict() *v1alpha1.FindingVerdict { return findingstate.NewVerdict(p.Name, p.Spec) }
 
-// Window says where a time is in that of a policy.
+// Window is the position of a time relative to a policy's validity period.
 type Window int
 
 // The windows.
@@ -63,8 +62,8 @@ const (
 	Expired
 )
 
-// WindowOf returns where the time is in that of the spec. Both ends are whole seconds: at validFrom the policy is
-// valid, at validUntil it no longer is.
+// WindowOf returns the position of the time relative to the spec's validity period. Both ends are in whole
+// seconds; validFrom is inclusive, validUntil exclusive.
 func WindowOf(spec *v1alpha1.TriagePolicySpec, now time.Time) Window {
 	switch {
 	case spec.ValidUntil != nil && !now.Before(spec.ValidUntil.Truncate(time.Second)):
@@ -76,7 +75,7 @@ func WindowOf(spec *v1alpha1.TriagePolicySpec, now time.Time) Window {
 	}
 }
 
-// UntilNext returns how long the window stays as it is; 0: for good.
+// UntilNext returns how long until the window changes; 0 if it never does.
 func UntilNext(spec *v1alpha1.TriagePolicySpec, now time.Time) time.Duration {
 	switch WindowOf(spec, now) {
 	case NotYetValid:

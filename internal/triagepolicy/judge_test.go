@@ -50,7 +50,8 @@ func TestTheHighestPriorityDecidesAndThenTheName(t *testing.T) {
 	}
 }
 
-// Nobody waits long for a verdict, however many policies are costly. What is left over is said.
+// Any number of costly policies take a bounded time for a verdict. Policies that are not evaluated
+// are reported.
 func TestPoliciesMaySpendSoMuchTogether(t *testing.T) {
 	var policies []triagepolicy.Policy
 	for _, name := range []string{"a", "b", "c"} {
@@ -115,7 +116,7 @@ func TestAPolicyDecidesInItsWindowAlone(t *testing.T) {
 	}
 }
 
-// Whatever the policies are, in whatever order they come: one decides, and it is the one that the rule names.
+// For any policies in any order, exactly the policy that the rule names decides.
 func TestJudgeFollowsTheRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type drawn struct {
@@ -139,7 +140,7 @@ func TestJudgeFollowsTheRule(t *testing.T) {
 		})
 		triagepolicy.Sort(policies)
 		f := &triagepolicy.Facts{Finding: &v1alpha1.Finding{}}
-		// Taken out one after the other, they decide in the order that is wanted.
+		// Removed one after the other, they decide in the wanted order.
 		for _, d := range want {
 			decides := triagepolicy.First(policies, f, now)
 			if decides == nil || string(decides.Name) != d.name {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// object is a value of one of the kinds. It reads from the facts when it is asked.
+// object is a value of one of the kinds. It reads from the facts on demand.
 type object struct {
 	kind  *kind
 	facts *Facts
@@ -22,7 +22,7 @@ func (o *object) ConvertToNative(to reflect.Type) (any, error) {
 	return nil, fmt.Errorf("a %s is no %v", o.kind.name, to)
 }
 
-// ConvertToType is only possible to the type itself.
+// ConvertToType only converts to the type itself.
 func (o *object) ConvertToType(to ref.Type) ref.Val {
 	switch to {
 	case types.TypeType:
@@ -41,10 +41,10 @@ func (o *object) Equal(other ref.Val) ref.Val {
 	return types.Bool(is && another.kind == o.kind && another.facts == o.facts)
 }
 
-// Type is that of the kind.
+// Type returns the kind's type.
 func (o *object) Type() ref.Type { return o.kind.typ }
 
-// Value is the object, from which the provider's members read.
+// Value returns the object, which the provider's members read from.
 func (o *object) Value() any { return o }
 
 // IsSet reports whether the member of that name exists and is not empty.

@@ -13,18 +13,18 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// maxPattern is how large the regular expressions of an expression may be together, once their repetitions are written
-// out. CEL knows only how long they are: "(.{0,1000}){9}" is short, and takes seconds and megabytes.
+// maxPattern bounds the total size of an expression's regular expressions, with repetitions expanded. CEL only
+// considers their length: "(.{0,1000}){9}" is short, but takes seconds and megabytes.
 const maxPattern = 1000
 
 // functionMatches is the name of the one function that takes a regular expression.
 const functionMatches = "matches"
 
-// patterns are the sizes of an expression's regular expressions. They are what a step through a text costs: each part
-// may have to be looked at for each character.
+// patterns holds the sizes of an expression's regular expressions. The size is the cost of one step through a text:
+// each part may have to be checked for each character.
 type patterns map[string]uint64
 
-// CallCost is what a call has cost that was made; nil where the libraries know better.
+// CallCost returns the actual cost of a call; nil to use the libraries' own cost.
 func (p patterns) CallCost(function, _ string, arguments []ref.Val, _ ref.Val) *uint64 {
 	if function != functionMatches || len(arguments) != 2 {
 		return nil
@@ -39,7 +39,7 @@ func (p patterns) CallCost(function, _ string, arguments []ref.Val, _ ref.Val) *
 	return &cost
 }
 
-// EstimateCallCost is what a call may cost; nil where the libraries know better.
+// EstimateCallCost returns the estimated cost of a call; nil to use the libraries' own estimate.
 func (p patterns) EstimateCallCost(function, _ string, target *checker.AstNode,
 	arguments []checker.AstNode) *checker.CallEstimate {
 	if function != functionMatches || len(arguments) == 0 {
@@ -58,7 +58,8 @@ func (p patterns) EstimateCallCost(function, _ string, target *checker.AstNode,
 	return &checker.CallEstimate{CostEstimate: steps.Multiply(checker.CostEstimate{Min: p[pattern], Max: p[pattern]})}
 }
 
-// patternsOf refuses patterns that are too large, and those that are not known before the evaluation.
+// patternsOf returns the sizes of the patterns. It refuses patterns that are too large, and those
+// that are not literals.
 func patternsOf(parsed *ast.AST) (found patterns, err error) {
 	found = patterns{}
 	total := 0
@@ -74,14 +75,14 @@ func patternsOf(parsed *ast.AST) (found patterns, err error) {
 		}
 		arguments := e.AsCall().Args()
 		if len(arguments) == 0 {
-			return // which the type checker refuses
+			return // the type checker will refuse it
 		}
 		pattern, literal := literalText(arguments[len(arguments)-1])
 		if !literal {
 			refuse(e, "the pattern of matches must be a literal")
 			return
 		}
-		// What is no regular expression is refused later, in better words.
+		// An invalid regular expression is refused later, with a better message.
 		parsed, wrong := syntax.Parse(pattern, syntax.Perl)
 		if wrong != nil {
 			return
@@ -103,7 +104,8 @@ func literalText(e ast.Expr) (string, bool) {
 	return string(text), is
 }
 
-// sizeOf counts the parts of a pattern, each as often as it is repeated; beyond maxPattern it may count too few.
+// sizeOf counts the parts of a pattern, each as often as it is repeated. Above maxPattern it may stop counting
+// early.
 func sizeOf(re *syntax.Regexp) int {
 	size := max(1, len(re.Rune))
 	for _, sub := range re.Sub {

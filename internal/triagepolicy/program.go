@@ -1,7 +1,7 @@
-// Package triagepolicy decides what TriagePolicies say about a finding.
+// Package triagepolicy evaluates TriagePolicies over findings.
 //
-// It is pure: an expression is compiled once, and what is evaluated reads facts and the time that it is given. What an
-// expression may cost is bounded before it runs, by what its inputs can be at most, and while it runs.
+// It is pure: a compiled expression reads only the given facts and time. The cost of an expression is bounded before
+// it runs, by an estimate for the largest possible inputs, and while it runs.
 package triagepolicy
 
 import (
@@ -19,32 +19,34 @@ import (
 )
 
 const (
-	// MaxCost is what the evaluation of an expression may cost for one finding, in CEL's units: some milliseconds.
+	// MaxCost bounds the cost of evaluating an expression for one finding, in CEL's units: a few milliseconds.
 	MaxCost = 50_000
-	// MaxCostTogether is what the policies in force may cost for one finding: once those that come first have used it
-	// up, those after are not evaluated for it.
+	// MaxCostTogether bounds the total cost of the policies in force for one finding: once it is used up, the
+	// remaining policies are not evaluated.
 	MaxCostTogether = 2 * MaxCost
-	// maxExpression is how long an expression may be, in characters; the schema has the same bound.
+	// maxExpression is the maximum length of an expression, in characters; the schema has the same
+	// bound.
 	maxExpression = 4096
-	// maxDepth is how deep the parser goes.
+	// maxDepth bounds the recursion of the parser.
 	maxDepth = 64
-	// maxMessage is what a failure's message may take in a status, in characters.
+	// maxMessage is the maximum length of a failure's message in a status, in characters.
 	maxMessage = 256
-	// stringsVersion is that of the string functions: what compiles today compiles with a later library too.
+	// stringsVersion pins the version of the string functions, so that expressions still compile with a
+	// later library.
 	stringsVersion = 5
 )
 
-// amplifiers make long texts of short ones. No expression that only asks needs them.
+// amplifiers are functions that make long texts from short ones. Conditions do not need them.
 var amplifiers = map[string]bool{"replace": true, "join": true, "format": true, "strings.quote": true}
 
-// CompileError says what is wrong with an expression, and where.
+// CompileError is an error in an expression, with its position.
 type CompileError struct {
-	// Line and Column count from 1. 0: the expression as a whole.
+	// Line and Column count from 1; 0 means the whole expression.
 	Line, Column int
 	Message      string
 }
 
-// Error has the place first.
+// Error returns the message, preceded by the position.
 func (e *CompileError) Error() string {
 	if e.Line == 0 {
 		return e.Message
@@ -56,11 +58,11 @@ func (e *CompileError) Error() string {
 type Program struct {
 	program cel.Program
 	usesNow bool
-	// patterned: it holds compiled regular expressions.
+	// patterned: the program contains compiled regular expressions.
 	patterned bool
 }
 
-// environment is what all expressions are compiled in.
+// environment is the CEL environment of all expressions.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	registry, err := types.NewRegistry()
 	if err != nil {
@@ -124,9 +126,8 @@ func Compile(match string) (*Program, error) {
 	return &Program{program: program, usesNow: usesNow, patterned: len(known) > 0}, nil
 }
 
-// Footprint is about how many bytes of memory an expression takes with its program, which is nil where it is wrong:
-// some hundred for each character, and some sixty for each part of its patterns, of which there are at most
-// maxPattern.
+// Footprint estimates the memory of an expression and its program, in bytes; program is nil if it does not compile:
+// about 100 per character, and about 60 per part of its patterns, of which there are at most maxPattern.
 func Footprint(match string, program *Program) int {
 	const perText, perCharacter, perProgram, perPart = 512, 100, 4 << 10, 64
 	bytes := perText + len(match)
@@ -149,7 +150,7 @@ func (p *Program) Matches(facts *Facts, now time.Time) (bool, error) {
 	return matched, err
 }
 
-// evaluate returns also what the evaluation has cost.
+// evaluate also returns the cost of the evaluation.
 func (p *Program) evaluate(facts *Facts, now time.Time) (is bool, cost uint64, err error) {
 	result, details, err := p.program.Eval(variables{facts, now})
 	if spent := details.ActualCost(); spent != nil {
@@ -165,7 +166,7 @@ func (p *Program) evaluate(facts *Facts, now time.Time) (is bool, cost uint64, e
 	return bool(matched), cost, nil
 }
 
-// Failure is the error's message as a status has room for it.
+// Failure returns the error's message, truncated to fit a status.
 func Failure(err error) string {
 	message := []rune(strings.ToValidUTF8(err.Error(), "�"))
 	return string(message[:min(len(message), maxMessage)])
@@ -181,7 +182,7 @@ func firstOf(issues *cel.Issues) error {
 	return &CompileError{Message: issues.Err().Error()}
 }
 
-// inspect reports whether the expression reads now, and refuses what makes long texts of short ones.
+// inspect reports whether the expression reads now, and refuses amplifiers.
 func inspect(compiled *ast.AST) (usesNow bool, err error) {
 	var refused []error
 	ast.PreOrderVisit(compiled.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -210,7 +211,7 @@ func costly(cost uint64) string {
 	return fmt.Sprintf("%d units", cost)
 }
 
-// variables are the activation of one evaluation.
+// variables is the activation of one evaluation.
 type variables struct {
 	facts *Facts
 	now   time.Time
@@ -231,10 +232,11 @@ func (v variables) ResolveName(name string) (any, bool) {
 // Parent returns nil: there are no further variables.
 func (variables) Parent() cel.Activation { return nil }
 
-// sizes tells the estimate how long the facts can be, and how large the patterns are.
+// sizes provides the cost estimate with the maximum length of the facts, and the size of the
+// patterns.
 type sizes struct{ patterns }
 
-// EstimateSize returns the bound of a member's schema.
+// EstimateSize returns the bound of a member in the schema.
 func (sizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
 	path := node.Path()
 	if len(path) == 0 {
@@ -261,7 +263,7 @@ func (m member) typeName() string {
 	return m.typ.TypeName()
 }
 
-// IsCompileError reports whether the expression is at fault, and how.
+// IsCompileError reports whether the error is a CompileError, and returns it.
 func IsCompileError(err error) (*CompileError, bool) {
 	var wrong *CompileError
 	return wrong, errors.As(err, &wrong)

@@ -12,7 +12,7 @@ import (
 
 var now = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// facts are those of a finding that has everything.
+// facts returns the facts of a finding with a value for everything.
 func facts() *triagepolicy.Facts {
 	f := &v1alpha1.Finding{}
 	f.Name = "f-1"

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// maxQuoted is how much of a compiler's message a condition has room for, in characters.
+// maxQuoted is the maximum length of a compiler's message in a condition, in characters.
 const maxQuoted = 512
 
-// Quotable is the error without what would end a quotation, as long as the message of a condition may hold it.
+// Quotable returns the error without double quotes, truncated to fit a condition's message.
 func (e *CompileError) Quotable() string {
 	message := []rune(strings.ReplaceAll(e.Error(), `"`, "'"))
 	return string(message[:min(len(message), maxQuoted)])
 }
 
-// ParseQuoted reads the error back from a message that quotes it, as %q does. ok is false for any other message.
+// ParseQuoted parses the error from a message that quotes it with %q. ok is false for any other message.
 func ParseQuoted(message string) (e CompileError, ok bool) {
 	from, to := strings.IndexByte(message, '"'), strings.LastIndexByte(message, '"')
 	if from < 0 || from == to {

@@ -9,11 +9,12 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// MaxInForce is how many policies may be in force in an organization: each is evaluated for each finding that changes.
+// MaxInForce is the maximum number of policies in force in an organization: each is evaluated for each changed
+// finding.
 const MaxInForce = 100
 
-// InForce returns the policies that decide, in the order in which they do. What status.inForce names counts, whatever
-// the spec is by now.
+// InForce returns the policies in force, in the order in which they decide. The spec in status.inForce counts, not
+// the declared one.
 func InForce(declared []v1alpha1.TriagePolicy, compile func(string) (*Program, error)) []Policy {
 	var out []Policy
 	for i := range declared {
@@ -24,7 +25,7 @@ func InForce(declared []v1alpha1.TriagePolicy, compile func(string) (*Program, e
 		spec := &policy.Status.InForce.Spec
 		program, err := compile(spec.Match)
 		if err != nil {
-			continue // It did once, under another version; its own controller says so.
+			continue // It compiled with another version; the policy's controller reports that.
 		}
 		out = append(out, Policy{Name: v1alpha1.ResourceName(policy.Name), Spec: spec, Program: program})
 	}
@@ -32,39 +33,39 @@ func InForce(declared []v1alpha1.TriagePolicy, compile func(string) (*Program, e
 	return out
 }
 
-// Outcome is what comes of a policy for one finding.
+// Outcome is the result of a policy for one finding.
 type Outcome int
 
 // The outcomes.
 const (
 	// NotMatched: the expression does not match.
 	NotMatched Outcome = iota
-	// Failed: the expression fails, and so does not match; or the policies that come first cost too much.
+	// Failed: the evaluation failed, so it does not match; or the policies before it used up the budget.
 	Failed
 	// Decides: the policy decides about the finding.
 	Decides
-	// Shadowed: another policy that matches comes first.
+	// Shadowed: a policy with precedence matches too.
 	Shadowed
-	// Overridden: a person has decided otherwise.
+	// Overridden: a user has decided differently.
 	Overridden
-	// Agreed: a person has decided the same.
+	// Agreed: a user has made the same decision.
 	Agreed
 )
 
 var errNothingLeft = fmt.Errorf("not evaluated: the policies that come first cost %d units for this finding, "+
 	"which is all that may be spent; make them simpler, or raise spec.priority", MaxCostTogether)
 
-// Trial is a policy that was evaluated over one finding.
+// Trial is the result of evaluating a policy over one finding.
 type Trial struct {
 	Outcome Outcome
 	// By is the policy that decides; nil unless the outcome is Shadowed.
 	By *Policy
-	// Err is why it failed; nil unless it did.
+	// Err is why the evaluation failed; nil unless the outcome is Failed.
 	Err error
 }
 
-// Try evaluates the policy over a finding that is not closed as if the policy were in force, whatever its window. The
-// others are in their order.
+// Try evaluates the policy over a finding that is not closed, as if the policy were in force and regardless of its
+// window. others must be sorted.
 func (p *Policy) Try(others []Policy, facts *Facts, now time.Time) Trial {
 	matched, err := p.Program.Matches(facts, now)
 	switch status := findingstate.PersonsStatus(facts.Finding); {

@@ -9,8 +9,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// The payloads of what is not a finding, byte for byte: identifiers and what has changed, and
-// neither a title nor a description nor a file.
+// The payloads for kinds other than findings, byte for byte: identifiers and what has changed, but
+// no titles, descriptions or files.
 func TestTheDataOfReviewsIssuesAndScans(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "a", UID: "u-1"}
 	review := &v1alpha1.Review{

@@ -45,7 +45,7 @@ func TestAPayloadOverTheBoundIsAnError(t *testing.T) {
 	}
 }
 
-// One name for one event and endpoint, another for every other, and each of them a name.
+// Names are the same for the same event and endpoint, different for all others, and valid.
 func TestDeliveryName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		uid := rapid.StringMatching(`[a-f0-9-]{1,36}`)

@@ -30,8 +30,8 @@ type FindingData struct {
 	// Reason and ExpiresAt of the decision that was made, or has ended.
 	Reason    v1alpha1.DecisionReason `json:"reason,omitempty"`
 	ExpiresAt string                  `json:"expires_at,omitempty"`
-	// One of the three: the user status of a triage, of its end, or of what is stale about one; what policies decide,
-	// open where none does; else the state.
+	// Exactly one of these is set: UserStatus for a user's decision, its end, or its staleness; Verdict for a
+	// verdict, open if there is none; else State.
 	State      *Change `json:"state,omitempty"`
 	UserStatus *Change `json:"user_status,omitempty"`
 	Verdict    *Change `json:"verdict,omitempty"`

@@ -24,7 +24,7 @@ type PageEntry struct {
 	FindingData
 }
 
-// pageData is the data of a page. A scan is of a repository and a project, an operation and a policy are not.
+// pageData is the data of a page. Only scans have a repository and a project.
 type pageData struct {
 	ScanID       string      `json:"scan_id,omitempty"`
 	OperationID  string      `json:"operation_id,omitempty"`
@@ -34,18 +34,18 @@ type pageData struct {
 	Findings     []PageEntry `json:"findings"`
 }
 
-// Cause is what has changed the findings of a page: a scan, an operation or a policy.
+// Cause is the object that changed the findings of a page: a scan, an operation or a policy.
 type Cause struct {
 	kind, name string
-	// key is in the names of the pages, and no other cause's.
+	// key is part of the pages' names, and unique to the cause.
 	key  string
 	data pageData
 }
 
-// Name is that of the object.
+// Name returns the object's name.
 func (c Cause) Name() string { return c.name }
 
-// CauseOfScan returns that of a scan's pages.
+// CauseOfScan returns the cause of a scan's pages.
 func CauseOfScan(scan *v1alpha1.Scan) Cause {
 	return Cause{kind: "Scan", name: scan.Name, key: string(scan.UID), data: pageData{
 		ScanID: scan.Name, RepositoryID: string(scan.Spec.RepositoryRef.Name),
@@ -53,7 +53,7 @@ func CauseOfScan(scan *v1alpha1.Scan) Cause {
 	}}
 }
 
-// CauseOfOperation returns that of an operation's pages.
+// CauseOfOperation returns the cause of an operation's pages.
 func CauseOfOperation(operation *v1alpha1.TriageOperation) Cause {
 	return Cause{
 		kind: "TriageOperation", name: operation.Name, key: string(operation.UID),
@@ -61,8 +61,8 @@ func CauseOfOperation(operation *v1alpha1.TriageOperation) Cause {
 	}
 }
 
-// CauseOfPolicy returns that of the pages of the policy of that name. The name is all that findings know of a policy
-// that was removed, and its removal changes them all.
+// CauseOfPolicy returns the cause of the named policy's pages. It uses only the name: deleting a policy changes its
+// findings, and these know nothing else about it.
 func CauseOfPolicy(name string) Cause {
 	const kind = "TriagePolicy"
 	return Cause{kind: kind, name: name, key: kind + "/" + name, data: pageData{PolicyID: name}}
@@ -117,8 +117,8 @@ func fitting(cause Cause, entries []PageEntry) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		// With the comma before it. The first is in the page whatever its size: its own delivery
-		// would be as large.
+		// With the comma before it. The first entry is always in the page: its own delivery would
+		// be as large.
 		if size += one + 1; size > v1alpha1.MaxWebhookPayloadLength && i > 0 {
 			return i, nil
 		}
@@ -148,7 +148,7 @@ func newPage(cause Cause, endpoint *v1alpha1.WebhookEndpoint,
 	}, endpoint)
 }
 
-// Span returns the times of the oldest and of the newest entry; zero where there is none.
+// Span returns the times of the oldest and of the newest entry; zero if there are none.
 func Span(entries []PageEntry) (oldest, newest time.Time, err error) {
 	for i := range entries {
 		at, err := time.Parse(time.RFC3339, entries[i].Timestamp)
@@ -165,7 +165,7 @@ func Span(entries []PageEntry) (oldest, newest time.Time, err error) {
 	return oldest, newest, nil
 }
 
-// pageName cannot be that of a transition's own delivery: that is made of three parts.
+// pageName never equals the name of a transition's own delivery, which is made of three parts.
 func pageName(cause string, first PageEntry, endpoint types.UID) string {
 	return hashName(cause, "page", first.UID, strconv.FormatInt(first.Seq, 10), string(endpoint))
 }
@@ -179,7 +179,7 @@ func Covered(delivery *v1alpha1.WebhookDelivery) []PageEntry {
 		Data pageData `json:"data"`
 	}
 	if err := json.Unmarshal([]byte(delivery.Spec.Payload), &content); err != nil {
-		return nil // No page of ours: what we make is JSON.
+		return nil // Not a page of ours: these are JSON.
 	}
 	return content.Data.Findings
 }

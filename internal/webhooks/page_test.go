@@ -122,7 +122,7 @@ func TestThePayloadOfAPolicysPage(t *testing.T) {
 func TestPagesAreFullAndNeverTooLarge(t *testing.T) {
 	long := entries(300)
 	for i := range long {
-		// JSON writes each of these as six bytes.
+		// JSON encodes each of these characters as six bytes.
 		long[i].By, long[i].ProjectID = strings.Repeat("<", 320), strings.Repeat("p", 253)
 	}
 	cases := []struct {
@@ -160,8 +160,8 @@ func TestPagesAreFullAndNeverTooLarge(t *testing.T) {
 	}
 }
 
-// Whatever was made before, a page's name is its own for good; and what was cut off between two
-// pages is done again under the same names.
+// A page's name is never used again, whatever was made before; and an interrupted run is repeated
+// with the same names.
 func TestNamesOfPages(t *testing.T) {
 	names := func(pages []*v1alpha1.WebhookDelivery) []string {
 		var out []string
@@ -248,7 +248,7 @@ func TestOnlyPagesCoverAnything(t *testing.T) {
 	}
 }
 
-// The examples in the docs are what the code makes, byte for byte.
+// The examples in the docs equal the code's output, byte for byte.
 func TestExamplesInTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/webhooks.md")
 	if err != nil {

@@ -22,14 +22,14 @@ type ReviewData struct {
 	Issues       ReviewCounts `json:"issues"`
 }
 
-// ReviewCounts are how many issues a review has, as REST counts them.
+// ReviewCounts holds the numbers of a review's issues, with the names of the REST API.
 type ReviewCounts struct {
 	Closed     int32 `json:"closed_issue_count"`
 	Open       int32 `json:"open_issue_count"`
 	OpenHigh   int32 `json:"open_high_count"`
 	OpenMedium int32 `json:"open_medium_count"`
 	OpenLow    int32 `json:"open_low_count"`
-	// OpenMuted and OpenConfirmed are what was decided about open ones.
+	// OpenMuted and OpenConfirmed count open issues by the decision about them.
 	OpenMuted     int32 `json:"open_muted_count"`
 	OpenConfirmed int32 `json:"open_confirmed_count"`
 }
@@ -61,18 +61,18 @@ type ReviewIssueData struct {
 	Seq      int64          `json:"seq"`
 	ReviewID string         `json:"review_id"`
 	Severity v1alpha1.Level `json:"severity"`
-	// One of the three: what a person decided, or whose decision ended; what policies decide, open where none does;
-	// else the state.
+	// Exactly one of these is set: UserStatus for a user's decision or its end; Verdict for a policy's verdict,
+	// open if there is none; else State.
 	State      *Change `json:"state,omitempty"`
 	UserStatus *Change `json:"user_status,omitempty"`
 	Verdict    *Change `json:"verdict,omitempty"`
-	// By is who decided, or the policy, and Author who wrote that.
+	// By is the user or policy that decided, and Author the author of the policy.
 	By     string `json:"by,omitempty"`
 	Author string `json:"author,omitempty"`
 	// Reason and ExpiresAt of the decision that was made, or has ended.
 	Reason    v1alpha1.DecisionReason `json:"reason,omitempty"`
 	ExpiresAt string                  `json:"expires_at,omitempty"`
-	// ResolvedBy is the commit that resolved the issue; absent where it was opened, and where the
+	// ResolvedBy is the commit that resolved the issue; absent if the issue was opened, or if the
 	// review no longer keeps that commit.
 	ResolvedBy string `json:"resolved_by,omitempty"`
 }

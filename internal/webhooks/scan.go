@@ -17,8 +17,8 @@ type ScanData struct {
 	Tool         string                   `json:"tool"`
 	Category     v1alpha1.FindingCategory `json:"category"`
 	Outcome      Change                   `json:"outcome"`
-	// Abandoned means that nobody recorded an end, so that the outcome is the operator's guess. An
-	// end that is recorded later causes another event.
+	// Abandoned means that no end was recorded, so that the outcome is the operator's guess. An end
+	// that is recorded later causes another event.
 	Abandoned bool `json:"abandoned"`
 	// Counts of what the import did; absent if it recorded none.
 	Counts *v1alpha1.ScanCounts `json:"counts,omitempty"`

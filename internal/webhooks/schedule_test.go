@@ -17,7 +17,7 @@ const (
 	succeeded = v1alpha1.WebhookAttemptSucceeded
 )
 
-// tried is a delivery whose attempts ended so, the last of them 15 s after noon.
+// tried returns a delivery whose attempts had these outcomes, the last of them 15 s after noon.
 func tried(outcomes ...v1alpha1.WebhookAttemptOutcome) *v1alpha1.WebhookDelivery {
 	d := newDelivery("{}")
 	for i, outcome := range outcomes {
@@ -44,7 +44,7 @@ func TestTheSchedule(t *testing.T) {
 	cases := []struct {
 		reason   string
 		outcomes []v1alpha1.WebhookAttemptOutcome
-		wait     time.Duration // from the end of the last attempt, or its beginning where nobody saw the end
+		wait     time.Duration // from the end of the last attempt, or from its start if the end is unknown
 	}{
 		{"the first is made at once", nil, 0},
 		{"the second", times(1, failed), 5 * time.Second},
@@ -87,7 +87,7 @@ func TestTheSchedule(t *testing.T) {
 	}
 }
 
-// The next attempt follows from what is stored of the delivery, and from nothing else.
+// The next attempt depends only on the stored delivery.
 func TestTheScheduleIsAFunctionOfTheDelivery(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		outcomes := rapid.SliceOfN(rapid.SampledFrom([]v1alpha1.WebhookAttemptOutcome{failed, unknown}), 1, 7).Draw(t, "outcomes")
@@ -150,7 +150,7 @@ func TestRetryAt(t *testing.T) {
 	now := noon.Add(300 * time.Millisecond)
 	cases := []struct {
 		reason, header string
-		want           time.Duration // from noon; 0 for nothing asked
+		want           time.Duration // from noon; 0 for no request
 	}{
 		{"seconds, never sooner", "120", 121 * time.Second},
 		{"white space around them", " 7 ", 8 * time.Second},
@@ -227,7 +227,7 @@ func TestEachValueOfTheAnnotationIsOneRedelivery(t *testing.T) {
 	}
 }
 
-// A redelivery has the whole schedule before it, whatever came before and whatever is kept.
+// A redelivery gets the whole schedule, whatever came before and whatever is kept.
 func TestARedeliveryBeginsTheScheduleAnew(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := newDelivery("{}")

@@ -17,13 +17,14 @@ func Subscribes(endpoint *v1alpha1.WebhookEndpoint, eventType string, at time.Ti
 		asksFor(endpoint.Spec.Events, eventType)
 }
 
-// Enabled reports whether deliveries are made for the endpoint at all. Events from while they are
-// not are not made up for.
+// Enabled reports whether deliveries are made for the endpoint at all. Events that happen while it
+// is disabled are not sent later.
 func Enabled(endpoint *v1alpha1.WebhookEndpoint) bool {
 	return endpoint.DeletionTimestamp.IsZero() && !endpoint.IsDisabled()
 }
 
-// Backlogged reports whether no deliveries are made for the endpoint for now: it has too many.
+// Backlogged reports whether deliveries for the endpoint are suspended because too many are
+// pending.
 func Backlogged(endpoint *v1alpha1.WebhookEndpoint) bool {
 	return v1alpha1.IsConditionTrue(endpoint.Status.Conditions, v1alpha1.ConditionBacklogged)
 }

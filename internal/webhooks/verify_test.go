@@ -50,7 +50,7 @@ func TestVerify(t *testing.T) {
 	d := newDelivery(`{"a":1}`)
 	first := sent(t, d, noon, v1alpha1.WebhookAttemptFailed, older)
 	second := sent(t, d, noon.Add(time.Minute), v1alpha1.WebhookAttemptSucceeded, newer, older)
-	// What someone makes who knows the secret, and we never sent.
+	// Signed with the known secret, but never sent by us.
 	forged := sent(t, newDelivery(`{"a":1}`), noon.Add(2*time.Minute), v1alpha1.WebhookAttemptSucceeded, newer)[0]
 	header := strings.Join(second, " ")
 	bare := strings.TrimPrefix(second[0], "v1,")
@@ -105,8 +105,8 @@ func TestEachStatusHasItsOwnMessage(t *testing.T) {
 	}
 }
 
-// A redelivery has another timestamp and another secret, and what it sent verifies beside what
-// was sent before, until an attempt makes room.
+// A redelivery has another timestamp and another secret. Its signatures verify as well as the
+// earlier ones, until their attempt is dropped.
 func TestVerifyHoldsOverARedelivery(t *testing.T) {
 	end := noon.Add(time.Hour)
 	before, after := secret(&end), secret(nil)
@@ -138,7 +138,7 @@ func TestVerifyHoldsOverARedelivery(t *testing.T) {
 	verify(again, noon, Verified)
 }
 
-// Whatever was sent verifies, alone and in any company; changed in any byte it does not.
+// Every sent token verifies, alone and among others; with any byte changed it does not.
 func TestVerifyHoldsForWhateverWasSent(t *testing.T) {
 	secrets := []signatures.Expiring{secret(nil), secret(nil)}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -167,7 +167,7 @@ func TestVerifyHoldsForWhateverWasSent(t *testing.T) {
 	})
 }
 
-// What is not exactly a token that was sent never verifies, and nothing panics.
+// Only exact tokens that were sent verify, and nothing panics.
 func FuzzVerify(f *testing.F) {
 	d := newDelivery(`{"a":1}`)
 	key, err := signatures.ParseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")

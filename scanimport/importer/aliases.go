@@ -4,9 +4,9 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// aliasesOf returns for each result, and then for each finding, one id that stands for its vulnerability whichever of
-// its ids it goes by: the same one for all that have an id in common. It is empty where there is no vulnerability, and
-// all are where none has another id.
+// aliasesOf returns one canonical vulnerability id per index, for the results first and then for the findings: all that
+// share an id get the same one. An index without a vulnerability has no entry; the map is nil if no vulnerability has
+// an alias.
 func aliasesOf(results []reported, there []v1alpha1.Finding) map[int]string {
 	all := func(do func(i int, v *v1alpha1.FindingVulnerability)) {
 		for i := range results {
@@ -34,7 +34,8 @@ func aliasesOf(results []reported, there []v1alpha1.Finding) map[int]string {
 	return out
 }
 
-// sameIDs leads from each id to one that means the same, and in the end to the first of them in the alphabet.
+// sameIDs maps an id to an equivalent one that sorts before it; the chain ends at the first of them in alphabetical
+// order.
 type sameIDs map[string]string
 
 func (s sameIDs) of(id string) string {
@@ -42,7 +43,7 @@ func (s sameIDs) of(id string) string {
 	for s[first] != "" {
 		first = s[first]
 	}
-	for s[id] != "" { // the way is short from now on
+	for s[id] != "" { // compress the path for later lookups
 		id, s[id] = s[id], first
 	}
 	return first

@@ -12,8 +12,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 )
 
-// analysisOf returns the analysis that an automationDetails.id names: what comes before its last slash, as
-// GitHub reads it. What follows names the run; an id without a slash names nothing else.
+// analysisOf returns the analysis that an automationDetails.id names: the part before its last slash, as GitHub reads
+// it. The rest identifies the run. An id without a slash names no analysis.
 func analysisOf(id string) string {
 	at := strings.LastIndexByte(id, '/')
 	if at < 0 {
@@ -22,7 +22,7 @@ func analysisOf(id string) string {
 	return boundAnalysis(id[:at])
 }
 
-// boundAnalysis brings an analysis into the bounds of the CRD, so that no two become one.
+// boundAnalysis cuts an analysis to the bounds of the CRD without making two different ones equal.
 func boundAnalysis(analysis string) string {
 	analysis = line(analysis)
 	if short := cut(analysis, maxAnalysis); short == analysis {
@@ -31,7 +31,7 @@ func boundAnalysis(analysis string) string {
 	return cut(analysis, maxAnalysis-27) + " " + fingerprints.Hash(analysis)
 }
 
-// What of a name changes with each run, if anything does.
+// Parts of a name that may change with each run.
 var (
 	uuidWord   = regexp.MustCompile(`(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	hexWord    = regexp.MustCompile(`(?i)[0-9a-z]{7,}`)
@@ -41,7 +41,7 @@ var (
 	monthNamed = regexp.MustCompile(`(?i)# ?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* ?#`)
 )
 
-// withoutRun puts a mark in the place of what in a name looks like a number, a date or a hash.
+// withoutRun replaces everything in a name that looks like a number, a date or a hash by a mark.
 func withoutRun(analysis string) string {
 	s := uuidWord.ReplaceAllString(analysis, "#")
 	s = hexWord.ReplaceAllStringFunc(s, func(word string) string {
@@ -51,15 +51,15 @@ func withoutRun(analysis string) string {
 		return word
 	})
 	mask := func(part string) string { return digits.ReplaceAllString(part, "#") }
-	// A second time, for two numbers may have had one character between them.
+	// Run it twice: two numbers may share the one character between them.
 	s = number.ReplaceAllStringFunc(number.ReplaceAllStringFunc(s, mask), mask)
 	return monthNamed.ReplaceAllString(s, "#")
 }
 
-// looksVolatile reports whether a part of the name may change with each run.
+// looksVolatile reports whether a part of the analysis may change with each run.
 func looksVolatile(analysis string) bool { return withoutRun(analysis) != analysis }
 
-// sameProblem is what a result and a finding of another analysis have in common where they are the same.
+// sameProblem is what a result and a finding of another analysis share if they are the same problem.
 type sameProblem struct{ rule, path, evidence string }
 
 func problemOf(spec *v1alpha1.FindingSpec) sameProblem {
@@ -92,8 +92,8 @@ func (p *plan) knownElsewhere(analysis string, others []v1alpha1.Finding) {
 	}
 }
 
-// guardAnalysis refuses a scan of an analysis that is most likely another name of one that is known: its findings
-// would be made a second time, without what people decided about the first, which nothing would close any more.
+// guardAnalysis refuses a scan whose new analysis is most likely another name of a known one. Its findings would be
+// created a second time, without the triage of the first ones, and nothing would close the first ones any more.
 func guardAnalysis(b *Batch, h history, p *plan, results int) error {
 	if b.ChosenAnalysis {
 		return nil
@@ -118,8 +118,8 @@ func analysisName(analysis string) string {
 	return fmt.Sprintf("the analysis %q", analysis)
 }
 
-// alikeAnalysis returns the youngest analysis that differs from a new one in nothing but what may change with each
-// run; "" where there is none.
+// alikeAnalysis returns the most recently scanned analysis that differs from the new one only in parts that may change
+// with each run, or "".
 func alikeAnalysis(h history, s series) string {
 	if !looksVolatile(s.analysis) || !h.first(s).IsZero() {
 		return ""

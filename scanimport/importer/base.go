@@ -11,29 +11,29 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Base is the base branch of a pull request, as the findings of its repository tell it.
+// Base is the base branch of a pull request, as recorded by the findings of its repository.
 type Base struct {
 	Namespace string
 	// Project; empty: all projects of the repository.
 	Project string
-	// Since is when the pull request began. A finding that was closed later is one that the base had, and one that was
-	// detected later is none that the pull request could have fixed.
+	// Since is when the pull request began. A finding that was closed later still counts as present in the base; one
+	// that was detected later cannot have been fixed by the pull request.
 	Since time.Time
 }
 
-// Compared says which results of some batches a base has.
+// Compared reports which results of some batches the base already has.
 type Compared struct {
-	// Known are, by batch, the positions in its Results that the base has.
+	// Known holds, per batch, the indexes in its Results that the base has.
 	Known []map[int]bool
-	// InDoubt of them may be another problem of the same kind.
+	// InDoubt counts those that may be another problem of the same kind.
 	InDoubt int
-	// Fixed findings are open in the base, of the analyses that the files name, and not reported; Examples are some of
-	// them.
+	// Fixed counts findings that are open in the base, belong to the analyses that the files name, and are not
+	// reported. Examples lists some of them.
 	Fixed    int
 	Examples []Change
-	// Unscanned names the tools with which the base was never scanned: all their results are new.
+	// Unscanned names the tools that never scanned the base: all their results are new.
 	Unscanned []string
-	// Warnings say what somebody should see to.
+	// Warnings are problems that need a person's attention.
 	Warnings []string
 }
 
@@ -46,7 +46,7 @@ func (b Base) Compare(ctx context.Context, c *Client, repository *v1alpha1.Repos
 	}
 	for i, batch := range batches {
 		if slices.ContainsFunc(batches[:i], func(o *Batch) bool { return o.Tool == batch.Tool }) {
-			continue // with the first one of its tool
+			continue // handled with the first batch of its tool
 		}
 		var places []int
 		for k := i; k < len(batches); k++ {
@@ -63,7 +63,7 @@ func (b Base) Compare(ctx context.Context, c *Client, repository *v1alpha1.Repos
 	return out, nil
 }
 
-// read lists what there is of a tool, under all its names: its scans, and the findings that the base has.
+// read lists the scans of a tool, under all its names, and the findings that the base has.
 func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Repository, batch *Batch,
 	out *Compared) (history, []v1alpha1.Finding, error) {
 	past := history{}
@@ -95,7 +95,7 @@ func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Reposito
 	return past, has, nil
 }
 
-// compare compares the batches of one tool, which share its findings: a finding is one result at most.
+// compare compares the batches of one tool, which share its findings: each finding matches at most one result.
 func (out *Compared) compare(b Base, repository *v1alpha1.Repository, batches []*Batch, places []int, past history,
 	findings []v1alpha1.Finding) {
 	if !past.succeeded() && len(findings) == 0 {
@@ -104,7 +104,7 @@ func (out *Compared) compare(b Base, repository *v1alpha1.Repository, batches []
 		}
 	}
 	var results []reported
-	var of []int // the place of each result's batch
+	var of []int // the index of each result's batch
 	for _, place := range places {
 		facts := b.report(repository, batches[place])
 		results = append(results, facts...)
@@ -116,7 +116,7 @@ func (out *Compared) compare(b Base, repository *v1alpha1.Repository, batches []
 			continue
 		}
 		delete(unreported, m.before.Name)
-		// What the source suppresses comes after the Results: it is no issue, known or not.
+		// Results that the source suppresses follow the Results. They are not issues, known or not.
 		if at := results[i].index; at < len(batches[of[i]].Results) {
 			out.Known[of[i]][at] = true
 			if m.doubt != "" {
@@ -131,7 +131,7 @@ func (out *Compared) compare(b Base, repository *v1alpha1.Repository, batches []
 	}
 }
 
-// report returns the results of a batch as an import would write them.
+// report returns the facts that an import would write for the results of a batch.
 func (b Base) report(repository *v1alpha1.Repository, batch *Batch) []reported {
 	results, _ := report(&scanContext{
 		repository: repository.Name, project: b.Project, tool: batch.Tool, analysis: batch.Analysis,
@@ -141,7 +141,7 @@ func (b Base) report(repository *v1alpha1.Repository, batch *Batch) []reported {
 	return results
 }
 
-// ofJobs returns the names of the findings that the jobs of the batches would close.
+// ofJobs returns the names of the findings that the scan jobs of the batches would close if they are not reported.
 func ofJobs(batches []*Batch, places []int, past history, findings []v1alpha1.Finding) map[string]bool {
 	names := map[string]bool{}
 	for _, place := range places {
@@ -156,7 +156,7 @@ func ofJobs(batches []*Batch, places []int, past history, findings []v1alpha1.Fi
 	return names
 }
 
-// fixed counts a finding that the batches of its job do not report.
+// fixed counts an open finding of the base that the batches of its scan job do not report.
 func (out *Compared) fixed(b Base, f *v1alpha1.Finding) {
 	detected := f.CreationTimestamp.Time
 	if at := f.Spec.DetectedAt; at != nil {

@@ -25,7 +25,7 @@ var (
 	}
 )
 
-// CategoryOf derives from a tool's name what it looks for.
+// CategoryOf derives from a tool's name the category of its findings.
 func CategoryOf(tool string) v1alpha1.FindingCategory {
 	tool = strings.ToLower(tool)
 	for _, name := range secretScanners {
@@ -41,8 +41,8 @@ func CategoryOf(tool string) v1alpha1.FindingCategory {
 	return v1alpha1.CategoryCode
 }
 
-// CategoryOfResult is what a result is about, of a tool that looks for the given category. Some tools look
-// for several things at once: Trivy for packages, misconfigurations and secrets, Wiz for code and packages.
+// CategoryOfResult returns the category of a result; tool is the category that the tool looks for. Some tools look for
+// several things at once: Trivy for packages, misconfigurations and secrets, Wiz for code and packages.
 func CategoryOfResult(r *sarif.Result, tool v1alpha1.FindingCategory) v1alpha1.FindingCategory {
 	is := func(kind string) bool {
 		return strings.EqualFold(r.Rule.Name, kind) || slices.ContainsFunc(r.Rule.Tags,
@@ -61,7 +61,7 @@ func CategoryOfResult(r *sarif.Result, tool v1alpha1.FindingCategory) v1alpha1.F
 	return tool
 }
 
-// isNameIn finds a name at the start of a word: "mend" is not in "recommender".
+// isNameIn reports whether a word of tool starts with the name: "mend" is not in "recommender".
 func isNameIn(tool, name string) bool {
 	for from := 0; ; {
 		at := strings.Index(tool[from:], name)

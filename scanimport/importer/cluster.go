@@ -21,15 +21,15 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// Client reads and writes what imports are about.
+// Client reads and writes the objects of imports.
 type Client struct {
 	client.Client
-	// reader lists objects, and passes over those that cannot be read.
+	// reader lists objects and skips those that cannot be read.
 	reader *kube.Reader
 }
 
-// NewClient returns a client for imports of scans and reviews: without a limit of its own, for the API
-// server's priority and fairness is the one that counts, and without discovery.
+// NewClient returns a client for imports of scans and reviews. It has no rate limit of its own, because the API
+// server's priority and fairness applies anyway, and it does no discovery.
 func NewClient(config *rest.Config) (*Client, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, coordinationv1.AddToScheme} {
@@ -52,7 +52,7 @@ func NewClient(config *rest.Config) (*Client, error) {
 	return &Client{c, reader}, err
 }
 
-// Target is where findings go. Project is that of batches that name none.
+// Target is where findings go. Project is the default for batches that name no project.
 type Target struct {
 	Namespace, Repository, Project string
 }
@@ -60,7 +60,7 @@ type Target struct {
 // of returns the project of a batch.
 func (t *Target) of(b *Batch) string { return cmp.Or(b.Project, t.Project) }
 
-// repository returns the repository once it, the projects and their bond are checked.
+// repository returns the repository. It checks that the repository and the projects exist and belong together.
 func (im *Importer) repository(ctx context.Context, batches []*Batch) (*v1alpha1.Repository, error) {
 	if im.options.DryRun && im.options.Found.Assumed() != nil {
 		return im.options.Found.Repository, nil
@@ -83,7 +83,7 @@ func (im *Importer) repository(ctx context.Context, batches []*Batch) (*v1alpha1
 	return repository, nil
 }
 
-// RequireProject checks that a project of that repository exists.
+// RequireProject checks that a project exists and belongs to the repository.
 func RequireProject(ctx context.Context, c client.Client, key client.ObjectKey, repository string) error {
 	project := &v1alpha1.Project{}
 	if err := Require(ctx, c, "project", key, project); err != nil {
@@ -100,7 +100,7 @@ func checkBond(project *v1alpha1.Project, repository string) error {
 	return &RefusedError{fmt.Sprintf("project %s is of repository %s and not of %s: give --repository %s, or another --project", project.Name, of, repository, of)}
 }
 
-// whoCreates completes the error about what does not exist: the ClusterRole of scanners does not help.
+// whoCreates completes the error about an object that does not exist, which the ClusterRole of scanners cannot create.
 var whoCreates = map[string]string{
 	"repository": ownRole("repositories"),
 	"project":    ownRole("projects"),
@@ -123,14 +123,13 @@ func Require(ctx context.Context, c client.Client, kind string, key client.Objec
 	return checkKept(kind, into)
 }
 
-// noSuch says that an object that is needed does not exist.
+// noSuch returns the error for a required object that does not exist.
 func noSuch(kind string, key client.ObjectKey) *RefusedError {
 	return &RefusedError{fmt.Sprintf("there is no %s %q in namespace %q: look with `kubectl get %s -n %s`, and have it created before importing into it%s",
 		kind, key.Name, key.Namespace, kind, key.Namespace, whoCreates[kind])}
 }
 
-// applied is an object as it is applied: its spec alone, without what the API server and
-// controllers add.
+// applied is an object as it is applied: only its spec, without the fields that the API server and controllers add.
 type applied[S any] struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        appliedMeta `json:"metadata"`
@@ -145,14 +144,14 @@ type appliedMeta struct {
 	ResourceVersion string            `json:"resourceVersion,omitempty"`
 }
 
-// notThere is a resource version that no object of ours has: an apply that carries it creates, and
-// conflicts with an object that is there.
+// notThere is a resource version that none of our objects has. An apply that carries it creates the object, and
+// conflicts if the object exists.
 const notThere = "1"
 
-// apply sends a whole spec by server-side apply and returns the resource version that it made or found;
-// no more of the object is asked for. With a resource version it fails with a conflict where the object
-// is another by now, with a UID where it is gone too. A field that the schema has not is refused whatever the
-// validation of fields; all that this would do is parse the body once more in search of members that are there twice.
+// apply sends a whole spec by server-side apply and returns the resulting resource version; only the object's metadata
+// is requested. With a resource version in metadata, apply fails with a conflict if the object has changed; with a UID,
+// also if it was deleted. The API server refuses unknown fields of an apply whatever the field validation is. Strict
+// validation would only parse the body once more to look for duplicate fields.
 func apply[S any](ctx context.Context, c *Client, manager, kind string, metadata appliedMeta,
 	spec S) (resourceVersion string, err error) {
 	body, err := json.Marshal(applied[S]{
@@ -173,7 +172,8 @@ func apply[S any](ctx context.Context, c *Client, manager, kind string, metadata
 	return after.ResourceVersion, explainQuota(err, kind)
 }
 
-// fieldManager of a tool's imports: at most 128 bytes, of characters that the API server takes.
+// fieldManager returns the field manager of a tool's imports: at most 128 bytes, and only characters that the API
+// server accepts.
 func fieldManager(tool string) string {
 	manager := v1alpha1.ScannerFieldManagerPrefix + strings.Map(func(r rune) rune {
 		switch {

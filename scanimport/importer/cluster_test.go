@@ -7,7 +7,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// An importer that is younger than the CRDs must not lose what it brings.
+// An importer that is newer than the CRDs must not lose data silently.
 func TestAFieldThatTheSchemaHasNotIsRefused(t *testing.T) {
 	spec := map[string]any{"fieldOfTomorrow": 1}
 	_, err := apply(t.Context(), &Client{Client: env.Client}, fieldManager("test"), "Scan", appliedMeta{Namespace: testenv.SystemNamespace, Name: "s-tomorrow"}, spec)

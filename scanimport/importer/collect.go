@@ -12,81 +12,82 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// File is a file of results as it was read.
+// File is a parsed file of results.
 type File struct {
-	// Name for messages.
+	// Name is shown in messages.
 	Name string
 	Log  *sarif.Log
 }
 
-// Choices are what the user says about the files.
+// Choices are the user's options for the files.
 type Choices struct {
-	// Tool takes the place of the name that the files give. Empty: theirs.
+	// Tool replaces the name in the files. Empty: use theirs.
 	Tool string
-	// NamelessTool is the name of the tool of runs that give none. Empty: such a file is refused.
+	// NamelessTool is the tool's name for runs that name none. Empty: such a file is refused.
 	NamelessTool string
-	// Formerly is another name under which findings of the tool are known. Empty: none but those that are known.
+	// Formerly is a former name of the tool, under which findings may be known. Empty: only the built-in names.
 	Formerly string
-	// Analysis takes the place of the ones that the files give; an empty one stands for none. nil: theirs.
+	// Analysis replaces the analysis in the files; an empty string means no analysis. nil: use theirs.
 	Analysis *string
-	// Category of all results. Empty: derived from each tool's name.
+	// Category is the category of all results. Empty: derived from each tool's name.
 	Category v1alpha1.FindingCategory
-	// Commit that was scanned. Empty: what the files say.
+	// Commit is the scanned commit. Empty: use the one in the files.
 	Commit string
-	// StartedAt is when the scan started. Zero: what the files say, else the time at
-	// which the import has its turn.
+	// StartedAt is when the scan started. Zero: use the time in the files, or else the time at which the import gets
+	// its Leases.
 	StartedAt time.Time
 }
 
 // Batch is what one scan found: all results of one tool, category and analysis.
 type Batch struct {
 	Tool, ToolVersion string
-	// Formerly are the other names under which findings of the tool may be known. GivenFormer is the one of them that
-	// somebody gave.
+	// Formerly are the other names under which the tool's findings may be known. GivenFormer is the one that the user
+	// gave.
 	Formerly    []string
 	GivenFormer string
-	// Category that the tool looks for, which is the scan's. Its findings may be of others.
+	// Category is what the tool looks for, and the category of the scan. Single findings may have another one.
 	Category v1alpha1.FindingCategory
-	// Uniform says that somebody named the category: then all findings are of it.
+	// Uniform reports that the user chose the category: then all findings have it.
 	Uniform bool
-	// Analysis that the scan is of; empty: none. ChosenAnalysis says that somebody named it, and not the file.
+	// Analysis of the scan; empty: none. ChosenAnalysis reports that the user chose it, not the file.
 	Analysis       string
 	ChosenAnalysis bool
-	// OfFiles are the analyses that the files name, whichever was chosen.
+	// OfFiles are the analyses that the files name, even if the user chose another one.
 	OfFiles []string
-	// Repository is the URI of what was scanned, and Branch its branch, as the files say; empty where they do not.
+	// Repository and Branch are the scanned repository's URI and branch according to the files; empty if the files do
+	// not name them.
 	Repository, Branch string
-	// Project that was scanned; empty: that of the import's Target.
+	// Project that was scanned; empty: the import's Target has it.
 	Project string
-	// Scanned are the folders of the files that the tool says it was to look at, whether or not it found something.
+	// Scanned are the folders that the tool reports to have scanned, whether or not it found something there.
 	Scanned []string
 	Commit  string
-	// StartedAt is zero where nobody says it.
+	// StartedAt is zero if it is unknown.
 	StartedAt time.Time
-	// Incomplete says, by run, why what is missing must not be closed. Empty: all is there.
+	// Incomplete holds, per incomplete run, the reason why missing findings must not be closed. Empty: the scan is
+	// complete.
 	Incomplete []string
 	Results    []sarif.Result
-	// Suppressed are results that the source suppresses. They keep the findings that they are, and make
-	// no new ones.
+	// Suppressed are results that the source suppresses. They keep their existing findings and create no new ones.
 	Suppressed []sarif.Result
 	// Skipped counts entries that are not findings, by reason.
 	Skipped map[string]int
-	// Examples name some of the entries skipped.
+	// Examples describes some of the skipped entries.
 	Examples []string
-	// Notes count what was put right while reading, by sentence.
+	// Notes counts the corrections that were made while reading, by sentence.
 	Notes map[string]int
-	// Warnings say what somebody should see to before anything is compared.
+	// Warnings are problems that a person should look at before the import compares anything.
 	Warnings []string
 }
 
-// mostExamples bounds how many skipped entries are named.
+// mostExamples bounds the number of skipped entries that are described.
 const mostExamples = 10
 
-// clockSkew is how far in the future a scan may have started by its own clock.
+// clockSkew is how far in the future a scan's start may be, as clocks differ.
 const clockSkew = 5 * time.Minute
 
-// Collect sorts the runs of all files into batches, ordered by tool, category and analysis. A tool that reports
-// under several of its names is one.
+// Collect groups the runs of all files into batches, ordered by tool, category and analysis. Different names of one
+// tool count as one tool.
 func Collect(files []File, choices Choices, now time.Time) ([]*Batch, error) {
 	if choices.StartedAt.After(now.Add(clockSkew)) {
 		return nil, fmt.Errorf("the scan cannot have started at %s, which is in the future: every later scan would be refused as older", choices.StartedAt.UTC().Format(time.RFC3339))
@@ -137,7 +138,7 @@ func Collect(files []File, choices Choices, now time.Time) ([]*Batch, error) {
 	return out, nil
 }
 
-// series of the scans of a tool whose file gives that id.
+// series returns the series for a run of the tool with that automationDetails.id.
 func (c *Choices) series(tool, automationID string) series {
 	s := series{c.Category, analysisOf(automationID)}
 	if s.category == "" {
@@ -149,7 +150,7 @@ func (c *Choices) series(tool, automationID string) series {
 	return s
 }
 
-// name gives the batches the other names of their tools.
+// name sets the former names of each batch's tool.
 func (c *Choices) name(batches []*Batch) error {
 	formerly := OneLine(c.Formerly, maxTool)
 	for _, b := range batches {
@@ -165,20 +166,20 @@ func (c *Choices) name(batches []*Batch) error {
 	return nil
 }
 
-// series that the batch is of.
+// series returns the scan series that the batch belongs to.
 func (b *Batch) series() series { return series{b.Category, b.Analysis} }
 
-// key of all batches that are one scan, whatever the tool calls itself.
+// key identifies the batches of one scan, independent of the name that the tool uses.
 func (b *Batch) key() []string {
 	key := []string{sameTool(b.Tool), string(b.Category)}
-	if b.Analysis != "" { // so that no Lease of no analysis has another name than before there was one
+	if b.Analysis != "" { // without an analysis the Lease keeps the name of earlier versions
 		key = append(key, b.Analysis)
 	}
 	return key
 }
 
-// Name of the batch for people: its tool, its category, its analysis if it is of one, and its project if it is not the
-// one of all.
+// Name returns the batch's name for people: its tool, its category, its analysis if it has one, and its project if the
+// batch has its own.
 func (b *Batch) Name() string {
 	name := scanName(b.Tool, b.Category, b.Analysis)
 	if b.Project != "" {

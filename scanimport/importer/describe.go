@@ -9,20 +9,19 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 )
 
-// Described is a result as people are told of it: within the bounds of the CRDs, and without
-// the credentials that it may quote.
+// Described is a result as it is shown to people: within the bounds of the CRDs, and without credentials that the
+// result may quote.
 type Described struct {
 	fingerprints.Identity
 	Details v1alpha1.FindingDetails
-	// Facts are those of the finding that an import into the base branch would make of the result.
+	// Facts are what an import into the base branch would write to the result's finding.
 	Facts v1alpha1.FindingSpec
 	// Index of the result in the batch's Results.
 	Index int
 }
 
-// Describe identifies and describes the results of a batch within what of a repository they
-// belong to, sorted by name. Results that are the same in everything as another are left out
-// and named in skipped. Links are those to the batch's commit.
+// Describe identifies and describes the results of a batch, sorted by name. scope is the part of a repository that the
+// results belong to. Exact duplicates are left out and named in skipped. Links point to the batch's commit.
 func Describe(b *Batch, repository *v1alpha1.Repository, scope fingerprints.Scope) (out []Described, skipped []string) {
 	c := &scanContext{repository: repository.Name, tool: b.Tool, analysis: b.Analysis, category: b.Category,
 		uniform: b.Uniform, links: newPermalinks(&repository.Spec, b.Commit)}

@@ -1,7 +1,6 @@
-// Package importer brings what scanners reported into the cluster: Collect sorts results
-// by scan, Importer works out the difference to the findings that are there and writes
-// only that.
+// Package importer imports scanner results into the cluster: Collect groups results by scan; Importer compares them
+// with the existing findings and writes only the differences.
 //
-// What is decided is in pure functions (collect, spec, facts, plan, guard); what talks to
-// the API server is in importer.go, cluster.go, write.go and lease.go.
+// Decisions are pure functions (collect, spec, facts, plan, guard). Only importer.go, cluster.go, write.go and lease.go
+// call the API server.
 package importer

@@ -10,9 +10,9 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// evidenceText is what of a result a Finding stores for the next import beside its facts:
-// digests of message, code and logical location, and the column. A digest is 40 bits: it tells
-// results of one rule apart, and is no copy of what may be a secret.
+// evidenceText is what a Finding stores of a result, beside its facts, so that the next import can recognise it:
+// digests of message, code and logical location, and the column. A digest has 40 bits: enough to tell results of one
+// rule apart, and not a copy of a possible secret.
 func evidenceText(r *sarif.Result) string {
 	column := ""
 	if r.Location.Column > 0 {
@@ -24,9 +24,9 @@ func evidenceText(r *sarif.Result) string {
 	}, "."), ".")
 }
 
-// resource is the first logical location that is a resource and has a name, else the endpoint; none where the
-// result is about a package, of which it names the version or the image. A function or a class is none: it
-// holds many problems of one rule.
+// resource returns the name of the first logical location that is a resource, or else the endpoint. It is empty for a
+// result about a package, whose logical location only names the version or the image. A function or a class is not a
+// resource: it holds many problems of one rule.
 func resource(r *sarif.Result) string {
 	if r.Package != nil {
 		return ""
@@ -43,8 +43,7 @@ func resource(r *sarif.Result) string {
 	return ""
 }
 
-// messageDigest leaves out the path, which some tools repeat in the message: a file that moved
-// is no other message.
+// messageDigest ignores the path, which some tools repeat in the message: moving a file does not change the message.
 func messageDigest(r *sarif.Result) string {
 	message := r.Message
 	if len(r.Location.Path) > 1 {
@@ -53,10 +52,10 @@ func messageDigest(r *sarif.Result) string {
 	return fingerprints.ShortDigest(strings.Join(strings.Fields(message), " "))
 }
 
-// codeDigest of code as a finding keeps it.
+// codeDigest returns the digest of code as a finding stores it.
 func codeDigest(code string) string { return fingerprints.CodeDigest(cut(block(code), maxCode)) }
 
-// evidenceOf returns what a finding, or a result made into one, can be recognised by.
+// evidenceOf returns the evidence by which a finding, or a result turned into one, is recognised.
 func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognition.Evidence {
 	e := recognition.Evidence{
 		Rule: spec.RuleID, Fingerprint: fingerprints.Best(fingerprints.Stored(spec.Fingerprints), constant),
@@ -71,7 +70,7 @@ func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognitio
 		e.Package, e.Version, e.PURL = p.Name, p.Version, fingerprints.WithoutVersion(p.PURL)
 	}
 	if spec.Evidence == "" {
-		// An earlier version stored the code, and neither message nor column by themselves.
+		// An earlier version stored the code, but no digest of the message and no column.
 		e.Snippet = codeDigest(spec.Details.Code)
 		return e
 	}
@@ -83,7 +82,7 @@ func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognitio
 	return e
 }
 
-// constantsOf are the fingerprints that say nothing, by what the results or the findings hold.
+// constantsOf returns the fingerprints that identify nothing, judged by the results or the findings that share them.
 func constantsOf(results []reported, there []v1alpha1.Finding) map[string]bool {
 	all := make([]map[string]string, len(results))
 	for i := range results {

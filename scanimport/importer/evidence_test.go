@@ -7,7 +7,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// A resource holds one problem of a rule; what may hold many is none.
+// A resource holds one problem of a rule; a location that may hold many is not a resource.
 func TestOnlyAResourceIsOne(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
@@ -33,7 +33,7 @@ func TestOnlyAResourceIsOne(t *testing.T) {
 	}
 }
 
-// The number of the place is no part of the hash; what follows a colon elsewhere is.
+// The number of the place is not part of the hash; other text after a colon is.
 func TestAnOrdinalIsNoPartOfAHash(t *testing.T) {
 	for _, tc := range []struct{ reason, name, value, want string }{
 		{"CodeQL numbers the places of one hash", "primaryLocationLineHash", "39fa2ee980eb94b0:2", "39fa2ee980eb94b0"},
@@ -48,7 +48,7 @@ func TestAnOrdinalIsNoPartOfAHash(t *testing.T) {
 	}
 }
 
-// Two places of one hash: the first is repaired, and the second takes its number, but stays the finding.
+// Two places have one hash. When the first is fixed, the second takes its number, but stays the same finding.
 func TestTheSecondPlaceOfAHashStaysItself(t *testing.T) {
 	l := newLife(t)
 	at := func(line int32, hash, message string) sarif.Result {
@@ -60,7 +60,7 @@ func TestTheSecondPlaceOfAHashStaysItself(t *testing.T) {
 	l.want("the first is repaired", l.scans(at(48, "abc:1", "two")), names[1])
 }
 
-// Infrastructure is known by its resource where the block moves, is reworded, and has no code.
+// Infrastructure is recognised by its resource if the block moves, is reworded, and has no code.
 func TestAResourceStaysItself(t *testing.T) {
 	l := newLife(t)
 	at := func(line int32, name, message string) sarif.Result {
@@ -72,7 +72,7 @@ func TestAResourceStaysItself(t *testing.T) {
 	l.want("the blocks change places", l.scans(at(30, "s3.a", "encrypt it"), at(5, "s3.b", "encrypt it")), names...)
 }
 
-// A GHSA that gets its CVE, or the other way about, is the same vulnerability.
+// A GHSA that gets a CVE, or the reverse, is the same vulnerability.
 func TestAVulnerabilityMayGoByAnotherId(t *testing.T) {
 	l := newLife(t)
 	of := func(id, alias, name, version string) sarif.Result {

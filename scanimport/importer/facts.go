@@ -7,16 +7,14 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// sameFacts reports whether a finding says what is reported. What depends on the scan alone, and
-// so changes at every commit, is not compared, but for a link where there was none; nor is what the
-// file does not say and somebody else may have added, for it would look like a difference that no
-// import settles.
+// sameFacts reports whether a finding already has the reported facts. Fields that depend only on the scan, and so
+// change at every commit, are not compared, except for a link that was missing. Fields that the file leaves out and
+// another client may have added are not compared either: no import could settle that difference.
 func sameFacts(reported, there *v1alpha1.FindingSpec) bool {
 	return bytes.Equal(comparedFacts(reported, reported), comparedFacts(there, reported)) && !addsLink(reported, there)
 }
 
-// addsLink reports whether a place has a link now and had none: the commit, or the repository's page,
-// was not known then.
+// addsLink reports whether a location gains a link because the commit or the repository's page was unknown before.
 func addsLink(reported, there *v1alpha1.FindingSpec) bool {
 	a, b := reported.Details.Location, there.Details.Location
 	if a != nil && b != nil && a.URL != "" && b.URL == "" {
@@ -30,8 +28,9 @@ func addsLink(reported, there *v1alpha1.FindingSpec) bool {
 	return false
 }
 
-// saysTheSame returns whether a result and a finding have the same facts, by their indexes, whatever the tool called
-// itself and whichever analysis it was of. Where many are alike one is asked about again and again.
+// saysTheSame returns a function that reports whether a result and a finding, given by index, have the same facts,
+// regardless of the tool's name and the analysis. It caches the encoded results, since similar ones are compared many
+// times.
 func saysTheSame(results []reported, there []v1alpha1.Finding) func(result, known int) bool {
 	encoded := map[int][]byte{}
 	return func(r, k int) bool {
@@ -45,7 +44,7 @@ func saysTheSame(results []reported, there []v1alpha1.Finding) func(result, know
 	}
 }
 
-// sameSpec says whether two findings agree in every fact and in what people decided.
+// sameSpec reports whether two findings agree in every fact and in their triage.
 func sameSpec(a, b *v1alpha1.FindingSpec) bool {
 	return bytes.Equal(encodeSpec(a), encodeSpec(b))
 }
@@ -73,7 +72,7 @@ func comparedFacts(spec, reported *v1alpha1.FindingSpec) []byte {
 	return encodeSpec(c)
 }
 
-// encodeSpec as JSON, which leaves out what is empty, so that nil and an empty list are the same.
+// encodeSpec encodes a spec as JSON, which omits empty fields, so that nil and an empty list are equal.
 func encodeSpec(spec *v1alpha1.FindingSpec) []byte {
 	encoded, err := json.Marshal(spec)
 	if err != nil {

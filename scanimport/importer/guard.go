@@ -5,17 +5,16 @@ import (
 	"time"
 )
 
-// guardFrom is how many open findings there are at least before closing many of them at
-// once is taken for an accident.
+// guardFrom is the least number of open findings for which closing many at once is taken for an accident.
 const guardFrom = 20
 
-// RefusedError says why an import was not done, and what to do next.
+// RefusedError explains why an import was refused and what to do next.
 type RefusedError struct{ Reason string }
 
 func (e *RefusedError) Error() string { return e.Reason }
 
-// guardClosing refuses to close more than half of many open findings: more likely than
-// that so much was repaired is that the scanner was misconfigured, or looked at a part.
+// guardClosing refuses to close more than half of many open findings: a misconfigured or partial scan is more likely
+// than that many repairs.
 func guardClosing(open, toClose int) error {
 	if open < guardFrom || toClose*2 <= open {
 		return nil
@@ -23,8 +22,8 @@ func guardClosing(open, toClose int) error {
 	return &RefusedError{fmt.Sprintf("it would close %d of %d open findings, which is more than half: see with --dry-run which ones, look whether the scanner ran over everything, and then use --force", toClose, open)}
 }
 
-// guardAge refuses a scan that is older than the last completed one: it would reopen what
-// was repaired since and close what was found since.
+// guardAge refuses a scan that is older than the last completed one: it would reopen findings that were repaired since
+// and close findings that were found since.
 func guardAge(startedAt, last time.Time, lastName string) error {
 	if !startedAt.Before(last) {
 		return nil

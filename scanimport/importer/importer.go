@@ -14,39 +14,39 @@ import (
 // DefaultConcurrency is how many findings are written at the same time.
 const DefaultConcurrency = 8
 
-// DefaultProgressInterval is how often a Scan that runs says how far it is.
+// DefaultProgressInterval is how often a running Scan reports its progress.
 const DefaultProgressInterval = 5 * time.Second
 
 // Options of an Importer.
 type Options struct {
 	// DryRun works out the difference and writes nothing.
 	DryRun bool
-	// Found is where Provision found the import to go; nil: it was not asked. The first summary has what was created. With
-	// DryRun the repository and its projects are taken as existing if they would be created.
+	// Found is the result of Provision; nil: Provision was not called. The first summary lists the created objects.
+	// With DryRun, a repository and projects that would be created are taken as existing.
 	Found *Found
-	// Force imports scans that are older than the last completed one, and closes however many.
+	// Force imports scans that are older than the last completed one, and closes any number of findings.
 	Force bool
 	// Concurrency is how many findings are written at the same time; 0: DefaultConcurrency.
 	Concurrency int
 	// LeaseDuration, at least a second; 0: DefaultLeaseDuration.
 	LeaseDuration time.Duration
-	// OnWaiting is told, once, that another import of the batch holds the Lease.
+	// OnWaiting is called once if another import of the batch holds the Lease.
 	OnWaiting func(b *Batch, holder string)
-	// OnProgress is told how many findings of a batch are written, from several goroutines
-	// but one at a time.
+	// OnProgress is called with the number of a batch's findings that are written, from several goroutines but one at a
+	// time.
 	OnProgress func(done, total int)
 
-	// Upload that the Scans came with, and the key that it was authenticated by. With an upload every
-	// refusal is recorded in a Scan; without, a scan that is too old leaves none.
+	// Upload is the upload that the Scans came with, and ImportedBy the key that authenticated it. With an upload every
+	// refusal is recorded in a Scan; without one, a scan that is too old leaves none.
 	Upload     *v1alpha1.ScanUpload
 	ImportedBy string
-	// Importer is the program that imports and its version, as v1alpha1.ImporterAnnotation holds it; empty: not told.
+	// Importer is the importing program and its version, as stored in v1alpha1.ImporterAnnotation; empty: unknown.
 	Importer string
-	// ScanName returns the name of the Scan of a batch, asked once per batch; nil: NewScanName.
+	// ScanName returns the name of a batch's Scan; it is called once per batch. nil: NewScanName.
 	ScanName func(b *Batch) string
-	// OnRecorded is told that the Scan of a batch exists: from then on its fate can be read there.
+	// OnRecorded is called once the Scan of a batch exists: from then on it shows the import's progress and outcome.
 	OnRecorded func(b *Batch, scan string)
-	// ProgressInterval is how often a Scan that runs says how far it is; 0: DefaultProgressInterval.
+	// ProgressInterval is how often a running Scan reports its progress; 0: DefaultProgressInterval.
 	ProgressInterval time.Duration
 }
 
@@ -82,31 +82,31 @@ type Importer struct {
 	options Options
 }
 
-// New returns an Importer; the client is one of NewClient.
+// New returns an Importer; the client comes from NewClient.
 func New(c *Client, target Target, options Options) *Importer {
 	options.setDefaults()
 	return &Importer{client: c, target: target, options: options}
 }
 
-// job is a batch on its way.
+// job is a batch that is being imported.
 type job struct {
 	*Batch
 	// project that was scanned.
 	project string
 	context scanContext
-	// scans that the tool had before.
+	// scans are the earlier scans of the tool.
 	scans    history
 	plan     plan
 	summary  *Summary
 	lock     *lock
 	progress Progress
-	// recorded says that its Scan has been created, ended that it has got its outcome.
+	// recorded reports that the batch's Scan was created, ended that it has its outcome.
 	recorded, ended bool
 }
 
-// Import brings all batches into their projects, or, where one of them is refused, none. The
-// summaries are those of the batches in their order; with an error they say what was done
-// until then. Importing again what was imported, wholly or in part, does no harm.
+// Import imports all batches into their projects, or none if one of them is refused. The summaries are in the order of
+// the batches; with an error they report what was done so far. Importing the same batches again, wholly or in part, is
+// safe.
 func (im *Importer) Import(ctx context.Context, batches []*Batch) ([]*Summary, error) {
 	repository, err := im.repository(ctx, batches)
 	if err != nil {
@@ -137,7 +137,7 @@ func (im *Importer) Import(ctx context.Context, batches []*Batch) ([]*Summary, e
 	})
 }
 
-// stopped says why a context ended; whatever failed after that did so because of it.
+// stopped returns the error for a context that ended, which caused whatever failed after it.
 func stopped(ctx context.Context) error {
 	return fmt.Errorf("stopped before its end (%w): import again, what has been written will be found as it is",
 		context.Cause(ctx))
@@ -154,8 +154,8 @@ func (im *Importer) locked(ctx context.Context, jobs []*job, do func(ctx context
 	})
 }
 
-// run is the import from the first write to the last. Nothing but Scans is written before
-// every job has passed its guards.
+// run performs the import from the first write to the last. Only Scans are written before every job has passed its
+// guards.
 func (im *Importer) run(ctx context.Context, jobs []*job) error {
 	steps := []step{im.look, im.guardAge, im.begin, im.compare}
 	if im.options.Upload != nil {
@@ -171,10 +171,10 @@ func (im *Importer) run(ctx context.Context, jobs []*job) error {
 	return nil
 }
 
-// step of an import, which all its jobs take before any takes the next.
+// step is a step of an import. All jobs complete a step before any begins the next.
 type step func(ctx context.Context, j *job) error
 
-// finish writes what has changed, and the end.
+// finish writes the changes and then the Scan's outcome.
 func (im *Importer) finish(ctx context.Context, j *job) error {
 	err := im.reporting(ctx, j, func() error { return im.write(ctx, j) })
 	if err == nil {
@@ -199,15 +199,15 @@ func (im *Importer) dryRun(ctx context.Context, jobs []*job) error {
 	return errors.Join(refusals...)
 }
 
-// look settles when the scan started, and reads which scans there were. A time that nobody has
-// said is now, when the import has its turn.
+// look sets when the scan started and reads the earlier scans. An unknown start is set to now, when the import holds
+// its Leases.
 func (im *Importer) look(ctx context.Context, j *job) (err error) {
 	j.context.startedAt = j.started()
 	j.scans, err = im.scans(ctx, j)
 	return err
 }
 
-// started returns when the scan started: now where nobody says it.
+// started returns when the scan started, or now if that is unknown.
 func (b *Batch) started() v1alpha1.Time {
 	started := b.StartedAt
 	if started.IsZero() {
@@ -224,8 +224,8 @@ func (im *Importer) guardAge(_ context.Context, j *job) error {
 	return j.explain(guardAge(j.context.startedAt.Time, last, name))
 }
 
-// compare reads what is there and works out the difference. Facts are made of the results while
-// the API server looks.
+// compare reads the existing findings and computes the difference. It converts the results to facts while the API
+// server answers.
 func (im *Importer) compare(ctx context.Context, j *job) error {
 	j.context.uniform = j.Uniform || j.scans.shared(j.series())
 	var there *known
@@ -256,8 +256,8 @@ func (im *Importer) compare(ctx context.Context, j *job) error {
 	return j.explain(guardClosing(j.plan.open, j.plan.toClose))
 }
 
-// outcome is that of the scanner once the import has done its part: a scan that did not
-// get to its end has not looked at everything.
+// outcome returns the scanner's outcome for an import that did its part: an incomplete scan counts as failed, since it
+// has not looked at everything.
 func (j *job) outcome() v1alpha1.ScanOutcome {
 	if len(j.Incomplete) > 0 {
 		return v1alpha1.ScanFailed
@@ -265,7 +265,7 @@ func (j *job) outcome() v1alpha1.ScanOutcome {
 	return v1alpha1.ScanSucceeded
 }
 
-// explain says which batch an error is about, and keeps its kind.
+// explain adds to an error which batch it is about, and keeps its kind.
 func (j *job) explain(err error) error {
 	if err == nil {
 		return nil

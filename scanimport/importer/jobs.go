@@ -9,25 +9,25 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// series is what the scans of one job have in common: a scan replaces what earlier ones of its series found.
+// series identifies the scans of one job: a scan replaces the findings of earlier scans of its series.
 type series struct {
 	category v1alpha1.FindingCategory
-	// analysis is empty where the scans are of none.
+	// analysis is empty if the scans have none.
 	analysis string
 }
 
-// pastScan is what counts of a scan that is recorded.
+// pastScan holds the relevant facts of a recorded scan.
 type pastScan struct {
 	series
 	startedAt time.Time
 	succeeded bool
 }
 
-// history are the scans of a tool in a project, under all its names, by the scan's name.
+// history holds the scans of a tool in a project, under all the tool's names, by the scan's name.
 type history map[string]pastScan
 
-// add takes note of the scans, but for those of pull requests, which say nothing about the scan branch, and of what was
-// refused before anything was scanned.
+// add adds the scans, except those of pull requests, which do not describe the scan branch, and those that were refused
+// before anything was imported.
 func (h history) add(scans []v1alpha1.Scan) {
 	for i := range scans {
 		if scans[i].IsOfReview() || scans[i].IsRefused() {
@@ -40,7 +40,7 @@ func (h history) add(scans []v1alpha1.Scan) {
 	}
 }
 
-// last returns the start and the name of the youngest scan of the series that succeeded.
+// last returns the start and the name of the most recent successful scan of the series.
 func (h history) last(s series) (at time.Time, name string) {
 	for _, n := range slices.Sorted(maps.Keys(h)) {
 		if scan := h[n]; scan.series == s && scan.succeeded && scan.startedAt.After(at) {
@@ -50,7 +50,7 @@ func (h history) last(s series) (at time.Time, name string) {
 	return at, name
 }
 
-// first returns when the oldest scan of the series that succeeded has started; zero where there is none.
+// first returns when the oldest successful scan of the series started, or zero without one.
 func (h history) first(s series) (at time.Time) {
 	for _, scan := range h {
 		if scan.series == s && scan.succeeded && (at.IsZero() || scan.startedAt.Before(at)) {
@@ -60,7 +60,7 @@ func (h history) first(s series) (at time.Time) {
 	return at
 }
 
-// succeeded reports whether any scan has.
+// succeeded reports whether any scan succeeded.
 func (h history) succeeded() bool {
 	for _, scan := range h {
 		if scan.succeeded {
@@ -80,8 +80,9 @@ func (h history) shared(s series) bool {
 	return false
 }
 
-// adopts reports whether findings of no analysis are from before analyses were told apart, so that a scan of
-// this series takes over those that it reports: no scan without one has succeeded since its first.
+// adopts reports whether findings without an analysis date from before analyses were told apart, so that a scan of this
+// series takes over those that it reports. This holds if no scan without an analysis has succeeded since the first one
+// of this series.
 func (h history) adopts(s series) bool {
 	if s.analysis == "" {
 		return false
@@ -91,13 +92,12 @@ func (h history) adopts(s series) bool {
 	return first.IsZero() || !last.After(first)
 }
 
-// closesRest reports whether such findings that the scan does not report are closed by it. The first scan of an
-// analysis leaves them to the other analyses, which had their turn before it comes again.
+// closesRest reports whether the scan closes findings without an analysis that it does not report. The first scan of an
+// analysis does not: the other analyses get the chance to adopt them before the second.
 func (h history) closesRest(s series) bool { return h.adopts(s) && !h.first(s).IsZero() }
 
-// sort says of what there is of a tool which findings a scan of the series may touch. Where findings of two names
-// of the tool are alike, those that somebody has decided about come first: the first of what nothing tells apart
-// is kept.
+// sort divides the tool's findings into those that a scan of the series may touch and the others. If findings have
+// several names of the tool, triaged ones come first: of several that cannot be told apart, the first is kept.
 func (h history) sort(s series, findings []v1alpha1.Finding, unreadable []string) *known {
 	k := &known{closesRest: h.closesRest(s), unreadable: map[string]bool{}, unfinished: map[string]bool{}}
 	for _, name := range unreadable {
@@ -124,10 +124,10 @@ func undecided(f *v1alpha1.Finding) int {
 	return 1
 }
 
-// ofJob returns the findings that scans of the series replace or may take over, and the others; they take
-// the place of the findings. A finding's own category does not
-// tell which job it is of: a tool that looks for several things at once has findings of several. Where its scan is
-// known no more, a finding belongs to the job of its category, and to this one if there is no such job.
+// ofJob returns the findings that scans of the series replace or may take over, and the others; it reuses the slice of
+// findings. A finding's own category does not identify its job: a tool that looks for several things at once has
+// findings of several categories. If its scan is no longer known, a finding belongs to the job of its category, or to
+// this one if there is no such job.
 func (h history) ofJob(s series, findings []v1alpha1.Finding) (own, others []v1alpha1.Finding) {
 	adopts := h.adopts(s)
 	jobs := map[series]bool{}
@@ -154,7 +154,7 @@ func (h history) ofJob(s series, findings []v1alpha1.Finding) (own, others []v1a
 	return own, others
 }
 
-// addedByLast reports whether the scan that last changed the finding also made it.
+// addedByLast reports whether the scan that last changed the finding also created it.
 func addedByLast(spec *v1alpha1.FindingSpec) bool {
 	return spec.Scan != nil && spec.DetectedAt != nil && spec.DetectedAt.Equal(spec.Scan.AnalyzedAt)
 }

@@ -21,24 +21,23 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 )
 
-// DefaultLeaseDuration is how long after its holder's last sign of life a Lease is free.
+// DefaultLeaseDuration is how long a Lease stays taken after its holder's last renewal.
 const DefaultLeaseDuration = 15 * time.Second
 
-// errLeaseLost ends an import that could not renew its Lease in time: another may have
-// begun by then.
+// errLeaseLost ends an import that could not renew its Lease in time: another import may have begun.
 var errLeaseLost = errors.New("the import's Lease was lost (the API server did not answer in time, or somebody else took it)")
 
-// lock is a Lease that this process holds or wants. At most one import of a repository,
-// project, tool, category and analysis is at work at a time, so that two cannot cross.
+// lock is a Lease that this process holds or waits for. It allows one import at a time per repository, project, tool,
+// category and analysis.
 type lock struct {
 	client   client.Client
 	key      client.ObjectKey
 	identity string
 	duration time.Duration
-	// waiting is told once who holds the Lease.
+	// waiting is called once with the current holder of the Lease.
 	waiting func(holder string)
 
-	// renewing is held during a renewal; renewedAt is when the last one that succeeded was begun.
+	// renewing is held during a renewal; renewedAt is when the last successful renewal began.
 	renewing  sync.Mutex
 	renewedAt atomic.Pointer[time.Time]
 }
@@ -51,15 +50,15 @@ func (im *Importer) lock(b *Batch) *lock {
 	return leaseLock(im.client, key, im.options.LeaseDuration, func(holder string) { im.options.OnWaiting(b, holder) })
 }
 
-// WithLease calls do, with the Lease, while this process holds the one of that name, for which it waits; the
-// context of do ends when the Lease is lost. waiting is told, once, who else holds it.
+// WithLease waits for the Lease and calls do while this process holds it; the context of do ends if the Lease is lost.
+// waiting is called once with another holder.
 func WithLease(ctx context.Context, c client.Client, key client.ObjectKey, duration time.Duration,
 	waiting func(holder string), do func(ctx context.Context, lease v1alpha1.ScanLease) error) error {
 	l := leaseLock(c, key, duration, waiting)
 	return l.with(ctx, func(ctx context.Context) error { return do(ctx, l.named()) })
 }
 
-// named is the Lease and its holder, as a Scan names them.
+// named returns the Lease and its holder as a Scan records them.
 func (l *lock) named() v1alpha1.ScanLease {
 	return v1alpha1.ScanLease{Name: l.key.Name, Holder: l.identity}
 }
@@ -73,7 +72,7 @@ func leaseLock(c client.Client, key client.ObjectKey, duration time.Duration, wa
 		waiting: waiting}
 }
 
-// with calls do while the Lease is held; the context of do ends when it is lost.
+// with calls do while the Lease is held; the context of do ends if the Lease is lost.
 func (l *lock) with(ctx context.Context, do func(ctx context.Context) error) error {
 	if err := l.acquire(ctx); err != nil {
 		return err
@@ -93,9 +92,8 @@ func (l *lock) with(ctx context.Context, do func(ctx context.Context) error) err
 	return err
 }
 
-// acquire waits for the Lease. It is free where nobody holds it, or where its holder has
-// not renewed it for its duration as this process's own clock measures it: clocks of two
-// machines are not compared.
+// acquire waits for the Lease. It is free if it has no holder, or if its holder has not renewed it for its duration,
+// measured by this process's own clock: clocks of two machines are not compared.
 func (l *lock) acquire(ctx context.Context) error {
 	var seen string
 	var seenAt time.Time
@@ -116,7 +114,7 @@ func (l *lock) acquire(ctx context.Context) error {
 			case err == nil:
 				return nil
 			case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), version != "" && apierrors.IsNotFound(err):
-				continue // somebody was faster; see who. One that nobody used for long may be removed at any time.
+				continue // Another process was faster; read again. An unused Lease may be deleted.
 			case ctx.Err() != nil || !passes(err):
 				return fmt.Errorf("take the Lease %s: %w", l.key, err)
 			}
@@ -136,7 +134,7 @@ func (l *lock) acquire(ctx context.Context) error {
 	}
 }
 
-// read returns the Lease, or an empty one where there is none yet.
+// read returns the Lease, or an empty one if it does not exist.
 func (l *lock) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	lease := &coordinationv1.Lease{}
 	err := Retry(ctx, func(ctx context.Context) error { return l.client.Get(ctx, l.key, lease) })
@@ -167,8 +165,8 @@ func (l *lock) take(ctx context.Context, lease *coordinationv1.Lease) error {
 	return nil
 }
 
-// renew keeps the Lease until stop is closed. It gives up well before the Lease is free
-// for others, so that what this import still sends is there before another begins.
+// renew renews the Lease until stop is closed. It gives up well before others may take the Lease, so that the last
+// requests of this import arrive before another one begins.
 func (l *lock) renew(ctx context.Context, stop <-chan struct{}, lost context.CancelCauseFunc) {
 	ticker := time.NewTicker(l.duration / 5)
 	defer ticker.Stop()
@@ -187,14 +185,14 @@ func (l *lock) renew(ctx context.Context, stop <-chan struct{}, lost context.Can
 	}
 }
 
-// fresh reports whether the last renewal is so young that nobody else can hold the Lease yet.
+// fresh reports whether the last renewal is so recent that no other process can hold the Lease yet.
 func (l *lock) fresh() bool {
 	at := l.renewedAt.Load()
 	return at != nil && time.Since(*at) <= l.duration*2/3
 }
 
-// sure returns errLeaseLost unless this process holds the Lease. A process that was stopped and goes on must
-// know before its next write: its context does not end by itself.
+// sure returns errLeaseLost unless this process holds the Lease. A process that was suspended and resumes must check
+// before its next write: its context does not end by itself.
 func (l *lock) sure(ctx context.Context) error {
 	if l.fresh() {
 		return nil
@@ -220,7 +218,7 @@ func (l *lock) renewOnce(ctx context.Context) error {
 	return l.take(ctx, lease)
 }
 
-// release lets the next import begin at once. Where it fails the Lease expires by itself.
+// release frees the Lease so that the next import can begin at once. If release fails, the Lease expires.
 func (l *lock) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

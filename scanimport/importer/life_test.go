@@ -21,8 +21,8 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// importEarlier leaves the findings that the version before findings were recognised by evidence would have made: names are
-// for ever, and it knew less of them.
+// importEarlier creates the findings as the version without recognition by evidence would have: names never change, and
+// it stored fewer facts.
 func (m *memory) importEarlier(b *Batch) {
 	c := &scanContext{repository: "shop", project: "web", tool: b.Tool, category: b.Category, scanID: "s-0"}
 	inputs := make([]fingerprints.Result, len(b.Results))
@@ -40,7 +40,7 @@ func (m *memory) importEarlier(b *Batch) {
 		spec := c.spec(&b.Results[i])
 		spec.Evidence, spec.Package, spec.Vulnerability = "", nil, nil
 		spec.Class, spec.Details.Title, spec.Details.Score, spec.Details.ToolSeverity = "once another", "Once another", "", ""
-		// It rated some tools otherwise, and noted no basis of a decision.
+		// It rated some tools differently, and recorded no basis of a decision.
 		if spec.Details.Severity = v1alpha1.LevelHigh; i%2 == 0 {
 			spec.Details.Severity = v1alpha1.LevelLow
 		}
@@ -70,7 +70,7 @@ func batchesOf(t *testing.T, path string) []*Batch {
 	return batches
 }
 
-// What an earlier version imported is all recognised by the first import, and then unchanged.
+// The first import recognises all findings of an earlier version, and then nothing changes.
 func TestFindingsOfAnEarlierVersionKeepNamesAndDecisions(t *testing.T) {
 	for _, path := range corpusFiles(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".sarif"), func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestFindingsOfAnEarlierVersionKeepNamesAndDecisions(t *testing.T) {
 	}
 }
 
-// inFile is a result with its code at a place.
+// inFile returns a result with code at a location.
 func inFile(path, code string, line int32) sarif.Result {
 	return sarif.Result{
 		RuleID: "R", Rule: &sarif.Rule{}, Severity: v1alpha1.LevelLow, Message: "do not",
@@ -129,7 +129,7 @@ func newLife(t *testing.T) *life {
 	return &life{memory{t: t, findings: map[string]v1alpha1.Finding{}}, t}
 }
 
-// scans and returns the names of the results' findings, in their order.
+// scans imports a scan and returns the names of the results' findings, in their order.
 func (l *life) scans(results ...sarif.Result) []string {
 	names := make([]string, len(results))
 	b := &Batch{Tool: "lint", Category: v1alpha1.CategoryCode, Results: results}
@@ -160,8 +160,8 @@ func (l *life) wantOpen(reason string, n int) {
 	}
 }
 
-// A finding keeps its name when its file is renamed; what comes where it was is another one, under
-// the same other name at every try.
+// A finding keeps its name when its file is renamed. A new result at its old place is another finding, with the same
+// new name at every attempt.
 func TestANameIsForLife(t *testing.T) {
 	a, b := inFile("a.go", "x()", 5), inFile("b.go", "x()", 5)
 	t.Run("moved, and the same again", func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestANameIsForLife(t *testing.T) {
 	})
 }
 
-// An import that was cut off at any write and is done again ends where an uncut one does.
+// An import that is cut off at any write and repeated ends in the same state as one that was not.
 func TestAnImportThatWasCutOffGivesTheSameNames(t *testing.T) {
 	before := []sarif.Result{inFile("a.go", "x()", 5), inFile("b.go", "y()", 9), inFile("c.go", "z()", 1)}
 	after := []sarif.Result{
@@ -242,8 +242,8 @@ func TestAnImportThatWasCutOffGivesTheSameNames(t *testing.T) {
 	}
 }
 
-// Three results go and others come, alike in all but their files: which of them moved nobody can tell, neither at the
-// first try nor once an import that was cut off has written most of what is new. So the three are closed.
+// Three results disappear and others appear, equal in all but their files: nobody can tell which moved, neither at the
+// first attempt nor after an import was cut off with most new ones written. So the three are closed.
 func TestAnImportThatWasCutOffMovesNothingThatIsAmbiguous(t *testing.T) {
 	files := func(prefix string, n int) (out []sarif.Result) {
 		for i := range n {
@@ -269,8 +269,8 @@ func TestAnImportThatWasCutOffMovesNothingThatIsAmbiguous(t *testing.T) {
 	})
 }
 
-// A folder is renamed, and its files are alike, as is a new one. Cut off once the moves are written, the import still ends
-// with every decision where it belongs.
+// A folder of similar files is renamed, and a similar file is new. Cut off after the moves are written, the repeated
+// import still keeps every decision with its finding.
 func TestAnImportThatWasCutOffHasMovedWhatMoves(t *testing.T) {
 	folder := func(name string) []sarif.Result {
 		return []sarif.Result{inFile(name+"/1.go", "", 7), inFile(name+"/2.go", "", 7), inFile(name+"/3.go", "", 7)}
@@ -287,7 +287,7 @@ func TestAnImportThatWasCutOffHasMovedWhatMoves(t *testing.T) {
 	}
 }
 
-// alikeAt are results that nothing but their lines tells apart.
+// alikeAt returns results that only their lines distinguish.
 func alikeAt(code string, lines []int32) []sarif.Result {
 	out := make([]sarif.Result, len(lines))
 	for i, line := range lines {
@@ -296,8 +296,8 @@ func alikeAt(code string, lines []int32) []sarif.Result {
 	return out
 }
 
-// Results alike that moved: what an import that was cut off has written is right, and stays. What it did not get to
-// may be paired otherwise, for what told it apart, the company that it moved in, has moved on.
+// Similar results moved. What an import wrote before it was cut off is right, and stays. The rest may be paired
+// differently, because the other moves that distinguished it are already done.
 func TestAnImportThatWasCutOffPermutesNothing(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		code := rapid.SampledFrom([]string{"x()", ""}).Draw(r, "code")
@@ -344,7 +344,7 @@ func TestBecauseSaysWhatChanged(t *testing.T) {
 	}
 }
 
-// Only of a decision can one doubt that it belongs to the finding; a new decision ends the doubt.
+// Only a finding with a decision can be in doubt; a new decision ends the doubt.
 func TestADoubtIsKeptWithTheDecision(t *testing.T) {
 	l := newLife(t)
 	result := inFile("a.go", "", 5)

@@ -14,10 +14,10 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// passOn makes one field manager the owner of what another one owns of a finding by its applies, and returns the
-// finding's resource version. Server-side apply removes what a manager leaves out of its own alone: under a new name
-// a fact of the old one, such as closed, would stay for ever. Nothing of the spec changes by it, and nobody else's
-// fields are touched; an import that ends here is done again.
+// passOn transfers a finding's fields that one field manager applied to another manager, and returns the finding's
+// resource version. Server-side apply removes only fields of the same manager: applied under a new name, a fact of the
+// old one, such as closed, would stay forever. The spec does not change, and fields of other managers are not touched.
+// If the import ends here, the next one repeats it.
 func (im *Importer) passOn(ctx context.Context, finding *v1alpha1.Finding, from,
 	to string) (resourceVersion string, err error) {
 	owners, changed, err := passedOn(finding.ManagedFields, from, to)
@@ -40,7 +40,7 @@ func (im *Importer) passOn(ctx context.Context, finding *v1alpha1.Finding, from,
 	return after.ResourceVersion, err
 }
 
-// passedOn returns the entries with what from has applied added to what to has.
+// passedOn returns the entries with the fields that from applied merged into those of to.
 func passedOn(entries []metav1.ManagedFieldsEntry, from,
 	to string) (out []metav1.ManagedFieldsEntry, changed bool, err error) {
 	applied := func(e *metav1.ManagedFieldsEntry, manager string) bool {

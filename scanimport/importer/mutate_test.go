@@ -13,7 +13,7 @@ import (
 // object is a part of a SARIF file.
 type object = map[string]any
 
-// origin is the property by which a mutated result says which one it was; a newcomer has none.
+// origin is the property that identifies the original of a mutated result; a newcomer has none.
 const origin = "findingsTestOrigin"
 
 // readDocument decodes a SARIF file and marks each result with its origin.
@@ -116,7 +116,7 @@ func rulesOf(run object) []object {
 	return rules
 }
 
-// eachText changes the texts by which results speak: their message, and the rules' messages.
+// eachText changes the texts of results: their message, and the rules' messages.
 func eachText(doc object, change func(string) string) {
 	apply := func(m object) {
 		for _, name := range []string{"text", "markdown"} {
@@ -149,7 +149,7 @@ func eachPlace(doc object, do func(place object)) {
 	})
 }
 
-// movePaths renames files, in the list of artifacts and in the messages too.
+// movePaths renames files, also in the list of artifacts and in the messages.
 func movePaths(doc object, rename func(uri string) string) bool {
 	names := map[string]string{}
 	to := func(location object) {
@@ -195,7 +195,7 @@ func moveLines(doc object, by func(line float64) float64) bool {
 	return moved
 }
 
-// replaceIn changes texts and logical locations by an expression; it reports whether any matched.
+// replaceIn replaces a pattern in texts and logical locations; it reports whether it matched.
 func replaceIn(doc object, pattern *regexp.Regexp, to string) bool {
 	found := false
 	change := func(s string) string {
@@ -228,7 +228,7 @@ func changeLogical(r object, change func(string) string) {
 	}
 }
 
-// eachFingerprint changes the fingerprints that a scanner computes from what is mutated.
+// eachFingerprint changes the fingerprints that a scanner computes from mutated data.
 func eachFingerprint(r object, change func(string) string) {
 	for _, name := range []string{"fingerprints", "partialFingerprints"} {
 		for n, v := range child(r, name) {
@@ -260,12 +260,12 @@ var (
 	logicalAt = regexp.MustCompile(`^(.*: )?([^@: ]+)@`)
 )
 
-// mutation is something that happens between two scans.
+// mutation is a change between two scans.
 type mutation struct {
 	name string
-	// apply changes the document; it returns false where it has nothing to change there.
+	// apply changes the document; it returns false if there is nothing to change.
 	apply func(doc object) bool
-	// back says that the document comes once more as it was.
+	// back reports that the original document is imported once more.
 	back bool
 }
 
@@ -291,7 +291,7 @@ var mutations = []mutation{
 		split := splitRuns(doc)
 		for i, run := range runsOf(doc) {
 			if run["automationDetails"] != nil {
-				return false // of one that is its own already
+				return false // the run already has an analysis
 			}
 			run["automationDetails"] = object{"id": []string{"first/", "second/"}[i%2]}
 		}
@@ -356,7 +356,7 @@ var mutations = []mutation{
 			return false
 		}
 		raisePURLs(doc)
-		// A fingerprint of a package is of its version too.
+		// A package's fingerprint depends on its version too.
 		eachResult(doc, func(r object) { eachFingerprint(r, func(s string) string { return "9" + s }) })
 		return true
 	}},
@@ -367,7 +367,7 @@ var mutations = []mutation{
 	{name: "another elsewhere", apply: func(doc object) bool { return newcomers(doc, func(uri string) string { return uri + ".other" }) }},
 }
 
-// suppress every second result, as its source would.
+// suppress suppresses every second result, as its source would.
 func suppress(doc object) bool {
 	n := 0
 	eachResult(doc, func(r object) {
@@ -378,7 +378,7 @@ func suppress(doc object) bool {
 	return n > 1
 }
 
-// renameTool renames the tool of a file that is of one tool.
+// renameTool renames the tool of a file with a single tool.
 func renameTool(doc object, rename func(string) string) bool {
 	names := map[string]bool{}
 	for _, run := range runsOf(doc) {
@@ -399,7 +399,7 @@ func knownOtherName(name string) string {
 
 var purlVersion = regexp.MustCompile(`@(\d[^?@]*)`)
 
-// raisePURLs raises the versions in the package URLs that some tools keep in their rules.
+// raisePURLs raises the versions in the package URLs that some tools store in their rules.
 func raisePURLs(doc object) {
 	for _, run := range runsOf(doc) {
 		for _, rule := range rulesOf(run) {
@@ -442,8 +442,7 @@ func splitRuns(doc object) bool {
 	return split
 }
 
-// mergeRuns puts the runs of one tool into one, with the rules of the first: later results find
-// their rules by their ids.
+// mergeRuns merges the runs of one tool, with the rules of the first run: later results find their rules by id.
 func mergeRuns(doc object) bool {
 	byTool := map[any]object{}
 	var runs []any
@@ -470,7 +469,7 @@ func mergeRuns(doc object) bool {
 	return merged
 }
 
-// rerate changes what decides on the severity, and the words for it in messages.
+// rerate changes the inputs of the severity, and the words for it in messages.
 func rerate(doc object) bool {
 	other := map[string]string{"error": "warning", "warning": "error", "note": "error"}
 	change := func(o object, name string) {
@@ -497,8 +496,8 @@ func rerate(doc object) bool {
 	return true
 }
 
-// newcomers puts another problem of the same kind in the place of every third result: other code
-// or another package, on a line far away.
+// newcomers replaces every third result by another problem of the same kind: other code or another package, on a
+// distant line.
 func newcomers(doc object, rename func(string) string) bool {
 	n := 0
 	for _, run := range runsOf(doc) {
@@ -519,7 +518,7 @@ func newcomers(doc object, rename func(string) string) bool {
 			if text, ok := child(r, "message")["text"].(string); ok {
 				child(r, "message")["text"] = osvAt.ReplaceAllString(packaged.ReplaceAllString(address.ReplaceAllString(text, fmt.Sprintf("${1}/other%d", n)), fmt.Sprintf("${1}other%d-${2}", n)), fmt.Sprintf("'other%d-${1}@", n))
 			}
-			if fmt.Sprint(r) != before { // else nothing tells it from the one that goes
+			if fmt.Sprint(r) != before { // otherwise it equals the one that disappears
 				delete(r, origin)
 			}
 			changeLogical(r, func(s string) string { return logicalAt.ReplaceAllString(s, fmt.Sprintf("${1}other%d-${2}@", n)) })
@@ -528,7 +527,7 @@ func newcomers(doc object, rename func(string) string) bool {
 	return n > 0
 }
 
-// inFolder says whether a result is in no file: its line means nothing then.
+// inFolder reports whether a result is in a folder and not a file: then its line means nothing.
 func inFolder(r object) bool {
 	for _, l := range objects(r["locations"]) {
 		if uri, _ := child(l, "physicalLocation", "artifactLocation")["uri"].(string); strings.HasSuffix(uri, "/") {

@@ -26,24 +26,24 @@ import (
 // writeDocs writes the table of this suite into the docs instead of comparing it.
 var writeDocs = flag.Bool("write-docs", false, "write docs/recognition.md anew")
 
-// memory is a project in which imports leave their findings.
+// memory is an in-memory project for imports.
 type memory struct {
 	t        *testing.T
 	findings map[string]v1alpha1.Finding
 	// scans by tool.
 	scans   map[string]history
 	scanned int
-	// choices of the imports.
+	// choices for the imports.
 	choices Choices
 	// plan of the last scan.
 	plan *plan
-	// lost says which writes an import that is cut off does not get to, by their number; nil: it is not. Once
-	// one is lost, no later stage is written.
+	// lost reports, by number, which writes fail because the import is cut off; nil: none. After a lost write, no later
+	// stage is written.
 	lost func(i int) bool
 }
 
-// imports a document and returns the names of the findings of its results, by their origin;
-// newcomers have an empty origin.
+// imports imports a document and returns the names of the findings of its results, by their origin; newcomers have an
+// empty origin.
 func (m *memory) imports(doc object) map[string][]string {
 	m.t.Helper()
 	encoded, err := json.Marshal(doc)
@@ -75,7 +75,7 @@ func (m *memory) imports(doc object) map[string][]string {
 	return names
 }
 
-// scan does with the findings what an import of the batch does, and returns what it wrote.
+// scan changes the findings as an import of the batch would, and returns what it wrote.
 func (m *memory) scan(b *Batch, named func(index int, name string)) []change {
 	m.scanned++
 	c := &scanContext{repository: "shop", project: "web", tool: b.Tool, analysis: b.Analysis, category: b.Category, scanID: fmt.Sprintf("s-%d", m.scanned), startedAt: v1alpha1.NewTime(time.Now())}
@@ -122,7 +122,7 @@ func (m *memory) write(ch *change) {
 	m.findings[ch.name] = v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: ch.name}, Spec: ch.spec, Status: before.Status}
 }
 
-// there are the findings, by name.
+// there returns the findings, sorted by name.
 func (m *memory) there() []v1alpha1.Finding {
 	var out []v1alpha1.Finding
 	for _, name := range slices.Sorted(maps.Keys(m.findings)) {
@@ -131,7 +131,7 @@ func (m *memory) there() []v1alpha1.Finding {
 	return out
 }
 
-// observe does with the findings what the controllers do.
+// observe updates the findings as the controllers would.
 func (m *memory) observe() {
 	for name, f := range m.findings {
 		f.Generation = f.Status.ObservedGeneration + 1
@@ -140,7 +140,7 @@ func (m *memory) observe() {
 	}
 }
 
-// mute decides about every finding.
+// mute mutes every finding.
 func (m *memory) mute() {
 	for name, f := range m.findings {
 		f.Spec.Triage.UserStatus, f.Spec.Triage.Basis = v1alpha1.UserStatusMuted, findingstate.Basis(&f.Spec)
@@ -151,15 +151,15 @@ func (m *memory) mute() {
 // outcome of one mutation of one file.
 type outcome struct {
 	applies bool
-	// decisions that could be kept, and those that were; marked of them with a doubt.
+	// all counts the decisions that could be kept, kept those that were, and marked those kept with a doubt.
 	all, kept, marked int
-	// wrong landed on another problem and say nothing; doubted did so with a mark.
+	// wrong counts decisions that silently moved to another problem; doubted those that did so with a doubt.
 	wrong, doubted int
 	lost           []string
 }
 
-// decidedAbout is what the first import of a document leaves, everything decided about, with the names of the
-// findings by the origin of their results.
+// decidedAbout returns the state after the first import of a document, with a decision about everything, and the names
+// of the findings by the origin of their results.
 func decidedAbout(t *testing.T, doc object) (*memory, map[string][]string) {
 	t.Helper()
 	m := &memory{t: t, findings: map[string]v1alpha1.Finding{}}
@@ -211,7 +211,7 @@ func mutate(t *testing.T, doc object, known *memory, before map[string][]string,
 	}
 	for from, names := range before {
 		if len(now[from]) == 0 {
-			continue // it is gone, or counted as another's duplicate
+			continue // it is gone, or merged with a duplicate
 		}
 		out.all++
 		if slices.Contains(now[from], names[0]) {
@@ -247,13 +247,13 @@ func corpusFiles(t *testing.T) []string {
 	return files
 }
 
-// Every finding of every file is decided about; then something happens to the file, and it is
-// counted whose decisions stay, and whether one lands on another problem without a mark.
+// Every finding of every file gets a decision, then the file is mutated. The test counts which decisions stay, and
+// whether one silently moves to another problem.
 func TestDecisionsStayWithTheirFindings(t *testing.T) {
 	table, tools := map[string]map[string]outcome{}, map[string]string{}
 	files := corpusFiles(t)
 	var mu sync.Mutex
-	t.Run("files", func(t *testing.T) { // ends when all of them have
+	t.Run("files", func(t *testing.T) { // returns when all of them have ended
 		for _, path := range files {
 			name := strings.TrimSuffix(filepath.Base(path), ".sarif")
 			t.Run(name, func(t *testing.T) {
@@ -272,7 +272,7 @@ func TestDecisionsStayWithTheirFindings(t *testing.T) {
 	writeTable(t, tools, table)
 }
 
-// mutateEach lets each thing happen to a document by itself.
+// mutateEach applies each mutation to a document separately.
 func mutateEach(t *testing.T, doc object) map[string]outcome {
 	t.Helper()
 	row := map[string]outcome{}
@@ -290,7 +290,7 @@ func mutateEach(t *testing.T, doc object) map[string]outcome {
 	return row
 }
 
-// overall is the share of decisions kept: per file and mutation, then averaged.
+// overall returns the share of decisions kept, averaged over files and mutations.
 func overall(table map[string]map[string]outcome) float64 {
 	sum, n := 0.0, 0
 	for _, row := range table {
@@ -324,14 +324,14 @@ func (o outcome) cell() string {
 	return cell
 }
 
-// recognitionPage is where the table is; begin and end mark its place.
+// recognitionPage contains the table; tableBegin and tableEnd mark its place.
 const (
 	recognitionPage = "../../docs/recognition.md"
 	tableBegin      = "<!-- written by go test ./scanimport/importer -run DecisionsStay -write-docs -->\n"
 	tableEnd        = "<!-- end -->\n"
 )
 
-// writeTable holds the page against the table, or with -write-docs writes it.
+// writeTable compares the page with the table, or with -write-docs updates it.
 func writeTable(t *testing.T, tools map[string]string, table map[string]map[string]outcome) {
 	t.Helper()
 	page, err := os.ReadFile(recognitionPage)
@@ -355,7 +355,8 @@ func writeTable(t *testing.T, tools map[string]string, table map[string]map[stri
 	}
 }
 
-// tableOf has a row for each file and mutation group: one table would be too wide to read.
+// tableOf returns tables with a row per file, one table for each group of mutations: a single table would be too wide
+// to read.
 func tableOf(tools map[string]string, table map[string]map[string]outcome) string {
 	var b strings.Builder
 	for part := range slices.Chunk(mutations, 7) {
@@ -385,7 +386,7 @@ func wrong(table map[string]map[string]outcome) (n int) {
 	return n
 }
 
-// madeDocuments are small ones of three sorts of tools, for where there is no corpus.
+// madeDocuments returns small documents of three kinds of tools, for use without the corpus.
 func madeDocuments() map[string]object {
 	made := map[string]object{}
 	for _, name := range []string{"code", "packages", "plain"} {

@@ -11,23 +11,23 @@ import (
 
 var commitHash = regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`)
 
-// permalinks makes links to places of a repository at one commit. Its zero value makes none.
+// permalinks makes links to lines of a repository at one commit. Its zero value makes none.
 type permalinks struct {
-	// before and after the path.
+	// before and line surround the path.
 	before, line string
 	// commit is the commit's own page.
 	commit string
 }
 
-// newPermalinks returns links in the form of the repository's provider, or none where
-// provider, URL or commit are not known well enough.
+// newPermalinks returns links in the form of the repository's provider, or none if the provider, URL or commit is
+// unknown.
 func newPermalinks(repository *v1alpha1.RepositorySpec, commit string) permalinks {
 	page, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(repository.URL, "/"), ".git"))
 	if err != nil || page.Scheme != "https" && page.Scheme != "http" || page.Host == "" ||
 		!commitHash.MatchString(commit) {
 		return permalinks{}
 	}
-	// A URL is shown to everyone who sees the finding.
+	// Everyone who sees the finding sees the URL.
 	page.User, page.RawQuery, page.Fragment = nil, "", ""
 	base := page.String()
 	host := page.Hostname()

@@ -23,7 +23,7 @@ const (
 	ActionReopen Action = "reopen"
 	ActionClose  Action = "close"
 	ActionKeep   Action = "keep"
-	// ActionRename brings a finding of a former name of the tool under its name, and changes nothing else.
+	// ActionRename moves a finding from a former name of the tool to its current one and changes nothing else.
 	ActionRename Action = "rename"
 )
 
@@ -33,46 +33,46 @@ type change struct {
 	name   string
 	// spec to apply. The triage is empty.
 	spec v1alpha1.FindingSpec
-	// before is the finding that is there; nil for create.
+	// before is the existing finding; nil for create.
 	before *v1alpha1.Finding
-	// because says how the finding was recognised, where not by everything; empty else.
+	// because explains how the finding was recognised; empty if everything agrees.
 	because string
-	// doubt that it is the finding; empty: it is certain.
+	// doubt whether it is the same finding; empty: certain.
 	doubt recognition.Doubt
 }
 
-// plan is the difference between what is there and what a scan found.
+// plan is the difference between the existing findings and the results of a scan.
 type plan struct {
-	// changes by name; none is ActionKeep.
+	// changes are sorted by name; ActionKeep does not occur.
 	changes []change
-	// open is the number of findings there that are not closed.
+	// open is the number of existing findings that are not closed.
 	open int
-	// unchanged is the number of results whose finding says the same already.
+	// unchanged is the number of results whose finding is already up to date.
 	unchanged int
-	// toClose is the number of findings that the scan no longer reports, closed or not as
-	// the batch is complete or not.
+	// toClose is the number of open findings that the scan no longer reports. They are closed only if the batch is
+	// complete.
 	toClose int
-	// recognised counts the results whose finding was recognised by a rung beyond the first, and
-	// doubtful those of them that may be another problem of the same kind.
+	// recognised counts the results that were recognised by a rung after the first; doubtful counts those of them that
+	// may be another problem of the same kind.
 	recognised map[recognition.Rung]int
 	doubtful   int
-	// suppressed counts the findings that the source suppresses, and unseen are suppressed results of
-	// which there is no finding.
+	// suppressed counts the findings that the source suppresses; unseen are suppressed results without a finding.
 	suppressed int
 	unseen     []*sarif.Result
 	// unreadable are the results whose finding cannot be read.
 	unreadable []*sarif.Result
-	// renamed counts the findings that came under the tool's name, by their former one, and adopted those that
-	// were of no analysis. notAdopted of those are open, and neither reported nor closed.
+	// renamed counts the findings that moved to the tool's current name, by their former one. adopted counts those that
+	// had no analysis before. notAdopted counts open findings without an analysis that were neither reported nor
+	// closed.
 	renamed             map[string]int
 	adopted, notAdopted int
-	// elsewhere counts the new results that are known of another analysis, by that, and decided those of them that
-	// somebody has decided about.
+	// elsewhere counts, by analysis, the new results that are known from that other analysis. decided reports whether
+	// any of those findings has a triage decision.
 	elsewhere map[string]int
 	decided   bool
 }
 
-// reported is a result with the facts that it makes.
+// reported is a result and the facts derived from it.
 type reported struct {
 	result *sarif.Result
 	spec   v1alpha1.FindingSpec
@@ -80,8 +80,7 @@ type reported struct {
 	index int
 }
 
-// report makes facts of the results of a batch, those last that the source suppresses. It returns apart
-// those that are the same in everything as one of the others.
+// report converts the results of a batch to facts; suppressed ones come last. It returns exact duplicates separately.
 func report(c *scanContext, b *Batch) (out []reported, duplicates []*sarif.Result) {
 	all := b.all()
 	out = make([]reported, 0, len(all))
@@ -98,13 +97,13 @@ func report(c *scanContext, b *Batch) (out []reported, duplicates []*sarif.Resul
 	return out, duplicates
 }
 
-// scope of the names of a batch's findings.
+// scope returns the scope of the names of a batch's findings.
 func (c *scanContext) scope() fingerprints.Scope {
 	return fingerprints.Scope{Repository: c.repository, Project: c.project, Tool: c.tool, Category: string(c.category),
 		Analysis: c.analysis}
 }
 
-// all results, those last that the source suppresses.
+// all returns all results; suppressed ones come last.
 func (b *Batch) all() []*sarif.Result {
 	out := make([]*sarif.Result, 0, len(b.Results)+len(b.Suppressed))
 	for _, results := range [][]sarif.Result{b.Results, b.Suppressed} {
@@ -115,7 +114,7 @@ func (b *Batch) all() []*sarif.Result {
 	return out
 }
 
-// identities of all results, in their order.
+// identities returns the identities of all results, in their order.
 func (b *Batch) identities(scope fingerprints.Scope) []fingerprints.Identity {
 	all := b.all()
 	inputs := make([]fingerprints.Result, len(all))
@@ -129,9 +128,8 @@ func (b *Batch) identities(scope fingerprints.Scope) []fingerprints.Identity {
 	return fingerprints.Identify(scope, inputs)
 }
 
-// digest of what a file says of a result, without what is derived from it. The rule's texts are
-// left out: the rule is the same wherever its id is. Names depend on the order of digests, so
-// what is digested stays as it is.
+// digest returns the digest of a result as the file has it, without derived values. The rule's texts are left out,
+// because the rule's id identifies them. Names depend on the order of digests, so never change what is digested.
 func digest(r *sarif.Result) [32]byte {
 	encoded, err := json.Marshal(struct {
 		Index        int
@@ -155,7 +153,7 @@ func digest(r *sarif.Result) [32]byte {
 	return sha256.Sum256(encoded)
 }
 
-// diff works out what to write. It is a pure function of its arguments, whatever their order.
+// diff computes the changes to write. It is a pure function of its arguments and does not depend on their order.
 func diff(c *scanContext, b *Batch, results []reported, k *known, complete bool) plan {
 	p := plan{recognised: map[recognition.Rung]int{}, renamed: map[string]int{}}
 	matched := recognise(c, b, results, k)
@@ -194,7 +192,7 @@ func diff(c *scanContext, b *Batch, results []reported, k *known, complete bool)
 	return p
 }
 
-// gone sees to a finding that the scan does not report.
+// gone plans the change of a finding that the scan does not report.
 func (p *plan) gone(c *scanContext, finding *v1alpha1.Finding, k *known, complete bool) {
 	switch {
 	case finding.Spec.Closed == nil && finding.Spec.Analysis == c.analysis || finding.Spec.Closed == nil && k.closesRest:
@@ -253,7 +251,7 @@ func changeFor(c *scanContext, r *reported, m *match) change {
 	return ch
 }
 
-// becauseSuppressed says what has changed of a suppression.
+// becauseSuppressed describes how a suppression changed.
 func becauseSuppressed(was, is *v1alpha1.FindingSuppression) string {
 	switch {
 	case is == nil && was != nil:
@@ -264,20 +262,20 @@ func becauseSuppressed(was, is *v1alpha1.FindingSuppression) string {
 	return ""
 }
 
-// replaces makes the change one of a finding as it is now.
+// replaces rebases the change on the finding's current state.
 func (ch *change) replaces(now *v1alpha1.Finding, scanID string) {
 	ch.before = now
 	ch.action = ActionUpdate
 	if now.Spec.Closed != nil {
-		ch.action = ActionReopen // by leaving `closed` out of the whole set of facts
+		ch.action = ActionReopen // the applied facts leave out `closed`
 	}
-	// When a finding was first seen never changes, nor may it be added.
+	// The time of detection never changes and must not be added later.
 	ch.spec.DetectedAt = now.Spec.DetectedAt
 	ch.spec.Doubt = doubtOf(ch.doubt, &now.Spec, scanID)
 }
 
-// doubtOf is the doubt that the finding carries from now on: only of a decision can one doubt
-// that it belongs there.
+// doubtOf returns the doubt to store with the finding. It only applies to a finding with a triage decision: the
+// decision may belong to another problem.
 func doubtOf(doubt recognition.Doubt, before *v1alpha1.FindingSpec, scanID string) *v1alpha1.FindingDoubt {
 	if !decided(&before.Triage) {
 		return nil
@@ -292,7 +290,7 @@ func decided(t *v1alpha1.FindingTriage) bool {
 	return t.UserStatus != "" && t.UserStatus != v1alpha1.UserStatusOpen
 }
 
-// closing keeps every fact as it is: the scan has nothing new to say but that it is gone.
+// closing keeps every fact: the scan only reports that the finding is gone.
 func closing(c *scanContext, finding *v1alpha1.Finding) change {
 	ch := renaming(c, finding)
 	ch.action = ActionClose

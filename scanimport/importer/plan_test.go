@@ -105,8 +105,8 @@ func TestWhatCountsAsAChange(t *testing.T) {
 	}
 }
 
-// After any history of scans the findings that are open are those of the last scan, each
-// once, and importing that scan again changes nothing.
+// After any history of scans the open findings are those of the last scan, each once, and importing that scan again
+// changes nothing.
 func TestEveryHistoryConverges(t *testing.T) {
 	results := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) sarif.Result {
 		r := sarif.Result{
@@ -166,7 +166,7 @@ func actions(p plan) []string {
 	return out
 }
 
-// The triage is never sent, whatever is done to a finding that has some.
+// The triage is never sent, even for a change of a finding that has one.
 func TestNoChangeCarriesTriage(t *testing.T) {
 	c := testContext(v1alpha1.CategoryCode)
 	result := sarif.Result{RuleID: "R", Rule: &sarif.Rule{}, Message: "m", Severity: v1alpha1.LevelLow, Location: sarif.Location{Path: "a.go", Line: 1}}

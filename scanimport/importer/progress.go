@@ -6,7 +6,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Progress is how many changes of a plan are written. It is safe for concurrent use.
+// Progress counts the written changes of a plan. It is safe for concurrent use.
 type Progress struct {
 	mu          sync.Mutex
 	begun       bool
@@ -20,7 +20,7 @@ func (p *Progress) Begin(total int) {
 	p.begun, p.total = true, total
 }
 
-// Add counts a change that is written.
+// Add counts a written change.
 func (p *Progress) Add() (done, total int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -28,7 +28,7 @@ func (p *Progress) Add() (done, total int) {
 	return p.done, p.total
 }
 
-// Read returns nil before Begin.
+// Read returns the progress, or nil before Begin.
 func (p *Progress) Read() *v1alpha1.ScanProgress {
 	p.mu.Lock()
 	defer p.mu.Unlock()

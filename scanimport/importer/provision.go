@@ -18,16 +18,16 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
 
-// provisionManager is the field manager of what imports create.
+// provisionManager is the field manager of objects that imports create.
 const provisionManager = v1alpha1.ScannerFieldManagerPrefix + "provision"
 
 // Provisioned is a Repository or a Project that an import created, or would create.
 type Provisioned struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
-	// Of is the repository's full name, or the project's folder; may be empty.
+	// Of is the repository's full name or the project's folder; may be empty.
 	Of string `json:"of,omitempty"`
-	// ScanBranch of a repository, whose results alone are imported from now on; empty where nobody told it.
+	// ScanBranch of a repository: only results of this branch are imported from now on. Empty if unknown.
 	ScanBranch string `json:"scanBranch,omitempty"`
 }
 
@@ -39,7 +39,7 @@ func (p Provisioned) String() string {
 	return text
 }
 
-// Warning says what was created, or with DryRun would be, and what follows from it.
+// Warning describes what was created, or with DryRun would be, and the consequences.
 func (p Provisioned) Warning(dryRun bool) string {
 	text := "did not exist, and was created: " + p.String()
 	if dryRun {
@@ -51,43 +51,42 @@ func (p Provisioned) Warning(dryRun bool) string {
 	return text
 }
 
-// Place is what an import is for, as somebody names it. What does not exist is created where the organization lets
+// Place is the target of an import as the user names it. Objects that do not exist are created if the organization lets
 // imports do so.
 type Place struct {
 	Namespace string
-	// Repository is the name of the Repository, or its full name, which has a slash.
+	// Repository is the name of the Repository, or its full name, which contains a slash.
 	Repository string
 	// Project is the name of the Project. Empty: see Patterns.
 	Project string
-	// Folder is the path of the Project where it is created, empty for the whole repository.
+	// Folder is the path of a Project that is created; empty for the whole repository.
 	Folder string
-	// Patterns say which folders are projects, where no Project is named.
+	// Patterns select the folders that are projects if no Project is named.
 	Patterns provision.Patterns
-	// Told is what is told of the repository beside the batches.
+	// Told is what the caller knows about the repository in addition to the batches.
 	Told provision.Told
-	// OfPullRequest says that the batches are of a pull request: then neither branch nor commit is the repository's,
-	// and no project is looked for.
+	// OfPullRequest reports that the batches belong to a pull request: then their branch and commit are not recorded in
+	// the repository, and no project is looked up.
 	OfPullRequest bool
-	// Check is asked about the repository before its projects are looked for, and with nil before it is created; its
-	// error ends the search. nil: everything goes.
+	// Check is called with the repository before its projects are looked up, and with nil before a repository is
+	// created; its error ends the search. nil: no check.
 	Check func(repository *v1alpha1.Repository) error
-	// DryRun creates nothing, and asks the API server what it would say.
+	// DryRun creates nothing: it sends the creations to the API server as dry runs.
 	DryRun bool
 }
 
 // Found is where an import goes.
 type Found struct {
 	Repository *v1alpha1.Repository
-	// Projects of the repository that were looked for, those that would be created with DryRun among them: the one
-	// that was named, or all of them.
+	// Projects are the projects that were looked up: the named one, or all of the repository. With DryRun they include
+	// those that would be created.
 	Projects []v1alpha1.Project
-	// Provisioned were created for it, or with DryRun would be.
+	// Provisioned are the objects that were created, or with DryRun would be.
 	Provisioned []Provisioned
 }
 
-// Provision finds the repository and the projects of an import, and creates what does not exist. Where the
-// organization does not let imports do so, the error is a RefusedError that says what does not exist. What exists is
-// not changed.
+// Provision finds the repository and the projects of an import and creates missing ones. If the organization does not
+// allow that, it returns a RefusedError that names the missing object. Existing objects are not changed.
 func Provision(ctx context.Context, c *Client, place Place, batches []*Batch) (*Found, error) {
 	p := &provisioner{client: c, place: place, found: &Found{}}
 	if err := p.repository(ctx, batches); err != nil {
@@ -104,7 +103,7 @@ func Provision(ctx context.Context, c *Client, place Place, batches []*Batch) (*
 	return p.found, p.projects(ctx, batches)
 }
 
-// provisioned is what was created. Of nil nothing was.
+// provisioned returns the created objects; nil for a nil Found.
 func (f *Found) provisioned() []Provisioned {
 	if f == nil {
 		return nil
@@ -112,7 +111,7 @@ func (f *Found) provisioned() []Provisioned {
 	return f.Provisioned
 }
 
-// Assumed is what an import with DryRun takes as existing: nil where all of it does, or f is nil.
+// Assumed returns the repository for an import with DryRun to use; nil if everything exists, or f is nil.
 func (f *Found) Assumed() *v1alpha1.Repository {
 	if f == nil || len(f.Provisioned) == 0 {
 		return nil
@@ -137,10 +136,10 @@ func (p *provisioner) check(repository *v1alpha1.Repository) error {
 	return p.place.Check(repository)
 }
 
-// byFullName says how the repository is named.
+// byFullName reports whether the repository is given by its full name.
 func (p *Place) byFullName() bool { return strings.Contains(p.Repository, "/") }
 
-// repository finds the repository, or creates it.
+// repository finds or creates the repository.
 func (p *provisioner) repository(ctx context.Context, batches []*Batch) error {
 	facts, err := p.place.Facts(batches)
 	if err != nil {
@@ -155,7 +154,7 @@ func (p *provisioner) repository(ctx context.Context, batches []*Batch) error {
 	if p.place.DryRun {
 		return p.createRepository(ctx, facts)
 	}
-	// Two imports that tell different things of one new repository make one.
+	// Of two imports that describe one new repository differently, only one creates it.
 	lease := p.key("import-" + fingerprints.Hash("repository", cmp.Or(strings.ToLower(facts.FullName), p.place.Repository)))
 	create := func(ctx context.Context, _ v1alpha1.ScanLease) error {
 		if there, err := p.look(ctx, facts); err != nil || there {
@@ -166,7 +165,7 @@ func (p *provisioner) repository(ctx context.Context, batches []*Batch) error {
 	return WithLease(ctx, p.client, lease, DefaultLeaseDuration, func(string) {}, create)
 }
 
-// Facts are what is told of the repository: by the place, and by the files of the batches.
+// Facts returns what the place and the files of the batches tell about the repository.
 func (p *Place) Facts(batches []*Batch) (provision.Facts, error) {
 	told := p.Told
 	told.URLs = slices.Clone(told.URLs)
@@ -221,7 +220,7 @@ func (p *provisioner) get(ctx context.Context, name string) (there bool, err err
 	return true, checkKept("repository", repository)
 }
 
-// createRepository creates it under the name that was given, or one that follows from its full name.
+// createRepository creates the repository under the given name, or one derived from its full name.
 func (p *provisioner) createRepository(ctx context.Context, facts provision.Facts) error {
 	name := p.place.Repository
 	if p.place.byFullName() {
@@ -237,7 +236,7 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 	if err != nil {
 		return err
 	}
-	if !created { // by somebody else, a moment ago
+	if !created { // another client created it at the same time
 		if there, err := p.get(ctx, name); err != nil {
 			return err
 		} else if !there {
@@ -254,8 +253,8 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 	return nil
 }
 
-// mayBeNew refuses a name that cannot be one, one for a repository that the organization has under another, and one
-// that nothing tells a repository of: it is rather misspelt.
+// mayBeNew refuses an invalid name, one for a repository that the organization already has under another name, and one
+// for which nothing describes a repository: it is probably misspelt.
 func (p *provisioner) mayBeNew(ctx context.Context, facts provision.Facts) error {
 	if err := checkName("repository", p.key(p.place.Repository)); err != nil {
 		return err
@@ -279,7 +278,7 @@ func (p *provisioner) mayBeNew(ctx context.Context, facts provision.Facts) error
 	return nil
 }
 
-// checkName says of a name that no object can have that nothing has it.
+// checkName returns "does not exist" for a name that no object can have.
 func checkName(kind string, key client.ObjectKey) error {
 	if len(validation.IsDNS1123Subdomain(key.Name)) > 0 {
 		return noSuch(kind, key)
@@ -287,7 +286,7 @@ func checkName(kind string, key client.ObjectKey) error {
 	return nil
 }
 
-// create creates an object, or with DryRun asks whether it would be; created is false where one of the name exists.
+// create creates an object, or with DryRun checks that it could; created is false if an object of that name exists.
 func (p *provisioner) create(ctx context.Context, kind string, object client.Object) (created bool, err error) {
 	options := []client.CreateOption{
 		client.FieldOwner(provisionManager), client.FieldValidation(metav1.FieldValidationStrict),
@@ -310,10 +309,10 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 	}
 }
 
-// notCreated comes between what does not exist and why it was not created.
+// notCreated joins the missing object and the reason why it was not created.
 const notCreated = ". An import did not create it: "
 
-// withReason adds why an import does not create what does not exist.
+// withReason adds the reason why an import does not create the missing object.
 func withReason(refused *RefusedError, err error) *RefusedError {
 	reason := err.Error()
 	if _, policy, found := strings.Cut(reason, "denied request: "); found {
@@ -322,12 +321,12 @@ func withReason(refused *RefusedError, err error) *RefusedError {
 	return &RefusedError{refused.Reason + notCreated + reason}
 }
 
-// untold refuses to create what is named and not told enough of.
+// untold refuses to create an object for lack of information about it.
 func untold(kind string, key client.ObjectKey, why string) error {
 	return &RefusedError{noSuch(kind, key).Reason + notCreated + why}
 }
 
-// checkKept refuses what is being deleted.
+// checkKept refuses an object that is being deleted.
 func checkKept(kind string, object client.Object) error {
 	if object.GetDeletionTimestamp() == nil {
 		return nil

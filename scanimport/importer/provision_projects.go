@@ -17,7 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// projects finds the projects of the import, or creates them.
+// projects finds or creates the projects of the import.
 func (p *provisioner) projects(ctx context.Context, batches []*Batch) error {
 	if p.place.Project != "" {
 		return p.namedProject(ctx)
@@ -33,7 +33,7 @@ func (p *provisioner) projects(ctx context.Context, batches []*Batch) error {
 	return p.missing(ctx, batches)
 }
 
-// namedProject finds the project that was named, or creates it.
+// namedProject finds or creates the named project.
 func (p *provisioner) namedProject(ctx context.Context) error {
 	key := p.key(p.place.Project)
 	if there, err := p.lookProject(ctx, key); err != nil || there {
@@ -45,7 +45,7 @@ func (p *provisioner) namedProject(ctx context.Context) error {
 	if p.place.DryRun {
 		return p.newProject(ctx, key)
 	}
-	// Two imports that each name the first project of a repository make one: see newProject.
+	// Of two imports that each name the first project of a repository, only one creates it: see newProject.
 	lease := p.key("import-" + fingerprints.Hash("project", p.found.Repository.Name))
 	create := func(ctx context.Context, _ v1alpha1.ScanLease) error {
 		if there, err := p.lookProject(ctx, key); err != nil || there {
@@ -70,8 +70,8 @@ func (p *provisioner) lookProject(ctx context.Context, key client.ObjectKey) (th
 	return true, cmp.Or(checkKept("project", project), checkBond(project, p.found.Repository.Name))
 }
 
-// newProject creates the project that was named. In a repository that has projects a name that none has is rather
-// misspelt, unless its folder is given too.
+// newProject creates the named project. In a repository that has projects, an unknown name without a folder is probably
+// misspelt and is refused.
 func (p *provisioner) newProject(ctx context.Context, key client.ObjectKey) error {
 	repository := p.found.Repository
 	if p.place.Folder == "" {
@@ -139,7 +139,7 @@ func filesOf(batches []*Batch) iter.Seq[string] {
 	}
 }
 
-// createProject creates a project, or takes the one of that name.
+// createProject creates a project, or uses the existing one of that name.
 func (p *provisioner) createProject(ctx context.Context, name, folder string) error {
 	project := provision.Project(p.found.Repository, name, folder, p.place.Patterns)
 	created, err := p.create(ctx, "project", project)
@@ -151,7 +151,7 @@ func (p *provisioner) createProject(ctx context.Context, name, folder string) er
 		p.found.Provisioned = append(p.found.Provisioned, Provisioned{Kind: "Project", Name: name, Of: folder})
 		return nil
 	}
-	there, err := p.lookProject(ctx, p.key(name)) // somebody else made it a moment ago
+	there, err := p.lookProject(ctx, p.key(name)) // another client created it at the same time
 	if err == nil && !there {
 		err = noSuch("project", p.key(name))
 	}

@@ -7,8 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// explainQuota says what to do about a write that the organization's quota refused, and leaves
-// any other error as it is. Such a write ends an import before it closes anything.
+// explainQuota explains what to do about a write that the organization's quota refused, and returns any other error
+// unchanged. Such a write ends an import before it closes anything.
 func explainQuota(err error, kind string) error {
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "exceeded quota") {
 		return err

@@ -18,12 +18,12 @@ import (
 const (
 	// pageSize of a list.
 	pageSize = 500
-	// mostExpired is how often a list that took too long is begun again.
+	// mostExpired bounds how often a list is restarted because its continue token expired.
 	mostExpired = 3
 )
 
-// List lists objects of a kind in a namespace, page by page, and returns the names of those that cannot be
-// read. Such an object costs itself only.
+// List lists objects of a kind in a namespace, page by page, and returns the names of those that cannot be read. An
+// unreadable object does not affect the others.
 func List[T any](ctx context.Context, c *Client, namespace string,
 	selector fields.Selector) (objects []T, unreadable []string, err error) {
 	kind, err := kindOf[T]()
@@ -50,7 +50,7 @@ func List[T any](ctx context.Context, c *Client, namespace string,
 		})
 		switch {
 		case apierrors.IsResourceExpired(err) && expired < mostExpired:
-			// The list took longer than the API server keeps old versions: begin again.
+			// The list took longer than the API server keeps old versions: restart it.
 			objects, unreadable, options.Continue = nil, nil, ""
 			expired++
 			continue
@@ -64,7 +64,7 @@ func List[T any](ctx context.Context, c *Client, namespace string,
 	}
 }
 
-// Read reads an object into its Go type. It returns nil where there is none, and odd where it cannot be read.
+// Read reads an object into its Go type. It returns nil if the object does not exist, and odd if it cannot be decoded.
 func Read[T any](ctx context.Context, c *Client, namespace, name string) (object *T, odd bool, err error) {
 	kind, err := kindOf[T]()
 	if err != nil {
@@ -93,13 +93,13 @@ func kindOf[T any]() (kube.Kind, error) {
 	return kind, nil
 }
 
-// PassedOver says for people that an object cannot be read.
+// PassedOver returns the message that an object cannot be read.
 func PassedOver(kind, name string) string {
 	return fmt.Sprintf("%s %s cannot be read and is passed over; mend it with kubectl", kind, name)
 }
 
-// selector of what there is of a tool in the project. The API server looks at each object, field by field until one
-// differs: those that tell most apart come first.
+// selector selects the objects of a tool in the project. The API server compares field by field until one differs, so
+// the most selective fields come first.
 func (im *Importer) selector(project, tool string) fields.Selector {
 	return fields.AndSelectors(
 		fields.OneTermEqualSelector("spec.projectRef.name", project),
@@ -108,7 +108,7 @@ func (im *Importer) selector(project, tool string) fields.Selector {
 	)
 }
 
-// scans returns what scans the tool had in the project, under all its names.
+// scans returns the scans of the tool in the project, under all its names.
 func (im *Importer) scans(ctx context.Context, j *job) (history, error) {
 	h := history{}
 	for _, tool := range j.names() {
@@ -122,7 +122,7 @@ func (im *Importer) scans(ctx context.Context, j *job) (history, error) {
 	return h, nil
 }
 
-// known lists the findings of the tool in the project, under all its names, and sorts out whose they are.
+// known lists the findings of the tool in the project, under all its names, and sorts them by job.
 func (im *Importer) known(ctx context.Context, j *job) (*known, error) {
 	names := j.names()
 	lists, unreadable := make([][]v1alpha1.Finding, len(names)), make([][]string, len(names))
@@ -131,7 +131,7 @@ func (im *Importer) known(ctx context.Context, j *job) (*known, error) {
 		group.Go(func() (err error) {
 			lists[i], unreadable[i], err = List[v1alpha1.Finding](ctx, im.client, im.target.Namespace,
 				im.selector(j.project, tool))
-			// Only who writes under another name needs to know who owns which field.
+			// Managed fields are only needed for findings of another name of the tool.
 			for k := range lists[i] {
 				if tool == j.Tool {
 					lists[i][k].ManagedFields = nil
@@ -152,5 +152,5 @@ func (im *Importer) known(ctx context.Context, j *job) (*known, error) {
 	return j.scans.sort(j.series(), slices.Concat(lists...), odd), nil
 }
 
-// names of the tool, its own first.
+// names returns the names of the tool, its own first.
 func (b *Batch) names() []string { return append([]string{b.Tool}, b.Formerly...) }

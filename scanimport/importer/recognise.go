@@ -12,11 +12,11 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/recognition"
 )
 
-// match is the finding of a result.
+// match holds the finding of a result.
 type match struct {
-	// name of the finding, or of the one to create; empty where the result's finding cannot be read.
+	// name of the existing or new finding; empty if the result's finding cannot be read.
 	name string
-	// before is nil where the result is new.
+	// before is nil if the result is new.
 	before *v1alpha1.Finding
 	rung   recognition.Rung
 	doubt  recognition.Doubt
@@ -24,21 +24,21 @@ type match struct {
 	was, is recognition.Evidence
 }
 
-// known is what there is of a tool in a project, as far as a scan may touch it.
+// known holds the tool's findings in a project, sorted by what a scan may do with them.
 type known struct {
 	// findings that the scan replaces or may take over.
 	findings []v1alpha1.Finding
-	// others are findings of the tool that other scans replace.
+	// others are findings of the tool that belong to other scans.
 	others []v1alpha1.Finding
 	// unreadable are the names of findings of the tool that cannot be read.
 	unreadable map[string]bool
-	// closesRest says that what is of no analysis belongs to this scan if anything.
+	// closesRest reports that unreported findings without an analysis are closed by this scan.
 	closesRest bool
-	// unfinished are the scans that did not get to their end.
+	// unfinished are the scans that did not complete.
 	unfinished map[string]bool
 }
 
-// recognise finds for each result its finding, or the name of a new one.
+// recognise returns for each result its finding, or the name of a new one.
 func recognise(c *scanContext, b *Batch, results []reported, k *known) []match {
 	out := pair(results, k.findings, k.unfinished, namedEarlier(c, b, results, k.findings))
 	for i := range out {
@@ -50,8 +50,8 @@ func recognise(c *scanContext, b *Batch, results []reported, k *known) []match {
 	return out
 }
 
-// pair finds for each result the finding that it is, where there is one. unfinished are the scans that did not get
-// to their end, named are pairs of findings of an earlier version.
+// pair returns for each result its finding, if there is one. unfinished are the scans that did not complete; named are
+// pairs of findings that an earlier version stored.
 func pair(results []reported, there []v1alpha1.Finding, unfinished map[string]bool, named []recognition.Match) []match {
 	constant := constantsOf(results, there)
 	evidence := make([]recognition.Evidence, len(results))
@@ -85,8 +85,7 @@ func pair(results []reported, there []v1alpha1.Finding, unfinished map[string]bo
 	return out
 }
 
-// namer works out the names of results when they are asked for: a scan that found nothing new
-// needs none.
+// namer computes the names of results on demand: a scan without new results needs none.
 type namer struct {
 	scope   fingerprints.Scope
 	batch   *Batch
@@ -94,7 +93,7 @@ type namer struct {
 	made    []fingerprints.Identity
 }
 
-// identities in the order of the results.
+// identities returns the identities in the order of the results.
 func (n *namer) identities() []fingerprints.Identity {
 	if n.made == nil {
 		all := n.batch.identities(n.scope)
@@ -106,8 +105,8 @@ func (n *namer) identities() []fingerprints.Identity {
 	return n.made
 }
 
-// namedEarlier recognises findings of an earlier version, which stored no evidence, as that version
-// did: by their names, which the name of the tool at that time is a part of, and no analysis.
+// namedEarlier recognises findings of an earlier version, which stored no evidence, as that version did: by their
+// names. Such a name depends on the tool's name at the time, and on no analysis.
 func namedEarlier(c *scanContext, b *Batch, results []reported, there []v1alpha1.Finding) (out []recognition.Match) {
 	legacy := map[string]map[string]int{}
 	for i := range there {
@@ -161,10 +160,10 @@ func sameLine(a, b *v1alpha1.FindingSpec) bool {
 		a.Details.Location.LineNumber == b.Details.Location.LineNumber
 }
 
-// nameNew names the results that no finding was recognised for. A name is for life, so one may be
-// taken by a finding that is about something else by now: then the next free one is it, which is the
-// same one however often an import is tried. What nobody can read has its name because it was the
-// result's: under another one the result would lose what people decided.
+// nameNew names the results without a finding. Names never change, so a name may belong to a finding that is about
+// something else now; then the next free name is used, which is the same at every attempt. A result whose name belongs
+// to an unreadable finding gets none: that finding is probably its own, and under another name the result would lose
+// its triage.
 func nameNew(n *namer, matches []match, k *known) {
 	taken := make(map[string]bool, len(k.findings)+len(k.others)+len(matches))
 	for _, findings := range [][]v1alpha1.Finding{k.findings, k.others} {
@@ -183,7 +182,7 @@ func nameNew(n *namer, matches []match, k *known) {
 	}
 }
 
-// freeName is the name, or the first after it that is not taken.
+// freeName returns the name, or the first after it that is not taken.
 func freeName(name string, taken func(string) bool) string {
 	free := name
 	for i := 1; taken(free); i++ {
@@ -192,8 +191,8 @@ func freeName(name string, taken func(string) bool) string {
 	return free
 }
 
-// because returns the rung by which a finding was recognised, and what has changed about it: "moved from a.go",
-// "message changed".
+// because describes the rung by which a finding was recognised and what has changed: "moved from a.go", "message
+// changed".
 func (m *match) because() string {
 	if m.before == nil || m.rung == recognition.Unchanged {
 		return ""

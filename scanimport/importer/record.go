@@ -17,11 +17,10 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 )
 
-// EndTimeout bounds the last write of a Scan, which is made even when the import is
-// being stopped.
+// EndTimeout bounds the last write of a Scan, which happens even when the import is being stopped.
 const EndTimeout = 10 * time.Second
 
-// NewScanName returns a name for a Scan that no other has.
+// NewScanName returns a unique name for a Scan.
 func NewScanName() string { return "s-" + fingerprints.Hash(uuid.NewString()) }
 
 // begin records that the scan runs.
@@ -36,7 +35,7 @@ func (im *Importer) begin(ctx context.Context, j *job) error {
 	return nil
 }
 
-// end writes the outcome: the last that an import writes of a scan.
+// end writes the outcome. It is the import's last write of a scan.
 func (im *Importer) end(ctx context.Context, j *job, outcome v1alpha1.ScanOutcome, message string) error {
 	spec := im.scanSpec(j)
 	spec.CompletedAt = ptr.To(v1alpha1.NewTime(time.Now().UTC().Truncate(time.Second)))
@@ -52,7 +51,7 @@ func (im *Importer) end(ctx context.Context, j *job, outcome v1alpha1.ScanOutcom
 	return nil
 }
 
-// fail ends, as Failed, every scan that was recorded and has no end.
+// fail records the outcome Failed for every scan that was recorded and has no outcome yet.
 func (im *Importer) fail(ctx context.Context, jobs []*job, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), EndTimeout)
 	defer cancel()
@@ -69,13 +68,13 @@ func (im *Importer) fail(ctx context.Context, jobs []*job, cause error) error {
 // FailedImport begins the message of a Scan whose import failed.
 const FailedImport = "the import failed: "
 
-// FailedMessage is that of a Scan whose import failed.
+// FailedMessage returns the message of a Scan whose import failed.
 func FailedMessage(cause error) string {
 	return cut(paragraph(FailedImport+cause.Error()), maxScanMessage)
 }
 
-// Refuse records a Scan of the batch that failed before it began, for that reason, and writes nothing else. Such a
-// Scan names no Lease, for there was no import.
+// Refuse records a Scan of the batch that failed before it began, with the reason, and writes nothing else. Such a Scan
+// names no Lease, because no import ran.
 func (im *Importer) Refuse(ctx context.Context, b *Batch, reason error) error {
 	j := &job{Batch: b, project: im.target.of(b), summary: newSummary(b), context: scanContext{
 		scanID: im.options.ScanName(b), startedAt: b.started(),
@@ -88,16 +87,16 @@ func (im *Importer) Refuse(ctx context.Context, b *Batch, reason error) error {
 	return nil
 }
 
-// reporting calls do, and meanwhile records now and then how far the job is.
+// reporting calls do and records the job's progress at intervals.
 func (im *Importer) reporting(ctx context.Context, j *job, do func() error) error {
 	return Reporting(ctx, im.options.ProgressInterval, &j.progress, do, func(ctx context.Context) error {
 		return im.applyScan(ctx, j, im.scanSpec(j))
 	})
 }
 
-// Reporting calls do, and every interval calls record if there was progress. That a record fails stops nothing: the
-// next one, or the end, says more. It returns once no such record is on its way any more, for after the end the
-// API server refuses it.
+// Reporting calls do and, every interval, calls record if there was progress. A failed record stops nothing: the next
+// one, or the end, replaces it. Reporting returns only after the last record has finished, because the API server
+// refuses one after the end.
 func Reporting(ctx context.Context, interval time.Duration, progress *Progress, do func() error,
 	record func(ctx context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
@@ -135,7 +134,7 @@ func reportEvery(ctx context.Context, interval time.Duration, progress *Progress
 	}
 }
 
-// scanSpec of a scan that runs.
+// scanSpec returns the spec of a running scan.
 func (im *Importer) scanSpec(j *job) v1alpha1.ScanSpec {
 	spec := v1alpha1.ScanSpec{
 		RepositoryRef: v1alpha1.RepositoryReference{Name: v1alpha1.ResourceName(im.target.Repository)},
@@ -161,7 +160,7 @@ func (im *Importer) applyScan(ctx context.Context, j *job, spec v1alpha1.ScanSpe
 	return ApplyScan(ctx, im.client, key, im.options.Importer, spec)
 }
 
-// ApplyScan writes what an import records of a scan, all of it. importer is the program that imports; empty: not said.
+// ApplyScan writes the whole record of a scan. importer is the importing program; empty: unknown.
 func ApplyScan(ctx context.Context, c *Client, key client.ObjectKey, importer string, spec v1alpha1.ScanSpec) error {
 	meta := appliedMeta{Namespace: key.Namespace, Name: key.Name}
 	if importer != "" {
@@ -177,13 +176,13 @@ func (im *Importer) applyFinding(ctx context.Context, manager string, metadata a
 	return apply(ctx, im.client, manager, "Finding", metadata, spec)
 }
 
-// otherReasons stand for those that a Scan has no room for.
+// otherReasons replaces the reasons that do not fit into a Scan.
 const otherReasons = "other reasons"
 
-// Skips are the reasons why results were skipped, as a Scan keeps them.
+// Skips returns the reasons why results were skipped, as a Scan stores them.
 func (s *Summary) Skips() []v1alpha1.ScanSkip { return skips(s.SkippedBecause) }
 
-// skips are the reasons that a Scan keeps, the most frequent first.
+// skips returns the reasons that a Scan stores, the most frequent first.
 func skips(because map[string]int) []v1alpha1.ScanSkip {
 	reasons := slices.SortedFunc(maps.Keys(because), func(a, b string) int {
 		return cmp.Or(cmp.Compare(because[b], because[a]), cmp.Compare(a, b))

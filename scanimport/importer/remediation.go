@@ -7,8 +7,8 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// remediation says what to do, and where more is said of it: what the rule advises, the fixes that
-// the tool offers, else the version that the tool calls fixed.
+// remediation explains what to do and where to read more: the rule's advice, the fixes that the tool offers, or else
+// the fixed version that the tool names.
 func remediation(r *sarif.Result, message string, secret bool) string {
 	parts := []string{}
 	advice := paragraph(r.Rule.Advice())
@@ -35,8 +35,8 @@ func remediation(r *sarif.Result, message string, secret bool) string {
 }
 
 var (
-	// webAddress is a help that only says where it is.
+	// webAddress matches a help text that is only a link.
 	webAddress = regexp.MustCompile(`^https?://\S+$`)
-	// projectPage is the tool's own page, which says nothing about the rule.
+	// projectPage matches the tool's own page, which does not describe the rule.
 	projectPage = regexp.MustCompile(`^https?://(?:www\.)?(?:github|gitlab)\.com/[^/#?]+/[^/#?]+/?$`)
 )

@@ -16,11 +16,10 @@ import (
 // requestTimeout bounds one request; a page of 500 findings is a few megabytes.
 const requestTimeout = 30 * time.Second
 
-// attempts, with the pauses between them, give an API server that restarts a minute.
+// attempts gives a restarting API server about a minute, with the pauses between them.
 const attempts = 9
 
-// Retry calls request, which must be idempotent, until it succeeds, fails for good, or has
-// been tried often enough.
+// Retry calls request, which must be idempotent, until it succeeds, fails permanently, or has been tried often enough.
 func Retry(ctx context.Context, request func(ctx context.Context) error) error {
 	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: attempts,
 		Cap: 15 * time.Second}
@@ -45,10 +44,10 @@ func Retry(ctx context.Context, request func(ctx context.Context) error) error {
 	}
 }
 
-// undeclared is what the API server says, as an internal error, of a field that its CRDs are too old for.
+// undeclared is in the API server's internal error about a field that its outdated CRDs do not have.
 const undeclared = "field not declared in schema"
 
-// passes says whether an error may go away by itself.
+// passes reports whether an error may go away by itself.
 func passes(err error) bool {
 	var network net.Error
 	switch {

@@ -96,7 +96,7 @@ func TestRedactionLeavesProseAlone(t *testing.T) {
 	}
 }
 
-// By its class a finding is muted with all others like it.
+// Muting a class mutes all findings like it.
 func TestClassIsNeverWhatARuleIsCalled(t *testing.T) {
 	rule := &sarif.Rule{ID: "CVE-2020-1234-x", Name: "GoModuleMatcherCpeMatch"}
 	if got := class(&sarif.Result{RuleID: rule.ID, Rule: rule}); got != rule.ID {
@@ -122,8 +122,7 @@ func TestAnAddressIsNoFile(t *testing.T) {
 	}
 }
 
-// A finding gets the links that it could not have when it was first imported, and keeps those that
-// it has, at whatever commit.
+// A finding gets links that were missing when it was first imported, and keeps its existing links at any commit.
 func TestOnlyANewLinkIsADifference(t *testing.T) {
 	of := func(url, supporting string) *v1alpha1.FindingSpec {
 		return &v1alpha1.FindingSpec{Details: v1alpha1.FindingDetails{
@@ -146,7 +145,7 @@ func TestOnlyANewLinkIsADifference(t *testing.T) {
 	}
 }
 
-// What another writer has added stays where the file says nothing about it.
+// What another writer has added stays if the file does not contain it.
 func TestEndpointsOfOthersAreNoDifference(t *testing.T) {
 	there := &v1alpha1.FindingSpec{Details: v1alpha1.FindingDetails{
 		EndpointLocations: []v1alpha1.EndpointLocation{{Type: v1alpha1.EndpointGRPC, Path: "x"}},

@@ -9,12 +9,12 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// credentialCWEs are weaknesses whose code shows a credential.
+// credentialCWEs are weaknesses whose code contains a credential.
 var credentialCWEs = []string{"CWE-259", "CWE-321", "CWE-798"}
 
-// showsSecret says whether what a scanner quotes may be a credential, so that it is not
-// kept. It may well be one in a report on code or packages too: some scanners look for
-// several things at once, and a hard-coded password is a weakness of code.
+// showsSecret reports whether text quoted by the scanner may contain a credential, so that it must not be stored. This
+// can happen in a report on code or packages too: some scanners look for several things at once, and a hard-coded
+// password is a weakness of code.
 func showsSecret(r *sarif.Result, category v1alpha1.FindingCategory) bool {
 	if category == v1alpha1.CategorySecret || strings.EqualFold(r.Rule.Name, "secret") {
 		return true
@@ -29,28 +29,27 @@ func showsSecret(r *sarif.Result, category v1alpha1.FindingCategory) bool {
 
 const (
 	notKept = "[not kept]"
-	// shortestQuote is how long a line of a snippet is at least before it is looked for in
-	// the message: "}" is in every message.
+	// shortestQuote is the least length of a snippet line that is searched for in the message: "}" is in every message.
 	shortestQuote = 4
-	// mostQuotes bounds how many lines are looked for; of a message about more nothing is kept.
+	// mostQuotes bounds how many lines are searched for; with more lines nothing of the message is stored.
 	mostQuotes = 200
 )
 
-// literal finds in a line of code what may be the credential, a string or a value that is not quoted,
-// and the name that it is given.
+// literal matches in a line of code a possible credential, a string or an unquoted value, and the name that it is
+// assigned to.
 var literal = regexp.MustCompile("(?:([A-Za-z_][\\w.-]{0,63})[\"']?\\s*(?::=|=>|[=:])\\s*)?" +
 	"(?:[\"'`]([^\"'`]{4,})[\"'`]|[=:]\\s*([^\\s\"'`;,)]{6,}))")
 
 var (
-	// credentialName is what programs call credentials; also what people call them in prose.
+	// credentialName matches names of credentials in programs and in prose.
 	credentialName = regexp.MustCompile(`(?i)pass|pwd|secret|token|key|cred|auth|salt|private|login|conn`)
-	// plainWords are words as prose has them: no digit, no sign but a dash, no capital inside.
+	// plainWords matches words of prose: no digit, no punctuation but a dash, no capital inside.
 	plainWords = regexp.MustCompile(`^[A-Za-z]?[a-z]+(?:[ -][a-z]+)*$`)
 )
 
-// withoutQuotes takes out of a message what it quotes of the snippet: a line, or a value. A word that
-// prose has too, as "text" of `type = "text"`, is taken for a quotation only where the message puts it
-// into quotation marks, unless the code calls it a credential.
+// withoutQuotes removes from a message what it quotes of the snippet: a line, or a value. A word that also occurs in
+// prose, such as "text" of `type = "text"`, counts as a quotation only if the message puts it into quotation marks, or
+// the code's name for it is that of a credential.
 func withoutQuotes(message, snippet string) string {
 	quotes := 0
 	for quoted := range strings.Lines(snippet) {
@@ -68,7 +67,7 @@ func withoutQuotes(message, snippet string) string {
 	return message
 }
 
-// withoutValue takes a value out, which code calls by the name.
+// withoutValue removes a value from a message; name is its name in the code.
 func withoutValue(message, value, name string) string {
 	if value == "" {
 		return message

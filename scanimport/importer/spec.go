@@ -10,13 +10,13 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// scanContext is what all findings of a scan have in common.
+// scanContext holds what all findings of a scan have in common.
 type scanContext struct {
 	repository, project string
 	tool                string
-	// analysis is empty where the scan is of none.
+	// analysis is empty if the scan has none.
 	analysis string
-	// category is the scan's; uniform says that all its findings are of it.
+	// category is the scan's; uniform reports that all its findings have it.
 	category  v1alpha1.FindingCategory
 	uniform   bool
 	commit    string
@@ -33,7 +33,7 @@ func (c *scanContext) categoryOf(r *sarif.Result) v1alpha1.FindingCategory {
 	return CategoryOfResult(r, c.category)
 }
 
-// spec makes the facts of a finding out of a result. It leaves the triage alone.
+// spec converts a result to the facts of a finding. It leaves the triage empty.
 func (c *scanContext) spec(r *sarif.Result) v1alpha1.FindingSpec {
 	spec := v1alpha1.FindingSpec{
 		RepositoryRef: v1alpha1.RepositoryReference{Name: v1alpha1.ResourceName(c.repository)},
@@ -115,8 +115,8 @@ func (c *scanContext) location(l sarif.Location) *v1alpha1.FileLocation {
 	}
 }
 
-// class is a CWE, else the rule's id: by its class a finding is muted with all others like it, so it is
-// neither a sentence nor what some tools name rules after, the matcher that found it.
+// class returns the result's CWE, or else the rule's id. Muting a class mutes all findings like it, so the class is
+// never a sentence, nor the name of a matcher, which some tools use as the rule's name.
 func class(r *sarif.Result) string {
 	if len(r.CWEs) > 0 {
 		return r.CWEs[0]
@@ -124,7 +124,7 @@ func class(r *sarif.Result) string {
 	return line(r.RuleID)
 }
 
-// suppression of a result in its source. A justification may quote what it is about.
+// suppression returns the result's suppression in its source. The justification may quote the suppressed code.
 func suppression(r *sarif.Result, category v1alpha1.FindingCategory) *v1alpha1.FindingSuppression {
 	if r.Suppression == nil {
 		return nil
@@ -145,7 +145,7 @@ func vulnerability(v *sarif.Vulnerability) *v1alpha1.FindingVulnerability {
 	}
 	out := &v1alpha1.FindingVulnerability{ID: OneLine(v.ID, maxVulnerabilityID)}
 	for _, alias := range v.Aliases {
-		// Two that are cut may be the same, which a set refuses.
+		// Two aliases may be equal after cutting, and a set refuses duplicates.
 		alias = OneLine(alias, maxVulnerabilityID)
 		if alias != "" && alias != out.ID && !slices.Contains(out.Aliases, alias) && len(out.Aliases) < maxAliases {
 			out.Aliases = append(out.Aliases, alias)
@@ -162,7 +162,7 @@ func packageFact(p *sarif.Package) *v1alpha1.FindingPackage {
 		Name: OneLine(p.Name, maxPackageName), Version: OneLine(p.Version,
 			maxPackageVersion), FixedVersion: OneLine(p.FixedVersion, maxFixedVersion),
 	}
-	// A package URL that is cut names another package.
+	// A package URL that was cut would name another package.
 	if purl := line(p.PURL); len(purl) <= maxPURL {
 		out.PURL = purl
 	}
@@ -189,7 +189,7 @@ func description(r *sarif.Result, message string) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// fixedCode is known where the tool offers one fix that is one replacement.
+// fixedCode returns the fixed code if the tool offers exactly one fix with one replacement.
 func fixedCode(fixes []sarif.Fix) string {
 	if len(fixes) == 1 && len(fixes[0].Inserted) == 1 {
 		return fixes[0].Inserted[0]
@@ -197,8 +197,8 @@ func fixedCode(fixes []sarif.Fix) string {
 	return ""
 }
 
-// storedFingerprints are those that say something about the code. What some tools write
-// beside them is the commit and its author's name and address.
+// storedFingerprints returns the fingerprints that identify code. Some tools also write the commit and its author's
+// name and address as fingerprints.
 func storedFingerprints(all map[string]string) []v1alpha1.Fingerprint {
 	var out []v1alpha1.Fingerprint
 	for name, value := range all {
@@ -210,7 +210,7 @@ func storedFingerprints(all map[string]string) []v1alpha1.Fingerprint {
 	return out[:min(len(out), maxFingerprints)]
 }
 
-// distinct drops empty parts and those that an earlier part holds.
+// distinct drops empty parts and those that an earlier part contains.
 func distinct(parts ...string) []string {
 	var out []string
 	for _, part := range parts {

@@ -61,7 +61,7 @@ func TestSpecSaysWhatTheFileSays(t *testing.T) {
 	}
 }
 
-// Whatever a scanner quotes, the secret itself must be nowhere in what is stored.
+// Nothing that is stored may contain the secret, whatever the scanner quotes.
 func TestSecretsAreNotKept(t *testing.T) {
 	const secret = "hunter2-S3cr3tV4lue"
 	for name, tc := range map[string]struct {
@@ -100,7 +100,7 @@ func TestSecretsAreNotKept(t *testing.T) {
 	}
 }
 
-// Every string and list of a finding made of the largest result is within the CRD's bounds.
+// Every string and list of a finding made from the largest result is within the CRD's bounds.
 func TestEveryBoundHolds(t *testing.T) {
 	huge := strings.Repeat("<\U0001F600&é", 20_000)
 	r := sarif.Result{

@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// Summary says what an import did, or with DryRun would do, with the results of a Batch:
+// Summary reports what an import did, or with DryRun would do, with the results of a Batch:
 // Results = Created + Updated + Reopened + Unchanged + Skipped.
 type Summary struct {
 	// Scan that was recorded; empty in a dry run.
@@ -29,38 +29,37 @@ type Summary struct {
 	Unchanged int `json:"unchanged"`
 	Closed    int `json:"closed"`
 	Skipped   int `json:"skipped"`
-	// SkippedBecause counts the skipped ones by reason.
+	// SkippedBecause counts the skipped results by reason.
 	SkippedBecause map[string]int `json:"skippedBecause,omitempty"`
-	// SkippedExamples name some of them.
+	// SkippedExamples describes some of them.
 	SkippedExamples []string `json:"skippedExamples,omitempty"`
-	// Notes count what was put right while reading.
+	// Notes counts the corrections that were made while reading.
 	Notes map[string]int `json:"notes,omitempty"`
-	// Recognised counts, by the evidence that did it, the results whose finding was not the same in
-	// everything: "code", "moved", "nearest line", ...
+	// Recognised counts, by evidence, the results that match their finding but differ from it in something: "code",
+	// "moved", "nearest line", ...
 	Recognised map[recognition.Rung]int `json:"recognised,omitempty"`
-	// InDoubt of them may be another problem of the same kind.
+	// InDoubt counts those of them that may be another problem of the same kind.
 	InDoubt int `json:"inDoubt,omitempty"`
-	// Suppressed findings are reported and suppressed in the source: they stay, open_muted.
+	// Suppressed counts the findings that are reported and suppressed in the source: they stay, open_muted.
 	Suppressed int `json:"suppressed,omitempty"`
-	// Renamed counts, by a former name of the tool, the findings that came under its name.
+	// Renamed counts, by a former name of the tool, the findings that moved to its current name.
 	Renamed map[string]int `json:"renamed,omitempty"`
-	// Adopted findings were of no analysis and are of this one now. NotAdopted are open, of none, and neither
-	// reported nor closed.
+	// Adopted counts findings without an analysis that now belong to this one. NotAdopted counts open findings without
+	// an analysis that were neither reported nor closed.
 	Adopted    int `json:"adopted,omitempty"`
 	NotAdopted int `json:"notAdopted,omitempty"`
-	// Provisioned did not exist and were created for the import; in a dry run they would be.
+	// Provisioned are the objects that were created for the import, or in a dry run would be.
 	Provisioned []Provisioned `json:"provisioned,omitempty"`
-	// Warnings say what somebody should see to.
+	// Warnings are problems that need a person's attention.
 	Warnings []string `json:"warnings,omitempty"`
-	// LeftOpen findings were to be closed, and somebody changed them at that moment.
+	// LeftOpen counts findings that were about to be closed when another client changed them.
 	LeftOpen int `json:"leftOpen,omitempty"`
-	// NotReported findings are open, not in the results, and not closed because of
-	// Incomplete.
+	// NotReported counts findings that are open, not in the results, and not closed because of Incomplete.
 	NotReported int      `json:"notReported,omitempty"`
 	Incomplete  []string `json:"incomplete,omitempty"`
 	// Changes in a dry run, at most MostChanges of each action.
 	Changes []Change `json:"changes,omitempty"`
-	// Unlisted changes of a dry run are not among them.
+	// Unlisted counts the changes of a dry run that are left out of Changes.
 	Unlisted int `json:"unlisted,omitempty"`
 }
 
@@ -72,7 +71,7 @@ type Change struct {
 	Title    string         `json:"title"`
 	// Place is the file and the line.
 	Place string `json:"place,omitempty"`
-	// Because says how the finding was recognised, where not by everything.
+	// Because explains how the finding was recognised; empty if everything agrees.
 	Because string `json:"because,omitempty"`
 }
 
@@ -98,7 +97,7 @@ func newSummary(b *Batch) *Summary {
 	return s
 }
 
-// Said are the warnings, and what was created, as the Scan keeps them and an upload shows them.
+// Said returns the created objects and the warnings, as the Scan stores them and an upload shows them.
 func (s *Summary) Said(dryRun bool) []string {
 	var said []string
 	for _, object := range s.Provisioned {
@@ -110,7 +109,7 @@ func (s *Summary) Said(dryRun bool) []string {
 	return said
 }
 
-// KeptWarnings are as many of the warnings as a Scan has room for.
+// KeptWarnings returns as many of the warnings as a Scan has room for.
 func KeptWarnings(all []string) []string {
 	var kept []string
 	for i, warning := range all {
@@ -122,10 +121,10 @@ func KeptWarnings(all []string) []string {
 	return kept
 }
 
-// SkipSuppressed is why a result is passed over that the source suppresses and that is no finding yet.
+// SkipSuppressed is the reason for skipping a result that the source suppresses and that has no finding yet.
 const SkipSuppressed = "suppressed in the source"
 
-// Name of the scan for people.
+// Name returns the scan's name for people.
 func (s *Summary) Name() string { return scanName(s.Tool, s.Category, s.Analysis) }
 
 const (
@@ -136,10 +135,10 @@ const (
 	skipCrossed    = "its finding was changed again and again meanwhile: the next import sees to it"
 )
 
-// mostWarnings bounds how many objects that cannot be read are named.
+// mostWarnings bounds how many unreadable objects are named.
 const mostWarnings = 100
 
-// warnOf warns of objects that cannot be read.
+// warnOf adds warnings about unreadable objects.
 func (s *Summary) warnOf(kind string, names []string) {
 	for i, name := range names {
 		if i == mostWarnings {
@@ -157,7 +156,7 @@ func (s *Summary) skipResults(reason string, results []*sarif.Result) {
 	}
 }
 
-// skip counts an entry that is not a finding, or no other than one counted already.
+// skip counts an entry that is not a finding, or repeats one that was already counted.
 func (s *Summary) skip(reason, example string) {
 	s.Skipped++
 	s.SkippedBecause[reason]++
@@ -166,7 +165,7 @@ func (s *Summary) skip(reason, example string) {
 	}
 }
 
-// planned records what a plan says of the findings that were known.
+// planned records the plan's counts about existing findings.
 func (s *Summary) planned(p *plan) {
 	if len(p.recognised) > 0 {
 		s.Recognised, s.InDoubt = p.recognised, p.doubtful
@@ -193,7 +192,7 @@ func (s *Summary) add(action Action) {
 	}
 }
 
-// Counts are those that the Scan keeps.
+// Counts returns the counts that the Scan stores.
 func (s *Summary) Counts() *v1alpha1.ScanCounts {
 	return &v1alpha1.ScanCounts{
 		Created: int32(s.Created), Updated: int32(s.Updated), Closed: int32(s.Closed), //nolint:gosec // bounded by sarif.Limits
@@ -201,7 +200,7 @@ func (s *Summary) Counts() *v1alpha1.ScanCounts {
 	}
 }
 
-// Message of a Scan that succeeded: what was passed over.
+// Message returns the message of a Scan that succeeded: what was skipped.
 func (s *Summary) Message() string {
 	var parts []string
 	for _, reason := range slices.Sorted(maps.Keys(s.SkippedBecause)) {
@@ -232,7 +231,7 @@ func (s *Summary) list(p *plan) {
 	}
 }
 
-// shown is a finding as a line.
+// shown returns a finding as a line.
 func shown(action Action, name string, d *v1alpha1.FindingDetails) Change {
 	change := Change{Action: action, Name: name, Severity: d.Severity, Title: d.Title}
 	if l := d.Location; l != nil {

@@ -37,7 +37,7 @@ func TestJustifications(t *testing.T) {
 	}
 }
 
-// found is a result of a rule at a line, with the code there.
+// found returns a result of a rule at a line, with the code there.
 func found(line int32, code string, suppressed bool) sarif.Result {
 	r := sarif.Result{
 		RuleID: "R", Rule: &sarif.Rule{}, Severity: v1alpha1.LevelLow, Message: "m",
@@ -49,7 +49,7 @@ func found(line int32, code string, suppressed bool) sarif.Result {
 	return r
 }
 
-// A batch holds the results that its source suppresses apart from the others.
+// suppressing returns a batch, which holds suppressed results apart from the others.
 func suppressing(results ...sarif.Result) *Batch {
 	b := &Batch{Tool: "lint", Category: v1alpha1.CategoryCode}
 	for _, r := range results {
@@ -67,7 +67,7 @@ func TestSuppressedResults(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason        string
 		first, second *Batch
-		// open, suppressed and closed findings afterwards; unseen results are passed over.
+		// open, suppressed and closed findings afterwards; unseen results are skipped.
 		open, suppressed, closed, unseen int
 	}{
 		"of a finding":                      {"it is not fixed", suppressing(found(5, "x", false)), suppressing(found(5, "x", true)), 0, 1, 0, 0},
@@ -108,7 +108,7 @@ func TestSuppressedResults(t *testing.T) {
 	}
 }
 
-// A dry run says of each finding what has changed of its suppression.
+// A dry run reports for each finding how its suppression changed.
 func TestADryRunSaysWhatIsSuppressed(t *testing.T) {
 	why := func(text string) sarif.Result {
 		r := found(5, "x", true)

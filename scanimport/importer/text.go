@@ -56,9 +56,9 @@ func cut(s string, limit int) string {
 	return s
 }
 
-// clean makes a text that is stored exactly as it is sent. An apply request is read as
-// YAML, which refuses most control characters and folds some line ends into blanks; a
-// text that came back changed would look new at every import.
+// clean returns a text that the API server stores unchanged. An apply request is read as YAML, which refuses most
+// control characters and folds some line ends into blanks; a text that came back changed would look new at every
+// import.
 func clean(s string) string {
 	if isPlain(s) {
 		return s
@@ -76,7 +76,8 @@ func clean(s string) string {
 
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
-// isPlain reports whether a text is printable ASCII, tabs and line feeds, as most are: there is nothing to clean.
+// isPlain reports whether a text holds only printable ASCII, tabs and line feeds, as most texts do: then there is
+// nothing to clean.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 && c != '\t' && c != '\n' || c > 0x7e {
@@ -86,15 +87,15 @@ func isPlain(s string) bool {
 	return true
 }
 
-// paragraph is a clean text without blanks around it.
+// paragraph returns a clean text without blanks around it.
 func paragraph(s string) string { return strings.TrimSpace(clean(s)) }
 
-// block is a clean text that keeps the indentation of its first line.
+// block returns a clean text that keeps the indentation of its first line.
 func block(s string) string {
 	return strings.TrimRight(strings.TrimLeft(clean(s), "\n"), " \t\n")
 }
 
-// line is the first line of a text that says anything, with single blanks.
+// line returns the first non-blank line of a text, with single blanks.
 func line(s string) string {
 	for l := range strings.Lines(clean(s)) {
 		if fields := strings.Fields(l); len(fields) > 0 {
@@ -104,5 +105,5 @@ func line(s string) string {
 	return ""
 }
 
-// OneLine is the first line of a text that says anything, cut to the limit.
+// OneLine returns the first non-blank line of a text, cut to the limit.
 func OneLine(s string, limit int) string { return cut(line(s), limit) }

@@ -10,8 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// An apply request is read as YAML: a text that came back changed would be written again
-// at every import.
+// An apply request is read as YAML: a text that came back changed would be written again by every import.
 func TestCleanTextComesBackAsItWas(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := string(rapid.SliceOf(rapid.Rune()).Draw(t, "runes")) + rapid.SampledFrom([]string{"", "\x00", "\x7f", "\u0085", "\u2028", "\ufeff", "\uffff", "\xff", "\r\n", " \n\t "}).Draw(t, "tail")

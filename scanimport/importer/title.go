@@ -9,8 +9,8 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// title is one whole sentence: of the rule's short description, where that is one, else of the
-// message, else of what the rule says at length.
+// title returns one whole sentence: of the rule's short description if that is one, else of the message, else of the
+// rule's long description. Without any sentence it returns the rule's name or id.
 func title(r *sarif.Result, message string) string {
 	short := sentence(r.Rule.ShortDescription)
 	if !describes(short) {
@@ -20,23 +20,22 @@ func title(r *sarif.Result, message string) string {
 		line(r.Rule.Name), line(r.RuleID), "Finding without a description")
 }
 
-// describes tells a description from the rule's name in its place: "Branch-Protection", and what
-// Semgrep writes for a rule that has none.
+// describes reports whether a text is a description and not the rule's name, such as "Branch-Protection", or the text
+// that Semgrep writes for a rule without one.
 func describes(short string) bool {
 	return strings.ContainsRune(short, ' ') && !strings.HasPrefix(short, "Semgrep Finding: ")
 }
 
 const (
-	// wrapped is from how many characters on a line counts as one that was broken for its length.
+	// wrapped is the length from which a line counts as broken for its length.
 	wrapped = 60
-	// mostSentence bounds how much of a text is looked at, in bytes.
+	// mostSentence bounds how much of a text is searched, in bytes.
 	mostSentence = 4 * maxTitle
-	// shortestSentence keeps "No." and "1." from being one.
+	// shortestSentence prevents "No." and "1." from being sentences.
 	shortestSentence = 12
 )
 
-// sentence is the first sentence of a text, on one line with single blanks; a text may break it
-// anywhere.
+// sentence returns the first sentence of a text, on one line with single blanks; the text may break it anywhere.
 func sentence(s string) string {
 	if len(s) > mostSentence {
 		s = strings.ToValidUTF8(s[:mostSentence], "")
@@ -55,23 +54,23 @@ func sentence(s string) string {
 	return joined
 }
 
-// continues reports whether a line goes on with what the lines before it have begun: "Package: x" is
-// not gone on with by "Version: 1".
+// continues reports whether a line continues the sentence of the lines before it: "Version: 1" does not continue
+// "Package: x".
 func continues(before, l string) bool {
 	first, _ := utf8.DecodeRuneInString(l)
 	return unicode.IsLower(first) || utf8.RuneCountInString(before) >= wrapped && unicode.IsLetter(first)
 }
 
-// notAnEnd are the words whose period ends no sentence.
+// notAnEnd matches words whose period ends no sentence.
 var notAnEnd = regexp.MustCompile(`(?i)(?:^|[\s("'])(?:e\.g|i\.e|etc|vs|cf|resp|approx|no|incl|esp|ca|dr|mr|mrs|st)\.$`)
 
-// longestNotAnEnd is more than the longest match has, the character before it included.
+// longestNotAnEnd is longer than the longest match, including the character before it.
 const longestNotAnEnd = 16
 
-// abbreviates reports whether a period at the end of s ends no sentence.
+// abbreviates reports whether a period at the end of s belongs to an abbreviation and ends no sentence.
 func abbreviates(s string) bool { return notAnEnd.MatchString(s[max(0, len(s)-longestNotAnEnd):]) }
 
-// sentenceEnd returns where the first sentence ends, or 0 where it does not.
+// sentenceEnd returns where the first sentence ends, or 0 if it does not end.
 func sentenceEnd(s string) int {
 	for i := shortestSentence; i < len(s); i++ {
 		if s[i] != '.' && s[i] != '!' && s[i] != '?' {

@@ -2,7 +2,7 @@ package importer
 
 import "slices"
 
-// toolNames are the names under which one tool has reported, the one that it uses now last.
+// toolNames lists the names under which one tool has reported, the current one last.
 var toolNames = [][]string{
 	{"semgrep", "Semgrep", "Semgrep PRO", "Semgrep OSS"},
 	{"CodeQL command-line toolchain", "CodeQL"},
@@ -10,7 +10,7 @@ var toolNames = [][]string{
 	{"Security audit for python by bandit", "bandit", "Bandit"},
 }
 
-// namesOf returns all names that a tool is known to have, or had; of any other tool, its name alone.
+// namesOf returns all known names of a tool; for an unknown tool, only its name.
 func namesOf(tool string) []string {
 	for _, names := range toolNames {
 		if slices.Contains(names, tool) {
@@ -20,13 +20,13 @@ func namesOf(tool string) []string {
 	return []string{tool}
 }
 
-// sameTool stands for a tool whatever it calls itself.
+// sameTool returns the key of a tool, the same for all its names.
 func sameTool(tool string) string {
 	names := namesOf(tool)
 	return names[len(names)-1]
 }
 
-// newestName returns which of two names of one tool it uses now.
+// newestName returns the newer of two names of one tool.
 func newestName(a, b string) string {
 	names := namesOf(a)
 	if slices.Index(names, b) > slices.Index(names, a) {
@@ -35,7 +35,7 @@ func newestName(a, b string) string {
 	return a
 }
 
-// formerNames are the other names of a tool, and the one that somebody gave.
+// formerNames returns the other names of a tool, and the one that the user gave.
 func formerNames(tool, given string) []string {
 	var out []string
 	for _, name := range append(slices.Clone(namesOf(tool)), given) {

@@ -13,8 +13,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 )
 
-// write sends the changes of a plan in the order of its stages. It returns at the first error that is not
-// about one finding alone, with what is done by then counted in the summary.
+// write sends the changes of a plan in the order of its stages. It returns at the first error that affects more than
+// one finding; the summary counts what was done so far.
 func (im *Importer) write(ctx context.Context, j *job) error {
 	j.progress.Begin(len(j.plan.changes))
 	im.options.OnProgress(0, len(j.plan.changes))
@@ -28,9 +28,9 @@ func (im *Importer) write(ctx context.Context, j *job) error {
 	return nil
 }
 
-// stages are the changes in the order in which they are written. First what was recognised: an import that is cut off
-// later has moved every finding that moves, so that done again it need not guess which of the new ones it was. Closings
-// last: until everything that is still there has been seen to, nothing is said to be gone.
+// stages returns the changes in the order in which they are written. Recognised findings come first: if the import is
+// cut off later, every finding that moves has moved, so a repeated import need not guess which new one it was. Closings
+// come last: nothing is closed until all reported findings are written.
 func (p *plan) stages() [3][]change {
 	var known, added, gone []change
 	for _, ch := range p.changes {
@@ -95,8 +95,8 @@ func (w *writer) one(ctx context.Context, ch change) error {
 // mostNames bounds how many names are tried for a finding.
 const mostNames = 16
 
-// create makes the finding, and never touches an object that is there: where one has the name, it
-// is another's, which the list did not show, and the next name is tried.
+// create creates the finding and never touches an existing object. If the name belongs to another finding, which the
+// list did not show, it tries the next name.
 func (w *writer) create(ctx context.Context, ch *change) error {
 	name := ch.name
 	for i := 1; ; i++ {
@@ -119,11 +119,11 @@ func (w *writer) create(ctx context.Context, ch *change) error {
 			return err
 		case now != nil && w.wrote(ch, &now.Spec):
 			w.changed(ch, "")
-			return nil // the answer to an earlier try was lost on the way
+			return nil // the response to an earlier attempt was lost
 		case i == mostNames:
 			return fmt.Errorf("%d names are taken by other objects: %w", mostNames, err)
 		case now != nil:
-			// Was it another import that made it, while this process was stopped? Then it is this finding.
+			// Another import may have created it while this process was suspended. Then it is this finding.
 			if err := Retry(ctx, w.lock.renewOnce); err != nil {
 				return err
 			}
@@ -132,11 +132,11 @@ func (w *writer) create(ctx context.Context, ch *change) error {
 	}
 }
 
-// mostConflicts bounds how often a change is decided anew.
+// mostConflicts bounds how often a change is decided again.
 const mostConflicts = 5
 
-// change writes what is decided about a finding that is there, as it was read. What somebody decides, or another
-// import writes, meanwhile is a conflict: then it is decided anew.
+// change writes the planned change of an existing finding, based on the version that was read. A triage or another
+// import in the meantime causes a conflict: then the change is decided again.
 func (w *writer) change(ctx context.Context, ch *change) error {
 	for i := 1; ; i++ {
 		version, err := w.send(ctx, ch)
@@ -159,7 +159,7 @@ func (w *writer) change(ctx context.Context, ch *change) error {
 			return w.deleted(ctx, ch)
 		}
 		if w.wrote(ch, &now.Spec) {
-			w.changed(ch, "") // the answer to an earlier try was lost on the way
+			w.changed(ch, "") // the response to an earlier attempt was lost
 			return nil
 		}
 		if reason := w.crossed(ch, &now.Spec, i == mostConflicts); reason != "" {
@@ -170,8 +170,8 @@ func (w *writer) change(ctx context.Context, ch *change) error {
 	}
 }
 
-// send applies a change. Where the finding is of a former name of the tool, what that owned is its own first:
-// what is left out now would stay otherwise.
+// send applies a change. If the finding has a former name of the tool, the fields of that name's manager are
+// transferred first: otherwise the fields that are left out now would stay.
 func (w *writer) send(ctx context.Context, ch *change) (version string, err error) {
 	metadata := appliedMeta{Name: ch.name, UID: ch.before.UID, ResourceVersion: ch.before.ResourceVersion}
 	if was := ch.before.Spec.Tool; was != ch.spec.Tool {
@@ -182,28 +182,28 @@ func (w *writer) send(ctx context.Context, ch *change) (version string, err erro
 	return w.im.applyFinding(ctx, w.manager, metadata, ch.spec)
 }
 
-// changed counts a change that is written; version is the one that the finding has now, if that is known.
+// changed counts a written change; version is the finding's new resource version, if known.
 func (w *writer) changed(ch *change, version string) {
 	w.count(func(s *Summary) {
 		if ch.action == ActionUpdate && version == ch.before.ResourceVersion {
-			s.Unchanged++ // somebody else had brought it there
+			s.Unchanged++ // another client had already made the change
 			return
 		}
 		s.add(ch.action)
 	})
 }
 
-// deleted sees to a finding that is gone from the API server: one that is reported is made anew.
+// deleted handles a finding that was deleted in the meantime: a reported one is created again.
 func (w *writer) deleted(ctx context.Context, ch *change) error {
 	if ch.action == ActionClose || ch.action == ActionRename {
-		w.count(func(*Summary) {}) // gone is gone
+		w.count(func(*Summary) {}) // nothing left to do
 		return nil
 	}
 	ch.action, ch.spec.Doubt = ActionCreate, nil
 	return w.create(ctx, ch)
 }
 
-// wrote reports whether a finding is as this change makes it.
+// wrote reports whether a finding already has this change.
 func (w *writer) wrote(ch *change, now *v1alpha1.FindingSpec) bool {
 	switch {
 	case ch.action == ActionClose:
@@ -214,9 +214,8 @@ func (w *writer) wrote(ch *change, now *v1alpha1.FindingSpec) bool {
 	return now.Scan.ScanID == w.scan.scanID && now.Evidence == ch.spec.Evidence
 }
 
-// crossed says why a change is not made of a finding as it is now; empty: it is. Only what the decision to close
-// rests on is a reason to leave one open: a fact, or what a person decided. A status that was written meanwhile is
-// none.
+// crossed returns the reason to give up a change because of the finding's current state, or "". A closing is only given
+// up if its basis changed: a fact or the triage. A status update is not a reason.
 func (w *writer) crossed(ch *change, now *v1alpha1.FindingSpec, last bool) (reason string) {
 	before := &ch.before.Spec
 	switch {
@@ -229,7 +228,7 @@ func (w *writer) crossed(ch *change, now *v1alpha1.FindingSpec, last bool) (reas
 	return ""
 }
 
-// leave counts a change that is not made. A finding left open is seen to by the next scan.
+// leave counts a change that is given up. The next scan handles a finding that is left open.
 func (w *writer) leave(ch *change, reason string) {
 	w.count(func(s *Summary) {
 		switch ch.action {
@@ -242,7 +241,7 @@ func (w *writer) leave(ch *change, reason string) {
 	})
 }
 
-// again makes the change one of the finding as it is now.
+// again rebases the change on the finding's current state.
 func (w *writer) again(ch *change, now *v1alpha1.Finding) {
 	switch ch.action {
 	case ActionClose:
@@ -254,7 +253,7 @@ func (w *writer) again(ch *change, now *v1alpha1.Finding) {
 	}
 }
 
-// read returns the finding, or nil where there is none. odd says that it cannot be read.
+// read returns the finding, or nil if it does not exist. odd reports that it cannot be decoded.
 func (w *writer) read(ctx context.Context, name string) (now *v1alpha1.Finding, odd bool, err error) {
 	return Read[v1alpha1.Finding](ctx, w.im.client, w.im.target.Namespace, name)
 }

@@ -1,3 +1,4 @@
-// Package provision decides which Repository and which Projects an import creates where they do not exist: what is told
-// of a repository, what follows from it, and which folders are projects. It reads and writes nothing.
+// Package provision decides which Repository and which Projects an import creates if they do not exist. It evaluates
+// what a request and its files tell about a repository, derives the facts to record, and decides which folders are
+// projects. It does no I/O.
 package provision

@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// Bounds of what is told: those of the schema, and of what any provider allows.
+// Bounds of the input: those of the schema, and of what providers allow.
 const (
 	maxFullName = 512
 	maxURL      = 2048
 	maxBranch   = 255
 	maxCommit   = 128
-	// mostSegments of a full name: a provider's groups may be nested.
+	// mostSegments bounds the segments of a full name: a provider's groups may be nested.
 	mostSegments = 20
 )
 
-// Told is what a request and its files tell of a repository. All of it is hostile.
+// Told is what a request and its files tell about a repository. Treat all of it as hostile.
 type Told struct {
-	// FullName is the owner and the name, as somebody gave it; empty: that of the first URL that has one.
+	// FullName is the owner and the name as given; empty: taken from the first URL that has one.
 	FullName string
-	// URLs of the repository, the most trustworthy first: web pages, or what git clones.
+	// URLs of the repository, the most trustworthy first: web pages or clone URLs.
 	URLs []string
 	// Branch that was scanned, as refs/heads/NAME or NAME, and the commit.
 	Branch, Commit string
@@ -30,11 +30,11 @@ type Told struct {
 
 // Facts are what an import records of a repository that it creates.
 type Facts struct {
-	// FullName as it was told, empty where nothing tells it.
+	// FullName as given; empty if unknown.
 	FullName string
-	// Provider, URL and CloneURL are empty where no URL tells them.
+	// Provider, URL and CloneURL are empty if no URL yields them.
 	Provider, URL, CloneURL string
-	// Branch is empty where none is told, or where it is no branch.
+	// Branch is empty if none was given, or if the ref is not a branch.
 	Branch, Commit string
 }
 
@@ -43,9 +43,8 @@ var (
 	commit  = regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`)
 )
 
-// CheckFullName returns an error, for people, where the text is not what a provider would call a repository.
-// Characters that look like others, or that end a name somewhere, are refused: such a Repository is for people to
-// write.
+// CheckFullName returns an error, for people, if the text cannot be a provider's full name of a repository. Characters
+// that look like others, or that end a name in some context, are refused: people must create such a Repository.
 func CheckFullName(name string) error {
 	segments := strings.Split(name, "/")
 	if len(name) > maxFullName || len(segments) < 2 || len(segments) > mostSegments ||
@@ -55,10 +54,10 @@ func CheckFullName(name string) error {
 	return nil
 }
 
-// SameName reports whether two full names are of one repository: providers tell no letters apart by their case.
+// SameName reports whether two full names denote one repository: providers ignore case.
 func SameName(a, b string) bool { return a != "" && Fold(a) == Fold(b) }
 
-// Fold lowers the letters from A to Z and no other: other letters that are alike in lower case are not the same name.
+// Fold lowers only the letters A to Z: names that differ in the case of other letters stay different.
 func Fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' {
@@ -68,8 +67,8 @@ func Fold(name string) string {
 	}, name)
 }
 
-// Facts that follow from what is told. A URL counts only where it is of the full name: nobody else's page is written
-// down. The error says, for people, why the full name that was given is none.
+// Facts derives the facts from the input. A URL counts only if it belongs to the full name, so that no other
+// repository's page is recorded. The error explains, for people, why the given full name is invalid.
 func (t Told) Facts() (Facts, error) {
 	f := Facts{FullName: strings.TrimSuffix(t.FullName, ".git")}
 	if f.FullName != "" {
@@ -98,11 +97,11 @@ func (t Told) Facts() (Facts, error) {
 	return f, nil
 }
 
-// scp is how git writes an address without a scheme.
+// scp matches git's form of an address without a scheme.
 var scp = regexp.MustCompile(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9.-]+):([^/].*)$`)
 
-// parse returns the web page of a repository and its full name; nil where the text is no such address. What the
-// address holds of credentials, queries and fragments is dropped.
+// parse returns the web page of a repository and its full name, or nil if the text is no such address. Credentials,
+// query and fragment are dropped.
 func parse(text string) (page *url.URL, fullName string) {
 	text = strings.TrimSpace(text)
 	if len(text) > maxURL-len(".git") {
@@ -120,7 +119,7 @@ func parse(text string) (page *url.URL, fullName string) {
 	case "https", "http":
 		page.Scheme = u.Scheme
 	case "ssh", "git", "git+ssh":
-		page.Host = u.Hostname() // its port is git's
+		page.Host = u.Hostname() // drop the port, it is git's
 	default:
 		return nil, ""
 	}
@@ -134,7 +133,7 @@ func parse(text string) (page *url.URL, fullName string) {
 
 var host = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
 
-// providers by a word of their host's name.
+// providers by a word in the host's name.
 var providers = []struct{ word, provider string }{
 	{"github", "github"}, {"gitlab", "gitlab"}, {"bitbucket", "bitbucket"}, {"codeberg", "forgejo"},
 	{"forgejo", "forgejo"}, {"gitea", "gitea"}, {"dev.azure.com", "azure"}, {"visualstudio.com", "azure"},
@@ -149,10 +148,10 @@ func providerOf(host string) string {
 	return ""
 }
 
-// publicHosts are those that a provider's name stands for.
+// publicHosts are the hosts that a provider's name implies.
 var publicHosts = []string{"github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "dev.azure.com"}
 
-// hostOf is where the repository's page is, without port; empty where the text is no address of a repository.
+// hostOf returns the host of the repository's page, without port; empty if the text is not the address of a repository.
 func hostOf(address string) string {
 	page, _ := parse(address)
 	if page == nil {
@@ -161,7 +160,7 @@ func hostOf(address string) string {
 	return Fold(page.Hostname())
 }
 
-// Site tells the providers' installations apart: by the host, but for those that the provider's name stands for.
+// Site identifies the provider's installation: by the host, or by the provider for its public host.
 func (f Facts) Site() string {
 	if host := hostOf(f.URL); host != "" && !slices.Contains(publicHosts, host) {
 		return host
@@ -174,7 +173,7 @@ func isPlain(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// quote shows a hostile text, as much of it as a message has room for.
+// quote quotes a hostile text, cut to the room that a message has.
 func quote(text string) string {
 	if runes := []rune(text); len(runes) > 80 {
 		return fmt.Sprintf("%q", string(runes[:80])+"…")

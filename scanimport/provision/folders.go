@@ -11,18 +11,18 @@ import (
 	"unicode/utf8"
 )
 
-// Patterns say which folders of a repository are projects of their own, as spec.imports.projects of an Organization
-// does: "services/*" is every folder in services. A star stands for any part of one folder's name.
+// Patterns select the folders of a repository that are separate projects, as spec.imports.projects of an Organization
+// does: "services/*" is every folder in services. A star matches any part of one folder's name.
 type Patterns []string
 
 const (
-	// maxFolder is the schema's bound of a project's path, in characters.
+	// maxFolder is the schema's bound for a project's path, in characters.
 	maxFolder = 1024
-	// MostProjects is how many Projects one import creates at most.
+	// MostProjects bounds the Projects that one import creates.
 	MostProjects = 50
 )
 
-// Folder of the project that a file belongs to: the longest folder that a pattern names, "" where none does.
+// Folder returns the folder of the project that a file belongs to: the longest folder that a pattern matches, or "".
 func (p Patterns) Folder(file string) string {
 	parts := strings.Split(Clean(file), "/")
 	longest := 0
@@ -39,7 +39,7 @@ func (p Patterns) Folder(file string) string {
 	return folder
 }
 
-// within reports whether the folder that the pattern names holds the file.
+// within reports whether the file is in the folder that the pattern matches.
 func within(pattern, file []string) bool {
 	if len(file) <= len(pattern) {
 		return false
@@ -52,17 +52,18 @@ func within(pattern, file []string) bool {
 	return true
 }
 
-// Existing is a project that a repository has.
+// Existing is an existing project of a repository.
 type Existing struct {
-	// Folder as somebody wrote it; empty for the whole repository.
+	// Folder as written in the Project; empty for the whole repository.
 	Folder string
-	// Beside are the patterns in force when an import created it: what they name never went to it.
+	// Beside are the patterns in force when an import created the project: files in folders that they match never went
+	// to it.
 	Beside Patterns
 }
 
-// Missing returns the folders, in order, for which a project is missing so that each file belongs to one. existing are
-// the repository's projects. Where there is neither a file nor a project it is the whole repository.
-// The error says, for people, that these are too many.
+// Missing returns, in order, the folders that need a new project so that each file belongs to one. existing are the
+// repository's projects. Without files and projects it returns the whole repository. The error explains, for people,
+// that these are too many.
 func (p Patterns) Missing(existing []Existing, files iter.Seq[string]) ([]string, error) {
 	there := map[string]Patterns{}
 	for _, project := range existing {
@@ -92,9 +93,9 @@ func (p Patterns) Missing(existing []Existing, files iter.Seq[string]) ([]string
 	return slices.Sorted(maps.Keys(missing)), nil
 }
 
-// covered reports whether one of the projects is to have the file: the one with the longest folder that holds it. A
-// wider one than the folder that a pattern names may have findings in that folder, and a project beside it would double
-// them: it gives way only where it came beside such folders.
+// covered reports whether an existing project takes the file: the one with the longest folder that contains it. A
+// project with a wider folder than the pattern's may already have findings of the file, and a second project would
+// duplicate them. So it keeps the file, unless its Beside already assigned the file to a narrower folder.
 func covered(there map[string]Patterns, folder, file string) bool {
 	for at := Clean(file); ; at = at[:max(strings.LastIndexByte(at, '/'), 0)] {
 		if beside, is := there[at]; is {
@@ -106,7 +107,7 @@ func covered(there map[string]Patterns, folder, file string) bool {
 	}
 }
 
-// Clean is a path from the root of the repository, which it never leaves: "" for the root itself.
+// Clean returns a path relative to the root of the repository, which it never leaves: "" for the root itself.
 func Clean(p string) string {
 	return strings.TrimPrefix(path.Clean("/"+strings.ReplaceAll(strings.TrimSpace(p), `\`, "/")), "/")
 }

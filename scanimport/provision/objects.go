@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// A name is made of slugLength characters to read and hashLength that keep names apart.
+	// A name consists of slugLength readable characters and hashLength characters that make it unique.
 	slugLength = 40
 	hashLength = 10
-	// maxDisplayName is the schema's.
+	// maxDisplayName is the schema's bound.
 	maxDisplayName = 200
 )
 
-// RepositoryName is the name of the Repository that an import creates: the same for the same site and full name,
-// whatever their case, and another for every other.
+// RepositoryName returns the name of the Repository that an import creates. It is the same for the same site and full
+// name, ignoring case, and different for all others.
 func RepositoryName(site, fullName string) string {
 	return named(fullName, "repository", Fold(site), Fold(fullName))
 }
 
-// ProjectName is the name of the Project that an import creates for a folder of a repository: that of the repository
-// for all of it.
+// ProjectName returns the name of the Project that an import creates for a folder of a repository: the repository's
+// name for the whole repository.
 func ProjectName(repository, folder string) string {
 	if folder == "" {
 		return repository
@@ -36,7 +36,7 @@ func ProjectName(repository, folder string) string {
 	return named(folder, "project", repository, folder)
 }
 
-// named is a DNS label that begins with what can be read of a text, and ends with a hash of what it stands for.
+// named returns a DNS label that begins with a readable part of the text and ends with a hash of the identity.
 func named(text, otherwise string, identity ...string) string {
 	slug := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -50,7 +50,7 @@ func named(text, otherwise string, identity ...string) string {
 	return cmp.Or(slug, otherwise) + "-" + fingerprints.Hash(identity...)[:hashLength]
 }
 
-// Repository that an import creates under the name.
+// Repository returns the Repository that an import creates under the name.
 func Repository(namespace, name string, facts Facts) *v1alpha1.Repository {
 	repository := &v1alpha1.Repository{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -65,8 +65,8 @@ func Repository(namespace, name string, facts Facts) *v1alpha1.Repository {
 	return repository
 }
 
-// Project that an import creates under the name for a folder of the repository, "" for all of it, while the patterns
-// are in force.
+// Project returns the Project that an import creates under the name for a folder of the repository ("": the whole
+// repository). beside are the patterns in force.
 func Project(repository *v1alpha1.Repository, name, folder string, beside Patterns) *v1alpha1.Project {
 	shown := []rune(cmp.Or(folder, path.Base(cmp.Or(repository.Spec.FullName, name))))
 	project := &v1alpha1.Project{
@@ -82,7 +82,7 @@ func Project(repository *v1alpha1.Repository, name, folder string, beside Patter
 	return project
 }
 
-// ExistingOf returns what Missing needs to know of a project.
+// ExistingOf returns what Missing needs to know about a project.
 func ExistingOf(project *v1alpha1.Project) Existing {
 	existing := Existing{Folder: project.Spec.RelativePath}
 	if beside := project.Annotations[v1alpha1.BesideAnnotation]; beside != "" {
@@ -91,7 +91,7 @@ func ExistingOf(project *v1alpha1.Project) Existing {
 	return existing
 }
 
-// elsewhere reports whether the repository is known to be on another site than the facts say.
+// elsewhere reports whether the repository is known to be on a different site from the facts.
 func elsewhere(r *v1alpha1.RepositorySpec, facts Facts) bool {
 	here, told := hostOf(r.URL), hostOf(facts.URL)
 	if here != "" && told != "" {
@@ -100,9 +100,8 @@ func elsewhere(r *v1alpha1.RepositorySpec, facts Facts) bool {
 	return facts.Provider != "" && r.Provider != "" && Fold(facts.Provider) != Fold(r.Provider)
 }
 
-// Find returns which of an organization's repositories the facts are of, nil where none is. Where both have an address,
-// the hosts tell them apart, else the providers; what is not known may be any. The error says, for people, that
-// several are.
+// Find returns the repository of an organization that the facts describe, or nil. Hosts are compared if both have an
+// address, else providers; an unknown value matches any. The error explains, for people, that several match.
 func Find(repositories []v1alpha1.Repository, facts Facts) (*v1alpha1.Repository, error) {
 	var found *v1alpha1.Repository
 	var names []string

@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// hostile is any text, most of it like what it should be.
+// hostile generates any text, mostly similar to valid input.
 func hostile() *rapid.Generator[string] {
 	part := rapid.OneOf(rapid.StringMatching(`[A-Za-z0-9._-]{1,8}`), rapid.SampledFrom([]string{
 		"", ".", "..", "..git", "org-globex", "аcme", "acme\u200b", "a b", "%2e%2e", "\x00", "é", "~", "*", "$(id)", "acme.git",
@@ -54,7 +54,7 @@ func TestNamesAreLabelsOfTheirOwn(t *testing.T) {
 	})
 }
 
-// flip turns the case of ASCII letters.
+// flip swaps the case of ASCII letters.
 func flip(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -81,7 +81,7 @@ func TestNamesCanBeRead(t *testing.T) {
 	}
 }
 
-// What becomes a fact is bounded, plain, and of the repository that was asked for, whatever is told.
+// Facts are bounded, plain, and belong to the requested repository, whatever the input.
 func TestFactsAreOfWhatWasAskedFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		told := Told{
@@ -176,7 +176,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// A provider has installations of its own, and one of them is not another.
+// A provider has several installations, which must not be confused.
 func TestFindTellsSitesApart(t *testing.T) {
 	at := func(address string) Facts {
 		facts, err := Told{URLs: []string{address}}.Facts()
@@ -229,7 +229,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// beside are projects of these folders that came beside the patterns.
+// beside returns projects of these folders that were created while the patterns were in force.
 func beside(patterns Patterns, folders []string) (out []Existing) {
 	for _, folder := range folders {
 		out = append(out, Existing{folder, patterns})
@@ -244,7 +244,7 @@ func TestMissing(t *testing.T) {
 		patterns        Patterns
 		existing, files []string
 		want            []string
-		beside          Patterns // of all that exist
+		beside          Patterns // of all existing projects
 	}{
 		{"a repository is one project", nil, nil, []string{"a/b.go", "c.go"}, []string{""}, nil},
 		{"nothing was found in a new one", monorepo, nil, nil, []string{""}, nil},
@@ -275,7 +275,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// Once what is missing is created, nothing is missing, in whatever order the files come.
+// Once the missing projects exist, none are missing, whatever the order of the files.
 func TestNothingIsMissingTwice(t *testing.T) {
 	file := rapid.StringMatching(`([ab]/){0,3}[xy]`)
 	rapid.Check(t, func(t *rapid.T) {

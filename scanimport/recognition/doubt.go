@@ -1,7 +1,7 @@
 package recognition
 
-// settleDoubts doubts every pair that is not certain: a decision must never be about another problem
-// unseen, and a mark that was not needed costs a look.
+// settleDoubts marks every pair that is not certain as doubtful. A decision must never silently apply to another
+// problem, while an unnecessary mark only costs a look.
 func (m *matcher) settleDoubts() {
 	var c *company
 	for i := range m.ofResult {
@@ -19,14 +19,14 @@ func (m *matcher) settleDoubts() {
 	}
 }
 
-// company is what the other results, findings and pairs say about a pair.
+// company is the context of a pair: counts over the other results, findings and pairs.
 type company struct {
-	// results and known count those that agree in a part of the evidence.
+	// results and known count the results and findings that agree in a part of the evidence.
 	results, known map[Evidence]int
-	// shifts counts the pairs of a file, with one message each, that are the same number of lines apart.
+	// shifts counts, per file, the pairs with equal messages that are the same number of lines apart.
 	shifts map[shifted]int
-	// moves counts the open findings that went from one path to another, renames the files by what
-	// of their paths changed, open the open findings of a path.
+	// moves counts the open findings that moved from one path to another. renames counts those pairs of paths by the
+	// changed part. open counts the open findings per path.
 	moves   map[[2]string]int
 	renames map[rename]int
 	open    map[string]int
@@ -75,7 +75,7 @@ func (m *matcher) company() *company {
 	return c
 }
 
-// count adds evidence that is certain only of one that has it alone.
+// count counts the kinds of evidence that are only certain if a single result or finding has them.
 func count(n map[Evidence]int, e *Evidence) {
 	for _, k := range []key{byHash, at(byPURL), at(byPackage), at(byAlias)} {
 		if part, ok := k(e); ok {
@@ -88,13 +88,13 @@ func byHash(e *Evidence) (Evidence, bool) {
 	return Evidence{Fingerprint: e.Fingerprint}, e.Fingerprint != ""
 }
 
-// likeEarlier is what results share whose names of the earlier version only an ordinal tells apart.
-// What a finding of that version said is not known: of one rule and file any may be alike.
+// likeEarlier is the evidence shared by results whose names in the earlier version differ only by an ordinal. The
+// message of a finding from that version is unknown, so all of one rule and file may be alike.
 func likeEarlier(e *Evidence, message string) Evidence {
 	return Evidence{Rule: e.Rule, Path: e.Path, Message: message}
 }
 
-// certain says whether the result can be nothing but the finding.
+// certain reports whether the result can only be this finding.
 func (c *company) certain(by Rung, r *Evidence, k *Known) bool {
 	switch {
 	case by == Earlier:
@@ -116,8 +116,8 @@ func (c *company) certain(by Rung, r *Evidence, k *Known) bool {
 		(r.Line == k.Line || c.shifts[shifted{r.Path, r.Line - k.Line}] > 1)
 }
 
-// moved: by a fingerprint of its own, by fingerprint and code, or in the company of another
-// file's move or of all else that was in its file.
+// moved reports whether a move to another path is certain: by a unique fingerprint, by fingerprint and code, by another
+// file with the same rename, or because all other findings of the file moved with it.
 func (c *company) moved(r, k *Evidence) bool {
 	if otherCode(r, k) {
 		return false
@@ -128,13 +128,14 @@ func (c *company) moved(r, k *Evidence) bool {
 		c.renames[renamed(k.Path, r.Path)] > 1 || c.moves[paths] > 1 && c.moves[paths] == c.open[k.Path]
 }
 
-// ownFingerprint: both have one fingerprint, and nothing else in the scan has it.
+// ownFingerprint reports whether both have the same fingerprint, and nothing else in the scan has it.
 func (c *company) ownFingerprint(r, k *Evidence) bool {
 	part, ok := byHash(r)
 	return ok && r.Rule == k.Rule && r.Fingerprint == k.Fingerprint && c.alone(part)
 }
 
-// samePackage: of several versions of a package in one place, the version tells which one.
+// samePackage reports whether both are certainly the same package: of several versions of a package in one place, the
+// version decides.
 func (c *company) samePackage(r, k *Evidence) bool {
 	if differ(r.PURL, k.PURL) {
 		return false
@@ -151,16 +152,16 @@ func (c *company) samePackage(r, k *Evidence) bool {
 
 func (c *company) alone(part Evidence) bool { return c.results[part] < 2 && c.known[part] < 2 }
 
-// equal and differ hold where both are known.
+// equal and differ are true only if both values are known.
 func equal(a, b string) bool  { return a != "" && a == b }
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
-// otherCode: the code is another, or the fingerprint where the code is not known.
+// otherCode reports whether the code differs, or, if the code is unknown, the fingerprint.
 func otherCode(r, k *Evidence) bool {
 	return differ(r.Snippet, k.Snippet) || differ(r.Fingerprint, k.Fingerprint) && !equal(r.Snippet, k.Snippet)
 }
 
-// weakness is the doubt about a pair that is not certain.
+// weakness returns the doubt about a pair that is not certain.
 func (m *matcher) weakness(by Rung, r *Evidence, k *Known) Doubt {
 	switch {
 	case r.Path != k.Path && m.reported[k.Path]:

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// fileMoved pairs the results of a file that is new with the findings of one that is gone, where
-// rule, line, message and code of all of them agree. Where several files agree with several
-// others, what most of the files were renamed by decides: a root, a folder, a prefix.
+// fileMoved pairs the results of a new file with the findings of a missing one, if all of them agree in rule, line,
+// message and code. If several files agree with several others, the most frequent rename decides: a root, a folder, a
+// prefix.
 func fileMoved(m *matcher) {
 	candidates := possibleMoves(m.goneFiles(), m.newFiles())
 	renames := map[rename]int{}
@@ -28,13 +28,13 @@ func fileMoved(m *matcher) {
 	}
 }
 
-// mostMoves is how many moves are looked at of each file, beyond mostPairs of all: memory and time grow with the
+// mostMoves bounds the moves that are considered per file, beyond mostPairs in total: memory and time grow with the
 // number of files, not with its square.
 const mostMoves = 16
 
-// possibleMoves are the files that may have become another one, fewest alike first. Where there are too many alike
-// to look at each with each, those at the same position in the order of their paths are: a root, a folder or a prefix
-// changes no order.
+// possibleMoves returns the possible moves of files, the smallest groups of similar files first. If there are too many
+// pairs to compare all, only files at the same position in path order are compared: changing a root, a folder or a
+// prefix keeps the order.
 func possibleMoves(gone, come map[string][]*file) []*move {
 	left := mostPairs
 	signatures := slices.Sorted(maps.Keys(come))
@@ -66,16 +66,16 @@ func possibleMoves(gone, come map[string][]*file) []*move {
 	return out
 }
 
-// move is a file that may have become another one.
+// move is the possible move of a file to another path.
 type move struct {
 	from, to *file
 	by       rename
-	// votes is how many moves are by the same rename; alone says that no other has this signature.
+	// votes counts the moves with the same rename; alone reports that no other file has this signature.
 	votes int
 	alone bool
 }
 
-// rivalled says whether another move of one of the two files is as good.
+// rivalled reports whether another move of one of the two files is as likely.
 func (c *move) rivalled() bool {
 	for _, o := range slices.Concat(c.from.moves, c.to.moves) {
 		if o != c && o.votes == c.votes && !o.from.paired && !o.to.paired {
@@ -88,8 +88,8 @@ func (c *move) rivalled() bool {
 // rename holds the part of a path that was removed, and what replaced it.
 type rename struct{ from, to string }
 
-// renamed takes off the folders and the name that the paths end in alike, then those that they
-// begin with; and of a single one that is left, what it has in common with its new form.
+// renamed strips the folders and the name in which the paths end alike, then those in which they begin alike. If a
+// single component is left on each side, it also strips their common prefix and suffix.
 func renamed(from, to string) rename {
 	old, now := strings.Split(from, "/"), strings.Split(to, "/")
 	for len(old) > 0 && len(now) > 0 && old[len(old)-1] == now[len(now)-1] {
@@ -116,12 +116,14 @@ type file struct {
 	path    string
 	indexes []int
 	paired  bool
-	// held: an unfinished scan added its findings, so that it rivals others and is none's new path itself.
+	// held reports that an unfinished scan added the file's findings: it competes with other files, but is not itself
+	// the new path of one.
 	held  bool
 	moves []*move
 }
 
-// newFiles are the paths with results and without an open finding, by signature. What an unfinished scan added was new.
+// newFiles returns the paths with results and without an open finding, by signature. Paths that an unfinished scan
+// added count as new.
 func (m *matcher) newFiles() map[string][]*file {
 	files, old := map[string]*file{}, map[string]bool{"": true}
 	for i := range m.known {
@@ -138,7 +140,7 @@ func (m *matcher) newFiles() map[string][]*file {
 	return bySignature(files, old, func(i int) *Evidence { return &m.results[i] })
 }
 
-// goneFiles are the paths with open findings and without a result, by signature.
+// goneFiles returns the paths with open findings and without a result, by signature.
 func (m *matcher) goneFiles() map[string][]*file {
 	files, there := map[string]*file{}, maps.Clone(m.reported)
 	there[""] = true

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// group holds what agrees in a key: indexes of results, of open and of closed findings.
+// group holds the indexes of the results, open findings and closed findings that agree in a key.
 type group struct{ results, open, closed []int }
 
-// groups sorts everything that is not paired yet by a key. Groups that lack one side are left out.
+// groups groups everything that is not paired yet by a key. Groups with only one side are left out.
 func (m *matcher) groups(k key) []*group {
 	byKey := make(map[Evidence]*group, m.left)
 	var keys []Evidence
@@ -57,7 +57,7 @@ func (m *matcher) groups(k key) []*group {
 	return out
 }
 
-// rivals returns, by a key, the results that are findings which an unfinished scan added.
+// rivals returns, by key, the results that were paired with findings of an unfinished scan that added them.
 func (m *matcher) rivals(k key) map[Evidence][]int {
 	out := map[Evidence][]int{}
 	for i := range m.results {
@@ -68,7 +68,7 @@ func (m *matcher) rivals(k key) map[Evidence][]int {
 	return out
 }
 
-// sort orders both sides by place, so that nothing depends on the order of the file.
+// sort orders both sides by place, so that the result does not depend on the order of the file.
 func (m *matcher) sort(results, known []int) {
 	slices.SortStableFunc(results, func(a, b int) int { return m.results[a].compare(&m.results[b]) })
 	slices.SortStableFunc(known, func(a, b int) int { return m.known[a].compare(&m.known[b].Evidence) })
@@ -82,7 +82,7 @@ func (m *matcher) untaken(known []int) []int {
 	return slices.DeleteFunc(slices.Clone(known), func(i int) bool { return m.taken[i] != none })
 }
 
-// ties are what tells apart, best first, results that agree in the evidence of a rung.
+// ties are the criteria, best first, that distinguish results that agree in the evidence of a rung.
 var ties = []key{
 	func(e *Evidence) (Evidence, bool) {
 		return Evidence{Version: e.Version, Fingerprint: e.Fingerprint, Snippet: e.Snippet, Message: e.Message}, true
@@ -92,8 +92,8 @@ var ties = []key{
 	func(*Evidence) (Evidence, bool) { return Evidence{}, true },
 }
 
-// settle pairs the two sides of a group that agree in strong evidence: what else agrees tells
-// them apart, and in the end their lines.
+// settle pairs the two sides of a group that agree in strong evidence: by other evidence in which they agree, and
+// finally by their lines.
 func (m *matcher) settle(results, known []int) {
 	for _, tie := range ties {
 		if results, known = m.freeOf(results), m.untaken(known); len(results) == 0 || len(known) == 0 {
@@ -107,8 +107,8 @@ func (m *matcher) settle(results, known []int) {
 	}
 }
 
-// settledDoubt: of several at one place that no longer say the same, their order says nothing; nor
-// does the place alone where it is no file.
+// settledDoubt returns the doubt about a settled pair. If several at one place have changed, their order is no
+// evidence. A place that is not a file is not enough by itself.
 func (m *matcher) settledDoubt(p aligned, results, known []int) Doubt {
 	r, k := &m.results[p.result], &m.known[p.known]
 	switch {
@@ -123,7 +123,7 @@ func (m *matcher) settledDoubt(p aligned, results, known []int) Doubt {
 	}
 }
 
-// mixed says whether some differ in what tells them apart.
+// mixed reports whether some of them differ in the best tie.
 func (m *matcher) mixed(results, known []int) bool {
 	first, _ := ties[0](&m.results[results[0]])
 	differs := func(e *Evidence) bool {
@@ -164,18 +164,17 @@ func (m *matcher) split(tie key, results, known []int, do func(results, known []
 	}
 }
 
-// aligned is a pair that lines have made: how many lines apart, and how many pairs of the
-// group are as many lines apart.
+// aligned is a pair made by lines: how many lines apart, and how many pairs of the group have the same distance.
 type aligned struct {
 	result, known, shift, votes int
 }
 
-// mostPairs bounds the pairs of lines that are looked at in one group.
+// mostPairs bounds the pairs of lines that are compared in one group.
 const mostPairs = 250_000
 
-// align pairs results and findings that nothing but their lines tells apart: first those that
-// have all moved by the same number of lines, or not at all, then in order where there are as
-// many of both, then the nearest. It pairs as many as there are of the fewer.
+// align pairs results and findings that only their lines distinguish: first those that moved by the same number of
+// lines, or not at all, then in order if both sides have the same size, then the nearest. It pairs the whole smaller
+// side.
 func (m *matcher) align(results, known []int, doubt func(aligned) Doubt) {
 	pair := func(p aligned) { m.pair(p.result, p.known, doubt(p)) }
 	for len(results) > 0 && len(known) > 0 {
@@ -201,7 +200,7 @@ func (m *matcher) shift(result, known int) int {
 	return int(m.results[result].Line) - int(m.known[known].Line)
 }
 
-// bestShift is the number of lines by which most pairs are apart; of several the smallest.
+// bestShift returns the number of lines by which most pairs are apart; among equals, the smallest.
 func (m *matcher) bestShift(results, known []int) (best, votes int) {
 	tally := map[int]int{}
 	for _, r := range results {
@@ -217,7 +216,7 @@ func (m *matcher) bestShift(results, known []int) (best, votes int) {
 	return best, votes
 }
 
-// shifted pairs what is that many lines apart, by the nearest columns.
+// shifted pairs results and findings that are that many lines apart, by the nearest columns.
 func (m *matcher) shifted(results, known []int, shift, votes int, pair func(aligned)) {
 	byLine := map[int][]int{}
 	for _, k := range known {

@@ -21,28 +21,28 @@ const (
 	File Rung = "file moved"
 	// Moved: the same fingerprint, package, resource or code, once in another file.
 	Moved Rung = "moved"
-	// Shift: several results of a file are the same number of lines away from findings alike.
+	// Shift: several results of a file are the same number of lines away from similar findings.
 	Shift Rung = "lines shifted"
-	// Message of the rule, in the same file, where no code tells results apart.
+	// Message of the rule, in the same file, if no code distinguishes the results.
 	Message Rung = "message"
 	// Line of the rule, the nearest in the same file.
 	Line Rung = "nearest line"
 )
 
-// Doubt says why it is not certain that the result is the finding; empty: it is certain.
+// Doubt explains why it is not certain that the result is the finding; empty: it is certain.
 type Doubt string
 
 // The doubts.
 const (
-	// DoubtCount: there are more, or fewer, results alike than before, and this one moved.
+	// DoubtCount: there are more or fewer similar results than before, and this one moved.
 	DoubtCount Doubt = "several results alike, and not as many as before"
-	// DoubtLine: the line is another, and neither code nor another pair confirms it.
+	// DoubtLine: the line differs, and neither code nor another pair confirms it.
 	DoubtLine Doubt = "line moved, and no code to compare"
-	// DoubtPlace: several are at one place, and what told them apart has changed.
+	// DoubtPlace: several are at one place, and the evidence that distinguished them has changed.
 	DoubtPlace Doubt = "several results at one place, and what told them apart has changed"
-	// DoubtMessage: the place is the same, and what is said, the code or the resource is another.
+	// DoubtMessage: the place is the same, but the message, the code or the resource differs.
 	DoubtMessage Doubt = "message or code changed, and only the place is the same"
-	// DoubtElsewhere: the like was found in another file while the old file still has results.
+	// DoubtElsewhere: a similar result is in another file while the old file still has results.
 	DoubtElsewhere Doubt = "found in another file, and the old one is still there"
 	// DoubtFile: another file, and neither a fingerprint nor a second move confirms it.
 	DoubtFile Doubt = "found in another file, and nothing confirms the move"
@@ -60,7 +60,7 @@ type rung struct {
 	find func(m *matcher)
 }
 
-// ladder is the order in which evidence counts.
+// ladder is the order of the rungs, strongest first.
 var ladder = []rung{
 	{Unchanged, unchanged},
 	{Earlier, earlier},
@@ -79,10 +79,10 @@ var ladder = []rung{
 type Scan struct {
 	Results []Evidence
 	Known   []Known
-	// Named are pairs by name, for findings whose evidence was not stored.
+	// Named holds pairs by name, for findings without stored evidence.
 	Named []Match
-	// Same tells whether a result and a finding agree in what is no evidence too: so that of several
-	// that agree in all evidence each keeps its own. nil: nothing tells them apart.
+	// Same reports whether a result and a finding also agree in facts that are not evidence, so that of several with
+	// equal evidence each keeps its own. nil: nothing distinguishes them.
 	Same func(result, known int) bool
 }
 
@@ -109,22 +109,22 @@ func recognise(ladder []rung, s Scan) []Match {
 	return out
 }
 
-// matcher is the state of one climb.
+// matcher is the state of one run of the ladder.
 type matcher struct {
 	results []Evidence
 	known   []Known
 	named   []Match
 	same    func(result, known int) bool
 	rung    Rung
-	// ofResult is the pair of each result; its rung is empty where there is none yet.
+	// ofResult holds the pair of each result; its rung is empty if there is none yet.
 	ofResult []Match
-	// taken says which findings are paired, and with which result.
+	// taken holds, per finding, the result it is paired with, or none.
 	taken []int
 	// left is the number of results without a pair.
 	left int
 	// reported are the paths that have a result.
 	reported map[string]bool
-	// unfinished says that some of the findings were written by a scan that did not get to its end.
+	// unfinished reports that an incomplete scan wrote some of the findings.
 	unfinished bool
 }
 
@@ -148,7 +148,7 @@ func newMatcher(s Scan) *matcher {
 
 func (m *matcher) free(result int) bool { return m.ofResult[result].Rung == "" }
 
-// held reports whether the result is a finding that an unfinished scan added.
+// held reports whether the result is paired with a finding that an unfinished scan added.
 func (m *matcher) held(result int) bool {
 	return !m.free(result) && m.known[m.ofResult[result].Known].Added
 }

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// ev is evidence at a place; the options say what else is known.
+// ev returns evidence at a location; the options add more.
 func ev(rule, path string, line int32, options ...func(*Evidence)) Evidence {
 	e := Evidence{Rule: rule, Path: path, Line: line}
 	for _, o := range options {
@@ -43,7 +43,7 @@ func closed(list ...Evidence) []Known {
 	return out
 }
 
-// added are findings that a scan made which did not get to its end.
+// added returns findings that an incomplete scan created.
 func added(list ...Evidence) []Known {
 	out := open(list...)
 	for i := range out {
@@ -63,7 +63,7 @@ func legacy(list ...Evidence) []Known {
 // one is a case: want holds for each result the index of its finding, or -1.
 type one struct {
 	reason string
-	// rung without which the case fails; empty: the case is about what is not paired.
+	// rung is the rung that the case needs; empty: the case is about what is not paired.
 	rung    Rung
 	known   []Known
 	results []Evidence
@@ -195,7 +195,7 @@ func TestLadder(t *testing.T) {
 	}
 }
 
-// Every rung is needed: without it, a case that names it does not hold.
+// Every rung is needed: without it, each case that names it fails.
 func TestEveryRungIsNeeded(t *testing.T) {
 	needed := map[Rung]bool{}
 	for name, c := range cases {
@@ -217,7 +217,7 @@ func TestEveryRungIsNeeded(t *testing.T) {
 	}
 }
 
-// evidenceGen draws from few values, so that everything repeats.
+// evidenceGen draws from few values, so that values repeat.
 func evidenceGen() *rapid.Generator[Evidence] {
 	pick := func(t *rapid.T, name string, values ...string) string { return rapid.SampledFrom(values).Draw(t, name) }
 	return rapid.Custom(func(t *rapid.T) Evidence {
@@ -273,7 +273,7 @@ func TestPairsDoNotDependOnTheOrder(t *testing.T) {
 	})
 }
 
-// What nothing has happened to is recognised, whatever else is reported.
+// Unchanged results are recognised, whatever else is reported.
 func TestTheSameScanIsRecognisedWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		results := rapid.SliceOfN(evidenceGen(), 0, 15).Draw(t, "results")
@@ -288,7 +288,7 @@ func TestTheSameScanIsRecognisedWhole(t *testing.T) {
 	})
 }
 
-// Many files alike moved to another root: each is found again, at a cost that grows with their number alone.
+// Many similar files moved to another root: each is recognised, at a cost linear in their number.
 func TestManyFilesAlikeThatMovedAreRecognised(t *testing.T) {
 	const kinds, files = 4, 1000
 	var before, after []Evidence
@@ -313,7 +313,7 @@ func TestManyFilesAlikeThatMovedAreRecognised(t *testing.T) {
 	}
 }
 
-// A vulnerability may go by another of its ids.
+// A vulnerability may be reported under another of its ids.
 func TestAVulnerabilityIsKnownByItsAliases(t *testing.T) {
 	by := func(id, name string) Evidence {
 		return Evidence{Rule: id, Path: "go.sum", Vulnerability: id, Aliases: "CVE-1", Package: name, Message: id}

@@ -2,9 +2,9 @@ package recognition
 
 import "slices"
 
-// unchanged pairs what agrees in everything, first with findings that an unfinished scan wrote. Results that only their
-// lines tell apart may be at each other's lines by chance: there the lines count only where none is left over on one
-// side.
+// unchanged pairs results and findings that agree in everything, first with findings that an unfinished scan wrote.
+// Results that only their lines distinguish may match each other's lines by chance: so lines only count if the smaller
+// side is paired completely.
 func unchanged(m *matcher) {
 	for _, g := range m.groups(alike) {
 		if m.unfinished {
@@ -20,7 +20,7 @@ func unchanged(m *matcher) {
 	}
 }
 
-// asWritten pairs results with the findings that an unfinished scan made of the like of them.
+// asWritten pairs results with the identical findings that an unfinished scan wrote.
 func (m *matcher) asWritten(g *group) {
 	written := slices.DeleteFunc(slices.Clone(g.open), func(k int) bool { return !m.known[k].Unfinished })
 	for _, p := range m.samePlaces(g.results, written) {
@@ -51,10 +51,10 @@ func (m *matcher) samePlaces(results, known []int) [][2]int {
 	return pairs
 }
 
-// mostSame bounds how many findings that agree in all evidence are looked at for one result.
+// mostSame bounds how many findings with equal evidence are compared with one result.
 const mostSame = 64
 
-// own returns the position of the finding that agrees with the result in all else too, or 0.
+// own returns the position of the finding that also agrees with the result in all other facts, or 0.
 func (m *matcher) own(result int, known []int) int {
 	if len(known) == 1 || m.same == nil {
 		return 0
@@ -63,7 +63,7 @@ func (m *matcher) own(result int, known []int) int {
 	return max(at, 0)
 }
 
-// without returns the results that are in no pair; pairs are in the order of the results.
+// without returns the results that are in none of the pairs; pairs are in the order of the results.
 func without(results []int, pairs [][2]int) []int {
 	var out []int
 	for _, r := range results {
@@ -76,14 +76,14 @@ func without(results []int, pairs [][2]int) []int {
 	return out
 }
 
-// earlier takes the pairs by name, for findings whose evidence was not stored.
+// earlier takes over the pairs by name, for findings without stored evidence.
 func earlier(m *matcher) {
 	for _, p := range m.named {
 		m.pair(p.Result, p.Known, "")
 	}
 }
 
-// here pairs what agrees in strong evidence in the same file.
+// here pairs results and findings of the same file that agree in strong evidence.
 func here(keys ...key) func(*matcher) {
 	return func(m *matcher) {
 		for _, k := range keys {
@@ -95,8 +95,8 @@ func here(keys ...key) func(*matcher) {
 	}
 }
 
-// elsewhere pairs what agrees in strong evidence in another file, where it is there once
-// among all results and once among all findings that are open, or among the closed ones.
+// elsewhere pairs results and findings of different files that agree in strong evidence, if it is unique among all
+// results and unique among all open findings, or among the closed ones.
 func elsewhere(keys ...key) func(*matcher) {
 	return func(m *matcher) {
 		for _, k := range keys {
@@ -124,7 +124,7 @@ func elsewhere(keys ...key) func(*matcher) {
 	}
 }
 
-// movedDoubt: a file that is still reported on has not moved; only its code may have.
+// movedDoubt returns the doubt about a move: a file that still has results has not moved; only its code may have.
 func (m *matcher) movedDoubt(known int) Doubt {
 	if m.reported[m.known[known].Path] {
 		return DoubtElsewhere
@@ -132,7 +132,7 @@ func (m *matcher) movedDoubt(known int) Doubt {
 	return ""
 }
 
-// tally knows of each key whether it is there once, and where.
+// tally records for each key whether it occurs once, and where.
 type tally map[Evidence]single
 
 type single struct {
@@ -149,8 +149,8 @@ func (t tally) add(k key, e *Evidence, index int) {
 	t[part] = single{index, !there}
 }
 
-// linesShifted pairs, file by file, what agrees in everything but the line where two or more
-// are the same number of lines away, each from the finding alike: they confirm each other.
+// linesShifted pairs, per file, results and findings that agree in everything but the line, if two or more pairs are
+// the same number of lines apart: they confirm each other.
 func linesShifted(m *matcher) {
 	byFile := func(e *Evidence) (Evidence, bool) { return Evidence{Path: e.Path}, e.Path != "" }
 	for _, g := range m.groups(byFile) {
@@ -168,7 +168,7 @@ func linesShifted(m *matcher) {
 	}
 }
 
-// commonShift returns the pairs alike of the shift that most of them have, 0 before others.
+// commonShift returns the identical pairs with the most frequent shift; among equals, the smallest.
 func (m *matcher) commonShift(results, known []int) [][2]int {
 	m.sort(results, known)
 	alikes := map[Evidence][]int{}
@@ -202,7 +202,8 @@ func (m *matcher) commonShift(results, known []int) [][2]int {
 	return shifts[best]
 }
 
-// sameMessage pairs what says the same about the same file where no code tells it apart.
+// sameMessage pairs results and findings with the same message in the same file if there is no code to distinguish
+// them.
 func sameMessage(m *matcher) {
 	for _, g := range m.groups(at(byMessage)) {
 		for _, known := range [][]int{g.open, g.closed} {
@@ -211,7 +212,8 @@ func sameMessage(m *matcher) {
 	}
 }
 
-// lineDoubt: without code, a line that moved alone may be another problem of the same kind.
+// lineDoubt returns the doubt about a pair without code: a single line that moved may be another problem of the same
+// kind.
 func lineDoubt(p aligned) Doubt {
 	if p.shift == 0 || p.votes > 1 {
 		return ""
@@ -219,11 +221,11 @@ func lineDoubt(p aligned) Doubt {
 	return DoubtLine
 }
 
-// window is how many lines a result of changed code may be away from its finding.
+// window is the largest distance in lines between a result with changed code and its finding.
 const window = 20
 
-// nearestLine pairs, per rule and file, a result and a finding that are each other's nearest,
-// and no other is as near. Of those that say the same, first.
+// nearestLine pairs, per rule and file, a result and a finding that are each other's unique nearest. Pairs with the
+// same message come first.
 func nearestLine(m *matcher) {
 	sayTheSame := func(e *Evidence) (Evidence, bool) {
 		return Evidence{Rule: e.Rule, Path: e.Path, Package: e.Package, Message: e.Message}, true
@@ -237,7 +239,7 @@ func nearestLine(m *matcher) {
 	}
 }
 
-// mostPasses bounds how often nearest looks again once nearer ones are paired.
+// mostPasses bounds how often nearest repeats after closer pairs were made.
 const mostPasses = 8
 
 func (m *matcher) nearest(results, known, rivals []int) {
@@ -268,7 +270,7 @@ func (m *matcher) nearest(results, known, rivals []int) {
 	}
 }
 
-// uniform: as many results as findings, all the same number of lines away.
+// uniform reports whether there are as many results as findings, all the same number of lines apart.
 func (m *matcher) uniform(results, known []int) bool {
 	if len(results) != len(known) || len(results) < 2 || !m.apart(results) {
 		return false
@@ -281,7 +283,7 @@ func (m *matcher) uniform(results, known []int) bool {
 	return abs(m.shift(results[0], known[0])) <= window
 }
 
-// apart: no two sorted results are at the same line and column, so that their order says something.
+// apart reports whether no two sorted results are at the same line and column, so that their order is significant.
 func (m *matcher) apart(results []int) bool {
 	for i := 1; i < len(results); i++ {
 		a, b := &m.results[results[i-1]], &m.results[results[i]]
@@ -298,7 +300,7 @@ func (m *matcher) pairByLine(p aligned) { m.pair(p.result, p.known, "") }
 // tooFar is a distance beyond the window.
 const tooFar = 1 << 40
 
-// distance in lines, and where those are the same in columns.
+// distance returns the distance in lines, or if the lines are equal in columns.
 func (m *matcher) distance(result, known int) int {
 	r, k := &m.results[result], &m.known[known]
 	lines := abs(int(r.Line) - int(k.Line))
@@ -308,7 +310,7 @@ func (m *matcher) distance(result, known int) int {
 	return lines<<20 + min(abs(int(r.Column)-int(k.Column)), 1<<20-1)
 }
 
-// only returns the index of the smallest distance, if no other is as small and it is not too far.
+// only returns the index with the smallest distance, if it is unique and not too far.
 func only(indexes []int, distance func(int) int) (int, bool) {
 	best, at, ties := tooFar, none, 0
 	for _, i := range indexes {

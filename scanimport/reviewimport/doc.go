@@ -1,12 +1,9 @@
 // Package reviewimport records what scanners found in a commit of a pull request: a Review
 // for the pull request, and a ReviewIssue for each problem.
 //
-// An issue is known again, commit after commit, by the rules of package fingerprints. A scan
-// adds its commit to the issues that it shows and, as the last thing it writes, to the
-// review. That is what resolves the issues that it does not show: until then the commit
-// counts for nothing, so that an import that is cut off, and one that is at work, resolve
-// nothing.
+// An issue is recognised in later commits by the rules of package fingerprints. An import adds its commit to the issues
+// that the scan shows and, with its last write, to the review. That last write resolves the issues that the commit does
+// not show. Until then the commit does not count, so an import that is running or was cut off resolves nothing.
 //
-// What is decided is in pure functions (plan, review); what talks to the API server is in
-// importer.go and write.go.
+// Decisions are pure functions (plan, review). Only importer.go and write.go call the API server.
 package reviewimport

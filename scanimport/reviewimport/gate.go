@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Gate is what fails a pull request.
+// Gate is the condition that fails a pull request.
 type Gate string
 
 // The gates.
@@ -17,10 +17,10 @@ const (
 	GateNew Gate = "new"
 )
 
-// Gates are all there are.
+// Gates lists all gates.
 var Gates = []Gate{GateHigh, GateMedium, GateNew}
 
-// GateResult is what a gate says of a pull request.
+// GateResult is a gate's verdict on a pull request.
 type GateResult struct {
 	Gate   Gate `json:"gate"`
 	Passed bool `json:"passed"`
@@ -28,7 +28,7 @@ type GateResult struct {
 	Because string `json:"because"`
 }
 
-// ParseGate returns the gate of that name.
+// ParseGate returns the gate with that name.
 func ParseGate(name string) (Gate, error) {
 	if !slices.Contains(Gates, Gate(name)) {
 		return "", fmt.Errorf("%q is no gate: use high, medium or new", name)
@@ -36,8 +36,8 @@ func ParseGate(name string) (Gate, error) {
 	return Gate(name), nil
 }
 
-// Judge returns what the gate says of the open issues. Where the base was never scanned all results are new: that a
-// comparison was not possible lets nothing pass.
+// Judge returns the gate's verdict on the open issues. If the base was never scanned all results are new: a missing
+// comparison does not let a pull request pass.
 func (g Gate) Judge(s *Summary) *GateResult {
 	failing, what := s.Open, "that the base does not have"
 	switch g {
@@ -50,7 +50,7 @@ func (g Gate) Judge(s *Summary) *GateResult {
 	return &GateResult{Gate: g, Passed: failing == 0, Because: fmt.Sprintf("%s %s.", number(failing, "open issue"), what)}
 }
 
-// number of things.
+// number formats a count of things.
 func number(n int, thing string) string {
 	switch n {
 	case 0:

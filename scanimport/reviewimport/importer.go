@@ -23,11 +23,11 @@ type Options struct {
 	Concurrency int
 	// LeaseDuration, at least a second; 0: importer.DefaultLeaseDuration.
 	LeaseDuration time.Duration
-	// OnWaiting is told, once, that another import of the pull request holds the Lease.
+	// OnWaiting is called once if another import of the pull request holds the Lease.
 	OnWaiting func(holder string)
-	// OnProgress is told how many issues are written, from several goroutines but one at a time.
+	// OnProgress is called with the number of issues that are written, from several goroutines but one at a time.
 	OnProgress func(done, total int)
-	// Record keeps Scans of the review; nil: none.
+	// Record creates Scans for the review; nil: none.
 	Record *Record
 }
 
@@ -53,15 +53,15 @@ type Importer struct {
 	progress importer.Progress
 }
 
-// New returns an Importer; the client is one of importer.NewClient.
+// New returns an Importer; the client comes from importer.NewClient.
 func New(c *importer.Client, pr PullRequest, options Options) *Importer {
 	options.setDefaults()
 	return &Importer{client: c, pr: pr, options: options}
 }
 
-// Import records the pull request and, with a commit, that it was reviewed and that the
-// batches are all that was found in it. With an error the summary says what was done until
-// then; importing again what was imported, wholly or in part, does no harm.
+// Import records the pull request and, with a commit, that it was reviewed and that the batches are all that was found
+// in it. With an error the summary reports what was done so far. Importing the same results again, wholly or in part,
+// is safe.
 func (im *Importer) Import(ctx context.Context, commit *Commit, batches []*importer.Batch) (*Summary, error) {
 	s := newSummary(im.pr, batches)
 	repository := &v1alpha1.Repository{}
@@ -89,8 +89,7 @@ func (im *Importer) Import(ctx context.Context, commit *Commit, batches []*impor
 		})
 }
 
-// complete refuses the results of a tool that did not get to its end: what it would have
-// reported would count as resolved.
+// complete refuses the results of a tool that did not finish: what it missed would count as resolved.
 func complete(batches []*importer.Batch) error {
 	for _, b := range batches {
 		if len(b.Incomplete) > 0 {
@@ -100,7 +99,7 @@ func complete(batches []*importer.Batch) error {
 	return nil
 }
 
-// record does the import while the Lease is held.
+// record performs the import while the Lease is held.
 func (im *Importer) record(ctx context.Context, repository *v1alpha1.Repository, commit *Commit,
 	batches []*importer.Batch, s *Summary) error {
 	if err := complete(batches); err != nil {
@@ -130,8 +129,7 @@ func (im *Importer) record(ctx context.Context, repository *v1alpha1.Repository,
 	})
 }
 
-// recordIssues writes the issues, and before them the review that they belong to where it is
-// not there, yet without the commit.
+// recordIssues writes the issues. It first creates the review, without the commit, if it does not exist.
 func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repository, review *v1alpha1.Review,
 	next *v1alpha1.ReviewSpec, commit *Commit, batches []*importer.Batch, s *Summary) (*v1alpha1.Review, error) {
 	there, unreadable, err := im.issues(ctx)
@@ -168,8 +166,8 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 	return review, im.writeIssues(ctx, p, s)
 }
 
-// describe identifies and describes the results of all batches that the base does not have, sorted by name. Names are
-// given to all of them: they do not depend on what the base has at the moment.
+// describe identifies and describes the results of all batches that the base does not have, sorted by name. All results
+// get names, so that names do not depend on the current state of the base.
 func (im *Importer) describe(repository *v1alpha1.Repository, commit string, batches []*importer.Batch,
 	base *importer.Compared, s *Summary) []found {
 	var out []found
@@ -192,14 +190,14 @@ func (im *Importer) describe(repository *v1alpha1.Repository, commit string, bat
 	}
 	for i := range out {
 		if keys[out[i].result.Key] > 1 {
-			out[i].result.Key = "" // which of them the base branch has one day, nobody could tell
+			out[i].result.Key = "" // ambiguous: the base branch may get any of them
 		}
 	}
 	slices.SortFunc(out, func(a, b found) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
-// resultOf is what an issue keeps of a result.
+// resultOf returns what an issue stores of a result.
 func resultOf(facts *v1alpha1.FindingSpec, project string) v1alpha1.ReviewIssueResult {
 	return v1alpha1.ReviewIssueResult{
 		Key:     fingerprints.Key(facts),
@@ -211,7 +209,7 @@ func resultOf(facts *v1alpha1.FindingSpec, project string) v1alpha1.ReviewIssueR
 	}
 }
 
-// review that is there, or nil.
+// review returns the existing review, or nil.
 func (im *Importer) review(ctx context.Context) (*v1alpha1.Review, error) {
 	key, review := im.key(Name(im.pr.Repository, im.pr.Number)), &v1alpha1.Review{}
 	err := importer.Retry(ctx, func(ctx context.Context) error { return im.client.Get(ctx, key, review) })

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// mostLines bounds the list of a comment: providers refuse comments of more than 65,536 characters.
+	// mostLines bounds the list in a comment: providers refuse comments of more than 65,536 characters.
 	mostLines = 20
-	// mostTitle and mostPlace bound what a line shows, in characters.
+	// mostTitle and mostPlace bound the parts of a line, in characters.
 	mostTitle = 160
 	mostPlace = 200
 )
@@ -74,8 +74,8 @@ func (s *Summary) base(b *bytes.Buffer) {
 	}
 }
 
-// skips are the results that became no issues, by reason: one that the pull request suppresses in its own source is
-// among them.
+// skips lists the results that became no issues, by reason. These include results that the pull request suppresses in
+// its own source.
 func (s *Summary) skips() string {
 	var reasons []string
 	for _, reason := range slices.Sorted(maps.Keys(s.SkippedBecause)) {
@@ -91,8 +91,8 @@ func in(place string) string {
 	return " in " + code(place, mostPlace)
 }
 
-// code shows a text of a file as code, which is neither a link, nor HTML, nor mentions anybody: whoever opened the
-// pull request may have written it.
+// code formats text from a file as code: no links, no HTML, no mentions. Whoever opened the pull request may have
+// written it.
 func code(text string, limit int) string {
 	return "`" + strings.ReplaceAll(importer.OneLine(text, limit), "`", "'") + "`"
 }

@@ -33,7 +33,7 @@ func TestMarkdownOfAReview(t *testing.T) {
 	}
 }
 
-// Who opens a pull request may choose the texts that a scanner reports of it.
+// Whoever opens a pull request may control the texts that a scanner reports for it.
 func TestMarkdownShowsTheTextsOfAFileAsTexts(t *testing.T) {
 	const evil = "` @everyone <img src=x> [here](https://example.com) `\n# owned\n"
 	s := &Summary{Open: 1, Commit: evil, Issues: []Issue{{Title: evil, Place: evil}}, Base: &BaseSummary{Unscanned: []string{evil}}}

@@ -13,34 +13,34 @@ import (
 // found is a result of the commit's scan.
 type found struct {
 	importer.Described
-	// batch that it is in.
+	// batch is the index of its batch.
 	batch int
-	// result that the issue keeps.
+	// result is what the issue stores.
 	result v1alpha1.ReviewIssueResult
 }
 
-// change is what becomes of one issue.
+// change is the change of one issue.
 type change struct {
 	name string
-	// found is nil where the commit's scan does not report the issue.
+	// found is nil if the commit's scan does not report the issue.
 	found *found
-	// before is nil where the issue is not there.
+	// before is nil if the issue does not exist.
 	before *v1alpha1.ReviewIssue
 }
 
-// plan says what a review of one commit makes of the issues of its pull request.
+// plan holds the changes that a review of one commit makes to the issues of its pull request.
 type plan struct {
 	// review that the issues belong to.
 	review string
 	// commit that was reviewed, and its page.
 	commit, page string
-	// reviewed are the commits that the review will keep, before those that it keeps now.
+	// reviewed are the commits that the review will hold, before those that it holds now.
 	reviewed, before []v1alpha1.ReviewedCommit
-	// changes of all issues that are there or were found, by name; some change nothing.
+	// changes are sorted by name and cover all issues that exist or were found; some change nothing.
 	changes []change
 }
 
-// match finds for each result the issue that it is. results are sorted by name.
+// match assigns each result to its issue. results are sorted by name.
 func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
 	existing := make(map[string]*v1alpha1.ReviewIssue, len(there))
 	for i := range there {
@@ -73,7 +73,7 @@ func sameFacts(d *v1alpha1.FindingDetails, issue *v1alpha1.ReviewIssueSpec) bool
 	return sameText(d, issue) && d.Severity == issue.Severity && file == issue.File && line == issue.Line
 }
 
-// next is the spec that an issue becomes; before is nil where it is not there.
+// next returns the new spec of an issue; before is nil if it does not exist.
 func (p *plan) next(before *v1alpha1.ReviewIssueSpec, f *found) v1alpha1.ReviewIssueSpec {
 	if before == nil {
 		spec := v1alpha1.ReviewIssueSpec{
@@ -90,8 +90,7 @@ func (p *plan) next(before *v1alpha1.ReviewIssueSpec, f *found) v1alpha1.ReviewI
 	return p.seen(spec, f)
 }
 
-// seen adds the commit. What the issue says is as of the last commit that was reviewed: that
-// of one reviewed before is not news.
+// seen adds the commit. An issue's text is as of the last reviewed commit, so an earlier commit does not change it.
 func (p *plan) seen(spec v1alpha1.ReviewIssueSpec, f *found) v1alpha1.ReviewIssueSpec {
 	spec.SeenInCommits = append(spec.SeenInCommits, v1alpha1.CommitSHA(p.commit))
 	if spec.Title != "" && p.reviewed[len(p.reviewed)-1].SHA != p.commit {
@@ -103,9 +102,9 @@ func (p *plan) seen(spec v1alpha1.ReviewIssueSpec, f *found) v1alpha1.ReviewIssu
 	return spec
 }
 
-// forget drops the commits that the review does not keep: the oldest, and those of imports
-// that did not come to their end. An issue that is left with none has been shown by no commit
-// that counts; for the rule to see that, it must say that one did show it.
+// forget drops the commits that the review no longer holds: the oldest, and those of imports that were cut off. An
+// issue without any of its commits left counts as not shown. To express that, its commitSHA must name the first commit
+// that showed it.
 func (p *plan) forget(spec v1alpha1.ReviewIssueSpec) v1alpha1.ReviewIssueSpec {
 	if spec.CommitSHA == "" && len(spec.SeenInCommits) > 0 {
 		spec.CommitSHA = string(spec.SeenInCommits[0])
@@ -123,20 +122,20 @@ func place(d *v1alpha1.FindingDetails) (file string, line int32, url string) {
 	return d.Location.FilePath, d.Location.LineNumber, d.Location.URL
 }
 
-// Action is what a review makes of an issue.
+// Action is what a review does to an issue.
 type Action string
 
 // The actions.
 const (
-	// ActionCreate is of an issue that no commit has shown before.
+	// ActionCreate: no commit showed the issue before.
 	ActionCreate Action = "create"
-	// ActionReopen is of one that was resolved.
+	// ActionReopen: the issue was resolved.
 	ActionReopen Action = "reopen"
-	// ActionSee is of an open one that the commit shows too.
+	// ActionSee: the issue was open, and the commit shows it too.
 	ActionSee Action = "see"
-	// ActionResolve is of an open one that the commit no longer shows.
+	// ActionResolve: the issue was open, and the commit no longer shows it.
 	ActionResolve Action = "resolve"
-	// ActionKeep is of one of which the review says nothing new.
+	// ActionKeep: nothing changes for the issue.
 	ActionKeep Action = "keep"
 )
 

@@ -25,7 +25,7 @@ var (
 	pr = PullRequest{Namespace: "org-acme", Repository: "shop", Number: 7}
 )
 
-// problem k as a scan of any commit reports it.
+// problem returns problem k as a scan of any commit reports it.
 func problem(k int) found {
 	return found{Described: importer.Described{
 		Identity: fingerprints.Identity{Name: fmt.Sprintf("i-%d", k)},
@@ -33,7 +33,7 @@ func problem(k int) found {
 	}}
 }
 
-// cluster is what an API server would hold.
+// cluster holds the objects of an API server.
 type cluster struct {
 	review *v1alpha1.ReviewSpec
 	issues map[string]v1alpha1.ReviewIssueSpec
@@ -47,8 +47,8 @@ func (c *cluster) clone() *cluster {
 	return out
 }
 
-// imports what a commit shows. written says which issues are written before the import is
-// cut off; nil: all, and then the review.
+// imports imports a commit's scan. written reports which issues are written before the import is cut off; nil: all, and
+// then the review.
 func (c *cluster) imports(t interface{ Fatal(...any) }, commit string, shows []int, written func(name string) bool) {
 	now := start
 	if c.review != nil {
@@ -112,7 +112,7 @@ func (h *history) add(commit string, shows []int) {
 	}{commit, shows})
 }
 
-// state of a problem, and whether any whole review has shown it.
+// state returns the expected state of a problem, and whether any completed review has shown it.
 func (h history) state(k int) (open bool, resolvedBy string, kept, shown bool) {
 	for i := len(h) - 1; i >= 0; i-- {
 		if !slices.Contains(h[i].shows, k) {
@@ -128,7 +128,7 @@ func (h history) state(k int) (open bool, resolvedBy string, kept, shown bool) {
 
 const problems = 5
 
-// long is a review of almost as many commits as one keeps.
+// long returns a review with almost as many commits as a review keeps.
 func long(t *testing.T) (*cluster, history) {
 	c, h := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}, history{}
 	for i := range v1alpha1.MaxReviewedCommits - 3 {
@@ -145,8 +145,8 @@ func long(t *testing.T) (*cluster, history) {
 	return c, h
 }
 
-// Whatever commits are reviewed, again and again or cut off in the middle, an issue is what a
-// naive reading of the history says, and a review that does not come to its end resolves nothing.
+// Whatever commits are reviewed, repeatedly or cut off in the middle, an issue's state is the one that the naive model
+// computes, and an incomplete review resolves nothing.
 func TestStatesAreThoseOfTheHistory(t *testing.T) {
 	longCluster, longHistory := long(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -167,7 +167,7 @@ func TestStatesAreThoseOfTheHistory(t *testing.T) {
 				c.imports(t, commit, shows, func(string) bool { return rapid.Bool().Draw(t, "written") })
 				for name := range before.issues {
 					was, is := before.state(name), c.state(name)
-					// An issue that only reviews that were cut off have shown may go with the next.
+					// An issue that was only shown by reviews that were cut off may disappear with the next.
 					resolved := was.State == v1alpha1.ReviewIssueOpen && is.State != was.State && was.LastSeenAt != nil
 					opened := was.State == v1alpha1.ReviewIssueResolved && is.State != was.State && was.ResolvedBy != "" && len(c.review.ReviewedCommits) < v1alpha1.MaxReviewedCommits
 					if resolved || opened {
@@ -285,7 +285,7 @@ func TestAPullRequestKeepsWhatIsNotSaidAnew(t *testing.T) {
 	}
 }
 
-// The names are in every cluster: with another one a pull request would begin anew.
+// Existing clusters contain these names: with a different one a pull request would start over.
 func TestTheNameOfAReviewIsForEver(t *testing.T) {
 	if got, want := Name("shop", 7), "r-2v5r7bbr5wgaktrqytlvgo6s3i"; got != want {
 		t.Errorf("name %s, want %s", got, want)

@@ -14,19 +14,19 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
-// Record makes a review keep a Scan for each batch: an upload is known by its Scans, and a Scan whose review has died
-// is said to have failed by its Lease.
+// Record makes a review create a Scan for each batch. An upload is identified by its Scans, and the Lease in a Scan
+// shows when the import of the review has died: then the Scan is reported as failed.
 type Record struct {
-	// Upload that the Scans came with, and the key that it was authenticated by.
+	// Upload is the upload that the Scans came with, and ImportedBy the key that authenticated it.
 	Upload     v1alpha1.ScanUpload
 	ImportedBy string
-	// Project that the Scans name, for a pull request that is compared with all of the repository.
+	// Project that the Scans name if the pull request is compared with the whole repository.
 	Project string
-	// Importer is the program that imports.
+	// Importer is the importing program.
 	Importer string
-	// Gate that is asked for; empty: none.
+	// Gate is the requested gate; empty: none.
 	Gate Gate
-	// OnRecorded is told once all Scans exist: from then on the fate of the review can be read there.
+	// OnRecorded is called once all Scans exist: from then on they show the progress and outcome of the review.
 	OnRecorded func()
 }
 
@@ -36,7 +36,7 @@ type recorder struct {
 	commit  string
 	batches []*importer.Batch
 	lease   v1alpha1.ScanLease
-	// scans are the names, and startedAt the starts, of those that have been recorded, by batch.
+	// scans and startedAt hold, per batch, the names and the starts of the recorded Scans.
 	scans     []string
 	startedAt []v1alpha1.Time
 }
@@ -48,7 +48,8 @@ func (im *Importer) recorder(commit *Commit, batches []*importer.Batch, lease v1
 	return &recorder{im: im, commit: commit.SHA, batches: batches, lease: lease}
 }
 
-// during records that the scans run, calls do, and records how they ended: as Succeeded only what do has stored.
+// during records that the scans run, calls do, and records how they ended. They only succeed after do has stored
+// everything.
 func (r *recorder) during(ctx context.Context, s *Summary, do func() error) error {
 	if r == nil {
 		return do()
@@ -62,7 +63,7 @@ func (r *recorder) during(ctx context.Context, s *Summary, do func() error) erro
 			spec.Outcome, spec.Message = v1alpha1.ScanSucceeded, s.shares[i].Message()
 			spec.Review.Result = s.result()
 			spec.Counts, spec.SkippedBecause = s.shares[i].Counts(), s.shares[i].Skips()
-			if i == 0 { // they are the review's
+			if i == 0 { // the warnings are about the whole review
 				spec.Warnings = importer.KeptWarnings(s.Warnings)
 			}
 		})
@@ -93,7 +94,7 @@ func (r *recorder) begin(ctx context.Context) error {
 	return nil
 }
 
-// update records how far the review is.
+// update records the progress of the review.
 func (r *recorder) update(ctx context.Context) error {
 	for i, name := range r.scans {
 		if err := r.apply(ctx, name, r.spec(i)); err != nil {
@@ -107,7 +108,7 @@ func (r *recorder) update(ctx context.Context) error {
 func (r *recorder) end(ctx context.Context, outcome func(i int, spec *v1alpha1.ScanSpec)) error {
 	for i, name := range r.scans {
 		if name == "" {
-			continue // has ended
+			continue // already ended
 		}
 		spec := r.spec(i)
 		spec.CompletedAt = ptr.To(v1alpha1.NewTime(time.Now().UTC().Truncate(time.Second)))
@@ -124,7 +125,7 @@ func (r *recorder) apply(ctx context.Context, name string, spec v1alpha1.ScanSpe
 	return importer.ApplyScan(ctx, r.im.client, r.im.key(name), r.im.options.Record.Importer, spec)
 }
 
-// spec of the batch's scan while it runs.
+// spec returns the spec of the batch's scan while it runs.
 func (r *recorder) spec(i int) v1alpha1.ScanSpec {
 	b, record, pr := r.batches[i], r.im.options.Record, &r.im.pr
 	return v1alpha1.ScanSpec{
@@ -139,7 +140,7 @@ func (r *recorder) spec(i int) v1alpha1.ScanSpec {
 	}
 }
 
-// result is what the Scans keep of the summary.
+// result returns what the Scans store of the summary.
 func (s *Summary) result() *v1alpha1.ScanReviewResult {
 	count := func(n int) int32 { return int32(n) } //nolint:gosec // bounded by sarif.Limits
 	r := &v1alpha1.ScanReviewResult{
@@ -163,9 +164,9 @@ func (s *Summary) result() *v1alpha1.ScanReviewResult {
 	return r
 }
 
-// Recorded is the Summary of an upload of a pull request, with the verdict of its gate, as its Scans tell it: without
-// examples, notes and warnings, and with at most v1alpha1.MaxScanReviewIssues issues. Of a review that has not come to
-// its end it has neither a result nor a verdict. There must be a scan, and all must be of the upload.
+// Recorded restores the Summary of a pull request's upload, with its gate's verdict, from its Scans. It has no
+// examples, notes and warnings, and at most v1alpha1.MaxScanReviewIssues issues. An unfinished review has neither a
+// result nor a verdict. scans must not be empty, and all must belong to the upload.
 func Recorded(scans []*v1alpha1.Scan) *Summary {
 	spec := &scans[0].Spec
 	s := &Summary{
@@ -187,7 +188,7 @@ func Recorded(scans []*v1alpha1.Scan) *Summary {
 	return s
 }
 
-// restore takes over what result has kept.
+// restore copies the stored result into the summary.
 func (s *Summary) restore(r *v1alpha1.ScanReviewResult) {
 	if r == nil {
 		return
@@ -208,7 +209,7 @@ func (s *Summary) restore(r *v1alpha1.ScanReviewResult) {
 // reopened, seen again (updated) and unchanged, findings of the base among the latter, and what was skipped.
 func (s *Summary) Share(batch int) *importer.Summary { return s.shares[batch] }
 
-// newShares are the counts of the batches, of which only what was skipped in reading is known.
+// newShares returns the initial counts of the batches: only what was skipped while reading is known.
 func newShares(batches []*importer.Batch) []*importer.Summary {
 	shares := make([]*importer.Summary, len(batches))
 	for i, b := range batches {

@@ -19,19 +19,19 @@ const (
 	maxProvider = 63
 )
 
-// clockSkew is how far in the future a review may have been done by the reviewer's clock.
+// clockSkew is how far in the future a review may be, as clocks differ.
 const clockSkew = 5 * time.Minute
 
-// PullRequest is what is said of a pull request.
+// PullRequest describes a pull request.
 type PullRequest struct {
 	Namespace, Repository string
 	// Number at the provider, from 1.
 	Number int32
-	// Empty members stay as they are; at first the provider is the repository's and the
-	// status open.
+	// Empty fields leave the review's values unchanged. In a new review the provider defaults to the repository's and
+	// the status to open.
 	Title, Author, Provider string
 	Status                  v1alpha1.PullRequestStatus
-	// Project whose findings are the base that results are compared with; empty: all of the repository.
+	// Project whose findings are the base for the comparison; empty: the whole repository.
 	Project string
 	// OpenedAt is when the pull request began; zero: at its first review.
 	OpenedAt time.Time
@@ -40,16 +40,16 @@ type PullRequest struct {
 // Commit that was reviewed.
 type Commit struct {
 	SHA string
-	// ReviewedAt is zero where nobody says it: then it is when the import has its turn.
+	// ReviewedAt is zero if unknown: then it is the time at which the import gets the Lease.
 	ReviewedAt time.Time
 }
 
-// Name of the Review of a pull request.
+// Name returns the name of the Review of a pull request.
 func Name(repository string, number int32) string {
 	return "r-" + fingerprints.Hash("review", repository, strconv.Itoa(int(number)))
 }
 
-// began is when the pull request began, as far as that is known.
+// began returns when the pull request began, as far as that is known.
 func (pr *PullRequest) began(review *v1alpha1.Review, commit *Commit, now time.Time) time.Time {
 	if !pr.OpenedAt.IsZero() {
 		return pr.OpenedAt
@@ -70,9 +70,8 @@ func (pr *PullRequest) began(review *v1alpha1.Review, commit *Commit, now time.T
 	return at
 }
 
-// nextReview is the spec that current, nil where there is none yet, becomes. A commit that
-// was reviewed before stays in its place; a new one goes to the end, and where there are too
-// many the oldest go.
+// nextReview returns the review's new spec; current is nil if there is none yet. A commit that was reviewed before
+// keeps its position. A new one is appended, and the oldest are dropped if there are too many.
 func nextReview(current *v1alpha1.ReviewSpec, pr PullRequest, repository *v1alpha1.Repository, commit *Commit,
 	now time.Time) (v1alpha1.ReviewSpec, error) {
 	next := v1alpha1.ReviewSpec{
@@ -105,8 +104,8 @@ func nextReview(current *v1alpha1.ReviewSpec, pr PullRequest, repository *v1alph
 	return next, nil
 }
 
-// reviewedAt is when the commit was reviewed. The list of reviewed commits is in order, so a
-// time before the last one's is refused: every later state would follow from a wrong order.
+// reviewedAt returns when the commit was reviewed. The list of reviewed commits is ordered by time, so a time before
+// the last one is refused: states computed from a wrong order would be wrong.
 func reviewedAt(commit *Commit, before []v1alpha1.ReviewedCommit, now time.Time) (v1alpha1.Time, error) {
 	var last v1alpha1.ReviewedCommit
 	if len(before) > 0 {
@@ -117,7 +116,7 @@ func reviewedAt(commit *Commit, before []v1alpha1.ReviewedCommit, now time.Time)
 	case at.IsZero():
 		at = now
 		if at.Before(last.ReviewedAt.Time) {
-			at = last.ReviewedAt.Time // by a clock that is ahead of ours
+			at = last.ReviewedAt.Time // recorded by a clock ahead of ours
 		}
 	case at.After(now.Add(clockSkew)):
 		return v1alpha1.Time{}, &importer.RefusedError{Reason: fmt.Sprintf("the commit cannot have been reviewed at %s, which is in the future", at.UTC().Format(time.RFC3339))}

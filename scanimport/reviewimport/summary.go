@@ -10,8 +10,8 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
-// Summary says what an import did, or with DryRun would do:
-// Results = Created + Reopened + Seen + Unchanged + Skipped + Base.Known.
+// Summary reports what an import did, or with DryRun would do: Results = Created + Reopened + Seen + Unchanged +
+// Skipped + Base.Known.
 type Summary struct {
 	// Review that holds the record.
 	Review     string                     `json:"review"`
@@ -28,31 +28,32 @@ type Summary struct {
 	Skipped   int `json:"skipped"`
 	// Resolved issues were open before.
 	Resolved int `json:"resolved"`
-	// Open issues of the pull request after the review, in all and by severity.
+	// Open counts the pull request's open issues after the review, in total and by severity.
 	Open       int `json:"open"`
 	OpenHigh   int `json:"openHigh"`
 	OpenMedium int `json:"openMedium"`
 	OpenLow    int `json:"openLow"`
-	// Issues are the open ones, the most severe first; at most MostIssues.
+	// Issues lists the open ones, the most severe first; at most MostIssues.
 	Issues []Issue `json:"issues,omitempty"`
-	// Base tells how the results compare with the base branch; nil where there were none.
+	// Base reports how the results compare with the base branch; nil without results.
 	Base *BaseSummary `json:"base,omitempty"`
-	// Gate is what the pull request was judged by, if by any.
+	// Gate is the verdict of the gate, if one was requested.
 	Gate *GateResult `json:"gate,omitempty"`
-	// SkippedBecause counts the skipped ones by reason.
+	// SkippedBecause counts the skipped results by reason.
 	SkippedBecause map[string]int `json:"skippedBecause,omitempty"`
-	// SkippedExamples name some of them.
+	// SkippedExamples describes some of them.
 	SkippedExamples []string `json:"skippedExamples,omitempty"`
-	// Notes count what was put right while reading.
+	// Notes counts the corrections that were made while reading.
 	Notes map[string]int `json:"notes,omitempty"`
-	// Warnings say what somebody should see to.
+	// Warnings are problems that need a person's attention.
 	Warnings []string `json:"warnings,omitempty"`
 	// Changes in a dry run, at most importer.MostChanges of each action.
 	Changes []Change `json:"changes,omitempty"`
 
 	// known counts the results that the base has.
 	known int
-	// shares are what of this is of each batch, as a Scan counts it: an issue that is seen again is updated.
+	// shares holds each batch's part of the counts, as a Scan counts them: an issue that is seen again counts as
+	// updated.
 	shares []*importer.Summary
 }
 
@@ -66,16 +67,18 @@ type Issue struct {
 	Title    string         `json:"title"`
 	// Place is the file and the line.
 	Place string `json:"place,omitempty"`
-	// New says that the commit before this one did not show it.
+	// New reports that the commit before this one did not show it.
 	New bool `json:"new,omitempty"`
 }
 
-// BaseSummary tells how the results of a commit compare with the findings of the base branch.
+// BaseSummary reports how the results of a commit compare with the findings of the base branch.
 type BaseSummary struct {
-	// Known results are findings of the base; InDoubt of them may be another problem of the same kind.
+	// Known counts the results that are findings of the base; InDoubt counts those that may be another problem of the
+	// same kind.
 	Known   int `json:"known"`
 	InDoubt int `json:"inDoubt,omitempty"`
-	// Fixed findings of the base are not among the results; FixedExamples are at most importer.MostChanges of them.
+	// Fixed counts the base's findings that are not among the results; FixedExamples lists at most importer.MostChanges
+	// of them.
 	Fixed         int               `json:"fixed"`
 	FixedExamples []importer.Change `json:"fixedExamples,omitempty"`
 	// Unscanned names the scans that the base never had: all their results count as new.
@@ -92,7 +95,7 @@ type Change struct {
 	Place string `json:"place,omitempty"`
 }
 
-// mostExamples bounds how many skipped results are named.
+// mostExamples bounds how many skipped results are described.
 const mostExamples = 10
 
 const (
@@ -101,7 +104,7 @@ const (
 	skipUnread    = "its issue cannot be read"
 )
 
-// readable leaves out the results whose issue cannot be read, and warns of those issues.
+// readable drops the results whose issue cannot be read, and adds a warning for each of those issues.
 func (s *Summary) readable(results []found, unreadable []string) []found {
 	odd := map[string]bool{}
 	for _, name := range unreadable {
@@ -117,7 +120,7 @@ func (s *Summary) readable(results []found, unreadable []string) []found {
 	})
 }
 
-// read counts what a batch holds besides results.
+// read counts what a batch holds besides findings.
 func (s *Summary) read(b *importer.Batch) {
 	s.Results += len(b.Results) + len(b.Suppressed)
 	for range b.Suppressed {
@@ -137,7 +140,7 @@ func (s *Summary) read(b *importer.Batch) {
 	}
 }
 
-// skip counts a result of a batch that becomes no issue.
+// skip counts a result of a batch that does not become an issue.
 func (s *Summary) skip(batch int, reason, example string) {
 	s.Skipped++
 	s.SkippedBecause[reason]++
@@ -146,7 +149,7 @@ func (s *Summary) skip(batch int, reason, example string) {
 	s.example(example)
 }
 
-// refused counts an issue that the API server does not take.
+// refused counts an issue that the API server refused.
 func (s *Summary) refused(ch *change, err error) {
 	example := fmt.Sprintf("issue %s: %s (%v)", ch.name, skipRefused, err)
 	if ch.found != nil {
@@ -158,7 +161,7 @@ func (s *Summary) refused(ch *change, err error) {
 	s.example(example)
 }
 
-// know counts a result of a batch that the base has.
+// know counts a result that the base already has.
 func (s *Summary) know(batch int) {
 	s.known++
 	s.shares[batch].Unchanged++
@@ -170,9 +173,9 @@ func (s *Summary) example(example string) {
 	}
 }
 
-// add counts what became of an issue; f is the result that shows it, nil where there is none.
+// add counts the action on an issue; f is the result that shows it, or nil.
 func (s *Summary) add(action Action, f *found) {
-	share := &importer.Summary{} // of nobody
+	share := &importer.Summary{} // of no batch
 	if f != nil {
 		share = s.shares[f.batch]
 	}
@@ -196,7 +199,7 @@ func (s *Summary) add(action Action, f *found) {
 	}
 }
 
-// list counts a plan as if it were carried out, and says what it comes to.
+// list counts a plan as if it were carried out, and lists its changes.
 func (s *Summary) list(p *plan) {
 	listed := map[Action]int{}
 	for i := range p.changes {
@@ -220,7 +223,7 @@ func placeOf(issue *v1alpha1.ReviewIssueSpec) string {
 	return fmt.Sprintf("%s:%d", issue.File, issue.Line)
 }
 
-// count says how many issues are open once the plan is carried out, and names the worst of them.
+// count counts the issues that are open after the plan, and lists the most severe.
 func (s *Summary) count(p *plan) {
 	var counts reviewstate.Counts
 	for i := range p.changes {
@@ -245,7 +248,7 @@ func (s *Summary) count(p *plan) {
 	s.Issues = s.Issues[:min(len(s.Issues), MostIssues)]
 }
 
-// rank of a severity, the highest first.
+// rank orders severities, the highest first.
 func rank(l v1alpha1.Level) int {
 	return slices.Index([]v1alpha1.Level{v1alpha1.LevelHigh, v1alpha1.LevelMedium, v1alpha1.LevelLow}, l)
 }
@@ -254,7 +257,7 @@ func rank(l v1alpha1.Level) int {
 func (s *Summary) compare(base *importer.Compared, batches []*importer.Batch) {
 	s.Warnings = append(s.Warnings, base.Warnings...)
 	if len(batches) == 0 {
-		return // without a tool nothing is known of what it would have said
+		return // nothing was scanned, so there is nothing to compare
 	}
 	s.Base = &BaseSummary{
 		Known: s.known, InDoubt: base.InDoubt, Fixed: base.Fixed, FixedExamples: base.Examples, Unscanned: base.Unscanned,
@@ -272,7 +275,7 @@ func newSummary(pr PullRequest, batches []*importer.Batch) *Summary {
 	return s
 }
 
-// of is what the change makes of its issue as it was read.
+// of returns the new spec of the change's issue as it was read.
 func (p *plan) of(ch *change) v1alpha1.ReviewIssueSpec {
 	if ch.before == nil {
 		return p.next(nil, ch.found)

@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// fieldManager of all that is written: not a tool's, for the tools of a review change and
-	// its record stays.
+	// fieldManager writes all objects. It is not a tool's manager, because the tools of a review change while its
+	// record stays.
 	fieldManager = v1alpha1.ScannerFieldManagerPrefix + "review"
-	// mostConflicts is how often a write is decided anew because somebody else was faster.
+	// mostConflicts is how often a write is decided again after a conflict.
 	mostConflicts = 5
 )
 
-// issues of the review as they are, and the names of those that cannot be read. They may outlive it for a moment, so
-// they are asked for where it is not there too.
+// issues returns the issues of the review, and the names of those that cannot be read. Issues may briefly outlive their
+// review, so they are listed even if it does not exist.
 func (im *Importer) issues(ctx context.Context) (there []v1alpha1.ReviewIssue, unreadable []string, err error) {
 	name := Name(im.pr.Repository, im.pr.Number)
 	there, unreadable, err = importer.List[v1alpha1.ReviewIssue](ctx, im.client, im.pr.Namespace,
@@ -40,9 +40,8 @@ func (im *Importer) issues(ctx context.Context) (there []v1alpha1.ReviewIssue, u
 	return there, unreadable, nil
 }
 
-// patchSpec writes after over before as object's spec, by a merge patch that carries the
-// resource version of before, and nothing where nothing differs. An apply would leave what
-// another manager has put into a list.
+// patchSpec updates object's spec from before to after by a merge patch with the resource version of object, or does
+// nothing if they are equal. An apply would not remove list entries of other managers.
 func (im *Importer) patchSpec(ctx context.Context, object client.Object, before, after any) error {
 	from, err := json.Marshal(before)
 	if err != nil {
@@ -74,8 +73,8 @@ func (im *Importer) create(ctx context.Context, object client.Object) error {
 	})
 }
 
-// crossed says that the object is not as it was read: read it again and decide anew. It may
-// also be our own write, whose answer was lost.
+// crossed reports that the object has changed since it was read: read it again and decide again. The change may also be
+// our own write whose response was lost.
 func crossed(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
@@ -84,7 +83,7 @@ func (im *Importer) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: im.pr.Namespace, Name: name}
 }
 
-// createReview makes the review, or returns the one that is there by now.
+// createReview creates the review, or returns the existing one.
 func (im *Importer) createReview(ctx context.Context, spec v1alpha1.ReviewSpec) (*v1alpha1.Review, error) {
 	review := &v1alpha1.Review{ObjectMeta: im.meta(Name(im.pr.Repository, im.pr.Number)), Spec: spec}
 	err := im.create(ctx, review)
@@ -97,7 +96,7 @@ func (im *Importer) createReview(ctx context.Context, spec v1alpha1.ReviewSpec) 
 	return review, nil
 }
 
-// writeReview brings the review to what next makes of it: the last that an import writes.
+// writeReview updates the review to the result of next. It is the last write of an import.
 func (im *Importer) writeReview(ctx context.Context, review *v1alpha1.Review,
 	next func(*v1alpha1.ReviewSpec) (v1alpha1.ReviewSpec, error)) error {
 	for conflicts := 0; ; conflicts++ {
@@ -123,8 +122,8 @@ func (im *Importer) writeReview(ctx context.Context, review *v1alpha1.Review,
 	}
 }
 
-// writeIssues carries out a plan. It returns at the first error that is not about one issue
-// alone, with what is done by then counted in the summary.
+// writeIssues carries out a plan. It returns at the first error that affects more than one issue; the summary counts
+// what was done so far.
 func (im *Importer) writeIssues(ctx context.Context, p *plan, s *Summary) error {
 	w := &writer{im: im, plan: p, summary: s}
 	im.progress.Begin(len(p.changes))
@@ -151,12 +150,12 @@ type writer struct {
 	summary *Summary
 }
 
-// one brings one issue to what the plan says of it.
+// one applies the planned change to one issue.
 func (w *writer) one(ctx context.Context, ch *change) error {
 	current := ch.before
 	for conflicts := 0; ; conflicts++ {
 		if current == nil && ch.found == nil {
-			return nil // gone meanwhile, and not reported
+			return nil // deleted meanwhile, and not reported
 		}
 		next, err := w.write(ctx, ch, current)
 		switch {
@@ -186,7 +185,7 @@ func (w *writer) write(ctx context.Context, ch *change,
 	return spec, w.im.patchSpec(ctx, current.DeepCopy(), current.Spec, spec)
 }
 
-// issue of that name, or nil.
+// issue returns the issue of that name, or nil.
 func (im *Importer) issue(ctx context.Context, name string) (*v1alpha1.ReviewIssue, error) {
 	issue, odd, err := importer.Read[v1alpha1.ReviewIssue](ctx, im.client, im.pr.Namespace, name)
 	if odd {

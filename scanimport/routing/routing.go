@@ -1,5 +1,5 @@
-// Package routing finds out which projects of a repository the results of a file are about: a project is a folder, and
-// a result belongs to the project whose folder holds its file.
+// Package routing finds the projects of a repository that the results of a file belong to. A project is a folder, and a
+// result belongs to the project whose folder contains its file.
 package routing
 
 import (
@@ -14,20 +14,20 @@ import (
 type Project struct {
 	// Name is the project's id.
 	Name string
-	// Path is the folder from the root of the repository, as somebody wrote it; empty for the whole repository.
+	// Path is the folder from the root of the repository, as written in the Project; empty for the whole repository.
 	Path string
 }
 
 // Table holds the projects of one repository.
 type Table struct {
-	// projects in the order in which they are asked: the longest path first.
+	// projects are in lookup order: the longest path first.
 	projects []Project
-	// growing is what NewTable was told.
+	// growing is NewTable's argument.
 	growing bool
 }
 
-// NewTable returns the table of a repository's projects. growing says that imports create projects of folders, so that
-// there may be folders that are no projects yet.
+// NewTable returns the table of a repository's projects. growing reports that imports create projects for folders, so
+// that some folders may not be projects yet.
 func NewTable(projects []Project, growing bool) *Table {
 	t := &Table{growing: growing}
 	for _, p := range projects {
@@ -39,11 +39,11 @@ func NewTable(projects []Project, growing bool) *Table {
 	return t
 }
 
-// Projects of the repository, the longest path first.
+// Projects returns the projects of the repository, the longest path first.
 func (t *Table) Projects() []Project { return t.projects }
 
-// Only returns the project of a repository that has just one. In one that is growing a folder is not all there is:
-// a scan of another folder that found nothing would close the findings of this one.
+// Only returns the project of a repository that has just one. In a growing repository this must be the whole
+// repository: otherwise an empty scan of another folder would close the findings of this one.
 func (t *Table) Only() (project string, is bool) {
 	if len(t.projects) != 1 || t.growing && t.projects[0].Path != "" {
 		return "", false
@@ -51,8 +51,8 @@ func (t *Table) Only() (project string, is bool) {
 	return t.projects[0].Name, true
 }
 
-// Holding returns the names of the projects whose folder is the longest one that holds the file. There is none if the
-// file is in no project's folder, and several if projects have the same folder. A result without a file is only in a
+// Holding returns the names of the projects with the longest folder that contains the file. There are none if no
+// project's folder contains it, and several if projects share a folder. A result without a file only belongs to a
 // project that is the whole repository.
 func (t *Table) Holding(file string) []string {
 	file = provision.Clean(file)
@@ -71,8 +71,8 @@ func (t *Table) Holding(file string) []string {
 	return nil
 }
 
-// Of returns the project that a file belongs to: the one that holds it, else the only one of the repository. It reports
-// false where that is none, or more than one.
+// Of returns the project that a file belongs to: the one that contains it, or the only one of the repository. ok is
+// false if there are none or several.
 func (t *Table) Of(file string) (project string, ok bool) {
 	if only, is := t.Only(); is {
 		return only, true

@@ -54,7 +54,7 @@ func projects(t *rapid.T) (out []routing.Project) {
 	return out
 }
 
-// The rule told another way: of all folders above the file, the nearest one that is a project's.
+// The same rule in another form: of all folders above the file, the nearest one that is a project's.
 func TestOfIsTheNearestFolderAbove(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, file := projects(t), strings.Trim(folder.Draw(t, "folder")+"/x.go", "/")
@@ -79,7 +79,7 @@ func TestOfIsTheNearestFolderAbove(t *testing.T) {
 	})
 }
 
-// Where folders become projects, the first one of them is not everything.
+// If imports create projects for folders, the first of them is not the whole repository.
 func TestAScanOfNoPlaceIsNotOfTheFirstFolder(t *testing.T) {
 	empty := []*importer.Batch{{Tool: "lint"}}
 	api, all := []routing.Project{{Name: "api", Path: "services/api"}}, []routing.Project{{Name: "all"}}
@@ -93,7 +93,7 @@ func TestAScanOfNoPlaceIsNotOfTheFirstFolder(t *testing.T) {
 	}
 }
 
-// A job of which nobody can tell where it looked is left out, and the uploader hears of it.
+// A batch without any location is left out, and the uploader gets a warning.
 func TestABatchOfNoPlaceBesideOthersIsTold(t *testing.T) {
 	table := routing.NewTable([]routing.Project{{Name: "api", Path: "api"}, {Name: "web", Path: "web"}}, false)
 	placed := &importer.Batch{Tool: "lint", Results: []sarif.Result{{Location: sarif.Location{Path: "web/x.go"}}}}
@@ -112,7 +112,8 @@ func TestABatchOfNoPlaceBesideOthersIsTold(t *testing.T) {
 	}
 }
 
-// Nothing is lost or doubled, every part is of the project of its results, and no other project is scanned.
+// Nothing is lost or duplicated, every part belongs to the project of its results, and no other project counts as
+// scanned.
 func TestSplitKeepsEveryResultOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := routing.NewTable(projects(t), rapid.Bool().Draw(t, "growing"))

@@ -11,13 +11,13 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// Split gives each result to the project that it belongs to: a batch becomes one for each project in which it has
-// results, or of which the tool says that it looked at files. Only these are scanned. What is open in any other project
-// stays as it is, for nothing says that the tool looked there.
+// Split assigns each result to its project: a batch becomes one batch for each project in which it has results, or in
+// which the tool reports to have scanned files. Only these projects count as scanned. Open findings of other projects
+// stay open, because nothing shows that the tool scanned them.
 //
-// In a repository of one project everything is that project's, and the batches stay as they are. In any other, a batch
-// that names no place is left out, unless it is incomplete or nothing else is left. The error says, for people, why the
-// batches cannot be given to projects.
+// In a repository with one project everything belongs to it, and the batches stay as they are. Otherwise a batch
+// without any location is left out, unless it is incomplete or nothing else is left. The error explains, for people,
+// why the batches cannot be assigned to projects.
 func (t *Table) Split(batches []*importer.Batch) ([]*importer.Batch, error) {
 	if _, is := t.Only(); is {
 		return batches, nil
@@ -57,7 +57,7 @@ func namesOf(batches []*importer.Batch) string {
 	return strings.Join(names, ", ")
 }
 
-// tell has a batch warn of those that are left out, and count what was skipped of them.
+// tell adds warnings to a batch about those that were left out, and counts what was skipped in them.
 func tell(b *importer.Batch, left []*importer.Batch) {
 	b.Skipped, b.Warnings = maps.Clone(b.Skipped), slices.Clone(b.Warnings)
 	for _, other := range left {
@@ -105,19 +105,19 @@ func (t *Table) split(b *importer.Batch, lost *lost) []*importer.Batch {
 	for _, project := range slices.Sorted(maps.Keys(parts)) {
 		out = append(out, parts[project])
 	}
-	if len(out) > 0 { // What is of no place is counted once.
+	if len(out) > 0 { // Count what has no location once.
 		out[0].Skipped, out[0].Examples, out[0].Notes = b.Skipped, b.Examples, b.Notes
 	}
 	return out
 }
 
-// lost are the results that belong to no project.
+// lost holds the results that do not belong to any project.
 type lost struct {
 	table *Table
-	// count of them, and the files of some.
+	// count of them, and some of their files.
 	count int
 	files []string
-	// several are projects of one folder that holds a file.
+	// several are projects that share the folder of a file.
 	several []string
 	// incomplete are batches of tools that failed without a result.
 	incomplete []string
@@ -160,7 +160,7 @@ func (l *lost) err() error {
 	return nil
 }
 
-// String names the projects with their folders, as far as there is room.
+// String lists the projects with their folders, up to mostNamed.
 func (t *Table) String() string {
 	var names []string
 	for i, p := range t.projects {

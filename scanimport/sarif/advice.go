@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Advice is the part of the rule's help that says what to do; empty where the help only says
-// what is wrong, which the descriptions do. It is found once per rule.
+// Advice returns the part of the rule's help that explains what to do; empty if the help only describes the problem, as
+// the descriptions do. It is computed once per rule.
 func (r *Rule) Advice() string {
 	if !r.advised {
 		r.advice, r.advised = r.findAdvice(), true
@@ -21,7 +21,7 @@ func (r *Rule) findAdvice() string {
 		}
 	}
 	if headings.MatchString(r.Help) {
-		return "" // a help with headings has none for it
+		return "" // a help with headings has no heading for advice
 	}
 	rest := strings.Trim(withoutLabels(r.Help), " \t\r\n\"")
 	for _, known := range []string{r.FullDescription, r.ShortDescription, r.Name} {
@@ -39,17 +39,17 @@ func (r *Rule) findAdvice() string {
 
 var (
 	headings = regexp.MustCompile(`(?m)^#{1,6} `)
-	// heading reads "## Remediation", and scorecard's "**Remediation (click "Show more" below)**:".
+	// heading matches "## Remediation", and scorecard's "**Remediation (click "Show more" below)**:".
 	heading = regexp.MustCompile(`^(#{1,6}|\*\*) *([^#*]{1,80}?) *(?:\*\*:?|#*:?)\s*$`)
-	// boldLabel is a bold word with its value behind it, which ends a section under a bold heading.
+	// boldLabel matches a bold label followed by its value, which ends a section under a bold heading.
 	boldLabel = regexp.MustCompile(`^\*\*[^*]{1,80}\*\*:`)
-	// advises tells the headings of advice.
+	// advises matches the headings of advice.
 	advises = regexp.MustCompile(`(?i)^(?:how (?:to|do i|can i) (?:fix|remediate|resolve|solve)\b.*|(?:remediations?|recommendations?|solutions?` +
 		`|recommended (?:fix|action|actions|solution)|mitigations?|resolution|fix|advice)(?: \(.*\))?)[:?]?$`)
 )
 
-// adviceSection returns what stands under the first heading of advice, until the next heading that is
-// no lower.
+// adviceSection returns the text under the first heading of advice, up to the next heading of the same or a higher
+// level.
 func adviceSection(help string) string {
 	var section strings.Builder
 	level, inside := "", false
@@ -77,7 +77,7 @@ func endsSection(level, next string) bool {
 	return len(next) <= len(level)
 }
 
-// facts are labels of which the value is stored elsewhere, or says nothing about what to do.
+// facts are labels whose value is stored elsewhere or gives no advice.
 var facts = map[string]bool{
 	"severity": true, "confidence": true, "package": true, "installed version": true, "version": true, "fixed version": true,
 	"fix version": true, "type": true, "location": true, "data namespace": true, "link": true, "check": true, "message": true,
@@ -85,10 +85,10 @@ var facts = map[string]bool{
 	"introduced through": true, "artifact": true, "match": true, "secret": true, "category": true, "cvss": true, "license": true,
 }
 
-// subject is the first line that Trivy and grype write: "Vulnerability CVE-2019-1549".
+// subject matches the first line that Trivy and grype write: "Vulnerability CVE-2019-1549".
 var subject = regexp.MustCompile(`^(?:Vulnerability|Misconfiguration|Secret|License) \S+$`)
 
-// withoutLabels leaves out the lines that state a fact.
+// withoutLabels drops the lines that state a fact.
 func withoutLabels(help string) string {
 	var rest strings.Builder
 	for line := range strings.Lines(help) {

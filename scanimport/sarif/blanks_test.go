@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// passed is what the decoder gets to see.
+// passed returns the input that reaches the decoder.
 func passed(t *testing.T, content string) string {
 	t.Helper()
 	all, err := io.ReadAll(&boundedReader{source: strings.NewReader(content), limits: DefaultLimits})
@@ -16,7 +16,7 @@ func passed(t *testing.T, content string) string {
 	return string(all)
 }
 
-// The decoder looks at blanks again with each piece that it reads: 48 MiB of them would take it minutes.
+// The decoder scans blanks again with each piece that it reads: 48 MiB of them would take it minutes.
 func TestManyBlanksAreLeftOut(t *testing.T) {
 	t.Parallel()
 	blanks := strings.Repeat(" \n\t\r", 3*mostBlanks)

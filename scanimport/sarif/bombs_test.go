@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Files that are small and stand for much are refused with a reason, or cut and counted. Each
-// here would take hours or all memory where one bound were left out.
+// Small files that expand to much more are refused with a reason, or cut and counted. Each of these would take hours or
+// all memory if one bound were missing.
 func TestBombs(t *testing.T) {
 	many := func(entry string, n int) string { return strings.TrimSuffix(strings.Repeat(entry+",", n), ",") }
 	long := func(n int) string { return strings.Repeat("a", n) }

@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	// cweInText finds "CWE-79", "cwe-079", "external/cwe/cwe-079", "CWE: 79".
+	// cweInText matches "CWE-79", "cwe-079", "external/cwe/cwe-079", "CWE: 79".
 	cweInText = regexp.MustCompile(`(?i)(?:^|[^a-z])cwe[-_: ]{0,2}0*([1-9][0-9]{0,5})(?:$|[^0-9])`)
 	cweNumber = regexp.MustCompile(`^0*([1-9][0-9]{0,5})$`)
 )

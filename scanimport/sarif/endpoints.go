@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Endpoint is a way in that a dynamic scanner tried.
+// Endpoint is an HTTP endpoint that a dynamic scanner tried.
 type Endpoint struct {
-	// Method of HTTP in capitals; empty where the file does not say it.
+	// Method of HTTP in capitals; empty if unknown.
 	Method string
-	// Path of the URL; never empty. Host and query are left out: they differ from one deployment and
-	// one try to the next, and a query may hold a credential.
+	// Path of the URL; never empty. Host and query are left out: they differ between deployments and attempts, and a
+	// query may contain a credential.
 	Path string
 }
 
-// endpoints of a result: its request, the locations that are URLs, else the URL that its message
-// labels, as OWASP ZAP's reports do that another tool converted.
+// endpoints returns the endpoints of a result: its request, the locations that are URLs, or else the URL labelled in
+// its message, as in OWASP ZAP reports that another tool converted.
 func (n *normaliser) endpoints(wire *wireResult, message string) []Endpoint {
 	var out []Endpoint
 	add := func(method, target string) {
@@ -51,10 +51,10 @@ func (n *normaliser) endpoints(wire *wireResult, message string) []Endpoint {
 	return out
 }
 
-// isURL reports whether a path is the address of something that is served.
+// isURL reports whether a path is an HTTP URL.
 func isURL(path string) bool {
 	return strings.HasPrefix(path, "https://") || strings.HasPrefix(path, "http://")
 }
 
-// Served reports whether the location is the address of something that is served, and no file.
+// Served reports whether the location is an HTTP URL and not a file.
 func (l *Location) Served() bool { return isURL(l.Path) }

@@ -2,13 +2,12 @@ package sarif
 
 import "strings"
 
-// Scanners of packages write what they know line by line: "Package: lodash", "* Package Manager:
-// npm", "Severity        : HIGH".
+// Package scanners write their facts line by line: "Package: lodash", "* Package Manager: npm", "Severity : HIGH".
 const (
 	// longestLabel and longestValue bound what counts as a label and its value, in bytes.
 	longestLabel = 24
 	longestValue = 512
-	// mostLines bounds how many lines of a text are looked at: what the labels say comes first.
+	// mostLines bounds how many lines of a text are read: labels come first.
 	mostLines = 64
 )
 
@@ -26,10 +25,10 @@ func (r *Rule) labelled() map[string]string {
 	return r.labels
 }
 
-// fixedVersionsTable is how osv-scanner begins the table of fixed versions.
+// fixedVersionsTable is the header of osv-scanner's table of fixed versions.
 const fixedVersionsTable = "| Vulnerability ID | Package Name | Fixed Version |"
 
-// fixedLabel is the label under which the fixed versions of a package are kept; no text has it, for
+// fixedLabel returns the label under which a package's fixed versions are stored. No text can contain it, because
 // labels end at the first colon.
 func fixedLabel(name string) string { return "fixed:" + name }
 
@@ -61,8 +60,7 @@ func addFixedVersions(labels map[string]string, help string) {
 	}
 }
 
-// labelsOf returns the values by label in lower case, the first of each. Lines that are no label with
-// a value are left out.
+// labelsOf returns the values by lower-case label; the first value of a label counts. Other lines are left out.
 func labelsOf(text string) map[string]string {
 	out := map[string]string{}
 	lines := 0

@@ -8,57 +8,57 @@ import (
 	"strings"
 )
 
-// Limits bound what Parse takes in.
+// Limits bounds the input of Parse.
 type Limits struct {
 	// Bytes of the file.
 	Bytes int64
 	// Depth of nested arrays and objects.
 	Depth int
-	// Results of all runs together.
+	// Results in all runs together.
 	Results int
 	// Runs of the file.
 	Runs int
 }
 
-// DefaultLimits hold any file that a cluster could hold the findings of.
+// DefaultLimits allows any file whose findings a cluster could hold.
 var DefaultLimits = Limits{Bytes: 256 << 20, Depth: 256, Results: 100_000, Runs: 1_000}
 
-// What is read is bounded too, because a file can be small and stand for much: a list of empty
-// objects takes thirty times its size in memory, and a message with a thousand places to fill in, or
-// a path on a long base, comes once for each result. No scanner writes what these bounds refuse or
-// cut. Together they keep what Parse holds within a small multiple of Limits.Bytes.
+// What is read is bounded too, because a small file can expand to much more: a list of empty objects takes thirty times
+// its size in memory, and a message with a thousand placeholders, or a path on a long base, expands once per result. No
+// scanner writes what these bounds refuse or cut. Together they keep what Parse holds within a small multiple of
+// Limits.Bytes.
 const (
-	// mostElement is how large one value may be that is read as a whole, in bytes.
+	// mostElement bounds a value that is read as a whole, in bytes.
 	mostElement = 4 << 20
-	// mostText is how much of a text is kept, in bytes: all of the 16,000 characters that the
-	// longest text of a finding has.
+	// mostText bounds the stored part of a text, in bytes: enough for the 16,000 characters of a finding's longest
+	// text.
 	mostText = 64 << 10
-	// mostURI is how much of a location's URI is kept, in bytes: four for each character of a path.
+	// mostURI bounds the stored part of a location's URI, in bytes: four for each character of a path.
 	mostURI = 4 << 10
-	// mostRules of a file, all components together.
+	// mostRules bounds the rules of a file, all components together.
 	mostRules = 100_000
-	// mostArtifacts of a run.
+	// mostArtifacts bounds the artifacts of a run.
 	mostArtifacts = 1_000_000
-	// mostParts of a run: extensions, invocations, provenance.
+	// mostParts bounds the extensions, invocations and provenance of a run.
 	mostParts = 1_000
-	// mostValues of a short list of one rule or result: tags, arguments, fingerprints.
+	// mostValues bounds the short lists of a rule or result: tags, arguments, fingerprints.
 	mostValues = 256
-	// mostLogical of the logical locations of one location.
+	// mostLogical bounds the logical locations of one location.
 	mostLogical = 16
-	// mostLevels of a hierarchical rule id that are looked up.
+	// mostLevels bounds the levels of a hierarchical rule id that are looked up.
 	mostLevels = 16
 )
 
-// budget is how much text may be made that is not in the file as it is: it is refused with more.
+// budget is how much text may be generated beyond the file's own; a file that needs more is refused.
 type budget struct{ left int64 }
 
-// spend takes n bytes, and reports whether they are there.
+// spend takes n bytes and reports whether the budget allows them.
 func (b *budget) spend(n int) bool {
 	b.left -= int64(n)
 	return b.left >= 0
 }
 
-// keep drops what is behind the first entries.
+// keep drops all but the first entries.
 func keep[T any](list []T, most int) []T {
 	if len(list) <= most {
 		return list
@@ -66,7 +66,7 @@ func keep[T any](list []T, most int) []T {
 	return slices.Clone(list[:most])
 }
 
-// keepOf is keep for a map, by its names in order.
+// keepOf is keep for a map, in order of its names.
 func keepOf[T any](from map[string]T, most int) map[string]T {
 	if len(from) <= most {
 		return from
@@ -78,7 +78,7 @@ func keepOf[T any](from map[string]T, most int) map[string]T {
 	return out
 }
 
-// shorten keeps the beginning of a text, in memory of its own.
+// shorten returns a copy of the beginning of a text.
 func shorten(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -86,19 +86,19 @@ func shorten(s string, most int) string {
 	return strings.Clone(strings.ToValidUTF8(s[:most], ""))
 }
 
-// TooLargeError is for a file that is larger than Limits.Bytes.
+// TooLargeError reports a file that is larger than Limits.Bytes.
 type TooLargeError struct{ Bytes int64 }
 
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("larger than %d MiB: split the file, or have the scanner report less", e.Bytes>>20)
 }
 
-// mostBlanks is how many blanks between two tokens are passed on. The decoder looks at all of them again with each
-// piece that it reads: the time would grow with their square.
+// mostBlanks bounds the blanks between two tokens that are passed on. The decoder scans all of them again with each
+// piece that it reads: the time would grow quadratically.
 const mostBlanks = 64 << 10
 
-// boundedReader fails once its source is longer, or nested deeper, than the limits say, and leaves out blanks behind
-// mostBlanks. Depth is counted as the bytes go by, so that no deep value is ever held in memory.
+// boundedReader fails if its source is longer, or nested deeper, than the limits, and drops blanks beyond mostBlanks.
+// It counts the depth while reading, so that no deep value is ever held in memory.
 type boundedReader struct {
 	source    io.Reader
 	limits    Limits
@@ -119,7 +119,7 @@ func (r *boundedReader) Read(p []byte) (int, error) {
 	}
 }
 
-// pass counts what was read, and returns how much of it is passed on.
+// pass counts what was read, and returns how much of it to pass on.
 func (r *boundedReader) pass(read []byte, err error) (int, error) {
 	if r.violation != nil {
 		return 0, r.violation

@@ -6,31 +6,31 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Log is what a file says.
+// Log is the content of a file.
 type Log struct {
 	Runs []Run
 }
 
 // Run is one run of one tool.
 type Run struct {
-	// Tool is the driver's name; empty where the file does not say it.
+	// Tool is the driver's name; empty if missing.
 	Tool string
-	// ToolVersion is the driver's version; empty where the file does not say it.
+	// ToolVersion is the driver's version; empty if missing.
 	ToolVersion string
-	// AutomationID is the run's automationDetails.id: the analysis and, after the last slash, the run; empty
-	// where the file does not say it.
+	// AutomationID is the run's automationDetails.id: the analysis and, after the last slash, the run; empty if
+	// missing.
 	AutomationID string
-	// Commit that was scanned; empty where the file does not say it.
+	// Commit that was scanned; empty if missing.
 	Commit string
-	// Repository is the URI of what was scanned, and Branch its branch; empty where the file does not say it.
+	// Repository and Branch are the scanned repository's URI and branch; empty if missing.
 	Repository, Branch string
-	// StartedAt is the earliest start among the invocations; zero where the file does not say it.
+	// StartedAt is the earliest start among the invocations; zero if missing.
 	StartedAt time.Time
-	// Incomplete says why the run's results are not all that there is to find, so that
-	// what is missing from them must not be taken for gone. Empty: they are.
+	// Incomplete explains why the run's results are incomplete, so that missing ones must not be taken for fixed.
+	// Empty: they are complete.
 	Incomplete string
-	// Scanned are the folders of the files that the tool says it was to look at, as far as it says so: those of
-	// artifacts whose role is analysisTarget. Sorted; at most 10,000.
+	// Scanned are the folders of the files that the tool reports to have scanned: artifacts with the role
+	// analysisTarget. Sorted; at most 10,000.
 	Scanned []string
 	// Total is the number of entries of `results`: len(Results) + len(Skipped).
 	Total int
@@ -38,11 +38,11 @@ type Run struct {
 	Results []Result
 	// Skipped entries, in the order of the file.
 	Skipped []Skip
-	// Notes count what was put right on the way, by sentence.
+	// Notes counts the corrections that were made while reading, by sentence.
 	Notes map[string]int
 }
 
-// SkipReason says why an entry of `results` is not a finding.
+// SkipReason explains why an entry of `results` is not a finding.
 type SkipReason string
 
 // The reasons.
@@ -60,7 +60,7 @@ const (
 type Skip struct {
 	// Index in `results`, from 0.
 	Index int
-	// RuleID as far as it is known.
+	// RuleID, if known.
 	RuleID string
 	Reason SkipReason
 }
@@ -69,17 +69,17 @@ type Skip struct {
 type Result struct {
 	// Index in `results`, from 0.
 	Index int
-	// RuleID is the tool's own name of the rule; empty where the tool gave none.
+	// RuleID is the tool's own name of the rule; empty if the tool gave none.
 	RuleID string
-	// Rule is what the file says of the rule; never nil.
+	// Rule is the file's description of the rule; never nil.
 	Rule *Rule
 	// Level is error, warning, note or none.
 	Level string
 	// Severity in this service's vocabulary.
 	Severity v1alpha1.Level
-	// Message with its arguments put in.
+	// Message with its arguments filled in.
 	Message string
-	// Location is the first with a path; its zero value where there is none.
+	// Location is the first with a path; its zero value if there is none.
 	Location Location
 	// Related places: further locations, related locations, steps of code flows, each once.
 	Related []Location
@@ -89,29 +89,29 @@ type Result struct {
 	Fixes []Fix
 	// CWEs of the result and its rule, as "CWE-79", each once.
 	CWEs []string
-	// The members below follow from those above and from the rule. They take no part in JSON, by
-	// which results that are the same are known: it stays what it was before they came.
+	// The fields below follow from those above and from the rule. They are not part of the JSON, which identifies equal
+	// results and must stay the same as before these fields existed.
 
-	// Score from "0.1" to "10.0"; empty where the file gives none.
+	// Score from "0.1" to "10.0"; empty if the file gives none.
 	Score string `json:"-"`
-	// ToolSeverity is the tool's own word for the severity, as it writes it, else the level that the
-	// file gives; empty where it gives neither.
+	// ToolSeverity is the tool's own word for the severity, as it writes it, or else the level in the file; empty if it
+	// gives neither.
 	ToolSeverity string `json:"-"`
-	// Vulnerability that the result is about; nil where the file names none.
+	// Vulnerability that the result is about; nil if the file names none.
 	Vulnerability *Vulnerability `json:"-"`
-	// Package that the result is about; nil where it is about none.
+	// Package that the result is about; nil if there is none.
 	Package *Package `json:"-"`
 	// Endpoints that a dynamic scanner tried, each once.
 	Endpoints []Endpoint `json:"-"`
 	// Logical locations of the first location, in the order of the file.
 	Logical []Logical `json:"-"`
-	// Suppression of the result in its source; nil where there is none.
+	// Suppression of the result in its source; nil if it is not suppressed.
 	Suppression *Suppression `json:"-"`
 }
 
-// Suppression says that the source suppresses a result, which the tool reports all the same.
+// Suppression records that the source suppresses a result that the tool reports anyway.
 type Suppression struct {
-	// InSource is a comment or the like in the code; otherwise it is a baseline or a list beside it.
+	// InSource: suppressed by a comment or similar in the code; otherwise by a baseline or a separate list.
 	InSource bool
 	// Justification as the source gives it; may be empty.
 	Justification string
@@ -133,36 +133,36 @@ type Rule struct {
 	level            string
 	securitySeverity string
 	messages         map[string]string
-	// helpMarkdown is the help in Markdown, where Help is not it.
+	// helpMarkdown is the help in Markdown, if Help is not.
 	helpMarkdown string
-	// advice is what Advice has found once advised, labels what labelled has.
+	// advice caches the result of Advice once advised is set, labels that of labelled.
 	advice  string
 	advised bool
 	labels  map[string]string
-	// cvss are the scores that the rule gives beside securitySeverity, the newest version first.
+	// cvss are the scores that the rule gives in addition to securitySeverity, the newest version first.
 	cvss []string
 	// severityWord and problemSeverity are the rule's own words for the severity.
 	severityWord, problemSeverity string
 	// purls of the packages that the rule is about.
 	purls []string
-	// deprecatedIDs are ids that the rule had before, or has elsewhere.
+	// deprecatedIDs are former or alternative ids of the rule.
 	deprecatedIDs []string
 }
 
 // Location is a place in a file.
 type Location struct {
-	// Path from the root of the source where that is known, with forward slashes; a URI
-	// that is not of a file stays as it is. Empty: not known.
+	// Path from the root of the source if that is known, with forward slashes; a URI that is not a file's is left
+	// unchanged. Empty: unknown.
 	Path string
-	// Line and Column from 1; 0 where not known.
+	// Line and Column from 1; 0 if unknown.
 	Line, Column int32
 	// Snippet of the region.
 	Snippet string
-	// Context is a snippet of what is around the region.
+	// Context is a snippet of the code around the region.
 	Context string
 }
 
-// Fix is a change that a tool offers.
+// Fix is a change that the tool suggests.
 type Fix struct {
 	Description string
 	// Inserted is the content of each replacement.

@@ -42,7 +42,7 @@ func normalise(run *wireRun, sourceRoot string, unfolded *budget) Run {
 	}
 	for i := range run.results {
 		if !unfolded.spend(0) {
-			break // the file is refused
+			break // the caller refuses the file
 		}
 		result, reason := n.result(i)
 		if reason != "" {
@@ -82,9 +82,9 @@ type normaliser struct {
 	rules *ruleBook
 	paths *pathBook
 	notes map[string]int
-	// ratings are how the tool's levels are read.
+	// ratings define how the tool's levels are read.
 	ratings ratings
-	// unfolded bounds what paths and messages grow to.
+	// unfolded bounds the expanded size of paths and messages.
 	unfolded *budget
 }
 
@@ -125,8 +125,8 @@ func (n *normaliser) result(index int) (Result, SkipReason) {
 	return out, ""
 }
 
-// said adds what the tool says beyond the rule and the place: how bad it is in its own words, and
-// which vulnerability of which package it means.
+// said adds what the tool reports beyond the rule and the place: the severity in its own words, and the vulnerability
+// and package.
 func (n *normaliser) said(out *Result, wire *wireResult) {
 	rule := out.Rule
 	out.Score = score(slices.Concat([]string{string(wire.Properties.SecuritySeverity), rule.securitySeverity},
@@ -147,7 +147,7 @@ func (n *normaliser) said(out *Result, wire *wireResult) {
 	}
 }
 
-// notAFinding decides on what the result says of itself.
+// notAFinding decides by the result's kind and baseline state.
 func notAFinding(wire *wireResult) SkipReason {
 	switch {
 	case wire.Kind == "pass":
@@ -160,9 +160,8 @@ func notAFinding(wire *wireResult) SkipReason {
 	return ""
 }
 
-// suppression is nil unless there is one, and none of them is rejected or not yet decided. An
-// empty list means that suppressions were looked for and none was found. Of several the first
-// that says why counts.
+// suppression returns nil unless the result is suppressed and no suppression is rejected or undecided. An empty list
+// means that the tool looked for suppressions and found none. Of several, the first with a justification counts.
 func suppression(list []wireSuppression) *Suppression {
 	var out *Suppression
 	for _, s := range list {
@@ -177,8 +176,7 @@ func suppression(list []wireSuppression) *Suppression {
 	return out
 }
 
-// mostPlaces bounds how many locations of one result are looked at: a code flow can have
-// thousands of steps.
+// mostPlaces bounds how many locations of one result are read: a code flow can have thousands of steps.
 const mostPlaces = 64
 
 func (n *normaliser) places(wire *wireResult) (Location, []Location) {
@@ -220,7 +218,7 @@ func (n *normaliser) places(wire *wireResult) (Location, []Location) {
 		}
 	}
 	if first.Path == "" && len(wire.Locations) > 0 {
-		// A region without a file still says where to look.
+		// A region without a file still shows where to look.
 		first = n.location(wire.Locations[0].PhysicalLocation)
 	}
 	return first, related
@@ -264,8 +262,8 @@ func fixes(list []wireFix) []Fix {
 	return out
 }
 
-// message puts the arguments in. Tools that give no arguments write braces as they are,
-// against the standard, so they are left alone then.
+// message fills in the arguments. Tools that give no arguments write plain braces, contrary to the standard, so then
+// they are left alone.
 func (n *normaliser) message(m wireMessage, strs map[string]string) string {
 	out := firstOf(string(m.Text), string(m.Markdown))
 	if out == "" && m.ID != "" {
@@ -280,13 +278,13 @@ func (n *normaliser) message(m wireMessage, strs map[string]string) string {
 		pairs = append(pairs, fmt.Sprintf("{%d}", i), string(argument))
 	}
 	filled := &filledText{}
-	// It fails where the text is full, and what is in it is kept.
+	// It fails when the text is full; what was written so far is kept.
 	_, _ = strings.NewReplacer(pairs...).WriteString(filled, out)
 	n.unfolded.spend(filled.Len())
 	return strings.ToValidUTF8(filled.String(), "")
 }
 
-// filledText takes mostText and no more.
+// filledText accepts at most mostText bytes.
 type filledText struct{ strings.Builder }
 
 var errFull = errors.New("the text is full")

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Package is what a result says of the package that it is about.
+// Package describes the package that a result is about.
 type Package struct {
-	// PURL is the package URL with its version. Empty: the file does not give it, and the
-	// ecosystem is not one whose package URLs need nothing but name and version.
+	// PURL is the package URL with its version. Empty: the file does not give it, and it cannot be derived from name
+	// and version alone in this ecosystem.
 	PURL string
-	// Ecosystem is the package URL's type, for example "npm", or the tool's own word for it in lower
-	// case, for example "go-module". Empty: not known.
+	// Ecosystem is the package URL's type, for example "npm", or the tool's own word for it in lower case, for example
+	// "go-module". Empty: unknown.
 	Ecosystem string
 	// Name as the tool writes it; never empty.
 	Name string
-	// Version that is installed or declared; empty where the file does not name it.
+	// Version that is installed or declared; empty if unknown.
 	Version string
-	// FixedVersion as the tool writes it; empty where there is none, or the file does not name it.
+	// FixedVersion as the tool writes it; empty if there is none, or it is unknown.
 	FixedVersion string
 }
 
@@ -29,16 +29,16 @@ type Logical struct {
 }
 
 var (
-	// grypePackage reads grype's message; osvPackage that of osv-scanner.
+	// grypePackage matches grype's message; osvPackage that of osv-scanner.
 	grypePackage = regexp.MustCompile(`\bin (\S{1,64}) package: (\S{1,256}), version (\S{1,256}) was found\b`)
 	osvPackage   = regexp.MustCompile(`\bPackage '(@?[^'@\s]{1,256})(?:@([^'\s]{1,256}))?' is vulnerable to\b`)
-	// nameAtVersion is how Snyk names a package in a logical location and a fix.
+	// nameAtVersion matches Snyk's form of a package in a logical location and a fix.
 	nameAtVersion = regexp.MustCompile(`^(@?[^@\s]{1,256})@(\S{1,256})$`)
 	upgradeTo     = regexp.MustCompile(`^Upgrade to (@?[^@\s]{1,256})@(\S{1,256})$`)
 )
 
-// packageOf returns the package that a result is about, or nil. What the result itself says comes
-// before what its rule says: a rule is often described by the first of its results alone.
+// packageOf returns the package that a result is about, or nil. The result's own facts take precedence over its rule's:
+// tools often describe a rule by the first of its results.
 func packageOf(wire *wireResult, rule *Rule, ruleID, message string) *Package {
 	help := rule.labelled()
 	for _, read := range []func() *Package{
@@ -87,8 +87,8 @@ func packageInMessage(message string) *Package {
 	return nil
 }
 
-// packageInLocation reads a logical location that is a package URL, or a name with a version where
-// the rule is about a package.
+// packageInLocation reads a logical location that is a package URL, or a name with a version if the rule is about a
+// package.
 func packageInLocation(wire *wireResult, rule *Rule, ruleID string, help map[string]string) *Package {
 	aboutPackage := help["vulnerable module"] != "" || help["package manager"] != "" || vulnerabilityID.MatchString(ruleID)
 	for _, location := range wire.Locations {
@@ -110,8 +110,8 @@ func packageInLocation(wire *wireResult, rule *Rule, ruleID string, help map[str
 	return nil
 }
 
-// fixedByUpgrade reads the fix that upgrades the package itself, by its name or by that with which the
-// rule describes it; an upgrade of what depends on the package is no version of it.
+// fixedByUpgrade returns the version from a fix that upgrades the package itself, by its name or by the name in the
+// rule's description. An upgrade of a dependent package does not count.
 func fixedByUpgrade(wire *wireResult, rule *Rule, name string) string {
 	for _, fix := range wire.Fixes {
 		m := upgradeTo.FindStringSubmatch(string(fix.Description.Text))
@@ -123,7 +123,7 @@ func fixedByUpgrade(wire *wireResult, rule *Rule, name string) string {
 	return ""
 }
 
-// complete takes from the rule what it says of the same package in the same version.
+// complete adds the rule's facts about the same package in the same version.
 func (p *Package) complete(rule *Rule, help map[string]string) {
 	if described := labelledPackage(help); described != nil && described.Name == p.Name &&
 		(p.Version == "" || described.Version == "" || p.Version == described.Version) {
@@ -146,7 +146,7 @@ func (p *Package) complete(rule *Rule, help map[string]string) {
 	}
 }
 
-// among returns the package URL of the same version and name, however the tool shortens the name.
+// among returns the package URL with the same version and name, even if the tool shortens the name.
 func (p *Package) among(purls []string) string {
 	for _, candidate := range purls {
 		purl := parsePURL(candidate)
@@ -160,8 +160,8 @@ func (p *Package) among(purls []string) string {
 	return ""
 }
 
-// purlTypes are the ecosystems, by the tools' words, whose package URLs follow from a name and a version. Those
-// of operating systems do not: they name the distribution.
+// purlTypes are the ecosystems, by the tools' words, whose package URLs follow from name and version. Those of
+// operating systems do not: they also name the distribution.
 var purlTypes = map[string]string{
 	"npm": "npm", "yarn": "npm", "pnpm": "npm", "pip": "pypi", "pypi": "pypi", "poetry": "pypi", "nuget": "nuget",
 	"maven": "maven", "gradle": "maven", "rubygems": "gem", "gem": "gem", "composer": "composer", "cargo": "cargo",
@@ -184,13 +184,13 @@ func (p *Package) derived() string {
 	return "pkg:" + purlType + "/" + strings.Join(segments, "/") + "@" + purlEscape(p.Version)
 }
 
-// purlEscape escapes a part of a package URL, "@" too, which begins its version.
+// purlEscape escapes a part of a package URL, including "@", which begins the version.
 func purlEscape(s string) string { return strings.ReplaceAll(url.PathEscape(s), "@", "%40") }
 
-// distributions are the types of package URL whose namespace is the vendor and no part of the name.
+// distributions are the types of package URL whose namespace is the vendor and not part of the name.
 var distributions = []string{"alpm", "apk", "deb", "rpm"}
 
-// parsePURL takes a package URL apart; nil for what is none.
+// parsePURL parses a package URL; it returns nil if s is not one.
 func parsePURL(s string) *Package {
 	rest, is := strings.CutPrefix(s, "pkg:")
 	if !is || strings.ContainsAny(s, " \t\n") {

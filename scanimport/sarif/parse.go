@@ -10,27 +10,26 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// version is the one version of SARIF that is read.
+// version is the only version of SARIF that is supported.
 const version = "2.1.0"
 
 // Options of Parse.
 type Options struct {
-	// Limits; DefaultLimits where zero.
+	// Limits; zero: DefaultLimits.
 	Limits Limits
-	// SourceRoot is the folder, on the machine that scanned, from which paths count.
-	// Empty: what the file says.
+	// SourceRoot is the folder, on the machine that scanned, that paths are relative to. Empty: use the roots in the
+	// file.
 	SourceRoot string
-	// LateSourceRoot is asked for the SourceRoot once the file has been read to its end; nil: SourceRoot holds it.
+	// LateSourceRoot is called for the SourceRoot after the file has been read completely; nil: use SourceRoot.
 	LateSourceRoot func() (string, error)
 }
 
-// Parse reads one file. The error says, for people, why the file is refused; it does not
-// name the file.
+// Parse reads one file. The error explains, for people, why the file is refused; it does not name the file.
 func Parse(r io.Reader, options Options) (*Log, error) {
 	if options.Limits == (Limits{}) {
 		options.Limits = DefaultLimits
 	}
-	// A byte order mark decides: PowerShell writes UTF-16, .NET writes UTF-8 with a mark.
+	// A byte order mark decides the encoding: PowerShell writes UTF-16, .NET writes UTF-8 with a mark.
 	decoded := transform.NewReader(r, unicode.BOMOverride(transform.Nop))
 	bounded := &boundedReader{source: decoded, limits: options.Limits}
 	p := &parser{decoder: json.NewDecoder(bounded), limits: options.Limits, rules: mostRules}
@@ -73,8 +72,7 @@ func explain(err error) error {
 	}
 }
 
-// wireRun is a run as read. Members may come in any order, so nothing is worked out
-// before the end.
+// wireRun is a run as read. Members may come in any order, so nothing is computed before the end.
 type wireRun struct {
 	tool        wireTool
 	invocations []wireInvocation
@@ -82,18 +80,18 @@ type wireRun struct {
 	artifacts   []wireArtifact
 	provenance  []wireProvenance
 	automation  wireAutomation
-	// results are pointers: while a list of structs grows, two copies of it are held.
+	// results are pointers: while a list of structs grows, memory holds two copies of it.
 	results      []*wireResult
 	resultsGiven bool
 }
 
-// parser walks a file member by member, so that of a large file only what is used is held.
+// parser reads a file member by member, so that of a large file it only holds what is used.
 type parser struct {
 	decoder *json.Decoder
 	limits  Limits
 	runs    []wireRun
 	results int
-	// rules is how many more rules may come.
+	// rules is how many more rules are allowed.
 	rules int
 }
 
@@ -197,8 +195,8 @@ func (p *parser) result(run *wireRun) error {
 	return nil
 }
 
-// members calls visit for each member of the object that was opened; visit reads its
-// value. A member given twice is refused, for then two readers can see two files.
+// members calls visit for each member of the object that was opened; visit reads its value. Duplicate members are
+// refused, because different readers would see different files.
 func (p *parser) members(visit func(name string) error) error {
 	seen := map[string]bool{}
 	for p.decoder.More() {
@@ -222,8 +220,7 @@ func (p *parser) members(visit func(name string) error) error {
 	return err
 }
 
-// array calls element for each element, which reads it. It reports whether there was an
-// array at all: null is none.
+// array calls element for each element, which reads it. It reports whether there was an array; null is not one.
 func (p *parser) array(what string, most int, element func() error) (bool, error) {
 	token, err := p.decoder.Token()
 	if err != nil {
@@ -270,7 +267,7 @@ func (p *parser) decode(what string, into any) error {
 	return lenient(json.Unmarshal(raw, into))
 }
 
-// each reads a list entry by entry. What is no list counts as none.
+// each reads a list entry by entry. Anything else counts as missing.
 func each[T any](p *parser, what string, most int, into *[]T) error {
 	return p.list(func() error {
 		if len(*into) == most {
@@ -285,7 +282,7 @@ func each[T any](p *parser, what string, most int, into *[]T) error {
 	})
 }
 
-// tool reads rules one by one: there may be thousands, of which the texts are long.
+// tool reads rules one by one: there may be thousands with long texts.
 func (p *parser) tool(into *wireTool) error {
 	return p.object(func(name string) error {
 		switch name {
@@ -331,7 +328,7 @@ func (p *parser) component(into *wireComponent) error {
 	})
 }
 
-// object is members for an object that may be something else: that counts as an empty one.
+// object is members for a value that may not be an object: then it counts as an empty one.
 func (p *parser) object(visit func(name string) error) error {
 	opened, err := p.opens('{')
 	if err != nil || !opened {
@@ -340,7 +337,7 @@ func (p *parser) object(visit func(name string) error) error {
 	return p.members(visit)
 }
 
-// list calls element for each entry, which reads it. What is no list counts as an empty one.
+// list calls element for each entry, which reads it. Anything else counts as an empty list.
 func (p *parser) list(element func() error) error {
 	opened, err := p.opens('[')
 	if err != nil || !opened {
@@ -355,7 +352,7 @@ func (p *parser) list(element func() error) error {
 	return err
 }
 
-// opens reads what opens the value that is wanted; any other value it reads to its end.
+// opens reads the opening delimiter of the wanted value; it skips any other value.
 func (p *parser) opens(delimiter json.Delim) (bool, error) {
 	token, err := p.decoder.Token()
 	if err != nil || token == delimiter {
@@ -383,7 +380,7 @@ func (p *parser) skip() error {
 	return p.decoder.Decode(&ignored)
 }
 
-// unexpectedEOF tells a file that ends too early from an empty one.
+// unexpectedEOF distinguishes a file that ends too early from an empty one.
 func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -38,7 +38,7 @@ func parseOne(t *testing.T, document string, options Options) Run {
 	return run
 }
 
-// parseResult parses a file with one result and wants it to be a finding.
+// parseResult parses a file with one result and requires it to be a finding.
 func parseResult(t *testing.T, document string) Result {
 	t.Helper()
 	run := parseOne(t, document, Options{})
@@ -83,7 +83,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 	}
 }
 
-// Brackets in strings are no nesting.
+// Brackets in strings do not count as nesting.
 func TestDepthIsOfTheStructure(t *testing.T) {
 	parseOne(t, file(`"results":[{"message":{"text":"`+strings.Repeat(`[{\"`, 300)+`"}}]`), Options{Limits: Limits{Bytes: 1 << 20, Depth: 16, Results: 9, Runs: 9}})
 }
@@ -387,7 +387,7 @@ func TestRunsSayWhatTheyAre(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever the bytes, Parse ends, and what it returns adds up.
+// FuzzParse checks that Parse returns for any input, and that its counts add up.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(file(`"results":[{"ruleId":"R0","ruleIndex":0,"level":"error","message":{"text":"{0}","arguments":["a"]},
 		"locations":[{"physicalLocation":{"artifactLocation":{"uri":"file:///a/%25b","uriBaseId":"X","index":0},"region":{"startLine":1,"snippet":{"text":"x"}}}}],

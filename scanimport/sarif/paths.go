@@ -10,23 +10,22 @@ import (
 
 // pathBook turns artifact locations into paths from the root of the source.
 //
-// A scanner that writes file:// URIs names the machine that it ran on. What is known to be
-// the root there is taken off: the folder that the user names, a base of
-// originalUriBaseIds that is called a root, the working directory of the invocation. The
-// folder that the paths happen to have in common is not: it moves when findings come and
-// go, and with it would every finding's identity.
+// A scanner that writes file:// URIs uses paths of the machine that it ran on. Known roots are removed: the folder that
+// the user names, a base of originalUriBaseIds with the name of a root, the working directory of the invocation. The
+// common folder of all paths is not removed: it changes when findings come and go, and every finding's identity would
+// change with it.
 type pathBook struct {
 	artifacts []wireArtifact
 	bases     map[string]wireArtifactLocation
-	// roots are absolute folders on the machine that scanned, ending in "/", most trusted first.
+	// roots are absolute folders on the machine that scanned, ending in "/", the most trusted first.
 	roots []string
-	// known are the paths of locations that came before: most come many times.
+	// known caches the paths of earlier locations: most occur many times.
 	known map[place]string
-	// unfolded bounds what all paths together grow to.
+	// unfolded bounds the total expanded size of all paths.
 	unfolded *budget
 }
 
-// place is a location by what its path is made of.
+// place is the part of a location that its path is made of.
 type place struct {
 	uri, base text
 	index     int
@@ -35,7 +34,7 @@ type place struct {
 // mostKnown bounds how many paths are remembered.
 const mostKnown = 100_000
 
-// rootNames are what tools call the root of the source in originalUriBaseIds.
+// rootNames are the tools' names for the root of the source in originalUriBaseIds.
 var rootNames = []string{"SRCROOT", "ROOTPATH", "PROJECTROOT", "REPOROOT", "REPO_ROOT", "SOURCEROOT", "ROOT"}
 
 func newPathBook(run *wireRun, sourceRoot string, unfolded *budget) *pathBook {
@@ -80,13 +79,13 @@ func (b *pathBook) path(location wireArtifactLocation) string {
 	return path
 }
 
-// mostScanned bounds how many folders of scanned files are kept, and mostScannedText how long all of them are.
+// mostScanned bounds the number of folders of scanned files that are kept, and mostScannedText their total length.
 const (
 	mostScanned     = 10_000
 	mostScannedText = 1 << 20
 )
 
-// scanned are the folders of the files at which the tool was to look.
+// scanned returns the folders of the files that the tool scanned.
 func (b *pathBook) scanned() []string {
 	folders := map[string]bool{}
 	length := 0
@@ -137,7 +136,7 @@ func (b *pathBook) resolve(location wireArtifactLocation, depth int) string {
 		folder, baseKind := decode(shorten(string(base.URI), mostURI))
 		switch baseKind {
 		case absolutePath:
-			// Under a known root the base counts; else the base is taken to be the root.
+			// Under a known root the base is kept in the path; otherwise the base is taken to be the root.
 			joined := path.Join(folder, decoded)
 			for _, root := range b.roots {
 				if rest, under := strings.CutPrefix(joined, root); under {
@@ -169,8 +168,8 @@ const (
 	otherURI
 )
 
-// decode takes a URI, or what tools write in its place, apart: percent-encoding is undone
-// once, backslashes become slashes, a Windows drive counts as a root.
+// decode parses a URI, or what tools write instead: percent-encoding is undone once, backslashes become slashes, a
+// Windows drive counts as a root.
 func decode(uri string) (string, uriKind) {
 	uri = strings.TrimSpace(uri)
 	scheme, rest, hasScheme := strings.Cut(uri, ":")

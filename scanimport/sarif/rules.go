@@ -42,7 +42,7 @@ func (b *ruleBook) add(wire *wireComponent) {
 	for i := range wire.Rules {
 		rule := newRule(&wire.Rules[i])
 		c.rules = append(c.rules, rule)
-		// The first of several rules with one id is it; an index reaches the others.
+		// The first of several rules with one id is used; an index reaches the others.
 		if _, there := b.byID[rule.ID]; !there && rule.ID != "" {
 			b.byID[rule.ID] = rule
 		}
@@ -89,8 +89,8 @@ func newRule(w *wireRule) *Rule {
 	return rule
 }
 
-// of returns the rule of a result, never nil, and its id. ok is false where the result
-// names no rule but by an index that is out of range.
+// of returns the rule of a result, never nil, and its id. ok is false if the result names its rule only by an index
+// that is out of range.
 func (b *ruleBook) of(wire *wireResult) (rule *Rule, id string, notes []string, ok bool) {
 	id = firstOf(string(wire.RuleID), string(wire.Rule.ID))
 	if wire.RuleID != "" && wire.Rule.ID != "" && wire.RuleID != wire.Rule.ID {
@@ -114,7 +114,7 @@ func (b *ruleBook) of(wire *wireResult) (rule *Rule, id string, notes []string, 
 	return rule, id, notes, true
 }
 
-// component returns the index in components; -1 for one that is not there.
+// component returns the index in components; -1 if it does not exist.
 func (b *ruleBook) component(ref wireComponRef) int {
 	if i := ref.Index.value(-1); i >= 0 {
 		if i+1 < len(b.components) {
@@ -137,7 +137,7 @@ func (b *ruleBook) at(component, index int) *Rule {
 	return b.components[component].rules[index]
 }
 
-// find looks an id up; a hierarchical one ("A/B/C") falls back on what it is part of.
+// find looks up an id; a hierarchical one ("A/B/C") falls back to its parents.
 func (b *ruleBook) find(id string) *Rule {
 	for level := 0; id != "" && level < mostLevels; level++ {
 		if rule := b.byID[id]; rule != nil {
@@ -152,12 +152,12 @@ func (b *ruleBook) find(id string) *Rule {
 	return nil
 }
 
-// matches says whether a result's rule id can be of the rule with that id.
+// matches reports whether a result's rule id can belong to the rule with that id.
 func matches(id, ruleID string) bool {
 	return id == ruleID || ruleID == "" || strings.HasPrefix(id, ruleID+"/")
 }
 
-// level is the result's own, else what SARIF 2.1.0, 3.27.10, derives.
+// level returns the result's own level, or else the one that SARIF 2.1.0, 3.27.10, derives.
 func (b *ruleBook) level(wire *wireResult, rule *Rule, id string) string {
 	if !known(string(wire.Level)) && wire.Kind != "" && wire.Kind != "fail" {
 		return "none"
@@ -165,8 +165,8 @@ func (b *ruleBook) level(wire *wireResult, rule *Rule, id string) string {
 	return firstOf(b.given(wire, rule, id), "warning")
 }
 
-// given is the level that the file gives a result: its own, else an override's, else the rule's; empty
-// where it gives none.
+// given returns the level that the file gives a result: its own, else an override's, else the rule's; empty if there is
+// none.
 func (b *ruleBook) given(wire *wireResult, rule *Rule, id string) string {
 	for _, level := range []string{string(wire.Level), b.overrides[id], b.overrides[rule.ID], rule.level} {
 		if known(level) {

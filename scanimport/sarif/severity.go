@@ -9,24 +9,24 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// ratings are how a tool rates where it rates otherwise than by SARIF's levels.
+// ratings describe a tool that does not rate by SARIF's levels.
 type ratings struct {
-	// sameForAll is the level that the tool writes for every result, so that it says nothing.
+	// sameForAll is the level that the tool writes for every result, so that it means nothing.
 	sameForAll string
-	// unrated is the severity of a result of which the tool says nothing; medium where empty.
+	// unrated is the severity of a result that the tool does not rate; empty: medium.
 	unrated v1alpha1.Level
 }
 
-// toolRatings are the tools whose levels mislead, by how their names begin in lower case. A score or a
-// word of the tool's own comes before any of it.
+// toolRatings are the tools whose levels mislead, by lower-case prefix of their names. A score or a word of the tool
+// takes precedence.
 var toolRatings = []struct {
 	tool string
 	ratings
 }{
-	// Without its platform Checkov rates nothing, and writes error; so does Polyspace.
+	// Without its platform Checkov does not rate, and always writes error; so does Polyspace.
 	{"checkov", ratings{sameForAll: "error"}},
 	{"polyspace", ratings{sameForAll: "error"}},
-	// Scanners of secrets rate nothing: what each finds opens a door, until somebody has looked.
+	// Secret scanners do not rate: every secret may grant access until somebody has checked it.
 	{"gitleaks", ratings{unrated: v1alpha1.LevelHigh}},
 	{"trufflehog", ratings{unrated: v1alpha1.LevelHigh}},
 	{"detect-secrets", ratings{unrated: v1alpha1.LevelHigh}},
@@ -45,18 +45,18 @@ func ratingsOf(tool string) ratings {
 	return ratings{}
 }
 
-// rated is all that a file says of how bad a result is.
+// rated holds everything in a file about the severity of a result.
 type rated struct {
 	// securitySeverities of the result and its rule: a score from 0 to 10, or a word.
 	securitySeverities []string
-	// word is the tool's own; score is that of securitySeverities, else a CVSS base score.
+	// word is the tool's own word; score is that of securitySeverities, or else a CVSS base score.
 	word, score string
-	// given is the level that the file gives, empty where it gives none; level is what SARIF derives.
+	// given is the level in the file, empty if there is none; level is the one that SARIF derives.
 	given, level string
 }
 
-// severity takes the first that says anything: the security severities, the tool's own word, the CVSS
-// score, the level. Anything may stand there: "undefined", "null" and 0 say nothing.
+// severity uses the first meaningful value: the security severities, the tool's own word, the CVSS score, the level.
+// The fields may hold anything: "undefined", "null" and 0 are ignored.
 func (t ratings) severity(r rated) v1alpha1.Level {
 	for _, s := range append(slices.Clone(r.securitySeverities), r.word, r.score) {
 		if severity, ok := securitySeverity(s); ok {
@@ -79,7 +79,7 @@ func (t ratings) severity(r rated) v1alpha1.Level {
 	}
 }
 
-// Rates reports whether a security severity, a score or a word, is read as that severity.
+// Rates reports whether a security severity, as a score or a word, is read as that severity.
 func Rates(given string, severity v1alpha1.Level) bool {
 	read, ok := securitySeverity(given)
 	return ok && read == severity
@@ -89,7 +89,7 @@ func securitySeverity(s string) (v1alpha1.Level, bool) {
 	s = strings.ToLower(strings.TrimSpace(s))
 	if score, err := strconv.ParseFloat(s, 64); err == nil {
 		switch {
-		case score >= 7: // from 9.0 on critical, which this vocabulary counts as high
+		case score >= 7: // from 9.0 on it is critical, which counts as high here
 			return v1alpha1.LevelHigh, true
 		case score >= 4:
 			return v1alpha1.LevelMedium, true
@@ -109,8 +109,8 @@ func securitySeverity(s string) (v1alpha1.Level, bool) {
 	return "", false
 }
 
-// score returns the first of the values that is a score above 0 and at most 10, with one digit after the
-// point, or "". Anything may stand there: see severity.
+// score returns the first of the values that is a score above 0 and at most 10, with one decimal, or "". The values may
+// be anything: see severity.
 func score(values ...string) string {
 	for _, s := range values {
 		f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
@@ -122,9 +122,9 @@ func score(values ...string) string {
 }
 
 var (
-	// severityTag is a tag that is a severity and nothing else, as gosec and Trivy give.
+	// severityTag matches a tag that is only a severity, as gosec and Trivy write.
 	severityTag = regexp.MustCompile(`^(?i:critical|high|medium|moderate|low|negligible|informational|info|unknown)$`)
-	// severityInTitle is how Snyk begins a rule's title; severityInSentence how grype begins a message.
+	// severityInTitle matches how Snyk begins a rule's title; severityInSentence how grype begins a message.
 	severityInTitle    = regexp.MustCompile(`^(?i:(critical|high|medium|low)) severity\b`)
 	severityInSentence = regexp.MustCompile(`^An? (?i:(critical|high|medium|low|negligible|unknown)) vulnerability in\b`)
 )
@@ -132,8 +132,8 @@ var (
 // longestWord bounds the tool's own word for a severity, in bytes.
 const longestWord = 64
 
-// toolSeverity returns the tool's own word for the severity of a result: a property, what the message
-// or the rule's help say, a tag; empty where it has none.
+// toolSeverity returns the tool's own word for the severity of a result: from a property, the message, the rule's help
+// or a tag; empty if there is none.
 func toolSeverity(wire *wireResult, rule *Rule, message string) string {
 	words := []string{
 		string(wire.Properties.Severity), string(wire.Properties.IssueSeverity),
@@ -155,7 +155,7 @@ func toolSeverity(wire *wireResult, rule *Rule, message string) string {
 	return ""
 }
 
-// notNumber returns a security severity that is a word that says something.
+// notNumber returns a security severity if it is a known word, not a number.
 func notNumber(s string) string {
 	if _, err := strconv.ParseFloat(strings.TrimSpace(s), 64); err == nil {
 		return ""

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// The wire types hold the few members that are used. A member of the wrong type is left
-// at its zero value and the rest is read all the same: see lenient.
+// The wire types hold only the members that are used. A member of the wrong type is left at its zero value and the rest
+// is still read: see lenient.
 
 type wireTool struct {
 	Driver     wireComponent   `json:"driver"`
@@ -47,7 +47,7 @@ type wireRelationship struct {
 	Target wireReference `json:"target"`
 }
 
-// wireReference points at a reporting descriptor: a rule or a taxon.
+// wireReference refers to a reporting descriptor: a rule or a taxon.
 type wireReference struct {
 	ID            text          `json:"id"`
 	Index         *integer      `json:"index"`
@@ -72,7 +72,7 @@ type wireProperties struct {
 	CVSS4Severity    text    `json:"cvssv4_baseSeverity"`
 	CVSS3Severity    text    `json:"cvssv3_baseSeverity"`
 	CVSS2Severity    text    `json:"cvssv2_severity"`
-	// Severity and what follows it are the words that tools have for it.
+	// Severity and the fields after it are the tools' own words for it.
 	Severity        text `json:"severity"`
 	IssueSeverity   text `json:"issue_severity"`
 	ProblemSeverity text `json:"problem.severity"`
@@ -142,12 +142,11 @@ type wireResult struct {
 	WebRequest          wireWebRequest    `json:"webRequest"`
 	Properties          wireProperties    `json:"properties"`
 
-	// notAnObject marks an entry that could not be read at all, tooLarge one that was not.
+	// notAnObject marks an entry that could not be read, tooLarge one that was too large to read.
 	notAnObject, tooLarge bool
 }
 
-// trim drops what of a result is never looked at, so that a list in it costs no memory once the
-// result is read.
+// trim drops unused parts of a result, so that a long list in it costs no memory after reading.
 func (r *wireResult) trim() {
 	r.Message.Arguments = keep(r.Message.Arguments, mostValues)
 	r.Locations, r.RelatedLocations = keep(r.Locations, mostPlaces), keep(r.RelatedLocations, mostPlaces)
@@ -277,7 +276,7 @@ func (t *anyText) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// analysisTarget says that one of a list of roles is that of a file at which the tool was to look.
+// analysisTarget reports that a list of roles contains analysisTarget: the tool scanned this file.
 type analysisTarget bool
 
 // UnmarshalJSON never fails.
@@ -288,8 +287,8 @@ func (t *analysisTarget) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// integer is a number in the range of int32 that some tools write as a string. A value
-// that is none counts as -1, which SARIF uses for "absent".
+// integer is a number in the range of int32 that some tools write as a string. Any other value counts as -1, which
+// SARIF uses for "absent".
 type integer int32
 
 // UnmarshalJSON never fails.
@@ -304,7 +303,7 @@ func (i *integer) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// value is what i holds, or the given one where i is absent.
+// value returns i, or the argument if i is absent.
 func (i *integer) value(absent int) int {
 	if i == nil || *i < 0 {
 		return absent
@@ -312,8 +311,7 @@ func (i *integer) value(absent int) int {
 	return int(*i)
 }
 
-// lenient drops the error of a member of the wrong type: encoding/json has then read all
-// the others.
+// lenient drops the error about a member of the wrong type: encoding/json has still read all others.
 func lenient(err error) error {
 	var wrongType *json.UnmarshalTypeError
 	if errors.As(err, &wrongType) {

@@ -85,12 +85,12 @@ func secretOf(name string) client.Object {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// described is a project that people have said something about.
+// described is a project with an assessment by users.
 func described(name string) client.Object {
 	return builder.Project(name).User(v1alpha1.ProjectAssessment{Exposure: "public"}).Build()
 }
 
-// inhabit makes one object of each kind in the namespace.
+// inhabit creates one object of each kind in the namespace.
 func inhabit(t *testing.T, namespace string) {
 	t.Helper()
 	for _, of := range []func(string) client.Object{
@@ -102,7 +102,7 @@ func inhabit(t *testing.T, namespace string) {
 	}
 }
 
-// TestWhatAnOrganizationsAdministratorMayDo takes the part of somebody whom the identity provider has put into the group.
+// TestWhatAnOrganizationsAdministratorMayDo acts as a user whom the identity provider has put into the group.
 func TestWhatAnOrganizationsAdministratorMayDo(t *testing.T) {
 	ours, err := env.NewOrganization(t.Context(), "administered")
 	harness.Must(t, err)
@@ -190,7 +190,8 @@ func TestWhatAnOrganizationsAdministratorMayDo(t *testing.T) {
 	}
 }
 
-// asks asks the API server whether the requester could do what is not tried.
+// asks returns a try that asks the API server whether the requester has an access that is not
+// exercised.
 func asks(verb, group, resource, name string) try {
 	return func(ctx context.Context, as client.Client, namespace string) error {
 		return may(ctx, as, authorizationv1.ResourceAttributes{
@@ -210,7 +211,8 @@ func may(ctx context.Context, as client.Client, attributes authorizationv1.Resou
 		attributes.Name, errors.New(review.Status.Reason))
 }
 
-// TestWhatKubernetesOwnRolesReach binds view, edit and admin, with what they get of ours.
+// TestWhatKubernetesOwnRolesReach binds view, edit and admin, with the rights that this project
+// aggregates to them.
 func TestWhatKubernetesOwnRolesReach(t *testing.T) {
 	env.StartControllerManager(t, "clusterrole-aggregation-controller")
 	namespace, err := env.NewOrganization(t.Context(), "aggregated")

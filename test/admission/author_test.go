@@ -14,7 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
-// decided makes a finding that the triager has muted, and returns it as stored.
+// decided creates a finding that the triager has muted, and returns it as stored.
 func decided(t *testing.T, c *cast, name string) *unstructured.Unstructured {
 	t.Helper()
 	finding := builder.Finding(name).In(c.namespace).Build()
@@ -28,7 +28,7 @@ func decided(t *testing.T, c *cast, name string) *unstructured.Unstructured {
 	return live
 }
 
-// wantTriage compares all but the basis, which the tests of basis_test.go compare.
+// wantTriage compares the triage except for the basis, which the tests in basis_test.go compare.
 func wantTriage(t *testing.T, object *unstructured.Unstructured, want map[string]any) {
 	t.Helper()
 	got, _, _ := unstructured.NestedMap(object.Object, "spec", "triage")
@@ -172,7 +172,7 @@ func TestALongNameIsCutWithAMark(t *testing.T) {
 	wantTriage(t, read(t.Context(), t, live), map[string]any{"userStatus": "muted", "by": strings.Repeat("ä", 319) + "…"})
 }
 
-// The next decision is the next person's.
+// The next decision is signed by the next person.
 func TestTheLastToDecideSigns(t *testing.T) {
 	c := newCast(t, "last-signs")
 	live := decided(t, c, "f")

@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
-// wantDecision compares all of a triage.
+// wantDecision compares the whole triage.
 func wantDecision(t *testing.T, object *unstructured.Unstructured, want map[string]any) {
 	t.Helper()
 	got, _, _ := unstructured.NestedMap(object.Object, "spec", "triage")
@@ -21,7 +21,7 @@ func wantDecision(t *testing.T, object *unstructured.Unstructured, want map[stri
 	}
 }
 
-// The policy and the controllers make the same text of the same facts.
+// The policy and the controllers derive the same text from the same facts.
 func TestADecisionIsStampedWithTheFactsThatItRestsOn(t *testing.T) {
 	type finding = v1alpha1.Finding
 	inPackage := func(version string) func(*finding) {
@@ -76,7 +76,8 @@ func TestWhatADecisionRestsOn(t *testing.T) {
 		reason string
 		by     who
 		patch  map[string]any
-		// status, basis and signer afterwards; no signer means that the last one stays.
+		// status and basis are expected afterwards; signed is set if this requester signs, and
+		// otherwise the last signer stays.
 		status, basis string
 		signed        bool
 	}{

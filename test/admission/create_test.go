@@ -16,7 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
-// creations are the ways to make an object.
+// creations are the ways to create an object.
 var creations = map[string]func(context.Context, *testing.T, client.Client, *unstructured.Unstructured) error{
 	"create": func(ctx context.Context, _ *testing.T, as client.Client, object *unstructured.Unstructured) error {
 		return as.Create(ctx, object)

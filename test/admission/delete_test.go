@@ -8,7 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// otherWay is what the controllers delete one by one alone (true), or in collections alone (false).
+// otherWay holds the kinds that the controllers delete only singly (true) or only in collections
+// (false).
 var otherWay = map[bool][]string{
 	true:  {"webhook delivery"},
 	false: {"project", "review", "review issue"},

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// People and programs believe what Events say.
+// People and programs trust Events.
 func TestTheFacadeAnnouncesRefusedKeysAndNothingElse(t *testing.T) {
 	c := newCast(t, "said")
 	cases := []struct {

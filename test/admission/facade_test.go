@@ -13,7 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// The keys' own rights are the facade's to check; what it can do at all is checked here.
+// The facade checks the keys' own rights; this file checks what the facade itself may do.
 
 func TestTheFacadeMakesPoliciesForKeysAndChangesTheirModeAlone(t *testing.T) {
 	g, c := NewWithT(t), newCast(t, "policies-facade")
@@ -65,7 +65,7 @@ func TestTheFacadeHasDeliveriesSentAgainAndChangesNothingElseOfThem(t *testing.T
 	for patch, taken := range map[string]bool{
 		`{"annotations":{"appsec.dev/redeliver":"apikey/ci/abc1"}}`:                true,
 		`{"annotations":{"appsec.dev/redeliver":"apikey/ci.2/abc2"}}`:              true,
-		`{"annotations":{"appsec.dev/redeliver":"1"}}`:                             false, // of whom?
+		`{"annotations":{"appsec.dev/redeliver":"1"}}`:                             false, // names no user
 		`{"annotations":{"appsec.dev/redeliver":"ann/abc"}}`:                       false,
 		`{"annotations":{"appsec.dev/redeliver":"apikey//abc"}}`:                   false,
 		`{"annotations":{"other":"apikey/ci/abc"}}`:                                false,
@@ -77,7 +77,7 @@ func TestTheFacadeHasDeliveriesSentAgainAndChangesNothingElseOfThem(t *testing.T
 	} {
 		for name, as := range map[string]client.Client{"as it is": c.as(facade), "with every right": almightyFacade(t)} {
 			if !taken && name == "with every right" && patch == `{"finalizers":["a.dev/b"]}` {
-				continue // which is a right of its own
+				continue // which requires a separate right
 			}
 			err := as.Patch(t.Context(), delivery.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":`+patch+`}`)))
 			if taken {

@@ -18,7 +18,7 @@ import (
 // owner is the field manager that applied the fixtures.
 const owner = "fixture-owner"
 
-// fragment is a change in the notation of a JSON merge patch.
+// fragment is a change in the form of a JSON merge patch.
 type fragment map[string]any
 
 func (f fragment) json(t *testing.T) []byte {
@@ -48,7 +48,7 @@ func (f fragment) onto(t *testing.T, object *unstructured.Unstructured) *unstruc
 	return out
 }
 
-// hasNull reports whether the fragment takes a member away, which an apply cannot say.
+// hasNull reports whether the fragment removes a member, which an apply cannot express.
 func hasNull(value any) bool {
 	switch v := value.(type) {
 	case nil:
@@ -65,14 +65,14 @@ func hasNull(value any) bool {
 	return false
 }
 
-// form is a way to ask the API server for a change of an object that is there.
+// form is a way to request a change of an existing object.
 type form struct {
 	name string
-	// verb that RBAC asks for.
+	// verb is the verb that RBAC requires.
 	verb string
-	// send asks, as one requester, for the change; at is "" or a subresource.
+	// send requests the change as the given requester; at is "" or a subresource.
 	send func(ctx context.Context, t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error
-	// apply says that the form is a server-side apply.
+	// apply is set if the form is a server-side apply.
 	apply bool
 }
 
@@ -80,7 +80,7 @@ var forms = []form{
 	{name: "update", verb: "update", send: sendUpdate},
 	{name: "merge patch", verb: "patch", send: sendMergePatch},
 	{name: "JSON patch", verb: "patch", send: sendJSONPatch},
-	// Under the name of the manager that owns the fields, so that nothing conflicts.
+	// With the name of the manager that owns the fields, so that there are no conflicts.
 	{name: "apply under the owner's name", verb: "patch", send: sendApplyAsOwner, apply: true},
 	{name: "forced apply", verb: "patch", send: sendForcedApply, apply: true},
 }
@@ -176,7 +176,7 @@ func mustJSON(t *testing.T, value any) []byte {
 	return out
 }
 
-// toUnstructured drops what a create must not carry.
+// toUnstructured drops the members that a create must not contain.
 func toUnstructured(t *testing.T, object client.Object) *unstructured.Unstructured {
 	t.Helper()
 	content, err := kruntime.DefaultUnstructuredConverter.ToUnstructured(object)
@@ -187,8 +187,8 @@ func toUnstructured(t *testing.T, object client.Object) *unstructured.Unstructur
 	return &unstructured.Unstructured{Object: content}
 }
 
-// applied makes the object as the administrator by a server-side apply of the fixtures'
-// owner, so that every field has an owner, and returns it as stored.
+// applied creates the object as the administrator by a server-side apply of the fixtures' owner, so
+// that every field has an owner, and returns it as stored.
 func applied(ctx context.Context, t *testing.T, object client.Object) *unstructured.Unstructured {
 	t.Helper()
 	out := toUnstructured(t, object)
@@ -210,5 +210,5 @@ func read(ctx context.Context, t *testing.T, object *unstructured.Unstructured) 
 	return out
 }
 
-// isRefusal reports whether the API server said that the requester may not.
+// isRefusal reports whether the API server denied the request.
 func isRefusal(err error) bool { return apierrors.IsForbidden(err) }

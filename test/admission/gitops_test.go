@@ -17,13 +17,14 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// What docs/kinds/finding.md says of decisions in Git, as kubectl does it: GitOps tools use the same calls.
+// The claims of docs/kinds/finding.md about decisions in Git, tested with kubectl: GitOps tools use the
+// same calls.
 
-// repo is a folder of manifests and what applies it to the namespace.
+// repo is a folder of manifests that is applied to the namespace.
 type repo struct {
 	t      *testing.T
 	folder string
-	// kubeconfig of an administrator, which GitOps tools are as a rule.
+	// kubeconfig is that of an administrator, which GitOps tools usually are.
 	kubeconfig string
 }
 
@@ -32,7 +33,7 @@ func newRepo(t *testing.T, c *cast) *repo {
 	return &repo{t: t, folder: t.TempDir(), kubeconfig: testenv.WriteKubeconfig(t, c.members[admin].config, c.namespace)}
 }
 
-// commit puts a manifest of a finding into the folder; spec is YAML of one line, or none.
+// commit writes a manifest of a finding into the folder; spec is one line of YAML, or empty.
 func (r *repo) commit(name, spec string) {
 	r.t.Helper()
 	manifest := fmt.Sprintf("apiVersion: %s\nkind: Finding\nmetadata: {name: %s}\n%s\n", v1alpha1.GroupVersion, name, spec)
@@ -58,7 +59,7 @@ func (r *repo) mustSync(more ...string) {
 	}
 }
 
-// scanned is a finding that a scanner has reported, without a decision.
+// scanned returns a finding that a scanner has reported, without a decision.
 func scanned(t *testing.T, c *cast, name string) client.Object {
 	t.Helper()
 	finding := builder.Finding(name).In(c.namespace).Build()
@@ -124,7 +125,8 @@ func TestPruningADecisionsManifestDeletesTheFinding(t *testing.T) {
 	read(t.Context(), t, toUnstructured(t, other))
 }
 
-// Git cannot hold a decision about what no scan has found yet, or what retention has removed.
+// Git cannot hold a decision about a finding that no scan has reported yet, or that retention has
+// removed.
 func TestASyncOfADecisionAboutNoFindingFails(t *testing.T) {
 	git := newRepo(t, newCast(t, "git-none"))
 	git.commit("f", mutedInGit)

@@ -27,7 +27,8 @@ func TestReasonAndEndAreSignedAndGoWithTheirDecision(t *testing.T) {
 		reason string
 		by     who
 		patch  map[string]any
-		// after are userStatus, reason and expiresAt afterwards; signed says that the requester has signed.
+		// after holds userStatus, reason and expiresAt afterwards; signed is set if the requester has
+		// signed.
 		after  map[string]any
 		signed bool
 	}{
@@ -65,7 +66,7 @@ func TestReasonAndEndAreSignedAndGoWithTheirDecision(t *testing.T) {
 	}
 }
 
-// The facade signs for itself, and no change of reason or end goes unsigned.
+// The facade signs its own decisions, and no change of the reason or the expiry is left unsigned.
 func TestTheFacadeSignsReasonsAndEnds(t *testing.T) {
 	c := newCast(t, "grounds-facade")
 	live := decided(t, c, "f")
@@ -124,7 +125,7 @@ func TestAReasonIsRequiredWhereTheOrganizationSaysSo(t *testing.T) {
 	}
 }
 
-// requireReasons says in the Organization that nobody mutes without a reason.
+// requireReasons makes the Organization require a reason for muting.
 func requireReasons(t *testing.T, name string) {
 	t.Helper()
 	organization := &v1alpha1.Organization{}

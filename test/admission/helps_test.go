@@ -19,7 +19,8 @@ const (
 	organizationAdmin who = "organization-admin"
 )
 
-// bind binds a role in the namespace and waits until it is in force there, for which allowed tries something.
+// bind binds a role in the namespace and waits until it is in force there, which is the case once allowed can
+// be created.
 func bind(t *testing.T, c *cast, name who, allowed client.Object, config *rest.Config, err error) {
 	t.Helper()
 	c.add(t, name, config, err)

@@ -7,7 +7,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
-// The history shows which key imported: a scanner cannot sign with one.
+// The history shows which key imported a finding, so a scanner must not be able to claim one.
 func TestWhichKeyImportedIsForUploadsToSay(t *testing.T) {
 	c := newCast(t, "imported")
 	for name, allowed := range map[who]bool{uploads: true, admin: true, scanner: false, reporter: false} {

@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// An issue of a review is decided about by the rules of a finding, without a basis.
+// Decisions about an issue of a review follow the rules for a finding, but have no basis.
 func TestADecisionAboutAnIssueIsSignedAndItsGroundsGoWithIt(t *testing.T) {
 	c := newCast(t, "issue-decisions")
 	live := applied(t.Context(), t, builder.ReviewIssue("i").In(c.namespace).SeenIn("abc").Build())

@@ -12,7 +12,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// The right to delete Leases takes in those of nodes and of elections; the policy does not.
+// The RBAC rule also covers Leases of nodes and of leader elections; the policy does not allow
+// deleting them.
 func TestControllersDeleteLeasesOfImportsAlone(t *testing.T) {
 	c := newCast(t, "leases")
 	for _, tc := range []struct {
@@ -27,7 +28,7 @@ func TestControllersDeleteLeasesOfImportsAlone(t *testing.T) {
 	} {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: tc.name}}
 		harness.Must(t, c.as(admin).Create(t.Context(), lease.DeepCopy()))
-		// The policy may still be on its way into force.
+		// The policy may not be in force yet.
 		harness.Eventually(t, func(g Gomega) {
 			err := c.as(controller).Delete(t.Context(), lease.DeepCopy(), client.DryRunAll)
 			g.Expect(err == nil).To(Equal(tc.allowed), "%s in %s: %v", tc.name, tc.namespace, err)

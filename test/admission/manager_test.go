@@ -17,7 +17,7 @@ import (
 
 const scannerManager = v1alpha1.ScannerFieldManagerPrefix + "gosec"
 
-// scan applies a finding's whole set of facts, as an importer does.
+// scan applies all facts of a finding, as an importer does.
 func scan(ctx context.Context, t *testing.T, as client.Client, finding *v1alpha1.Finding) error {
 	t.Helper()
 	object := toUnstructured(t, finding)
@@ -26,7 +26,7 @@ func scan(ctx context.Context, t *testing.T, as client.Client, finding *v1alpha1
 	return as.Apply(ctx, apply, client.FieldOwner(scannerManager), client.ForceOwnership)
 }
 
-// declare applies a decision, as a GitOps tool does from a manifest that holds nothing else.
+// declare applies a decision, as a GitOps tool does from a manifest that contains nothing else.
 func declare(ctx context.Context, t *testing.T, as client.Client, name, namespace string, decision map[string]any, options ...client.PatchOption) error {
 	t.Helper()
 	body := map[string]any{
@@ -89,8 +89,8 @@ func TestAnUnchangedRescanWritesNothing(t *testing.T) {
 	}
 }
 
-// An apply deletes what its field manager owned and leaves out: under a person's manager's
-// name a scanner could take a decision away without naming it.
+// An apply deletes the fields that its field manager owned and that it omits: under the name of a
+// person's manager, a scanner could remove a decision without naming it.
 func TestABorrowedFieldManagerTakesNoDecisionAway(t *testing.T) {
 	c := newCast(t, "borrowed")
 	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
@@ -116,7 +116,8 @@ func TestABorrowedFieldManagerTakesNoDecisionAway(t *testing.T) {
 	}
 }
 
-// What GitOps declares in spec.triage belongs to GitOps: its next forced sync wins over REST.
+// A triage that GitOps declares in spec.triage is owned by GitOps: its next forced sync overrides
+// REST.
 func TestGitOpsOwnsTheTriageItDeclares(t *testing.T) {
 	c := newCast(t, "gitops")
 	ctx := t.Context()
@@ -162,7 +163,7 @@ func TestGitOpsOwnsTheTriageItDeclares(t *testing.T) {
 	wantTriage(t, read(ctx, t, live), signed)
 }
 
-// The name for the field manager that the design gives an importer is one the API server takes.
+// The API server accepts the longest field manager name that an importer may use.
 func TestTheLongestScannerFieldManagerIsAccepted(t *testing.T) {
 	c := newCast(t, "manager-length")
 	manager := scannerManager

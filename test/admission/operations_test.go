@@ -26,7 +26,7 @@ func TestWhoMayNotDecideMayNotDecideThroughAnOperation(t *testing.T) {
 		check("make", c.as(name).Create(t.Context(), builder.TriageOperation("o-"+string(name), "G1").In(c.namespace).Build()))
 		live := applied(t.Context(), t, builder.TriageOperation("q-"+string(name), "G1").In(c.namespace).Build())
 		check("commit", c.as(name).Patch(t.Context(), live.DeepCopy(), commit))
-		if name != controller { // retention is theirs
+		if name != controller { // retention deletes operations
 			check("delete", c.as(name).Delete(t.Context(), live))
 		}
 	}
@@ -53,7 +53,7 @@ func TestAnOperationIsSignedByWhoMadeAndWhoCommittedIt(t *testing.T) {
 	}
 }
 
-// almightyFacade is the facade with every right, so that the policies alone refuse.
+// almightyFacade is the facade with all rights, so that only the policies can refuse.
 func almightyFacade(t *testing.T) client.Client {
 	t.Helper()
 	config := rest.CopyConfig(env.Config)

@@ -14,11 +14,11 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
-// cannotUpdate are those whose role has patch and no update.
+// cannotUpdate are the requesters whose role has patch but not update.
 var cannotUpdate = []who{scanner, uploads, facade, controller}
 
-// change is a row of the table: asked for by everyone in every form, and let through for
-// those in allowed alone.
+// change is a row of the table: every requester attempts it in every form, and only those in
+// allowed succeed.
 type change struct {
 	name    string
 	object  func(name string) client.Object
@@ -33,10 +33,11 @@ func findingMuted(name string) client.Object {
 	return builder.Finding(name).Triage(v1alpha1.UserStatusMuted, "not reachable").Build()
 }
 
-// severe are details of a high severity. They are owned as one: an apply states them all.
+// severe are details of high severity. They have one owner as a whole: an apply contains all of
+// them.
 var severe = map[string]any{"title": "A finding", "severity": "high"}
 
-// entitled is a finding with that title.
+// entitled returns a finding with that title.
 func entitled(object func(string) client.Object) func(string) client.Object {
 	return func(name string) client.Object {
 		finding := object(name).(*v1alpha1.Finding)
@@ -321,7 +322,7 @@ func TestOnlyTheOwnerChangesAPartOfASpec(t *testing.T) {
 			for _, name := range everyone {
 				for _, form := range forms {
 					if form.apply && hasNull(row.change) && form.name == "forced apply" {
-						continue // an apply cannot say it under a name that owns nothing
+						continue // an apply cannot remove a field that its manager does not own
 					}
 					t.Run(fmt.Sprintf("%s/%s", name, form.name), func(t *testing.T) {
 						allowed := slices.Contains(row.allowed, name) &&
@@ -334,7 +335,7 @@ func TestOnlyTheOwnerChangesAPartOfASpec(t *testing.T) {
 	}
 }
 
-// tryChange asks for the change and checks the answer and what is stored then.
+// tryChange requests the change and checks the answer and the stored object.
 func tryChange(t *testing.T, c *cast, row change, object string, name who, form form, at string, allowed bool) {
 	t.Helper()
 	fixture := row.object(object)
@@ -357,8 +358,8 @@ func tryChange(t *testing.T, c *cast, row change, object string, name who, form 
 	}
 }
 
-// wantChange checks that what was asked for is stored, signed by the requester where it is a decision. What
-// that rests on is left to basis_test.go.
+// wantChange checks that the requested change is stored, and signed by the requester if it is a decision.
+// The basis is tested in basis_test.go.
 func wantChange(t *testing.T, before, after *unstructured.Unstructured, username string, row change) {
 	t.Helper()
 	wanted, after := row.change.onto(t, before), after.DeepCopy()
@@ -390,7 +391,7 @@ func decision(object *unstructured.Unstructured) [2]string {
 	return [2]string{status, comments}
 }
 
-// content is what requesters may change: all but what the API server keeps itself.
+// content returns what requesters may change: everything except what the API server maintains.
 func content(object *unstructured.Unstructured) map[string]any {
 	out := object.DeepCopy()
 	for _, member := range []string{"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"} {

@@ -16,8 +16,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// decides returns a check that whoever may decide is let through, and that nobody else is. An editor and a reporter have
-// every standard verb, so it is the admission policy that stops them.
+// decides returns a check that requesters who may decide are allowed, and all others refused. An editor and a
+// reporter have every standard verb, so only the admission policy stops them.
 func decides(t *testing.T, name who) func(what string, err error) {
 	t.Helper()
 	g := NewWithT(t)
@@ -69,8 +69,8 @@ func TestAPolicyIsSignedByWhoWroteItAndNobodySignsAsAnother(t *testing.T) {
 	}
 }
 
-// A person's decision is signed with the name of whoever makes the request; no name begins with policy/ unless the cluster's
-// own authentication says so.
+// A person's decision is signed with the requester's name; a name begins with policy/ only if the cluster's own
+// authentication assigns it.
 func TestNobodyWritesAPersonsDecisionAsAPolicy(t *testing.T) {
 	g, c := NewWithT(t), newCast(t, "policies-forged")
 	for _, name := range []who{triager, admin} {
@@ -89,7 +89,8 @@ func TestNobodyWritesAPersonsDecisionAsAPolicy(t *testing.T) {
 	g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the controllers wrote a person's decision: %v", err)
 }
 
-// The garbage collector, which holds no verb triage, finishes what is deleted in the foreground and removes what is owned.
+// The garbage collector, which does not have the verb triage, must be able to finish foreground deletions and remove
+// dependents.
 func TestTheGarbageCollectorMayFinishWhatIsDeleted(t *testing.T) {
 	g, c := NewWithT(t), newCast(t, "policies-collected")
 	policy := builder.TriagePolicy("p", "true").In(c.namespace).Build()
@@ -110,7 +111,7 @@ func TestTheGarbageCollectorMayFinishWhatIsDeleted(t *testing.T) {
 	g.Expect(collector.Delete(t.Context(), owned)).To(Succeed())
 }
 
-// The namespace's removal is Kubernetes' own, which holds no verb triage.
+// Kubernetes removes namespaces itself, without the verb triage.
 func TestANamespaceThatIsRemovedTakesItsPoliciesAlong(t *testing.T) {
 	g := NewWithT(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-policies-removed"}}

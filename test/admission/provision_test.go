@@ -31,7 +31,8 @@ func provisionedProject(name string) client.Object {
 	}).Build()
 }
 
-// letImports says in the Organization what imports may create, and waits until the policy knows.
+// letImports sets in the Organization what imports may create, and waits until the policy has
+// observed it.
 func letImports(t *testing.T, name string, imports *v1alpha1.OrganizationImports, until func(g Gomega)) {
 	t.Helper()
 	organization := &v1alpha1.Organization{}
@@ -61,7 +62,7 @@ func TestImportsCreateWhereTheOrganizationLetsThem(t *testing.T) {
 			}
 		}
 	}
-	harness.Eventually(t, byImports(false)) // off by itself
+	harness.Eventually(t, byImports(false)) // off by default
 	letImports(t, "provisioning", &v1alpha1.OrganizationImports{}, byImports(false))
 	letImports(t, "provisioning", &v1alpha1.OrganizationImports{Create: true}, byImports(true))
 
@@ -92,11 +93,11 @@ func TestImportsCreateWhereTheOrganizationLetsThem(t *testing.T) {
 			}
 		}
 	}
-	// The other organization has said nothing.
+	// The other organization has not allowed it.
 	if err := creates(provisioned)(t.Context(), other.as(scanner), other.namespace); !isRefusal(err) {
 		t.Errorf("leave in one organization is leave in another: %v", err)
 	}
-	// Nor does anybody speak for a namespace of no organization.
+	// A namespace that belongs to no Organization allows nothing.
 	stray := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-provisions-stray"}}
 	harness.Must(t, env.Client.Create(t.Context(), stray))
 	config, err := env.Member(t.Context(), stray.Name, "scanner", testenv.Scanner)
@@ -106,7 +107,7 @@ func TestImportsCreateWhereTheOrganizationLetsThem(t *testing.T) {
 	if err := creates(provisioned)(t.Context(), strayScanner, stray.Name); !isRefusal(err) || !strings.Contains(err.Error(), "which is no Organization's") {
 		t.Errorf("in a namespace of no organization: %v", err)
 	}
-	// People are not bound by it.
+	// The setting does not limit people.
 	for _, name := range []who{reporter, admin} {
 		g.Expect(creates(provisioned)(t.Context(), other.as(name), other.namespace)).To(Succeed())
 	}

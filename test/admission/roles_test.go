@@ -145,7 +145,7 @@ func TestTheControllerBindsTheFourRolesAndNoOther(t *testing.T) {
 	}
 }
 
-// A role in one organization says nothing in another, custom verbs included.
+// A role in one organization grants nothing in another, including custom verbs.
 func TestARoleHoldsInItsOwnOrganization(t *testing.T) {
 	c := newCast(t, "here")
 	there, err := env.NewOrganization(t.Context(), "there")
@@ -195,7 +195,7 @@ func TestWhoSaysWhichNamespaceIsAnOrganizations(t *testing.T) {
 	}
 }
 
-// A redelivery is asked for by an annotation. Nothing else of a delivery can be changed with that right.
+// A redelivery is requested by an annotation. The right to do so permits no other change of a delivery.
 func TestWhoAsksForARedelivery(t *testing.T) {
 	c := newCast(t, "redelivery")
 	delivery := builder.WebhookDelivery("d", start).In(c.namespace).Build()
@@ -221,7 +221,7 @@ func TestWhoAsksForARedelivery(t *testing.T) {
 	}
 }
 
-// An organization is cluster-scoped: the request that a policy sees has no namespace.
+// An organization is cluster-scoped: the policy sees a request without a namespace.
 func TestWhoPutsAFinalizerOnAnOrganization(t *testing.T) {
 	c := newCast(t, "finalized")
 	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "finalized"}}
@@ -234,7 +234,8 @@ func TestWhoPutsAFinalizerOnAnOrganization(t *testing.T) {
 	}
 }
 
-// namespaceMaker is a service account that may write namespaces and organizations, without a custom verb.
+// namespaceMaker is a service account that may write namespaces and organizations, but has no custom
+// verb.
 func namespaceMaker(t *testing.T) client.Client {
 	t.Helper()
 	role := &rbacv1.ClusterRole{

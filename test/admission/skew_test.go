@@ -17,7 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
-// warnings are what an API server has warned of since they were last taken.
+// warnings collects the API server's warnings until they are taken.
 type warnings struct {
 	mu   sync.Mutex
 	said []string
@@ -37,7 +37,7 @@ func (w *warnings) take() string {
 	return said
 }
 
-// release installs the policy as the chart of a release has it, under another name.
+// release installs the policy under another name, as the chart of that release contains it.
 func release(t *testing.T, version string) {
 	t.Helper()
 	manifest, err := os.ReadFile("../../config/admission/skew.yaml")

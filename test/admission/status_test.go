@@ -86,7 +86,7 @@ func TestOnlyTheControllersWriteStatus(t *testing.T) {
 	}
 }
 
-// The facade must not take a field away either: absent keyID would revoke a key for good.
+// The facade must not remove a field either: without keyID, a key would be revoked permanently.
 func TestTheFacadeTakesNothingFromAKeysStatus(t *testing.T) {
 	c := newCast(t, "status-removal")
 	key := keyOf("key")
@@ -106,7 +106,7 @@ func TestTheFacadeTakesNothingFromAKeysStatus(t *testing.T) {
 	}
 }
 
-// Status that comes with a write of the main resource is dropped, whoever sends it.
+// A status in a write of the main resource is dropped, whoever sends it.
 func TestAWriteOfTheMainResourceCarriesNoStatus(t *testing.T) {
 	c := newCast(t, "status-main")
 	next := nextName()

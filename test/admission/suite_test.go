@@ -1,5 +1,5 @@
-// Package admission_test tries the roles and admission policies of config/ on a real API
-// server, with real service-account tokens.
+// Package admission_test tests the roles and admission policies of config/ on a real API server,
+// with real service-account tokens.
 package admission_test
 
 import (
@@ -33,26 +33,26 @@ const (
 	viewer     who = "viewer"
 	facade     who = "facade"
 	controller who = "controller"
-	// uploads is the facade in the part of who imports what is uploaded.
+	// uploads is the facade's identity for importing uploads.
 	uploads who = "uploads"
 	admin   who = "admin"
-	// editor has every standard verb on every resource of the group in the namespace and no
-	// custom one: RBAC stops it nowhere, so what it may not do, the policies refuse.
+	// editor has every standard verb on every resource of the group in the namespace, but no custom
+	// verb: RBAC allows everything, so every refusal comes from the policies.
 	editor who = "editor"
-	// reporter is an editor who also has the verb report everywhere.
+	// reporter is an editor who also has the verb report on all resources.
 	reporter who = "reporter"
 )
 
 var everyone = []who{scanner, triager, viewer, facade, uploads, controller, admin, editor, reporter}
 
-// a person of the cast, in one organization's namespace.
+// member is a requester of the cast, in one organization's namespace.
 type member struct {
 	client   client.Client
 	config   *rest.Config
 	username string
 }
 
-// cast is everyone, and where they meet.
+// cast holds all requesters and their namespace.
 type cast struct {
 	namespace string
 	members   map[who]member
@@ -107,7 +107,7 @@ func (c *cast) add(t *testing.T, name who, config *rest.Config, err error) {
 	c.members[name] = member{client: as, config: config, username: review.Status.UserInfo.Username}
 }
 
-// newRole makes a ClusterRole with every standard verb on the group, and the custom ones named.
+// newRole creates a ClusterRole with every standard verb on the group, and the given custom verbs.
 func newRole(t *testing.T, name string, custom ...string) testenv.Role {
 	t.Helper()
 	standard := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
@@ -116,7 +116,7 @@ func newRole(t *testing.T, name string, custom ...string) testenv.Role {
 		Rules: []rbacv1.PolicyRule{
 			{
 				APIGroups: []string{v1alpha1.GroupName},
-				// Not "*": it takes in */finalizers, which is a right that a policy asks for.
+				// Not "*": it would include */finalizers, a right that a policy requires.
 				Resources: []string{
 					"apikeys", "findings", "projects", "repositories", "reviewissues", "reviews", "scans", "triageoperations", "triagepolicies", "webhookdeliveries", "webhookendpoints",
 					"apikeys/status", "findings/status", "projects/status", "repositories/status", "reviewissues/status",
@@ -132,7 +132,7 @@ func newRole(t *testing.T, name string, custom ...string) testenv.Role {
 	return testenv.Role(name)
 }
 
-// nextName returns names that no other object of the package has.
+// nextName returns a generator of names that are unique in the package.
 func nextName() func() string {
 	n := 0
 	return func() string { n++; return fmt.Sprintf("object-%d", n) }

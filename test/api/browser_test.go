@@ -19,12 +19,12 @@ import (
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
-// browserTimeout bounds the browser on a machine that does other things too.
+// browserTimeout allows for a browser on a busy machine.
 const browserTimeout = 2 * time.Minute
 
-// opened returns the page as a browser has made it of /docs, and all addresses that the page had
-// it ask for. What browsers ask for on their own account is not among them. No name but the
-// facade's leads anywhere.
+// opened returns the DOM that a browser builds from /docs, and all addresses that the page
+// requested. The browser's own requests are not included. No host name except the facade's
+// resolves.
 func opened(t *testing.T, origin string) (dom string, asked []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), browserTimeout)
@@ -43,7 +43,8 @@ func opened(t *testing.T, origin string) (dom string, asked []string) {
 	return content.String(), requestsOf(t, origin, netLog)
 }
 
-// requestsOf are the addresses that a browser's log says pages of that origin have asked for.
+// requestsOf returns the addresses that pages of that origin requested, according to a browser's
+// log.
 func requestsOf(t *testing.T, origin, netLog string) (asked []string) {
 	t.Helper()
 	content, err := os.ReadFile(netLog)
@@ -69,7 +70,8 @@ func requestsOf(t *testing.T, origin, netLog string) (asked []string) {
 	return asked
 }
 
-// An operation as Swagger UI lists it: a method, and a path into whose slashes it puts breaks.
+// An operation as Swagger UI lists it: a method, and a path with break opportunities after its
+// slashes.
 var (
 	listedOperation = regexp.MustCompile(`(?s)class="opblock-summary-method">([A-Z]+)<.*?data-path="([^"]*)"`)
 	zeroWidth       = strings.NewReplacer("\u200b", "", "&ZeroWidthSpace;", "")

@@ -26,15 +26,15 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// job is a CI job with a checkout and the script of docs/findings.sh in it.
+// job is a CI job with a checkout that contains the script of docs/findings.sh.
 type job struct {
 	t      *testing.T
 	folder string
-	// env is what the CI and its secrets are; it wins over what a recipe sets.
+	// env is the environment set by the CI and its secrets; it overrides a recipe's variables.
 	env map[string]string
 }
 
-// newJob is a job of an organization that has no finding yet.
+// newJob returns a job of an organization without findings.
 func newJob(t *testing.T) (*organization, *job) {
 	t.Helper()
 	needs.Program(t, "curl", "curl")
@@ -55,7 +55,7 @@ func (j *job) write(name, text string) {
 	harness.Must(j.t, os.WriteFile(filepath.Join(j.folder, name), []byte(text), 0o600))
 }
 
-// run runs a shell script in the checkout, as CI does, and returns what it printed and its exit status.
+// run runs a shell script in the checkout, as CI does, and returns its output and its exit status.
 func (j *job) run(script string, more ...map[string]string) (string, int) {
 	j.t.Helper()
 	command := exec.CommandContext(j.t.Context(), "sh", "-e", "-c", script)
@@ -73,7 +73,7 @@ func (j *job) run(script string, more ...map[string]string) (string, int) {
 	return string(out), command.ProcessState.ExitCode()
 }
 
-// provider is where comments are made.
+// provider is the API at which comments are created.
 type provider struct {
 	*httptest.Server
 	path, key, body atomic.Value
@@ -92,7 +92,8 @@ func newProvider(t *testing.T, header string) *provider {
 	return p
 }
 
-// recipe is what docs/ci.md says for a CI: variables, and the scripts that it runs one after another, each in a shell.
+// recipe holds the instructions of docs/ci.md for a CI: variables, and scripts that run one after another, each in a
+// shell.
 type recipe struct {
 	variables map[string]string
 	scripts   []string
@@ -158,7 +159,8 @@ func inAShell(t *testing.T) recipe {
 	return recipe{scripts: []string{section(t, "A shell", "sh")}}
 }
 
-// scannerPath finds gosec, and builds it where every test must run: that takes minutes, unless `make run` has done so.
+// scannerPath finds gosec. If it is missing, scannerPath builds it if every test must run, which takes minutes unless
+// `make run` has built it.
 func scannerPath(t *testing.T) string {
 	t.Helper()
 	if path, err := exec.LookPath("gosec"); err == nil {
@@ -176,7 +178,7 @@ func scannerPath(t *testing.T) string {
 	return strings.TrimSpace(string(path))
 }
 
-// tools puts gosec, as a recipe installs it, before everything else that a job may run.
+// tools puts gosec, as a recipe installs it, first in the job's path.
 func (j *job) tools(gosec string) {
 	j.t.Helper()
 	goCommand := needs.Program(j.t, "go", "golang")
@@ -210,14 +212,14 @@ const (
 	mergedHead = "1c2d3e4f5a6b7c8d9e0f1a2b3c4d5e6f7a8b9c0d"
 )
 
-// What each recipe does with a real scanner: it imports the branch, and in a pull request that brings a flaw of high
-// severity comments and fails.
+// Each recipe with a real scanner imports the branch; in a pull request that adds a flaw of high severity it
+// comments and fails.
 func TestTheRecipesForCI(t *testing.T) {
 	gosec := scannerPath(t)
 	for name, ci := range map[string]struct {
 		recipe func(*testing.T) recipe
 		header string
-		// onMain and inPullRequest are what the CI says of a build, secrets included.
+		// onMain and inPullRequest return the environment of a build, secrets included.
 		onMain, inPullRequest func(api string) map[string]string
 		comment, key          string
 	}{

@@ -13,26 +13,26 @@ import (
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 )
 
-// caller calls the REST API with a key and holds each answer against the contract.
+// caller calls the REST API with a key and checks each answer against the contract.
 type caller struct {
 	t      testing.TB
 	server *server
-	token  string // none where empty
-	// address is where the caller is, behind a proxy that the server trusts: one of its own,
-	// so that no test uses up another's limit.
+	token  string // empty: no token is sent
+	// address is the caller's address according to a proxy that the server trusts. It is unique, so
+	// that tests do not share a rate limit.
 	address string
 }
 
 var addresses atomic.Uint32
 
-// newCaller returns one with that token.
+// newCaller returns a caller with that token.
 func newCaller(t testing.TB, s *server, token string) *caller {
 	n := addresses.Add(1)
 	address := netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)})
 	return &caller{t: t, server: s, token: token, address: address.String()}
 }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	t      testing.TB
 	status int
@@ -71,8 +71,8 @@ func (c *caller) do(method, path, body string, changes ...change) answer {
 	return a
 }
 
-// try is do for goroutines, which may not end a test. A body goes without a Content-Type, unless
-// a change says one.
+// try is do for goroutines, which must not end a test. A body is sent without a Content-Type unless
+// a change sets it.
 func (c *caller) try(method, path, body string, changes ...change) (answer, error) {
 	client := apiclient.Client{Base: c.server.url(""), Token: c.token}
 	changes = append([]change{header("X-Forwarded-For", c.address), apiclient.Without("Content-Type")}, changes...)
@@ -92,7 +92,7 @@ func (a answer) wants(status int, reason string) answer {
 	return a
 }
 
-// wantsError fails the test unless the answer is that error, word for word.
+// wantsError fails the test unless the answer is exactly that error.
 func (a answer) wantsError(status int, message, reason string) answer {
 	a.t.Helper()
 	a.wants(status, reason)

@@ -20,7 +20,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
-// replicas are two callers with a key of one organization, each of a facade of its own.
+// replicas returns two callers with a key of one organization, each at its own facade.
 func replicas(t *testing.T) (*organization, [2]*caller) {
 	t.Helper()
 	o := newOrganization(t)
@@ -39,7 +39,7 @@ func (o *organization) reconcile(ctx context.Context, name string) error {
 		}
 		before := finding.DeepCopy()
 		finding.Status = findingstate.Observe(finding, nil, time.Now())
-		// A conflict is for the next round.
+		// After a conflict, the next round retries.
 		_ = controller.Status().Patch(ctx, finding, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}),
 			client.FieldOwner(v1alpha1.ControllerFieldManager))
 		return false, nil
@@ -50,8 +50,9 @@ func (o *organization) reconcile(ctx context.Context, name string) error {
 	return err
 }
 
-// Writers of one finding, four by each of two replicas, while its controller writes too: each patch is
-// answered with the state that it made, none with 500, and nobody has much less than another.
+// Each of two replicas has four writers of the same finding, while its controller also writes: each
+// patch is answered with the resulting state, none with 500, and no writer gets much less throughput
+// than another.
 func TestWritersOfOneFindingAllSucceed(t *testing.T) {
 	o, callers := replicas(t)
 	finding := o.finding(callers[0], builder.Finding("f-1"))
@@ -108,7 +109,8 @@ func TestWritersOfOneFindingAllSucceed(t *testing.T) {
 	}
 }
 
-// A finding that many write does not keep writers of others waiting: each has a line of its own.
+// A finding with many writers does not delay writers of other findings: each finding has its own
+// queue.
 func TestABusyFindingKeepsNobodyElseWaiting(t *testing.T) {
 	o := newOrganization(t)
 	c := o.key("ci")
@@ -132,8 +134,8 @@ func TestABusyFindingKeepsNobodyElseWaiting(t *testing.T) {
 	}
 }
 
-// A repository whose spec is empty has no owner of any field, and so no time in managedFields: no
-// replica makes one up.
+// A repository with an empty spec has no field owners, and therefore no time in managedFields: both
+// replicas must still show the same time.
 func TestTwoReplicasAndTheStatusShowOneTime(t *testing.T) {
 	o, callers := replicas(t)
 	repository := &v1alpha1.Repository{}

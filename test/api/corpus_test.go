@@ -15,11 +15,11 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// Every object that the API server accepts, however odd its spec, is shown, as the contract describes it.
+// Every object that the API server accepts, however odd its spec, is shown as the contract describes.
 func TestWhatTheSchemaAcceptsIsShown(t *testing.T) {
 	o := newOrganization(t)
 	c := o.key("ci")
-	// What a generated object refers to.
+	// The objects that a generated object refers to.
 	o.create(builder.Repository("a").In(o.namespace).Build())
 	o.create(builder.Project("a").In(o.namespace).Repository("a").Build())
 	o.create(builder.Review("a").In(o.namespace).PullRequest("a", 1).Build())
@@ -70,7 +70,7 @@ func (c *caller) idsOfAll(list string) []string {
 }
 
 // odd creates objects of a kind with odd specs, and returns the names of those that the API server
-// accepted. Those that name another parent than the one that exists are left out.
+// accepted. It leaves out objects that refer to a parent that does not exist.
 func (o *organization) odd(t *testing.T, kind string) (accepted []string) {
 	t.Helper()
 	crds, err := corpus.CRDs()

@@ -16,7 +16,7 @@ import (
 
 const payload = `{"type":"finding.created","timestamp":"2026-03-01T08:30:00Z","data":{"id":"f-1"}}`
 
-// delivery makes one that was sent once, signed with a secret that ends at expires, and
+// delivery creates a delivery with one attempt, signed with a secret that expires at expires, and
 // returns the signature.
 func (o *organization) delivery(name string, expires *v1alpha1.Time) (signature string) {
 	o.t.Helper()
@@ -39,7 +39,8 @@ func (o *organization) delivery(name string, expires *v1alpha1.Time) (signature 
 	return signatures.Header(signed)
 }
 
-// sends adds an attempt at that time, signed with those secrets, and returns the header's value.
+// sends adds an attempt at that time, signed with those secrets, and returns the signature header's
+// value.
 func (o *organization) sends(delivery *v1alpha1.WebhookDelivery, at time.Time, secrets ...signatures.Expiring) string {
 	o.t.Helper()
 	signed, err := signatures.Sign(delivery.Name, at, payload, secrets)
@@ -72,7 +73,7 @@ func received(payload, signature string) string {
 
 func verifyPath(id string) string { return "/v2/webhook-deliveries/" + id + "/verify" }
 
-// The receiver may ask sooner than a watch has told this replica of the attempt.
+// The receiver may ask before this replica's watch has delivered the attempt.
 func TestADeliveryIsVerifiedAtTheMomentItIsSent(t *testing.T) {
 	o := newOrganization(t)
 	c := o.key("ci")
@@ -86,8 +87,8 @@ func TestADeliveryIsVerifiedAtTheMomentItIsSent(t *testing.T) {
 	}
 }
 
-// A delivery that was tried again and again, with a secret that was rotated meanwhile, and then
-// redelivered: what arrived with any of them verifies, as long as its secret is valid.
+// A delivery has several attempts, a secret that was rotated between them, and a redelivery: every
+// received signature verifies as long as its secret is valid.
 func TestEachAttemptOfADeliveryIsVerified(t *testing.T) {
 	o := newOrganization(t)
 	c := o.key("ci")

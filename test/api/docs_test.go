@@ -34,7 +34,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// Every curl command of docs/rest.md is sent, in order, and answered as the page says.
+// Every curl command of docs/rest.md is sent, in order, and answered as the page shows.
 func TestTheExamplesOfTheDocumentation(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(testenv.RepositoryRoot(), "docs", "rest.md"))
 	if err != nil {
@@ -52,7 +52,7 @@ func TestTheExamplesOfTheDocumentation(t *testing.T) {
 	deliveries := func(ctx context.Context, manager ctrl.Manager, options runtimecontroller.Options) error {
 		return webhookdelivery.SetupWithManager(ctx, manager, options, webhookdelivery.Settings{})
 	}
-	// What the examples before them show was recorded without controllers.
+	// The earlier examples were recorded without controllers.
 	controllers := sync.OnceFunc(func() {
 		controllertest.Start(t, env, finding.SetupWithManager, triageoperation.SetupWithManager,
 			triagepolicy.SetupWithManager, deliveries)
@@ -73,7 +73,7 @@ func TestTheExamplesOfTheDocumentation(t *testing.T) {
 				}
 			}
 			if made, is := strings.CutPrefix(a.header.Get("Location"), "/v2/triage-operations/"); is {
-				variables["OPERATION"] = made // as the page says
+				variables["OPERATION"] = made // as the page instructs
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func (o *organization) documentedFindings(key *caller) {
 		}))
 }
 
-// documentedHistory is what the controllers would record.
+// documentedHistory writes what the controllers would record.
 func (o *organization) documentedHistory(key *caller) {
 	o.t.Helper()
 	finding := &v1alpha1.Finding{}
@@ -135,7 +135,7 @@ func (o *organization) documentedHistory(key *caller) {
 	})
 }
 
-// documentedTrend is what the controllers would keep of two days.
+// documentedTrend writes the rows that the controllers would keep for two days.
 func (o *organization) documentedTrend(key *caller) {
 	o.t.Helper()
 	row := func(day v1alpha1.Day, open v1alpha1.FindingTrendOpen, opened, median, p90 int32) v1alpha1.FindingTrendDay {
@@ -171,7 +171,7 @@ func (o *organization) documentedReview(key *caller) {
 	})
 }
 
-// documentedSignature need not be one that a secret made: its digest is all that is kept.
+// documentedSignature need not be made with a real secret: only its digest is stored.
 const documentedSignature = "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="
 
 func (o *organization) documentedDelivery(key *caller) {
@@ -192,7 +192,7 @@ func (o *organization) documentedDelivery(key *caller) {
 	})
 }
 
-// example is a block of commands and the answer of each.
+// example is a block of commands and their answers.
 type example struct {
 	commands []string
 	status   int
@@ -222,7 +222,7 @@ func examples(t *testing.T, page string) []example {
 
 var word = regexp.MustCompile(`"(?:\\.|[^"\\])*"|'[^']*'|[^\s"']+`)
 
-// curl reads as much of curl's command line as the page uses.
+// curl parses the part of curl's command line that the page uses.
 func curl(t *testing.T, command string) (method, path, body string, changes []change) {
 	t.Helper()
 	words := word.FindAllString(command, -1)
@@ -259,7 +259,7 @@ func curl(t *testing.T, command string) (method, path, body string, changes []ch
 
 var operationName = regexp.MustCompile(`op-[a-z0-9]{16}`)
 
-// differing are members that are others in each run, as the ids of operations are.
+// differing are members that, like the ids of operations, differ between runs.
 var differing = []string{"created_at", "updated_at", "selected_at", "completed_at", "next_cursor", "changed_at", "redelivered_at"}
 
 // csvRows decodes a table into objects by its header.
@@ -278,7 +278,7 @@ func csvRows(text string) (rows []any, isTable bool) {
 	return rows, true
 }
 
-// settled decodes an answer and takes out what differs from run to run.
+// settled decodes an answer and removes what differs between runs.
 func settled(t *testing.T, text string) any {
 	t.Helper()
 	var value any
@@ -292,7 +292,7 @@ func settled(t *testing.T, text string) any {
 		switch v := value.(type) {
 		case map[string]any:
 			for name, member := range v {
-				if name == "requests_per_minute" { // the tests' organizations are hardly limited
+				if name == "requests_per_minute" { // the tests' organizations have a high limit
 					v[name] = "..."
 				}
 				text, _ := member.(string)

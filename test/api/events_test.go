@@ -25,10 +25,10 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// event is one of a stream; its name is "" for a place alone.
+// event is an event of a stream; its name is "" if it contains only a position.
 type event struct{ name, id, data string }
 
-// stream is a client's.
+// stream is a client's stream of events.
 type stream struct {
 	t      *testing.T
 	header http.Header
@@ -36,11 +36,11 @@ type stream struct {
 	// events is closed when the stream ends.
 	events chan event
 	cut    func()
-	// last is the id that came last.
+	// last is the last received id.
 	last string
 }
 
-// follows opens a stream, after an event where one is given.
+// follows opens a stream, after the given event if there is one.
 func (c *caller) follows(t *testing.T, query, after string) *stream {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -87,7 +87,7 @@ func (c *caller) follows(t *testing.T, query, after string) *stream {
 	return s
 }
 
-// next is the next event; ok is false where the stream has ended.
+// next returns the next event; ok is false if the stream has ended.
 func (s *stream) next() (e event, ok bool) {
 	s.t.Helper()
 	for {
@@ -105,7 +105,7 @@ func (s *stream) next() (e event, ok bool) {
 	}
 }
 
-// begins waits until the stream has told its first place.
+// begins waits until the stream has sent its first position.
 func (s *stream) begins() *stream {
 	s.t.Helper()
 	select {
@@ -120,7 +120,7 @@ func (s *stream) begins() *stream {
 	return s
 }
 
-// tells wants exactly these events next, each as its name, what happened and the id.
+// tells expects exactly these events next, each as its name, the action and the id.
 func (s *stream) tells(want ...string) {
 	s.t.Helper()
 	var got []string
@@ -148,7 +148,7 @@ func (s *stream) said(e event) string {
 // ends waits for the end of the stream.
 func (s *stream) ends(reason string) {
 	s.t.Helper()
-	// Sooner than it would be seen with the next heartbeat.
+	// Sooner than the next heartbeat would reveal it.
 	end := time.After(patience / 3)
 	for {
 		select {
@@ -162,8 +162,8 @@ func (s *stream) ends(reason string) {
 	}
 }
 
-// twoReplicas are two servers with the same cursor keys. The later of them has read all kinds last: of a kind in which
-// nothing happens, what it is sure of is at or after what the earlier remembers from.
+// twoReplicas returns two servers with the same cursor keys. The later one has listed all kinds last: for a kind
+// without changes, its known position is at or after the oldest one that the earlier server remembers.
 func twoReplicas(t *testing.T) (later, earlier *server) {
 	t.Helper()
 	folder := t.TempDir()
@@ -176,8 +176,8 @@ func twoReplicas(t *testing.T) (later, earlier *server) {
 	return servers[1], servers[0]
 }
 
-// at is the caller at another replica, once that knows the key and shows the organization: of what was before that it
-// remembers nothing.
+// at returns the caller at another replica, once that replica knows the key and shows the organization. The replica
+// remembers no earlier events.
 func (c *caller) at(o *organization, s *server) *caller {
 	o.t.Helper()
 	other := *c
@@ -225,13 +225,13 @@ func TestEventsAreResumedOnAnyReplicaWithoutAGapOrARepeat(t *testing.T) {
 	after := s.last
 	atB.patch("/v1/findings/f-2", `{"user_status":"muted"}`).wants(200, "a decision at the other replica")
 	s.tells("finding updated f-2")
-	// The model shows a decision before the watch reports it, and it is told all the same.
+	// The model shows a decision before the watch delivers it; the event is sent nevertheless.
 	atA.patch("/v1/findings/f-1", `{"user_status":"active"}`).wants(200, "a decision at this replica")
 	o.create(builder.Scan("s-1", time.Now()).In(o.namespace).Build())
 	o.create(builder.Review("rv-1").In(o.namespace).PullRequest("repo", 1).Build())
 	o.create(builder.WebhookDelivery("d-1", time.Now()).In(o.namespace).Build())
 	o.remove(first)
-	// Kinds have no order among each other.
+	// Events of different kinds have no defined order.
 	rest := []string{"delivery created d-1", "finding removed f-1", "finding updated f-1", "review created rv-1", "scan created s-1"}
 	wants := func(s *stream) {
 		t.Helper()
@@ -254,14 +254,14 @@ func TestEventsAreResumedOnAnyReplicaWithoutAGapOrARepeat(t *testing.T) {
 		again := c.follows(t, "", after)
 		again.tells("finding updated f-2")
 		wants(again)
-		// What comes next is new: nothing was told twice.
+		// Everything that follows is new: no event was sent twice.
 		name := fmt.Sprintf("f-later-%d", i)
 		o.create(builder.Finding(name).In(o.namespace).Build())
 		later = append(later, "finding created "+name)
 		again.tells(later...)
 		again.cut()
 	}
-	// An id that was told of a quiet place is good at the other replica too.
+	// An id received while nothing happened is valid at the other replica too.
 	quiet := atA.follows(t, "", s.last)
 	quiet.tells(later...)
 	quiet.cut()

@@ -15,7 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
-// generatedClient is the client that a Go program would use, with the caller's key.
+// generatedClient returns the client that a Go program would use, with the caller's key.
 func generatedClient(t *testing.T, c *caller) *client.ClientWithResponses {
 	t.Helper()
 	generated, err := client.NewClientWithResponses(c.server.url(""), client.WithRequestEditorFn(
@@ -32,13 +32,13 @@ func generatedClient(t *testing.T, c *caller) *client.ClientWithResponses {
 	return generated
 }
 
-// result is an answer as the generated client returns it.
+// result is an answer in the form of the generated client.
 type result interface {
 	comparable
 	StatusCode() int
 }
 
-// answered returns what came back, decoded, and fails the test unless it came with that status.
+// answered returns the decoded answer, and fails the test unless it has that status.
 func answered[R result](t *testing.T, status int) func(R, error) R {
 	t.Helper()
 	return func(got R, err error) R {
@@ -53,7 +53,7 @@ func answered[R result](t *testing.T, status int) func(R, error) R {
 	}
 }
 
-// walked is a list read to its end by the generated client, a page at a time.
+// walked reads a list to its end with the generated client, page by page.
 func walked(t *testing.T, read func(cursor *string) (ids []string, next string, total int64)) []string {
 	t.Helper()
 	var all []string
@@ -82,8 +82,8 @@ func idsBy[T any](items []T, id func(T) string) []string {
 	return ids
 }
 
-// populatedForClient is an organization with three findings, a second repository, two reviews,
-// an issue and a delivery, whose signature it returns.
+// populatedForClient returns an organization with three findings, a second repository, two reviews,
+// an issue and a delivery, and the delivery's signature.
 func populatedForClient(t *testing.T) (o *organization, c *caller, signature string) {
 	t.Helper()
 	o = newOrganization(t)
@@ -186,7 +186,7 @@ func TestTheGeneratedClientReadsTriagesAndVerifies(t *testing.T) {
 	}
 }
 
-// Errors come back as the contract's type, in the field of their status.
+// Errors are decoded into the contract's type, in the field of their status.
 func TestTheGeneratedClientDecodesErrors(t *testing.T) {
 	o := newOrganization(t)
 	c := o.key("ci")

@@ -44,7 +44,8 @@ func TestKubectlAndRESTShowTheSameDecision(t *testing.T) {
 	if want := "muted seen apikey/ci"; got != want {
 		t.Errorf("kubectl shows %q, want %q", got, want)
 	}
-	// The column TRIAGE shows what is in force, which the controllers record; there are none here.
+	// The column TRIAGE shows the effective decision, which the controllers record; this test runs
+	// no controllers.
 	if muted := kubectl("get", "findings", "--field-selector=spec.triage.userStatus=muted", "-o=name"); !strings.Contains(muted, "f-1") {
 		t.Errorf("kubectl selects %q by the decision", muted)
 	}

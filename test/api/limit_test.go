@@ -30,7 +30,8 @@ func (a answer) number(name string) int {
 	return n
 }
 
-// limited is a caller whose key may send that many requests a minute, as the facade knows.
+// limited returns a caller whose key may send that many requests per minute, once the facade has
+// observed the limit.
 func limited(o *organization, requestsPerMinute int) *caller {
 	o.t.Helper()
 	c := o.key("ci")
@@ -41,7 +42,7 @@ func limited(o *organization, requestsPerMinute int) *caller {
 	return c
 }
 
-// Every request counts and says what is left, whatever it is answered with.
+// Every request counts and reports the remaining quota, whatever its answer.
 func TestEveryRequestOfAKeyIsCounted(t *testing.T) {
 	o := newOrganization(t)
 	c := limited(o, 50_000)
@@ -70,7 +71,7 @@ func TestEveryRequestOfAKeyIsCounted(t *testing.T) {
 	}
 }
 
-// Whoever has no valid key is counted by address, as the trusted proxy says it.
+// Callers without a valid key are counted by address, as reported by the trusted proxy.
 func TestCallersWithoutAKeyAreLimitedByAddress(t *testing.T) {
 	guesser, other := newCaller(t, facade, "guess"), newCaller(t, facade, "guess")
 	limit := guesser.get("/v1/findings").wants(401, "no valid key").number("X-Ratelimit-Limit")
@@ -160,7 +161,7 @@ func TestReplicasShareOneCounterThroughRedis(t *testing.T) {
 		}
 		return ""
 	}
-	// A replica that finds Redis late counts by itself for a moment.
+	// A replica to which Redis answers too late counts locally for a moment.
 	o.eventually(func(g Gomega) { g.Expect(shared()).To(BeEmpty()) })
 	o.limit(1)
 	for i := range callers {

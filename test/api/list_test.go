@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
-// pages walks a list, whose path holds a query, to its end.
+// pages walks through a list to its end. The path must contain a query.
 func (c *caller) pages(path string) []string {
 	c.t.Helper()
 	var ids []string
@@ -32,8 +32,8 @@ func (c *caller) pages(path string) []string {
 	return nil
 }
 
-// While others create, delete and triage findings, a walk shows each finding that stays as it
-// is exactly once.
+// While others create, delete and triage findings, a walk shows each unchanged finding exactly
+// once.
 func TestAWalkUnderWritersShowsEveryOtherFindingOnce(t *testing.T) {
 	o := newOrganization(t)
 	c := o.key("ci")

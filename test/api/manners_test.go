@@ -36,7 +36,7 @@ func TestLongAnswersAreCompressedForWhoTakesIt(t *testing.T) {
 	if plain.header.Get("Content-Encoding") != "" || plain.header.Get("Vary") != "Accept-Encoding" {
 		t.Errorf("plain: %v", plain.header)
 	}
-	// Set by hand, so that the client leaves the body as it came.
+	// Set explicitly, so that the client does not decompress the body.
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, facade.url(path), http.NoBody)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestLongAnswersAreCompressedForWhoTakesIt(t *testing.T) {
 	}
 }
 
-// What others write between the look and the patch is found out by the API server's refusal.
+// The API server's conflict reveals writes between the read and the patch.
 func TestAConditionalChangeIsRefusedWhateverTheReadModelKnows(t *testing.T) {
 	o := newOrganization(t)
 	c := o.key("ci")
@@ -81,7 +81,7 @@ func TestAConditionalChangeIsRefusedWhateverTheReadModelKnows(t *testing.T) {
 		if err := o.kubectlPatch(t.Context(), "f-1", `{"spec":{"triage":{"userStatus":"`+status+`"}}}`); err != nil {
 			t.Fatal(err)
 		}
-		// At once: this replica may have heard of the change or not.
+		// Immediately: this replica may or may not have observed the change.
 		c.patch("/v1/findings/f-1", `{"user_status":"open"}`, header("If-Match", tag)).wants(412, "somebody was faster")
 	}
 }
@@ -109,7 +109,7 @@ func TestTheDocumentationNeedsNoOtherHost(t *testing.T) {
 	c.get("/docs/").wants(401, "a path that there is not needs a key")
 }
 
-// certificate writes a fresh one for 127.0.0.1 in place of the last, and returns its pool.
+// certificate replaces the files with a new certificate for 127.0.0.1, and returns its pool.
 func certificate(t *testing.T, certFile, keyFile string) (serial string, roots *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

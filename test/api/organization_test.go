@@ -20,7 +20,7 @@ import (
 
 var organizations atomic.Int64
 
-// organization is a test's own, with a key.
+// organization belongs to one test and has a key.
 type organization struct {
 	t         testing.TB
 	name      string
@@ -47,7 +47,7 @@ func newOrganization(t testing.TB) *organization {
 // unlimited is a limit that no test reaches.
 const unlimited = 1_000_000
 
-// limit sets how many requests a minute each of the organization's keys may send.
+// limit sets the number of requests per minute of each of the organization's keys.
 func (o *organization) limit(requestsPerMinute int) {
 	o.t.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"rateLimit":{"requestsPerMinute":%d}}}`, requestsPerMinute)
@@ -64,8 +64,8 @@ func (o *organization) create(object client.Object) {
 	}
 }
 
-// key makes an API key as its controller would, and returns a caller with it that the
-// facade knows.
+// key creates an API key as its controller would, and returns a caller with it once the facade has
+// observed the key.
 func (o *organization) key(name string, scopes ...v1alpha1.Scope) *caller {
 	o.t.Helper()
 	c := newCaller(o.t, o.server, o.issue(name, scopes...))
@@ -77,7 +77,7 @@ func (o *organization) key(name string, scopes ...v1alpha1.Scope) *caller {
 	return c
 }
 
-// tokensEnd is when the tests' tokens end; the documentation shows it.
+// tokensEnd is the expiry of the tests' tokens; the documentation shows it.
 var tokensEnd = time.Date(2099, 5, 4, 12, 0, 0, 0, time.UTC)
 
 func (o *organization) issue(name string, scopes ...v1alpha1.Scope) (token string) {
@@ -101,7 +101,7 @@ func (o *organization) issue(name string, scopes ...v1alpha1.Scope) (token strin
 	return token
 }
 
-// finding makes a finding and waits until the facade shows it.
+// finding creates a finding and waits until the facade shows it.
 func (o *organization) finding(c *caller, b *builder.FindingBuilder) *v1alpha1.Finding {
 	o.t.Helper()
 	finding := b.In(o.namespace).Build()
@@ -110,7 +110,7 @@ func (o *organization) finding(c *caller, b *builder.FindingBuilder) *v1alpha1.F
 	return finding
 }
 
-// findings makes n findings of ascending detectedAt and waits until the facade shows them.
+// findings creates n findings with ascending detectedAt and waits until the facade shows them.
 func (o *organization) findings(c *caller, n int) []string {
 	o.t.Helper()
 	ids := make([]string, n)
@@ -133,7 +133,7 @@ func (o *organization) shows(c *caller, finding *v1alpha1.Finding) {
 	})
 }
 
-// lists waits until the list at the path is of that finding alone.
+// lists waits until the list at the path contains only that finding.
 func (o *organization) lists(c *caller, path, id string) {
 	o.t.Helper()
 	o.eventually(func(g Gomega) {
@@ -146,7 +146,7 @@ func (o *organization) eventually(check func(Gomega)) {
 	NewWithT(o.t).Eventually(check).WithTimeout(patience).WithPolling(10 * time.Millisecond).Should(Succeed())
 }
 
-// stored is the finding as the API server has it.
+// stored returns the finding from the API server.
 func (o *organization) stored(name string) *v1alpha1.Finding {
 	o.t.Helper()
 	finding := &v1alpha1.Finding{}
@@ -162,7 +162,7 @@ func (o *organization) kubectlPatch(ctx context.Context, name, patch string) err
 	return env.Client.Patch(ctx, finding, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("kubectl-patch"))
 }
 
-// pathOf is where v2 shows a finding.
+// pathOf returns the v2 path of a finding.
 func pathOf(finding *v1alpha1.Finding) string {
 	return strings.Join([]string{
 		"/v2/repos", string(finding.Spec.RepositoryRef.Name), "projects", string(finding.Spec.ProjectRef.Name), "findings", finding.Name,
@@ -177,7 +177,7 @@ type listOf[T any] struct {
 	Total      int    `json:"total"`
 }
 
-// shown is what tests look at of an item in either shape.
+// shown holds the members of an item, in either shape, that tests check.
 type shown struct {
 	ID             string `json:"id"`
 	OrganizationID string `json:"organization_id"`

@@ -16,7 +16,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// newcomer is an organization that lets imports create repositories, and a key that may import.
+// newcomer returns an organization that lets imports create repositories, and a key that may
+// import.
 func newcomer(t *testing.T, folders ...v1alpha1.ProjectPattern) (*organization, *caller) {
 	t.Helper()
 	o, c := uploader(t)
@@ -25,7 +26,8 @@ func newcomer(t *testing.T, folders ...v1alpha1.ProjectPattern) (*organization, 
 	before := organization.DeepCopy()
 	organization.Spec.Imports = &v1alpha1.OrganizationImports{Create: true, Projects: folders}
 	harness.Must(t, env.Client.Patch(t.Context(), organization, client.MergeFrom(before)))
-	// The facade knows once it lets an upload through to an importer, which has a reason of its own.
+	// The facade has observed the setting once it passes an upload to the importer, which refuses it
+	// for another reason.
 	o.eventually(func(g Gomega) {
 		a := c.do(http.MethodPost, "/v2/repos/repo/projects/Probe/scans", sarif("one"), header("Content-Type", "application/sarif+json"))
 		g.Expect(a.status).To(Equal(http.StatusNotFound))
@@ -36,7 +38,7 @@ func newcomer(t *testing.T, folders ...v1alpha1.ProjectPattern) (*organization, 
 	return o, c
 }
 
-// came are the repositories beside the fixture's.
+// came returns the repositories except the fixture's.
 func (o *organization) came() []v1alpha1.Repository {
 	o.t.Helper()
 	list := &v1alpha1.RepositoryList{}
@@ -44,7 +46,7 @@ func (o *organization) came() []v1alpha1.Repository {
 	return slices.DeleteFunc(list.Items, func(r v1alpha1.Repository) bool { return r.Name == "repo" })
 }
 
-// submitTo posts a body to a repository's path of GitHub's shape, and follows the upload to its end.
+// submitTo posts a body to a repository's path in GitHub's form, and follows the upload to its end.
 func (c *caller) submitTo(fullName, body string) openapi.SarifStatus {
 	c.t.Helper()
 	return c.follow(c.do(http.MethodPost, "/repos/"+fullName+"/code-scanning/sarifs", body).wants(http.StatusAccepted, "an upload"))
@@ -72,7 +74,7 @@ func TestARepositoryThatNobodyWroteDownComesWithAnUpload(t *testing.T) {
 	if diff := cmp.Diff(before, o.everything()); diff != "" || len(o.came()) != 1 {
 		t.Errorf("the same again changed something, or made another: %d repositories\n%s", len(o.came()), diff)
 	}
-	// Another branch, and a pull request of what does not exist, make nothing.
+	// Another branch, or a pull request of an unknown repository, creates nothing.
 	c.wantsFailed(c.submitTo("acme/shop", strings.Replace(body, "refs/heads/main", "refs/heads/trunk", 1)), "trunk")
 	a := c.do(http.MethodPost, "/repos/acme/other/code-scanning/sarifs", strings.NewReplacer("refs/heads/main", "refs/pull/3/merge", `"abc"`, `"8f3e1c2d"`).Replace(body))
 	if a.wants(http.StatusConflict, "a pull request of nothing"); !strings.Contains(string(a.body), "does not exist yet") || len(o.came()) != 1 {
@@ -97,8 +99,8 @@ func TestFoldersOfANewRepositoryBecomeProjects(t *testing.T) {
 	}
 }
 
-// A repository from before its organization named folders goes on as it is: a project beside it would have its findings
-// a second time.
+// A repository that existed before its organization configured folders stays as it is: an additional project would
+// contain its findings a second time.
 func TestFoldersOfAProjectFromBeforeStayWithIt(t *testing.T) {
 	o, c := newcomer(t, "src")
 	o.rename(c, "repo", "acme/before")
@@ -110,7 +112,8 @@ func TestFoldersOfAProjectFromBeforeStayWithIt(t *testing.T) {
 	}
 }
 
-// Two hosts may have a repository of one name: the one that the file is of takes it.
+// Two hosts may each have a repository with the same name: the file's repository is the one that
+// receives it.
 func TestARepositoryOfAnotherHostIsAnother(t *testing.T) {
 	o, c := newcomer(t)
 	body := func(host string) string {
@@ -124,14 +127,15 @@ func TestARepositoryOfAnotherHostIsAnother(t *testing.T) {
 	if came := o.came(); len(came) != 2 || len(o.open()) != 2 {
 		t.Fatalf("%d repositories came, the open findings are %v", len(came), o.open())
 	}
-	o.eventually(func(g Gomega) { // the facade has heard of both
+	o.eventually(func(g Gomega) { // the facade has observed both
 		a := c.do(http.MethodPost, "/repos/acme/twin/code-scanning/sarifs", forGitHub(sarif("one")))
 		g.Expect(a.status).To(Equal(http.StatusConflict), "%s", a.body)
 		g.Expect(string(a.body)).To(ContainSubstring("several repositories have the full name"))
 	})
 }
 
-// Another folder's job of the same tool, which found nothing, closes nothing of the first folder's.
+// A job of the same tool for another folder that finds nothing closes no findings of the first
+// folder.
 func TestAScanOfAnotherFolderClosesNothing(t *testing.T) {
 	o, c := newcomer(t, "services/*")
 	c.wantsComplete(c.submitTo("acme/jobs", forGitHub(strings.ReplaceAll(sarif("services/api/main"), "src/", ""))))
@@ -173,7 +177,8 @@ func TestARepositoryComesWithAnUploadToItsID(t *testing.T) {
 	}
 }
 
-// Where the organization has not said so, and for names that are another organization's, nothing comes.
+// Nothing is created if the organization has not allowed it, or under names that belong to another
+// organization.
 func TestNothingComesWhereItIsNotWanted(t *testing.T) {
 	theirs, _ := uploader(t)
 	theirs.create(builder.Repository("theirs").In(theirs.namespace).Mutate(func(r *v1alpha1.Repository) { r.Spec.FullName = "globex/theirs" }).Build())

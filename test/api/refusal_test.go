@@ -16,7 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
-// Who runs the facade and who owns the key learn why it is refused; who sends it does not.
+// The facade's operators and the key's owner can see why a key is refused; the sender cannot.
 func TestARefusedKeyShowsInMetricsAndEventsAndNotInTheAnswer(t *testing.T) {
 	o := newOrganization(t)
 	o.server = ownServer(t, apiserver.Options{}, nil)
@@ -59,7 +59,8 @@ func TestARefusedKeyShowsInMetricsAndEventsAndNotInTheAnswer(t *testing.T) {
 	})
 }
 
-// refusals is how many requests the server's metrics say were refused for that reason.
+// refusals returns how many requests were refused for that reason, according to the server's
+// metrics.
 func (s *server) refusals(t *testing.T, reason string) int {
 	t.Helper()
 	_, metrics, err := s.health(t.Context(), "/metrics")

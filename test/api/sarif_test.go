@@ -22,7 +22,8 @@ import (
 
 const sarifsPath = "/repos/acme/payments/code-scanning/sarifs"
 
-// named is an organization whose repository is acme/payments with the branch main, and a key that may import.
+// named returns an organization whose repository is acme/payments with the branch main, and a key that may
+// import.
 func named(t *testing.T) (*organization, *caller) {
 	t.Helper()
 	o, c := uploader(t)
@@ -30,7 +31,8 @@ func named(t *testing.T) (*organization, *caller) {
 	return o, c
 }
 
-// rename gives a repository a full name and the branch main, and waits until it is found by that.
+// rename sets a repository's full name and the branch main, and waits until it is found by that
+// name.
 func (o *organization) rename(c *caller, repository, fullName string) {
 	o.t.Helper()
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"defaultBranch":"main","fullName":"`+fullName+`"}}`))
@@ -40,7 +42,7 @@ func (o *organization) rename(c *caller, repository, fullName string) {
 	})
 }
 
-// projects puts the repository's projects into the folders, and makes those that there are not yet.
+// projects assigns the folders to the repository's projects, and creates the missing ones.
 func (o *organization) projects(folders map[string]string) {
 	o.t.Helper()
 	for name, folder := range folders {
@@ -53,7 +55,7 @@ func (o *organization) projects(folders map[string]string) {
 	}
 }
 
-// forGitHub is the body of an upload of a file to GitHub.
+// forGitHub returns the body of an upload of a file to GitHub.
 func forGitHub(document string, more ...string) string {
 	members := append([]string{`"commit_sha":"abc"`, `"ref":"refs/heads/main"`,
 		`"sarif":"` + base64.StdEncoding.EncodeToString([]byte(zipped(document))) + `"`}, more...)
@@ -77,7 +79,7 @@ func (c *caller) follow(a answer) openapi.SarifStatus {
 	return status
 }
 
-// wantsFailed fails unless the upload failed for one reason that holds the text.
+// wantsFailed fails the test unless the upload failed with one error that contains the text.
 func (c *caller) wantsFailed(status openapi.SarifStatus, want string) {
 	c.t.Helper()
 	if status.ProcessingStatus != openapi.SarifStatusProcessingStatusFailed || status.Errors == nil || len(*status.Errors) != 1 ||
@@ -124,7 +126,7 @@ func TestAnUploadInGitHubsShapeIsImported(t *testing.T) {
 	}
 }
 
-// Members may come in any order, and GitHub knows some that this service does not.
+// Members may come in any order, and GitHub has members that this service does not know.
 func TestTheBodyOfAnUploadIsReadAsGitHubReadsIt(t *testing.T) {
 	_, c := named(t)
 	packed := base64.StdEncoding.EncodeToString([]byte(zipped(sarif("one"))))
@@ -240,7 +242,7 @@ func TestEachResultGoesToTheProjectThatHoldsItsFile(t *testing.T) {
 	if len(upload.Scans) != 2 || upload.ScanCount != 2 || upload.ProjectId != "" || upload.RepoId != "repo" {
 		t.Errorf("the upload is %+v", upload)
 	}
-	// The findings of a project in which there is no result stay open, unless the tool says that it looked there.
+	// The findings of a project without results stay open, unless the tool reports that it scanned the project.
 	c.wantsComplete(c.submit(forGitHub(sarif("one"))))
 	if diff := cmp.Diff(map[string]int{"deep": 1, "proj": 1}, o.open()); diff != "" {
 		t.Errorf("open findings after a scan of one project (-want +got):\n%s", diff)
@@ -296,7 +298,8 @@ func TestARepositoryIsFoundByItsFullName(t *testing.T) {
 	post("acme%2Fgroup/payments").wants(http.StatusAccepted, "a group in a group")
 }
 
-// The host that the file, or checkout_uri, names is compared with the repository's: another one's results are not its own.
+// The host in the file, or in checkout_uri, is compared with the repository's: results of a repository on another
+// host are refused.
 func TestTheHostTellsRepositoriesOfOneNameApart(t *testing.T) {
 	o, c := named(t)
 	at := func(repository, url string) {

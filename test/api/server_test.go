@@ -46,7 +46,7 @@ func ownServer(t *testing.T, options apiserver.Options, alter func(*rest.Config)
 	return s
 }
 
-// line is a network line to the API server that can be cut.
+// line is a network connection to the API server that can be cut.
 type line struct {
 	mu    sync.Mutex
 	cut   bool
@@ -79,8 +79,8 @@ func (l *line) set(cut bool) {
 	}
 }
 
-// While the API server does not answer, reads go on with a word about their age until it is
-// not known any more whose keys are valid; writes fail. Then all is as before.
+// While the API server does not answer, reads succeed and report their age until the key data is
+// stale; writes fail. After that everything works as before.
 func TestWithoutTheAPIServerReadsGoOnUntilKeysAreStale(t *testing.T) {
 	t.Parallel() // it mostly waits
 	l := &line{conns: map[net.Conn]struct{}{}}
@@ -232,7 +232,7 @@ func TestTheLogNamesRequestsAndHoldsNoSecrets(t *testing.T) {
 	}
 }
 
-// What is sent in raw bytes here, no HTTP client would send.
+// These raw bytes are requests that no HTTP client would send.
 func TestRequestsOfOddForm(t *testing.T) {
 	c := newOrganization(t).key("ci")
 	authorization := "Authorization: Bearer " + c.token + "\r\n"
@@ -282,7 +282,7 @@ func rawStatus(t *testing.T, address, request string) int {
 	return response.StatusCode
 }
 
-// A request that has begun when the server is told to stop is answered, and stored.
+// A request in progress when the server is stopped is still answered and stored.
 func TestStoppingAnswersWhatHasBegun(t *testing.T) {
 	s := ownServer(t, apiserver.Options{}, nil)
 	o := newOrganization(t)
@@ -297,7 +297,7 @@ func TestStoppingAnswersWhatHasBegun(t *testing.T) {
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Authorization", "Bearer "+c.token)
-	request.Header.Set("Expect", "100-continue") // answered when the handler reads: it has begun
+	request.Header.Set("Expect", "100-continue") // the server answers it when the handler reads the body
 	begun := make(chan struct{})
 	request = request.WithContext(onContinue(t.Context(), func() { close(begun) }))
 	transport := &http.Transport{ExpectContinueTimeout: patience}

@@ -1,5 +1,5 @@
-// Package api tests the REST API: the real server, through its real router, over a real
-// kube-apiserver, with the rights of its own service account.
+// Package api tests the REST API: the real server with its real router, on a real kube-apiserver,
+// with the rights of its own service account.
 package api_test
 
 import (
@@ -28,14 +28,14 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// patience bounds everything that a test waits for. Nothing takes near as long.
+// patience bounds every wait of a test. Nothing takes nearly as long.
 const patience = 30 * time.Second
 
 var (
 	env *testenv.Environment
-	// facade is the server that tests share; each has organizations of its own in it.
+	// facade is the server that tests share; each test has its own organizations in it.
 	facade *server
-	// controller writes what the controllers would.
+	// controller writes in place of the controllers.
 	controller client.Client
 	signingKey tokens.SigningKey
 )
@@ -116,7 +116,7 @@ type server struct {
 	stop func() error
 }
 
-// newServer starts a facade on ports of its own.
+// newServer starts a facade on its own ports.
 func newServer(config *rest.Config, options apiserver.Options) (*server, error) {
 	options.Config = config
 	options.BindAddress = "127.0.0.1:0"
@@ -144,7 +144,7 @@ func newServer(config *rest.Config, options apiserver.Options) (*server, error) 
 	}}, nil
 }
 
-// url of a path of the REST API.
+// url returns the URL of a path of the REST API.
 func (s *server) url(path string) string { return "http://" + s.Address() + path }
 
 func (s *server) waitUntilReady(ctx context.Context) error {
@@ -154,10 +154,10 @@ func (s *server) waitUntilReady(ctx context.Context) error {
 	})
 }
 
-// maxReport is more than the metrics are long.
+// maxReport is more than the length of the metrics, in bytes.
 const maxReport = 4 << 20
 
-// health asks the port of health and metrics.
+// health sends a request to the port of health and metrics.
 func (s *server) health(ctx context.Context, path string) (status int, body string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.HealthAddress()+path, http.NoBody)
 	if err != nil {

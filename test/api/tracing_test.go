@@ -25,7 +25,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
-// receiver takes traces the way a collector does: OTLP in protobuf over HTTP.
+// receiver receives traces as a collector does: OTLP in protobuf over HTTP.
 type receiver struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -72,7 +72,7 @@ func (r *receiver) take(request *http.Request) error {
 	return nil
 }
 
-// trace is what was received of a trace: each span as its own name after that of its parent.
+// trace returns the received spans of a trace, and their names, each after that of its parent.
 func (r *receiver) trace(id string) (paths []string, spans []*tracev1.Span) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,7 +120,7 @@ const (
 	givenSpan  = "b7ad6b7169203331"
 )
 
-// A trace that a client began goes on from the request to each try of the patch.
+// A trace that a client has begun continues from the request to each attempt of the patch.
 func TestATraceLeadsFromTheRequestToThePatch(t *testing.T) {
 	r, log := newReceiver(t), &lockedBuffer{}
 	o := newOrganization(t)
@@ -143,7 +143,7 @@ func TestATraceLeadsFromTheRequestToThePatch(t *testing.T) {
 	c.patch("/v1/findings/f-1?x=from-the-query", `{"user_status":"muted"}`,
 		header("Traceparent", "00-"+givenTrace+"-"+givenSpan+"-01"), header("Tracestate", "from=the-header"),
 		header("X-Request-Id", "named-by-the-proxy")).wants(200, "a decision")
-	if err := s.stop(); err != nil { // which sends what still waits
+	if err := s.stop(); err != nil { // stop sends the queued spans
 		t.Fatal(err)
 	}
 	paths, spans := r.trace(givenTrace)
@@ -184,7 +184,8 @@ func TestATraceLeadsFromTheRequestToThePatch(t *testing.T) {
 	}
 }
 
-// A collector that takes connections and never answers holds up neither requests nor, for long, the end.
+// A collector that accepts connections and never answers delays neither requests nor, for long, the
+// shutdown.
 func TestNobodyWaitsForTheCollector(t *testing.T) {
 	begun, release := make(chan struct{}, 1024), make(chan struct{})
 	stuck := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -213,7 +214,8 @@ func TestNobodyWaitsForTheCollector(t *testing.T) {
 			late++
 		}
 	}
-	// An export is given up after 5 s; whoever waits for one waits nearly as long, and the queue is full several times.
+	// An export times out after 5 s; a request that waited for it would take almost as long, and the queue is full
+	// several times.
 	if late > 2 {
 		t.Errorf("%d requests took more than 4 s", late)
 	}
@@ -244,7 +246,7 @@ func TestMetricsShowTheReadModel(t *testing.T) {
 		g.Expect(metrics).To(MatchRegexp(`findings_read_model_items\{kind="organizations"\} [1-9]`))
 		g.Expect(metrics).To(MatchRegexp(`findings_read_model_catch_up_seconds_count [1-9]`))
 		g.Expect(metrics).To(MatchRegexp(`(?m)^findings_read_model_lag_seconds 0$`))
-		// An empty kind has been listed, and its watch has begun.
+		// An empty kind counts once it has been listed and its watch has begun.
 		g.Expect(metrics).To(MatchRegexp(`findings_read_model_heard_seconds\{kind="webhookdeliveries"\} [0-9.e-]+\n`))
 	})
 	if _, metrics, err := s.health(t.Context(), "/metrics"); err != nil || strings.Contains(metrics, o.name) {

@@ -50,7 +50,7 @@ func TestARESTPatchShowsInTheCluster(t *testing.T) {
 	}
 }
 
-// known is what the full shape shows of decisions and suppressions.
+// known holds the members of the full shape about decisions and suppressions.
 type known struct {
 	DecisionStale string `json:"decision_stale"`
 	Facts         struct {
@@ -60,7 +60,7 @@ type known struct {
 
 type suppression struct{ Kind, Justification string }
 
-// Repeating a decision writes where it is stale, and nowhere else.
+// Repeating a decision writes only if the decision is stale.
 func TestADecisionIsRepeatedWhereItIsStale(t *testing.T) {
 	o := newOrganization(t)
 	first, second := o.key("first"), o.key("second")
@@ -100,7 +100,8 @@ func TestADecisionIsRepeatedWhereItIsStale(t *testing.T) {
 	}
 }
 
-// What was seen when the decision was sent counts, and not what a scan wrote meanwhile.
+// A decision rests on the facts that were shown when it was sent, not on what a scan has written
+// since.
 func TestADecisionRestsOnWhatWasSeen(t *testing.T) {
 	o := newOrganization(t)
 	o.create(builder.Finding("f-1").In(o.namespace).Build())
@@ -136,7 +137,7 @@ func TestASuppressedFindingIsOpenMuted(t *testing.T) {
 	o.lists(c, "/v2/findings?status=open&user_status=active", "f-1")
 }
 
-// Each patch that was acknowledged is in the finding's history, however many are sent at once.
+// Each acknowledged patch is in the finding's history, however many are sent concurrently.
 func TestConcurrentPatchesLoseNothing(t *testing.T) {
 	o := newOrganization(t)
 	c := o.key("ci")
@@ -164,7 +165,7 @@ func TestConcurrentPatchesLoseNothing(t *testing.T) {
 	}
 }
 
-// Two people who decide about different things at the same time both get what they want.
+// If two people change different members concurrently, both changes are stored.
 func TestConcurrentPatchesOfStatusAndCommentsBothHold(t *testing.T) {
 	o := newOrganization(t)
 	c := o.key("ci")
@@ -194,11 +195,11 @@ func TestAPatchOfAFindingThatIsGoneIs404(t *testing.T) {
 	if err := env.Client.Delete(t.Context(), f); err != nil {
 		t.Fatal(err)
 	}
-	// At once: the facade may or may not have heard of it.
+	// Immediately: the facade may or may not have observed it.
 	c.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wantsError(404, "Resource not found", "deleted meanwhile")
 }
 
-// facadeClient is one with the facade's rights.
+// facadeClient returns a client with the facade's rights.
 func facadeClient(t testing.TB) *cluster.Client {
 	t.Helper()
 	config, err := env.Facade(t.Context())
@@ -221,7 +222,8 @@ func asSeen(finding *v1alpha1.Finding) knownFinding {
 
 func always(knownFinding) error { return nil }
 
-// What others wrote since the finding was last seen decides whether a decision changes anything.
+// Whether a decision changes anything is decided by the finding's current state, including writes
+// since it was last seen.
 func TestADecisionOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
 	o := newOrganization(t)
 	o.create(builder.Finding("f-1").In(o.namespace).Build())
@@ -240,7 +242,7 @@ func TestADecisionOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
 	}
 }
 
-// The issue of a review is decided about in the same way, without a basis.
+// Decisions about the issue of a review work in the same way, without a basis.
 func TestADecisionAboutAnIssueOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
 	o := newOrganization(t)
 	issue := builder.ReviewIssue("i-1").In(o.namespace).Build()
@@ -252,7 +254,7 @@ func TestADecisionAboutAnIssueOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
 	}
 	known := cluster.Known[*v1alpha1.ReviewIssue]{Object: old, Standing: reviewstate.StandingOf(old)}
 	whatever := func(cluster.Known[*v1alpha1.ReviewIssue]) error { return nil }
-	for _, status := range []v1alpha1.UserStatus{v1alpha1.UserStatusOpen, v1alpha1.UserStatusActive} { // it was seen open
+	for _, status := range []v1alpha1.UserStatus{v1alpha1.UserStatusOpen, v1alpha1.UserStatusActive} { // seen as open
 		decision := cluster.Decision{Decision: findingstate.Decision{UserStatus: &status}, By: "apikey/ci"}
 		written, err := facadeClient(t).ReviewIssues.Triage(t.Context(), known, whatever, decision)
 		if err != nil {
@@ -293,7 +295,7 @@ func TestWhenTheTimeIsOverTheClientMayTryAgain(t *testing.T) {
 	o := newOrganization(t)
 	o.create(builder.Finding("f-1").In(o.namespace).Build())
 	tries := 0
-	// Somebody else writes between every look and every patch.
+	// Another writer changes the finding between every read and every patch.
 	meddle := func(knownFinding) error {
 		tries++
 		if err := o.kubectlPatch(t.Context(), "f-1", fmt.Sprintf(`{"spec":{"triage":{"comments":"%d"}}}`, tries)); err != nil {
@@ -310,7 +312,7 @@ func TestWhenTheTimeIsOverTheClientMayTryAgain(t *testing.T) {
 	}
 }
 
-// No word of the store behind the service reaches a client.
+// No internals of the cluster reach a client.
 func TestARefusalByTheClusterSaysNothingOfIt(t *testing.T) {
 	o := newOrganization(t)
 	o.create(builder.Finding("f-1").In(o.namespace).Build())

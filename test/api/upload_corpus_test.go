@@ -27,7 +27,8 @@ import (
 
 const startedAt = "2026-03-01T08:30:00Z"
 
-// imported is what the importer, which is the plugin's, makes of a file in a project.
+// imported returns the importer's result for a file in a project. The plugin uses the same
+// importer.
 func (o *organization) imported(t *testing.T, repository, project string, content []byte) (map[string]openapi.ScanCounts, error) {
 	t.Helper()
 	log, err := scanned.Parse(bytes.NewReader(content), scanned.Options{})
@@ -51,14 +52,14 @@ func (o *organization) imported(t *testing.T, repository, project string, conten
 	return counts, nil
 }
 
-// The files that are larger, in bytes, take part with so many results of each run: each door writes every finding. test/import
-// imports them whole.
+// largeFile is a size in bytes. Of larger files only mostResults results of each run are used, because every import
+// writes every finding. test/import imports them in full.
 const (
 	largeFile   = 1 << 20
 	mostResults = 200
 )
 
-// beginning is a file without the results beyond mostResults of each run.
+// beginning returns a file without the results beyond mostResults of each run.
 func beginning(t *testing.T, content []byte) []byte {
 	t.Helper()
 	var log map[string]any
@@ -73,7 +74,8 @@ func beginning(t *testing.T, content []byte) []byte {
 	return content
 }
 
-// facts are those of a project's findings, by name, without what differs from scan to scan.
+// facts returns the facts of a project's findings, by name, without members that differ between
+// scans.
 func (o *organization) facts(project string) map[string]v1alpha1.FindingSpec {
 	o.t.Helper()
 	list := &v1alpha1.FindingList{}
@@ -86,7 +88,7 @@ func (o *organization) facts(project string) map[string]v1alpha1.FindingSpec {
 	return facts
 }
 
-// ended is an upload at its end, which on a busy machine may be later than its first answer.
+// ended returns an upload at its end, which on a busy machine may be later than its first answer.
 func (c *caller) ended(a answer) openapi.Upload {
 	c.t.Helper()
 	if a.status != http.StatusAccepted {
@@ -100,7 +102,7 @@ func (c *caller) ended(a answer) openapi.Upload {
 	return upload
 }
 
-// scanCounts are those of an upload's scans, by their names.
+// scanCounts returns the counts of an upload's scans, by their names.
 func scanCounts(upload openapi.Upload) map[string]openapi.ScanCounts {
 	counts := map[string]openapi.ScanCounts{}
 	for _, s := range upload.Scans {
@@ -110,7 +112,7 @@ func scanCounts(upload openapi.Upload) map[string]openapi.ScanCounts {
 	return counts
 }
 
-// isRefused fails the test unless the answer refuses a bad file with those words.
+// isRefused fails the test unless the answer refuses an invalid file with those words.
 func isRefused(t *testing.T, a answer, words string) {
 	t.Helper()
 	var refusal openapi.Error
@@ -120,8 +122,9 @@ func isRefused(t *testing.T, a answer, words string) {
 	}
 }
 
-// Each file gives the same findings, under the same names, and the same counts by all doors; what one refuses, the
-// others refuse with the same words. As a pull request, a file has nothing that it does not have as the base.
+// Each file yields the same findings, under the same names, and the same counts through all ways of importing; a
+// file that one refuses is refused by all with the same words. As a pull request, a file has no new findings
+// compared with itself as the base.
 func TestEveryCorpusFileComesInByUploadAsByThePlugin(t *testing.T) {
 	root := os.Getenv("FINDINGS_SARIF_CORPUS")
 	if root == "" {

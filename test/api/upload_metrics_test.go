@@ -14,7 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// ofUploads are the server's counters of uploads.
+// ofUploads returns the server's counters of uploads.
 func (s *server) ofUploads(t *testing.T) map[string]float64 {
 	t.Helper()
 	_, metrics, err := s.health(t.Context(), "/metrics")

@@ -18,7 +18,7 @@ import (
 
 const headCommit = "1c2d3e4f5a6b7c8d"
 
-// reviewed is the review in an upload's answer.
+// reviewed returns the review in an upload's answer.
 func reviewed(t testing.TB, upload openapi.Upload) openapi.UploadReview {
 	t.Helper()
 	if upload.Status == nil || *upload.Status != openapi.ScanStatusCompleted || len(upload.Reviews) != 1 {
@@ -27,7 +27,7 @@ func reviewed(t testing.TB, upload openapi.Upload) openapi.UploadReview {
 	return upload.Reviews[0]
 }
 
-// ofReviews are the reviews and the issues of the organization as the API server has them.
+// ofReviews returns the organization's reviews and issues from the API server.
 func (o *organization) ofReviews() ([]v1alpha1.Review, []v1alpha1.ReviewIssue) {
 	o.t.Helper()
 	reviews, issues := &v1alpha1.ReviewList{}, &v1alpha1.ReviewIssueList{}
@@ -90,7 +90,7 @@ func TestTheSameUploadOfAPullRequestAgainWritesNothing(t *testing.T) {
 	}
 }
 
-// What cannot be compared does not pass, and the answer says why.
+// If there is no base to compare with, the gate does not pass, and the answer says why.
 func TestABaseThatWasNeverScannedIsNamedAndPassesNoGate(t *testing.T) {
 	_, c := uploader(t)
 	review := reviewed(t, decoded[openapi.Upload](c.upload("?ref=refs/merge-requests/3/head&fail_on=new&commit="+headCommit, sarif("one")).
@@ -107,8 +107,8 @@ func TestABaseThatWasNeverScannedIsNamedAndPassesNoGate(t *testing.T) {
 	}
 }
 
-// A scan of a pull request says nothing about the branch: neither how old its next scan may be, nor what its findings
-// are, nor when the project was last scanned.
+// A scan of a pull request does not affect the branch: neither how old its next scan may be, nor its findings, nor
+// the time of the project's last scan.
 func TestAScanOfAPullRequestIsNoneOfTheBranch(t *testing.T) {
 	o, c := uploader(t)
 	c.upload("?started_at=2026-01-01T00:00:00Z", sarif("one", "two")).wants(http.StatusOK, "the base")
@@ -137,7 +137,8 @@ func TestADryRunOfAPullRequestJudgesAndStoresNothing(t *testing.T) {
 	}
 }
 
-// A scanner that crashed has not looked at everything: what it missed would count as resolved.
+// A scanner that crashed has not checked everything: findings that it missed would count as
+// resolved.
 func TestAPullRequestsScannerThatCrashedFailsTheUpload(t *testing.T) {
 	o, c := uploader(t)
 	crashed := strings.Replace(sarif("one"), `"results"`, `"invocations":[{"executionSuccessful":false}],"results"`, 1)
@@ -189,8 +190,8 @@ func TestAQueryOfAPullRequestThatContradictsItselfIsRefused(t *testing.T) {
 	}
 }
 
-// reviewsItsBase uploads as a pull request what has been imported, with that end: the base itself has nothing new. Of
-// a scanner that did not get to its end nothing can be said.
+// reviewsItsBase uploads an imported file as a pull request: compared with itself, it has nothing new. If the scanner
+// did not finish, the upload is refused.
 func (c *caller) reviewsItsBase(repository, project string, number int, content string, imported openapi.ScanStatus) {
 	c.t.Helper()
 	path := fmt.Sprintf("/v2/repos/%s/projects/%s/scans?pull_request=%d&fail_on=new&commit=%s", repository, project, number, headCommit)

@@ -25,7 +25,7 @@ import (
 
 const uploadPath = "/v2/repos/repo/projects/proj/scans"
 
-// sarif is a file of the tool "lint" that reports the problems.
+// sarif returns a file of the tool "lint" that reports the problems.
 func sarif(problems ...string) string {
 	results := make([]string, len(problems))
 	for i, problem := range problems {
@@ -43,7 +43,7 @@ func numbered(n int) []string {
 	return out
 }
 
-// uploader is an organization with a key that may import.
+// uploader returns an organization with a key that may import.
 func uploader(t *testing.T) (*organization, *caller) {
 	t.Helper()
 	o := newOrganization(t)
@@ -58,7 +58,7 @@ func (c *caller) upload(query, body string, changes ...change) answer {
 	return c.do(http.MethodPost, uploadPath+query, body, append([]change{header("Content-Type", "application/sarif+json")}, changes...)...)
 }
 
-// everything is the findings of the organization as the API server has them.
+// everything returns the organization's findings from the API server.
 func (o *organization) everything() []v1alpha1.Finding {
 	o.t.Helper()
 	list := &v1alpha1.FindingList{}
@@ -248,7 +248,7 @@ func TestAnUploadTakesItsScope(t *testing.T) {
 	o.key("reader", v1alpha1.ScopeFindingsRead, v1alpha1.ScopeFindingsTriage).upload("", sarif("one")).wants(http.StatusForbidden, "another scope")
 }
 
-// bounded is a facade of its own with narrow limits.
+// bounded returns an uploader at a separate facade with narrow limits.
 func bounded(t *testing.T, limits uploads.Limits) (*organization, *caller) {
 	t.Helper()
 	o, c := uploader(t)
@@ -313,7 +313,7 @@ func TestMoreUploadsThanAtATimeAreToldToWait(t *testing.T) {
 }
 
 func TestAFacadeThatStopsLeavesNoImportUnderWay(t *testing.T) {
-	const results = 300 // they take longer to store than it takes to see that the import has begun
+	const results = 300 // storing them takes long enough to observe that the import has begun
 	o, c := uploader(t)
 	config, err := env.Facade(t.Context())
 	harness.Must(t, err)

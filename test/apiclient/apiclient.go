@@ -1,4 +1,4 @@
-// Package apiclient calls the REST API for tests and holds every answer against openapi.yaml.
+// Package apiclient calls the REST API for tests and checks every answer against openapi.yaml.
 package apiclient
 
 import (
@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// maxAnswer bounds what is read of one answer, in bytes; it is more than any test asks for.
+// maxAnswer bounds how much of an answer is read, in bytes; it is more than any test needs.
 const maxAnswer = 64 << 20
 
 // Client calls one deployment with one key.
 type Client struct {
 	// Base is the service's address, for example "http://127.0.0.1:8080".
 	Base string
-	// Token is the API key; none is sent where it is empty.
+	// Token is the API key; if empty, no key is sent.
 	Token string
 }
 
-// httpClient follows no redirect: the service has none, and a test has to see one.
+// httpClient follows no redirects: the service sends none, and a test must notice one.
 var httpClient = &http.Client{
 	Timeout:       time.Minute,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -35,22 +35,22 @@ func Header(name, value string) Change {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
 
-// Without leaves a header out.
+// Without removes a header.
 func Without(name string) Change {
 	return func(r *http.Request) { r.Header.Del(name) }
 }
 
-// Answer is what came back.
+// Answer is a response.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
-	// Uncompressed says that the body came compressed; Body is what it held.
+	// Uncompressed reports that the body was compressed; Body is the decompressed content.
 	Uncompressed bool
 }
 
-// Do sends a request. A body goes as JSON, unless a change says otherwise. The error of an
-// answer that is not as the contract says comes with the answer.
+// Do sends a request. The body is sent as JSON unless a change sets another type. If the answer
+// violates the contract, Do returns both the answer and an error.
 func (c *Client) Do(ctx context.Context, method, path, body string, changes ...Change) (*Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.Base, "/")+path, strings.NewReader(body))
 	if err != nil {

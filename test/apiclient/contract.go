@@ -19,16 +19,16 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
 
-// Contract is openapi.yaml as it is in this repository, whatever the deployment serves.
+// Contract is the openapi.yaml of this repository, regardless of what the deployment serves.
 var Contract = sync.OnceValues(openapi.Load)
 
-// init has logs of SARIF read as the JSON that they are.
+// init registers SARIF logs as JSON and event streams as text.
 func init() {
 	openapi3filter.RegisterBodyDecoder(eventsMediaType, openapi3filter.RegisteredBodyDecoder("text/plain"))
 	openapi3filter.RegisterBodyDecoder(openapi.SARIFMediaType, openapi3filter.JSONBodyDecoder)
 }
 
-// routes finds what the contract says of a request.
+// routes finds the contract's operation for a request.
 var routes = sync.OnceValues(func() (routers.Router, error) {
 	spec, err := Contract()
 	if err != nil {
@@ -37,11 +37,11 @@ var routes = sync.OnceValues(func() (routers.Router, error) {
 	return gorillamux.NewRouter(spec)
 })
 
-// limitHeaders are in every answer, each a whole number.
+// limitHeaders are in every answer; each is an integer.
 var limitHeaders = []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
 
-// Check holds an answer against the contract. What it says of all answers holds for paths and
-// methods too that it does not describe.
+// Check compares an answer with the contract. The rules for all answers also apply to paths and
+// methods that the contract does not describe.
 func Check(request *http.Request, answer *Answer) error {
 	if answer.Header.Get("X-Request-Id") == "" {
 		return errors.New("the header x-request-id is missing")
@@ -84,7 +84,7 @@ func Check(request *http.Request, answer *Answer) error {
 
 const jsonMediaType = "application/json"
 
-// isFile reports whether an answer is a file or a stream, of which the contract says that it is no JSON.
+// isFile reports whether an answer is a file or a stream, which the contract declares not to be JSON.
 func isFile(route *routers.Route, answer *Answer) bool {
 	described := route.Operation.Responses.Status(answer.Status)
 	if described == nil || described.Value.Content.Get(jsonMediaType) != nil {
@@ -93,10 +93,10 @@ func isFile(route *routers.Route, answer *Answer) bool {
 	return answer.Header.Get("Content-Disposition") != "" || answer.Header.Get("Content-Type") == eventsMediaType
 }
 
-// eventsMediaType is that of a stream of events.
+// eventsMediaType is the media type of a stream of events.
 const eventsMediaType = "text/event-stream"
 
-// undescribed reports whether a path is the contract itself or its page.
+// undescribed reports whether a path is that of the contract itself or of its documentation.
 func undescribed(request *http.Request) bool {
 	return request.URL.Path == "/openapi.json" || request.URL.Path == "/docs" ||
 		strings.HasPrefix(request.URL.Path, "/docs/")

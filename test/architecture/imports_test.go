@@ -1,4 +1,4 @@
-// Package architecture checks that the rooms of the project stay apart.
+// Package architecture checks the import rules between the areas ("rooms") of the project.
 package architecture
 
 import (
@@ -12,8 +12,8 @@ import (
 
 const module = "github.com/appsec-dev/findings-operator/"
 
-// rooms says what each room's packages may import of ours besides their own room; "test"
-// holds for test files alone. Rooms that are not listed see everything.
+// rooms lists which of this project's packages each room may import besides its own. Rooms that are
+// not listed may import everything.
 var rooms = map[string]struct {
 	may    []string
 	reason string
@@ -32,10 +32,10 @@ var rooms = map[string]struct {
 	"test/controllertest": {[]string{"controllers", "internal", "test/harness", "test/testenv", "api"}, "every controller's tests import it"},
 }
 
-// testHelpers are what the test files of any package may import besides.
+// testHelpers are the packages that the test files of any package may also import.
 var testHelpers = []string{"test/harness", "test/testenv", "test/builder", "test/needs"}
 
-// controllerTestHelpers are what the test files of controllers may import besides.
+// controllerTestHelpers are the packages that the test files of controllers may also import.
 var controllerTestHelpers = []string{"test/controllertest"}
 
 func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
@@ -50,7 +50,7 @@ func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
 	}
 }
 
-// The law itself is checked, since a rule that matches nothing passes too.
+// The rules themselves are tested, because a rule that matches nothing would always pass.
 func TestTheLawRefusesWhatItShould(t *testing.T) {
 	for _, c := range []struct {
 		edge    edge
@@ -85,13 +85,13 @@ func TestTheLawRefusesWhatItShould(t *testing.T) {
 	}
 }
 
-// edge is an import among our packages, without the module's prefix.
+// edge is an import between this project's packages, without the module's prefix.
 type edge struct {
 	from, to string
 	inTest   bool
 }
 
-// violation says why an import is against the law, or "".
+// violation returns why an import breaks the rules, or "".
 func violation(e edge) string {
 	room := roomOf(e.from)
 	law, bound := rooms[room]

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A page that moves leaves links behind, and nobody follows them all by hand.
+// Moving a page breaks links to it, and checking them by hand is not practical.
 func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
 	root := repositoryRoot(t)
 	seen := 0
@@ -26,7 +26,7 @@ func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
 	}
 }
 
-// The code map is of use for as long as it is true.
+// The code map is useful only while it is correct.
 func TestEveryPathOfTheCodeMapExists(t *testing.T) {
 	root := repositoryRoot(t)
 	paths := named.FindAllStringSubmatch(readPage(t, filepath.Join(root, "docs", "code-map.md")), -1)
@@ -74,7 +74,7 @@ func trackedPages(t *testing.T, root string) []string {
 	}
 	var pages []string
 	for name := range strings.FieldsSeq(string(listed)) {
-		if page := filepath.Join(root, name); exists(page) { // else it was removed and not committed yet
+		if page := filepath.Join(root, name); exists(page) { // otherwise it was removed, but not yet committed
 			pages = append(pages, page)
 		}
 	}
@@ -115,7 +115,7 @@ func links(page string) []string {
 	return out
 }
 
-// broken returns why a link of the page leads nowhere, and "" if it leads somewhere.
+// broken returns why a link of the page is broken, or "" if it is not.
 func broken(t *testing.T, page, target string) string {
 	t.Helper()
 	name, anchor, _ := strings.Cut(target, "#")
@@ -132,7 +132,7 @@ func broken(t *testing.T, page, target string) string {
 	return ""
 }
 
-// anchors returns the names that GitHub gives to a page's headings.
+// anchors returns the anchors that GitHub generates for a page's headings.
 func anchors(page string) map[string]bool {
 	out := map[string]bool{}
 	for _, match := range heading.FindAllStringSubmatch(page, -1) {

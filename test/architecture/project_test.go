@@ -16,7 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// Tools that read PROJECT take its word for which kinds and controllers there are.
+// Tools trust PROJECT for the list of kinds and controllers.
 func TestTheProjectFileListsEveryKindAndItsController(t *testing.T) {
 	root := repositoryRoot(t)
 	content, err := os.ReadFile(filepath.Join(root, "PROJECT"))

@@ -14,11 +14,12 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// bomb is a file that stands for far more than it is.
+// bomb is a file that expands to far more than its own size.
 type bomb struct {
 	what    string
 	content func(size int) string
-	// says is a part of the reason for which it is refused; empty where it is taken and counted.
+	// says is a part of the expected refusal; empty if the file is accepted and its contents
+	// counted.
 	says string
 }
 
@@ -86,17 +87,17 @@ func sarifBombs() []bomb {
 	}
 }
 
-// Bounds of what the plugin's memory may come to. Go's collector lets twice of what is used come
-// together.
+// Bounds for the plugin's memory. Go's collector lets the heap grow to twice the memory in use.
 const (
-	// mostOfAnyFile is for the program and for 100,000 results, which take some memory though nothing is in them, in MiB.
+	// mostOfAnyFile is in MiB, for the program and for 100,000 results, which take some memory even if they are
+	// empty.
 	mostOfAnyFile = 300
-	// mostOfEachByte is for texts that are read, copied and kept.
+	// mostOfEachByte is a factor, for texts that are read, copied and kept.
 	mostOfEachByte = 8
 )
 
-// A file may cost a multiple of itself in memory, and no more. The plugin says why it refuses one,
-// or counts what it skips.
+// A file may cost at most a multiple of its size in memory. The plugin explains why it refuses a
+// file, or counts what it skips.
 func TestBombs_AreRefusedOrCountedWithinBounds(t *testing.T) {
 	o := tenants(t)[0]
 	config, err := target.env.ServiceAccount(t.Context(), o.namespace, "scanner")
@@ -132,8 +133,8 @@ func TestBombs_AreRefusedOrCountedWithinBounds(t *testing.T) {
 	}
 }
 
-// measured runs a command and returns what it wrote, and the most memory that it had, in MiB: 0 where
-// the system does not say. What the kernel counts for a child that has ended holds what its parent had.
+// measured runs a command and returns its output and its peak memory in MiB, or 0 if the system does
+// not report it. The kernel's figure for a child that has ended includes the memory of its parent.
 func measured(command *exec.Cmd) (output string, peak float64, err error) {
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out

@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// mostAnswer bounds what is read of an answer, in bytes.
+// mostAnswer bounds how much of an answer is read, in bytes.
 const mostAnswer = 64 << 20
 
-// shot is one request, sent as it is written: nothing in its path is put right.
+// shot is a request that is sent as it is written: its path is not normalized.
 type shot struct {
 	method, path, body string
 	header             http.Header
 }
 
-// with is the shot with another header.
+// with returns the shot with an additional header.
 func (s shot) with(name, value string) shot {
 	header := s.header.Clone()
 	if header == nil {
@@ -39,27 +39,27 @@ func (s shot) String() string {
 	return fmt.Sprintf("%s %.300s %.200s", s.method, s.path, s.body)
 }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 	took   time.Duration
-	// searched is all of it in small letters, once holds has been asked.
+	// searched is the whole answer in lower case, once holds has been called.
 	searched string
 }
 
 func (a *answer) String() string { return fmt.Sprintf("%d %.300s", a.status, a.body) }
 
-// direct asks for no compression, so that every byte of an answer can be looked at, and follows
-// no redirect.
+// direct requests no compression, so that every byte of an answer can be searched, and follows no
+// redirects.
 var direct = &http.Client{
 	Timeout:       patience,
 	Transport:     &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// anybody counts clients: each request without a good key comes from an address of its own.
+// anybody counts clients: each request without a valid key comes from a separate address.
 var anybody atomic.Uint32
 
 func someAddress() string {
@@ -67,7 +67,7 @@ func someAddress() string {
 	return fmt.Sprintf("10.%d.%d.%d", n>>16&0xff, n>>8&0xff, n&0xff)
 }
 
-// send sends a shot with that token; none for "".
+// send sends a shot with the token, or without one if it is "".
 func (f *facade) send(t *testing.T, token string, s shot) *answer {
 	t.Helper()
 	a, err := f.try(t, token, s)
@@ -102,15 +102,15 @@ func (f *facade) try(t *testing.T, token string, s shot) (*answer, error) {
 	return &answer{status: response.StatusCode, header: response.Header, body: content, took: time.Since(start)}, err
 }
 
-// volatile headers differ between any two answers.
+// volatile are the headers that differ between any two answers.
 var volatile = []string{"Date", "X-Request-Id", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "Retry-After", "X-Data-Age"}
 
-// same reports whether two answers tell the same.
+// same reports whether two answers give the same information.
 func (a *answer) same(other *answer) bool {
 	return a.status == other.status && bytes.Equal(a.body, other.body) && a.headers() == other.headers()
 }
 
-// headers are all that do not differ by themselves, as text.
+// headers returns all headers except the volatile ones, as text.
 func (a *answer) headers() string {
 	out := ""
 	for _, name := range slices.Sorted(maps.Keys(a.header)) {
@@ -121,7 +121,7 @@ func (a *answer) headers() string {
 	return out
 }
 
-// holds reports whether the text is anywhere in the answer.
+// holds reports whether the text occurs anywhere in the answer.
 func (a *answer) holds(text string) bool {
 	if a.searched == "" {
 		a.searched = strings.ToLower(fmt.Sprintf("%s\n%v", a.body, a.header))

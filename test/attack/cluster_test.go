@@ -27,14 +27,14 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// member is somebody with a role in one organization's namespace.
+// member is a user with a role in one organization's namespace.
 type member struct {
 	role   string
 	config *rest.Config
 }
 
-// members are one of each role of the organization, the scanner's own account, and an
-// administrator who may do everything there is in the namespace.
+// members returns a user for each role of the organization, the scanner's own account, and an
+// administrator with all rights in the namespace.
 func (o *tenant) members(t *testing.T) []member {
 	t.Helper()
 	as := func(user string, groups ...string) *rest.Config {
@@ -89,7 +89,7 @@ func (m member) client(t *testing.T) client.Client {
 	return c
 }
 
-// may asks the API server as the member itself.
+// may asks the API server with the member's own credentials.
 func (m member) may(ctx context.Context, attributes authorizationv1.ResourceAttributes) (bool, error) {
 	c, err := target.env.NewClient(m.config)
 	if err != nil {
@@ -100,7 +100,7 @@ func (m member) may(ctx context.Context, attributes authorizationv1.ResourceAttr
 	return review.Status.Allowed, err
 }
 
-// resource is one that the API server serves, subresources included.
+// resource is a resource that the API server serves, including subresources.
 type resource struct {
 	schema.GroupVersionKind
 	name       string
@@ -133,21 +133,22 @@ func resources(t *testing.T) []resource {
 	return all
 }
 
-// verbs are Kubernetes' and ours.
+// verbs are those of Kubernetes and of this project.
 var verbs = []string{
 	"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "bind", "escalate", "impersonate", "approve", "sign", "triage", "report", "adopt", "*",
 }
 
-// kubernetesOwn is in the reason for which any account may do something, as one that is in no
-// organization: what there is to discover.
+// kubernetesOwn occurs in the reason for which accounts without an organization may do something:
+// the discovery roles.
 const kubernetesOwn = `ClusterRoleBinding "system:`
 
-// everybodys are the reviews of oneself, which any user may create.
+// everybodys reports whether the resource is a review of one's own access, which any user may
+// create.
 func everybodys(r resource) bool {
 	return strings.HasPrefix(r.name, "selfsubject")
 }
 
-// No role reaches any resource of another namespace, by any verb, nor one that has no namespace.
+// No role grants any verb on a resource of another namespace, or on a cluster-scoped one.
 func TestCluster_RolesReachNoOtherNamespace(t *testing.T) {
 	all := tenants(t)
 	attacker, victim := all[0], all[1]
@@ -196,7 +197,8 @@ func TestCluster_RolesReachNoOtherNamespace(t *testing.T) {
 	}
 }
 
-// What the reviews say is tried too: every kind of ours is read, written and removed elsewhere.
+// The results of the access reviews are also tested with real requests: every kind of this project
+// is read, written and deleted in another namespace.
 func TestCluster_RealTriesElsewhereAreForbidden(t *testing.T) {
 	all := tenants(t)
 	attacker, victim := all[0], all[1]
@@ -237,11 +239,12 @@ func TestCluster_RealTriesElsewhereAreForbidden(t *testing.T) {
 	victim.unharmed(t)
 }
 
-// impersonates tries to do something in another's name.
+// impersonates attempts a request in another user's name.
 func (m member) impersonates(t *testing.T, user string) error {
 	t.Helper()
 	if m.config.Impersonate.UserName != "" {
-		// The test's own impersonation stands in the way: that of another asks for a right of its own.
+		// The test's own impersonation interferes: impersonating another user requires a right of its
+		// own.
 		allowed, err := m.may(t.Context(), authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users", Name: user})
 		if err != nil || allowed {
 			return err
@@ -257,8 +260,8 @@ func (m member) impersonates(t *testing.T, user string) error {
 	return c.List(t.Context(), &v1alpha1.OrganizationList{})
 }
 
-// Whoever owns a namespace owns no more: nothing that is made in it may name what is elsewhere, and
-// what ties it to its organization is not the owner's to change.
+// The owner of a namespace has rights only there: no object created in it may refer to objects
+// elsewhere, and the owner cannot change what ties the namespace to its organization.
 func TestCluster_AnOwnerCannotReachOutOfTheNamespace(t *testing.T) {
 	all := tenants(t)
 	attacker, victim := all[0], all[1]
@@ -283,7 +286,7 @@ func TestCluster_AnOwnerCannotReachOutOfTheNamespace(t *testing.T) {
 	}
 	key := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Namespace: attacker.namespace, Name: "key-" + attacker.mark}}
 	refuse("write the status of a key", c.Status().Patch(t.Context(), key, client.RawPatch(types.MergePatchType, []byte(`{"status":{"keyID":"x"}}`))))
-	// A status that is made along with the object is dropped by the API server.
+	// The API server drops a status that is sent with a create.
 	theirs := &v1alpha1.APIKeyList{}
 	if err := target.admin.List(t.Context(), theirs, client.InNamespace(victim.namespace)); err != nil {
 		t.Fatal(err)
@@ -295,7 +298,7 @@ func TestCluster_AnOwnerCannotReachOutOfTheNamespace(t *testing.T) {
 		a := target.facade.send(t, victim.token, s)
 		attempt(t, cluster, !attacker.tells(a, s), "another's token shows the forger's data")
 	}
-	// An object that names another's namespace in its body is refused by the API server.
+	// The API server refuses an object whose body names another namespace.
 	other := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "WebhookEndpoint",
 		"metadata": map[string]any{"name": "w-out", "namespace": victim.namespace}, "spec": map[string]any{"url": "https://example.com"},
@@ -304,7 +307,8 @@ func TestCluster_AnOwnerCannotReachOutOfTheNamespace(t *testing.T) {
 	victim.unharmed(t)
 }
 
-// A namespace under our name that we did not make is not taken over, and nothing is made in it.
+// A namespace with the organization's prefix that the controllers did not create is not adopted,
+// and nothing is created in it.
 func TestCluster_ANamespaceThatATenantMadeIsNotAdopted(t *testing.T) {
 	somebody := rest.CopyConfig(target.env.Config)
 	somebody.Impersonate = rest.ImpersonationConfig{UserName: "namespace-maker"}
@@ -322,7 +326,7 @@ func TestCluster_ANamespaceThatATenantMadeIsNotAdopted(t *testing.T) {
 		made := builder.Organization(name).RequestsPerMinute(plenty).Build()
 		target.env.Create(t, made)
 		if annotated {
-			// Now the UID is known, and is copied.
+			// Now the UID is known, and the tenant copies it.
 			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.OrganizationUIDAnnotation+`":"`+string(made.UID)+`"}}}`))
 			err := c.Patch(t.Context(), namespace.DeepCopy(), patch)
 			attempt(t, cluster, apierrors.IsForbidden(err), "a tenant put the organization's UID on its namespace: %v", err)
@@ -333,7 +337,7 @@ func TestCluster_ANamespaceThatATenantMadeIsNotAdopted(t *testing.T) {
 		})
 		attempt(t, cluster, made.Status.Namespace == "", "the namespace of another was adopted: %s", made.Status.Namespace)
 		target.env.Create(t, builder.APIKey("trap").In(namespace.Name).Build())
-		// A round of the controllers that comes after all of it.
+		// Wait for a reconcile that happens after all of this.
 		newOrganization(t, "after-"+letters(6), plenty)
 		nothingIn(t, namespace.Name)
 	}
@@ -353,7 +357,7 @@ func allowToMakeNamespaces(t *testing.T, user string) {
 	target.env.Create(t, role, binding)
 }
 
-// nothingIn wants nothing of ours in the namespace.
+// nothingIn expects no objects of this project in the namespace.
 func nothingIn(t *testing.T, namespace string) {
 	t.Helper()
 	for _, list := range []client.ObjectList{&rbacv1.RoleBindingList{}, &corev1.SecretList{}, &corev1.ServiceAccountList{}, &corev1.ResourceQuotaList{}} {

@@ -17,20 +17,20 @@ import (
 
 const sarifMediaType = "application/sarif+json"
 
-// operation is one of the contract, as somebody sees it who only has the document. So an
-// operation that is new is attacked without anybody having to think of it.
+// operation is an operation of the contract as a reader of the document sees it. A new operation is
+// therefore attacked automatically.
 type operation struct {
 	id, method, path string
 	// inPath and inQuery are the names of its parameters.
 	inPath  []string
 	inQuery []string
-	// body has its members; nil where it takes none.
+	// body has the members of its body; nil if it takes none.
 	body openapi3.Schemas
-	// takesSARIF says that the body is a file of results.
+	// takesSARIF is set if the body is a SARIF file.
 	takesSARIF bool
 }
 
-// operations are all of the contract, in order.
+// operations returns all operations of the contract, in order.
 func operations(t *testing.T) []operation {
 	t.Helper()
 	spec, err := apiclient.Contract()
@@ -59,9 +59,9 @@ func operations(t *testing.T) []operation {
 			all = append(all, op)
 		}
 	}
-	// The first two name nothing in their paths, so an attacker's request is one about the attacker's own. The third leaves
-	// less room for the attempts of a delivery each time. operations_test.go and rights_test.go try them. Nor has the answer of the
-	// stream of events an end: events_test.go tries it.
+	// The first two have no ids in their paths, so an attacker's request concerns the attacker's own organization.
+	// The third leaves less room for the attempts of a delivery each time. operations_test.go and rights_test.go test
+	// them. The stream of events never ends: events_test.go tests it.
 	all = slices.DeleteFunc(all, func(op operation) bool {
 		return slices.Contains([]string{"createTriageOperation", "createTriagePolicy", "redeliverWebhookDelivery", "streamEvents"}, op.id)
 	})
@@ -75,8 +75,8 @@ func operations(t *testing.T) []operation {
 // isList reports whether the operation answers with a page.
 func (op operation) isList() bool { return slices.Contains(op.inQuery, "cursor") }
 
-// isOfMany reports whether the operation answers about all that it finds, be that nothing, and has no resource that may
-// not exist.
+// isOfMany reports whether the operation answers with all that it finds, possibly nothing, and has no resource that may
+// be missing.
 func (op operation) isOfMany() bool {
 	return op.isList() || op.method == http.MethodGet && len(op.inPath) == 0
 }
@@ -90,8 +90,8 @@ func (op operation) isOfNothing(t *testing.T, a *answer) bool {
 	return a.page(t).Total == 0
 }
 
-// kindOf says of what a parameter holds the id: by its name, or for a plain id by what it
-// follows in the path. It is "" for what holds no id.
+// kindOf returns the kind of object whose id the parameter holds: by its name, or for a plain id by
+// the preceding segment of the path. It returns "" for a parameter that is not an id.
 func (op operation) kindOf(parameter string) string {
 	switch parameter {
 	case "repo_id":
@@ -125,7 +125,7 @@ func (op operation) kindOf(parameter string) string {
 	}
 }
 
-// at fills the path's parameters in; values are percent-encoded already.
+// at fills in the path's parameters; values must be percent-encoded.
 func (op operation) at(values map[string]string) string {
 	path := op.path
 	for name, value := range values {
@@ -134,13 +134,13 @@ func (op operation) at(values map[string]string) string {
 	return path
 }
 
-// listOf is the path of a list, below an organization's resources where it is of one.
+// listOf returns the path of a list, below the organization's resources if the list belongs to one.
 func (op operation) listOf(t *testing.T, o *tenant) string {
 	t.Helper()
 	return op.at(op.idsFor(t, o.ids))
 }
 
-// idsFor chooses from ids the one of each parameter's kind.
+// idsFor selects from ids the id for each parameter.
 func (op operation) idsFor(t *testing.T, ids map[string]string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -154,17 +154,17 @@ func (op operation) idsFor(t *testing.T, ids map[string]string) map[string]strin
 	return out
 }
 
-// hits reports whether an answer is one to the organization's own ids. A file in base64 is none, so that nothing is
-// written: that is found out once the repository is found.
+// hits reports whether an answer is that for the organization's own ids. For an upload, whose file here is not
+// base64 so that nothing is written, that is 400: the file is only checked once the repository is found.
 func (op operation) hits(a *answer) bool {
 	if op.body["sarif"] != nil {
 		return a.status == http.StatusBadRequest
 	}
-	// An operation may not have been carried out yet.
+	// The operation may still be running.
 	return a.status == http.StatusOK || op.id == "commitTriageOperation" && a.status == http.StatusAccepted
 }
 
-// content is a body that the operation takes.
+// content returns a body that the operation accepts.
 func (op operation) content(m message) string {
 	if op.takesSARIF {
 		return `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}},"results":[]}]}`
@@ -176,9 +176,9 @@ func (op operation) content(m message) string {
 	for name, member := range op.body {
 		switch {
 		case op.kindOf(name) != "":
-			// Left out: an id may be there, and need not.
+			// Omitted: an id is optional.
 		case name == "generation":
-			// Left out: any is meant then.
+			// Omitted: without it, any generation is accepted.
 		case len(member.Value.Enum) > 0:
 			values[name] = fmt.Sprint(member.Value.Enum[len(member.Value.Enum)-1])
 		case name == "payload":
@@ -204,17 +204,17 @@ func (op operation) shotAt(t *testing.T, ids map[string]string, m message) shot 
 	return op.shotWith(op.idsFor(t, ids), m)
 }
 
-// shotWith aims the operation at the path's parameters, which are percent-encoded already.
+// shotWith aims the operation at the path's parameters, which must be percent-encoded.
 func (op operation) shotWith(values map[string]string, m message) shot {
 	s := shot{method: op.method, path: op.at(values), body: op.content(m)}
-	if op.takesSARIF { // and writes nothing, so that every organization stays as it was made
+	if op.takesSARIF { // writes nothing, so that every organization stays unchanged
 		s.path += "?dry_run=true"
 		s.header = http.Header{"Content-Type": {sarifMediaType}}
 	}
 	return s
 }
 
-// HEAD is answered wherever GET is.
+// withHead adds the shot's HEAD form, because HEAD is answered wherever GET is.
 func withHead(s shot) []shot {
 	if s.method != http.MethodGet {
 		return []shot{s}

@@ -31,33 +31,34 @@ import (
 )
 
 const (
-	// patience bounds whatever is waited for.
+	// patience bounds every wait.
 	patience = 2 * time.Minute
 	interval = 20 * time.Millisecond
-	// plenty is the rate limit of organizations whose attacks are not about limits.
+	// plenty is the rate limit of organizations in tests that are not about limits.
 	plenty = 1_000_000
-	// allowedReceiver is the one address of this machine that webhooks may be sent to.
+	// allowedReceiver is the only address of this machine that webhooks may be sent to.
 	allowedReceiver = "127.77.0.1"
 )
 
-// programs is for whoever has built what is to be attacked in another way.
+// programs lets the tests attack programs that were built in another way.
 var programs = flag.String("programs", "", "whole path of a folder with findings-operator and kubectl-findings; without it they are built")
 
-// deployment is the service on a cluster of its own.
+// deployment is the service on a separate cluster.
 type deployment struct {
 	env    *testenv.Environment
 	admin  client.Client
 	facade *facade
-	// programs is the folder of what is attacked. Without the race detector, whose memory is not the service's.
+	// programs is the folder of the attacked programs. They are built without the race detector, because it
+	// adds to the memory that is measured.
 	programs string
-	// folder holds what they are given.
+	// folder holds their configuration.
 	folder string
 	stops  []func() error
-	// facades is how many were started.
+	// facades counts the facades that were started.
 	facades int
 }
 
-// startDeployment returns what has been started also beside an error.
+// startDeployment returns what it has started even if there is an error.
 func startDeployment() (d *deployment, err error) {
 	d = &deployment{}
 	if d.folder, err = os.MkdirTemp("", "attack-"); err != nil {
@@ -91,8 +92,8 @@ func (d *deployment) stop() error {
 	return errors.Join(errs...)
 }
 
-// startControllers runs the controllers in this process, where names of receivers are resolved
-// as the tests say.
+// startControllers runs the controllers in this process, where the tests control how the names of
+// receivers resolve.
 func (d *deployment) startControllers() error {
 	receivers := netip.PrefixFrom(netip.MustParseAddr(allowedReceiver), 32)
 	stop, err := controllertest.Run(d.env,

@@ -21,8 +21,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
-// prey is a service that no webhook may reach. It listens on every loopback address that there
-// is, on one port.
+// prey is a service that no webhook may reach. It listens on every loopback address, on one port.
 type prey struct {
 	port    string
 	touched atomic.Int64
@@ -32,7 +31,7 @@ func newPrey(t *testing.T) *prey {
 	t.Helper()
 	p := &prey{}
 	count := func(_ net.Conn, state http.ConnState) {
-		// A connection is one too many, whatever comes over it.
+		// Every connection counts as a breach, whatever is sent over it.
 		if state == http.StateNew {
 			p.touched.Add(1)
 		}
@@ -63,10 +62,10 @@ func (p *prey) portOr(otherwise string) string {
 	return otherwise
 }
 
-// lure is an endpoint that would have the controllers reach what they must not.
+// lure is an endpoint that tries to make the controllers connect to a forbidden address.
 type lure struct {
 	what, url string
-	// reasons are what the attempt may say, one of them.
+	// reasons are the accepted error messages of the attempt, any one of them.
 	reasons []string
 }
 
@@ -75,11 +74,11 @@ const (
 	unresolved = "could not be resolved"
 	redirected = "redirect"
 	unusable   = "cannot be used"
-	// unreadable is said of a port that there is not.
+	// unreadable is the error for a port that does not exist.
 	unreadable = "could not be read"
 )
 
-// addressLures name what is private by its address, in every way of writing one.
+// addressLures name private addresses, in every notation.
 func addressLures(p *prey) []lure {
 	var lures []lure
 	add := func(what, host string, reasons ...string) {
@@ -96,7 +95,8 @@ func addressLures(p *prey) []lure {
 	} {
 		add("the address "+host, host, notPublic)
 	}
-	// What only some readers take for addresses must be a name that there is not, or refused.
+	// Hosts that only some parsers accept as addresses must be treated as names that do not exist,
+	// or be refused.
 	for _, host := range []string{
 		"2130706433", "0x7f000001", "017700000001", "0x7f.0.0.1", "0177.0.0.1", "127.1", "127.0.1", "0", "127.0.0.01", "0127.0.0.1", "127.0.0.1.", "2852039166", "0xa9fea9fe", "0251.0376.0251.0376",
 		"169.254.43518", "169.16689662", "localhost", "LOCALHOST", "localhost.", "127.0.0.1.nip.attack.test",
@@ -106,7 +106,7 @@ func addressLures(p *prey) []lure {
 	return lures
 }
 
-// nameLures name what is private by names that look harmless.
+// nameLures name private addresses through names that look harmless.
 func nameLures(p *prey) []lure {
 	var lures []lure
 	for what, meant := range map[string][]string{
@@ -119,7 +119,7 @@ func nameLures(p *prey) []lure {
 	return lures
 }
 
-// formLures are URLs of other forms than those that are sent to. Most the API server refuses.
+// formLures are URLs of forms that are never sent to. The API server refuses most of them.
 func formLures(p *prey) []lure {
 	there := "127.0.0.1:" + p.port
 	var lures []lure
@@ -141,8 +141,8 @@ func formLures(p *prey) []lure {
 	return lures
 }
 
-// TestEgress_NothingPrivateIsReached lays out all lures at once and looks at what the first
-// attempt for each says.
+// TestEgress_NothingPrivateIsReached creates all lures at once and checks the first attempt for
+// each.
 func TestEgress_NothingPrivateIsReached(t *testing.T) {
 	p := newPrey(t)
 	o := newOrganization(t, "egress-"+letters(6), plenty)
@@ -170,7 +170,7 @@ func TestEgress_NothingPrivateIsReached(t *testing.T) {
 	attempt(t, egress, p.touched.Load() == 0, "%d connections to what is private", p.touched.Load())
 }
 
-// firstAttempts waits until each endpoint has one that has ended.
+// firstAttempts waits until each endpoint has a finished attempt.
 func firstAttempts(t *testing.T, o *tenant, laid map[string]lure) map[string]v1alpha1.WebhookAttempt {
 	t.Helper()
 	firsts := map[string]v1alpha1.WebhookAttempt{}
@@ -188,7 +188,7 @@ func firstAttempts(t *testing.T, o *tenant, laid map[string]lure) map[string]v1a
 	return firsts
 }
 
-// A receiver that may be sent to cannot send on.
+// An allowed receiver cannot redirect to another address.
 func TestEgress_RedirectsLeadNowhere(t *testing.T) {
 	p := newPrey(t)
 	o := newOrganization(t, "redirects-"+letters(6), plenty)
@@ -219,8 +219,8 @@ func TestEgress_RedirectsLeadNowhere(t *testing.T) {
 	attempt(t, egress, p.touched.Load() == 0, "%d connections to what is private", p.touched.Load())
 }
 
-// A name that means an allowed address at the first attempt, and a private one at the next, is
-// checked when it is dialled. So is one that turns between two look-ups.
+// A name that resolves to an allowed address at the first attempt, and to a private one at the
+// next, is checked when it is dialled. So is a name that changes between two lookups.
 func TestEgress_NamesThatTurnAreCheckedWhenDialled(t *testing.T) {
 	p := newPrey(t)
 	o := newOrganization(t, "rebinding-"+letters(6), plenty)

@@ -12,10 +12,10 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// eventsOnce is the stream of events, to its end now.
+// eventsOnce requests the stream of events without following it.
 var eventsOnce = shot{method: http.MethodGet, path: "/v2/events?follow=false"}
 
-// placeIn is the id that an answer ends with.
+// placeIn returns the last id of an answer.
 func placeIn(t *testing.T, a *answer) string {
 	t.Helper()
 	_, id, found := strings.Cut(string(a.body), "\nid: ")
@@ -26,7 +26,8 @@ func placeIn(t *testing.T, a *answer) string {
 	return strings.TrimSpace(strings.TrimPrefix(id, "id: "))
 }
 
-// The place of another organization's stream is worth nothing, as it is or changed, and no stream tells of another's changes.
+// A position in another organization's stream is useless, unchanged or modified, and no stream contains another
+// organization's changes.
 func TestIsolation_EventsAreAnOrganizationsOwn(t *testing.T) {
 	pairs(t, func(t *testing.T, attacker, victim *tenant) {
 		own := placeIn(t, target.facade.send(t, attacker.token, eventsOnce))
@@ -46,7 +47,7 @@ func TestIsolation_EventsAreAnOrganizationsOwn(t *testing.T) {
 		attempt(t, isolation, !told.holds(victim.marker), "a stream tells what was said: %s", told.body)
 		for _, id := range slices.Concat([]string{foreign}, forgedCursors(foreign), forgedCursors(own)) {
 			if strings.ContainsAny(id, "\r\n\x00") || strings.TrimSpace(id) == own {
-				continue // no header holds it
+				continue // a header cannot contain it
 			}
 			a := fire(t, attacker, victim, eventsOnce.with("Last-Event-ID", id), http.StatusOK)
 			reset := strings.Count(string(a.body), "event: ") == 1 && strings.Contains(string(a.body), "event: reset\n")

@@ -15,11 +15,11 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// facade is `findings-operator apiserver` in a process of its own.
+// facade is `findings-operator apiserver` in a separate process.
 type facade struct{ *harness.Component }
 
-// startFacade starts one with the rights that it has in a cluster. It believes this machine about
-// whom it forwards requests for, so that the tries of one test are not refused for those before.
+// startFacade starts a facade with the rights that it has in a cluster. It trusts this machine as a
+// proxy, so that the requests of one test are not refused because of those of another.
 func (d *deployment) startFacade(flags ...string) (*facade, error) {
 	config, err := d.env.Facade(context.Background())
 	if err != nil {
@@ -37,7 +37,7 @@ func (d *deployment) startFacade(flags ...string) (*facade, error) {
 	return f, f.StartReady(context.Background())
 }
 
-// stop ends it as a cluster does; that it has ended before, or panicked, is an error.
+// stop ends it as a cluster does; it is an error if it had already ended, or panicked.
 func (f *facade) stop() error {
 	err := f.Stop()
 	log, readErr := os.ReadFile(f.Log)
@@ -47,7 +47,7 @@ func (f *facade) stop() error {
 	return errors.Join(err, readErr)
 }
 
-// tryMemory sums up memoryMetrics.
+// tryMemory returns the sum of memoryMetrics.
 func (f *facade) tryMemory(ctx context.Context) (float64, error) {
 	metrics, err := harness.Get(ctx, nil, "http://"+f.MetricsAddress+"/metrics")
 	if err != nil {

@@ -37,16 +37,16 @@ func (o object) with(changes object) object {
 	return out
 }
 
-// forger makes tokens of the form that the service's have. It even holds the private key, to make
-// those that only a mistake of our own could.
+// forger makes tokens in the service's format. It even holds the private key, to make tokens that
+// only a mistake of the service itself could produce.
 type forger struct {
-	// header and claims of a token that is good.
+	// header and claims are those of a valid token, good.
 	header, claims object
 	good           string
 	private        ed25519.PrivateKey
-	// stranger is a key of the attacker's own.
+	// stranger is the attacker's own key.
 	stranger ed25519.PrivateKey
-	// public is the signing key in every form in which it could be taken for a shared secret.
+	// public holds the public key in every form in which it could be mistaken for a shared secret.
 	public map[string][]byte
 }
 
@@ -63,7 +63,7 @@ func newForger(t *testing.T, o *tenant) *forger {
 			t.Fatal(err)
 		}
 	}
-	// As a number with a fraction it would be another's way of writing.
+	// As a floating-point number it would be encoded differently.
 	for _, name := range []string{"iat", "exp"} {
 		f.claims[name] = int64(f.claims[name].(float64))
 	}
@@ -116,7 +116,7 @@ func encode(value any) string {
 	return base64.RawURLEncoding.EncodeToString(content)
 }
 
-// signed signs header and claims, objects or texts of JSON, with an Ed25519 key.
+// signed signs header and claims, which are objects or JSON texts, with an Ed25519 key.
 func signed(key ed25519.PrivateKey, header, claims any) string {
 	text := encode(header) + "." + encode(claims)
 	signature, err := key.Sign(nil, []byte(text), crypto.Hash(0))
@@ -134,7 +134,7 @@ func maced(algorithm func() hash.Hash, secret []byte, header, claims any) string
 	return text + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// forgeries are tokens that must all be refused, by what is wrong with them.
+// forgeries returns tokens that must all be refused, keyed by their defect.
 func (f *forger) forgeries(t *testing.T, victim *tenant) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -189,11 +189,12 @@ func (f *forger) otherKeys(out map[string]string) {
 		out["another's key, its kid, and "+name] = signed(f.stranger, f.header.with(object{name: value, "kid": "mine"}), f.claims)
 		out["another's key, no kid, and "+name] = signed(f.stranger, f.header.with(object{name: value, "kid": nil}), f.claims)
 	}
-	// RFC 7515, section 4.1.11: what is critical and not known must be refused.
+	// RFC 7515, section 4.1.11: tokens with unknown critical headers must be refused.
 	out["our key and something critical"] = signed(f.private, f.header.with(object{"crit": []string{"bound-to"}, "bound-to": "x"}), f.claims)
 }
 
-// otherClaims are signed with the service's own key: what they claim is what must not hold.
+// otherClaims adds tokens that are signed with the service's own key, but whose claims must be
+// rejected.
 func (f *forger) otherClaims(t *testing.T, out map[string]string, victim *tenant) {
 	t.Helper()
 	theirs := newClaims(t, victim.token)
@@ -234,7 +235,7 @@ func (f *forger) otherClaims(t *testing.T, out map[string]string, victim *tenant
 	f.duplicated(out, theirs)
 }
 
-// duplicated are tokens in which two readers can see two things.
+// duplicated adds tokens that two parsers can read differently.
 func (f *forger) duplicated(out map[string]string, theirs object) {
 	claims, header := text(f.claims), text(f.header)
 	for _, name := range []string{"sub", "org", "jti", "iss"} {
@@ -279,7 +280,7 @@ func newClaims(t *testing.T, token string) object {
 	return claims
 }
 
-// mangled are a good token's bytes, otherwise put together.
+// mangled adds the bytes of a valid token, rearranged.
 func (f *forger) mangled(out map[string]string) {
 	parts := strings.Split(f.good, ".")
 	header, claims, signature := parts[0], parts[1], parts[2]
@@ -312,7 +313,8 @@ func (f *forger) mangled(out map[string]string) {
 	} {
 		out[reason] = token
 	}
-	// S and S plus the order of the group verify alike where nobody looks (RFC 8032, section 5.1.7).
+	// S and S plus the group order both verify if the range is not checked (RFC 8032, section
+	// 5.1.7).
 	malleable := append([]byte(nil), raw...)
 	order := []byte{0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10}
 	carry := 0

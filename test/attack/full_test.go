@@ -4,10 +4,10 @@ package attack
 
 import "testing"
 
-// full says that there are minutes and not seconds.
+// full means that a test may take minutes, not seconds.
 const full = true
 
-// Bodies that come slowly are cut off at the timeout of a whole request.
+// Bodies that arrive slowly are cut off at the timeout of the whole request.
 func TestInput_SlowBodiesAreCutOff(t *testing.T) {
 	o := tenants(t)[0]
 	cutOff(t, "slow bodies", "PATCH /v2/findings/"+o.ids["finding"]+" HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer "+o.token+

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// overTLS starts a facade with a certificate, where HTTP/2 is on.
+// overTLS starts a facade with a certificate, which enables HTTP/2.
 func overTLS(t *testing.T) (*facade, *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -56,11 +56,11 @@ func overTLS(t *testing.T) (*facade, *tls.Config) {
 	return f, &tls.Config{RootCAs: roots, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}
 }
 
-// h2 is one connection whose frames are written one by one.
+// h2 is a connection whose frames are written one by one.
 type h2 struct {
 	conn   *tls.Conn
 	framer *http2.Framer
-	// ended is closed once the other side has.
+	// ended is closed once the server has ended the connection.
 	ended chan struct{}
 }
 
@@ -88,7 +88,7 @@ func (f *facade) http2(t *testing.T, config *tls.Config) *h2 {
 	return c
 }
 
-// drain reads whatever comes until the other side ends the connection.
+// drain reads until the server ends the connection.
 func (c *h2) drain() {
 	defer close(c.ended)
 	_, _ = io.Copy(io.Discard, c.conn) // how it ends does not matter
@@ -108,8 +108,8 @@ func headers(token string, more ...hpack.HeaderField) []byte {
 	return out.Bytes()
 }
 
-// Streams that are opened and taken back as fast as they can be written (CVE-2023-44487), headers
-// that are continued without end (CVE-2023-45288), and floods of frames that ask for an answer.
+// Streams that are opened and reset as fast as possible (CVE-2023-44487), headers that are
+// continued without end (CVE-2023-45288), and floods of frames that require an answer.
 func TestInput_HTTP2(t *testing.T) {
 	o := tenants(t)[0]
 	f, config := overTLS(t)
@@ -124,13 +124,13 @@ func TestInput_HTTP2(t *testing.T) {
 	block := headers(o.token)
 	for _, flood := range []struct {
 		what string
-		// frame writes the i-th.
+		// frame writes the i-th frame.
 		frame func(c *h2, i int) error
-		// refused says that the other side must put an end to it.
+		// refused is set if the server must end the connection.
 		refused bool
 	}{
 		{"rapid reset", func(c *h2, i int) error {
-			// Each names its headers in full, so that no table has to agree.
+			// Each request writes its headers in full, so that no header table has to match.
 			if err := opening(c, i, headers(o.token), true); err != nil {
 				return err
 			}

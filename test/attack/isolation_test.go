@@ -16,7 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// pairs calls attack for every organization against every other.
+// pairs calls attack for every pair of organizations.
 func pairs(t *testing.T, attack func(t *testing.T, attacker, victim *tenant)) {
 	t.Helper()
 	for _, attacker := range tenants(t) {
@@ -28,7 +28,8 @@ func pairs(t *testing.T, attack func(t *testing.T, attacker, victim *tenant)) {
 	}
 }
 
-// tells reports whether an answer holds something of the victim that the request did not.
+// tells reports whether an answer contains information about the victim that was not in the
+// request.
 func (o *tenant) tells(a *answer, s shot) bool {
 	if a.holds(o.marker) {
 		return true
@@ -42,8 +43,8 @@ func (o *tenant) tells(a *answer, s shot) bool {
 	return false
 }
 
-// fire sends the attacker's shot at the victim: whatever it is, it must not succeed, tell
-// anything of the victim, or have the service stumble.
+// fire sends the attacker's shot at the victim: it must not succeed, reveal anything about the
+// victim, or cause an internal error.
 func fire(t *testing.T, attacker, victim *tenant, s shot, allowed ...int) *answer {
 	t.Helper()
 	a := target.facade.send(t, attacker.token, s)
@@ -58,10 +59,10 @@ func fire(t *testing.T, attacker, victim *tenant, s shot, allowed ...int) *answe
 	return a
 }
 
-// What nobody may learn is in the answers to those whose it is; else the tests here would look
-// for what is never said.
+// The answers to an organization's own requests must contain its marker in every text; otherwise
+// the tests here would search for something that is never sent.
 func TestIsolation_OwnAnswersHoldTheMarkerInEveryText(t *testing.T) {
-	// What is the same for everybody: enumerated values, scopes and times.
+	// Values that are the same for everybody: enumerated values, scopes and times.
 	common := regexp.MustCompile(`^([a-z_]{1,14}|(findings|repos|reviews|webhooks|policies|keys):[a-z]+|used-in-tests|github|CWE-\d+|HTTP|GET|Code|webhook\.ping|WebhookEndpoint|\d{4}-\d\d-\d\dT[\d:]+Z|)$`)
 	o := tenants(t)[0]
 	for _, op := range operations(t) {
@@ -74,7 +75,8 @@ func TestIsolation_OwnAnswersHoldTheMarkerInEveryText(t *testing.T) {
 		}
 		for path, text := range texts(t, a) {
 			mine := strings.Contains(text, o.marker) || strings.Contains(text, o.mark) || text == o.name || text == o.sent.id || text == o.ids["triage-operation"]
-			// Conditions are in the controllers' words, and whoever seeded is the tests' administrator.
+			// Conditions are written by the controllers, and the seed's author is the tests'
+			// administrator.
 			anybodys := strings.Contains(path, "conditions") || strings.HasSuffix(path, "author")
 			if !mine && !anybodys && !common.MatchString(text) && !strings.HasSuffix(path, "next_cursor") {
 				t.Errorf("%s: %s is %q, in which nobody would see whose it is: have seed set it", op.id, path, text)
@@ -83,7 +85,7 @@ func TestIsolation_OwnAnswersHoldTheMarkerInEveryText(t *testing.T) {
 	}
 }
 
-// A foreign id is answered like one that does not exist: in every operation, for each of its
+// A foreign id is answered like one that does not exist, in every operation and for each of its
 // parameters.
 func TestIsolation_ForeignIDsAreAnsweredLikeAbsentOnes(t *testing.T) {
 	pairs(t, func(t *testing.T, attacker, victim *tenant) {
@@ -107,7 +109,8 @@ func TestIsolation_ForeignIDsAreAnsweredLikeAbsentOnes(t *testing.T) {
 	})
 }
 
-// aims say which ids are the victim's: all of them, and each one alone among the attacker's own.
+// aims returns which ids are replaced by the victim's: all of them, and each one alone among the
+// attacker's own.
 func aims(op operation, attacker, victim *tenant) []func(ids map[string]string) map[string]string {
 	all := []func(map[string]string) map[string]string{func(ids map[string]string) map[string]string { return ids }}
 	for _, name := range op.inPath {
@@ -121,7 +124,7 @@ func aims(op operation, attacker, victim *tenant) []func(ids map[string]string) 
 	return all
 }
 
-// unharmed wants nobody else to have decided about what is the victim's.
+// unharmed expects that nobody else has decided about the victim's objects.
 func (o *tenant) unharmed(t *testing.T) {
 	t.Helper()
 	finding, issue, policy := &v1alpha1.Finding{}, &v1alpha1.ReviewIssue{}, &v1alpha1.TriagePolicy{}
@@ -136,7 +139,7 @@ func (o *tenant) unharmed(t *testing.T) {
 	}
 }
 
-// Ids in queries and bodies are an organization's own too.
+// Ids in queries and bodies are also limited to the caller's organization.
 func TestIsolation_ForeignIDsInQueriesAndBodies(t *testing.T) {
 	pairs(t, func(t *testing.T, attacker, victim *tenant) {
 		for _, op := range operations(t) {
@@ -179,7 +182,7 @@ func withQuery(s shot, name, value string) shot {
 	return s
 }
 
-// A cursor is worth nothing to others, nor in another list, nor changed.
+// A cursor is invalid for other organizations, in other lists, and after any change.
 func TestIsolation_CursorsAreBoundToTheirList(t *testing.T) {
 	pairs(t, func(t *testing.T, attacker, victim *tenant) {
 		for _, op := range operations(t) {
@@ -216,7 +219,7 @@ func TestIsolation_CursorsAreBoundToTheirList(t *testing.T) {
 	})
 }
 
-// forgedCursors are changed in every place, cut and lengthened.
+// forgedCursors returns the cursor changed at every position, cut and extended.
 func forgedCursors(cursor string) []string {
 	out := []string{cursor + "A", cursor + "=", cursor + "\n", " " + cursor, cursor[1:], cursor[:len(cursor)-1], cursor + cursor, strings.ToUpper(cursor), cursor + "\x00", strings.Repeat("A", 4096), strings.Repeat("A", 4097), "AQ", "e30", "null", "0", "-1"}
 	step := 1
@@ -233,7 +236,7 @@ func forgedCursors(cursor string) []string {
 	return out
 }
 
-// Ids that are made to break out of the organization find nothing, wherever they stand.
+// Ids that try to escape from the organization find nothing, wherever they are used.
 func TestIsolation_CraftedIDsFindNothing(t *testing.T) {
 	pairs(t, func(t *testing.T, attacker, victim *tenant) {
 		for _, op := range operations(t) {
@@ -267,7 +270,7 @@ func kindOr(op operation, name string) string {
 	return "finding"
 }
 
-// craftedValues are texts that mean something to one layer or another.
+// craftedValues returns texts with a special meaning to some layer.
 func craftedValues(victim *tenant, id string) []string {
 	n := victim.namespace
 	return []string{
@@ -286,8 +289,8 @@ func craftedValues(victim *tenant, id string) []string {
 	}
 }
 
-// craftedSegments are the values as segments of a path, encoded once, twice, and as little as
-// a request line allows.
+// craftedSegments returns the values as segments of a path, encoded once, twice, and as little as a
+// request line allows.
 func craftedSegments(victim *tenant, id string) []string {
 	var out []string
 	for _, value := range craftedValues(victim, id) {
@@ -306,7 +309,7 @@ func fullWidth(id string) string {
 	return strings.Map(func(r rune) rune { return r - '!' + '\uff01' }, id)
 }
 
-// Only the key says whose request it is.
+// Only the key determines the organization of a request.
 func TestIsolation_NothingButTheKeyNamesTheOrganization(t *testing.T) {
 	pairs(t, func(t *testing.T, attacker, victim *tenant) {
 		for _, op := range operations(t) {
@@ -338,7 +341,7 @@ func TestIsolation_NothingButTheKeyNamesTheOrganization(t *testing.T) {
 	})
 }
 
-// A tag of another's resource confirms nothing.
+// A tag of another organization's resource confirms nothing.
 func TestIsolation_ForeignTagsTellNothing(t *testing.T) {
 	pairs(t, func(t *testing.T, attacker, victim *tenant) {
 		for _, op := range operations(t) {
@@ -361,7 +364,7 @@ func TestIsolation_ForeignTagsTellNothing(t *testing.T) {
 	})
 }
 
-// A key that is limited reaches no more of others than one that is not.
+// A revoked key gives no more access to others than a valid one.
 func TestIsolation_KeysThatWereTakenAway(t *testing.T) {
 	victim := tenants(t)[1]
 	token := victim.key(t, "gone-"+letters(6))

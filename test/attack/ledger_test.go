@@ -21,7 +21,7 @@ const (
 	costly    = "costly policies"
 )
 
-// attacks counts what all tests have tried.
+// attacks counts the attempts of all tests.
 var attacks = ledger{tried: map[string]int{}, through: map[string]int{}}
 
 type ledger struct {
@@ -29,7 +29,8 @@ type ledger struct {
 	tried, through map[string]int
 }
 
-// attempt counts one attack. It passed through unless held; then the test fails, for that reason.
+// attempt counts one attack. If held is false, the attack succeeded and the test fails with the
+// message.
 func attempt(t *testing.T, class string, held bool, format string, arguments ...any) bool {
 	t.Helper()
 	attacks.count(class, held)

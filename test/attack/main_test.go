@@ -1,7 +1,7 @@
-// Package attack tries to break into and to break the running service: the facade in a process
-// of its own and the controllers, on a real kube-apiserver. Whatever is tried is counted, and at
-// the end there must be nothing that passed through. The short form is part of `make test`, the
-// full one has the build tag "attack".
+// Package attack tries to break into and to disrupt the running service: the facade in a separate
+// process and the controllers, on a real kube-apiserver. It counts all attempts, and at the end
+// none may have succeeded. The short form is part of `make test`; the full one has the build tag
+// "attack".
 package attack
 
 import (
@@ -16,14 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// target is what is attacked.
+// target is the attacked deployment.
 var target *deployment
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	flag.Parse()
-	// `go test` would keep a result although what is attacked lies outside of its sight.
+	// `go test` would cache the result, because it cannot track the attacked programs.
 	if err := flag.Set("test.testlogfile", ""); err != nil {
 		fmt.Fprintln(os.Stderr, "attack:", err)
 		return 1

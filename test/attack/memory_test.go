@@ -14,13 +14,14 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// memoryMetrics add up to what the process holds in objects and stacks, garbage included, in bytes.
+// memoryMetrics add up to the memory of the process in objects and stacks, garbage included, in
+// bytes.
 var memoryMetrics = []string{"go_memstats_heap_inuse_bytes", "go_memstats_stack_inuse_bytes"}
 
-// gauge follows the memory of what is attacked.
+// gauge follows the memory of the attacked process.
 type gauge struct {
 	memory func(context.Context) (float64, error)
-	// running is whether it still is.
+	// running reports whether the process still runs.
 	running func() bool
 	before  float64
 	peak    atomic.Int64
@@ -33,7 +34,7 @@ func follow(t *testing.T, f *facade) *gauge {
 	return (&gauge{memory: f.tryMemory, running: f.Running, before: f.memory(t)}).start(t)
 }
 
-// followControllers is follow for the controllers, which run in this process with all the tests' own.
+// followControllers is follow for the controllers, which run in this process together with the tests.
 func followControllers(t *testing.T) *gauge {
 	t.Helper()
 	inUse := func(context.Context) (float64, error) {
@@ -66,8 +67,8 @@ func (g *gauge) start(t *testing.T) *gauge {
 	return g
 }
 
-// bounded fails the test where the memory has grown by more than that many bytes at any time, or what is attacked is
-// gone.
+// bounded fails the test if the memory has grown by more than that many bytes at any time, or the attacked process
+// has ended.
 func (g *gauge) bounded(t *testing.T, class string, most float64, what string) {
 	t.Helper()
 	now, err := g.memory(t.Context())
@@ -79,7 +80,7 @@ func (g *gauge) bounded(t *testing.T, class string, most float64, what string) {
 	attempt(t, class, g.running() && grown <= most, "%s: memory has grown by %.0f MiB, want at most %.0f", what, grown/(1<<20), most/(1<<20))
 }
 
-// bystander is a good client that goes on asking while others attack.
+// bystander is a legitimate client that keeps sending requests during an attack.
 type bystander struct {
 	stop           context.CancelFunc
 	done           chan struct{}
@@ -87,7 +88,7 @@ type bystander struct {
 	last           atomic.Value
 }
 
-// standBy starts one. A request of its own must be answered within patience.
+// standBy starts a bystander. Its requests must be answered within patience.
 func standBy(t *testing.T, client *http.Client, base string, o *tenant) *bystander {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -128,12 +129,12 @@ func (b *bystander) fail(err error) {
 	b.last.Store(err.Error())
 }
 
-// leave ends it; it must have been served all the time.
+// leave ends the bystander, which must have been served all the time.
 func (b *bystander) leave(t *testing.T, class, what string) {
 	t.Helper()
 	served := b.served.Load()
 	for deadline := time.Now().Add(patience); b.served.Load() < served+2 && time.Now().Before(deadline) && b.failed.Load() == 0; {
-		select { // it must be served after the attack too
+		select { // it must also be served after the attack
 		case <-time.After(interval):
 		case <-t.Context().Done():
 			return

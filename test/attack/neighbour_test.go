@@ -21,22 +21,23 @@ import (
 )
 
 const (
-	// mostLate is how long a neighbour's request may take, and how long what it wrote may be unseen.
+	// mostLate is how long a neighbour's request may take, and how long its writes may take to
+	// become visible.
 	mostLate = 15 * time.Second
-	// neighbourRounds is how often it reads and writes at least.
+	// neighbourRounds is the minimum number of times that it reads and writes.
 	neighbourRounds = 10
 )
 
-// neighbour is an organization beside others that misbehave. Its requests over REST, and its people's and its
-// scanner's to the Kubernetes API, succeed in time and show nothing old.
+// neighbour is a well-behaved organization beside attackers. Its requests over REST, and its people's and its
+// scanner's requests to the Kubernetes API, must succeed in time and never show outdated data.
 type neighbour struct {
 	*tenant
-	// class is that of the attacks which it must not notice.
+	// class is the class of the attacks that must not affect it.
 	class                    string
 	viewer, triager, scanner client.Client
-	// comment is the last that was shown, a counter.
+	// comment is the number in the last shown comment.
 	comment atomic.Int64
-	// made is the number of its last finding.
+	// made is the number of its latest finding.
 	made int
 }
 
@@ -71,7 +72,7 @@ func (b *neighbour) goesAbout(t *testing.T, attack func()) {
 	attack()
 }
 
-// each calls round until done, and a few times at least.
+// each calls round until done is closed, and at least neighbourRounds times.
 func each(done <-chan struct{}, round func(n int)) {
 	for n := 1; ; n++ {
 		round(n)
@@ -91,7 +92,7 @@ func (b *neighbour) reads(t *testing.T, done <-chan struct{}) {
 		for _, path := range []string{"/v1/findings", "/v2/repos", "/v1/reviews", b.projectPath()} {
 			b.ask(t, shot{method: http.MethodGet, path: path}, b.marker)
 		}
-		// What was shown once is not taken back.
+		// A comment that was shown must not disappear again.
 		shown := b.comment.Load()
 		a := b.ask(t, shot{method: http.MethodGet, path: b.findingPath()}, b.marker)
 		attempt(t, b.class, commentIn(a) >= shown, "comment %d was shown before: %s", shown, a)
@@ -141,7 +142,8 @@ func commentIn(a *answer) int64 {
 	return n
 }
 
-// ask sends a request that must succeed in time, with that text in its answer and with nothing old.
+// ask sends a request that must succeed in time; the answer must contain the text and no outdated
+// data.
 func (b *neighbour) ask(t *testing.T, s shot, want string) *answer {
 	t.Helper()
 	a, err := target.facade.try(t, b.token, s)
@@ -155,7 +157,7 @@ func (b *neighbour) ask(t *testing.T, s shot, want string) *answer {
 	return a
 }
 
-// kubectl does what must succeed in time.
+// kubectl runs a request to the Kubernetes API that must succeed in time.
 func (b *neighbour) kubectl(t *testing.T, what string, do func(context.Context) error) {
 	t.Helper()
 	start := time.Now()
@@ -164,7 +166,7 @@ func (b *neighbour) kubectl(t *testing.T, what string, do func(context.Context) 
 	attempt(t, b.class, err == nil && took <= mostLate, "%s: after %s: %v", what, took, err)
 }
 
-// shows wants a comment shown in time.
+// shows expects that a comment becomes visible in time.
 func (b *neighbour) shows(t *testing.T, path string, n int64) {
 	t.Helper()
 	err := b.awaitShown(t, path, b.commentText(n))

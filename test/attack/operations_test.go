@@ -18,12 +18,13 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// afterFloods is how long what an organization has brought upon itself may take: hundreds of operations, one at a time.
+// afterFloods bounds the time until an organization's own flood is processed: hundreds of operations, one at a time.
 const afterFloods = 3 * patience
 
 const operationsPath = "/v2/triage-operations"
 
-// shownOperation is a triage operation as the API shows it, but for what differs between any two.
+// shownOperation is a triage operation as the API shows it, without the members that differ between
+// any two.
 type shownOperation struct {
 	ID                                              string
 	Phase, Detail                                   string
@@ -36,7 +37,7 @@ func decide(body string) shot {
 	return shot{method: http.MethodPost, path: operationsPath, body: body}
 }
 
-// operation sends what makes an operation, and returns what came of it.
+// operation sends a request that creates an operation, and returns the finished operation.
 func (o *tenant) operation(t *testing.T, s shot) shownOperation {
 	t.Helper()
 	a := target.facade.send(t, o.token, s)
@@ -53,7 +54,8 @@ func (o *tenant) operation(t *testing.T, s shot) shownOperation {
 	return made
 }
 
-// An operation is about its own organization's findings, whatever it names, and tells nothing of others.
+// An operation only affects its own organization's findings, whatever it names, and reveals nothing
+// about others.
 func TestIsolation_OperationsReachNobodyElse(t *testing.T) {
 	const muted = `"set":{"user_status":"muted","comments":"attacked"},"commit":true}`
 	pairs(t, func(t *testing.T, attacker, victim *tenant) {
@@ -80,7 +82,7 @@ func TestIsolation_OperationsReachNobodyElse(t *testing.T) {
 	})
 }
 
-// What is no operation, or comes from who may make none, makes none and says why.
+// An invalid operation, or one from a caller without the right, is refused with an explanation.
 func TestInput_WhatIsNoOperationMakesNone(t *testing.T) {
 	o := newOrganization(t, "refused-"+letters(6), plenty)
 	const set = `"set":{"comments":"x"}`
@@ -122,7 +124,7 @@ func TestInput_WhatIsNoOperationMakesNone(t *testing.T) {
 	attempt(t, inputOf, total == 0, "%d operations were made", total)
 }
 
-// flood is how many operations are made at a time, and how many in all.
+// flood returns how many operations are created concurrently, and the total number.
 func flood() (atATime, n int) {
 	if full {
 		return 16, 220 // more than an organization may keep
@@ -130,7 +132,7 @@ func flood() (atATime, n int) {
 	return 8, 40
 }
 
-// An organization that makes operations without end keeps no other from its own.
+// An organization that creates operations continuously does not delay those of others.
 func TestInput_FloodsOfOperationsDelayNobodyElse(t *testing.T) {
 	other := newNeighbour(t, inputOf)
 	o := newOrganization(t, "flood-"+letters(6), plenty)
@@ -159,7 +161,7 @@ func TestInput_FloodsOfOperationsDelayNobodyElse(t *testing.T) {
 	harness.Must(t, target.admin.DeleteAllOf(t.Context(), &v1alpha1.TriageOperation{}, client.InNamespace(o.namespace)))
 }
 
-// operates wants an operation of its own done while others flood the service.
+// operates expects that the neighbour's own operation completes while others flood the service.
 func (b *neighbour) operates(t *testing.T) {
 	t.Helper()
 	a, err := target.facade.try(t, b.token, decide(`{"filters":{"repo_id":"`+b.ids["repository"]+`"},"set":{"user_status":"active"}}`))
@@ -182,7 +184,8 @@ func (b *neighbour) operates(t *testing.T) {
 	t.Logf("another organization's operation is completed after %s", time.Since(start))
 }
 
-// keepsSoMany wants what is beyond the limit refused in words that help, and the lists in order.
+// keepsSoMany expects operations beyond the limit to be refused with a helpful message, and the
+// lists to be in order.
 func (o *tenant) keepsSoMany(t *testing.T) {
 	t.Helper()
 	_, n := flood()

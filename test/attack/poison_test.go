@@ -26,15 +26,15 @@ import (
 )
 
 const (
-	// poisonWriters is how many objects are written at a time.
+	// poisonWriters is the number of concurrent writers.
 	poisonWriters = 3
-	// dosesEach is how many objects of a kind the short form tries by a writer in a way.
+	// dosesEach is how many objects per kind, writer and way of writing the short form tries.
 	dosesEach = 3
-	// fewestDoses is how many objects the full form tries at least.
+	// fewestDoses is the minimum number of objects that the full form tries.
 	fewestDoses = 5000
 )
 
-// Objects that nobody would expect, by everybody who may write, leave other organizations as they were.
+// Odd objects, written by every requester who may write, do not affect other organizations.
 func TestPoison_OddObjectsHarmNobodyElse(t *testing.T) {
 	other := newNeighbour(t, poison)
 	p := newPoisoner(t)
@@ -47,7 +47,7 @@ func TestPoison_OddObjectsHarmNobodyElse(t *testing.T) {
 	other.goesOn(t)
 }
 
-// A dose is an odd object, and how it is written.
+// A dose is an odd object together with the way of writing it.
 type dose struct {
 	kind string
 	odd  corpus.Odd
@@ -55,23 +55,24 @@ type dose struct {
 	way  string
 }
 
-// poisonWriter is somebody who may write objects of those kinds.
+// poisonWriter is a requester who may write objects of those kinds.
 type poisonWriter struct {
 	role  string
 	kinds []string
 	ways  []string
-	// parts, where not all, are the fields that it may write.
+	// parts, if not empty, are the only fields that it may write.
 	parts  []string
 	client *http.Client
 }
 
-// poisoner is who writes odd objects, with what came of it.
+// poisoner writes odd objects and records the results.
 type poisoner struct {
 	crds    map[string]*apiextensionsv1.CustomResourceDefinition
 	writers []*poisonWriter
 	mark    string
-	// namespaces by kind. Endpoints and deliveries have another organization's: that of the others has many
-	// findings, and a quota, which nobody enforces here, keeps the endpoints that would be told of them few.
+	// namespaces maps kinds to namespaces. Endpoints and deliveries are in a separate organization: the main
+	// one has many findings, and the quota that limits the number of endpoints to be notified is not
+	// enforced here.
 	namespaces map[string]string
 
 	mu             sync.Mutex
@@ -124,7 +125,7 @@ func httpClient(t *testing.T, config *rest.Config) *http.Client {
 	return c
 }
 
-// makeBases makes valid objects to be changed, for each writer its own.
+// makeBases creates valid objects to be changed, separate ones for each writer.
 func (p *poisoner) makeBases(t *testing.T) {
 	t.Helper()
 	admin := p.writers[slices.IndexFunc(p.writers, func(w *poisonWriter) bool { return w.role == "administrator" })]
@@ -145,7 +146,7 @@ func (p *poisoner) makeBases(t *testing.T) {
 	}
 }
 
-// poisonBases is how many valid objects there are to be changed; the more, the more seldom two writes meet at one.
+// poisonBases returns the number of valid objects to be changed; more objects make conflicts between writes rarer.
 func poisonBases() int {
 	if full {
 		return poisonWriters
@@ -161,8 +162,9 @@ func (p *poisoner) url(kind string) string {
 	return target.env.Config.Host + corpus.Path(p.crds[kind], p.namespaces[kind])
 }
 
-// doses are two of three odd values of every kind, each by another writer in another way than the one before;
-// the short form has some of each writer and way. What no Go type can hold is put into etcd in both.
+// doses returns two of three odd values of every kind, each by another writer in another way than the
+// previous one; the short form has some of each writer and way. In both forms, values that no Go type can
+// hold are put into etcd.
 func (p *poisoner) doses(t *testing.T) []dose {
 	t.Helper()
 	var all []dose
@@ -192,7 +194,7 @@ func (p *poisoner) doses(t *testing.T) []dose {
 	return mixed(all)
 }
 
-// how are the ways in which somebody may write objects of the kind.
+// how returns the ways in which objects of the kind can be written.
 func (p *poisoner) how(kind string) []dose {
 	var how []dose
 	for _, w := range p.writers {
@@ -209,7 +211,7 @@ func (w *poisonWriter) mayWrite(path string) bool {
 	return slices.ContainsFunc(w.parts, func(part string) bool { return strings.HasPrefix(path, part) })
 }
 
-// mixed has kinds and writers next to each other: each on its own would spare the others.
+// mixed interleaves kinds and writers, so that they are attacked at the same time.
 func mixed(doses []dose) []dose {
 	const stride = 101
 	out := make([]dose, 0, len(doses))
@@ -221,7 +223,8 @@ func mixed(doses []dose) []dose {
 	return out
 }
 
-// served reports whether the API server can decode what is stored; else its own lists would fail.
+// served reports whether the API server can decode the stored object; otherwise its own lists would
+// fail.
 func served(odd corpus.Odd) bool {
 	value, ok := odd.Value.(json.RawMessage)
 	var decoded any
@@ -244,7 +247,7 @@ func (p *poisoner) give(t *testing.T, doses []dose) {
 	wait.Wait()
 }
 
-// write returns the API server's answer, which may well be a refusal.
+// write returns the API server's answer, which may be a refusal.
 func (p *poisoner) write(ctx context.Context, d dose, i int) (int, error) {
 	crd, namespace, name := p.crds[d.kind], p.namespaces[d.kind], fmt.Sprintf("odd-%s-%d", p.mark, i)
 	content, err := corpus.Object(crd, namespace, name, d.odd)
@@ -280,7 +283,7 @@ func (p *poisoner) write(ctx context.Context, d dose, i int) (int, error) {
 	return status, err
 }
 
-// withMetadata returns an object's JSON with other metadata, or with none.
+// withMetadata returns an object's JSON with other metadata, or without any.
 func withMetadata(content []byte, metadata json.RawMessage) ([]byte, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(content, &object); err != nil {
@@ -317,8 +320,8 @@ func (p *poisoner) count(d dose, written bool) {
 	}
 }
 
-// wasTaken wants something written of each kind, by each writer in each way, and in the service's sight what
-// cannot be read: else nothing is proven.
+// wasTaken expects that some object of each kind, by each writer in each way, was stored, and that the
+// service has seen the unreadable ones: otherwise the test proves nothing.
 func (p *poisoner) wasTaken(t *testing.T) {
 	t.Helper()
 	for _, of := range slices.Sorted(maps.Keys(p.tried)) {
@@ -336,7 +339,7 @@ func (p *poisoner) wasTaken(t *testing.T) {
 	})
 }
 
-// remove takes away what was written, for the tests that come after.
+// remove removes the written objects, for later tests.
 func (p *poisoner) remove(t *testing.T) {
 	t.Helper()
 	for kind, crd := range p.crds {
@@ -361,7 +364,7 @@ func (p *poisoner) remove(t *testing.T) {
 	}
 }
 
-// goesOn wants the facade ready, and an organization that is made now to become so, with a finding in it.
+// goesOn expects the facade to be ready, and a new organization to become ready, with a finding in it.
 func (b *neighbour) goesOn(t *testing.T) {
 	t.Helper()
 	body, err := harness.Get(t.Context(), nil, "http://"+target.facade.HealthAddress+"/readyz")

@@ -21,17 +21,17 @@ import (
 )
 
 const (
-	// mostOfPolicies is what expressions may have the controllers hold, in bytes.
+	// mostOfPolicies is how much memory expressions may make the controllers use, in bytes.
 	mostOfPolicies = 256 << 20
-	// surplus is how many policies the full form declares beyond what may be in force.
+	// surplus is how many policies the full form declares beyond the limit.
 	surplus = 10
-	// policyWriters is how many of them are written at a time.
+	// policyWriters is the number of concurrent writers.
 	policyWriters = 4
-	// longestExpression is what the schema takes, in characters.
+	// longestExpression is the schema's limit, in characters.
 	longestExpression = 4096
 )
 
-// refusedExpressions pass admission, and must never be evaluated. The text is what the condition says.
+// refusedExpressions pass admission, but must never be evaluated. The text is part of the condition.
 var refusedExpressions = []struct{ match, because string }{
 	{nested(60), "nesting"},
 	{nested(3), "nesting"},
@@ -54,7 +54,7 @@ var refusedExpressions = []struct{ match, because string }{
 	{"[finding.path, finding.path].join(finding.path) == ''", "not available"},
 }
 
-// costliest are expressions that may be evaluated, and match nothing after all that they do.
+// costliest are expressions that may be evaluated, and match nothing despite their cost.
 var costliest = []string{
 	"finding.path.matches('(.*){110}b')",
 	"finding.title.matches('(.*){200}b')",
@@ -69,7 +69,7 @@ func nested(depth int) string {
 	return strings.Repeat("[1].all(x, ", depth) + "true" + strings.Repeat(")", depth)
 }
 
-// filled is as long as an expression may be.
+// filled returns an expression of the maximum length.
 func filled(part string) string { return joined(part, " || ", longestExpression/(len(part)+4)) }
 
 func joined(part, separator string, n int) string {
@@ -77,7 +77,7 @@ func joined(part, separator string, n int) string {
 }
 
 // The costliest policies that an organization's people can declare, over the longest texts that its scanners can
-// report, cost no other organization anything.
+// report, do not affect other organizations.
 func TestPolicies_TheCostliestHarmNobodyElse(t *testing.T) {
 	other := newNeighbour(t, costly)
 	a := newPolicyAttacker(t)
@@ -92,12 +92,12 @@ func TestPolicies_TheCostliestHarmNobodyElse(t *testing.T) {
 	harness.Must(t, target.admin.DeleteAllOf(t.Context(), &v1alpha1.TriagePolicy{}, client.InNamespace(a.namespace)))
 }
 
-// policyAttacker is somebody who may decide in an organization.
+// policyAttacker is a user who may make decisions in an organization.
 type policyAttacker struct {
 	*tenant
 	triager  client.Client
 	findings int32
-	// costly is how many policies it declares that are evaluated, inForce how many may be.
+	// costly is the number of evaluated policies that it declares, and inForce the limit.
 	costly, inForce int
 	// starved comes last, and would match everything. It is in force before the others are.
 	starved *v1alpha1.TriagePolicy
@@ -129,8 +129,8 @@ func newPolicyAttacker(t *testing.T) *policyAttacker {
 	return a
 }
 
-// declare declares what admission takes: what is refused later, and in the full form more than may be in force of what
-// is not.
+// declare declares policies that admission accepts: those that are refused later, and valid ones, in the full form
+// more than may be in force.
 func (a *policyAttacker) declare(t *testing.T) {
 	t.Helper()
 	a.starved = builder.TriagePolicy("z-starved", "true").In(a.namespace).Build()
@@ -143,7 +143,7 @@ func (a *policyAttacker) declare(t *testing.T) {
 		policies = append(policies, builder.TriagePolicy(fmt.Sprintf("refused-%d", i), refused.match).In(a.namespace).Build())
 	}
 	for i := range a.costly {
-		match := fmt.Sprintf("%s || '%d' == ''", costliest[i%len(costliest)], i) // no two are the same
+		match := fmt.Sprintf("%s || '%d' == ''", costliest[i%len(costliest)], i) // unique
 		policies = append(policies, builder.TriagePolicy(fmt.Sprintf("costly-%d", i), match).In(a.namespace).Build())
 	}
 	slots := make(chan struct{}, policyWriters)
@@ -159,7 +159,8 @@ func (a *policyAttacker) declare(t *testing.T) {
 	wait.Wait()
 }
 
-// decidesByPolicy wants a policy in force, and in its finding, that is declared now.
+// decidesByPolicy expects that a policy declared now comes into force and decides about its
+// finding.
 func (b *neighbour) decidesByPolicy(t *testing.T) {
 	t.Helper()
 	policy := builder.TriagePolicy("own", fmt.Sprintf("finding.tool == %q", b.marker)).In(b.namespace).Build()
@@ -175,7 +176,7 @@ func (b *neighbour) decidesByPolicy(t *testing.T) {
 	t.Logf("and has decided after %s", time.Since(start))
 }
 
-// endsInConditions wants what came of each policy in its status, and in the metrics.
+// endsInConditions expects the result of each policy in its status and in the metrics.
 func (a *policyAttacker) endsInConditions(t *testing.T) {
 	t.Helper()
 	harness.Within(t, afterFloods, func(g Gomega) {
@@ -230,7 +231,8 @@ func numberOf(t *testing.T, name string) (kind string, n int) {
 	return kind, n
 }
 
-// metric is a gauge of the controllers, which run in this process, by its one label's value.
+// metric returns a gauge of the controllers, which run in this process, by the value of its only
+// label.
 func metric(t *testing.T, name, value string) float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()

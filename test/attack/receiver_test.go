@@ -14,10 +14,10 @@ import (
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
-// message is a webhook as its receiver got it.
+// message is a webhook as received.
 type message struct{ id, payload, signature string }
 
-// verification is the body that asks whether it is genuine.
+// verification returns the body that asks whether the message is genuine.
 func (m message) verification() string {
 	body, err := json.Marshal(map[string]string{"payload": m.payload, "signature": m.signature})
 	if err != nil {
@@ -41,7 +41,7 @@ func listen(t *testing.T, address string, handler http.HandlerFunc) *httptest.Se
 	return server
 }
 
-// receive has one webhook sent to a receiver that is allowed, and returns it.
+// receive has one webhook sent to an allowed receiver, and returns it.
 func (o *tenant) receive(t *testing.T) message {
 	t.Helper()
 	got := make(chan message, 1)

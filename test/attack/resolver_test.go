@@ -10,17 +10,18 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// ownNames answers for names under this, in place of the machine's resolver.
+// ownZone is the zone whose names are answered here, in place of the machine's resolver.
 const ownZone = ".attack.test."
 
-// names are those of the zone. A name may have several turns: each question after the first
-// is answered from the next, the last one again and again.
+// names holds the names of the zone. A name may have several turns: each query is answered with the
+// next turn, and the last turn is repeated.
 var names = struct {
 	sync.Mutex
 	turns map[string][][]netip.Addr
 }{turns: map[string][][]netip.Addr{}}
 
-// resolves has a name mean those addresses, turn by turn, and returns it without the last point.
+// resolves makes a name resolve to those addresses, turn by turn, and returns it without the
+// trailing dot.
 func resolves(name string, turns ...[]netip.Addr) string {
 	names.Lock()
 	defer names.Unlock()
@@ -36,12 +37,12 @@ func addresses(texts ...string) []netip.Addr {
 	return out
 }
 
-// useOwnNames has every name that this process looks up, but for those of the hosts file, answered
-// by a server of its own. The controllers run here, and nothing else needs a name.
+// useOwnNames makes a DNS server in this process answer all lookups of the process, except for
+// names in the hosts file. The controllers run here, and nothing else needs a name.
 func useOwnNames() {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0") //nolint:noctx // as long as the process
 	if err != nil {
-		panic(err) // there is always a free port on the loopback address
+		panic(err) // the loopback interface always has a free port
 	}
 	go serveNames(conn)
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -57,7 +58,7 @@ func serveNames(conn net.PacketConn) {
 			return
 		}
 		if reply, err := answerQuestion(packet[:n]); err == nil {
-			_, _ = conn.WriteTo(reply, from) // asked again otherwise
+			_, _ = conn.WriteTo(reply, from) // the resolver retries
 		}
 	}
 }
@@ -95,7 +96,7 @@ func answerQuestion(packet []byte) ([]byte, error) {
 	return reply.Pack()
 }
 
-// meaning takes the next turn of a name with each question for addresses of version 4.
+// meaning takes the next turn of a name for each IPv4 query.
 func meaning(question dnsmessage.Question) ([]netip.Addr, bool) {
 	names.Lock()
 	defer names.Unlock()

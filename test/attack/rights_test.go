@@ -12,15 +12,15 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// What keys may do that list it: policies, redelivery, the list of keys.
+// The operations for which a key needs an explicit scope: policies, redelivery, the list of keys.
 
 const policiesPath = "/v2/triage-policies"
 
-// policy is a request that makes a policy.
+// policy is a request that creates a policy.
 func policy(body string) shot { return shot{method: http.MethodPost, path: policiesPath, body: body} }
 
-// A policy decides about its own organization's findings, whatever it names; a delivery is sent again for its own
-// organization alone; and nobody signs as another.
+// A policy decides only about its own organization's findings, whatever it names; only an organization's own
+// deliveries can be redelivered; and decisions cannot be signed in another's name.
 func TestIsolation_PoliciesAndRedeliveriesReachNobodyElse(t *testing.T) {
 	pairs(t, func(t *testing.T, attacker, victim *tenant) {
 		const set = `"set":{"user_status":"muted","reason":"duplicate"},"mode":"apply"}`
@@ -60,7 +60,8 @@ func TestIsolation_PoliciesAndRedeliveriesReachNobodyElse(t *testing.T) {
 	})
 }
 
-// Keys without the scopes make no policy, apply none, send nothing again and see no keys; and what is no policy makes none.
+// Keys without the scopes can neither create nor apply a policy, redeliver, or list keys; and invalid policies are
+// refused.
 func TestInput_WhatMayNotBeWrittenIsNot(t *testing.T) {
 	o := newOrganization(t, "rights-"+letters(6), plenty)
 	const set = `"set":{"user_status":"muted","reason":"duplicate"}`

@@ -2,5 +2,5 @@
 
 package attack
 
-// full says that there are minutes and not seconds.
+// full means that a test may take minutes, not seconds.
 const full = false

@@ -10,7 +10,7 @@ import (
 	"unicode/utf16"
 )
 
-// edge sends a shot on or beyond an edge, which is answered as the design says and no other way.
+// edge sends a shot at or beyond a limit, which must be answered exactly as designed.
 func edge(t *testing.T, o *tenant, what string, s shot, want int) *answer {
 	t.Helper()
 	a := target.facade.send(t, o.token, s)
@@ -26,7 +26,7 @@ func quoted(value string) string {
 	return string(content)
 }
 
-// escaped is the text as JSON that writes every character in the longest way.
+// escaped returns the text as JSON with the longest encoding of every character.
 func escaped(value string) string {
 	var out strings.Builder
 	for _, unit := range utf16.Encode([]rune(value)) {
@@ -35,7 +35,7 @@ func escaped(value string) string {
 	return `"` + out.String() + `"`
 }
 
-// padded is a body of exactly that many bytes, by a member that is not described.
+// padded pads a body to exactly that many bytes, with an undescribed member.
 func padded(body string, size int) string {
 	open := strings.TrimSuffix(body, "}") + `,"pad":"`
 	return open + strings.Repeat("a", size-len(open)-2) + `"}`
@@ -91,7 +91,7 @@ func TestInput_SizesAtTheirEdges(t *testing.T) {
 	}
 }
 
-// Bodies that a reader may choke on, or take for two things.
+// Bodies that a parser may fail on, or that two parsers read differently.
 func TestInput_OddBodies(t *testing.T) {
 	o := tenants(t)[0]
 	deep := func(open, end string, n int) string { return strings.Repeat(open, n) + strings.Repeat(end, n) }
@@ -150,8 +150,8 @@ func manyMembers(n int) string {
 	return out.String()
 }
 
-// Requests that two servers in a row could take apart in two ways are refused, or read in the one
-// way that HTTP has for them; nothing of the rest is taken for another request.
+// Requests that two servers in a row could split differently are refused, or parsed in the one way
+// that HTTP defines; no remainder is taken for another request.
 func TestInput_SmuggledRequests(t *testing.T) {
 	o := tenants(t)[0]
 	key := "Authorization: Bearer " + o.token + "\r\n"

@@ -15,11 +15,12 @@ import (
 	"time"
 )
 
-// Bounds of what the facade's heap may grow by.
+// Bounds for the growth of the facade's heap.
 const (
-	// perConnection is for the buffers and the goroutine of one, with room to spare, in bytes.
+	// perConnection allows for the buffers and the goroutine of a connection, with a margin, in
+	// bytes.
 	perConnection = 96 << 10
-	// atRest is what may come and go by itself.
+	// atRest allows for normal fluctuation, in bytes.
 	atRest = 64 << 20
 )
 
@@ -28,7 +29,7 @@ func bystand(t *testing.T) *bystander {
 	return standBy(t, direct, "http://"+target.facade.Address, tenants(t)[1])
 }
 
-// crowd opens n connections, at most some at a time, and sends the head on each.
+// crowd opens n connections, a limited number concurrently, and sends the head on each.
 func crowd(t *testing.T, n int, head string) []net.Conn {
 	t.Helper()
 	conns := make([]net.Conn, n)
@@ -63,7 +64,7 @@ func crowd(t *testing.T, n int, head string) []net.Conn {
 	return conns
 }
 
-// closedByThem waits until the other side has closed every connection, whatever it says before.
+// closedByThem waits until the server has closed every connection, whatever it sends before.
 func closedByThem(t *testing.T, conns []net.Conn, what string) {
 	t.Helper()
 	for i, conn := range conns {
@@ -77,11 +78,11 @@ func closedByThem(t *testing.T, conns []net.Conn, what string) {
 	}
 }
 
-// drip goes on sending a byte on each connection now and then, until the context ends.
+// drip sends a byte on each connection periodically, until the context ends.
 func drip(ctx context.Context, conns []net.Conn, with string) {
 	for ctx.Err() == nil {
 		for _, conn := range conns {
-			_, _ = io.WriteString(conn, with) // closed meanwhile is what is hoped for
+			_, _ = io.WriteString(conn, with) // the connection should be closed
 		}
 		select {
 		case <-ctx.Done():
@@ -90,13 +91,13 @@ func drip(ctx context.Context, conns []net.Conn, with string) {
 	}
 }
 
-// Headers that never end are cut off by a timeout, however steadily they come.
+// Headers that never end are cut off by a timeout, however steadily they arrive.
 func TestInput_SlowHeadersAreCutOff(t *testing.T) {
 	cutOff(t, "slow headers", "GET /v1/findings HTTP/1.1\r\nHost: x\r\nX-", perConnection)
 }
 
-// cutOff goes on with requests of that beginning until they are cut off, beside others that are served.
-// each is what one connection may cost, in bytes.
+// cutOff sends requests with that beginning until they are cut off, while other clients are served.
+// each is how much a connection may cost, in bytes.
 func cutOff(t *testing.T, what, beginning string, each int) {
 	t.Helper()
 	watcher := bystand(t)
@@ -113,7 +114,7 @@ func cutOff(t *testing.T, what, beginning string, each int) {
 	watcher.leave(t, inputOf, what)
 }
 
-// Connections that do nothing cost their buffers and no more, and end by themselves.
+// Idle connections cost only their buffers, and are closed by the server.
 func TestInput_IdleConnectionsCostLittle(t *testing.T) {
 	watcher := bystand(t)
 	memory := follow(t, target.facade)
@@ -136,7 +137,7 @@ func TestInput_IdleConnectionsCostLittle(t *testing.T) {
 	watcher.leave(t, inputOf, "idle connections")
 }
 
-// Whoever asks and does not read is waited for, and nobody else.
+// A client that does not read its answers delays only itself.
 func TestInput_WhoDoesNotReadHoldsUpNobody(t *testing.T) {
 	watcher := bystand(t)
 	memory := follow(t, target.facade)
@@ -150,7 +151,7 @@ func TestInput_WhoDoesNotReadHoldsUpNobody(t *testing.T) {
 	var wait sync.WaitGroup
 	for _, conn := range conns {
 		wait.Go(func() {
-			// As much as the other side takes without being read.
+			// As much as the server accepts while its answers are not read.
 			if err := conn.SetWriteDeadline(time.Now().Add(2 * time.Second)); err == nil {
 				_, _ = io.WriteString(conn, strings.Repeat(request, 2000))
 			}
@@ -161,7 +162,7 @@ func TestInput_WhoDoesNotReadHoldsUpNobody(t *testing.T) {
 	watcher.leave(t, inputOf, "connections that are not read")
 }
 
-// Requests one behind the other on one connection are answered in turn.
+// Pipelined requests on one connection are answered in order.
 func TestInput_PipelinedRequestsAreAnsweredInTurn(t *testing.T) {
 	o := tenants(t)[0]
 	n := 300
@@ -172,7 +173,7 @@ func TestInput_PipelinedRequestsAreAnsweredInTurn(t *testing.T) {
 	conn := dial(t, target.facade)
 	defer conn.Close() //nolint:errcheck // the test's own
 	var wait sync.WaitGroup
-	wait.Go(func() { _, _ = io.WriteString(conn, requests.String()) }) // that it arrived shows below
+	wait.Go(func() { _, _ = io.WriteString(conn, requests.String()) }) // the answers show whether it arrived
 	reader := bufio.NewReader(conn)
 	for i := range n {
 		response, err := http.ReadResponse(reader, nil)
@@ -188,7 +189,7 @@ func TestInput_PipelinedRequestsAreAnsweredInTurn(t *testing.T) {
 	wait.Wait()
 }
 
-// Thousands of headers, and ones without an end, are refused or read, and not kept.
+// Thousands of headers, and headers without an end, are refused or read, but not kept.
 func TestInput_FloodsOfHeaders(t *testing.T) {
 	watcher := bystand(t)
 	memory := follow(t, target.facade)

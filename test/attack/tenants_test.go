@@ -18,22 +18,22 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// tenant is an organization with everything in it that the REST API shows, and with keys.
+// tenant is an organization with one of everything that the REST API shows, and with keys.
 type tenant struct {
 	name, namespace string
-	// token may do everything.
+	// token has all scopes.
 	token string
-	// marker is in every text that it keeps, and nobody who attacks it knows it.
+	// marker is in each of its texts, and attackers do not know it.
 	marker string
-	// mark is in every name of its resources; an attacker may have learnt these.
+	// mark is in the name of each of its resources; attackers may know these names.
 	mark string
-	// ids of its resources, by what they are of.
+	// ids are the ids of its resources, by kind.
 	ids map[string]string
-	// sent is a delivery as its receiver got it.
+	// sent is a delivery as received.
 	sent message
 }
 
-// letters are n random ones.
+// letters returns n random letters.
 func letters(n int) string {
 	out := make([]byte, n)
 	rand.Read(out) //nolint:errcheck // never fails: it ends the process instead
@@ -43,13 +43,13 @@ func letters(n int) string {
 	return string(out)
 }
 
-// The organizations, made once.
+// The organizations, created once.
 var organizations = struct {
 	sync.Once
 	all []*tenant
 }{}
 
-// tenants are the organizations that attack one another.
+// tenants returns the organizations that attack one another.
 func tenants(t *testing.T) []*tenant {
 	t.Helper()
 	organizations.Do(func() {
@@ -69,7 +69,7 @@ func tenants(t *testing.T) []*tenant {
 	return organizations.all
 }
 
-// newTenant makes an organization with something of everything, and waits until it is shown.
+// newTenant creates an organization with something of everything, and waits until it is shown.
 func newTenant(t *testing.T, name string) *tenant {
 	t.Helper()
 	o := newOrganization(t, name+"-"+letters(6), plenty)
@@ -77,7 +77,7 @@ func newTenant(t *testing.T, name string) *tenant {
 	return o
 }
 
-// newOrganization makes one that is empty, with a key.
+// newOrganization creates an empty organization with a key.
 func newOrganization(t *testing.T, name string, requestsPerMinute int32) *tenant {
 	t.Helper()
 	o := &tenant{name: name, marker: "zq" + letters(14), mark: letters(10), ids: map[string]string{}}
@@ -92,7 +92,7 @@ func newOrganization(t *testing.T, name string, requestsPerMinute int32) *tenant
 	return o
 }
 
-// key makes an API key and returns its token, once the facade knows it.
+// key creates an API key and returns its token, once the facade has observed it.
 func (o *tenant) key(t *testing.T, name string, scopes ...v1alpha1.Scope) string {
 	t.Helper()
 	key := builder.APIKey(name).Scopes(scopes...).In(o.namespace).Mutate(func(k *v1alpha1.APIKey) { k.Spec.Description = o.marker }).Build()
@@ -109,17 +109,17 @@ func (o *tenant) key(t *testing.T, name string, scopes ...v1alpha1.Scope) string
 	return token
 }
 
-// sharedTime is when everything happened to everybody, so that times tell nothing.
+// sharedTime is the time of everything in all organizations, so that times reveal nothing.
 var sharedTime = time.Date(2026, 3, 2, 8, 30, 0, 0, time.UTC)
 
-// nameAll names what seed makes.
+// nameAll chooses the names of the objects that seed creates.
 func (o *tenant) nameAll() {
 	for _, what := range []string{"repository", "project", "finding", "review", "issue", "scan", "upload", "endpoint", "policy"} {
 		o.ids[what] = what[:2] + "-" + o.mark
 	}
 }
 
-// seed fills the organization; each text holds its marker, each name its mark.
+// seed fills the organization; each text contains its marker, each name its mark.
 func (o *tenant) seed(t *testing.T) {
 	t.Helper()
 	o.nameAll()
@@ -145,7 +145,8 @@ func (o *tenant) seed(t *testing.T) {
 	o.verify(t)
 }
 
-// operate makes a triage operation about a finding that does not exist, so that all findings stay as they are.
+// operate creates a triage operation about a finding that does not exist, so that all findings stay as they
+// are.
 func (o *tenant) operate(t *testing.T) {
 	t.Helper()
 	a := target.facade.send(t, o.token, shot{method: "POST", path: "/v2/triage-operations",
@@ -157,7 +158,7 @@ func (o *tenant) operate(t *testing.T) {
 	o.ids["triage-operation"] = made.ID
 }
 
-// verify asks for what was delivered, until the facade knows it.
+// verify verifies the delivery, and retries until the facade has observed it.
 func (o *tenant) verify(t *testing.T) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
@@ -174,7 +175,7 @@ func (o *tenant) findingPath() string {
 	return o.projectPath() + "/findings/" + o.ids["finding"]
 }
 
-// text is one that nobody else has.
+// text returns a text that is unique to the tenant.
 func (o *tenant) text(what string) string { return what + " " + o.marker }
 
 func (o *tenant) repository() *v1alpha1.Repository {
@@ -189,7 +190,7 @@ func (o *tenant) repository() *v1alpha1.Repository {
 	}).Build()
 }
 
-// policy matches nothing, so that all findings stay as they are whatever its mode.
+// policy matches nothing, so that all findings stay as they are, whatever its mode.
 func (o *tenant) policy() *v1alpha1.TriagePolicy {
 	return builder.TriagePolicy(o.ids["policy"], "finding.title == 'nobody "+o.marker+"'").In(o.namespace).Mutate(func(s *v1alpha1.TriagePolicySpec) {
 		s.Mode, s.Set.Comment = v1alpha1.PolicyPreview, o.text("comment")
@@ -262,7 +263,7 @@ func (o *tenant) reviewIssue() *v1alpha1.ReviewIssue {
 		}).Build()
 }
 
-// absent returns ids as long as the organization's, of nothing that there is.
+// absent returns ids of the same length as the organization's, of objects that do not exist.
 func (o *tenant) absent() map[string]string {
 	mark := letters(len(o.mark))
 	out := map[string]string{}

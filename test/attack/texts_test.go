@@ -16,8 +16,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// texts are all strings of a JSON value, names of members of maps apart, or the cells of a CSV that are no numbers, by
-// where they are.
+// texts returns all strings of a JSON value, except for member names, or all cells of a CSV that are not numbers, by
+// their position.
 func texts(t *testing.T, a *answer) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -58,7 +58,7 @@ func collect(out map[string]string, path string, value any) {
 	}
 }
 
-// refusedSoon waits until a token is good no longer.
+// refusedSoon waits until a token is no longer valid.
 func refusedSoon(t *testing.T, token string) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
@@ -66,7 +66,7 @@ func refusedSoon(t *testing.T, token string) {
 	})
 }
 
-// metaNames are the names of what is in a list.
+// metaNames returns the names of the objects in a list.
 func metaNames(list client.ObjectList) ([]string, error) {
 	objects, err := meta.ExtractList(list)
 	if err != nil {

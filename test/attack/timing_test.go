@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Foreign and absent are told apart by their times where both hold: of two samples one is larger
-// much more often than chance has it, and its median is larger by as much as an attacker could use
-// over a network. On a noisy machine one round may look so; not every one of several.
+// Answers for foreign and absent ids count as distinguishable by time if both hold: one sample is
+// larger than the other much more often than by chance, and the medians differ by enough to be used
+// over a network. On a noisy machine one round may look so, but not every one of several.
 const (
 	timingRounds = 4
 	// mostZ is how far from chance the rank sum may lie, in standard deviations.
 	mostZ = 5
-	// mostRatio is between the medians.
+	// mostRatio is the allowed ratio of the medians.
 	mostRatio = 1.3
 )
 
@@ -43,8 +43,8 @@ func TestIsolation_TimesTellNothing(t *testing.T) {
 	}
 }
 
-// interleaved sends both in turn, the first now one and now the other, so that what comes and
-// goes on the machine is in both.
+// interleaved sends both in turn, in alternating order, so that fluctuations of the machine affect
+// both.
 func interleaved(t *testing.T, o *tenant, x, y shot, n int) (a, b []time.Duration) {
 	t.Helper()
 	for i := range n {
@@ -59,7 +59,7 @@ func interleaved(t *testing.T, o *tenant, x, y shot, n int) (a, b []time.Duratio
 	return a, b
 }
 
-// rankSum is the statistic of Mann and Whitney as a number of standard deviations from chance.
+// rankSum returns the Mann-Whitney statistic as a number of standard deviations from chance.
 func rankSum(a, b []time.Duration) float64 {
 	type sample struct {
 		took time.Duration
@@ -84,7 +84,7 @@ func rankSum(a, b []time.Duration) float64 {
 	return (u - n*m/2) / math.Sqrt(n*m*(n+m+1)/12)
 }
 
-// medianRatio is that of the larger median to the smaller one.
+// medianRatio returns the ratio of the larger median to the smaller one.
 func medianRatio(a, b []time.Duration) float64 {
 	x, y := median(a), median(b)
 	return float64(max(x, y)) / float64(max(min(x, y), 1))
@@ -94,7 +94,7 @@ func median(of []time.Duration) time.Duration {
 	return slices.Sorted(slices.Values(of))[len(of)/2]
 }
 
-// The test above must see what it is there to see.
+// The rank test must detect a real difference.
 func TestIsolation_TheRankTestSeesADifference(t *testing.T) {
 	var a, b []time.Duration
 	for i := range 200 {

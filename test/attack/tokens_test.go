@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// refused sends a request with these Authorization headers, which must be answered like every
-// other without a good key.
+// refused sends a request with these Authorization headers, which must be answered exactly like any
+// other request without a valid key.
 func refused(t *testing.T, like *answer, reason string, op shot, authorization ...string) {
 	t.Helper()
 	op.header = http.Header{"Authorization": authorization}
 	a, err := target.facade.try(t, "", op)
 	if err != nil {
-		// Nothing that this client would send was meant to be sent here.
+		// The client refused to send a request that the test needs to send.
 		t.Fatalf("%s: %v", reason, err)
 	}
 	attempt(t, tokensOf, a.status == http.StatusUnauthorized && bytes.Equal(a.body, like.body) && a.headers() == like.headers(),
@@ -43,7 +43,7 @@ func TestTokens_ForgedOnesAreAllRefusedAlike(t *testing.T) {
 	}
 }
 
-// Each operation asks the same authenticator, and those that write do too.
+// Every operation uses the same authenticator, including those that write.
 func TestTokens_NoOperationIsOpen(t *testing.T) {
 	all := tenants(t)
 	f := newForger(t, all[0])
@@ -53,7 +53,7 @@ func TestTokens_NoOperationIsOpen(t *testing.T) {
 		signed(f.private, f.header, f.claims.with(object{"exp": 1, "iat": 0})),
 	}
 	ours := target.facade.send(t, "", shot{method: "GET", path: "/v1/findings"})
-	// Below these paths errors have GitHub's message beside ours.
+	// Below these paths errors contain GitHub's message as well as this service's.
 	gitHubs := target.facade.send(t, "", shot{method: "GET", path: "/repos/nobody/nothing"})
 	for _, op := range operations(t) {
 		shot, none := op.shotAt(t, all[0].ids, all[0].sent), ours
@@ -121,7 +121,7 @@ func TestTokens_OddHeadersAreRefused(t *testing.T) {
 	}
 }
 
-// What is too large for a header is refused before anything of ours sees it, and is not kept.
+// Tokens too large for a header are refused before the service's own code runs, and are not kept.
 func TestTokens_HugeOnesCostLittle(t *testing.T) {
 	memory := follow(t, target.facade)
 	count := 50
@@ -140,15 +140,15 @@ func TestTokens_HugeOnesCostLittle(t *testing.T) {
 	memory.bounded(t, tokensOf, 64<<20, "huge tokens")
 }
 
-// rawly sends raw bytes and returns the status of the answer, 0 where the connection was closed
-// before there was one.
+// rawly sends raw bytes and returns the status of the answer, or 0 if the connection was closed
+// before an answer.
 func rawly(t *testing.T, parts ...string) (status int, closed bool) {
 	t.Helper()
 	conn := dial(t, target.facade)
 	defer conn.Close() //nolint:errcheck // the test's own
 	for _, part := range parts {
 		if _, err := io.WriteString(conn, part); err != nil {
-			break // closed by the other side, which may have answered before
+			break // closed by the server, which may have answered before
 		}
 	}
 	status, err := statusOf(conn)
@@ -167,12 +167,12 @@ func dial(t *testing.T, f *facade) net.Conn {
 	return conn
 }
 
-// Whoever guesses is counted by address, and refused before a signature is looked at.
+// Guesses are counted by address, and refused before a signature is verified.
 func TestTokens_GuessingIsLimited(t *testing.T) {
 	address := someAddress()
 	list := shot{method: "GET", path: "/v1/findings", header: http.Header{"X-Forwarded-For": {address}, "Authorization": {"Bearer guess"}}}
 	limited := false
-	for range 1300 { // two windows of the default limit, should one end in between
+	for range 1300 { // two windows of the default limit, in case one ends meanwhile
 		a, err := target.facade.try(t, "", list)
 		if err != nil {
 			t.Fatal(err)

@@ -19,17 +19,18 @@ import (
 
 const (
 	sarifType = "application/sarif+json"
-	// uploadsAtATime is more than an organization may have under way in a replica, and half of what all may.
+	// uploadsAtATime is more than an organization's limit of concurrent uploads per replica, and half of the
+	// limit for all organizations.
 	uploadsAtATime = 6
-	// mostOfUploads is what one upload after the other may add to the heap, in bytes: the largest file that is
-	// taken, 64 MiB unfolded, as it comes and as what is made of it, and garbage.
+	// mostOfUploads is how much consecutive uploads may add to the heap, in bytes: the largest accepted file,
+	// 64 MiB decompressed, in its raw and parsed form, and garbage.
 	mostOfUploads = 700 << 20
 )
 
-// uploadPath is where results of the organization's project go.
+// uploadPath returns the path for uploads to the organization's project.
 func (o *tenant) uploadPath() string { return o.projectPath() + "/scans" }
 
-// mayUpload waits until uploads are taken.
+// mayUpload waits until uploads are accepted.
 func (o *tenant) mayUpload(t *testing.T) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
@@ -51,7 +52,8 @@ func zipped(t *testing.T, content string) string {
 	return out.String()
 }
 
-// What the plugin refuses or counts, an upload does too, and the facade goes on serving others.
+// An upload refuses or counts the same files as the plugin, and the facade continues to serve
+// others.
 func TestBombs_UploadedAreRefusedOrCountedWithinBounds(t *testing.T) {
 	o := tenants(t)[0]
 	o.mayUpload(t)
@@ -84,8 +86,8 @@ func TestBombs_UploadedAreRefusedOrCountedWithinBounds(t *testing.T) {
 	watcher.leave(t, bombs, "bombs that are uploaded")
 }
 
-// Uploads whose body does not come cost their own organization's places, until they end. A third organization
-// uploads meanwhile, and everybody reads.
+// Uploads whose body does not arrive occupy only their own organization's slots, until they end. Meanwhile a
+// third organization uploads, and everybody reads.
 func TestInput_UploadsThatDoNotComeHoldUpNobodyElse(t *testing.T) {
 	greedy := tenants(t)[:2]
 	third := newOrganization(t, "third-"+letters(6), plenty)
@@ -96,7 +98,7 @@ func TestInput_UploadsThatDoNotComeHoldUpNobodyElse(t *testing.T) {
 	}
 	watcher := bystand(t)
 	memory := follow(t, target.facade)
-	// Which of the two limits it meets depends on who comes first.
+	// Which of the two limits applies depends on the order of arrival.
 	refused := func() float64 {
 		return target.facade.metric(t, `findings_uploads_refused_total{reason="organization_limit"}`) +
 			target.facade.metric(t, `findings_uploads_refused_total{reason="replica_limit"}`)
@@ -127,7 +129,7 @@ func TestInput_UploadsThatDoNotComeHoldUpNobodyElse(t *testing.T) {
 	}
 }
 
-// metric is the value of one with its labels.
+// metric returns the value of a metric with its labels.
 func (f *facade) metric(t *testing.T, name string) float64 {
 	t.Helper()
 	metrics, err := harness.Get(t.Context(), nil, "http://"+f.MetricsAddress+"/metrics")

@@ -9,7 +9,7 @@ import (
 // APIKeyBuilder builds an APIKey.
 type APIKeyBuilder struct{ object v1alpha1.APIKey }
 
-// APIKey starts one that may do everything and has the default life.
+// APIKey starts a key with the default scopes and lifetime.
 func APIKey(name string) *APIKeyBuilder {
 	return &APIKeyBuilder{object: v1alpha1.APIKey{
 		TypeMeta:   typeMeta("APIKey"),

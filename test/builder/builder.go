@@ -1,5 +1,5 @@
-// Package builder makes fixtures of every kind for tests. What a test does not name is
-// valid and says nothing; a builder is used once.
+// Package builder creates fixtures of every kind for tests. Fields that a test does not set are
+// valid and carry no information. A builder is used once.
 package builder
 
 import (
@@ -14,7 +14,7 @@ func typeMeta(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind}
 }
 
-// Time is the moment, to the second as it is stored.
+// Time returns the time truncated to seconds, as it is stored.
 func Time(at time.Time) v1alpha1.Time {
 	return v1alpha1.NewTime(at.UTC().Truncate(time.Second))
 }

@@ -11,7 +11,7 @@ import (
 // FindingBuilder builds a Finding.
 type FindingBuilder struct{ finding v1alpha1.Finding }
 
-// Finding starts one of low severity in repository "repo" and project "proj".
+// Finding starts a finding of low severity in repository "repo" and project "proj".
 func Finding(name string) *FindingBuilder {
 	return &FindingBuilder{finding: v1alpha1.Finding{
 		TypeMeta:   typeMeta("Finding"),
@@ -61,19 +61,19 @@ func (b *FindingBuilder) DetectedAt(at time.Time) *FindingBuilder {
 	return b
 }
 
-// Triage sets the decision.
+// Triage sets the triage decision.
 func (b *FindingBuilder) Triage(status v1alpha1.UserStatus, comments string) *FindingBuilder {
 	b.finding.Spec.Triage.UserStatus, b.finding.Spec.Triage.Comments = status, comments
 	return b
 }
 
-// Closed says that a scan started at that time no longer reports the finding.
+// Closed marks the finding as closed: a scan that started at that time no longer reports it.
 func (b *FindingBuilder) Closed(at time.Time, scanID string) *FindingBuilder {
 	b.finding.Spec.Closed = &v1alpha1.FindingClosure{At: Time(at), ScanID: scanID}
 	return b
 }
 
-// Suppressed says that the source suppresses the finding.
+// Suppressed marks the finding as suppressed in the source code.
 func (b *FindingBuilder) Suppressed(kind v1alpha1.SuppressionKind, why string) *FindingBuilder {
 	b.finding.Spec.Suppression = &v1alpha1.FindingSuppression{Kind: kind, Justification: why}
 	return b

@@ -11,7 +11,7 @@ import (
 // FindingTrendBuilder builds a FindingTrend.
 type FindingTrendBuilder struct{ object v1alpha1.FindingTrend }
 
-// FindingTrend starts one of project "proj", without rows.
+// FindingTrend starts a trend of project "proj", without rows.
 func FindingTrend(name string, quarter v1alpha1.Quarter) *FindingTrendBuilder {
 	return &FindingTrendBuilder{object: v1alpha1.FindingTrend{
 		TypeMeta:   typeMeta("FindingTrend"),

@@ -9,7 +9,7 @@ import (
 // OrganizationBuilder builds an Organization.
 type OrganizationBuilder struct{ object v1alpha1.Organization }
 
-// Organization starts one that sets nothing.
+// Organization starts an organization without any settings.
 func Organization(name string) *OrganizationBuilder {
 	return &OrganizationBuilder{object: v1alpha1.Organization{
 		TypeMeta:   typeMeta("Organization"),

@@ -9,7 +9,7 @@ import (
 // ProjectBuilder builds a Project.
 type ProjectBuilder struct{ object v1alpha1.Project }
 
-// Project starts one of repository "repo".
+// Project starts a project of repository "repo".
 func Project(name string) *ProjectBuilder {
 	return &ProjectBuilder{object: v1alpha1.Project{
 		TypeMeta:   typeMeta("Project"),
@@ -33,7 +33,7 @@ func (b *ProjectBuilder) Repository(name string) *ProjectBuilder {
 	return b
 }
 
-// User sets what people say of the project.
+// User sets the users' assessment of the project.
 func (b *ProjectBuilder) User(assessment v1alpha1.ProjectAssessment) *ProjectBuilder {
 	b.object.Spec.User = assessment
 	return b

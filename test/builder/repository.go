@@ -9,7 +9,7 @@ import (
 // RepositoryBuilder builds a Repository.
 type RepositoryBuilder struct{ object v1alpha1.Repository }
 
-// Repository starts one at provider "github".
+// Repository starts a repository at provider "github".
 func Repository(name string) *RepositoryBuilder {
 	return &RepositoryBuilder{object: v1alpha1.Repository{
 		TypeMeta:   typeMeta("Repository"),

@@ -11,7 +11,7 @@ import (
 // ReviewBuilder builds a Review.
 type ReviewBuilder struct{ object v1alpha1.Review }
 
-// Review starts one of the open pull request 1 of repository "repo", with no commit reviewed.
+// Review starts a review of the open pull request 1 of repository "repo", without reviewed commits.
 func Review(name string) *ReviewBuilder {
 	return &ReviewBuilder{object: v1alpha1.Review{
 		TypeMeta:   typeMeta("Review"),
@@ -37,13 +37,13 @@ func (b *ReviewBuilder) PullRequest(repository string, number int32) *ReviewBuil
 	return b
 }
 
-// Status sets where the pull request is in its life.
+// Status sets the state of the pull request.
 func (b *ReviewBuilder) Status(status v1alpha1.PullRequestStatus) *ReviewBuilder {
 	b.object.Spec.PRStatus = status
 	return b
 }
 
-// Reviewed adds a commit behind those reviewed so far.
+// Reviewed adds a commit after those reviewed so far.
 func (b *ReviewBuilder) Reviewed(sha string, at time.Time) *ReviewBuilder {
 	b.object.Spec.ReviewedCommits = append(b.object.Spec.ReviewedCommits,
 		v1alpha1.ReviewedCommit{SHA: sha, ReviewedAt: Time(at)})

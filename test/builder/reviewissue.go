@@ -9,7 +9,7 @@ import (
 // ReviewIssueBuilder builds a ReviewIssue.
 type ReviewIssueBuilder struct{ object v1alpha1.ReviewIssue }
 
-// ReviewIssue starts one of low severity of review "review", seen in no commit.
+// ReviewIssue starts an issue of low severity in review "review", not seen in any commit.
 func ReviewIssue(name string) *ReviewIssueBuilder {
 	return &ReviewIssueBuilder{object: v1alpha1.ReviewIssue{
 		TypeMeta:   typeMeta("ReviewIssue"),
@@ -40,7 +40,7 @@ func (b *ReviewIssueBuilder) Severity(severity v1alpha1.Level) *ReviewIssueBuild
 	return b
 }
 
-// SeenIn adds commits that show the issue; the first of all is that which first showed it.
+// SeenIn adds commits that show the issue; the first commit added becomes the issue's first commit.
 func (b *ReviewIssueBuilder) SeenIn(commits ...v1alpha1.CommitSHA) *ReviewIssueBuilder {
 	if b.object.Spec.CommitSHA == "" && len(commits) > 0 {
 		b.object.Spec.CommitSHA = string(commits[0])

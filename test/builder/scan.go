@@ -11,7 +11,7 @@ import (
 // ScanBuilder builds a Scan.
 type ScanBuilder struct{ object v1alpha1.Scan }
 
-// Scan starts one by tool "gosec" of category Code, of project "proj" in repository "repo".
+// Scan starts a scan by tool "gosec" of category Code, of project "proj" in repository "repo".
 func Scan(name string, startedAt time.Time) *ScanBuilder {
 	return &ScanBuilder{object: v1alpha1.Scan{
 		TypeMeta:   typeMeta("Scan"),
@@ -45,13 +45,13 @@ func (b *ScanBuilder) Tool(tool string, category v1alpha1.FindingCategory) *Scan
 	return b
 }
 
-// Ended sets the end.
+// Ended sets the end time and the outcome.
 func (b *ScanBuilder) Ended(at time.Time, outcome v1alpha1.ScanOutcome) *ScanBuilder {
 	b.object.Spec.CompletedAt, b.object.Spec.Outcome = timePointer(at), outcome
 	return b
 }
 
-// OfPullRequest makes it the scan of a pull request.
+// OfPullRequest makes the scan belong to a pull request.
 func (b *ScanBuilder) OfPullRequest(review string, number int32) *ScanBuilder {
 	b.object.Spec.Review = &v1alpha1.ScanReview{Name: review, PRNumber: number}
 	return b

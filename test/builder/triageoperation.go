@@ -9,7 +9,8 @@ import (
 // TriageOperationBuilder builds a TriageOperation.
 type TriageOperationBuilder struct{ object v1alpha1.TriageOperation }
 
-// TriageOperation starts a preview of one that mutes the findings of a rule, as used in tests.
+// TriageOperation starts the preview of an operation that mutes the findings of a rule, as used in
+// tests.
 func TriageOperation(name, rule string) *TriageOperationBuilder {
 	return &TriageOperationBuilder{object: v1alpha1.TriageOperation{
 		TypeMeta:   typeMeta("TriageOperation"),
@@ -29,13 +30,13 @@ func (b *TriageOperationBuilder) In(namespace string) *TriageOperationBuilder {
 	return b
 }
 
-// Committed has it done.
+// Committed marks the operation as committed.
 func (b *TriageOperationBuilder) Committed() *TriageOperationBuilder {
 	b.object.Spec.Commit = true
 	return b
 }
 
-// Undoes has it undo another one.
+// Undoes makes the operation undo another one.
 func (b *TriageOperationBuilder) Undoes(name string) *TriageOperationBuilder {
 	b.object.Spec.Select, b.object.Spec.Set = nil, nil
 	b.object.Spec.Undo = v1alpha1.ResourceName(name)

@@ -9,7 +9,7 @@ import (
 // TriagePolicyBuilder builds a TriagePolicy.
 type TriagePolicyBuilder struct{ object v1alpha1.TriagePolicy }
 
-// TriagePolicy starts one that applies, and mutes what matches, as used in tests.
+// TriagePolicy starts a policy in apply mode that mutes matching findings, as used in tests.
 func TriagePolicy(name, match string) *TriagePolicyBuilder {
 	return &TriagePolicyBuilder{object: v1alpha1.TriagePolicy{
 		TypeMeta:   typeMeta("TriagePolicy"),

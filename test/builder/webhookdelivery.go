@@ -13,7 +13,8 @@ type WebhookDeliveryBuilder struct {
 	object v1alpha1.WebhookDelivery
 }
 
-// WebhookDelivery starts one of a ping to endpoint "endpoint", with an empty object as its payload.
+// WebhookDelivery starts the delivery of a ping to endpoint "endpoint", with an empty object as its
+// payload.
 func WebhookDelivery(name string, at time.Time) *WebhookDeliveryBuilder {
 	return &WebhookDeliveryBuilder{object: v1alpha1.WebhookDelivery{
 		TypeMeta:   typeMeta("WebhookDelivery"),

@@ -11,7 +11,7 @@ type WebhookEndpointBuilder struct {
 	object v1alpha1.WebhookEndpoint
 }
 
-// WebhookEndpoint starts one that receives all events at a URL that leads nowhere.
+// WebhookEndpoint starts an endpoint that receives all events, at a URL that does not resolve.
 func WebhookEndpoint(name string) *WebhookEndpointBuilder {
 	return &WebhookEndpointBuilder{object: v1alpha1.WebhookEndpoint{
 		TypeMeta:   typeMeta("WebhookEndpoint"),
@@ -38,7 +38,7 @@ func (b *WebhookEndpointBuilder) Events(events ...v1alpha1.WebhookEventPattern) 
 	return b
 }
 
-// Batched has the changes of scans, operations and policies sent in pages.
+// Batched makes the endpoint receive the changes of scans, operations and policies in pages.
 func (b *WebhookEndpointBuilder) Batched() *WebhookEndpointBuilder {
 	b.object.Spec.Batch = v1alpha1.WebhookBatchPerScan
 	return b

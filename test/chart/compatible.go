@@ -9,9 +9,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Incompatible says what of the objects that were valid for before may be refused, dropped or
-// not be served any more by after, a line for each. Rules in CEL cannot be compared; objects
-// that are tried on the new schema tell of those.
+// Incompatible lists the changes, one per line, by which after may refuse, drop or no longer serve
+// parts of objects that were valid for before. CEL rules cannot be compared; applying objects to
+// the new schema covers them.
 func Incompatible(before, after *apiextensionsv1.CustomResourceDefinition) []string {
 	var found []string
 	report := func(path, format string, arguments ...any) {
@@ -117,7 +117,7 @@ func compareEnum(report reporter, path string, before, after *apiextensionsv1.JS
 	}
 }
 
-// compareBounds looks at limits: one that is new or closer refuses what was let in.
+// compareBounds checks limits: a new or tighter limit refuses values that were accepted.
 func compareBounds(report reporter, path string, before, after *apiextensionsv1.JSONSchemaProps) {
 	for _, bound := range []struct {
 		name   string

@@ -23,12 +23,12 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// acceptedFile lists incompatible changes that were made knowingly, a line each, as
-// Incompatible says them.
+// acceptedFile lists incompatible changes that were made on purpose, one per line, in the form of
+// Incompatible.
 const acceptedFile = "incompatible.txt"
 
-// TestCRDsStayCompatible compares the CRDs with those before the last commit that changed them,
-// and tries the samples of that time on them.
+// TestCRDsStayCompatible compares the CRDs with those before the last commit that changed them, and
+// applies that commit's samples to them.
 func TestCRDsStayCompatible(t *testing.T) {
 	commit := lastBefore(t)
 	accepted := strings.Split(readFile(t, "test", "chart", "testdata", acceptedFile), "\n")
@@ -51,7 +51,7 @@ func TestCRDsStayCompatible(t *testing.T) {
 	}
 }
 
-// TestObjectsOutliveAnUpgradeOfTheCRDs makes the samples of before the last change under the
+// TestObjectsOutliveAnUpgradeOfTheCRDs creates the samples from before the last change under the
 // CRDs of that time, upgrades the CRDs, and applies the same samples again.
 func TestObjectsOutliveAnUpgradeOfTheCRDs(t *testing.T) {
 	commit := lastBefore(t)
@@ -80,7 +80,7 @@ func TestObjectsOutliveAnUpgradeOfTheCRDs(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(content), &object.Object); err != nil {
 			t.Fatal(err)
 		}
-		// What a person or a GitOps tool does next: the same apply, and it must change nothing.
+		// A person or a GitOps tool then repeats the apply, which must change nothing.
 		stored := object.DeepCopy()
 		if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), stored); err != nil {
 			t.Fatal(err)
@@ -92,7 +92,7 @@ func TestObjectsOutliveAnUpgradeOfTheCRDs(t *testing.T) {
 		if object.GetGeneration() != stored.GetGeneration() {
 			t.Errorf("%s of the commit %s has another spec after the upgrade", name, commit)
 		}
-		// What has been stored may go on breaking a new rule; an object that is new may not.
+		// Stored objects may continue to violate a new rule; new objects may not.
 		if err := env.Client.Create(t.Context(), renamed(t, content), client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
 			t.Errorf("%s of the commit %s could not be made anew: %v", name, commit, err)
 		}
@@ -109,8 +109,8 @@ func renamed(t *testing.T, manifest string) *unstructured.Unstructured {
 	return object
 }
 
-// lastBefore names the commit that is the one before the last change of CRDs: HEAD while the
-// change is not committed yet.
+// lastBefore returns the commit before the last change of the CRDs: HEAD if the change is not
+// committed yet.
 func lastBefore(t *testing.T) string {
 	t.Helper()
 	if _, err := git(t, "rev-parse", "--verify", "-q", "HEAD"); err != nil {
@@ -136,7 +136,7 @@ func lastBefore(t *testing.T) string {
 	return before
 }
 
-// filesAt are the YAML files of a folder at a commit, by name.
+// filesAt returns the YAML files of a folder at a commit, by name.
 func filesAt(t *testing.T, commit, folder string) map[string]string {
 	t.Helper()
 	names, err := git(t, "ls-tree", "--name-only", commit, folder+"/")
@@ -165,7 +165,8 @@ func git(t *testing.T, arguments ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// apply applies a manifest, strictly, as a person's tool does; CRDs take a moment to be served.
+// apply applies a manifest, with strict validation, as a person's tool does; CRDs take a moment to
+// be served.
 func apply(t *testing.T, manifest string) {
 	t.Helper()
 	object := &unstructured.Unstructured{}
@@ -174,7 +175,7 @@ func apply(t *testing.T, manifest string) {
 	}
 	eventually(t, func() error {
 		configuration := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
-		// Strict: what the schema does not know is refused and not dropped.
+		// Strict: unknown members are refused, not dropped.
 		err := client.WithFieldValidation(env.Client, metav1.FieldValidationStrict).Apply(
 			context.WithoutCancel(t.Context()), configuration, client.FieldOwner("gitops"), client.ForceOwnership)
 		if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
@@ -218,7 +219,7 @@ func TestIncompatibleChangesAreFound(t *testing.T) {
 	for _, test := range []struct {
 		reason string
 		change func(*apiextensionsv1.CustomResourceDefinition)
-		want   string // none where it is compatible
+		want   string // empty if the change is compatible
 	}{
 		{"nothing changes", func(*apiextensionsv1.CustomResourceDefinition) {}, ""},
 		{"a member comes", property("title", func(p *props) { p.Description = "New." }), ""},

@@ -1,5 +1,5 @@
-// Package chart tries the chart with helm itself, on a real API server. There is no kubelet, so
-// no pod runs.
+// Package chart tests the chart with helm itself, on a real API server. There is no kubelet, so no
+// pods run.
 package chart
 
 import (
@@ -20,18 +20,18 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// Folder is the chart's.
+// Folder returns the chart's folder.
 func Folder() string {
 	return filepath.Join(testenv.RepositoryRoot(), "charts", "findings-operator")
 }
 
-// Helm runs helm in a home of its own, and gives back what it printed.
+// Helm runs helm with a temporary home, and returns its output.
 func Helm(t testing.TB, arguments ...string) (string, error) {
 	t.Helper()
 	home := t.TempDir()
 	command := exec.CommandContext(context.WithoutCancel(t.Context()), tool(t, "helm"), arguments...)
 	command.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home,
-		// Whatever cluster this machine's user has, it is none of a test's.
+		// A test must not use a cluster of this machine's user.
 		"KUBECONFIG="+filepath.Join(home, "kubeconfig"))
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
@@ -41,7 +41,7 @@ func Helm(t testing.TB, arguments ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// tool returns the path of what hack/helm builds.
+// tool returns the path of a program that hack/helm builds.
 func tool(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(testenv.RepositoryRoot(), "bin", name)
@@ -51,7 +51,7 @@ func tool(t testing.TB, name string) string {
 	return path
 }
 
-// Render returns the objects of `helm template`, tests and other hooks among them.
+// Render returns the objects of `helm template`, including tests and other hooks.
 func Render(t testing.TB, release, namespace string, arguments ...string) []*unstructured.Unstructured {
 	t.Helper()
 	out, err := Helm(t, append([]string{"template", release, Folder(), "--namespace", namespace}, arguments...)...)
@@ -87,20 +87,20 @@ type Release struct {
 	kubeconfig string
 }
 
-// NewRelease returns a release that is yet to be installed; its namespace must be there.
+// NewRelease returns a release that is not installed yet; its namespace must exist.
 func NewRelease(t testing.TB, env *testenv.Environment, name, namespace string) *Release {
 	t.Helper()
 	return &Release{Name: name, Namespace: namespace, env: env, kubeconfig: testenv.WriteKubeconfig(t, env.Config,
 		namespace)}
 }
 
-// Helm runs a command of helm against the release's API server, in its namespace.
+// Helm runs a helm command against the release's API server, in its namespace.
 func (r *Release) Helm(t testing.TB, arguments ...string) (string, error) {
 	t.Helper()
 	return Helm(t, append(arguments, "--kubeconfig", r.kubeconfig, "--namespace", r.Namespace)...)
 }
 
-// Install installs the chart, with further arguments of helm.
+// Install installs the chart, with additional helm arguments.
 func (r *Release) Install(t testing.TB, arguments ...string) {
 	t.Helper()
 	if _, err := r.Helm(t, append([]string{"install", r.Name, Folder()}, arguments...)...); err != nil {
@@ -108,8 +108,8 @@ func (r *Release) Install(t testing.TB, arguments ...string) {
 	}
 }
 
-// Controller returns a config with a token of the release's own service account of the
-// controllers: what it may do is what the chart lets it do.
+// Controller returns a config with a token of the release's own service account of the controllers,
+// which has the rights that the chart grants.
 func (r *Release) Controller(ctx context.Context) (*rest.Config, error) {
 	return r.env.ServiceAccount(ctx, r.Namespace, r.Name+"-controller")
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// eventually tries until there is no error.
+// eventually retries until there is no error.
 func eventually(t *testing.T, try func() error) {
 	t.Helper()
 	eventuallyWithin(t, time.Minute, try)
@@ -30,7 +30,7 @@ func eventuallyWithin(t *testing.T, patience time.Duration, try func() error) {
 	}
 }
 
-// impersonate returns a client that may do everything under another name.
+// impersonate returns a client with all rights and another user name.
 func impersonate(t *testing.T, user string) client.Client {
 	t.Helper()
 	config := rest.CopyConfig(env.Config)

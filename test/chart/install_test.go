@@ -25,8 +25,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// TestInstallUpgradeUninstall is the life of a release. It runs from an API server with nothing
-// of ours to one that holds what uninstalling leaves, so it is one test.
+// TestInstallUpgradeUninstall covers the life of a release. It runs from an empty API server to one
+// that contains what an uninstall leaves, so it is one test.
 func TestInstallUpgradeUninstall(t *testing.T) {
 	const namespace = "security"
 	makeNamespace(t, namespace)
@@ -67,7 +67,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 		t.Errorf("left behind are others than the CRDs and what is in them (-want +got):\n%s", difference)
 	}
 
-	// What stays is no hindrance to come back.
+	// What remains does not prevent another install.
 	release.Install(t)
 	checkKept(t, "installing again", organization, crds)
 	if _, err := release.Helm(t, "uninstall", release.Name); err != nil {
@@ -76,9 +76,9 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	removeCRDs(t)
 }
 
-// waitForKinds waits until resources of every kind can be listed. A CRD that is removed before it
-// has been used once can stay for minutes: the API server then looks for its instances in a storage
-// that it is only starting, and tries again ever more seldom.
+// waitForKinds waits until resources of every kind can be listed. If a CRD is removed before its
+// first use, it can remain for minutes: the API server looks for its instances in a storage that is
+// still starting, and retries with growing delays.
 func waitForKinds(t *testing.T) {
 	t.Helper()
 	for _, crd := range crdList(t) {
@@ -88,8 +88,8 @@ func waitForKinds(t *testing.T) {
 	}
 }
 
-// checkPods makes the pods that Deployments would, in a namespace that takes restricted ones
-// alone: a Deployment itself is never refused.
+// checkPods creates the pods of the Deployments in a namespace that accepts only restricted pods: a
+// Deployment itself is never refused.
 func checkPods(t *testing.T, namespace string) {
 	t.Helper()
 	for _, file := range valueSets(t) {
@@ -103,7 +103,7 @@ func checkPods(t *testing.T, namespace string) {
 			pod.SetKind("Pod")
 			pod.SetNamespace(namespace)
 			pod.SetName(object.GetName() + "-try")
-			// The test's pod has no account but the namespace's own, which a controller makes.
+			// The test pod uses the namespace's default account, which a controller would create.
 			if account, _, _ := unstructured.NestedString(pod.Object, "spec", "serviceAccountName"); account == "" { //nolint:errcheck // no account
 				account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}}
 				if err := env.Client.Create(t.Context(), account); client.IgnoreAlreadyExists(err) != nil {
@@ -114,7 +114,7 @@ func checkPods(t *testing.T, namespace string) {
 				if err := env.Client.Create(t.Context(), account, client.DryRunAll); err != nil {
 					t.Fatal(err)
 				}
-				continue // made by a release of another name
+				continue // created by a release of another name
 			}
 			if err := env.Client.Create(t.Context(), pod, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
 				t.Errorf("%s: %v", file, err)
@@ -137,7 +137,7 @@ func checkKept(t *testing.T, reason string, organization *v1alpha1.Organization,
 	}
 }
 
-// crdList are our CRDs.
+// crdList returns this project's CRDs.
 func crdList(t *testing.T) []apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	if err := apiextensionsv1.AddToScheme(env.Scheme); err != nil {
@@ -162,7 +162,8 @@ func uids(t *testing.T) map[string]string {
 	return out
 }
 
-// removeCRDs takes all CRDs away, with what is in them, for the next test; also once the test is over.
+// removeCRDs removes all CRDs with their objects, for the next test. It also works in a cleanup,
+// when the test's context has ended.
 func removeCRDs(t *testing.T) {
 	t.Helper()
 	waitForKinds(t)
@@ -171,7 +172,7 @@ func removeCRDs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// An API server that still sees an instance looks again for a minute, and then once more.
+	// An API server that still sees an instance polls for a minute, and then retries once.
 	eventuallyWithin(t, 3*time.Minute, func() error {
 		var left error
 		for _, crd := range crdList(t) {
@@ -181,8 +182,8 @@ func removeCRDs(t *testing.T) {
 	})
 }
 
-// everything lists all that can be listed, "resource name", sorted; but not what API servers
-// make for themselves, such as their Leases.
+// everything lists all listable objects as "resource name", sorted, except for those that API
+// servers create for themselves, such as their Leases.
 func everything(t *testing.T) []string {
 	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(env.Config)
@@ -217,7 +218,7 @@ func everything(t *testing.T) []string {
 					continue
 				}
 				if object.GetNamespace() == "security" && object.GetName() == "default" && resource.Name == "serviceaccounts" {
-					continue // made by the test itself
+					continue // created by the test itself
 				}
 				seen[strings.TrimSuffix(resource.Name+"."+version.Group, ".")+" "+strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")] = true
 			}
@@ -231,9 +232,8 @@ func everything(t *testing.T) []string {
 	return names
 }
 
-// TestPoliciesAndRolesHoldUnderAnotherName: the accounts of a release may do what the
-// contract between writers gives them, whatever the release is called, and no account of the
-// usual names may.
+// TestPoliciesAndRolesHoldUnderAnotherName: whatever the name of the release, its accounts may do
+// what the contract between writers gives them, and accounts with the default names may not.
 func TestPoliciesAndRolesHoldUnderAnotherName(t *testing.T) {
 	makeNamespace(t, "elsewhere")
 	release := NewRelease(t, env, "renamed", "elsewhere")
@@ -276,8 +276,8 @@ func setNamespace(t *testing.T, as client.Client, organization *v1alpha1.Organiz
 	return as.Status().Patch(t.Context(), organization.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"namespace":"org-acme"}}`)))
 }
 
-// TestKustomizeInstalls: what the documents say of config/default gives a working installation,
-// says of a second time that nothing has changed, and takes away again what it made.
+// TestKustomizeInstalls: config/default, used as documented, gives a working installation; applying
+// it again reports no changes, and deleting it removes everything it created.
 func TestKustomizeInstalls(t *testing.T) {
 	folder := filepath.Join(testenv.RepositoryRoot(), "config", "default")
 	kubeconfig := testenv.WriteKubeconfig(t, env.Config, "default")
@@ -291,7 +291,7 @@ func TestKustomizeInstalls(t *testing.T) {
 		return string(out)
 	}
 	kubectl("apply", "--server-side")
-	// No controller takes a namespace away here, so deletions are not waited for.
+	// No controller removes namespaces here, so do not wait for deletions.
 	t.Cleanup(func() { kubectl("delete", "--wait=false") })
 	waitForKinds(t)
 	again := kubectl("apply", "--server-side")

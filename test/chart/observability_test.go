@@ -16,7 +16,7 @@ import (
 
 var everythingOn = filepath.Join("testdata", "values", "everything.yaml")
 
-// An alert whose metric does not exist never fires, and nobody misses it.
+// An alert on a metric that does not exist never fires, which nobody would notice.
 func TestAlertsAndDashboardAskForMetricsThatThereAre(t *testing.T) {
 	objects := Render(t, "findings", "findings-system", "--values", everythingOn)
 	dashboard, _, _ := unstructured.NestedString(one(t, objects, "ConfigMap", "everything-dashboard").Object, "data", "findings-operator.json") //nolint:errcheck // checked by what follows
@@ -28,7 +28,7 @@ func TestAlertsAndDashboardAskForMetricsThatThereAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	source := goSource(t)
-	// Those of controller-runtime and of the Prometheus client, which every process has.
+	// Metrics of controller-runtime and of the Prometheus client, which every process has.
 	libraries := map[string]bool{
 		"controller_runtime_reconcile_errors_total": true, "controller_runtime_reconcile_total": true,
 		"leader_election_master_status": true, "workqueue_depth": true, "process_resident_memory_bytes": true,
@@ -46,7 +46,7 @@ func TestAlertsAndDashboardAskForMetricsThatThereAre(t *testing.T) {
 	}
 }
 
-// goSource is the code of both processes.
+// goSource returns the code of both processes.
 func goSource(t *testing.T) string {
 	t.Helper()
 	var source strings.Builder
@@ -66,7 +66,7 @@ func goSource(t *testing.T) string {
 	return source.String()
 }
 
-// A runbook link that leads nowhere is found at night.
+// A broken runbook link would otherwise be found only during an incident.
 func TestEveryAlertHasItsRunbook(t *testing.T) {
 	rule := one(t, Render(t, "findings", "findings-system", "--values", everythingOn), "PrometheusRule", "everything")
 	groups, _, _ := unstructured.NestedSlice(rule.Object, "spec", "groups") //nolint:errcheck // none fails below

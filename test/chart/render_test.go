@@ -76,7 +76,7 @@ func TestTheSchemaIsClosed(t *testing.T) {
 	if err := json.Unmarshal(content, &schema); err != nil {
 		t.Fatal(err)
 	}
-	// Other charts' values, which helm hands to this one too.
+	// Values of other charts, which helm also passes to this one.
 	open := []string{"/properties/global"}
 	objects := 0
 	var walk func(path string, node any)
@@ -104,18 +104,18 @@ func TestTheSchemaIsClosed(t *testing.T) {
 	}
 }
 
-// Both ways of installing give the same operator: a release of the name findings, in
-// findings-system, has the names of config/.
+// Both ways of installing give the same operator: a release named findings, in findings-system, has
+// the names of config/.
 func TestKustomizeGivesTheSameAsTheChart(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"), "kustomize",
 		filepath.Join(testenv.RepositoryRoot(), "config", "default")).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A release's chart says which it is.
+	// A release's manifests name its chart version.
 	manifests := strings.ReplaceAll(string(out), "'findings-operator/devel'", "'findings-operator/"+appVersion(t)+"'")
 	kustomize := byName(t, Decode(t, manifests))
-	// helm makes the namespace, and has a test.
+	// helm creates the namespace, and has a test pod.
 	delete(kustomize, "Namespace findings-system")
 	chart := byName(t, Render(t, "findings", "findings-system"))
 	delete(chart, "Pod findings-test")
@@ -124,7 +124,7 @@ func TestKustomizeGivesTheSameAsTheChart(t *testing.T) {
 	}
 }
 
-// byName has objects without what helm and Kubernetes' conventions add to those of a chart.
+// byName returns the objects without what helm and Kubernetes' conventions add to those of a chart.
 func byName(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 	t.Helper()
 	out := map[string]any{}
@@ -135,7 +135,7 @@ func byName(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 		}
 		out[name] = without(object.Object, "app.kubernetes.io/instance", "app.kubernetes.io/managed-by",
 			"app.kubernetes.io/version", "helm.sh/chart", "helm.sh/resource-policy",
-			// A CRD has this label in the chart alone.
+			// Only the chart's CRDs have this label.
 			crdLabel(object))
 	}
 	return out
@@ -148,7 +148,7 @@ func crdLabel(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// without removes members of the names at any depth, and maps that are empty then.
+// without removes members with these names at any depth, and maps that become empty.
 func without(value any, members ...string) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -202,7 +202,7 @@ func appVersion(t *testing.T) string {
 	return found[1]
 }
 
-// containers of a Pod, or of a workload's template.
+// containers returns the containers of a Pod, or of a workload's template.
 func containers(object *unstructured.Unstructured) []map[string]any {
 	pod := podOf(object)
 	if pod == nil {
@@ -228,7 +228,7 @@ func podOf(object *unstructured.Unstructured) map[string]any {
 	}
 }
 
-// A flag that the binary does not know ends it at its start.
+// The binary exits at startup on an unknown flag.
 func TestEveryFlagIsOneOfTheBinary(t *testing.T) {
 	help := map[string]string{}
 	for _, command := range []string{"controller", "apiserver", "healthcheck"} {
@@ -253,7 +253,7 @@ func TestEveryFlagIsOneOfTheBinary(t *testing.T) {
 	}
 }
 
-// Secrets are mounted as files: arguments and environments are shown by kubectl describe.
+// Secrets are mounted as files: kubectl describe shows arguments and environments.
 func TestNoSecretIsInAnArgumentOrTheEnvironment(t *testing.T) {
 	for name, file := range valueSets(t) {
 		for _, object := range Render(t, "findings", "findings-system", "--values", file) {
@@ -266,8 +266,8 @@ func TestNoSecretIsInAnArgumentOrTheEnvironment(t *testing.T) {
 	}
 }
 
-// A release under another name and in another namespace has neither of the usual ones left in
-// it; the admission policies name service accounts, so they would let nobody write.
+// A release under another name and in another namespace contains none of the default names; the
+// admission policies name service accounts, so with the default names nobody could write.
 func TestNamesFollowTheRelease(t *testing.T) {
 	objects := Render(t, "security", "elsewhere", "--values", filepath.Join("testdata", "values", "default.yaml"))
 	accounts := map[string]bool{}
@@ -277,7 +277,8 @@ func TestNamesFollowTheRelease(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, usual := range []string{"findings-system", "findings-controller", "findings-api"} {
-			// In quotes in CEL it is the name of a field manager, the binary's own.
+			// Quoted in CEL, it is the name of the binary's own field manager, which does not
+			// change.
 			text := regexp.MustCompile(`(==|!=) '`+usual+`'`).ReplaceAllString(strings.ReplaceAll(string(content), `\u0027`, "'"), "")
 			if strings.Contains(text, usual) {
 				t.Errorf("%s %s keeps the name %s:\n%s", object.GetKind(), object.GetName(), usual, content)
@@ -301,14 +302,15 @@ func TestNamesFollowTheRelease(t *testing.T) {
 	}
 }
 
-// Either kind of release holds its part, and both together hold what one alone does.
+// Each of the two releases contains its part, and together they contain what a single release
+// contains.
 func TestPlaneAndWorkloadsShareTheWholeOut(t *testing.T) {
 	whole := names(Render(t, "findings", "findings-system"))
 	plane := names(Render(t, "findings", "findings-system", "--set", "planeOnly=true"))
 	workloads := names(Render(t, "findings", "findings-system", "--set", "findingsKubeconfigSecret=plane"))
 	for _, name := range whole {
 		inPlane, inWorkloads := slices.Contains(plane, name), slices.Contains(workloads, name)
-		// Tokens are those of accounts in the plane; pods have accounts where they run.
+		// Accounts in the plane are for tokens; accounts beside the workloads are for pods.
 		if both := strings.HasPrefix(name, "ServiceAccount/"); inPlane && inWorkloads != both || !inPlane && !inWorkloads {
 			t.Errorf("%s: in the plane %t, with the workloads %t", name, inPlane, inWorkloads)
 		}
@@ -318,7 +320,7 @@ func TestPlaneAndWorkloadsShareTheWholeOut(t *testing.T) {
 	}
 }
 
-// What uninstalling must not take along.
+// Uninstalling must not remove the CRDs.
 func TestCRDsAreKept(t *testing.T) {
 	count := 0
 	for _, object := range Render(t, "findings", "findings-system") {

@@ -18,11 +18,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// foreign are kinds that no API server has of its own: looked at by hand below.
+// foreign are kinds that no API server has built in; they are checked by hand below.
 var foreign = []string{"ServiceMonitor", "PrometheusRule", "HTTPRoute"}
 
-// TestEverythingRenderedIsOfItsSchema asks kubeconform, strictly: an API server drops a member
-// that it does not know without a word, unless it is asked not to.
+// TestEverythingRenderedIsOfItsSchema validates strictly with kubeconform: an API server silently
+// drops unknown members unless validation is strict.
 func TestEverythingRenderedIsOfItsSchema(t *testing.T) {
 	schemas := writeSchemas(t)
 	for name, file := range valueSets(t) {
@@ -33,7 +33,7 @@ func TestEverythingRenderedIsOfItsSchema(t *testing.T) {
 	}
 }
 
-// A check that refuses nothing would pass too.
+// A check that refuses nothing would also pass.
 func TestKubeconformRefusesWhatIsWrong(t *testing.T) {
 	schemas := writeSchemas(t)
 	for _, test := range []struct{ reason, manifest string }{
@@ -69,8 +69,8 @@ func kubeconform(t *testing.T, schemas string, objects []*unstructured.Unstructu
 	return string(out), err
 }
 
-// writeSchemas writes a JSON schema for each kind of the API server, from what it publishes
-// itself, into a folder.
+// writeSchemas writes a JSON schema for each kind of the API server, from its published OpenAPI
+// documents, into a folder.
 func writeSchemas(t *testing.T) string {
 	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(env.Config)
@@ -118,7 +118,7 @@ func writeGroup(t *testing.T, folder string, content []byte) int {
 	written := 0
 	for _, name := range slices.Sorted(maps.Keys(schemas)) {
 		kinds, _ := schemas[name]["x-kubernetes-group-version-kind"].([]any) //nolint:errcheck // a part of a kind has none
-		// What belongs to every group, such as DeleteOptions, is no manifest.
+		// A schema that belongs to every group, such as DeleteOptions, is not that of a manifest.
 		if len(kinds) != 1 {
 			continue
 		}
@@ -129,7 +129,7 @@ func writeGroup(t *testing.T, folder string, content []byte) int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// kubeconform takes the version for the group where there is none.
+		// kubeconform uses the version as the group for the core group.
 		group := cmp.Or(kind["group"].(string), kind["version"].(string))
 		file := fmt.Sprintf("%s-%s-%s.json", strings.ToLower(kind["kind"].(string)), group, kind["version"])
 		if err := os.WriteFile(filepath.Join(folder, file), schema, 0o600); err != nil {
@@ -140,7 +140,7 @@ func writeGroup(t *testing.T, folder string, content []byte) int {
 	return written
 }
 
-// closeSchema refuses members that an object's schema does not name.
+// closeSchema makes an object's schema refuse members that it does not name.
 func closeSchema(schema map[string]any) {
 	if properties, found := schema["properties"].(map[string]any); found {
 		if schema["additionalProperties"] == nil && schema["x-kubernetes-preserve-unknown-fields"] != true {
@@ -157,7 +157,7 @@ func closeSchema(schema map[string]any) {
 	}
 }
 
-// The kinds of the Prometheus operator and of the Gateway API are not there to be asked.
+// The API server does not have the kinds of the Prometheus operator and of the Gateway API.
 func TestForeignKindsHaveTheFormTheirDocumentsGive(t *testing.T) {
 	objects := Render(t, "findings", "findings-system", "--values", filepath.Join("testdata", "values", "everything.yaml"))
 	services := map[string]*unstructured.Unstructured{}
@@ -191,7 +191,7 @@ func TestForeignKindsHaveTheFormTheirDocumentsGive(t *testing.T) {
 	}
 }
 
-// selectedServices are the Services that a ServiceMonitor selects and that have its port.
+// selectedServices returns the Services that a ServiceMonitor selects and that have its port.
 func selectedServices(monitor *unstructured.Unstructured, services map[string]*unstructured.Unstructured) []string {
 	labels, _, _ := unstructured.NestedStringMap(monitor.Object, "spec", "selector", "matchLabels") //nolint:errcheck // none selects all
 	var selected []string

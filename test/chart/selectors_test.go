@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Services, budgets and policies that select no pod, or another component's, are as good as
-// none, and nothing says so.
+// Services, budgets and policies that select no pods, or another component's, have no effect, and
+// no error reveals it.
 func TestEverySelectorSelectsOneDeploymentsPods(t *testing.T) {
 	paths := map[string][]string{
 		"Service":             {"spec", "selector"},
@@ -49,7 +49,7 @@ func TestEverySelectorSelectsOneDeploymentsPods(t *testing.T) {
 	}
 }
 
-// checkPorts compares the ports that a Service or a policy names with those of the pods.
+// checkPorts compares the ports in a Service or a policy with those of the pods.
 func checkPorts(t *testing.T, set string, object *unstructured.Unstructured, objects []*unstructured.Unstructured, deployments []string) {
 	t.Helper()
 	if len(deployments) != 1 {
@@ -83,8 +83,8 @@ func checkPorts(t *testing.T, set string, object *unstructured.Unstructured, obj
 	}
 }
 
-// Every Secret and key that a pod mounts under /etc/findings is one that a flag reads, and the
-// other way round.
+// Every Secret and key that a pod mounts under /etc/findings is read by a flag, and every such flag
+// has a mount.
 func TestEveryMountedFileIsReadByAFlag(t *testing.T) {
 	for name, file := range valueSets(t) {
 		for _, object := range Render(t, "findings", "findings-system", "--values", file) {
@@ -111,7 +111,7 @@ func TestEveryMountedFileIsReadByAFlag(t *testing.T) {
 
 var mountPath = regexp.MustCompile(`=(/etc/findings/[a-z-]+)`)
 
-// pathsIn are the folders under /etc/findings that arguments name.
+// pathsIn returns the folders under /etc/findings in the arguments.
 func pathsIn(arguments string) []string {
 	var out []string
 	for _, found := range mountPath.FindAllStringSubmatch(arguments, -1) {

@@ -17,7 +17,7 @@ var env *testenv.Environment
 
 func TestMain(m *testing.M) { testenv.MainBare(m, &env) }
 
-// valueSets are the files of testdata/values by their names.
+// valueSets returns the files of testdata/values by their names.
 func valueSets(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "values", "*.yaml"))
@@ -31,7 +31,7 @@ func valueSets(t *testing.T) map[string]string {
 	return sets
 }
 
-// makeNamespace makes a namespace that takes restricted pods alone.
+// makeNamespace creates a namespace that accepts only restricted pods.
 func makeNamespace(t *testing.T, name string) {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -70,7 +70,7 @@ func readFile(t *testing.T, path ...string) string {
 	return string(content)
 }
 
-// readFileOrEmpty returns nothing for a file that is not there.
+// readFileOrEmpty returns "" for a file that does not exist.
 func readFileOrEmpty(path string) string {
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -24,7 +24,7 @@ var shared = []string{"Ready", "Stalled"}
 
 const ownAtMost = 2
 
-// parse reads the Go files of a folder, but for tests.
+// parse parses the Go files of a folder, except for tests.
 func parse(t *testing.T, folder ...string) []*ast.File {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(append([]string{testenv.RepositoryRoot()}, append(folder, "*.go")...)...))
@@ -48,7 +48,8 @@ func parse(t *testing.T, folder ...string) []*ast.File {
 	return out
 }
 
-// stringConstants are the constants of those files by name. string(Other) stands for Other's value.
+// stringConstants returns the string constants of those files by name. string(Other) has the value
+// of Other.
 func stringConstants(files []*ast.File) map[string]string {
 	out, same := map[string]string{}, map[string]string{}
 	for _, file := range files {
@@ -78,7 +79,7 @@ func stringConstants(files []*ast.File) map[string]string {
 	return out
 }
 
-// declaredBy are the names with the prefix that the kind's own file in api/v1alpha1 declares.
+// declaredBy returns the names with the prefix that the kind's own file in api/v1alpha1 declares.
 func declaredBy(t *testing.T, kind, prefix string) []string {
 	t.Helper()
 	path := filepath.Join(testenv.RepositoryRoot(), "api", "v1alpha1", strings.ToLower(kind)+"_types.go")
@@ -95,15 +96,15 @@ func declaredBy(t *testing.T, kind, prefix string) []string {
 	return out
 }
 
-// sharedReasons are the reasons that functions of controllers/internal set, by the functions' names. Another
-// one fails TestTheExamplesBecomeReadyAndStayQuiet, or the page's comparison, until it is listed here.
+// sharedReasons are the reasons that functions of controllers/internal set, by function name. A reason that
+// is missing here fails TestTheExamplesBecomeReadyAndStayQuiet, or the comparison with the page.
 var sharedReasons = map[string][]string{
 	"Ready":             {"ReasonReconciled"},
 	"JudgeByRepository": {"ReasonReconciled", "ReasonRepositoryNotFound"},
 	"Children":          {"ReasonDeleting"},
 }
 
-// usedBy are the names with the prefix that the kind's controller takes from api/v1alpha1.
+// usedBy returns the names with the prefix that the kind's controller uses from api/v1alpha1.
 func usedBy(t *testing.T, kind, prefix string) []string {
 	t.Helper()
 	var out []string
@@ -126,7 +127,7 @@ func usedBy(t *testing.T, kind, prefix string) []string {
 	return out
 }
 
-// values are those of the constants, each once and in order.
+// values returns the values of the constants, sorted and without duplicates.
 func values(t *testing.T, names []string) []string {
 	t.Helper()
 	constants := stringConstants(parse(t, "api", "v1alpha1"))
@@ -142,19 +143,20 @@ func values(t *testing.T, names []string) []string {
 	return slices.Compact(out)
 }
 
-// conditionTypes are those that the kind may have: the shared ones and those that its file declares.
+// conditionTypes returns the types that the kind may have: the shared ones and those that its file
+// declares.
 func conditionTypes(t *testing.T, kind string) []string {
 	t.Helper()
 	return append(slices.Clone(shared), values(t, declaredBy(t, kind, "Condition"))...)
 }
 
-// reasons are all that the kind's conditions may have.
+// reasons returns all reasons that the kind's conditions may have.
 func reasons(t *testing.T, kind string) []string {
 	t.Helper()
 	return values(t, append(usedBy(t, kind, "Reason"), declaredBy(t, kind, "Reason")...))
 }
 
-// conditionsSchema is that of status.conditions in the CRD of the kind.
+// conditionsSchema returns the schema of status.conditions in the kind's CRD.
 func conditionsSchema(t *testing.T, kind string) apiextensionsv1.JSONSchemaProps {
 	t.Helper()
 	folder := filepath.Join(testenv.RepositoryRoot(), "config", "crd", "bases")
@@ -175,11 +177,11 @@ func conditionsSchema(t *testing.T, kind string) apiextensionsv1.JSONSchemaProps
 	return apiextensionsv1.JSONSchemaProps{}
 }
 
-// typesListed are the condition types that the description of status.conditions names.
+// typesListed matches the condition types in the description of status.conditions.
 var typesListed = regexp.MustCompile(`^conditions of the [a-z ]+: ([A-Za-z, ]+)\.$`)
 
 func TestEveryKindDeclaresItsConditions(t *testing.T) {
-	// Of one kind, to hold all others against: test/schema looks at the bounds themselves.
+	// The schema of one kind, to compare all others with: test/schema checks the bounds themselves.
 	var items *apiextensionsv1.JSONSchemaProps
 	for _, kind := range kinds(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -216,7 +218,7 @@ func TestEveryKindDeclaresItsConditions(t *testing.T) {
 	}
 }
 
-// A controller must not set what its kind does not declare.
+// A controller must set only conditions that its kind declares.
 func TestControllersSetDeclaredConditionsAlone(t *testing.T) {
 	for _, kind := range kinds(t) {
 		declared := conditionTypes(t, kind)

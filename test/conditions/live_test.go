@@ -22,11 +22,12 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// organizationKind has to be there before the others, which live in its namespace.
+// organizationKind must exist before the others, which live in its namespace.
 const organizationKind = "Organization"
 
-// The pages' examples stand for each kind: what people copy becomes ready, kubectl can wait for
-// it, its tables are those of the pages, and once all is settled nothing is written or told again.
+// The pages' examples represent each kind: examples that people copy become ready, kubectl can wait
+// for that, the printed tables match the pages, and once everything has settled nothing is written
+// or announced again.
 func TestTheExamplesBecomeReadyAndStayQuiet(t *testing.T) {
 	all := kinds(t)
 	running := start(t)
@@ -56,7 +57,7 @@ func TestTheExamplesBecomeReadyAndStayQuiet(t *testing.T) {
 	}
 	running.waitUntilIdle(t, all)
 	harness.Must(t, running.Stop())
-	// New controllers look at everything once more, and remember nothing of what they have told.
+	// New controllers reconcile everything once, and do not remember the Events they have sent.
 	harness.Must(t, running.StartReady(t.Context()))
 	running.waitUntilIdle(t, all)
 	for name, event := range fence(t, "after") {
@@ -73,7 +74,7 @@ func TestTheExamplesBecomeReadyAndStayQuiet(t *testing.T) {
 	}
 }
 
-// createExamples makes the examples of all pages, with a receiver that takes what it is sent.
+// createExamples creates the examples of all pages, with a receiver that accepts their webhooks.
 func createExamples(t *testing.T, kinds []string) []*unstructured.Unstructured {
 	t.Helper()
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -101,7 +102,7 @@ func createExamples(t *testing.T, kinds []string) []*unstructured.Unstructured {
 	return out
 }
 
-// reread gets the object as it is now.
+// reread reads the object again.
 func reread(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
 	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
@@ -109,7 +110,7 @@ func reread(t *testing.T, object *unstructured.Unstructured) {
 	}
 }
 
-// status is what each kind's has in common.
+// status holds the members that the statuses of all kinds share.
 type status struct {
 	ObservedGeneration int64                `json:"observedGeneration"`
 	Conditions         []v1alpha1.Condition `json:"conditions"`
@@ -153,8 +154,8 @@ func checkReady(t *testing.T, object *unstructured.Unstructured) {
 	checkMessage(t, object.GetKind()+" "+object.GetName(), ready.Message)
 }
 
-// checkGlance looks for what every kind shows: its age, or when it began, and whether it is
-// ready; of a kind whose own words say that, at the latest with -o wide.
+// checkGlance checks the columns that every kind shows: its age, or when it began, and whether it
+// is ready; kinds with a more specific column for that show Ready with -o wide.
 func checkGlance(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
 	arguments := []string{"get", resource(t, object.GetKind()), object.GetName()}
@@ -178,17 +179,17 @@ func checkGlance(t *testing.T, object *unstructured.Unstructured) {
 		t.Errorf("the page shows other conditions than kubectl describe prints:\n%s",
 			conditionsShown.FindString(kubectl(t, append([]string{"describe"}, arguments[1:]...)...)))
 	}
-	// More does not fit beside each other on a screen.
+	// Longer lines do not fit on a screen.
 	if longest := 160; len(header) > longest || len(row) > longest {
 		t.Errorf("kubectl get prints lines of more than %d characters:\n%s", longest, narrow)
 	}
 }
 
-// fenceNamespace holds what fence makes.
+// fenceNamespace contains the objects that fence creates.
 const fenceNamespace = "fences"
 
-// fence returns all Events, once one that it has caused itself has come: those that the controllers
-// had made until then are there too.
+// fence returns all Events, once an Event that it has caused itself has arrived: earlier Events of
+// the controllers have then arrived too.
 func fence(t *testing.T, name string) map[string]eventsv1.Event {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fenceNamespace}}
@@ -203,7 +204,7 @@ func fence(t *testing.T, name string) map[string]eventsv1.Event {
 		g.Expect(env.Client.List(t.Context(), list)).To(Succeed())
 		var arrived bool
 		for _, event := range list.Items {
-			// One that was told again counts more in its series.
+			// A repeated Event increases the count of its series.
 			var times int32
 			if event.Series != nil {
 				times = event.Series.Count

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// A message is one or more sentences: it begins with a capital letter and ends with a full stop.
-// What it takes from the object is a name, quoted, or words; never a number or a time, since a
-// message changes only when its meaning does.
+// A message is one or more sentences: it begins with a capital letter and ends with a full stop. It
+// may contain a quoted name or words from the object, but no number or time, because a message
+// changes only when its meaning does.
 var (
 	sentence   = regexp.MustCompile(`^[A-Z].*\.$`)
 	verb       = regexp.MustCompile(`%[^%]`)
@@ -21,7 +21,7 @@ var (
 	changeable = regexp.MustCompile(`\d`)
 )
 
-// Every message that a controller could set is looked at in its source, the rare ones too.
+// Every message that a controller could set is checked in its source, including rare ones.
 func TestMessagesInTheSourceAreSentences(t *testing.T) {
 	for _, kind := range kinds(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestMessagesInTheSourceAreSentences(t *testing.T) {
 	}
 }
 
-// checkMessage looks at a message that a controller has set.
+// checkMessage checks a message that a controller has set.
 func checkMessage(t *testing.T, what, message string) {
 	t.Helper()
 	if !sentence.MatchString(message) {
@@ -56,14 +56,14 @@ func checkMessage(t *testing.T, what, message string) {
 	}
 }
 
-// source is a package, to find what texts an expression may stand for. It follows constants,
-// variables and parameters as far as the package goes, by name alone: one that is used twice
-// stands for the texts of both.
+// source is a package in which the possible texts of an expression are looked up. It follows
+// constants, variables and parameters within the package, by name only: if a name is used twice,
+// the texts of both are included.
 type source struct {
 	files    []*ast.File
 	assigned map[string][]ast.Expr
 	calls    map[string][]*ast.CallExpr
-	// parameters are a function and the place in its arguments, by the parameter's object.
+	// parameters maps a parameter's object to its function and its position.
 	parameters map[*ast.Object]parameter //nolint:staticcheck // resolution within a file is all that is needed
 }
 
@@ -108,7 +108,7 @@ func (s *source) each(look func(ast.Node)) {
 	}
 }
 
-// called is the name of the function or method.
+// called returns the name of the function or method.
 func called(call *ast.CallExpr) string {
 	switch function := call.Fun.(type) {
 	case *ast.Ident:
@@ -143,7 +143,7 @@ func (s *source) noteParameters(function *ast.FuncDecl) {
 	}
 }
 
-// noteElements notes the texts in tables like that of a removal: {&v1alpha1.Scan{}, "..."}.
+// noteElements records the texts in tables such as that of a removal: {&v1alpha1.Scan{}, "..."}.
 func (s *source) noteElements(literal *ast.CompositeLit) {
 	if literal.Type != nil {
 		return
@@ -155,7 +155,7 @@ func (s *source) noteElements(literal *ast.CompositeLit) {
 	}
 }
 
-// messages are those of every verdict and of every condition that the package makes.
+// messages returns the messages of every verdict and of every condition that the package creates.
 func (s *source) messages() []string {
 	var out []string
 	s.each(func(node ast.Node) {
@@ -189,8 +189,8 @@ func (s *source) member(literal *ast.CompositeLit, name string) []string {
 	return nil
 }
 
-// texts are what the expression may stand for; a format stands for itself, and what this cannot
-// follow for "%v", which no message may have.
+// texts returns the possible texts of the expression: a format is returned unchanged, and an
+// expression that it cannot follow yields "%v", which no message may contain.
 func (s *source) texts(expression ast.Expr) []string {
 	switch e := expression.(type) {
 	case *ast.BasicLit:

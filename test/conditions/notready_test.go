@@ -17,16 +17,16 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// hindered is an object that cannot become ready, and why.
+// hindered is an object that cannot become ready, with the reason.
 type hindered struct {
 	object  client.Object
 	reason  string
 	stalled bool
-	// says what a person is told to do, or what is going on.
+	// says is a part of the message, which explains what to do or what is happening.
 	says string
 }
 
-// hindrances are one for each kind; the controllers' own tests try all.
+// hindrances returns one example for each kind; the controllers' own tests cover all.
 func hindrances(t *testing.T, namespace string) map[string]hindered {
 	t.Helper()
 	env.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-taken"}})
@@ -51,7 +51,7 @@ func hindrances(t *testing.T, namespace string) map[string]hindered {
 	}
 }
 
-// held is a repository that is being deleted and waits for a project that somebody holds on to.
+// held returns a repository that is being deleted and waits for a project with a foreign finalizer.
 func held(t *testing.T, namespace string) *v1alpha1.Repository {
 	t.Helper()
 	project := builder.Project("held").In(namespace).Mutate(func(p *v1alpha1.Project) {
@@ -93,7 +93,8 @@ func TestWhatIsNotReadySaysWhyAndWhatToDo(t *testing.T) {
 	}
 }
 
-// deleteOnceKnown waits for the finalizer, without which the object would be gone at once.
+// deleteOnceKnown waits for the finalizer before it deletes the object, which would otherwise be
+// removed immediately.
 func deleteOnceKnown(t *testing.T, object client.Object) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {

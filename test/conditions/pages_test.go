@@ -11,20 +11,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// page is the kind's in docs/kinds.
+// page returns the kind's page in docs/kinds.
 func page(t *testing.T, kind string) string {
 	t.Helper()
 	return read(t, "docs", "kinds", strings.ToLower(kind)+".md")
 }
 
 var (
-	// conditionRow is one of a page's table of conditions: type, status, reasons, meaning.
+	// conditionRow matches a row of a page's table of conditions: type, status, reasons, meaning.
 	conditionRow = regexp.MustCompile(`(?m)^\| ([A-Z][A-Za-z]+) \| (True|False|never) \| ([^|]*) \| ([^|]+) \|$`)
 	word         = regexp.MustCompile("`([A-Za-z]+)`")
 	yamlBlock    = regexp.MustCompile("(?s)```yaml\n(.*?)```")
-	// tableShown is a kubectl get that the page shows, and what follows in the same block.
+	// tableShown matches a kubectl get that the page shows, with the table's header.
 	tableShown = regexp.MustCompile("(?ms)^\\$ kubectl (get [^\n]+)\n(NAME [^\n]*)\n")
-	// conditionsShown is what kubectl describe prints of an object's conditions.
+	// conditionsShown matches the conditions in the output of kubectl describe.
 	conditionsShown = regexp.MustCompile("(?ms)^  Conditions:\n.*?^    Type: +Ready$")
 )
 
@@ -58,7 +58,7 @@ func TestEveryKindsPageTellsOfItsConditions(t *testing.T) {
 	}
 }
 
-// example is the object that the kind's page begins with.
+// example returns the object with which the kind's page begins.
 func example(t *testing.T, kind string) *unstructured.Unstructured {
 	t.Helper()
 	block := yamlBlock.FindStringSubmatch(page(t, kind))
@@ -90,7 +90,7 @@ func checkTables(t *testing.T, kind string) {
 	}
 }
 
-// columns of a table's header; two words of one are a single space apart.
+// columns splits a table's header into its columns; a single space does not separate columns.
 func columns(header string) []string {
 	return regexp.MustCompile(` {2,}`).Split(strings.TrimSpace(header), -1)
 }

@@ -1,6 +1,6 @@
-// Package conditions_test holds every kind to the same manners: which conditions it has, that its
-// page and its controller agree on them, and what they tell people. It knows no kind by name but
-// where it tries what keeps one from being ready: the scheme says which there are.
+// Package conditions_test checks the same conventions for every kind: which conditions it has,
+// whether its page and its controller agree on them, and what their messages say. The kinds come
+// from the scheme; only the tests of objects that cannot become ready name them.
 package conditions_test
 
 import (
@@ -27,7 +27,7 @@ var env *testenv.Environment
 
 func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
-// kinds are those of the scheme that are objects of ours, in order.
+// kinds returns this project's object kinds in the scheme, sorted.
 func kinds(t *testing.T) []string {
 	t.Helper()
 	own := reflect.TypeFor[v1alpha1.Finding]().PkgPath()
@@ -46,7 +46,7 @@ func kinds(t *testing.T) []string {
 	return out
 }
 
-// resource is what kubectl calls the kind.
+// resource returns kubectl's name for the kind.
 func resource(t *testing.T, kind string) string {
 	t.Helper()
 	mapping, err := env.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: v1alpha1.GroupName, Kind: kind})
@@ -66,7 +66,7 @@ func read(t *testing.T, path ...string) string {
 	return string(content)
 }
 
-// kubectl runs the real one as an administrator.
+// kubectl runs the real kubectl as an administrator.
 func kubectl(t *testing.T, arguments ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"),
@@ -78,10 +78,10 @@ func kubectl(t *testing.T, arguments ...string) string {
 	return string(output)
 }
 
-// controllers are `findings-operator controller` in a process of its own.
+// controllers is `findings-operator controller` in a separate process.
 type controllers struct{ *harness.Component }
 
-// start builds the real program and runs all of its controllers as the service account that they
+// start builds the real program and runs all of its controllers with the service account that they
 // have in a cluster, until Stop is called or the test ends.
 func start(t *testing.T) controllers {
 	t.Helper()
@@ -119,7 +119,8 @@ func (c controllers) samples(ctx context.Context, metric string) (map[string]int
 	return out, nil
 }
 
-// waitUntilIdle waits until each kind's controller has looked at something and none is at work.
+// waitUntilIdle waits until each kind's controller has reconciled something and no controller is
+// busy.
 func (c controllers) waitUntilIdle(t *testing.T, kinds []string) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {

@@ -20,11 +20,11 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// revocationDelay is how long a key may work after it was disabled, deleted or has expired;
-// some more than the second of the design, for the call that finds out.
+// revocationDelay is how long a key may work after it was disabled or deleted or has expired:
+// somewhat more than the designed second, to allow for the request that detects it.
 const revocationDelay = 2 * time.Second
 
-// with sends a request with these Authorization headers, and no other.
+// with sends a request with exactly these Authorization headers.
 func (c *caller) with(method, path, body string, authorization []string) answer {
 	c.t.Helper()
 	return c.do(method, path, body, func(r *http.Request) { r.Header["Authorization"] = authorization })
@@ -89,7 +89,7 @@ func TestAuth_EveryReasonGetsTheSame401(t *testing.T) {
 	}
 }
 
-// changedClaims are a token's claims with another organization.
+// changedClaims returns a token's claims with another organization.
 func changedClaims(t *testing.T, part string) string {
 	t.Helper()
 	content, err := base64.RawURLEncoding.DecodeString(part)
@@ -228,7 +228,7 @@ func TestAuth_AKeyCanAskWhatItMayDo(t *testing.T) {
 	}
 }
 
-// A scope that came later than the key must not be gained by an upgrade.
+// An upgrade must not give a key a scope that was introduced later.
 func TestAuth_AKeyWithNoScopeListedHasTheDefaultOnes(t *testing.T) {
 	c := newOrganization(t).key("unlimited")
 	inherited := []v1alpha1.Scope{

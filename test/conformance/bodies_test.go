@@ -2,13 +2,13 @@ package conformance
 
 import "strings"
 
-// badUserStatuses are bodies of both updates whose user_status is none.
+// badUserStatuses are bodies of both updates with an invalid user_status.
 var badUserStatuses = []string{
 	`{"user_status":"closed"}`, `{"user_status":"open_muted"}`, `{"user_status":"Open"}`, `{"user_status":""}`, `{"user_status":" open"}`,
 	`{"user_status":null}`, `{"user_status":1}`, `{"user_status":true}`, `{"user_status":["open"]}`, `{"user_status":{"open":1}}`,
 }
 
-// badBodies are bodies that no update takes, by the reason.
+// badBodies are bodies that every update refuses, keyed by the defect.
 var badBodies = map[string]string{
 	"nothing":               ``,
 	"white space":           " \n",

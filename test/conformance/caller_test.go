@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// patience bounds what the deployment's controllers have to do first.
+	// patience bounds waits for the deployment's controllers.
 	patience = time.Minute
-	// replicaDelay is how long another replica may show what was before a PATCH.
+	// replicaDelay is how long another replica may show the state before a PATCH.
 	replicaDelay = time.Second
 	interval     = 20 * time.Millisecond
 )
@@ -24,24 +24,24 @@ const (
 type caller struct {
 	t *testing.T
 	apiclient.Client
-	// waits says that a limit was not set by the suite: where it is used up, by tests before or
-	// by others, the request is sent again in the next window.
+	// waits is set if the suite has not set the limit: when other tests or clients have used it up,
+	// the request is sent again in the next window.
 	waits bool
 }
 
-// in is the same caller in another test.
+// in returns the same caller in another test.
 func (c *caller) in(t *testing.T) *caller {
 	enter(t)
 	return &caller{t: t, Client: c.Client, waits: c.waits}
 }
 
-// anonymous is a caller without a key.
+// anonymous returns a caller without a key.
 func anonymous(t *testing.T) *caller {
 	enter(t)
 	return &caller{t: t, Client: apiclient.Client{Base: *baseURL}, waits: true}
 }
 
-// answer is what came back, in one test.
+// answer is a response in one test.
 type answer struct {
 	t *testing.T
 	*apiclient.Answer
@@ -65,7 +65,7 @@ func (c *caller) do(method, path, body string, changes ...apiclient.Change) answ
 	}
 }
 
-// once sends a request, whatever it is answered with.
+// once sends a request once, whatever the answer.
 func (c *caller) once(method, path, body string, changes ...apiclient.Change) answer {
 	c.t.Helper()
 	got, err := c.Do(c.t.Context(), method, path, body, changes...)
@@ -104,7 +104,7 @@ func (a answer) wants(status int, reason string) answer {
 	return a
 }
 
-// messages are the contract's words for each status; 400 has two.
+// messages are the contract's messages for each status; 400 has two.
 var messages = map[int][]string{
 	400: {"Invalid request body", "Invalid query parameter"},
 	401: {"Unauthorized"},
@@ -117,7 +117,7 @@ var messages = map[int][]string{
 	500: {"Internal server error"},
 }
 
-// wantsError fails the test unless the answer is that error, word for word, with a detail.
+// wantsError fails the test unless the answer is exactly that error, with a detail.
 func (a answer) wantsError(status int, message, reason string) answer {
 	a.t.Helper()
 	a.wants(status, reason)
@@ -131,7 +131,7 @@ func (a answer) wantsError(status int, message, reason string) answer {
 	return a
 }
 
-// wantsCode fails the test unless the error has that code, and names no field.
+// wantsCode fails the test unless the error has that code and names no field.
 func (a answer) wantsCode(code string) {
 	a.t.Helper()
 	if got := a.object(); got["code"] != code || got["field"] != "" {
@@ -139,7 +139,7 @@ func (a answer) wantsCode(code string) {
 	}
 }
 
-// wantsDetail fails the test unless the error's detail has that text in it.
+// wantsDetail fails the test unless the error's detail contains the text.
 func (a answer) wantsDetail(text string) {
 	a.t.Helper()
 	if detail, _ := a.object()["detail"].(string); !strings.Contains(detail, text) {
@@ -162,7 +162,7 @@ func (a answer) notFound(reason string) answer {
 	return a.wantsError(404, "Resource not found", reason)
 }
 
-// object is the body as a JSON object.
+// object returns the body as a JSON object.
 func (a answer) object() record {
 	a.t.Helper()
 	var value record
@@ -172,7 +172,7 @@ func (a answer) object() record {
 	return value
 }
 
-// page is the body as a page of a list.
+// page returns the body as a page of a list.
 func (a answer) page() page {
 	a.t.Helper()
 	a.wants(200, "a page")
@@ -183,7 +183,7 @@ func (a answer) page() page {
 	return value
 }
 
-// number is a header that holds a whole number.
+// number returns the value of a header as an integer.
 func (a answer) number(header string) int {
 	a.t.Helper()
 	value, err := strconv.Atoi(a.Header.Get(header))
@@ -229,7 +229,7 @@ func idsOf(items []record) []string {
 	return ids
 }
 
-// id is the row's, or that of the finding that it is about.
+// id returns the row's id, or that of the finding that the row is about.
 func (r record) id() string {
 	if id, is := r["finding_id"].(string); is {
 		return id
@@ -237,7 +237,7 @@ func (r record) id() string {
 	return r.text("id")
 }
 
-// with adds parameters to a path that may have some.
+// with adds parameters to a path that may already have some.
 func with(path, parameters string) string {
 	switch {
 	case parameters == "":
@@ -249,7 +249,7 @@ func with(path, parameters string) string {
 	}
 }
 
-// walk reads a list to its end and holds each page against what holds of all pages.
+// walk reads a list to its end and checks the rules for all pages on each page.
 func (c *caller) walk(path string) []record {
 	c.t.Helper()
 	return c.walkFrom(path, "")

@@ -12,7 +12,7 @@ import (
 
 // Counts by the values of filters are an addition to the contract.
 
-// counted are the counts by field and value.
+// counted returns the counts by field and value.
 func (o *organization) counted(query string) map[string]map[string]float64 {
 	o.t.Helper()
 	counts := map[string]map[string]float64{}
@@ -41,7 +41,8 @@ func TestCounts_HaveExactlyTheDescribedMembers(t *testing.T) {
 	}
 }
 
-// Whatever is told can be asked for, together with all that the request asks of other fields.
+// Every reported value can be used as a filter, together with the request's filters on other
+// fields.
 func TestCounts_EachIsTheTotalOfAListWithTheValue(t *testing.T) {
 	o := newOrganization(t)
 	o.asked()
@@ -70,7 +71,7 @@ func TestCounts_AreOfTheValuesThatThereAre(t *testing.T) {
 	o.asked()
 	counts := o.counted("tool=trivy")
 	for field, want := range map[string]map[string]float64{
-		"tool":          {"gosec": 1, "trivy": 3}, // what else could be chosen
+		"tool":          {"gosec": 1, "trivy": 3}, // the other values of the filter are included
 		"rule":          {"CVE-2019-1549": 2},
 		"package":       {"openssl": 2},
 		"vulnerability": {"CVE-2019-1549": 2, "GHSA-29MW-WPGM-HMR9": 1},

@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// Lists of webhook deliveries, and one by its id, are additions to the contract.
+// Lists of webhook deliveries, and reading one by its id, are additions to the contract.
 
 func TestWebhookDeliveries_FiltersSelectWhatTheyName(t *testing.T) {
 	o := sampleOrganization(t)
@@ -48,7 +48,7 @@ func TestWebhookDeliveries_FiltersSelectWhatTheyName(t *testing.T) {
 	o.get("/v2/webhook-deliveries/whd-none").notFound("no delivery")
 }
 
-// What was sent, what it was signed with and the secret stay with the endpoint's owner.
+// The payload, the signature and the secret are only for the endpoint's owner.
 func TestWebhookDeliveries_TellAttemptsAndNeitherPayloadNorSignature(t *testing.T) {
 	o := newOrganization(t)
 	sent := o.sent(builder.WebhookEndpoint("watched"))

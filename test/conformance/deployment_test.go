@@ -26,31 +26,31 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// plenty is the limit of organizations whose tests are not about limits.
+// plenty is the limit of organizations in tests that are not about limits.
 const plenty = 1_000_000
 
-// theDeployment is what is tested.
+// theDeployment is the tested deployment.
 var theDeployment *deployment
 
 type deployment struct {
 	// cluster is the administrator's client; nil without a kubeconfig.
 	cluster client.Client
-	// fixtures is what the flag named; all empty without.
+	// fixtures is the content of the flag's file; empty without the flag.
 	fixtures fixtures
 
-	// run tells this run's organizations from those of others.
+	// run distinguishes this run's organizations from those of other runs.
 	run  string
 	made atomic.Int64
-	// organizations that were made, to be removed at the end.
+	// organizations are the created ones, to be removed at the end.
 	organizations []string
 	mutex         sync.Mutex // of organizations
 	// Organizations that tests share.
 	sample, another, crowded *sample
-	// delivery that was sent to this process.
+	// delivery is a delivery that was sent to this process.
 	delivery *delivered
 }
 
-// fixtures name what the API key's organization holds.
+// fixtures names objects in the API key's organization.
 type fixtures struct {
 	// Finding may be triaged by tests.
 	Finding struct {
@@ -58,14 +58,14 @@ type fixtures struct {
 		RepoID    string `json:"repo_id"`
 		ProjectID string `json:"project_id"`
 	} `json:"finding"`
-	// Project of a repository.
+	// Project is a project of a repository.
 	Project struct {
 		RepoID string `json:"repo_id"`
 		ID     string `json:"id"`
 	} `json:"project"`
-	// ReviewIssue is one's id.
+	// ReviewIssue is the id of a review issue.
 	ReviewIssue string `json:"review_issue"`
-	// Delivery that was sent, with the body and the webhook-signature that its receiver got.
+	// Delivery is a sent delivery, with the body and the webhook-signature that its receiver got.
 	Delivery struct {
 		ID        string `json:"id"`
 		Payload   string `json:"payload"`
@@ -91,12 +91,12 @@ func newDeployment() (*deployment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read -kubeconfig (give the whole path, tests run in their package's folder): %w", err)
 	}
-	config.QPS = -1 // client-go's five requests a second are not enough
+	config.QPS = -1 // client-go's default of five requests per second is not enough
 	d.cluster, err = client.New(config, client.Options{Scheme: testenv.NewScheme()})
 	return d, err
 }
 
-// close removes the organizations that were made, and with them all that is in them.
+// close removes the created organizations with all their contents.
 func (d *deployment) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -107,7 +107,7 @@ func (d *deployment) close() error {
 	return errors.Join(errs...)
 }
 
-// anyKey is a caller with a valid key, of an organization of which nothing is known.
+// anyKey returns a caller with a valid key of an organization whose content is unknown.
 func anyKey(t *testing.T) *caller {
 	t.Helper()
 	enter(t)
@@ -120,7 +120,7 @@ func anyKey(t *testing.T) *caller {
 	return &caller{t: t, Client: apiclient.Client{Base: *baseURL, Token: *apiKey}, waits: true}
 }
 
-// organization is one that the suite has made, with a key that may do everything.
+// organization was created by the suite and has a key with all scopes.
 type organization struct {
 	t         *testing.T
 	name      string
@@ -128,8 +128,8 @@ type organization struct {
 	*caller
 }
 
-// newOrganization makes an organization for one test, with a repository "repo" that has a
-// project "proj".
+// newOrganization creates an organization for one test, with a repository "repo" that has a project
+// "proj".
 func newOrganization(t *testing.T) *organization {
 	t.Helper()
 	o := emptyOrganization(t, plenty)
@@ -140,7 +140,7 @@ func newOrganization(t *testing.T) *organization {
 	return o
 }
 
-// emptyOrganization makes an organization with that limit; 0 leaves it to the default.
+// emptyOrganization creates an organization with that limit; 0 keeps the default.
 func emptyOrganization(t *testing.T, requestsPerMinute int32) *organization {
 	t.Helper()
 	enter(t)
@@ -176,7 +176,7 @@ func (o *organization) create(objects ...client.Object) {
 	}
 }
 
-// key makes an API key and returns a caller with it, once the deployment knows it.
+// key creates an API key and returns a caller with it, once the deployment has observed the key.
 func (o *organization) key(name string, scopes ...v1alpha1.Scope) *caller {
 	o.t.Helper()
 	return o.keyOf(builder.APIKey(name).Scopes(scopes...))
@@ -187,9 +187,9 @@ func (o *organization) keyOf(b *builder.APIKeyBuilder) *caller {
 	key := b.In(o.namespace).Build()
 	o.create(key)
 	c := &caller{t: o.t, Client: apiclient.Client{Base: *baseURL, Token: o.token(key)}}
-	// Of no operation, so that it does not matter what the key may do. Seldom, because requests
-	// without a known key count against this machine's address. The one that comes through is
-	// the only one that counts against the key.
+	// The path belongs to no operation, so the key's scopes do not matter. Poll slowly, because
+	// requests with an unknown key count against this machine's address. Only the successful
+	// request counts against the key.
 	NewWithT(o.t).Eventually(func() int { return c.get("/").Status }).WithContext(o.t.Context()).
 		WithTimeout(patience).WithPolling(10*interval).Should(Equal(404), "the key must be known")
 	return c
@@ -211,7 +211,7 @@ func (o *organization) token(key *v1alpha1.APIKey) string {
 	return token
 }
 
-// finding makes a finding and waits until its controller has seen it and the API shows it.
+// finding creates a finding and waits until its controller has observed it and the API shows it.
 func (o *organization) finding(b *builder.FindingBuilder) *v1alpha1.Finding {
 	o.t.Helper()
 	finding := b.In(o.namespace).Build()
@@ -226,8 +226,8 @@ func (o *organization) finding(b *builder.FindingBuilder) *v1alpha1.Finding {
 	return finding
 }
 
-// laterSecond waits until the second of the finding's updated_at is over: a change within it is dated only by the
-// controllers, who may record a later second than the answer to a PATCH shows.
+// laterSecond waits until the second of the finding's updated_at is over: within that second only the controllers
+// determine the time of a change, and they may record a later second than the answer to a PATCH shows.
 func (o *organization) laterSecond(finding *v1alpha1.Finding) {
 	o.t.Helper()
 	harness.Eventually(o.t, func(g Gomega) {
@@ -235,10 +235,11 @@ func (o *organization) laterSecond(finding *v1alpha1.Finding) {
 	})
 }
 
-// firstFinding is when the first of a test's findings was detected.
+// firstFinding is the detection time of a test's first finding.
 var firstFinding = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// findings makes n findings, each a minute younger than the one before, and returns their ids.
+// findings creates n findings, each detected a minute after the previous one, and returns their
+// ids.
 func (o *organization) findings(n int) []string {
 	o.t.Helper()
 	ids := make([]string, n)
@@ -250,7 +251,8 @@ func (o *organization) findings(n int) []string {
 	return ids
 }
 
-// settled waits until all findings of the organization are listed, and none will change again.
+// settled waits until all findings of the organization are listed and no further changes are
+// expected.
 func (o *organization) settled(n int) {
 	o.t.Helper()
 	harness.Eventually(o.t, func(g Gomega) {
@@ -271,7 +273,7 @@ func (o *organization) settled(n int) {
 	})
 }
 
-// pathOf is where v2 shows a finding.
+// pathOf returns the v2 path of a finding.
 func pathOf(finding *v1alpha1.Finding) string {
 	return findingPath(string(finding.Spec.RepositoryRef.Name), string(finding.Spec.ProjectRef.Name), finding.Name)
 }
@@ -280,10 +282,10 @@ func findingPath(repository, project, finding string) string {
 	return "/v2/repos/" + repository + "/projects/" + project + "/findings/" + finding
 }
 
-// shownTime is how the API shows a time.
+// shownTime formats a time as the API does.
 func shownTime(t time.Time) string { return t.UTC().Truncate(time.Second).Format(time.RFC3339) }
 
-// storedFinding is a finding as the cluster has it.
+// storedFinding returns a finding from the cluster.
 func (o *organization) storedFinding(name string) *v1alpha1.Finding {
 	o.t.Helper()
 	finding := &v1alpha1.Finding{}

@@ -22,7 +22,8 @@ func TestErrors_TheBodyHasTheDescribedMembersAlone(t *testing.T) {
 	}
 }
 
-// For programs, an addition: what is wrong in a word, and with which parameter, header or member.
+// An addition for programs: the kind of error as a code, and the parameter, header or member
+// concerned.
 func TestErrors_TheCodeAndTheFieldSayWhatIsWrong(t *testing.T) {
 	c := anyKey(t)
 	post := func(body string) answer { return c.post("/v2/webhook-deliveries/none/verify", body) }
@@ -111,7 +112,7 @@ func TestErrors_UnknownMethodsAre405WithAllow(t *testing.T) {
 		allowed[e.path] = append(allowed[e.path], e.method)
 	}
 	for _, path := range []string{operationsPath, policiesPath} {
-		allowed[path] = append(allowed[path], "POST") // no such request is safe to repeat
+		allowed[path] = append(allowed[path], "POST") // such requests cannot be repeated safely
 	}
 	for path, methods := range allowed {
 		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"} {
@@ -178,7 +179,7 @@ func TestErrors_ADocumentedParameterIsRefusedWhereTheEncodingIsBroken(t *testing
 	}
 }
 
-// What the service is made of is nobody's business.
+// Errors do not reveal how the service is implemented.
 func TestErrors_TellNothingOfTheInside(t *testing.T) {
 	c := anyKey(t)
 	for _, a := range []answer{

@@ -21,11 +21,11 @@ import (
 
 const exportPath = "/v2/finding-export"
 
-// exportColumns are the columns of a CSV, in their order.
+// exportColumns are the columns of a CSV, in order.
 var exportColumns = strings.Fields(`id title severity score status user_status reason comments decided_by expires_at verdict_policy repository project
 	owner tool rule class category vulnerability package version fixed_version file line url created_at updated_at`)
 
-// csvRows are the rows of an export, its header checked.
+// csvRows returns the rows of an export, and checks its header.
 func (a answer) csvRows() (rows []map[string]string) {
 	a.t.Helper()
 	all, err := csv.NewReader(bytes.NewReader(a.wants(200, "an export").Body)).ReadAll()
@@ -45,7 +45,7 @@ func (a answer) csvRows() (rows []map[string]string) {
 	return rows
 }
 
-// sarifResults are the results of an export, by the tool of their run.
+// sarifResults returns the results of an export, by the tool of their run.
 func (a answer) sarifResults() map[string][]any {
 	a.t.Helper()
 	results := map[string][]any{}

@@ -65,7 +65,7 @@ func TestFindings_FiltersLeaveOutWhatDoesNotMatch(t *testing.T) {
 	}
 }
 
-// Each filter alone and with others, over each list of findings, whatever its order.
+// Each filter, alone and combined, on each list of findings, whatever the order.
 func TestFindings_FiltersAskForWhatIsKnown(t *testing.T) {
 	o := newOrganization(t)
 	o.asked()
@@ -122,7 +122,7 @@ func TestFindings_FiltersAskForWhatIsKnown(t *testing.T) {
 	}
 }
 
-// A decision that rests on other facts and a suppression in the source are asked for like the rest.
+// Stale decisions and suppressions in the source can be filtered like everything else.
 func TestFindings_FiltersAskForStaleDecisionsAndSuppressions(t *testing.T) {
 	o := newOrganization(t)
 	o.create(
@@ -152,12 +152,12 @@ func TestFindings_FiltersAskForStaleDecisionsAndSuppressions(t *testing.T) {
 			}
 		}
 	}
-	// The same decision again rests on the facts as they are.
+	// Repeating the decision bases it on the current facts.
 	o.patch("/v1/findings/f-stale", `{"user_status":"muted"}`).wants(200, "the decision again")
 	harness.Eventually(t, func(g Gomega) { g.Expect(o.get("/v1/findings?stale=true").page().Total).To(Equal(0)) })
 }
 
-// asked makes findings that differ in what is asked for.
+// asked creates findings that differ in all filterable fields.
 func (o *organization) asked() {
 	o.t.Helper()
 	march := time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC)
@@ -192,7 +192,7 @@ func (o *organization) asked() {
 	})
 }
 
-// A cursor holds for the values of filters, and the pages of each filter are those of its list.
+// A cursor is bound to the filters' values, and the pages with a filter are those of its list.
 func TestFindings_CursorsAreBoundToTheValuesOfFilters(t *testing.T) {
 	o := newOrganization(t)
 	o.asked()

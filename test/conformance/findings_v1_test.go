@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// listed returns the finding of that id out of a list.
+// listed returns the finding with that id from a list.
 func (c *caller) listed(path, id string) record {
 	c.t.Helper()
 	for _, item := range c.walk(path) {
@@ -208,7 +208,7 @@ func TestFindingsV1_PatchMovesUpdatedAtAndOneThatChangesNothingDoesNot(t *testin
 	if got := same.text("updated_at"); got != before {
 		t.Errorf("updated_at went from %s to %s, and nothing has changed", before, got)
 	}
-	// The resolution is a second, so that it takes some patches for the time to move.
+	// The resolution is one second, so it may take several patches until the time changes.
 	harness.Eventually(t, func(g Gomega) {
 		o.patch("/v1/findings/f-1", `{"user_status":"active"}`)
 		got := o.patch("/v1/findings/f-1", `{"user_status":"muted"}`).object()

@@ -265,7 +265,7 @@ func TestFindingsV2_CommentsHoldAtMost10000Characters(t *testing.T) {
 	}
 }
 
-// Bounds count characters: JSON may write one in 12 bytes.
+// Limits count characters: JSON may encode a character in 12 bytes.
 func TestFindingsV2_CommentsHold10000CharactersHoweverTheyAreEscaped(t *testing.T) {
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1"))

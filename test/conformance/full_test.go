@@ -56,7 +56,7 @@ func TestFull_AFindingShowsWhatTheDocumentedShapeDoesNot(t *testing.T) {
 	}
 }
 
-// Whatever the documented shape shows of a finding, the full one shows alike, alone and in the list.
+// Members of the documented shape have the same values in the full one, both singly and in the list.
 func TestFull_ContainsTheDocumentedShape(t *testing.T) {
 	o := sampleOrganization(t)
 	full := o.listed("/v2/full-findings", "f-full")
@@ -70,12 +70,12 @@ func TestFull_ContainsTheDocumentedShape(t *testing.T) {
 	}
 }
 
-// Whoever has read the full shape may make a change conditional on it.
+// A client that has read the full shape may make a conditional change with its tag.
 func TestFull_TheTagIsThatOfTheDocumentedShape(t *testing.T) {
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1"))
 	full := o.get("/v2/findings/f-1")
-	tag := strings.Replace(full.Header.Get("Etag"), `-gzip"`, `"`, 1) // the longer one may have come compressed
+	tag := strings.Replace(full.Header.Get("Etag"), `-gzip"`, `"`, 1) // the longer answer may be compressed
 	if documented := o.get(findingPath("repo", "proj", "f-1")).Header.Get("Etag"); documented != tag {
 		t.Errorf("the tag is %s, that of the documented shape %s", tag, documented)
 	}

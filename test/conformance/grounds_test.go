@@ -12,10 +12,11 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// decidable is what people decide about in v2: where that is done, and where all of the decision is shown.
+// decidable is an object that people decide about in v2: path is where decisions are made, and full where
+// the whole decision is shown.
 type decidable struct{ path, full string }
 
-// decidables makes one of each kind.
+// decidables creates one object of each kind.
 func (o *organization) decidables() []decidable {
 	o.t.Helper()
 	o.finding(builder.Finding("f-1"))

@@ -18,15 +18,16 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// Decisions about the issues of reviews, and what shows them, are additions to the contract.
+// Decisions about the issues of reviews, and the operations that show them, are additions to the
+// contract.
 
 const (
 	issuePath     = "/v2/issues/ri-1"
 	fullIssuePath = "/v2/full-issues/ri-1"
 )
 
-// reviewed makes the review rv with the open issues ri-1, high, and ri-2, low, and waits until nothing of them will
-// change by itself.
+// reviewed creates the review rv with the open issues ri-1, high, and ri-2, low, and waits until the controllers
+// will not change them any more.
 func (o *organization) reviewed() {
 	o.t.Helper()
 	o.create(
@@ -46,7 +47,7 @@ func (o *organization) reviewed() {
 	})
 }
 
-// storedIssue is a review issue as the cluster has it.
+// storedIssue returns a review issue from the cluster.
 func (o *organization) storedIssue(name string) *v1alpha1.ReviewIssue {
 	o.t.Helper()
 	issue := &v1alpha1.ReviewIssue{}
@@ -86,8 +87,8 @@ func TestReviews_TheFullRecordHasExactlyTheDescribedMembers(t *testing.T) {
 	o.get("/v2/reviews/none").notFound("no review")
 }
 
-// A decision is answered with the full record, is stored with its author, and is read by whoever took the answer; the
-// documented record shows nothing of it.
+// A decision is answered with the full record, is stored with its author, and can be read with the answer's tag; the
+// documented record does not show it.
 func TestIssueDecisions_AreStoredAndShown(t *testing.T) {
 	o := newOrganization(t)
 	o.reviewed()
@@ -181,7 +182,7 @@ func TestIssueDecisions_TheSameAgainWritesNothing(t *testing.T) {
 	if got := o.storedIssue("ri-1").Generation; got != decided {
 		t.Errorf("the generation went from %d to %d", decided, got)
 	}
-	// Whether it is the same is for the cluster to say, and not for what this replica shows.
+	// The cluster's state determines whether a decision is unchanged, not what this replica shows.
 	o.patchResource(o.storedIssue("ri-1"), `{"spec":{"triage":{"userStatus":"active"}}}`)
 	o.patch(issuePath, `{"user_status":"muted"}`).wants(200, "what was so before")
 	if got := o.storedIssue("ri-1").Spec.Triage.UserStatus; got != "muted" {
@@ -189,7 +190,7 @@ func TestIssueDecisions_TheSameAgainWritesNothing(t *testing.T) {
 	}
 }
 
-// One tag holds for the documented record and the full one.
+// The same tag is valid for the documented record and the full one.
 func TestIssueDecisions_AreMadeOnTheStateThatWasRead(t *testing.T) {
 	o := newOrganization(t)
 	o.reviewed()
@@ -248,7 +249,7 @@ func TestIssueHistory_TellsWhatHappenedInOrder(t *testing.T) {
 	}
 }
 
-// What a policy decides is shown apart, and only as long as no person has decided.
+// A policy's decision is shown separately, and only while no person has decided.
 func TestIssueDecisions_ComeBeforeAPolicys(t *testing.T) {
 	o := newOrganization(t)
 	o.reviewed()

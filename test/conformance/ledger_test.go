@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// ledger knows what became of every test, for the summary at the end.
+// ledger holds the outcome of every test, for the summary at the end.
 var ledger = &results{outcome: map[string]string{}}
 
 type results struct {
 	mutex sync.Mutex
-	// outcome by the test's name: passed, failed, or why it did not run.
+	// outcome is by test name: passed, failed, or why the test did not run.
 	outcome map[string]string
 }
 
@@ -24,7 +24,7 @@ const (
 	failed = "failed"
 )
 
-// enter puts a test into the ledger. Whatever gives a test a client calls it.
+// enter adds a test to the ledger. Every function that gives a test a client calls it.
 func enter(t *testing.T) {
 	t.Helper()
 	if strings.Contains(t.Name(), "/") || !ledger.note(t.Name(), passed, true) {
@@ -48,7 +48,7 @@ func notRun(t *testing.T, reason string) {
 	t.Skip(reason)
 }
 
-// note sets a test's outcome, and reports whether it did; onlyNew leaves a known one as it is.
+// note sets a test's outcome and reports whether it did; with onlyNew it keeps an existing outcome.
 func (r *results) note(name, outcome string, onlyNew bool) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// list is what the contract and the design say of one list endpoint.
+// list describes a list endpoint according to the contract and the design.
 type list struct {
 	path         string
 	sorts        []string
@@ -19,10 +19,11 @@ type list struct {
 	shape        shape
 }
 
-// hasOneOrder reports whether nobody can ask for another order.
+// hasOneOrder reports whether the list supports only one order.
 func (l list) hasOneOrder() bool { return l.defaultSort == "" }
 
-// lists are all list endpoints but that of API keys, which is never empty: whoever asks has one.
+// lists are all list endpoints except that of API keys, which is never empty: it contains the
+// caller's key.
 var lists = []list{
 	{"/v1/findings", []string{"created_at", "updated_at", "severity"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, findingV1Shape},
 	{"/v2/findings", []string{"created_at", "updated_at", "severity"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, findingV2Shape},
@@ -37,13 +38,13 @@ var lists = []list{
 	{operationFindingsPath, []string{""}, "", "", 100, v1alpha1.ScopeFindingsRead, triageOperationFindingShape},
 }
 
-// anyScope is for what any key may do.
+// anyScope stands for operations that any key may call.
 const anyScope = v1alpha1.Scope("")
 
-// policyScopes are those that are needed together to write a policy, so that a key of one of them may not.
+// policyScopes are required together to write a policy, so a key with only one of them may not.
 const policyScopes = v1alpha1.Scope("policies:write and findings:triage")
 
-// endpoint is one operation, called in a way that gets an answer of status 200 or 404.
+// endpoint is an operation, called so that the answer has status 200 or 404.
 type endpoint struct {
 	method, path, body string
 	scope              v1alpha1.Scope
@@ -106,8 +107,8 @@ func forEachList(t *testing.T, test func(t *testing.T, l list)) {
 	}
 }
 
-// sorted reports whether a list holds its rows in the order that the design defines: bytewise
-// on the value shown, absent before all, ties by id, both in the asked direction.
+// sorted reports whether the rows are in the order that the design defines: bytewise by the shown
+// value, absent values before all others, ties by id, all in the requested direction.
 func sorted(items []record, sort, order string) bool {
 	compare := func(a, b record) int {
 		if sort == "severity" {
@@ -125,8 +126,7 @@ func sorted(items []record, sort, order string) bool {
 	return slices.IsSortedFunc(items, compare)
 }
 
-// compareSeverity compares two findings by their severities, and, in the shape that shows it, by their scores, then by
-// their times and ids.
+// compareSeverity compares two findings by severity, then by score in the shape that shows it, then by time and id.
 func compareSeverity(a, b record) int {
 	rank := func(of record) int {
 		severity, nested := of["severity"], of["details"]
@@ -150,7 +150,7 @@ func compareSeverity(a, b record) int {
 		compareShown(a["id"], b["id"]))
 }
 
-// compareShown compares two values of one column; null comes before all.
+// compareShown compares two values of one column; null sorts before all others.
 func compareShown(a, b any) int {
 	switch a := a.(type) {
 	case string:

@@ -1,6 +1,6 @@
-// Package conformance holds a deployment of the REST API against its contract, from outside:
-// it knows an address and a key, and makes what it needs through the Kubernetes API alone.
-// docs/conformance.md says how to run it.
+// Package conformance checks a deployment of the REST API against its contract, from outside: it
+// has an address and a key, and creates what it needs only through the Kubernetes API.
+// docs/conformance.md explains how to run it.
 package conformance
 
 import (
@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// What to test, and with what. Without an address the suite starts a deployment of its own.
+// The flags. Without an address the suite starts its own deployment.
 var (
 	baseURL         = flag.String("base-url", "", "address of the deployment to test, for example http://127.0.0.1:8080; without it one is started")
 	apiKey          = flag.String("api-key", "", "API key of an organization of the deployment, for what can be seen with any key")
@@ -23,11 +23,11 @@ var (
 	receiverAddress = flag.String("receiver-address", "127.0.0.1", "address of this machine that the deployment can send webhooks to, and allows")
 )
 
-// kubeconfigPath is -kubeconfig: a file of an administrator of the deployment's cluster, to make
-// organizations of the suite's own. The flag itself comes with controller-runtime.
+// kubeconfigPath is the value of -kubeconfig: a kubeconfig of an administrator of the deployment's
+// cluster, for creating the suite's organizations. controller-runtime defines the flag.
 var kubeconfigPath string
 
-// toolsRequired says that a test must not be left out for want of a tool, such as node.
+// toolsRequired means that a test must not be skipped because a tool, such as node, is missing.
 var toolsRequired bool
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -38,7 +38,7 @@ func run(m *testing.M) (code int) {
 	toolsRequired = *requireAll || os.Getenv("REQUIRE_ALL") == "1"
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	// `go test` would keep a result although what is tested lies outside of its sight.
+	// `go test` would cache the result, because it cannot track the tested deployment.
 	if err := flag.Set("test.testlogfile", ""); err != nil {
 		return fail(err)
 	}

@@ -111,7 +111,7 @@ func TestManners_ShortAnswersAreNotCompressed(t *testing.T) {
 	}
 }
 
-// singleReads are one of each resource that can be read by itself.
+// singleReads returns a path of each resource that can be read singly.
 func singleReads() []string {
 	return []string{findingPath("full", "full", "f-full"), "/v2/findings/f-full", "/v2/findings/f-full/history", "/v2/repos/full", projectPath("full", "full"), "/v2/issues/ri-open", "/v2/full-issues/ri-open", "/v2/issues/ri-open/history", "/v2/reviews/rv-open"}
 }
@@ -173,7 +173,7 @@ func TestManners_IfMatchOfAnotherStateIs412AndWritesNothing(t *testing.T) {
 	if got := o.storedFinding("f-1").Spec.Triage; got.UserStatus != "open" || got.Comments != "theirs" {
 		t.Errorf("the finding is now %+v", got)
 	}
-	// v1 and v2 are two shapes of one state.
+	// v1 and v2 are two shapes of the same state.
 	o.patch("/v1/findings/f-1", `{"user_status":"active"}`, apiclient.Header("If-Match", fresh)).wants(200, "the tag of the answer in v2")
 	o.patch("/v2/findings/f-1", `{"user_status":"muted"}`, apiclient.Header("If-Match", "*")).wants(200, "any state")
 	o.patch("/v1/findings/f-none", `{"user_status":"open"}`, apiclient.Header("If-Match", "*")).notFound("any state of no finding")

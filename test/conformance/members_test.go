@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// The members of every shape as the contract's text lists them, typed in from there and not
-// taken from openapi.yaml, so that a mistake in that document is found too. A type that ends
-// with "?" may be null: a timestamp or an enumerated value that is not known.
+// shape holds the members of a shape as the contract's text lists them. They are copied from there
+// by hand and not taken from openapi.yaml, so that mistakes in that document are found too. A type
+// that ends with "?" may be null: a timestamp or an enumerated value that is unknown.
 type shape map[string]string
 
-// members makes a shape of lines of "type: names".
+// members makes a shape from lines of "type: names".
 func members(lines ...string) shape {
 	s := shape{}
 	for _, line := range lines {
@@ -25,7 +25,7 @@ func members(lines ...string) shape {
 	return s
 }
 
-// and is a shape with more members.
+// and returns the shape with additional members.
 func (s shape) and(lines ...string) shape {
 	more := members(lines...)
 	maps.Copy(more, s)
@@ -110,7 +110,7 @@ func wantsShape(t *testing.T, what string, got record, want shape) {
 	}
 }
 
-// wantsShapes is wantsShape for each item of a list, of which there must be some.
+// wantsShapes is wantsShape for each item of a list, which must not be empty.
 func wantsShapes(t *testing.T, what string, got []any, want shape) {
 	t.Helper()
 	if len(got) == 0 {
@@ -122,7 +122,7 @@ func wantsShapes(t *testing.T, what string, got []any, want shape) {
 	}
 }
 
-// typeOf is a decoded value's type in the contract's words.
+// typeOf returns the type of a decoded value in the contract's terms.
 func typeOf(value any) string {
 	switch value := value.(type) {
 	case string:

@@ -13,13 +13,13 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// populated is an organization with some rows for every list.
+// populated returns an organization with some rows in every list.
 func populated(t *testing.T) *organization {
 	t.Helper()
 	return sampleOrganization(t)
 }
 
-// anotherOrganization is one that the sample's keys must not see, and the other way round.
+// anotherOrganization returns an organization that the sample's keys must not see, and vice versa.
 func anotherOrganization(t *testing.T) *organization {
 	t.Helper()
 	enter(t)
@@ -35,7 +35,8 @@ func anotherOrganization(t *testing.T) *organization {
 	return theDeployment.another.in(t)
 }
 
-// crowdedOrganization has more rows for every list than a page holds by default.
+// crowdedOrganization returns an organization with more rows in every list than the default page
+// size.
 func crowdedOrganization(t *testing.T) *organization {
 	t.Helper()
 	enter(t)

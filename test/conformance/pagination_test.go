@@ -63,7 +63,7 @@ func TestPagination_SortOrderAndSizeHaveTheirDefaults(t *testing.T) {
 	})
 }
 
-// How many rows a page holds by default is seen only where there are more.
+// The default page size shows only if there are more rows.
 func TestFindingsV1_DefaultSizeIs100(t *testing.T) { testDefaultSize(t, "/v1/findings", 100) }
 
 func TestFindingsV2_DefaultSizeIs100(t *testing.T) { testDefaultSize(t, "/v2/findings", 100) }
@@ -89,7 +89,7 @@ func testDefaultOrder(t *testing.T, path string) {
 	t.Helper()
 	o := newOrganization(t)
 	ids := o.findings(3)
-	// The oldest changes last, so that the two sorts differ.
+	// The oldest finding is changed last, so that the two orders differ.
 	o.patch("/v1/findings/"+ids[0], `{"user_status":"muted"}`).wants(200, "a change")
 	slices.Reverse(ids)
 	if diff := cmp.Diff(ids, o.get(path).page().ids()); diff != "" {
@@ -138,7 +138,8 @@ func TestFindings_SortedBySeverityTheWorstComesFirst(t *testing.T) {
 	}
 }
 
-// The sample is made within a second or two, and that is too alike for a sort by time to show.
+// The sample is created within a second or two, so its times are too similar to test a sort by
+// time.
 func TestPagination_WhatChangesLastIsLastByUpdatedAtAlone(t *testing.T) {
 	o := newOrganization(t)
 	o.updatedApart()
@@ -161,8 +162,8 @@ func TestPagination_WhatChangesLastIsLastByUpdatedAtAlone(t *testing.T) {
 	}
 }
 
-// updatedApart makes two rows of each list, of which the older was updated in a later second
-// than the other.
+// updatedApart creates two rows in each list, of which the older was updated in a later second than
+// the other.
 func (o *organization) updatedApart() {
 	o.t.Helper()
 	o.create(
@@ -401,13 +402,13 @@ func TestPagination_ACursorHoldsForTheValueOfATimeHoweverItIsWritten(t *testing.
 const maxPageBytes = 8 << 20
 
 func TestPagination_APageThatWouldPass8MiBEndsEarly(t *testing.T) {
-	t.Parallel() // while others wait for a window to end
+	t.Parallel() // while other tests wait for a window to end
 	o := newOrganization(t)
 	findings, repositories := o.heavy()
 	for _, test := range []struct {
 		path string
 		want []string
-		// row is more than a row takes.
+		// row is an upper bound for the size of a row, in bytes.
 		row int
 	}{{"/v1/findings", findings, 300 << 10}, {"/v2/findings", findings, 300 << 10}, {"/v2/repos", repositories, 1300 << 10}} {
 		path := with(test.path, "size=1000&sort=created_at&order=asc")
@@ -424,8 +425,8 @@ func TestPagination_APageThatWouldPass8MiBEndsEarly(t *testing.T) {
 	}
 }
 
-// heavy makes findings and repositories, more of each than fit on a page by their bytes, and returns
-// the ids of each.
+// heavy creates findings and repositories, more of each than fit on a page by size, and returns
+// their ids.
 func (o *organization) heavy() (findings, repositories []string) {
 	o.t.Helper()
 	text := func(characters int) string { return strings.Repeat("😀", characters) }
@@ -448,7 +449,7 @@ func (o *organization) heavy() (findings, repositories []string) {
 			}).Build())
 		}
 	}
-	// Not by their answers, of which each is heavy.
+	// Do not read them here, because each answer is large.
 	harness.Eventually(o.t, func(g Gomega) {
 		g.Expect(o.get("/v2/finding-counts").object()["total"]).To(BeEquivalentTo(len(findings)))
 		for _, name := range repositories[1:] {
@@ -481,7 +482,7 @@ func TestPagination_ATamperedCursorIsRefused(t *testing.T) {
 }
 
 func TestPagination_ARowThatDoesNotChangeIsReturnedOnceWhateverElseChanges(t *testing.T) {
-	t.Parallel() // while others wait for a window to end
+	t.Parallel() // while other tests wait for a window to end
 	o := newOrganization(t)
 	stay := o.restless(12, 4)
 	done := make(chan struct{})
@@ -513,8 +514,8 @@ func TestPagination_ARowThatDoesNotChangeIsReturnedOnceWhateverElseChanges(t *te
 	}
 }
 
-// restless makes rows of every list: some that stay as they are, whose ids it returns, and
-// some to be changed.
+// restless creates rows in every list: some that stay unchanged, whose ids it returns, and some to
+// be changed.
 func (o *organization) restless(stay, busy int) (ids []string) {
 	o.t.Helper()
 	row := func(id string, number int) {
@@ -548,13 +549,14 @@ func (o *organization) restless(stay, busy int) (ids []string) {
 func busyID(i int) string { return fmt.Sprintf("busy-%d", i) }
 
 const (
-	// maxNewRows bounds how many rows of each list unrest makes, however long it lasts: every walk passes all of them.
+	// maxNewRows bounds how many rows unrest adds to each list, however long it runs: every walk reads all of them.
 	maxNewRows = 100
-	// newRowEvery is how many rounds of unrest make one, so that rows appear under as many walks.
+	// newRowEvery is the number of rounds of unrest per new row, so that rows appear during as many
+	// walks as possible.
 	newRowEvery = 3
 )
 
-// unrest changes the busy rows of every list, and makes new ones, until it is told to stop.
+// unrest changes the busy rows of every list, and adds new ones, until done is closed.
 func (o *organization) unrest(done <-chan struct{}, busy int) {
 	ctx := o.t.Context()
 	for i := 0; ; i++ {

@@ -14,7 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
-// forEachOperation runs a test for each operation that the contract describes, new ones too.
+// forEachOperation runs a test for each operation in the contract, including new ones.
 func forEachOperation(t *testing.T, test func(t *testing.T, path string, operation *openapi3.Operation)) {
 	t.Helper()
 	spec, err := apiclient.Contract()
@@ -28,7 +28,7 @@ func forEachOperation(t *testing.T, test func(t *testing.T, path string, operati
 	}
 }
 
-// parametersIn are the names of an operation's parameters in that place.
+// parametersIn returns the names of an operation's parameters in that place.
 func parametersIn(place string, operation *openapi3.Operation) (names []string) {
 	for _, parameter := range operation.Parameters {
 		if parameter.Value.In == place {
@@ -39,7 +39,7 @@ func parametersIn(place string, operation *openapi3.Operation) (names []string) 
 	return names
 }
 
-// Every query parameter of every operation, those to come too.
+// Every query parameter of every operation, including future ones.
 func TestParameters_AnEmptyQueryParameterIsAsIfItWereNotGiven(t *testing.T) {
 	rows, o := populated(t), newOrganization(t)
 	o.finding(builder.Finding("f-1"))
@@ -73,7 +73,7 @@ func TestParameters_AnEmptyQueryParameterIsAsIfItWereNotGiven(t *testing.T) {
 						t.Errorf("without ?%s:\n%s\nwith it:\n%s", query, want, got)
 					}
 					continue
-				case "/v2/events": // to a GET the answer has no end
+				case "/v2/events": // the answer to a GET does not end
 					o.in(t).do("HEAD", with(path, query), "").wants(200, query)
 					continue
 				case "/v2/findings/{id}":
@@ -120,7 +120,7 @@ func TestParameters_AnIDInThePathOfAGetIsNoBodysFault(t *testing.T) {
 	c := anyKey(t)
 	forEachOperation(t, func(t *testing.T, path string, operation *openapi3.Operation) {
 		for _, name := range parametersIn(openapi3.ParameterInPath, operation) {
-			withoutBody := strings.HasSuffix(path, "/commit") || strings.HasSuffix(path, "/redeliver") // a POST all the same
+			withoutBody := strings.HasSuffix(path, "/commit") || strings.HasSuffix(path, "/redeliver") // a POST without a body
 			if operation.RequestBody != nil || withoutBody {
 				continue
 			}
@@ -132,7 +132,7 @@ func TestParameters_AnIDInThePathOfAGetIsNoBodysFault(t *testing.T) {
 	})
 }
 
-// filled is a path with one of its parameters, encoded already, and some id for each of the others.
+// filled fills in a path with one encoded parameter, and some id for each of the others.
 func filled(template string, operation *openapi3.Operation, name, value string) string {
 	path := template
 	for _, other := range parametersIn(openapi3.ParameterInPath, operation) {

@@ -19,7 +19,7 @@ import (
 
 const policiesPath = "/v2/triage-policies"
 
-// policies makes previews of these names, which match nothing.
+// policies creates previews with these names, which match nothing.
 func (o *organization) policies(names ...string) {
 	o.t.Helper()
 	for _, name := range names {
@@ -29,7 +29,8 @@ func (o *organization) policies(names ...string) {
 	}
 }
 
-// awaitPolicy returns the policy once its counts are those of its spec. As a rule the answer waited for that already.
+// awaitPolicy returns the policy once its counts match its current spec. Usually the answer to the request has
+// already waited for that.
 func (o *organization) awaitPolicy(policy record) record {
 	o.t.Helper()
 	harness.Eventually(o.t, func(g Gomega) {
@@ -41,7 +42,7 @@ func (o *organization) awaitPolicy(policy record) record {
 	return policy
 }
 
-// condition is one of a resource.
+// condition returns a condition of a resource.
 func condition(of record, kind string) record {
 	for _, c := range of.list("conditions") {
 		if c := record(c.(map[string]any)); c["type"] == kind {
@@ -97,8 +98,8 @@ func TestTriagePolicies_FromPreviewToForceAndBack(t *testing.T) {
 	o.shows("f-test", "open", "what a policy decided goes with it")
 }
 
-// wantsDecidedBy wants lists, exports, operations and counts that ask for a policy to be of these findings, and returns
-// the counts by policy.
+// wantsDecidedBy expects that lists, exports, operations and counts that filter by the policy contain exactly these
+// findings, and returns the counts by policy.
 func (o *organization) wantsDecidedBy(policy string, ids ...string) map[string]float64 {
 	o.t.Helper()
 	for _, path := range []string{"/v1/findings", "/v2/findings", "/v2/full-findings"} {
@@ -116,7 +117,7 @@ func (o *organization) wantsDecidedBy(policy string, ids ...string) map[string]f
 	return o.counted("field=policy")["policy"]
 }
 
-// shows wants a finding to have that status soon.
+// shows expects a finding to reach that status soon.
 func (o *organization) shows(id, status, reason string) {
 	o.t.Helper()
 	harness.Eventually(o.t, func(g Gomega) {
@@ -155,7 +156,7 @@ func TestTriagePolicies_WhatIsNotOneIsRefused(t *testing.T) {
 	}
 }
 
-// Who may not decide may not decide through a policy, nor apply what another has previewed.
+// A key that may not make decisions may neither create a policy nor apply another's preview.
 func TestTriagePolicies_TakeTheRightToDecideAndOneOfTheirOwn(t *testing.T) {
 	o := newOrganization(t)
 	o.policies("mute-a")
@@ -173,7 +174,8 @@ func TestTriagePolicies_TakeTheRightToDecideAndOneOfTheirOwn(t *testing.T) {
 	}
 }
 
-// An expression that was stored by kubectl may be wrong, and the policy says where.
+// An expression that was stored with kubectl may be invalid; the policy then reports the position
+// of the error.
 func TestTriagePolicies_AnExpressionThatDoesNotCompileSaysWhere(t *testing.T) {
 	o := newOrganization(t)
 	o.create(builder.TriagePolicy("wrong", "true &&\n  finding.nosuch").In(o.namespace).Build())
@@ -221,7 +223,7 @@ func TestWebhookDeliveries_AreSentAgainWithTheSameID(t *testing.T) {
 	if got := again.post(path+"/redeliver", "").wants(202, "again").object(); got["redelivered_at"] == nil {
 		t.Errorf("the answer is %v", got)
 	}
-	// The receiver is gone by now.
+	// The receiver no longer exists.
 	harness.Eventually(t, func(g Gomega) { g.Expect(len(o.get(path).object().list("attempts"))).To(BeNumerically(">", 1)) })
 	o.key("reads", v1alpha1.ScopeWebhooksRead).post(path+"/redeliver", "").wantsError(403, "Forbidden", "another scope")
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// startDeployment starts a control plane, the controllers and the facade, each with the rights
-// of its own service account, and sets the flags as somebody would who tests a deployment.
-// There nothing can be missing, so every test has to run.
+// startDeployment starts a control plane, the controllers and the facade, each with the rights of
+// its own service account, and sets the flags as a user of the suite would. This deployment has
+// everything that tests need, so every test must run.
 func startDeployment() (stop func() error, err error) {
 	var stops []func() error
 	stop = func() error {
@@ -33,7 +33,7 @@ func startDeployment() (stop func() error, err error) {
 		return stop, err
 	}
 	stops = append(stops, func() error { return os.RemoveAll(folder) })
-	// With the race detector where the suite has it.
+	// Use the race detector if the suite does.
 	build := harness.Build
 	if raceDetector {
 		build = harness.BuildWithRaceDetector

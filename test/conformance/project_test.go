@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// onlyInRepository are the members of a project that the single-project operation leaves out.
+// onlyInRepository are the members of a project that the single-project operation omits.
 var onlyInRepository = []string{
 	"cast_scan_enabled", "deployment_usage", "has_custom_metadata", "primary_framework", "primary_language",
 	"scanner_business_criticality", "scanner_exposure", "scanner_summary",
@@ -124,8 +124,9 @@ func TestProject_LastScanStatusIsInLowerCase(t *testing.T) {
 	})
 }
 
-// A finding may name a project of another repository: nothing stops whoever writes it. It is then
-// listed by what it names, can be triaged, and is below no path at which there is no project.
+// A finding may name a project of another repository: nothing prevents the writer from doing so.
+// The finding is then listed by what it names and can be triaged, but it is not below any path
+// without a project.
 func TestProject_FindingsOfAnotherRepositoryAreBelowNoProject(t *testing.T) {
 	o := newOrganization(t)
 	o.create(builder.Repository("other").In(o.namespace).Build(),

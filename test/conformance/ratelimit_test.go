@@ -14,10 +14,10 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// window is how long a limit counts, in seconds.
+// window is the length of a limit's window, in seconds.
 const window = 60
 
-// limits are an answer's three headers.
+// limits are the values of an answer's three headers.
 type limits struct{ limit, remaining, reset int }
 
 func (a answer) limits() limits {
@@ -25,7 +25,7 @@ func (a answer) limits() limits {
 	return limits{a.number("X-Ratelimit-Limit"), a.number("X-Ratelimit-Remaining"), a.number("X-Ratelimit-Reset")}
 }
 
-// keyWithLimit is a key with a limit of its own, of which keyOf has used one.
+// keyWithLimit returns a key with its own limit, of which keyOf has used one request.
 func (o *organization) keyWithLimit(name string, requestsPerMinute int32) *caller {
 	o.t.Helper()
 	return o.keyOf(builder.APIKey(name).Mutate(func(k *v1alpha1.APIKey) {
@@ -33,7 +33,7 @@ func (o *organization) keyWithLimit(name string, requestsPerMinute int32) *calle
 	}))
 }
 
-// useUp sends requests until the limit is reached, and returns the first answer that is refused.
+// useUp sends requests until the limit is reached, and returns the first refused answer.
 func (c *caller) useUp(most int) answer {
 	c.t.Helper()
 	for range most + 1 {
@@ -45,8 +45,8 @@ func (c *caller) useUp(most int) answer {
 	return answer{}
 }
 
-// refused sends one request and, where that is let through, others like it: a replica that does not reach what it shares
-// the limit over counts by itself for a while, so that each of two replicas lets so many more through.
+// refused sends a request, and repeats it while it is allowed: a replica that cannot reach the shared counter counts
+// locally for a while, so each of two replicas allows that many more requests.
 func (c *caller) refused(e endpoint, most int) answer {
 	c.t.Helper()
 	var a answer
@@ -103,7 +103,8 @@ func TestRateLimit_AChangedLimitHoldsForRunningKeys(t *testing.T) {
 	harness.Eventually(t, func(g Gomega) { g.Expect(c.get("/v1/findings").Header.Get("X-Ratelimit-Limit")).To(Equal("500")) })
 }
 
-// A replica that has just found Redis too late counts by itself for a moment, so one of a few keys has to count down.
+// A replica to which Redis has just answered too late counts locally for a moment, so it is enough if one of a few
+// keys counts down.
 func TestRateLimit_RemainingCountsDown(t *testing.T) {
 	const tries = 5
 	o := newOrganization(t)
@@ -168,8 +169,8 @@ func TestRateLimit_RefusedRequestsWriteNothing(t *testing.T) {
 	}
 }
 
-// Takes a minute: nothing else shows that the window ends when the headers say, and that
-// asking on does not lengthen it.
+// This takes a minute: only waiting shows that the window ends when the headers say, and that
+// further requests do not extend it.
 func TestRateLimit_EndsWithTheWindowThoughBlockedRequestsGoOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a minute")

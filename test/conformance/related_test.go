@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A repository by its id and the issues of a review are additions to the contract.
+// Reading a repository by its id and the issues of a review are additions to the contract.
 
 func TestRepository_ByItsIDIsAsListed(t *testing.T) {
 	o := sampleOrganization(t)

@@ -102,8 +102,8 @@ func TestRepos_ProjectShowsItsFacts(t *testing.T) {
 	}
 }
 
-// fullProjectRecord is the full project as shown inside its repository, but for the times of
-// the cluster's clock.
+// fullProjectRecord is the full project as shown inside its repository, without the times that come
+// from the cluster's clock.
 func fullProjectRecord(organization string) record {
 	return record{
 		"id": "full", "organization_id": organization, "owner": "team-payments", "provider": "github", "purpose": "Takes payments.",

@@ -13,13 +13,13 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// sample is one organization for all tests that only read: it has one of everything with
-// every member set ("full"), and one with none that may be left out ("bare").
+// sample is an organization for all tests that only read: it has one object of each kind with every
+// member set ("full"), and one without any optional member ("bare").
 type sample struct {
 	name, namespace, token string
 }
 
-// sampleOrganization returns the sample to one test, and makes it for the first.
+// sampleOrganization returns the sample to a test, and creates it for the first one.
 func sampleOrganization(t *testing.T) *organization {
 	t.Helper()
 	enter(t)
@@ -31,7 +31,7 @@ func sampleOrganization(t *testing.T) *organization {
 	return theDeployment.sample.in(t)
 }
 
-// in gives a shared organization to one test.
+// in binds a shared organization to one test.
 func (s *sample) in(t *testing.T) *organization {
 	t.Helper()
 	o := &organization{t: t, name: s.name, namespace: s.namespace, caller: anonymous(t)}
@@ -39,7 +39,7 @@ func (s *sample) in(t *testing.T) *organization {
 	return o
 }
 
-// The sample's times, each in a second of its own.
+// The sample's times, each in a different second.
 var (
 	fullDetectedAt = time.Date(2026, 3, 2, 8, 30, 0, 0, time.UTC)
 	analyzedAt     = fullDetectedAt.Add(time.Minute)
@@ -80,7 +80,7 @@ func (o *organization) fill() {
 	o.policies("mute-a", "mute-b", "mute-c")
 }
 
-// fillReviews makes a review in every state.
+// fillReviews creates a review in every state.
 func (o *organization) fillReviews() {
 	o.t.Helper()
 	pullRequest := func(title, author string) func(*v1alpha1.Review) {
@@ -109,7 +109,7 @@ func (o *organization) fillReviews() {
 	)
 }
 
-// fillDeliveries makes deliveries that nobody receives: two wait for their endpoint, and one was for an endpoint that
+// fillDeliveries creates deliveries without a receiver: two wait for their endpoint, and one was for an endpoint that
 // no longer exists.
 func (o *organization) fillDeliveries() {
 	o.t.Helper()
@@ -128,8 +128,8 @@ func (o *organization) fillDeliveries() {
 	)
 }
 
-// settledRest waits until the API shows what the controllers have made of the sample, and
-// nothing will change again.
+// settledRest waits until the API shows the result of the controllers' work on the sample, and no
+// further changes are expected.
 func (o *organization) settledRest() {
 	o.t.Helper()
 	harness.Eventually(o.t, func(g Gomega) {
@@ -146,8 +146,8 @@ func (o *organization) settledRest() {
 	})
 }
 
-// showsWhatIsStored holds the lists of repositories and reviews against what the cluster has,
-// once the controllers have seen all of it.
+// showsWhatIsStored compares the lists of repositories and reviews with the cluster's objects, once
+// the controllers have reconciled all of them.
 func (o *organization) showsWhatIsStored(g Gomega) {
 	o.t.Helper()
 	want, shown := map[string]string{}, map[string]string{}

@@ -16,7 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// Uploads in the shape of GitHub's code scanning are additions to the contract.
+// Uploads in the form of GitHub's code scanning are additions to the contract.
 
 var (
 	sarifReceiptShape = members("string: id url")
@@ -26,7 +26,7 @@ var (
 
 const sarifsPath = "/repos/acme/shaped/code-scanning/sarifs"
 
-// sarifTarget is an organization with the repository acme/shaped, whose branch is main.
+// sarifTarget returns an organization with the repository acme/shaped, whose branch is main.
 func sarifTarget(t *testing.T) *organization {
 	t.Helper()
 	o := newOrganization(t)

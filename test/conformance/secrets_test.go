@@ -13,12 +13,12 @@ import (
 	"github.com/appsec-dev/findings-operator/test/leaks"
 )
 
-// secretSearch looks for every token and webhook secret that the suite has made wherever none may
-// be. It goes with a deployment that the suite has started: nil for any other, of whose logs nothing
-// is known.
+// secretSearch searches for every token and webhook secret of the suite where they must not appear.
+// It is nil unless the suite has started the deployment, because it has no access to the logs of
+// others.
 var secretSearch *leaks.Search
 
-// keepAnswer has the answer looked through.
+// keepAnswer adds the answer to the searched texts.
 func keepAnswer(a answer) {
 	if secretSearch != nil {
 		asked, _, _ := strings.Cut(a.request, "?")                                                     // a test sends a key in the query
@@ -47,7 +47,8 @@ func keepLog(of *harness.Component) error {
 	return err
 }
 
-// endSearch fails the suite where a secret has leaked, or where the search saw too little to tell.
+// endSearch fails the suite if a secret has leaked, or if the search covered too little to be
+// conclusive.
 func endSearch() error {
 	result, err := secretSearch.End()
 	if err != nil {

@@ -14,13 +14,14 @@ import (
 
 // Trends are an addition to the contract.
 
-// total is how many findings a list with that query has.
+// total returns the number of findings that match a query.
 func (o *organization) total(query url.Values) float64 {
 	o.t.Helper()
 	return o.get(with("/v2/finding-counts", query.Encode())).wants(200, "the counts").object()["total"].(float64)
 }
 
-// The row that the controllers write agrees with what REST counts on the day, of all projects and of some.
+// The row that the controllers write agrees with the REST counts of that day, for all projects and for
+// some.
 func TestTrends_AgreeWithTheCountsOnTheDayTheyAreTaken(t *testing.T) {
 	o := emptyOrganization(t, plenty)
 	owned := func(name, owner string) *v1alpha1.Project {
@@ -36,7 +37,8 @@ func TestTrends_AgreeWithTheCountsOnTheDayTheyAreTaken(t *testing.T) {
 		builder.Finding("f-gone").In(o.namespace).Closed(time.Now(), "s-1").Build(),
 	)
 	o.settled(6)
-	// A row stays for an hour: the projects come last, so that each is counted with all of its findings.
+	// A row stays for an hour: the projects are created last, so that each is counted with all of its
+	// findings.
 	o.create(builder.Repository("repo").In(o.namespace).URL("https://github.com/acme/repo").Build(),
 		builder.Project("proj").In(o.namespace).Build(), owned("a", "team-a"), owned("b", "team-b"))
 	var got record

@@ -16,10 +16,10 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// npmTimeout bounds each step of the trial; the first fetches packages.
+// npmTimeout bounds each step of the test; the first fetches packages.
 const npmTimeout = 3 * time.Minute
 
-// A client that somebody else's generator makes of the served contract lists, pages and patches, and GitHub's own
+// A client that a third-party generator makes from the served contract lists, pages and patches, and GitHub's own
 // client uploads.
 func TestGeneratedClient_TypeScriptListsPagesAndPatches(t *testing.T) {
 	for _, tool := range []string{"node", "npm"} {
@@ -70,8 +70,8 @@ func TestGeneratedClient_TypeScriptListsPagesAndPatches(t *testing.T) {
 	}
 }
 
-// lacksTool ends a test for want of something that a machine need not have. Unlike other tests,
-// it may be left out where the suite starts a deployment of its own.
+// lacksTool skips a test because an optional tool is missing. Unlike other tests, it may be skipped
+// even if the suite has started the deployment.
 func lacksTool(t *testing.T, reason string) {
 	t.Helper()
 	ledger.note(t.Name(), reason, false)

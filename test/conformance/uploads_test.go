@@ -19,7 +19,7 @@ import (
 
 // Uploads and scans are additions to the contract.
 
-// sarifOf is a file of one run of each tool, which finds the problem.
+// sarifOf returns a file with one run per tool, each of which reports the problem.
 func sarifOf(problem string, tools ...string) string {
 	runs := make([]string, len(tools))
 	for i, tool := range tools {
@@ -33,7 +33,7 @@ func (c *caller) upload(path, body string) answer {
 	return c.post(path, body, apiclient.Header("Content-Type", "application/sarif+json"))
 }
 
-// uploadTarget is an organization with a project, and the path of its uploads.
+// uploadTarget returns an organization with a project, and the path for uploads to it.
 func uploadTarget(t *testing.T) (o *organization, path string) {
 	t.Helper()
 	o = newOrganization(t)
@@ -190,7 +190,7 @@ func TestUploads_WhatIsNotTakenIsRefused(t *testing.T) {
 	}
 }
 
-// A key that lists no scope has those that there were before this one.
+// A key that lists no scopes has only those that existed before this scope.
 func TestUploads_NeedTheScopeListed(t *testing.T) {
 	o, path := uploadTarget(t)
 	o.key("none").upload(path, sarifOf("one", "alpha")).wants(403, "no scope listed")

@@ -22,15 +22,15 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// received is a delivery as its receiver got it.
+// received is a delivery as received.
 type received struct {
 	id, timestamp, signature, payload string
 }
 
-// verdicts are all that a verification may say: whether it is valid, and the sentence.
+// verdicts are all possible results of a verification, with their validity.
 var verdicts = map[string]bool{"verified": true, "signature_mismatch": false, "payload_mismatch": false, "secret_expired": false}
 
-// delivery returns a delivery that was sent, and a caller of its organization.
+// delivery returns a sent delivery, and a caller of its organization.
 func delivery(t *testing.T) (*caller, received) {
 	t.Helper()
 	enter(t)
@@ -47,20 +47,20 @@ func delivery(t *testing.T) (*caller, received) {
 	return d.in(t).caller, d.received
 }
 
-// delivered is a delivery, and the organization that it is in.
+// delivered is a delivery with its organization.
 type delivered struct {
 	sample
 	received
 }
 
-// deliver has the deployment send a delivery to a receiver in this process.
+// deliver makes the deployment send a delivery to a receiver in this process.
 func deliver(t *testing.T) *delivered {
 	t.Helper()
 	o := newOrganization(t)
 	return &delivered{sample{o.name, o.namespace, o.Token}, o.sent(builder.WebhookEndpoint("conformance"))}
 }
 
-// newReceiver listens where -receiver-address says that the deployment can reach this process.
+// newReceiver listens on -receiver-address, where the deployment can reach this process.
 func newReceiver(t *testing.T, handler http.Handler) *httptest.Server {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(*receiverAddress, "0"))
@@ -78,7 +78,7 @@ func newReceiver(t *testing.T, handler http.Handler) *httptest.Server {
 
 const sentPayload = `{"type":"webhook.ping","data":{}}`
 
-// sent has the deployment send a delivery to that endpoint, which is put into this process.
+// sent makes the deployment send a delivery to that endpoint, which points to this process.
 func (o *organization) sent(endpoint *builder.WebhookEndpointBuilder) received {
 	o.t.Helper()
 	got := make(chan received, 16)
@@ -103,7 +103,7 @@ func (o *organization) sent(endpoint *builder.WebhookEndpointBuilder) received {
 				continue // the ping of a new endpoint
 			}
 			r.id = "whd-conformance"
-			// The attempt was recorded before it was made; the replica that is asked may hear of it later.
+			// The attempt was recorded before it was sent; the replica that is asked may observe it later.
 			harness.Within(o.t, replicaDelay, func(g Gomega) {
 				a := verify(o.caller, r.id, r.payload, r.signature)
 				g.Expect(a.Status).To(Equal(200))
@@ -125,7 +125,7 @@ func verify(c *caller, id, payload, signature string) answer {
 	return c.post("/v2/webhook-deliveries/"+id+"/verify", string(body))
 }
 
-// wantsVerdict fails the test unless the answer is that verdict.
+// wantsVerdict fails the test unless the answer has that verdict.
 func (a answer) wantsVerdict(status string) {
 	a.t.Helper()
 	got := a.wants(200, status).object()
@@ -165,9 +165,9 @@ func TestWebhooks_AnotherPayloadIsAMismatch(t *testing.T) {
 	}
 }
 
-// sentWithBoth sends with a secret and the one that it replaces, and returns when the latter is over, too. It
-// must sign beside the newest until the delivery is sent, which on a busy machine takes longer: then it is tried
-// again with a secret that lives longer.
+// sentWithBoth sends a delivery that is signed with a secret and the one that it replaces, and also returns when
+// the old secret expires. The old secret must still be valid when the delivery is sent, which on a busy machine
+// takes longer: then it retries with a longer overlap.
 func sentWithBoth(t *testing.T) (o *organization, sent received, over time.Time) {
 	t.Helper()
 	for lives := 10 * time.Second; lives < harness.Patience; lives *= 3 {
@@ -213,7 +213,7 @@ func TestWebhooks_ASignatureOfASecretThatIsOverIsSecretExpired(t *testing.T) {
 	}
 }
 
-// signingSecret is a new one, as an administrator would make it.
+// signingSecret returns a new secret, as an administrator would create it.
 func signingSecret() string {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails

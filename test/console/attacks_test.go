@@ -20,7 +20,7 @@ import (
 
 var tokenOfPage = regexp.MustCompile(`name="console-token" content="([^"]+)"`)
 
-// token is what the visitor's pages tell forms to send back.
+// token returns the token that the visitor's pages include in forms.
 func (v *visitor) token() string {
 	v.Helper()
 	found := tokenOfPage.FindStringSubmatch(v.asks("/console/findings", nil).text)
@@ -30,7 +30,7 @@ func (v *visitor) token() string {
 	return found[1]
 }
 
-// mute is the form of a decision.
+// mute returns the form of a decision.
 func mute(token string) url.Values {
 	return url.Values{"user_status": {"muted"}, "token": {token}}
 }
@@ -167,7 +167,7 @@ func TestNoPageMayBeFramedOrRunWhatItHolds(t *testing.T) {
 	}
 }
 
-// While replicas are replaced, a page of one is given the assets of another.
+// During a rolling update, a page of one version may request assets from a replica of another.
 func TestAnAssetOfAnotherVersionIsServedAndNotKept(t *testing.T) {
 	v := newVisitor(t)
 	at := regexp.MustCompile(`/console/assets/\w+/ui/ui\.css`).FindString(v.asks("/console/login", nil).text)

@@ -18,10 +18,10 @@ import (
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
-// patience bounds what a person waits for in the browser, on a machine that does other things too.
+// patience bounds every wait in the browser, on a busy machine.
 const patience = 2 * time.Minute
 
-// browser is one for all tests; each person has a window of their own, with cookies of its own.
+// browser is shared by all tests; each person has a separate window with separate cookies.
 var browser struct {
 	sync.Once
 	context.Context
@@ -36,13 +36,13 @@ func startBrowser(program string) {
 	browser.err = chromedp.Do(browser.Context)
 }
 
-// person sits before the browser.
+// person is a user of the browser.
 type person struct {
 	testing.TB
 	window context.Context
 }
 
-// newPerson opens a window of somebody who has not logged in.
+// newPerson opens a window without a login.
 func newPerson(t testing.TB) *person {
 	t.Helper()
 	program := needs.Browser(t)
@@ -56,7 +56,7 @@ func newPerson(t testing.TB) *person {
 		cancel()
 		closeWindow()
 	})
-	// The window lives as long as the context that it is first used with.
+	// The window lives as long as the context of its first use.
 	if err := chromedp.Do(window); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func newPerson(t testing.TB) *person {
 	return p
 }
 
-// loggedIn opens a window of somebody who has pasted the key.
+// loggedIn opens a window that is logged in with the key.
 func loggedIn(t testing.TB, key string) *person {
 	t.Helper()
 	p := newPerson(t)
@@ -83,7 +83,7 @@ func (p *person) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// shown is the text of the page, for who reads a failure.
+// shown returns the text of the page, for failure messages.
 func (p *person) shown() string {
 	ctx, cancel := context.WithTimeout(p.window, patience)
 	defer cancel()
@@ -99,7 +99,7 @@ func (p *person) goes(path string) {
 	p.do(chromedp.Navigate(base+path), chromedp.WaitReady("main"))
 }
 
-// presses keys, one after the other.
+// presses presses the keys one after the other.
 func (p *person) presses(keys ...string) {
 	p.Helper()
 	for _, key := range keys {
@@ -107,10 +107,11 @@ func (p *person) presses(keys ...string) {
 	}
 }
 
-// keyNames are those of keys that are no letters.
+// keyNames holds the names of keys that are not letters.
 var keyNames = map[string]string{kb.Enter: "Enter", kb.Escape: "Escape"}
 
-// types presses a key as a keyboard does. Chromedp sends its letter apart, which then comes into what the key has opened.
+// types presses a key as a keyboard does. Chromedp sends the letter separately, so it would be typed into the element
+// that the key has opened.
 func (p *person) types(key string) {
 	p.Helper()
 	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown, input.DispatchKeyEventTypeKeyUp} {
@@ -129,7 +130,7 @@ func (p *person) clicks(selector string) {
 	p.do(chromedp.Click(selector, chromedp.NodeVisible))
 }
 
-// sees waits until the expression is true in the page, whichever page that is by then.
+// sees waits until the expression is true in the current page, even after a navigation.
 func (p *person) sees(expression string) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.window, patience)
@@ -137,7 +138,7 @@ func (p *person) sees(expression string) {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		// A page that is about to go has no answer.
+		// A page that is being left does not answer.
 		if holds, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")")); err == nil && holds {
 			return
 		}
@@ -149,7 +150,7 @@ func (p *person) sees(expression string) {
 	}
 }
 
-// reads waits until the element's text holds all of the words.
+// reads waits until the element's text contains all of the words.
 func (p *person) reads(selector string, words ...string) {
 	p.Helper()
 	for _, word := range words {
@@ -157,7 +158,7 @@ func (p *person) reads(selector string, words ...string) {
 	}
 }
 
-// evaluates puts what the expression gives into the value.
+// evaluates stores the result of the expression in the value.
 func (p *person) evaluates(expression string, into any) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.window, patience)
@@ -175,7 +176,7 @@ func (p *person) evaluates(expression string, into any) {
 	}
 }
 
-// prefers sets the colours that the person's system asks for.
+// prefers sets the colour scheme of the person's system.
 func (p *person) prefers(scheme string) {
 	p.Helper()
 	_, err := chromedp.Call(p.window, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -194,7 +195,8 @@ func quoted(text string) string {
 	return string(content)
 }
 
-// loads a page as on a first visit, and wants that all of it, with what it asks for, transfers so many bytes at most.
+// loads loads a page as on a first visit, and checks that the page with all its resources transfers at most that many
+// bytes.
 func (p *person) loads(path string, most int) {
 	p.Helper()
 	if _, err := chromedp.Call(p.window, network.SetCacheDisabled, network.SetCacheDisabledParams{CacheDisabled: true}); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
-// decides about a finding over REST.
+// decides makes a decision about a finding over REST.
 func (o *organization) decides(key, finding, body string) {
 	o.Helper()
 	request, err := http.NewRequestWithContext(o.Context(), http.MethodPatch, base+"/v2/findings/"+finding, strings.NewReader(body))
@@ -56,7 +56,8 @@ func TestWhatChangesWhileOneLooksIsMarkedAndNotMoved(t *testing.T) {
 	p.clicks("#f-0001 .news-of")
 	p.reads("#f-0001 .state", "muted", "apikey/bob")
 	p.sees("document.activeElement.closest('.row')?.id === 'f-0001'")
-	// What one decides oneself is no news, nor is what the service writes because of it; that of others comes after.
+	// A person's own decisions, and what the service writes because of them, are not shown as news; other people's
+	// are, even afterwards.
 	p.presses("j", "c")
 	p.reads("#f-0000 .state", "confirmed", "apikey/ada")
 	o.decides(bob, "f-0002", `{"comments":"Look at this."}`)
@@ -101,7 +102,7 @@ func TestTheOverviewCountsWhileOneLooks(t *testing.T) {
 	p.sees(`document.activeElement.getAttribute("href")?.includes("severity=high")`)
 }
 
-// The console's stream needs the session, and ends with its key.
+// The console's stream requires the session, and ends with its key.
 func TestTheConsolesStreamEndsWithTheSession(t *testing.T) {
 	o := newOrganization(t)
 	v := newVisitor(t)

@@ -22,7 +22,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// verdicts wants these findings to be muted by the policy, and no others.
+// verdicts expects the policy to mute these findings and no others.
 func (o *organization) verdicts(policy string, muted map[string]bool) {
 	o.Helper()
 	harness.Eventually(o.TB, func(g Gomega) {
@@ -35,13 +35,13 @@ func (o *organization) verdicts(policy string, muted map[string]bool) {
 
 func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
 	o := newOrganization(t)
-	o.has(some(6)...) // of which every other is of gosec
+	o.has(some(6)...) // every other one is by gosec
 	o.hasOthers("The signing key is in the source")
 	p := loggedIn(t, o.key("ada", v1alpha1.Scopes()...))
 	p.goes("/console/findings?tool=gosec&stale=false")
 	p.clicks(`a[href^="/console/policies/new"]`)
 	p.reads("main", "A new policy", "Not in the expression", "Decision in doubt: not in doubt")
-	p.sees("!document.querySelector('#manifest')") // which nobody could apply without a reason
+	p.sees("!document.querySelector('#manifest')") // without a reason it could not be applied
 	p.sees(`document.querySelector("#match").value === "finding.tool == 'gosec'"`)
 	p.do(chromedp.SetValue("#match", "finding.tool = 1"), chromedp.SetValue("#name", "mute-gosec"))
 	p.clicks(`button[value="preview"]`)
@@ -61,7 +61,7 @@ func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
 	p.clicks(`button[value="apply"]`)
 	p.reads("main", "in force", "Stop it")
 	o.verdicts("mute-gosec", gosec)
-	p.sees(`document.querySelector('.figures a[href="/console/findings?policy=mute-gosec"]')?.textContent === "3"`) // by itself
+	p.sees(`document.querySelector('.figures a[href="/console/findings?policy=mute-gosec"]')?.textContent === "3"`) // no reload
 	p.goes("/console/policies")
 	p.reads("main", "mute-gosec", "in force", "p-wrong", "wrong", "Mend it where it says")
 	p.sees(`document.querySelector('td a[href="/console/findings?policy=mute-gosec"]').textContent === "3"`)
@@ -123,7 +123,8 @@ func TestADeliveryIsSentAgainFromItsPage(t *testing.T) {
 	}
 }
 
-// What a key may not do the pages do not offer, and refuse where it is sent all the same.
+// The pages do not offer actions that a key may not perform, and refuse them if they are sent
+// nevertheless.
 func TestAKeyThatMayNotWriteGetsYAMLAndIsRefused(t *testing.T) {
 	o := newOrganization(t)
 	o.hasOthers("The signing key is in the source")
@@ -165,7 +166,7 @@ func TestAKeyThatMayNotWriteGetsYAMLAndIsRefused(t *testing.T) {
 
 var draftedMatch = regexp.MustCompile(`(?s)<textarea id="match"[^>]*>(.*?)</textarea>`)
 
-// What the list shows under its filters is what the policy made of them matches.
+// A policy created from a list matches what the list shows under its filters.
 func TestARuleMatchesWhatTheListShows(t *testing.T) {
 	o := newOrganization(t)
 	o.has(append(some(6), builder.Finding("f-dep").Title("Größe of OPENSSL, 'quoted' \\").Mutate(func(f *v1alpha1.Finding) {
@@ -212,7 +213,7 @@ func TestARuleMatchesWhatTheListShows(t *testing.T) {
 	}
 }
 
-// get reads what the REST API answers.
+// get decodes an answer of the REST API.
 func get(t *testing.T, key, path string, into any) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, http.NoBody)

@@ -13,8 +13,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// BenchmarkScrolling reports how long the browser's tasks take of its main thread's own time while 5,000 rows are scrolled
-// through: the longest, and how many take longer than 50 ms.
+// BenchmarkScrolling reports the duration of the main thread's tasks, in thread time, while 5,000 rows are scrolled
+// through: the longest, and the number of tasks over 50 ms.
 func BenchmarkScrolling(b *testing.B) {
 	const n = 5000
 	o := newOrganization(b)
@@ -38,7 +38,7 @@ func BenchmarkScrolling(b *testing.B) {
 	}
 }
 
-// traces returns how long each task of the page's main thread took of that thread's time meanwhile.
+// traces returns the thread time of each task of the page's main thread during the work.
 func (p *person) traces(work func()) (tasks []time.Duration) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.window, patience)
@@ -80,7 +80,7 @@ func (p *person) traces(work func()) (tasks []time.Duration) {
 	return tasks
 }
 
-// taskOf reads how long a task of the main thread took, of its own time.
+// taskOf returns the thread time of a main-thread task.
 func taskOf(event []byte) (time.Duration, bool) {
 	var task struct {
 		Name     string  `json:"name"`

@@ -1,4 +1,4 @@
-// Package console_test walks through the console as people do: in a real browser, on the real service.
+// Package console_test uses the console as people do: in a real browser, on the real service.
 package console_test
 
 import (
@@ -30,7 +30,7 @@ import (
 
 var (
 	env *testenv.Environment
-	// base is where the service is, without a path.
+	// base is the URL of the service, without a path.
 	base string
 )
 
@@ -52,7 +52,7 @@ func run(m *testing.M) (code int) {
 	return m.Run()
 }
 
-// start runs the service with the console.
+// start starts the service with the console.
 func start() (stop func() error, err error) {
 	var stops []func() error
 	stop = func() (err error) {
@@ -96,7 +96,7 @@ func start() (stop func() error, err error) {
 	return stop, nil
 }
 
-// organization is one for a test alone.
+// organization belongs to one test.
 type organization struct {
 	testing.TB
 	name, namespace string
@@ -120,7 +120,7 @@ func newOrganization(t testing.TB) *organization {
 	return o
 }
 
-// key makes an API key and returns its token.
+// key creates an API key and returns its token.
 func (o *organization) key(name string, scopes ...v1alpha1.Scope) (token string) {
 	o.Helper()
 	key := builder.APIKey(name).Scopes(scopes...).In(o.namespace).Build()
@@ -145,7 +145,7 @@ func (o *organization) key(name string, scopes ...v1alpha1.Scope) (token string)
 	return token
 }
 
-// has makes findings of the organization's project, and waits until their states are there.
+// has creates findings in the organization's project, and waits until their states are recorded.
 func (o *organization) has(findings ...*builder.FindingBuilder) {
 	o.Helper()
 	objects := make([]client.Object, len(findings))
@@ -171,7 +171,7 @@ func (o *organization) finding(name string) *v1alpha1.Finding {
 	return f
 }
 
-// visitor asks for pages without a browser, as an attacker's program may.
+// visitor requests pages without a browser, as an attacker's program might.
 type visitor struct {
 	testing.TB
 	http.Client
@@ -188,13 +188,14 @@ func newVisitor(t *testing.T) *visitor {
 	}}}
 }
 
-// reply is what a visitor was answered with.
+// reply is the answer to a visitor.
 type reply struct {
 	*http.Response
 	text string
 }
 
-// asks sends a request with those headers, given as names and values. A form makes it a POST.
+// asks sends a request with those headers, given as names and values. With a form, the request is a
+// POST.
 func (v *visitor) asks(path string, form url.Values, headers ...string) reply {
 	v.Helper()
 	method, body := http.MethodGet, ""

@@ -25,8 +25,8 @@ import (
 // Setup adds a controller to a manager.
 type Setup func(context.Context, ctrl.Manager, controller.Options) error
 
-// Start runs a manager with those controllers, as the service account and with the cache that they
-// have in a cluster, until the test ends or the function returned is called.
+// Start runs a manager with those controllers, with the service account and the cache that they
+// have in a cluster, until the test ends or stop is called.
 func Start(t testing.TB, env *testenv.Environment, setups ...Setup) (stop func()) {
 	t.Helper()
 	end, err := Run(env, setups...)
@@ -40,7 +40,7 @@ func Start(t testing.TB, env *testenv.Environment, setups ...Setup) (stop func()
 	return stop
 }
 
-// Run is Start outside of a test: the manager runs until the function returned is called.
+// Run is Start outside of a test: the manager runs until stop is called.
 func Run(env *testenv.Environment, setups ...Setup) (stop func() error, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer func() {

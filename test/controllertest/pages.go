@@ -20,7 +20,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// NothingOwed waits until no finding of the namespace owes anything.
+// NothingOwed waits until no finding of the namespace has transitions left to emit.
 func NothingOwed(t *testing.T, env *testenv.Environment, namespace string) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
@@ -37,7 +37,7 @@ func NothingOwed(t *testing.T, env *testenv.Environment, namespace string) {
 	})
 }
 
-// Pages lists the namespace's pages, and everything in them as "finding seq", sorted.
+// Pages lists the namespace's pages, and all entries in them as "finding seq", sorted.
 func Pages(t *testing.T, env *testenv.Environment, g Gomega, namespace string) (pages []v1alpha1.WebhookDelivery,
 	entries []string) {
 	t.Helper()
@@ -53,7 +53,8 @@ func Pages(t *testing.T, env *testenv.Environment, g Gomega, namespace string) (
 	return list.Items, entries
 }
 
-// Alone lists what the endpoint is sent of findings other than in pages, as "finding type", sorted.
+// Alone lists the endpoint's deliveries for single findings, not in pages, as "finding type",
+// sorted.
 func Alone(t *testing.T, env *testenv.Environment, g Gomega, namespace, endpoint string) []string {
 	t.Helper()
 	list := &v1alpha1.WebhookDeliveryList{}
@@ -69,7 +70,7 @@ func Alone(t *testing.T, env *testenv.Environment, g Gomega, namespace, endpoint
 	return out
 }
 
-// SetBacklogged says of the endpoint in the place of its controller that it has too much to do, or not.
+// SetBacklogged sets or clears the endpoint's Backlogged condition in place of its controller.
 func SetBacklogged(t *testing.T, env *testenv.Environment, endpoint *v1alpha1.WebhookEndpoint, backlogged bool) {
 	t.Helper()
 	list := `[]`
@@ -81,7 +82,7 @@ func SetBacklogged(t *testing.T, env *testenv.Environment, endpoint *v1alpha1.We
 		client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":`+list+`}}`))))
 }
 
-// CutOffPages is the setup of a controller that makes as many pages as are left, and then none.
+// CutOffPages wraps a setup so that the controller can create only left more pages.
 func CutOffPages(setup Setup, left *atomic.Int32) Setup {
 	return func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 		return setup(ctx, cutting{mgr, left}, options)

@@ -1,5 +1,5 @@
-// Package corpus makes objects that nobody would expect: each field of each kind with odd values, for
-// tests of what the API server accepts, and of what readers make of it.
+// Package corpus generates unusual objects: each field of each kind with odd values, for tests of
+// what the API server accepts and how readers handle it.
 package corpus
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// CRDs returns the generated CRDs by kind, but for TriageOperationParts and FindingTrends: the controllers alone write
-// those, and nobody else may.
+// CRDs returns the generated CRDs by kind, except TriageOperationParts and FindingTrends, which only the controllers
+// may write.
 func CRDs() (map[string]*apiextensionsv1.CustomResourceDefinition, error) {
 	files, err := filepath.Glob(filepath.Join(harness.Root(), "config", "crd", "bases", "*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -55,20 +55,21 @@ func SchemaOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.JS
 	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema
 }
 
-// Odd is one field with an odd value, in an object that is valid otherwise.
+// Odd is a field with an odd value, in an otherwise valid object.
 type Odd struct {
-	// Path of the field, as a Generator knows it.
+	// Path is the path of the field, in the form of a Generator.
 	Path string
-	// Value is JSON, except for names in maps, which are strings.
+	// Value is JSON, except for the names in maps, which are strings.
 	Value any
 }
 
-// String names it for people.
+// String returns a readable form of the field and the value.
 func (o Odd) String() string { return fmt.Sprintf("%s=%.80s", o.Path, o.Value) }
 
-// Of returns each field of a part of a kind, "spec" or "status", with odd values of its type. Whether the
-// schema takes them is for the API server to say. Every field has all odd times, durations and numbers. Of
-// texts and of values of other types it has every sparse-th, and its neighbour has the next; 1 is all.
+// Of returns each field of a part of a kind, "spec" or "status", with odd values of its type; the API
+// server decides whether the schema accepts them. Every field has all odd times, durations and numbers. Of
+// texts and values of other types it has only every sparse-th, with an offset that differs between fields;
+// 1 stands for all.
 func Of(crd *apiextensionsv1.CustomResourceDefinition, part string, sparse int) []Odd {
 	member := SchemaOf(crd).Properties[part]
 	w := &walk{sparse: sparse}
@@ -87,7 +88,7 @@ func (w *walk) add(path string, values []string) {
 	}
 }
 
-// addSome adds one of so many values, beginning with another one in each field.
+// addSome adds every sparse-th value, with an offset that differs between fields.
 func (w *walk) addSome(path string, values []string) {
 	w.fields++
 	for i := w.fields % w.sparse; i < len(values); i += w.sparse {
@@ -130,7 +131,7 @@ func (w *walk) members(schema *apiextensionsv1.JSONSchemaProps, path string) {
 	}
 }
 
-// formsFor are the odd times or durations of a schema that wants one.
+// formsFor returns the odd times or durations for a schema of a time or duration.
 func formsFor(schema *apiextensionsv1.JSONSchemaProps) []string {
 	switch {
 	case IsTime(schema) || schema.Format == "date-time":
@@ -142,7 +143,7 @@ func formsFor(schema *apiextensionsv1.JSONSchemaProps) []string {
 	}
 }
 
-// textsFor are the odd texts of a schema, and such as fill it to its bound.
+// textsFor returns the odd texts for a schema, and texts of its maximum length.
 func textsFor(schema *apiextensionsv1.JSONSchemaProps) []string {
 	if len(schema.Enum) > 0 {
 		return slices.Concat(others, []string{`""`, `" "`, `"\u0000"`})
@@ -164,7 +165,7 @@ var (
 		"9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809",
 		"18446744073709551615", "9223372036854775807.0", "9.223372036854775807e18", "2147483647.0", "2147483648.0", `"1"`, "null", "true",
 	}
-	// others are of another type, or none.
+	// others are values of other types, or null.
 	others = []string{"null", "7", "true", "[]", "{}", `"x"`}
 	texts  = []string{
 		`""`, `" "`, `"\u0000"`, `"a\u0000b"`, `"\ud800"`, `"\udc00\ud800"`, `"a\ud83d"`, `"\ud83d\ude00"`, "\"\U0001F468\u200D\U0001F469\u200D\U0001F467\"",
@@ -191,7 +192,7 @@ var (
 		"\uffff", "1", strings.Repeat("\U0001F600", 64), strings.Repeat("a", 64)}
 )
 
-// Send sends JSON to the Kubernetes API, which no Go type would write, and returns its answer.
+// Send sends JSON that no Go type would produce to the Kubernetes API, and returns its answer.
 func Send(ctx context.Context, client *http.Client, method, url, contentType string,
 	content []byte) (status int, answer []byte, err error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(content))
@@ -208,7 +209,8 @@ func Send(ctx context.Context, client *http.Client, method, url, contentType str
 	return response.StatusCode, answer, err
 }
 
-// Object returns the JSON of an object of the kind whose spec is odd; of a valid one for an Odd of no value.
+// Object returns the JSON of an object of the kind with the odd field in its spec; an Odd without a value
+// gives a valid object.
 func Object(crd *apiextensionsv1.CustomResourceDefinition, namespace, name string, odd Odd) ([]byte, error) {
 	metadata := map[string]any{"name": name}
 	if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
@@ -220,7 +222,7 @@ func Object(crd *apiextensionsv1.CustomResourceDefinition, namespace, name strin
 	})
 }
 
-// Path returns where the API server takes and lists objects of the kind.
+// Path returns the URL path of the kind's objects.
 func Path(crd *apiextensionsv1.CustomResourceDefinition, namespace string) string {
 	path := "/apis/" + crd.Spec.Group + "/" + crd.Spec.Versions[0].Name + "/"
 	if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
@@ -229,7 +231,8 @@ func Path(crd *apiextensionsv1.CustomResourceDefinition, namespace string) strin
 	return path + crd.Spec.Names.Plural
 }
 
-// Stored returns the JSON of an object as the API server stores it, to be put into etcd; its spec is odd.
+// Stored returns the JSON of an object with the odd field in its spec, in the API server's storage
+// format, to be put into etcd.
 func Stored(crd *apiextensionsv1.CustomResourceDefinition, namespace, name string, odd Odd) ([]byte, error) {
 	content, err := Object(crd, namespace, name, odd)
 	if err != nil {
@@ -252,7 +255,7 @@ func Stored(crd *apiextensionsv1.CustomResourceDefinition, namespace, name strin
 }
 
 // Unreadables returns for each kind a field with a value that its Go type cannot hold. Earlier schemas
-// accepted those of times and durations.
+// accepted such times and durations.
 func Unreadables() map[string]Odd {
 	out := map[string]Odd{}
 	for kind, field := range map[string][2]string{

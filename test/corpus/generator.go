@@ -11,19 +11,19 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// A Generator makes values that a schema takes. Paths are those of the API server's errors, without
-// indexes and keys: "spec.details.title".
+// A Generator generates values that a schema accepts. Paths are those of the API server's errors,
+// without indexes and keys: "spec.details.title".
 type Generator struct {
-	// Full fills every part to its bound; else only what is required is there.
+	// Full fills every part to its bound; otherwise only required parts are present.
 	Full bool
-	// Target is a part that is there whether required or not; with what lies on the way to it. The items
-	// of a list of texts or numbers are "path[]", and the names in a map "path{}".
+	// Target is a part that is always present, together with its parents. The items of a list of texts
+	// or numbers are "path[]", and the names in a map "path{}".
 	Target string
-	// Instead, where it is set, is the value of the target.
+	// Instead, if set, is the value of the target.
 	Instead any
 }
 
-// Value returns one that the schema takes. It panics where the schema has a form that it does not know.
+// Value returns a value that the schema accepts. It panics if the schema has an unknown form.
 func (g *Generator) Value(schema *apiextensionsv1.JSONSchemaProps, path string, index int64) any {
 	if path == g.Target && g.Instead != nil {
 		return g.Instead
@@ -44,11 +44,11 @@ func (g *Generator) Value(schema *apiextensionsv1.JSONSchemaProps, path string, 
 	}
 }
 
-// insteadOf are members that a rule does not let stand beside another of the same object: the
-// smaller of the two, and that other.
+// insteadOf holds members that a rule does not allow together with another member of the same
+// object: the smaller of the two, and the other.
 var insteadOf = map[string]string{"rotation": "secretRef", "undo": "select", "ids": "rule"}
 
-// besides are members that a rule asks for, though the schema does not require them, by the object that they are in.
+// besides holds members that a rule requires, though the schema does not, by the object that contains them.
 var besides = map[string][]string{"spec": {"select", "set"}, "spec.select": {"rule"}, "spec.set": {"userStatus"}}
 
 func (g *Generator) wants(path string, required bool) bool {
@@ -91,7 +91,7 @@ func (g *Generator) list(schema *apiextensionsv1.JSONSchemaProps, path string) [
 		count = *schema.MaxItems
 	}
 	if n := int64(len(schema.Items.Schema.Enum)); isSet(schema) && n > 0 {
-		count = min(count, n) // a set has each member once
+		count = min(count, n) // a set contains each member once
 	}
 	out := []any{}
 	for i := range count {
@@ -149,13 +149,13 @@ func (g *Generator) text(schema *apiextensionsv1.JSONSchemaProps, path string, i
 	return prefix + Unique(character, length-int64(len(prefix)), index)
 }
 
-// scorePattern is that of a score, which nothing made of one character matches.
+// scorePattern is the pattern of a score, which no repetition of one character matches.
 const scorePattern = `^(10\.0|[0-9]\.[0-9])$`
 
-// IsTime reports whether a text is a time, by the rule that checks it.
+// IsTime reports whether a text is a time, judging by its validation rule.
 func IsTime(schema *apiextensionsv1.JSONSchemaProps) bool { return hasRule(schema, "timestamp(self") }
 
-// IsDuration reports whether a text is a duration, by the rule that checks it.
+// IsDuration reports whether a text is a duration, judging by its validation rule.
 func IsDuration(schema *apiextensionsv1.JSONSchemaProps) bool {
 	return hasRule(schema, "duration(self)")
 }
@@ -166,8 +166,8 @@ func hasRule(schema *apiextensionsv1.JSONSchemaProps, prefix string) bool {
 	})
 }
 
-// shape is a beginning, and a character that the pattern takes any number of after it; "<"
-// where it may be, since that takes six bytes as stored.
+// shape returns a prefix, and a character that the pattern accepts repeatedly after it; "<" if
+// possible, because it takes six bytes in storage.
 func (g *Generator) shape(schema *apiextensionsv1.JSONSchemaProps, path string) (prefix, character string) {
 	pattern := regexp.MustCompile(schema.Pattern)
 	for _, prefix := range []string{"", "https://", "a."} {
@@ -180,11 +180,13 @@ func (g *Generator) shape(schema *apiextensionsv1.JSONSchemaProps, path string) 
 	panic(fmt.Sprintf("%s: nothing made of one character matches the pattern %s", path, schema.Pattern))
 }
 
-// digits of the numbers that keep members apart; letters, since more patterns take them.
+// digits replaces the digits of the numbers that keep members distinct with letters, which more
+// patterns accept.
 var digits = strings.NewReplacer("0", "a", "1", "b", "2", "c", "3", "d", "4", "e", "5", "f", "6", "g", "7", "h", "8",
 	"i", "9", "j")
 
-// Unique repeats the character; a number at the end keeps the members of a list apart.
+// Unique repeats the character to the length; a suffix made of the index keeps the members of a
+// list distinct.
 func Unique(character string, length, index int64) string {
 	end := ""
 	if index > 0 {
@@ -193,10 +195,10 @@ func Unique(character string, length, index int64) string {
 	return strings.Repeat(character, max(0, int(length)-len(end))) + end
 }
 
-// keyBound is how a CRD bounds the names in a map, which a schema cannot.
+// keyBound is the rule by which a CRD bounds the names in a map, which a schema cannot do.
 var keyBound = regexp.MustCompile(`^self\.all\(name, size\(name\) <= (\d+)\)$`)
 
-// MaxKeyLength is how long the names in a map may be, or 0 where nothing says it.
+// MaxKeyLength returns the maximum length of the names in a map, or 0 without a bound.
 func MaxKeyLength(schema *apiextensionsv1.JSONSchemaProps) int64 {
 	for _, rule := range schema.XValidations {
 		if match := keyBound.FindStringSubmatch(rule.Rule); match != nil {
@@ -207,7 +209,7 @@ func MaxKeyLength(schema *apiextensionsv1.JSONSchemaProps) int64 {
 	return 0
 }
 
-// Part is a valid object's spec or status that holds the target with another value; nil leaves it valid.
+// Part returns a valid spec or status in which the target has the value instead; nil leaves it valid.
 func Part(schema *apiextensionsv1.JSONSchemaProps, part, target string, instead any) any {
 	member := schema.Properties[part]
 	g := &Generator{Target: target, Instead: instead}

@@ -23,16 +23,16 @@ const (
 	writers = 4
 )
 
-// The controllers and the facade are killed ten times, at moments that the progress of the
-// work decides, while people triage over REST and a scanner imports. Afterwards every triage
-// that was acknowledged is there, or a later one of the same writer; no finding is there
-// twice, and no transition is recorded twice or left out.
+// The controllers and the facade are killed ten times, at points that depend on the progress of the
+// work, while people triage over REST and a scanner imports. Afterwards every acknowledged triage
+// is stored, or a later one of the same writer; no finding exists twice, and no transition is
+// recorded twice or omitted.
 func TestKillsLoseNothingAcknowledgedAndDoubleNothing(t *testing.T) {
 	t.Parallel()
 	r := start(t, t.TempDir())
 	rest := newRESTClient(r)
 	namespace := r.env["FINDINGS_NAMESPACE"]
-	// Far more requests a minute than a person makes.
+	// Far more requests per minute than a person sends.
 	r.kubectl(t, "patch", "apikey", "sample", "--namespace", namespace, "--type=merge",
 		"--patch", `{"spec":{"rateLimit":{"requestsPerMinute":1000000}}}`)
 	ids := identities(rest.list(t, "/v1/findings", 1000))
@@ -64,7 +64,7 @@ func TestKillsLoseNothingAcknowledgedAndDoubleNothing(t *testing.T) {
 	busy.Wait()
 	t.Logf("%d triages acknowledged and %d imports done over %d kills", j.acknowledgedCount(), j.importCount(), kills)
 
-	// The last import put back what the one before it closed.
+	// The last import restored the findings that the previous one closed.
 	if _, err := r.importReport(t.Context(), r.path("gosec.sarif")); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestKillsLoseNothingAcknowledgedAndDoubleNothing(t *testing.T) {
 	r.checkGone(t, pids)
 }
 
-// journal is what the writers tried and what was acknowledged, by finding.
+// journal records what the writers tried and what was acknowledged, by finding.
 type journal struct {
 	mutex        sync.Mutex
 	acknowledged map[string]int
@@ -94,7 +94,7 @@ func newJournal() *journal {
 	return &journal{acknowledged: map[string]int{}, attempted: map[string]int{}}
 }
 
-// next is the number of the next attempt on a finding.
+// next returns the number of the next attempt on a finding.
 func (j *journal) next(id string) int {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
@@ -138,7 +138,7 @@ func (j *journal) waitForImports(t *testing.T, count int) {
 	eventually(t, "imports are done", func() bool { return j.importCount() >= count })
 }
 
-// share is every writers-th id: each finding has one writer, so its last word is known.
+// share returns every writers-th id: each finding has one writer, so its latest write is known.
 func share(ids []string, writer int) []string {
 	var own []string
 	for i := writer; i < len(ids); i += writers {
@@ -147,8 +147,8 @@ func share(ids []string, writer int) []string {
 	return own
 }
 
-// triage writes to its findings in turn until the context ends. The comment carries the
-// number of the attempt. What gets no answer is not tried again: its number is passed over.
+// triage writes to its findings in turn until the context ends. The comment contains the number of
+// the attempt. Unanswered attempts are not repeated: their numbers are skipped.
 func triage(ctx context.Context, rest *restClient, j *journal, ids []string) {
 	states := []string{"muted", "active", "open"}
 	for i := 0; ctx.Err() == nil; i++ {
@@ -161,7 +161,7 @@ func triage(ctx context.Context, rest *restClient, j *journal, ids []string) {
 			j.acknowledge(id, attempt)
 			continue
 		}
-		// Whoever starts the facade again needs the processor too.
+		// Leave processor time for restarting the facade.
 		select {
 		case <-ctx.Done():
 		case <-time.After(checkInterval):
@@ -169,13 +169,13 @@ func triage(ctx context.Context, rest *restClient, j *journal, ids []string) {
 	}
 }
 
-// importAlternately imports the scan without and with its last results until the context
-// ends, so that findings close and come back all the time.
+// importAlternately imports the scan without and with its last results until the context ends, so
+// that findings close and reopen continuously.
 func (r *run) importAlternately(ctx context.Context, t *testing.T, j *journal) {
 	whole := r.path("gosec.sarif")
 	part := writeShortened(t, whole)
 	for i := 0; ctx.Err() == nil; i++ {
-		// An import lives from the API server alone: no kill may make it fail.
+		// An import depends only on the API server: no kill may make it fail.
 		if _, err := r.importReport(context.WithoutCancel(ctx), []string{part, whole}[i%2]); err != nil {
 			t.Error(err)
 			return
@@ -190,7 +190,7 @@ func (r *run) importReport(ctx context.Context, report string) (string, error) {
 		"--repository=vulnerable-service", "--project=vulnerable-service")
 }
 
-// findings reads every Finding by kubectl.
+// findings reads all Findings with kubectl.
 func (r *run) findings(t *testing.T) []v1alpha1.Finding {
 	t.Helper()
 	var list v1alpha1.FindingList
@@ -230,7 +230,7 @@ func checkNothingDoubled(t *testing.T, findings []v1alpha1.Finding, ids []string
 	}
 }
 
-// checkTransitions looks for a number that comes twice or is left out.
+// checkTransitions fails the test if a number occurs twice or is missing.
 func checkTransitions(t *testing.T, f *v1alpha1.Finding) {
 	t.Helper()
 	for i := 1; i < len(f.Status.Transitions); i++ {

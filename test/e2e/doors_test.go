@@ -28,7 +28,7 @@ var v1Members = []string{
 	"status", "supporting_files", "updated_at", "user_status", "vulnerable_code_block",
 }
 
-// One run from its first start to the end of its last, since each start takes seconds.
+// This is one test from the first start to the end of the last, because each start takes seconds.
 func TestFindingsThroughBothDoorsAndAcrossRestarts(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -106,7 +106,7 @@ func checkEnvironment(t *testing.T, r *run) {
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("the env file's names: -want +got:\n%s", diff)
 	}
-	// The terminal is written to after the file.
+	// The terminal is written after the file.
 	eventually(t, "the terminal shows a command that lists the findings with the sample's key", func() bool {
 		return strings.Contains(r.output.String(), `"Authorization: Bearer `+r.env["FINDINGS_API_KEY"]+`" "`+r.env["FINDINGS_URL"]+`/v1/findings`)
 	})

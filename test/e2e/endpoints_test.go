@@ -13,8 +13,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// checkEveryEndpoint calls each endpoint once on what the sample holds. The findings' lists and
-// PATCHes have tests of their own.
+// checkEveryEndpoint calls each endpoint once on the sample. The findings' lists and PATCHes have
+// separate tests.
 func checkEveryEndpoint(t *testing.T, r *run, rest *restClient) {
 	t.Run("repositories and their projects", func(t *testing.T) { checkRepositories(t, rest) })
 	t.Run("a finding by its path", func(t *testing.T) { checkFindingByPath(t, rest) })
@@ -101,7 +101,8 @@ func checkReviewIssues(t *testing.T, r *run, rest *restClient) {
 	}
 }
 
-// checkWebhook asks whether what the run's receiver got, and verified with a library, is what was sent.
+// checkWebhook verifies that the delivery that the run's receiver got, and verified with a library, is
+// what was sent.
 func checkWebhook(t *testing.T, r *run, rest *restClient) {
 	var deliveries v1alpha1.WebhookDeliveryList
 	r.read(t, &deliveries, "webhookdeliveries")
@@ -129,7 +130,7 @@ func checkWebhook(t *testing.T, r *run, rest *restClient) {
 	}
 }
 
-// received returns the receiver's line about a delivery that it has verified.
+// received returns the line that the receiver logged about a delivery that it has verified.
 func received(t *testing.T, r *run, id string) item {
 	t.Helper()
 	content, err := os.ReadFile(r.path("logs", "receiver.log"))
@@ -149,7 +150,7 @@ func received(t *testing.T, r *run, id string) item {
 	return nil
 }
 
-// read reads a list of the sample's resources by kubectl.
+// read reads a list of the sample's resources with kubectl.
 func (r *run) read(t *testing.T, into any, resource string) {
 	t.Helper()
 	out := r.kubectl(t, "get", resource, "--namespace", r.env["FINDINGS_NAMESPACE"], "--output=json")

@@ -11,11 +11,11 @@ import (
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
-// checkNewcomer runs the README's commands that upload the results of a repository that nobody has written down, twice.
+// checkNewcomer runs the README's commands that upload the results of a repository that does not exist yet, twice.
 func checkNewcomer(t *testing.T, r *run, rest *restClient) {
 	needs.Program(t, "curl", "curl")
 	needs.Program(t, "jq", "jq")
-	// The last command shows what came of it, and is asked again until it is over.
+	// The last command shows the result, and is repeated until the upload is complete.
 	commands := blockOfREADME(t, "/repos/acme/payments/code-scanning/sarifs")
 	if len(commands) != 3 {
 		t.Fatalf("the README has the commands %q; want an upload, its posting, and what came of it", commands)
@@ -25,7 +25,7 @@ func checkNewcomer(t *testing.T, r *run, rest *restClient) {
 	before := len(rest.list(t, "/v1/findings", 1000))
 	var uploaded int64
 	for _, want := range []string{`"created":18,"reopened":0,"skipped":0,"unchanged":0`, `"created":0,"reopened":0,"skipped":0,"unchanged":18`} {
-		// Of the scans of one second it is not said which is listed first, and the README shows the first.
+		// The order of scans within the same second is undefined, and the README shows the first scan.
 		eventually(t, "the next second begins", func() bool { return time.Now().Unix() > uploaded })
 		shell(commands[0].command)
 		if id := shell(commands[1].command); !strings.HasPrefix(id, "u-") {

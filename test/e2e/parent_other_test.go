@@ -4,5 +4,5 @@ package e2e
 
 import "syscall"
 
-// endWithTest does nothing: only Linux ties a process to its parent's life.
+// endWithTest does nothing: only Linux can tie a process to the life of its parent.
 func endWithTest() *syscall.SysProcAttr { return nil }

@@ -11,13 +11,13 @@ import (
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
-// consoleBlock is a block of commands with what they print.
+// consoleBlock matches a block of commands with their output.
 var consoleBlock = regexp.MustCompile("(?s)```console\n(.*?)```")
 
-// shown is a command of the README, and what it prints there.
+// shown is a command of the README with its output there.
 type shown struct{ command, output string }
 
-// blockOfREADME is the block of commands that contains the text.
+// blockOfREADME returns the block of commands that contains the text.
 func blockOfREADME(t *testing.T, text string) []shown {
 	t.Helper()
 	page, err := os.ReadFile(repositoryFile(t, "README.md"))
@@ -33,7 +33,8 @@ func blockOfREADME(t *testing.T, text string) []shown {
 	return nil
 }
 
-// commandsOf splits a block. A command goes on after a pipe, and to the end of what it is given to read.
+// commandsOf splits a block. A command continues after a pipe or a backslash, and to the end of a
+// here-document.
 func commandsOf(block string) (out []shown) {
 	for line := range strings.Lines(block) {
 		command, begins := strings.CutPrefix(line, "$ ")
@@ -56,8 +57,8 @@ func goesOn(command string) bool {
 	return strings.HasSuffix(command, "|\n") || strings.HasSuffix(command, "\\\n")
 }
 
-// checkPolicy runs the README's commands that mute a class of findings. What is uploaded later is checked by
-// checkMutedByPolicy.
+// checkPolicy runs the README's commands that mute a class of findings. checkMutedByPolicy checks later
+// uploads.
 func checkPolicy(t *testing.T, r *run) {
 	for _, c := range blockOfREADME(t, "kubectl findings policy test") {
 		if diff := cmp.Diff(c.output, r.shell(t, t.TempDir(), c.command)); diff != "" {
@@ -66,7 +67,8 @@ func checkPolicy(t *testing.T, r *run) {
 	}
 }
 
-// checkMutedByPolicy runs the README's command that shows which findings of an upload arrived muted.
+// checkMutedByPolicy runs the README's command that shows which findings of an upload were muted on
+// arrival.
 func checkMutedByPolicy(t *testing.T, r *run) {
 	needs.Program(t, "curl", "curl")
 	needs.Program(t, "jq", "jq")

@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// sharedLimit is how many requests a minute the key may send, wherever to.
+	// sharedLimit is the key's limit of requests per minute, at all replicas together.
 	sharedLimit = 60
-	// beyondLimit is how many more are sent.
+	// beyondLimit is how many more requests are sent.
 	beyondLimit = 20
-	// limitWindow is how long a count lasts.
+	// limitWindow is the length of a window.
 	limitWindow = time.Minute
 	// limitTrials bounds how often a window may end too early on a slow machine.
 	limitTrials = 3
 )
 
-// Two processes that know nothing of each other but one Redis limit a key as one.
+// Two processes that share only a Redis limit a key together.
 func TestTwoReplicasWithOneRedisLimitAKeyAsOne(t *testing.T) {
 	t.Parallel()
 	redis := redisURLFile(t)
@@ -70,7 +70,7 @@ func TestTwoReplicasWithOneRedisLimitAKeyAsOne(t *testing.T) {
 	t.Fatalf("%d requests took more than half a window, %d times", sharedLimit+beyondLimit, limitTrials)
 }
 
-// countAnswers sends requests to all callers in turn, some at the same time, and counts the statuses.
+// countAnswers sends requests to all callers in turn, some concurrently, and counts the statuses.
 func countAnswers(t *testing.T, callers []*restClient, requests int) map[int]int {
 	t.Helper()
 	var mutex sync.Mutex
@@ -95,7 +95,7 @@ func countAnswers(t *testing.T, callers []*restClient, requests int) map[int]int
 	return answered
 }
 
-// limitedKey makes a key that nothing has been sent with, and returns its token.
+// limitedKey creates an unused key, and returns its token.
 func (r *run) limitedKey(t *testing.T, namespace, name string) string {
 	t.Helper()
 	r.apply(t, fmt.Sprintf("apiVersion: appsec.dev/v1alpha1\nkind: APIKey\nmetadata: {name: %s, namespace: %s}\nspec: {rateLimit: {requestsPerMinute: %d}}\n",
@@ -122,8 +122,8 @@ func (r *run) apply(t *testing.T, manifest string) {
 	r.kubectl(t, "apply", "--filename", file)
 }
 
-// replica starts another process of the REST API over the run's cluster, with the rights of the
-// run's own, and returns its address once it is ready. The test's end kills it.
+// replica starts another process of the REST API on the run's cluster, with the same rights as the
+// run's own, and returns its address once it is ready. It is killed at the end of the test.
 func (r *run) replica(t *testing.T, redisURLFile string) string {
 	t.Helper()
 	api, health := localAddress(t), localAddress(t)

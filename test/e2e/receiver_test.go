@@ -17,15 +17,16 @@ import (
 	"time"
 )
 
-// oneInFails is of how many events one is refused at its first attempt.
+// oneInFails: one in that many events is refused at its first attempt.
 const oneInFails = 50
 
-// receiver is what somebody else's program would be: it knows the secrets and the specification
-// of Standard Webhooks 1.0.0, and nothing of ours. It refuses a few events once.
+// receiver acts as a third-party program: it knows the secrets and the specification of Standard
+// Webhooks 1.0.0, but none of this project's code. It refuses a few events once.
 type receiver struct {
 	url string
-	// isFirst reports whether an event is at its first attempt, as far as the sender knows. One
-	// that a kill has cut off must not be refused too, or the next attempt is minutes away.
+	// isFirst reports whether the sender is making its first attempt for an event. An event whose
+	// first attempt was interrupted by a kill must not also be refused, or the next attempt is
+	// minutes away.
 	isFirst func(id string) bool
 	seed    uint64
 
@@ -37,7 +38,7 @@ type receiver struct {
 	problems []string
 }
 
-// receivedEvent is what came under one webhook-id.
+// receivedEvent is what was received under one webhook-id.
 type receivedEvent struct {
 	endpoint string
 	payload  string
@@ -65,7 +66,7 @@ func newReceiver(t *testing.T, seed uint64) *receiver {
 	return r
 }
 
-// expect gives the secret of an endpoint, as its owner reads it: "whsec_" and base64.
+// expect sets the secret of an endpoint in the form its owner reads it: "whsec_" and base64.
 func (r *receiver) expect(t *testing.T, endpoint, secret string) {
 	t.Helper()
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
@@ -77,7 +78,7 @@ func (r *receiver) expect(t *testing.T, endpoint, secret string) {
 	r.keys[endpoint] = key
 }
 
-// ServeHTTP takes an event: 204, and for some the first time 500 or no answer at all.
+// ServeHTTP answers an event with 204; some events first get 500 or no answer at all.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	endpoint := strings.TrimPrefix(request.URL.Path, "/")
 	body, err := io.ReadAll(io.LimitReader(request.Body, 1<<20))
@@ -103,7 +104,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// note reports whether the request is in order.
+// note records a request and reports whether it is valid.
 func (r *receiver) note(endpoint string, header http.Header, body string, refuse bool) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -131,7 +132,7 @@ func (r *receiver) note(endpoint string, header http.Header, body string, refuse
 	return true
 }
 
-// counts are how many requests came, how many were refused on purpose and how many events are in.
+// counts returns the number of requests, of requests refused on purpose, and of received events.
 func (r *receiver) counts() (requests, refused, events int) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -143,7 +144,7 @@ func (r *receiver) counts() (requests, refused, events int) {
 	return r.requests, r.refused, events
 }
 
-// all are the events received so far, by webhook-id, and what was wrong with any request.
+// all returns the events received so far, by webhook-id, and the problems with any request.
 func (r *receiver) all() (map[string]receivedEvent, []string) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -154,9 +155,9 @@ func (r *receiver) all() (map[string]receivedEvent, []string) {
 	return out, append([]string{}, r.problems...)
 }
 
-// verifyWebhook checks a request by the specification: the base64 of the HMAC-SHA256 over id,
-// timestamp and body, with dots between, is among the signatures of version v1, and the
-// timestamp is not more than five minutes off.
+// verifyWebhook verifies a request according to the specification: the base64 of the HMAC-SHA256
+// over id, timestamp and body, joined by dots, must be among the signatures of version v1, and the
+// timestamp must be at most five minutes off.
 func verifyWebhook(key []byte, header http.Header, body string, now time.Time) error {
 	if len(key) == 0 {
 		return errors.New("nothing is expected there")
@@ -185,7 +186,7 @@ func verifyWebhook(key []byte, header http.Header, body string, now time.Time) e
 	return errors.New("no signature holds")
 }
 
-// The verifier itself, on the example of the specification's authors.
+// The verifier itself, tested with the example of the specification's authors.
 func TestVerifyWebhook(t *testing.T) {
 	t.Parallel()
 	key, err := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")

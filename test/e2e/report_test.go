@@ -9,11 +9,11 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// dropped is how many results of a report writeShortened leaves out: few enough for an import
-// to close them without being asked twice.
+// dropped is how many results of a report writeShortened omits: few enough for an import to close
+// them without confirmation.
 const dropped = 4
 
-// importer is the kubectl plugin's path.
+// importer returns the path of the kubectl plugin.
 func (r *run) importer() string {
 	return filepath.Join(testenv.RepositoryRoot(), "bin", "kubectl-findings")
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// restClient calls the REST API as any client would: it knows the address and the key alone.
+// restClient calls the REST API as any client would: it has only the address and the key.
 type restClient struct {
 	base, key string
 	http      *http.Client
@@ -22,7 +22,7 @@ func newRESTClient(r *run) *restClient {
 	return &restClient{base: r.env["FINDINGS_URL"], key: r.env["FINDINGS_API_KEY"], http: &http.Client{Timeout: 20 * time.Second}}
 }
 
-// call returns the status and the body; an error means that no whole answer came.
+// call returns the status and the body; an error means that no complete answer arrived.
 func (c *restClient) call(ctx context.Context, method, path string, body any) (int, []byte, error) {
 	var content io.Reader
 	if body != nil {
@@ -57,7 +57,7 @@ func (i item) text(member string) string {
 	return text
 }
 
-// list walks every page of a list, two items at a time at the least, and checks the walk's own promises.
+// list walks every page of a list, at least two items at a time, and checks the guarantees of a walk.
 func (c *restClient) list(t *testing.T, path string, size int) []item {
 	t.Helper()
 	var all []item
@@ -114,7 +114,7 @@ func (c *restClient) decode(t *testing.T, method, path string, body, into any) {
 	}
 }
 
-// find returns the finding with an id out of the v1 list.
+// find returns the finding with an id from the v1 list.
 func (c *restClient) find(t *testing.T, id string) item {
 	t.Helper()
 	for _, finding := range c.list(t, "/v1/findings", 1000) {

@@ -1,5 +1,5 @@
-// Package e2e tries the real binaries as people start them: through the program behind
-// `make run`, with its own control plane, in a folder and on a port of its own.
+// Package e2e tests the real binaries as people start them: through the program behind `make run`,
+// with its own control plane, folder and port.
 package e2e
 
 import (
@@ -26,19 +26,20 @@ import (
 )
 
 const (
-	// startTimeout is for a machine that tests other packages at the same time, and builds gosec.
+	// startTimeout allows for a machine that tests other packages at the same time, and builds
+	// gosec.
 	startTimeout = 10 * time.Minute
 	stopTimeout  = 2 * time.Minute
-	// settleTimeout bounds each wait for something to show.
+	// settleTimeout bounds each wait for a condition.
 	settleTimeout = 3 * time.Minute
 	checkInterval = 20 * time.Millisecond
 )
 
-// run is `make run` at work.
+// run is a running `make run`.
 type run struct {
 	folder string
 	port   int
-	// env is what the run's env file holds.
+	// env is the content of the run's env file.
 	env map[string]string
 
 	process *exec.Cmd
@@ -46,8 +47,8 @@ type run struct {
 	ended   chan struct{}
 }
 
-// start starts a run over a folder, with more environment if given, and returns once it answers. The test's end kills it, if
-// the test has not stopped it.
+// start starts a run over a folder, with additional environment variables if given, and returns once it answers. It
+// is killed at the end of the test unless the test has stopped it.
 func start(t *testing.T, folder string, environment ...string) *run {
 	t.Helper()
 	r := launch(t, folder, freePort(t), environment...)
@@ -67,12 +68,13 @@ func start(t *testing.T, folder string, environment ...string) *run {
 	return r
 }
 
-// launch starts a run and does not wait for it.
+// launch starts a run without waiting for it.
 func launch(t *testing.T, folder string, port int, environment ...string) *run {
 	t.Helper()
 	binary := repositoryFile(t, "bin", "findings-local")
 	r := &run{folder: folder, port: port, output: &safeBuffer{}, ended: make(chan struct{})}
-	// Not under the test's context: its end would be a kill, and the tests choose how a run ends.
+	// Do not use the test's context: its end would kill the process, and the tests choose how a run
+	// ends.
 	r.process = exec.Command(binary)
 	r.process.Dir = testenv.RepositoryRoot()
 	r.process.Env = append(append(os.Environ(), "RUN_DIR="+folder, "PORT="+strconv.Itoa(port)), environment...)
@@ -94,7 +96,7 @@ func launch(t *testing.T, folder string, port int, environment ...string) *run {
 	return r
 }
 
-// interrupt does what Ctrl-C does, waits for the end and returns the exit code.
+// interrupt does the same as Ctrl-C, waits for the end and returns the exit code.
 func (r *run) interrupt(t *testing.T) int {
 	t.Helper()
 	if err := r.process.Process.Signal(os.Interrupt); err != nil {
@@ -113,7 +115,7 @@ func (r *run) waitForEnd(t *testing.T) int {
 	return r.process.ProcessState.ExitCode()
 }
 
-// kill ends the runner without a chance to stop its children.
+// kill ends the runner without giving it a chance to stop its children.
 func (r *run) kill() {
 	r.process.Process.Kill() //nolint:errcheck // it may have ended
 	<-r.ended
@@ -123,7 +125,7 @@ func (r *run) path(parts ...string) string {
 	return filepath.Join(append([]string{r.folder}, parts...)...)
 }
 
-// pids of the run's children by name.
+// pids returns the process IDs of the run's children by name.
 func (r *run) pids(t *testing.T) map[string]int {
 	t.Helper()
 	files, err := filepath.Glob(r.path("pids", "*"))
@@ -160,7 +162,7 @@ func (r *run) kubectl(t *testing.T, arguments ...string) string {
 	return out
 }
 
-// command runs a program with the environment that the run's env file gives.
+// command runs a program with the environment of the run's env file.
 func (r *run) command(ctx context.Context, path string, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, path, arguments...)
 	command.Env = os.Environ()
@@ -176,7 +178,7 @@ func (r *run) command(ctx context.Context, path string, arguments ...string) (st
 	return string(out), nil
 }
 
-// logs returns how each child's log ends.
+// logs returns the end of each child's log.
 func (r *run) logs() string {
 	files, _ := filepath.Glob(r.path("logs", "*.log"))
 	var out strings.Builder
@@ -191,8 +193,9 @@ func (r *run) logs() string {
 	return out.String()
 }
 
-// checkGone fails the test unless the run's children end, and every other process that was
-// given the run's folder: one that was started in the moment of a kill has no pid file yet.
+// checkGone fails the test unless the run's children have ended, as well as every other process
+// that was given the run's folder: a process that was started at the moment of a kill has no pid
+// file yet.
 func (r *run) checkGone(t *testing.T, pids map[string]int) {
 	t.Helper()
 	var left []string
@@ -210,12 +213,12 @@ func (r *run) checkGone(t *testing.T, pids map[string]int) {
 	}
 }
 
-// processesWith returns the command lines that hold a text, on systems that have /proc.
+// processesWith returns the command lines that contain a text, on systems that have /proc.
 func processesWith(text string) []string {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	var found []string
 	for _, file := range files {
-		// It may have ended since.
+		// The process may have ended since.
 		content, _ := os.ReadFile(file)
 		if line := strings.ReplaceAll(string(content), "\x00", " "); strings.Contains(line, text) {
 			found = append(found, line)
@@ -224,7 +227,7 @@ func processesWith(text string) []string {
 	return found
 }
 
-// alive reports whether a process runs. One that waits for its parent to ask how it ended does not.
+// alive reports whether a process runs. A zombie does not count.
 func alive(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return false

@@ -10,7 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// What the terminal says to do without samples is done here, word for word.
+// The instructions that the terminal shows without samples are followed here exactly.
 func TestWithoutSamplesTheTerminalSaysHowToBegin(t *testing.T) {
 	t.Parallel()
 	r := start(t, t.TempDir(), "SAMPLES=false")

@@ -16,13 +16,14 @@ import (
 )
 
 const (
-	// killedResults is enough for an import to be under way for some seconds.
+	// killedResults is enough for an import to take several seconds.
 	killedResults = 2_000
-	// diesWithin is how soon the Scan of a process that died is Failed, and noise what a busy machine may add.
+	// diesWithin is how soon the Scan of a dead process becomes Failed, and noise the delay that a busy
+	// machine may add.
 	diesWithin, noise = time.Minute, 30 * time.Second
 )
 
-// uploadAnswer is what a client reads of an upload.
+// uploadAnswer holds the members of an upload that a client reads.
 type uploadAnswer struct {
 	ID     string `json:"id"`
 	Status string `json:"status"`
@@ -61,8 +62,8 @@ func manyResults(tool string, n int) string {
 	return `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"` + tool + `"}},"results":[` + strings.Join(results, ",") + `]}]}`
 }
 
-// killAmid kills the facade while it works on an upload of the tool, waits until that upload is failed, and sends the same
-// again until it is completed.
+// killAmid kills the facade while it works on an upload of the tool, waits until that upload has failed, and repeats
+// the upload until it completes.
 func killAmid(t *testing.T, r *run, rest *restClient, tool, query string) (again uploadAnswer) {
 	t.Helper()
 	results := manyResults(tool, killedResults)
@@ -116,7 +117,8 @@ func killAmid(t *testing.T, r *run, rest *restClient, tool, query string) (again
 	return again
 }
 
-// checkKilledUpload: nothing is half closed, and the same upload again finishes the work without doubling anything.
+// checkKilledUpload checks that a killed upload closes nothing halfway, and that repeating it finishes the work
+// without duplicates.
 func checkKilledUpload(t *testing.T, r *run, rest *restClient) {
 	t.Helper()
 	counts := killAmid(t, r, rest, "killed", "").Scans[0].Counts
@@ -135,7 +137,8 @@ func checkKilledUpload(t *testing.T, r *run, rest *restClient) {
 	}
 }
 
-// checkKilledReview: the same of a pull request, whose issues are all there once, and whose commit is recorded.
+// checkKilledReview checks the same for a pull request, whose issues must all exist once, and whose commit must
+// be recorded.
 func checkKilledReview(t *testing.T, r *run, rest *restClient) {
 	t.Helper()
 	const commit = "1c2d3e4f5a6b7c8d"

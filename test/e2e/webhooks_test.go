@@ -33,25 +33,26 @@ import (
 
 const (
 	hooksOrganization = "hooks"
-	// foundFindings are in the scan, of which a rescan misses some, and people triage others.
+	// foundFindings is the number of findings in the scan; a rescan lacks missedFindings, and
+	// people triage triagedFindings of the others.
 	foundFindings, missedFindings, triagedFindings = 400, 50, 60
 	pullRequests, issuesOfEach                     = 3, 4
 	controllerKills                                = 5
-	// trialTimeout bounds each wait of the trial. An event that was cut off by two kills in a row is
-	// tried again after six minutes.
+	// trialTimeout bounds each wait of the trial. An event that was interrupted by two kills in a
+	// row is retried after six minutes.
 	trialTimeout = 8 * time.Minute
 )
 
-// subscriptions are what each endpoint of the trial asks for. Everything goes one by one.
+// subscriptions are the events that each endpoint of the trial subscribes to. All are sent singly.
 var subscriptions = map[string][]v1alpha1.WebhookEventPattern{
 	"everything": nil,
 	"some":       {"finding.triaged", "review_issue.*", "scan.completed"},
 }
 
-// Every change that a status records reaches those who ask for it under one webhook-id, and
-// nothing else does: over an import, rescans that close and reopen, triage and reviews, with a
-// controller that is killed again and again, and a receiver that refuses some. Once the
-// deliveries are retired, a controller that starts anew sends nothing again.
+// Every change that a status records reaches the subscribed endpoints under one webhook-id, and
+// nothing else does: during an import, rescans that close and reopen, triage and reviews, with a
+// controller that is killed repeatedly, and a receiver that refuses some events. Once the
+// deliveries are retired, a restarted controller sends nothing again.
 func TestEachRecordedChangeReachesTheReceiverUnderOneID(t *testing.T) {
 	t.Parallel()
 	trial := newWebhookTrial(t)
@@ -110,8 +111,8 @@ func newWebhookTrial(t *testing.T) *webhookTrial {
 	return trial
 }
 
-// prepare makes what findings belong to and those who hear of them, these first: an endpoint
-// gets nothing that is older than itself.
+// prepare creates the endpoints first, and then the objects that findings belong to: an endpoint
+// receives no events from before its creation.
 func (w *webhookTrial) prepare(t *testing.T) {
 	t.Helper()
 	w.create(t, builder.Organization(hooksOrganization).Build())
@@ -128,7 +129,7 @@ func (w *webhookTrial) prepare(t *testing.T) {
 			return err == nil, client.IgnoreNotFound(err)
 		})
 		w.receiver.expect(t, name, string(secret.Data[v1alpha1.WebhookSecretKey]))
-		// Only now is there somebody who can check what comes.
+		// The receiver can verify requests only from now on.
 		endpoint := &v1alpha1.WebhookEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 		w.must(t, w.client.Patch(t.Context(), endpoint, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"disabled":false}}`))))
 		w.endpoints[name] = endpoint.UID
@@ -141,14 +142,14 @@ func (w *webhookTrial) prepare(t *testing.T) {
 	w.create(t, builder.Project("api").In(w.namespace).Repository("shop").Build())
 }
 
-// scanAndRescan imports a scan, one that misses findings and one that has them again, while
-// people triage others.
+// scanAndRescan imports a scan, another that lacks findings and a third that contains them again,
+// while people triage others.
 func (w *webhookTrial) scanAndRescan(ctx context.Context) error {
 	whole, part := w.writeScan("whole", foundFindings), w.writeScan("part", foundFindings-missedFindings)
 	if err := w.importScan(ctx, whole); err != nil {
 		return err
 	}
-	// One that closes before the first look at it was never seen open.
+	// A finding that closes before its first reconcile was never observed open.
 	if err := w.poll(ctx, "every finding is seen", func(ctx context.Context) (bool, error) {
 		findings := &v1alpha1.FindingList{}
 		err := w.client.List(ctx, findings, client.InNamespace(w.namespace), client.MatchingFields{"status.state": "open"})
@@ -167,9 +168,9 @@ func (w *webhookTrial) scanAndRescan(ctx context.Context) error {
 	return group.Wait()
 }
 
-// importUntilClosed imports a scan that misses findings until all of them are seen closed. One
-// that somebody else writes at that moment is left open by an import; and one that closes and
-// opens between two looks of the controller has not changed.
+// importUntilClosed imports a scan that lacks findings until all of them are observed closed. An
+// import leaves a finding open if another writer changes it at that moment; and a finding that
+// closes and reopens between two reconciles records no change.
 func (w *webhookTrial) importUntilClosed(ctx context.Context, path string) error {
 	return w.poll(ctx, "the missed findings are closed", func(ctx context.Context) (bool, error) {
 		findings := &v1alpha1.FindingList{}
@@ -214,14 +215,14 @@ func (w *webhookTrial) triage(ctx context.Context) error {
 	return nil
 }
 
-// review records three commits of each pull request: all issues, half of them, all again.
+// review records three commits of each pull request: with all issues, half of them, and all again.
 func (w *webhookTrial) review(ctx context.Context) error {
 	all, half := w.writeScan("all", issuesOfEach), w.writeScan("half", issuesOfEach/2)
 	for n := 1; n <= pullRequests; n++ {
 		for i, report := range []string{all, half, all} {
 			commit := fmt.Sprintf("%038d%d%d", 0, n, i)
 			if _, err := w.command(ctx, w.importer(), "review", report, "--namespace="+w.namespace,
-				"--tool=reviewer", // what the scans found is in the base, and no issue
+				"--tool=reviewer", // findings of the scans are in the base, so they are not issues
 				"--repository=shop", "--pr="+strconv.Itoa(n), "--commit="+commit); err != nil {
 				return err
 			}
@@ -258,8 +259,8 @@ func (w *webhookTrial) issueStates(ctx context.Context, pullRequest int) (map[st
 	return states, nil
 }
 
-// writeScan writes a SARIF file with that many results and returns its path. The first of a
-// longer one are those of a shorter one.
+// writeScan writes a SARIF file with that many results and returns its path. A shorter file
+// contains the first results of a longer one.
 func (w *webhookTrial) writeScan(name string, results int) string {
 	type object = map[string]any
 	list := make([]any, results)
@@ -281,7 +282,8 @@ func (w *webhookTrial) writeScan(name string, results int) string {
 	return path
 }
 
-// killAmongEvents kills the controller some events after the last kill, wherever it then is.
+// killAmongEvents kills the controller some events after the last kill, at whatever point it is
+// then.
 func (w *webhookTrial) killAmongEvents(t *testing.T) {
 	t.Helper()
 	_, _, before := w.receiver.counts()
@@ -302,14 +304,14 @@ func (w *webhookTrial) restartController(t *testing.T) {
 	})
 }
 
-// isFirstAttempt reports whether a delivery has had no attempt before this one.
+// isFirstAttempt reports whether a delivery has had no earlier attempt.
 func (w *webhookTrial) isFirstAttempt(id string) bool {
 	delivery := &v1alpha1.WebhookDelivery{}
 	err := w.client.Get(context.Background(), client.ObjectKey{Namespace: w.namespace, Name: id}, delivery)
 	return err == nil && delivery.Spec.Event.Type != "webhook.ping" && len(delivery.Status.Attempts) == 1
 }
 
-// waitUntilAllIsSent waits until no object owes anything and no delivery waits.
+// waitUntilAllIsSent waits until no object has transitions to emit and no delivery is pending.
 func (w *webhookTrial) waitUntilAllIsSent(t *testing.T) {
 	t.Helper()
 	var left string
@@ -334,7 +336,7 @@ func (w *webhookTrial) waitUntilAllIsSent(t *testing.T) {
 	}
 }
 
-// observedObject is what an object's status records of it.
+// observedObject holds what an object's status records.
 type observedObject struct {
 	kind, prefix, name string
 	uid                types.UID
@@ -350,7 +352,7 @@ func (o *observedObject) last() int64 {
 	return 0
 }
 
-// observed reads all objects that record what becomes of them.
+// observed reads all objects that record transitions.
 func (w *webhookTrial) observed(t *testing.T) []observedObject {
 	t.Helper()
 	findings, reviews := &v1alpha1.FindingList{}, &v1alpha1.ReviewList{}
@@ -381,14 +383,14 @@ func (w *webhookTrial) observed(t *testing.T) []observedObject {
 	return out
 }
 
-// change names a recorded transition, whoever hears of it.
+// change identifies a recorded transition, independently of its receivers.
 type change struct {
 	kind, name, uid string
 	seq             int64
 }
 
-// recorded are all recorded transitions by what names them. A history that has no number 1 has
-// dropped its oldest, which the trial is too short for.
+// recorded returns the types of all recorded transitions. A history that lacks number 1 has dropped
+// its oldest entries, which the trial is too short for.
 func (w *webhookTrial) recorded(t *testing.T) map[change]string {
 	t.Helper()
 	out := map[change]string{}
@@ -403,7 +405,7 @@ func (w *webhookTrial) recorded(t *testing.T) map[change]string {
 	return out
 }
 
-// checkWork looks whether the trial did what it is for.
+// checkWork checks that the trial caused the intended events.
 func (w *webhookTrial) checkWork(t *testing.T, recorded map[change]string) {
 	t.Helper()
 	counts := map[string]int{}
@@ -421,7 +423,7 @@ func (w *webhookTrial) checkWork(t *testing.T, recorded map[change]string) {
 			t.Errorf("%d transitions %s are recorded; want %d", counts[event], event, want)
 		}
 	}
-	// Two changes between two looks are one: how often a kill makes it so is not known.
+	// Two changes between two reconciles count as one: how often a kill causes that is unknown.
 	for event, least := range map[string]int{"finding.triaged": triagedFindings, "review.updated": 3 * pullRequests} {
 		if counts[event] < least {
 			t.Errorf("%d transitions %s are recorded; want %d at least", counts[event], event, least)
@@ -437,8 +439,8 @@ func (w *webhookTrial) deliveries(t *testing.T) []v1alpha1.WebhookDelivery {
 	return list.Items
 }
 
-// checkOneDeliveryEach looks whether for each endpoint and each recorded transition that it asks
-// for there is one delivery, and no other. It returns the deliveries by webhook-id.
+// checkOneDeliveryEach checks that each endpoint has exactly one delivery for each recorded
+// transition that it subscribes to, and no others. It returns the deliveries by webhook-id.
 func (w *webhookTrial) checkOneDeliveryEach(t *testing.T, recorded map[change]string) map[string]v1alpha1.WebhookDelivery {
 	t.Helper()
 	sent := map[string]v1alpha1.WebhookDelivery{}
@@ -484,7 +486,8 @@ func (w *webhookTrial) checkOneDeliveryEach(t *testing.T, recorded map[change]st
 	return sent
 }
 
-// asksFor is what the documentation says of patterns: a type, or a group of them; none are all.
+// asksFor implements the documented meaning of patterns: a type, or a group of types; no patterns
+// stand for all events.
 func asksFor(patterns []v1alpha1.WebhookEventPattern, event string) bool {
 	group, _, _ := strings.Cut(event, ".")
 	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p v1alpha1.WebhookEventPattern) bool {
@@ -492,7 +495,7 @@ func asksFor(patterns []v1alpha1.WebhookEventPattern, event string) bool {
 	})
 }
 
-// checkReceived compares what was received with what was to be sent, byte for byte.
+// checkReceived compares the received payloads with those to be sent, byte for byte.
 func (w *webhookTrial) checkReceived(t *testing.T, sent map[string]v1alpha1.WebhookDelivery) {
 	t.Helper()
 	got, problems := w.receiver.all()
@@ -520,8 +523,7 @@ func (w *webhookTrial) checkReceived(t *testing.T, sent map[string]v1alpha1.Webh
 	}
 }
 
-// checkNothingIsSentAgain takes all deliveries away, as retention does, and starts the
-// controller anew.
+// checkNothingIsSentAgain deletes all deliveries, as retention does, and restarts the controller.
 func (w *webhookTrial) checkNothingIsSentAgain(t *testing.T, recorded int) {
 	t.Helper()
 	w.must(t, w.client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(w.namespace)))
@@ -550,14 +552,15 @@ func (w *webhookTrial) checkNothingIsSentAgain(t *testing.T, recorded int) {
 	}
 }
 
-// creates is how often the API server was asked to create a delivery, by its own metrics.
+// creates returns how many requests to create a delivery the API server has received, by its own
+// metrics.
 func (w *webhookTrial) creates(t *testing.T) float64 {
 	t.Helper()
 	return metric(w.kubectl(t, "get", "--raw", "/metrics"), "apiserver_request_total", `resource="webhookdeliveries"`, `verb="POST"`)
 }
 
-// controllerHasSettled says that the controllers' caches are full, that each has reconciled as
-// many objects as there are of its kind, and that they have nothing left to do.
+// controllerHasSettled reports whether the controllers' caches are synced, each has reconciled as
+// many objects as exist of its kind, and their queues are empty.
 func (w *webhookTrial) controllerHasSettled(ctx context.Context, t *testing.T, objects map[string]int) bool {
 	t.Helper()
 	ready, _ := fetch(ctx, "http://"+w.controllerFlag(t, "--health-probe-bind-address")+"/readyz")
@@ -576,7 +579,7 @@ func (w *webhookTrial) controllerHasSettled(ctx context.Context, t *testing.T, o
 	return metric(metrics, "workqueue_depth") == 0 && metric(metrics, "controller_runtime_active_workers") == 0
 }
 
-// controllerFlag is the value of a flag that the controller runs with.
+// controllerFlag returns the value of a flag of the running controller.
 func (w *webhookTrial) controllerFlag(t *testing.T, name string) string {
 	t.Helper()
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", w.pid(t, "controller")))
@@ -608,7 +611,7 @@ func fetch(ctx context.Context, url string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// metric adds up the values of a metric, of those of its series that have the labels.
+// metric sums the values of a metric over the series with these labels.
 func metric(exposition, name string, labels ...string) float64 {
 	var sum float64
 	for line := range strings.Lines(exposition) {
@@ -641,7 +644,7 @@ func (w *webhookTrial) eventually(t *testing.T, what string, condition wait.Cond
 	w.must(t, w.poll(t.Context(), what, condition))
 }
 
-// poll looks seldom: some of what it looks at is long, and the machine has other work.
+// poll polls slowly: some of the checks are expensive, and the machine has other work.
 func (w *webhookTrial) poll(ctx context.Context, what string, condition wait.ConditionWithContextFunc) error {
 	if err := wait.PollUntilContextTimeout(ctx, 10*checkInterval, trialTimeout, true, condition); err != nil {
 		return fmt.Errorf("wait until %s: %w", what, err)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// document is what a scanner would write of n problems, each of which becomes a finding of about
-// 3 KB. Another wording describes the same problems in other words.
+// document returns a scanner's report of n problems, each of which becomes a finding of about 3 KB.
+// Another wording describes the same problems in other words.
 func document(t *testing.T, n int, wording string) string {
 	t.Helper()
 	results := make([]any, n)

@@ -30,18 +30,19 @@ var (
 	byScanner  = request{"findings", "APPLY"}
 	byPerson   = request{"findings", "PATCH"}
 	byOperator = request{"findings/status", "PATCH"}
-	// nobody writes none.
+	// nobody means that no writer is expected.
 	nobody = request{}
 )
 
-// life is that of the findings of an organization.
+// life is the life of the findings of an organization.
 type life struct {
 	*testing.T
 	n         int
 	namespace string
-	// most is how often the operator may write a finding in a step in which its caller has.
+	// most is how often the operator may write a finding in a step in which its caller has written
+	// it.
 	most int
-	// unattended says that no controllers run.
+	// unattended is set while no controllers run.
 	unattended bool
 	// scanner imports and person triages, each with the rights of its role.
 	scanner, person *importer.Client
@@ -49,15 +50,15 @@ type life struct {
 	steps           []step
 }
 
-// step is what was counted of one.
+// step holds the counts of one step.
 type step struct {
 	name    string
 	counted *counters
 	took    time.Duration
 }
 
-// TestAStepOfAFindingsLifeIsOneWriteOfTheOperator takes findings through their life, once where
-// nobody subscribes to them and once where somebody does, and counts what is written.
+// TestAStepOfAFindingsLifeIsOneWriteOfTheOperator takes findings through their life, once without
+// and once with a subscribed endpoint, and counts the writes.
 func TestAStepOfAFindingsLifeIsOneWriteOfTheOperator(t *testing.T) {
 	controller, facade := operator(t)
 	controller.Run(t)
@@ -65,7 +66,7 @@ func TestAStepOfAFindingsLifeIsOneWriteOfTheOperator(t *testing.T) {
 	address := "http://" + facade.Address
 
 	alone := newLife(t, "alone", address, 1)
-	harness.Must(t, controller.Stop()) // so that what the importer writes is seen apart from what follows
+	harness.Must(t, controller.Stop()) // so that the importer's writes are counted separately from the controllers'
 	alone.unattended = true
 	alone.step("create: an import, no controllers yet", byScanner, func() { alone.imports("first", commitA, everything) })
 	alone.unattended = false
@@ -84,13 +85,13 @@ func TestAStepOfAFindingsLifeIsOneWriteOfTheOperator(t *testing.T) {
 	}
 }
 
-// goOn is what a life has once its findings are there.
+// goOn runs the steps after the creation of the findings.
 func (l *life) goOn() {
 	l.Helper()
 	l.step("rescan, the same results", nobody, func() { l.imports("first", commitA, everything) })
 	described := "first"
 	l.step("triage by REST", byPerson, func() { l.triageByREST("muted", "Only tests call it.") })
-	if l.most == 1 || *report != "" { // what an endpoint makes no difference to
+	if l.most == 1 || *report != "" { // steps that an endpoint does not affect
 		l.step("rescan, the same results at another commit", nobody, func() { l.imports("first", commitB, everything) })
 		l.step("triage by REST, as it is", nobody, func() { l.triageByREST("muted", "Only tests call it.") })
 		l.step("triage by kubectl", byPerson, func() { l.triageByKubectl("active", "It is reachable after all.") })
@@ -139,7 +140,7 @@ func (l *life) member(name string, role testenv.Role) *importer.Client {
 	return c
 }
 
-// subscribe has everything that happens to findings sent to a receiver that takes it.
+// subscribe has all events of findings sent to a receiver that accepts them.
 func (l *life) subscribe() {
 	l.Helper()
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -153,8 +154,8 @@ func (l *life) subscribe() {
 	l.settle()
 }
 
-// step does something, waits until all that follows from it is written, and holds what was
-// written against what a step may cost, where that writer writes each finding once.
+// step runs do, waits until all resulting writes are done, and checks their number against the
+// step's limits; the given writer writes each finding once.
 func (l *life) step(name string, writer request, do func()) {
 	l.Helper()
 	before, err := read(l.Context())
@@ -170,11 +171,11 @@ func (l *life) step(name string, writer request, do func()) {
 	l.judge(&s, writer)
 }
 
-// perScan is what a step may write of each kind that is written for a whole scan, however many
-// findings it has, and once more for each second that it takes.
+// perScan is how often a step may write objects of a kind that is written per scan, not per
+// finding. One more write is allowed per second of the step.
 const perScan = 6
 
-// judge fails the test where a step has cost more than it may.
+// judge fails the test if a step has cost more than it may.
 func (l *life) judge(s *step, writer request) {
 	l.Helper()
 	n, most := l.n, l.most
@@ -187,7 +188,7 @@ func (l *life) judge(s *step, writer request) {
 		callers, most = 0, 1
 	}
 	switch {
-	case writer == nobody: // the callers may have asked for a change that is none
+	case writer == nobody: // the callers may have sent requests that change nothing
 	case written(c, writer) != n:
 		l.Errorf("%s: %v of findings is granted %d times, want %d", s.name, writer, written(c, writer), n)
 	case callers > n:
@@ -218,8 +219,8 @@ func (l *life) judge(s *step, writer request) {
 	}
 }
 
-// judgeDeliveries wants one delivery of each finding where somebody subscribes, which is stored
-// when it is made, and before and after it is sent.
+// judgeDeliveries expects one delivery per finding if an endpoint is subscribed. A delivery is
+// stored when it is created, and before and after it is sent.
 func (l *life) judgeDeliveries(s *step, n int) {
 	l.Helper()
 	if l.most < 2 {
@@ -229,16 +230,16 @@ func (l *life) judgeDeliveries(s *step, n int) {
 	if made != n {
 		l.Errorf("%s: %d deliveries were made, want %d", s.name, made, n)
 	}
-	const stored = 4 // and once more, where it has to wait for its turn
+	const stored = 4 // including one more write if it has to wait for its turn
 	if got := int(s.counted.stored["webhookdeliveries"]); got > stored*n {
 		l.Errorf("%s: deliveries were stored %d times, want %d at most", s.name, got, stored*n)
 	}
 }
 
-// written is how often that was granted.
+// written returns how often that request was granted.
 func written(c *counters, r request) int { return int(c.requests[r]) }
 
-// summary is everything that was written in a step.
+// summary lists all writes of a step.
 func (s *step) summary() string {
 	var out []string
 	for r, n := range s.counted.requests {
@@ -251,7 +252,8 @@ func (s *step) summary() string {
 	return fmt.Sprintf("%v; etcd: %.0f puts, %.0f bytes, in use %+.0f; %s", out, s.counted.puts, s.counted.putBytes, s.counted.inUse, s.took)
 }
 
-// settle waits until every finding is recorded, and nothing of ours has been written for a while.
+// settle waits until every finding is recorded, and none of this project's objects has been written
+// for a while.
 func (l *life) settle() {
 	l.Helper()
 	if !l.unattended {
@@ -269,8 +271,8 @@ func (l *life) settle() {
 	}).WithContext(l.Context()).WithTimeout(harness.Patience).WithPolling(interval).Should(Succeed())
 }
 
-// recorded waits until the controllers have recorded all that there is of the findings, and have
-// sent what is to be sent of it.
+// recorded waits until the controllers have recorded all changes of the findings, and have sent all
+// deliveries.
 func (l *life) recorded() {
 	l.Helper()
 	harness.Eventually(l.T, func(g Gomega) {
@@ -290,13 +292,13 @@ const (
 	commitB = "2222222222222222222222222222222222222222"
 )
 
-// What a scan reports.
+// The results of a scan.
 const (
 	everything = true
 	nothing    = false
 )
 
-// imports has the real importer bring in what a scan found.
+// imports imports the results of a scan with the real importer.
 func (l *life) imports(wording, commit string, all bool) {
 	l.Helper()
 	n := 0
@@ -308,7 +310,7 @@ func (l *life) imports(wording, commit string, all bool) {
 	batches, err := importer.Collect([]importer.File{{Name: "scan.sarif", Log: log}}, importer.Choices{Commit: commit}, time.Now())
 	harness.Must(l.T, err)
 	target := importer.Target{Namespace: l.namespace, Repository: "repo", Project: "proj"}
-	// Force, since a scan may close all that there is here, and may follow within a second.
+	// Force, because a scan here may close all findings, and may follow within a second.
 	summaries, err := importer.New(l.scanner, target, importer.Options{Force: true}).Import(l.Context(), batches)
 	harness.Must(l.T, err)
 	for _, s := range summaries {
@@ -342,7 +344,7 @@ func (l *life) triageByREST(status, comments string) {
 	}
 }
 
-// triageByKubectl sends what `kubectl patch --type=merge` does.
+// triageByKubectl sends the same request as `kubectl patch --type=merge`.
 func (l *life) triageByKubectl(status, comments string) {
 	l.Helper()
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"triage": map[string]string{"userStatus": status, "comments": comments}}})

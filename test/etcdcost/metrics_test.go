@@ -15,25 +15,28 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// request is a kind of write that the API server was asked for.
+// request is a kind of write request to the API server.
 type request struct {
-	// resource with its subresource, as in a role: "findings/status".
+	// resource includes its subresource, as in a role: "findings/status".
 	resource string
 	// verb is POST, PUT, PATCH, APPLY or DELETE.
 	verb string
 }
 
-// counters are those of the API server and of etcd since they started, or their growth.
+// counters are the counters of the API server and of etcd since their start, or the growth of
+// these.
 type counters struct {
-	// requests to write that the API server granted, of our group and of events.
+	// requests counts the write requests that the API server granted, for this project's API group
+	// and for events.
 	requests map[request]float64
-	// stored are the writes that the API server made to etcd, by resource. A request that
-	// changes nothing is in requests and not here.
+	// stored counts the writes of the API server to etcd, by resource. A request that changes
+	// nothing is counted in requests but not here.
 	stored map[string]float64
-	// puts of etcd, and the bytes of their keys and values. The API server's own, a few in ten
-	// seconds, are among them.
+	// puts counts the puts of etcd, and putBytes the bytes of their keys and values. They include
+	// the API server's own, a few in ten seconds.
 	puts, putBytes float64
-	// inUse is how many bytes etcd's database uses, the history that is not compacted yet included.
+	// inUse is how many bytes etcd's database uses, including the history that is not yet
+	// compacted.
 	inUse float64
 }
 
@@ -45,7 +48,7 @@ type sample struct {
 
 var label = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// samplesOf reads the lines of a metric from the text form.
+// samplesOf parses the lines of a metric in the text format.
 func samplesOf(text, metric string) ([]sample, error) {
 	var out []sample
 	for line := range strings.Lines(text) {
@@ -107,7 +110,7 @@ func read(ctx context.Context) (*counters, error) {
 	return c, nil
 }
 
-// addRequests adds what was asked of the API server and granted.
+// addRequests adds the requests that the API server granted.
 func (c *counters) addRequests(text string) error {
 	samples, err := samplesOf(text, "apiserver_request_total")
 	if err != nil {
@@ -132,7 +135,7 @@ func (c *counters) addRequests(text string) error {
 	return nil
 }
 
-// addStored adds what the API server wrote to etcd.
+// addStored adds the API server's writes to etcd.
 func (c *counters) addStored(text string) error {
 	samples, err := samplesOf(text, "etcd_requests_total")
 	if err != nil {
@@ -147,7 +150,7 @@ func (c *counters) addStored(text string) error {
 	return nil
 }
 
-// since is what has been added since before.
+// since returns the growth since before.
 func (c *counters) since(before *counters) *counters {
 	return &counters{
 		requests: growth(c.requests, before.requests),
@@ -168,7 +171,7 @@ func growth[K comparable](now, before map[K]float64) map[K]float64 {
 	return out
 }
 
-// sameWrites says whether nothing of ours was written between the two.
+// sameWrites reports whether none of this project's objects was written between the two.
 func (c *counters) sameWrites(other *counters) bool { return maps.Equal(c.requests, other.requests) }
 
 func TestSamplesAreReadWithAndWithoutLabels(t *testing.T) {

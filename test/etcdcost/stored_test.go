@@ -14,15 +14,17 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// storedFindings are findings of results of document as two commits left them in etcd, in a folder for each: every
-// field below spec and status has an owner of its own. Those of 5b72824 have no evidence yet; one of them is muted.
+// storedFindings contains findings made from results of document as two commits stored them in etcd, in a folder
+// for each commit: every field below spec and status has its own owner. Those of 5b72824 have no evidence yet; one
+// of them is muted.
 const storedFindings = "testdata/stored"
 
-// What has facts that its importer did not know of is written by the first import, as at any change of them.
+// Findings that lack facts unknown to their importer are written by the first import, as at any change of
+// their facts.
 const withoutEvidence = "5b72824"
 
-// TestWhatAnEarlierVersionStoredIsWrittenAtItsNextChangeAlone takes findings that earlier versions stored through what
-// comes next in their life.
+// TestWhatAnEarlierVersionStoredIsWrittenAtItsNextChangeAlone takes findings that earlier versions stored through the
+// next steps of their life.
 func TestWhatAnEarlierVersionStoredIsWrittenAtItsNextChangeAlone(t *testing.T) {
 	controller, facade := operator(t)
 	controller.Run(t)
@@ -79,7 +81,8 @@ func TestWhatAnEarlierVersionStoredIsWrittenAtItsNextChangeAlone(t *testing.T) {
 	}
 }
 
-// putStored puts the findings into etcd, and returns them by name once the controllers have seen them.
+// putStored puts the findings into etcd, and returns them by name once the controllers have observed
+// them.
 func (l *life) putStored() map[string]*v1alpha1.Finding {
 	l.Helper()
 	files, err := filepath.Glob(filepath.Join(storedFindings, "*", "*.json"))
@@ -101,7 +104,7 @@ func (l *life) putStored() map[string]*v1alpha1.Finding {
 	return out
 }
 
-// all are the life's findings by name.
+// all returns the life's findings by name.
 func (l *life) all() map[string]*v1alpha1.Finding {
 	l.Helper()
 	list := &v1alpha1.FindingList{}
@@ -116,7 +119,7 @@ func (l *life) all() map[string]*v1alpha1.Finding {
 	return out
 }
 
-// wantTriage wants the decisions that were stored.
+// wantTriage expects the stored decisions.
 func (l *life) wantTriage(got, stored map[string]*v1alpha1.Finding) {
 	l.Helper()
 	for name, was := range stored {
@@ -126,12 +129,13 @@ func (l *life) wantTriage(got, stored map[string]*v1alpha1.Finding) {
 	}
 }
 
-// sameHistory reports whether so many transitions, and nothing else, came after those that there were.
+// sameHistory reports whether the history consists of the earlier transitions followed by that many
+// new ones.
 func sameHistory(before, after []v1alpha1.Transition, more int) bool {
 	return len(after) == len(before)+more && cmp.Equal(before, after[:len(before)])
 }
 
-// wantCoarseOwners wants each part of a finding owned as one.
+// wantCoarseOwners expects each part of a finding to have one owner as a whole.
 func wantCoarseOwners(t *testing.T, f *v1alpha1.Finding) {
 	t.Helper()
 	for _, entry := range f.ManagedFields {

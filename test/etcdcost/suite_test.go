@@ -1,6 +1,6 @@
-// Package etcdcost counts what a finding's life costs etcd: how often it is written in each
-// step and by whom, by the API server's own metrics, and how many bytes that is, by etcd's own.
-// docs/performance-etcd.md is what it measured last:
+// Package etcdcost counts what a finding's life costs etcd: how often it is written in each step
+// and by whom, by the API server's metrics, and how many bytes are written, by etcd's metrics.
+// docs/performance-etcd.md holds the latest results:
 //
 //	go test ./test/etcdcost -count=1 -findings 50 -report "$PWD/docs/performance-etcd.md"
 package etcdcost
@@ -32,10 +32,10 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	// interval is not short: each look reads all metrics of the API server, megabytes.
+	// interval is not short: each poll reads all metrics of the API server, which are megabytes.
 	interval = 500 * time.Millisecond
-	// quiet is how long nothing is written once all is done. The longest that a controller waits
-	// before it writes, to gather what else happens, is two seconds.
+	// quiet is how long there must be no writes at the end of a step. Controllers delay writes by
+	// at most two seconds to gather changes.
 	quiet = 2500 * time.Millisecond
 )
 

@@ -13,14 +13,14 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// killController kills the one that leads and starts it again.
+// killController kills the leading controller and starts it again.
 func (s *trial) killController() {
 	s.t.Helper()
 	s.verdict.injected(1)
 	s.must(s.leader().Restart())
 }
 
-// killEtcd kills it and starts it again.
+// killEtcd kills etcd and starts it again.
 func (s *trial) killEtcd() {
 	s.t.Helper()
 	s.verdict.injected(1)
@@ -28,8 +28,8 @@ func (s *trial) killEtcd() {
 	s.must(s.AwaitReady(s.t.Context()))
 }
 
-// takeAway kills the API server and etcd, and brings them back after the time, or once the facade
-// has begun to refuse reads where that is later. It returns how long reads went on.
+// takeAway kills the API server and etcd, and restarts them after d, or once the facade has begun
+// to refuse reads if that is later. It returns how long reads were still served.
 func (s *trial) takeAway(d time.Duration) time.Duration {
 	s.t.Helper()
 	s.verdict.injected(1)
@@ -44,10 +44,10 @@ func (s *trial) takeAway(d time.Duration) time.Duration {
 	return served
 }
 
-// for a while leaves a fault in force until so many more requests have been tried.
+// forAWhile leaves a fault in force for that long.
 func (s *trial) forAWhile(d time.Duration) { pause(s.t.Context(), d) }
 
-// through has something done to the facade's connections for a while.
+// through applies a fault to the facade's connections for that long.
 func (s *trial) through(d time.Duration, do func() error) {
 	s.t.Helper()
 	s.verdict.injected(1)
@@ -56,8 +56,8 @@ func (s *trial) through(d time.Duration, do func() error) {
 	s.must(s.Facade.Door.Heal(s.t.Context()))
 }
 
-// killAmidSending kills the leader between the sending of an event and its recording, and waits
-// until the event was sent again under its id.
+// killAmidSending kills the leader after it has sent an event and before it has recorded that, and
+// waits until the event is sent again under the same id.
 func (s *trial) killAmidSending() {
 	s.t.Helper()
 	s.verdict.injected(1)
@@ -90,7 +90,7 @@ func (s *trial) killAmidSending() {
 	})
 }
 
-// partitionLeader swallows what the leader sends and is sent, until another leads.
+// partitionLeader drops the leader's traffic in both directions until another controller leads.
 func (s *trial) partitionLeader() {
 	s.t.Helper()
 	s.verdict.injected(1)
@@ -107,7 +107,7 @@ func (s *trial) partitionLeader() {
 	s.must(old.Door.Heal(s.t.Context()))
 }
 
-// awaitRedis waits until the facade counts in Redis, or no longer does.
+// awaitRedis waits until the facade counts in Redis, or has stopped doing so.
 func (s *trial) awaitRedis(used float64) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("findings_ratelimit_redis_in_use is %v", used), func(ctx context.Context) error {
@@ -119,7 +119,7 @@ func (s *trial) awaitRedis(used float64) {
 	})
 }
 
-// freezeRedis has Redis answer nothing, then be gone, and each time be back.
+// freezeRedis freezes Redis, then kills it, and restores it after each.
 func (s *trial) freezeRedis() {
 	s.t.Helper()
 	s.awaitRedis(1)

@@ -15,19 +15,20 @@ import (
 )
 
 const (
-	// staleness is --key-staleness here, and outage how long the API server and etcd are away.
+	// staleness is the value of --key-staleness, and outage how long the API server and etcd are
+	// down.
 	staleness = 20 * time.Second
 	outage    = 30 * time.Second
 
-	// What the documentation promises of the time after a fault.
+	// The documented bounds for recovery after a fault.
 	writesWithin      = 20 * time.Second
 	readsWithin       = 30 * time.Second
 	controllersWithin = 90 * time.Second
-	// revokedWithin is for an API server that answers.
+	// revokedWithin applies while the API server answers.
 	revokedWithin = time.Second
-	// noticedWithin is how soon the facade gives up a connection that nothing comes over.
+	// noticedWithin is how soon the facade gives up a silent connection.
 	noticedWithin = 10 * time.Second
-	// noise is what a machine with other work may add.
+	// noise is the delay that other load on the machine may add.
 	noise = 2 * time.Second
 )
 
@@ -106,7 +107,7 @@ func TestNothingAcknowledgedIsLostOverEveryFault(t *testing.T) {
 	report(outcomes, s.verdict.summary(s.journal.sum()))
 }
 
-// checkRevoked disables a key, and holds against the bound how long it was served all the same.
+// checkRevoked disables a key, and checks that it is not served for longer than the bound.
 func (s *trial) checkRevoked(when, name, token string, want int, within time.Duration) {
 	s.t.Helper()
 	took, code := s.revoke(name, token)
@@ -116,7 +117,7 @@ func (s *trial) checkRevoked(when, name, token string, want int, within time.Dur
 	}
 }
 
-// checkServed holds how long reads went on against --key-staleness, from both sides.
+// checkServed checks that reads were served for --key-staleness, neither much shorter nor longer.
 func (s *trial) checkServed(served time.Duration) {
 	s.t.Helper()
 	if served < s.staleness-noise || served > s.staleness+noise {
@@ -131,7 +132,7 @@ func (s *trial) checkBounds(o outcome) {
 	}
 }
 
-// report is for whoever looks at the terminal.
+// report prints the outcomes to the terminal.
 func report(outcomes []outcome, summary string) {
 	for _, o := range outcomes {
 		fmt.Fprintln(os.Stdout, o)

@@ -14,10 +14,10 @@ var (
 	uploadsResults = flag.Int("results", 5000, "results of each upload")
 )
 
-// uploadsOfEach is how many uploads an organization may have under way.
+// uploadsOfEach is the number of concurrent uploads per organization.
 const uploadsOfEach = 4
 
-// uploadsSilence is longer than a Lease lasts.
+// uploadsSilence is longer than the duration of a Lease.
 const uploadsSilence = 25 * time.Second
 
 func TestUploadsAreWholeOverAKilledFacadeAndANetworkThatIsCut(t *testing.T) {

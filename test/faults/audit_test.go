@@ -9,33 +9,33 @@ import (
 	"github.com/appsec-dev/findings-operator/test/faults/internal/rig"
 )
 
-// audit judges by everything that etcd has ever held.
+// audit checks the complete history of etcd.
 type audit struct {
 	s        *trial
 	revision int64
 
 	subjects map[string]*subject // by UID
 	uids     map[string]string   // of each finding and scan, by resource and name
-	// sent maps what a delivery is of to the deliveries' names.
+	// sent maps a transition to the names of its deliveries.
 	sent map[occurrence][]string
-	// many is what operations and policies have done.
+	// many audits operations and policies.
 	many *manyAudit
-	// completed are the scans that ended well.
+	// completed are the scans that ended successfully.
 	completed map[string]bool
 }
 
-// subject is what is known of a finding or a scan.
+// subject is the known state of a finding or a scan.
 type subject struct {
 	kind, name string
-	// stored counts how often each comment came to be what is stored; last is the one now.
+	// stored counts how often each comment became the stored one; last is the current one.
 	stored map[string]int
 	last   string
-	// ledger is what was recorded under each number.
+	// ledger holds the transition recorded under each number.
 	ledger  map[int64]v1alpha1.Transition
 	emitted int64
 }
 
-// occurrence is a transition of an object.
+// occurrence identifies a transition of an object.
 type occurrence struct {
 	uid string
 	seq int64
@@ -48,7 +48,7 @@ func newAudit(s *trial) *audit {
 	}
 }
 
-// read takes in what has happened since it was last called.
+// read processes the history since the last call.
 func (a *audit) read(ctx context.Context) error {
 	upTo, err := a.s.History(ctx, a.revision, a.take)
 	if err != nil {
@@ -58,7 +58,7 @@ func (a *audit) read(ctx context.Context) error {
 	return nil
 }
 
-// take takes in one state of an object of the organization's.
+// take processes one state of an object of the organization.
 func (a *audit) take(stored rig.Stored) error {
 	if stored.Namespace != namespace {
 		return nil
@@ -126,8 +126,8 @@ func (a *audit) subject(kind, name, uid string) *subject {
 	return known
 }
 
-// readLedger holds a stored ledger against all that were stored before: numbers have no gap and
-// no second meaning, and nothing leaves that is still to be emitted.
+// readLedger compares a stored ledger with all earlier ones: numbers have no gaps and are never
+// reused, and no transition disappears before it is emitted.
 func (a *audit) readLedger(known *subject, transitions []v1alpha1.Transition, emitted int64) {
 	if emitted < known.emitted {
 		a.s.verdict.wrong("%s %s: emittedSeq went back from %d to %d", known.kind, known.name, known.emitted, emitted)
@@ -185,14 +185,14 @@ func (a *audit) readDelivery(stored rig.Stored) error {
 	return nil
 }
 
-// announced are the types of transition that the endpoint asks for, by kind.
+// announced are the transition types that the endpoint subscribes to, by kind.
 var announced = map[string][]v1alpha1.TransitionType{
 	"Finding": {v1alpha1.TransitionClosed, v1alpha1.TransitionReopened},
 	"Scan":    {v1alpha1.TransitionCompleted},
 }
 
-// checkDeliveries looks whether each transition that the endpoint asks for has a delivery: the
-// endpoint is older than all of them, and nothing is owed.
+// checkDeliveries checks that each transition that the endpoint subscribes to has a delivery: the
+// endpoint is older than all of them, and no delivery is outstanding.
 func (a *audit) checkDeliveries() {
 	for uid, known := range a.subjects {
 		for seq, t := range known.ledger {
@@ -205,7 +205,7 @@ func (a *audit) checkDeliveries() {
 	}
 }
 
-// checkWrites looks whether each acknowledged write was stored.
+// checkWrites checks that each acknowledged write was stored.
 func (a *audit) checkWrites(writes []write) {
 	for _, w := range writes {
 		if w.acknowledged && !a.stored(w.id, w.value) {
@@ -214,13 +214,13 @@ func (a *audit) checkWrites(writes []write) {
 	}
 }
 
-// stored reports whether a finding ever held a comment.
+// stored reports whether a finding ever had the comment.
 func (a *audit) stored(id, value string) bool {
 	known := a.subjects[a.uids["Finding "+id]]
 	return known != nil && known.stored[value] > 0
 }
 
-// last is what is stored of a finding's comment now.
+// last returns the stored comment of a finding.
 func (a *audit) last(id string) string {
 	if known := a.subjects[a.uids["Finding "+id]]; known != nil {
 		return known.last
@@ -228,7 +228,7 @@ func (a *audit) last(id string) string {
 	return ""
 }
 
-// transitions counts what is recorded of all objects.
+// transitions counts the recorded transitions of all objects.
 func (a *audit) transitions() int {
 	sum := 0
 	for _, known := range a.subjects {

@@ -14,13 +14,14 @@ import (
 	"github.com/appsec-dev/findings-operator/test/faults/internal/rig"
 )
 
-// resting are the kinds that the facade watches, each with a list whose answer rests on it; "" where no list does.
+// resting are the kinds that the facade watches, each with a list that is served from it; "" if no list is.
 var resting = map[string]string{
 	"organizations": "/v1/findings?size=1", "repositories": "/v2/repos?size=1", "projects": "/v2/repos?size=1",
 	"findings": "/v1/findings?size=1", "reviews": "/v1/reviews?size=1", "reviewissues": "/v1/reviews?size=1", "webhookdeliveries": "",
 }
 
-// Watches of one kind begin and show nothing, not even a bookmark, each at a replica of its own.
+// The watches of one kind start but deliver nothing, not even a bookmark; each kind is tested on
+// its own replica.
 func TestEachKindGoesDeafAlone(t *testing.T) {
 	s := start(t, staleness, 1, "")
 	never := make(chan struct{})
@@ -41,7 +42,8 @@ func TestEachKindGoesDeafAlone(t *testing.T) {
 	replicas.Wait()
 }
 
-// isFoundDeaf waits until a replica names the kind, and no other, and marks what rests on it.
+// isFoundDeaf waits until a replica reports the kind, and no other, as silent, and marks the lists
+// that are served from it.
 func (s *trial) isFoundDeaf(replica *rig.Replica, kind, path string) {
 	caller := &restClient{base: "http://" + replica.Address, token: s.rest.token, http: &http.Client{Timeout: requestTimeout}}
 	began := time.Now()

@@ -17,14 +17,14 @@ import (
 	"github.com/appsec-dev/findings-operator/test/faults/internal/rig"
 )
 
-// killFacade kills it and starts it again.
+// killFacade kills the facade and starts it again.
 func (s *trial) killFacade() {
 	s.t.Helper()
 	s.verdict.injected(1)
 	s.must(s.monitor.killFacade())
 }
 
-// leader is the controller that leads.
+// leader returns the controller that leads.
 func (s *trial) leader() *rig.Replica {
 	s.t.Helper()
 	if len(s.Controllers) == 1 {
@@ -57,7 +57,7 @@ func isLeader(ctx context.Context, c *rig.Replica) bool {
 	return false
 }
 
-// killAPIServer kills it and starts it again.
+// killAPIServer kills the API server and starts it again.
 func (s *trial) killAPIServer() {
 	s.t.Helper()
 	s.verdict.injected(1)
@@ -65,7 +65,8 @@ func (s *trial) killAPIServer() {
 	s.must(s.AwaitReady(s.t.Context()))
 }
 
-// awaitRefusal waits until reads are refused for what is known being stale. The facade stays ready all the same.
+// awaitRefusal waits until reads are refused because the authorization data is stale. The facade stays ready
+// nevertheless.
 func (s *trial) awaitRefusal() {
 	s.t.Helper()
 	s.eventually("reads are refused", func(ctx context.Context) error {
@@ -80,8 +81,8 @@ func (s *trial) awaitRefusal() {
 	})
 }
 
-// answering has the API server's answers to the facade's requests be of that status, all of those
-// that write and every other one of those that read, until some writes were refused.
+// answering answers all of the facade's writes and every other read with the status, until some
+// writes were refused.
 func (s *trial) answering(status, retryAfter int) {
 	s.t.Helper()
 	s.verdict.injected(1)
@@ -102,8 +103,8 @@ func (s *trial) answering(status, retryAfter int) {
 	s.must(s.Facade.Door.Heal(s.t.Context()))
 }
 
-// stallWatches lets the facade's watches begin and shows nothing in them, until do returns; what
-// they would have shown then comes at once.
+// stallWatches lets the facade's watches start but withholds their events until do returns; then
+// all events arrive at once.
 func (s *trial) stallWatches(do func()) {
 	s.t.Helper()
 	s.verdict.injected(1)
@@ -126,12 +127,12 @@ func (s *trial) stallWatches(do func()) {
 	s.must(s.Facade.Door.Heal(s.t.Context()))
 }
 
-// watchedByFacade is how many watches the facade holds at least: seven kinds for what it shows,
-// and three for keys.
+// watchedByFacade is the minimum number of watches that the facade holds: seven for the kinds that
+// it serves, and three for keys.
 const watchedByFacade = 10
 
-// revoke disables a key and returns how long it was served after the API server had taken that,
-// and what it was answered with then.
+// revoke disables a key and returns how long it was served after the API server had accepted the
+// change, and the status of the first refusal.
 func (s *trial) revoke(name, token string) (time.Duration, int) {
 	s.t.Helper()
 	caller := &restClient{base: s.URL, token: token, http: &http.Client{Timeout: requestTimeout}}
@@ -149,7 +150,7 @@ func (s *trial) revoke(name, token string) (time.Duration, int) {
 	return time.Since(begun), code
 }
 
-// spareKey makes a key that is known to the facade.
+// spareKey creates a key that the facade has observed.
 func (s *trial) spareKey(name string) string {
 	s.t.Helper()
 	token := s.newKey(name)
@@ -163,14 +164,15 @@ func (s *trial) spareKey(name string) string {
 	return token
 }
 
-// moment is a request of the controllers' that is caught on its way.
+// moment is a request of the controllers that is intercepted.
 type moment struct {
 	name string
-	// rule catches it: what it returns is held until the doors are healed.
+	// rule intercepts the request: it is held until the doors are healed.
 	rule func(r *http.Request, never <-chan struct{}) rig.Verdict
 }
 
-// moments are those between a transition that is recorded and its delivery that is.
+// moments returns the moments between the recording of a transition and the recording of its
+// delivery.
 func moments() []moment {
 	var made atomic.Bool
 	return []moment{
@@ -198,7 +200,7 @@ func moments() []moment {
 	}
 }
 
-// killAt kills the leader at that moment.
+// killAt kills the leader at the moment.
 func (s *trial) killAt(m moment) {
 	s.t.Helper()
 	s.verdict.injected(1)

@@ -15,35 +15,36 @@ type write struct {
 	acknowledged bool
 }
 
-// journal is what the load tried and was told. It is safe for concurrent use.
+// journal records the load's attempts and their results. It is safe for concurrent use.
 type journal struct {
 	verdict *verdict
 	begun   time.Time
 
 	mutex sync.Mutex
-	// writes of the phase, and operations on the findings that REST alone writes.
+	// writes are the writes of the phase, and operations those on the findings that only REST
+	// writes.
 	writes     []write
 	operations []operation
-	// floors is the greatest number that was read of a finding that kubectl writes.
+	// floors holds the greatest number that was read from each finding that kubectl writes.
 	floors map[string]int
-	// acknowledged counts over all phases, by what it was.
+	// acknowledged counts the acknowledged operations of all phases, by sort.
 	acknowledged map[string]int
-	// scans are the imports that were acknowledged.
+	// imports counts the acknowledged imports.
 	imports int
 }
 
-// operation is a REST read or write, as porcupine takes it.
+// operation is a REST read or write, in the form that porcupine expects.
 type operation struct {
 	porcupine.Operation
 	id      string
-	unknown bool // the outcome of a write
+	unknown bool // of a write whose outcome is unknown
 }
 
 func newJournal(v *verdict) *journal {
 	return &journal{verdict: v, begun: time.Now(), floors: map[string]int{}, acknowledged: map[string]int{}}
 }
 
-// now is a monotonic clock in nanoseconds.
+// now returns a monotonic time in nanoseconds.
 func (j *journal) now() int64 { return time.Since(j.begun).Nanoseconds() }
 
 func (j *journal) wrote(w write) {
@@ -70,14 +71,14 @@ func (j *journal) count(what string) {
 	j.acknowledged[what]++
 }
 
-// counted is how often that was acknowledged over all phases.
+// counted returns how many operations of that sort were acknowledged over all phases.
 func (j *journal) counted(what string) int {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
 	return j.acknowledged[what]
 }
 
-// sum is how many operations were acknowledged over all phases.
+// sum returns how many operations were acknowledged over all phases.
 func (j *journal) sum() int {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
@@ -88,14 +89,14 @@ func (j *journal) sum() int {
 	return sum
 }
 
-// floor is what a read that begins now must show at least.
+// floor returns the least number that a read that begins now must show.
 func (j *journal) floor(id string) int {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
 	return j.floors[id]
 }
 
-// saw notes what a read has shown, which began when the floor was that.
+// saw records the value that a read has shown; floor is the floor at the start of the read.
 func (j *journal) saw(id string, floor, value int) {
 	j.mutex.Lock()
 	j.floors[id] = max(j.floors[id], value)
@@ -105,7 +106,7 @@ func (j *journal) saw(id string, floor, value int) {
 	}
 }
 
-// take returns what was noted since the last time, for a judgement.
+// take returns the records since the last call, for a check.
 func (j *journal) take() ([]write, []operation) {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/faults/internal/rig"
 )
 
-// told collects what a judge says.
+// told collects the errors of a judge.
 type told []string
 
 func (t *told) Errorf(format string, arguments ...any) {
@@ -24,7 +24,7 @@ func (t *told) Errorf(format string, arguments ...any) {
 }
 func (t *told) Fail() {}
 
-// judged has a judge look at something, and returns what it said.
+// judged runs a judge and returns its errors.
 func judged(look func(s *trial)) string {
 	var said told
 	v := &verdict{t: &said}
@@ -32,7 +32,7 @@ func judged(look func(s *trial)) string {
 	return strings.Join(said, "\n")
 }
 
-// finding is a state of one, with transitions of these numbers, of which so many are emitted.
+// finding returns a state of a finding with these transitions, of which emitted are emitted.
 func finding(comment string, emitted int64, seqs ...int64) rig.Stored {
 	f := v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: "f", UID: "uid"}}
 	f.Spec.Triage.Comments = comment
@@ -55,12 +55,12 @@ func delivery(name string, uid types.UID, seq int64) rig.Stored {
 func stored(resource, name string, object any) rig.Stored {
 	content, err := json.Marshal(object)
 	if err != nil {
-		panic(err) // values of the test's own
+		panic(err) // values from this test
 	}
 	return rig.Stored{Resource: resource, Namespace: namespace, Name: name, Object: content}
 }
 
-// A judge that lets everything pass would find nothing in the service either.
+// A judge that accepts everything would find no bugs in the service either.
 func TestTheAuditSeesWhatIsLostAndDoubled(t *testing.T) {
 	t.Parallel()
 	created := finding("", 0)
@@ -72,7 +72,7 @@ func TestTheAuditSeesWhatIsLostAndDoubled(t *testing.T) {
 		reason  string
 		history []rig.Stored
 		writes  []write
-		want    string // in what is said; none where empty
+		want    string // in the errors; empty for no error
 	}{
 		{"all is well", []rig.Stored{created, finding("a", 0, 1), delivery("d", "uid", 1), finding("a", 1, 1)},
 			[]write{{id: "f", value: "a", acknowledged: true}}, ""},

@@ -8,10 +8,10 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// step is what an operation asks for: to write a value, or with an empty one to read.
+// step is the input of an operation: a value to write, or an empty one to read.
 type step struct{ write string }
 
-// register is a finding's comment, as one who writes and reads it alone would know it.
+// register is the sequential model of a finding's comment.
 var register = porcupine.Model{
 	Init: func() any { return "" },
 	Step: func(state, input, output any) (bool, any) {
@@ -22,12 +22,12 @@ var register = porcupine.Model{
 	},
 }
 
-// checkTimeout bounds the search for an order of one finding's operations.
+// checkTimeout bounds the linearizability check of one finding's operations.
 const checkTimeout = time.Minute
 
-// checkLinearizable looks for each finding for an order of its operations that explains every
-// read. What a write of unknown outcome left in the history has happened at some time after its
-// call; what left nothing has not happened.
+// checkLinearizable checks that for each finding some order of its operations explains every read.
+// A write of unknown outcome that is found in the history took effect at some time after its call;
+// one that is not found had no effect.
 func checkLinearizable(v *verdict, operations []operation, initial map[string]string, stored func(id, value string) bool) {
 	histories := map[string][]porcupine.Operation{}
 	for id, value := range initial {
@@ -56,7 +56,7 @@ func checkLinearizable(v *verdict, operations []operation, initial map[string]st
 	}
 }
 
-// The model itself is tried: one that takes everything would find nothing.
+// The model itself is tested: a model that accepts everything would find no errors.
 func TestTheRegisterRefusesWhatCannotBe(t *testing.T) {
 	t.Parallel()
 	write := func(value string, call, end int64) porcupine.Operation {

@@ -23,8 +23,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// The load, which ends with its phase. The pauses keep it well below what the service takes, so
-// that what is measured is the fault.
+// The load, which ends with its phase. The pauses keep it well below the service's capacity, so
+// that the fault is measured and not overload.
 const (
 	restCallers    = 4
 	kubectlWriters = 2
@@ -67,13 +67,13 @@ func (s *trial) work(phase int, imports bool) *load {
 	return l
 }
 
-// stop ends the load once what has begun is answered.
+// stop ends the load once requests in flight are answered.
 func (l *load) stop() {
 	l.end()
 	l.working.Wait()
 }
 
-// pause reports whether the load goes on.
+// pause waits for d and reports whether the load goes on.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -85,7 +85,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// callREST writes and reads the findings that REST alone writes, several callers each.
+// callREST writes and reads the findings that only REST writes; several callers share each finding.
 func (s *trial) callREST(ctx context.Context, caller int, name string) {
 	ids := s.staged[byREST]
 	for n := 1; pause(ctx, restPause); n++ {
@@ -149,14 +149,14 @@ func (s *trial) get(id string) (item, bool) {
 	return shown, err == nil
 }
 
-// checkNoAnswer allows that nothing comes back only of a facade that was down meanwhile.
+// checkNoAnswer allows a missing answer only if the facade was down during the request.
 func (s *trial) checkNoAnswer(before int, method string, err error) {
 	if after := s.monitor.uptime(); before == after && before%2 == 1 {
 		s.verdict.wrong("a %s was not answered though the facade runs: %v", method, err)
 	}
 }
 
-// checkRefusal allows no other refusal than 500, and no other reasons than these.
+// checkRefusal allows only the status 500, and only these reasons.
 func (s *trial) checkRefusal(code int, got answer) {
 	detail := got.detail()
 	if code == http.StatusInternalServerError &&
@@ -167,11 +167,11 @@ func (s *trial) checkRefusal(code int, got answer) {
 	s.verdict.wrong("a request was answered with %d %q", code, detail)
 }
 
-// numbersOfPhase is how many numbers a phase has for its writes by kubectl: one that was tried is
-// not used again.
+// numbersOfPhase is how many numbers a phase has for its kubectl writes: an attempted number is not
+// reused.
 const numbersOfPhase = 100_000
 
-// patchByKubectl counts up in its own findings, as kubectl patches.
+// patchByKubectl writes increasing numbers to the writer's own findings, as kubectl patches.
 func (s *trial) patchByKubectl(ctx context.Context, writer, phase int) {
 	ids := s.staged[byKubectl]
 	number := phase * numbersOfPhase
@@ -198,7 +198,7 @@ func (s *trial) patchOnce(id string, value int) bool {
 	return err == nil
 }
 
-// readKubectls reads the findings that kubectl writes over REST: what they show never goes back.
+// readKubectls reads the findings that kubectl writes over REST: their numbers must never decrease.
 func (s *trial) readKubectls(ctx context.Context) {
 	ids := s.staged[byKubectl]
 	for n := 0; pause(ctx, restPause); n++ {
@@ -223,8 +223,8 @@ func (s *trial) checkNumber(shown item, floor int) {
 	s.journal.saw(shown.ID, floor, value)
 }
 
-// walk lists all findings, page by page, again and again. None of them changes its place, so each
-// walk shows each once, whatever else changes and whoever is killed meanwhile.
+// walk lists all findings repeatedly, page by page. No finding changes its position, so each walk
+// shows each finding once, whatever else changes and whichever process is killed meanwhile.
 func (s *trial) walk(ctx context.Context) {
 	counted := map[string]bool{}
 	for _, id := range s.staged[byKubectl] {
@@ -284,8 +284,8 @@ func (s *trial) checkWalk(seen map[string]int) {
 	}
 }
 
-// importAlternately imports the scan without and with its last results, so that findings close
-// and come back. It fails while the API server is away, and then begins again.
+// importAlternately imports the scan without and with its last results, so that findings close and
+// reopen. An import fails while the API server is down, and is then repeated.
 func (s *trial) importAlternately(ctx context.Context) {
 	for n := 0; pause(ctx, importPause); n++ {
 		scan := []string{s.part, s.whole}[n%2]
@@ -299,7 +299,7 @@ func (s *trial) importAlternately(ctx context.Context) {
 	}
 }
 
-// importScan runs the importer that people run.
+// importScan runs the importer as people do.
 func (s *trial) importScan(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, importTimeout)
 	defer cancel()

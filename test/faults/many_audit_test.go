@@ -11,14 +11,15 @@ import (
 	"github.com/appsec-dev/findings-operator/test/faults/internal/rig"
 )
 
-// manyAudit judges what operations and policies have done, by everything that etcd has ever held: an operation decides
-// once about a finding of its set, whose decision is still the one that it was selected with, and nobody else writes in
-// its name; a policy decides about nothing that a person has decided about.
+// manyAudit checks the actions of operations and policies against the complete history of etcd: an operation decides at
+// most once about a finding of its set, and only while the decision is the one it was selected with; nobody else writes
+// in its name; a policy decides about no finding that a person has decided about.
 type manyAudit struct {
 	s          *trial
 	operations map[string]*v1alpha1.TriageOperation
 	sets       map[string]map[string]triageoperation.Entry
-	// decisions are the last that are known, by finding; wrote is how often an operation has decided about one.
+	// decisions are the latest known decisions by finding; wrote counts how often an operation has decided
+	// about a finding.
 	decisions map[string]v1alpha1.FindingTriage
 	wrote     map[string]map[string]int
 }
@@ -74,7 +75,7 @@ func (a *manyAudit) readFinding(f *v1alpha1.Finding) {
 	}
 }
 
-// decided holds what an operation has written against the set that it was to keep to.
+// decided compares a write of an operation with the set that limits it.
 func (a *manyAudit) decided(operation string, f *v1alpha1.Finding, before *v1alpha1.FindingTriage) {
 	entry, in := a.sets[operation][f.Name]
 	switch o := a.operations[operation]; {
@@ -98,8 +99,8 @@ func (a *manyAudit) decided(operation string, f *v1alpha1.Finding, before *v1alp
 	}
 }
 
-// check holds what operations say that they have done against what they have. All of them have ended. What was overruled
-// before the history had recorded it counts as conflicted, where the operation was cut off in between.
+// check compares the status of all operations, which have ended, with their actions. If an operation was interrupted
+// between a write and its record, and the decision was overruled in between, the finding counts as conflicted.
 func (a *manyAudit) check() {
 	for name, o := range a.operations {
 		status := &o.Status

@@ -12,14 +12,14 @@ import (
 	"github.com/appsec-dev/findings-operator/test/faults/internal/rig"
 )
 
-// decidedBy is a state of the finding f.
+// decidedBy returns a state of the finding f.
 func decidedBy(by string, status v1alpha1.UserStatus) rig.Stored {
 	f := v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: "f", UID: "uid"}}
 	f.Spec.Triage = v1alpha1.FindingTriage{UserStatus: status, By: by}
 	return stored("findings", "f", f)
 }
 
-// judgedBy is one that has a policy's verdict besides.
+// judgedBy returns such a state that also has a policy's verdict.
 func judgedBy(by string, status v1alpha1.UserStatus) rig.Stored {
 	f := v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: "f", UID: "uid"}}
 	f.Spec.Triage = v1alpha1.FindingTriage{UserStatus: status, By: by}
@@ -27,7 +27,7 @@ func judgedBy(by string, status v1alpha1.UserStatus) rig.Stored {
 	return stored("findings", "f", f)
 }
 
-// TestTheAuditSeesWhatOperationsAndPoliciesMayNotDo plants what a bug would do.
+// TestTheAuditSeesWhatOperationsAndPoliciesMayNotDo plants the effects of bugs.
 func TestTheAuditSeesWhatOperationsAndPoliciesMayNotDo(t *testing.T) {
 	t.Parallel()
 	operation := func(commit bool, changed int32) rig.Stored {

@@ -25,14 +25,14 @@ func manyPolicy() *v1alpha1.TriagePolicy {
 	return builder.TriagePolicy(policyName, "finding.path.contains('/many-')").In(namespace).Build()
 }
 
-// patchMany patches an object as an administrator, and reports whether that was acknowledged.
+// patchMany patches an object as an administrator, and reports whether the patch was acknowledged.
 func (s *trial) patchMany(object client.Object, patch string) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), requestTimeout)
 	defer cancel()
 	return s.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch))) == nil
 }
 
-// decideByHand decides about the findings that operations and a policy decide about as well.
+// decideByHand makes decisions about the findings that operations and a policy also decide about.
 func (s *trial) decideByHand(ctx context.Context) {
 	ids, reasons := s.staged[byMany], v1alpha1.DecisionReasons()
 	for n := 0; pause(ctx, decidePause); n++ {
@@ -48,7 +48,7 @@ func (s *trial) decideByHand(ctx context.Context) {
 	}
 }
 
-// changePolicy has the policy decide otherwise, again and again.
+// changePolicy repeatedly changes the policy's decision.
 func (s *trial) changePolicy(ctx context.Context) {
 	for n := 0; pause(ctx, policyPause); n++ {
 		status := userStatuses[n%2] // muted and active
@@ -58,7 +58,8 @@ func (s *trial) changePolicy(ctx context.Context) {
 	}
 }
 
-// operate decides about all of them at once, commits what it has looked at, and undoes every other operation.
+// operate runs operations that decide about all these findings at once, commits previews, and undoes every
+// other operation.
 func (s *trial) operate(ctx context.Context, phase int) {
 	for n := 0; pause(ctx, decidePause); n++ {
 		operation := builder.TriageOperation(fmt.Sprintf("p%d-o%d", phase, n), "").In(namespace).Mutate(func(o *v1alpha1.TriageOperationSpec) {
@@ -72,12 +73,12 @@ func (s *trial) operate(ctx context.Context, phase int) {
 	}
 }
 
-// operateOnce makes the operation, commits it if it is a preview, and reports whether it has completed before the load
+// operateOnce creates the operation, commits it if it is a preview, and reports whether it completed before the load
 // ended.
 func (s *trial) operateOnce(ctx context.Context, operation *v1alpha1.TriageOperation) bool {
 	err := s.Client.Create(context.WithoutCancel(ctx), operation.DeepCopy())
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return false // it may have been made all the same, and then has to end
+		return false // it may have been created nevertheless, and then must end
 	}
 	for pause(ctx, decidePause) {
 		now := &v1alpha1.TriageOperation{}
@@ -112,7 +113,7 @@ func (s *trial) operationsEnded(ctx context.Context) error {
 	return nil
 }
 
-// policyDecides returns an error while a finding about which nobody has decided shows anything but what the policy says.
+// policyDecides returns an error while a finding without a person's decision differs from the policy.
 func (s *trial) policyDecides(ctx context.Context) error {
 	policy := manyPolicy()
 	if err := s.Client.Get(ctx, client.ObjectKeyFromObject(policy), policy); err != nil {

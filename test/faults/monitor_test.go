@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// sampleInterval is how often the facade is looked at.
+	// sampleInterval is how often the facade is sampled.
 	sampleInterval = 200 * time.Millisecond
-	// usualAge is up to which the facade says nothing of the age of what it knows.
+	// usualAge is the age of data up to which the facade does not report it.
 	usualAge = 5 * time.Second
-	// ageSlack is what an age may differ by between two looks at it.
+	// ageSlack is the allowed difference between the ages in two samples.
 	ageSlack = 1500 * time.Millisecond
-	// slowSample is a look that took so long that it says nothing of one moment.
+	// slowSample is the duration from which a sample no longer describes one moment.
 	slowSample = 2 * time.Second
 )
 
-// monitor looks at the facade all the time: whether it says that it is ready, whether it serves
-// reads, and how old it says that its knowledge is; and holds each against the others.
+// monitor samples the facade continuously: whether it reports ready, whether it serves reads, and
+// how old it reports its data to be; and checks that these agree.
 type monitor struct {
 	s *trial
 	// life is odd while the facade is up; each start and each kill adds one.
@@ -39,14 +39,14 @@ type monitor struct {
 	working sync.WaitGroup
 }
 
-// observed is what was seen in a phase.
+// observed holds the observations of a phase.
 type observed struct {
 	name string
-	// samples of which so many were served and so many not ready.
+	// samples counts the samples; the others count those that were served, not ready, or refused.
 	samples, served, notReady, refused int
-	// oldest is the greatest x-data-age that a read was served with, in seconds.
+	// oldest is the greatest x-data-age of a served read, in seconds.
 	oldest int
-	// oldestMetric is the greatest age that the metric told.
+	// oldestMetric is the greatest age in the metric.
 	oldestMetric time.Duration
 }
 
@@ -75,7 +75,7 @@ func (m *monitor) begin(name string) *observed {
 	return phase
 }
 
-// seen is what was observed of a phase until now.
+// seen returns the observations of a phase so far.
 func (m *monitor) seen(phase *observed) observed {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -85,7 +85,8 @@ func (m *monitor) seen(phase *observed) observed {
 // uptime changes with each kill and each start of the facade, and is odd while it is up.
 func (m *monitor) uptime() int { return int(m.life.Load()) }
 
-// killFacade kills the facade and starts it again, so that nobody is surprised.
+// killFacade kills the facade and starts it again, and counts both in life, so that the checks
+// expect the outage.
 func (m *monitor) killFacade() error {
 	m.life.Add(1)
 	m.s.Facade.Kill()
@@ -110,7 +111,8 @@ func (m *monitor) run(ctx context.Context) {
 	}
 }
 
-// sample looks once. The age is read first and last, so that what lies between has had one of these.
+// sample takes one sample. It reads the age first and last, so that the age of everything in between
+// is known.
 func (m *monitor) sample(ctx context.Context) {
 	life, begun := m.uptime(), time.Now()
 	before, err1 := m.s.facadeMetric(ctx, "findings_api_authorization_data_age_seconds")
@@ -130,7 +132,7 @@ func (m *monitor) sample(ctx context.Context) {
 	phase.note(ready, code, got, after)
 	m.mutex.Unlock()
 	if took > slowSample {
-		return // a machine with other work: the answers are of different moments
+		return // a busy machine: the answers describe different moments
 	}
 	if ready {
 		m.readyOnce.Store(int64(life))
@@ -161,10 +163,10 @@ func (o *observed) note(ready bool, code int, got answer, age float64) {
 	}
 }
 
-// check holds what was seen against what is promised.
+// check compares a sample with the documented behaviour.
 func (m *monitor) check(life int, before, after, took time.Duration, ready bool, code int, got answer) {
 	youngest, oldest := min(before, after), max(before, after)
-	// Between the looks the age may have grown to more than either, and fallen to less.
+	// Between the two reads the age may have exceeded both values, or fallen below both.
 	fresh := oldest+took+ageSlack < m.s.staleness
 	stale := youngest > m.s.staleness+ageSlack
 	started := m.readyOnce.Load() == int64(life)
@@ -197,7 +199,7 @@ func (m *monitor) isReady(ctx context.Context) (bool, error) {
 	return status == http.StatusOK, err
 }
 
-// facadeMetric is a metric of the facade that has no labels.
+// facadeMetric returns a metric of the facade without labels.
 func (s *trial) facadeMetric(ctx context.Context, name string) (float64, error) {
 	status, body, err := fetch(ctx, "http://"+s.Facade.MetricsAddress+"/metrics")
 	if err != nil {
@@ -211,7 +213,7 @@ func (s *trial) facadeMetric(ctx context.Context, name string) (float64, error) 
 	return 0, fmt.Errorf("there is no metric %s (%d)", name, status)
 }
 
-// probes has connections of its own.
+// probes uses its own connections.
 var probes = &http.Client{Timeout: requestTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 
 func fetch(ctx context.Context, url string) (int, string, error) {

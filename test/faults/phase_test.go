@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// warmUp and coolDown are how many REST writes are acknowledged before a fault and after it.
+	// warmUp and coolDown are how many REST writes must be acknowledged before and after a fault.
 	warmUp, coolDown = 15, 10
 )
 
-// outcome is what a phase measured.
+// outcome holds the results of a phase.
 type outcome struct {
 	name string
-	// writes, reads and controllers are how long after the fault the first REST write was
-	// acknowledged, REST showed a write of kubectl's, and the controllers had seen it.
+	// writes, reads and controllers are the times after the fault until the first REST write was
+	// acknowledged, REST showed a write made with kubectl, and the controllers had observed it.
 	writes, reads, controllers time.Duration
 	observed
 }
@@ -37,8 +37,8 @@ func (o outcome) String() string {
 
 func short(d time.Duration) string { return d.Round(10 * time.Millisecond).String() }
 
-// phase has the service work, does something to it, and judges once all has come to rest. fault
-// returns when the cause is gone.
+// phase runs the load, injects the fault, and checks the results once everything has settled. fault
+// returns when its cause is gone.
 func (s *trial) phase(name string, fault func()) outcome {
 	s.t.Helper()
 	out, watched := outcome{name: name}, s.monitor.begin(name)
@@ -65,7 +65,7 @@ func (m *monitor) index() int {
 	return len(m.phases)
 }
 
-// comments are those of the findings that REST writes, at rest.
+// comments returns the comments of the findings that REST writes, once everything has settled.
 func (s *trial) comments() map[string]string {
 	s.must(s.audit.read(s.t.Context()))
 	out := map[string]string{}
@@ -86,7 +86,7 @@ func (s *trial) awaitProgress(writes int) {
 	})
 }
 
-// converge measures how long it takes from now until all is as it was before the fault.
+// converge measures how long it takes until the service works again as before the fault.
 func (s *trial) converge(out *outcome, index int) {
 	s.t.Helper()
 	healed := time.Now()
@@ -131,7 +131,7 @@ func seen(f *v1alpha1.Finding) error {
 	return nil
 }
 
-// settle waits until nobody owes anything and both doors show the same.
+// settle waits until no work is outstanding and REST and the API server show the same.
 func (s *trial) settle() {
 	s.t.Helper()
 	s.eventually("the last import is done", func(ctx context.Context) error { return s.importScan(ctx, s.whole) })
@@ -195,11 +195,11 @@ func (s *trial) doorsAgree(ctx context.Context) error {
 	return nil
 }
 
-// judge holds what the load was told against what was stored. All is at rest.
+// judge compares the answers to the load with the stored history. Everything has settled.
 func (s *trial) judge(initial map[string]string) {
 	s.t.Helper()
 	s.must(s.audit.read(s.t.Context()))
-	// What both doors show in the end is a read like any other.
+	// The final state at both doors counts as one more read.
 	for _, id := range s.staged[byREST] {
 		s.readREST(restCallers, id)
 		now := s.journal.now()
@@ -226,7 +226,7 @@ func (s *trial) judge(initial map[string]string) {
 	}
 }
 
-// checkReceived looks whether what is recorded as delivered was received as it was recorded.
+// checkReceived checks that each delivery that is recorded as delivered was received as recorded.
 func (s *trial) checkReceived() {
 	s.t.Helper()
 	list := &v1alpha1.WebhookDeliveryList{}

@@ -17,11 +17,11 @@ import (
 	"github.com/appsec-dev/findings-operator/test/faults/internal/rig"
 )
 
-// poisoned is the namespace of another organization's objects, none of which can be read.
+// poisoned is the namespace of another organization whose objects cannot be read.
 const poisoned = v1alpha1.NamespacePrefix + "poison"
 
-// poison stores an object of each kind that Go cannot hold, has both processes meet them while they run and when
-// they start, and removes them.
+// poison stores one object per kind that its Go type cannot hold, lets both processes observe them both at
+// runtime and at startup, and removes them.
 func (s *trial) poison() {
 	s.t.Helper()
 	crds, err := corpus.CRDs()
@@ -57,7 +57,7 @@ func namespaceOf(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return poisoned
 }
 
-// awaitPoison waits until both processes count that many findings that cannot be read.
+// awaitPoison waits until both processes count that many unreadable findings.
 func (s *trial) awaitPoison(count int) {
 	s.t.Helper()
 	want := fmt.Sprintf("findings_unreadable_objects{kind=\"findings\"} %d\n", count)

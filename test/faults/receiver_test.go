@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// maxPayload bounds what is read of one request or answer, in bytes.
+// maxPayload bounds how much of a request or answer is read, in bytes.
 const maxPayload = 8 << 20
 
-// receiver takes webhooks, and may keep one waiting for its answer.
+// receiver receives webhooks, and may delay the answer to a request.
 type receiver struct {
 	url string
 
@@ -20,7 +20,7 @@ type receiver struct {
 	payloads map[string]string // by webhook-id
 	requests map[string]int
 	problems []string
-	// hold, where it is set, is asked of each request; true keeps it waiting until it is cut off.
+	// hold, if set, is called for each request; true delays the answer until the connection is cut.
 	hold func(id string) bool
 }
 
@@ -41,7 +41,7 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// ServeHTTP takes an event.
+// ServeHTTP receives an event.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	body, err := readAll(request.Body)
 	if err != nil {
@@ -65,14 +65,14 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// keepWaiting has each request asked whether it is to wait; nil: none.
+// keepWaiting sets hold; nil delays no requests.
 func (r *receiver) keepWaiting(hold func(id string) bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.hold = hold
 }
 
-// got is the payload that came under an id, and how often.
+// got returns the payload received under an id, and how often it was received.
 func (r *receiver) got(id string) (string, int) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

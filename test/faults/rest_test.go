@@ -14,13 +14,13 @@ type restClient struct {
 	http        *http.Client
 }
 
-// answer is what came back besides the status.
+// answer is a response without its status.
 type answer struct {
 	header http.Header
 	body   []byte
 }
 
-// call returns the status; an error means that no whole answer came.
+// call sends body as JSON and returns the status; an error means that no complete answer arrived.
 func (c *restClient) call(ctx context.Context, method, path string, body any) (int, answer, error) {
 	var content io.Reader = http.NoBody
 	if body != nil {
@@ -33,7 +33,7 @@ func (c *restClient) call(ctx context.Context, method, path string, body any) (i
 	return c.send(ctx, method, path, "application/json", content)
 }
 
-// send is call with a body as it is.
+// send is call with a raw body.
 func (c *restClient) send(ctx context.Context, method, path, mediaType string, content io.Reader) (int, answer, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, content)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *restClient) send(ctx context.Context, method, path, mediaType string, c
 	return response.StatusCode, answer{header: response.Header, body: read}, err
 }
 
-// item is what the tests look at of a finding.
+// item holds the members of a finding that the tests use.
 type item struct {
 	ID         string `json:"id"`
 	Status     string `json:"status"`
@@ -60,7 +60,7 @@ type item struct {
 	Comments   string `json:"comments"`
 }
 
-// page of a list of findings.
+// page is a page of a list of findings.
 type page struct {
 	HasMore    bool   `json:"has_more"`
 	Items      []item `json:"items"`
@@ -78,7 +78,7 @@ func (a answer) page() (page, error) {
 	return p, json.Unmarshal(a.body, &p)
 }
 
-// detail is what an error answer says to do.
+// detail returns the detail of an error answer.
 func (a answer) detail() string {
 	var body struct{ Detail string }
 	if json.Unmarshal(a.body, &body) != nil {

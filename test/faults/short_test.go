@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// shortStaleness is soon over.
+// shortStaleness keeps the test short.
 const shortStaleness = 8 * time.Second
 
-// Some of the faults that -tags=faults injects all of.
+// TestNothingAcknowledgedIsLostOverSomeFaults injects some of the faults that -tags=faults injects.
 func TestNothingAcknowledgedIsLostOverSomeFaults(t *testing.T) {
 	t.Parallel()
 	s := start(t, shortStaleness, 1, "")

@@ -1,5 +1,5 @@
-// Package faults kills, freezes, starves and cuts the service's processes from one another while
-// it works, and judges afterwards by etcd's own history whether anything was lost or doubled.
+// Package faults kills, freezes, starves and disconnects the service's processes while it works,
+// and then checks with etcd's own history whether anything was lost or duplicated.
 //
 // `go test ./test/faults` injects some faults; with -tags=faults all of them.
 package faults
@@ -36,35 +36,35 @@ const (
 	loadKey      = "load"
 	endpointName = "imports"
 
-	// settleTimeout bounds each wait for something to come true.
+	// settleTimeout bounds each wait for a condition.
 	settleTimeout = 4 * time.Minute
 	checkInterval = 20 * time.Millisecond
-	// requestTimeout is more than the service takes for any answer.
+	// requestTimeout is longer than the service takes for any answer.
 	requestTimeout = time.Minute
-	// unlimited is the greatest rate limit that there is.
+	// unlimited is the greatest allowed rate limit.
 	unlimited = 1_000_000
 )
 
-// group says who writes a finding: it is the part of its file's name before the dash.
+// group names the writers of a finding: it is the part of its file's name before the dash.
 type group string
 
-// The groups. Each finding has writers through one door alone, but for the probe, which is
-// written through both while nobody else writes.
+// The groups. Each finding is written either through REST or through kubectl, except for the probe,
+// which is written through both while there is no other writer.
 const (
 	byREST     group = "rest"
 	byKubectl  group = "kubectl"
 	byImporter group = "import"
 	probed     group = "probe"
-	// byMany is decided about by people, by operations and by a policy at the same time.
+	// byMany findings are decided about by people, by operations and by a policy at the same time.
 	byMany group = "many"
 )
 
-// members is how many findings each group has; missed of the importer's come and go.
+// members is how many findings each group has; missed of the importer's findings close and reopen.
 var members = map[group]int{byREST: 8, byKubectl: 6, byImporter: 24, probed: 1, byMany: 8}
 
 const missed = 4
 
-// trial is the service at work, what is known of its work, and what was wrong.
+// trial is the running service, the records of its work, and the errors found.
 type trial struct {
 	*rig.Rig
 	t        *testing.T
@@ -81,10 +81,10 @@ type trial struct {
 	binaries    string
 }
 
-// start starts a trial; the test's end stops it.
+// start starts a trial, which ends with the test.
 func start(t *testing.T, staleness time.Duration, controllers int, redis string) *trial {
 	t.Helper()
-	// Programs with a bug that was planted in them, to see the tests find it.
+	// FAULTS_BINARIES may name programs with a planted bug, to check that the tests find it.
 	s := &trial{t: t, staleness: staleness, verdict: &verdict{t: t}, binaries: os.Getenv("FAULTS_BINARIES")}
 	var err error
 	if s.binaries == "" {
@@ -109,7 +109,7 @@ func start(t *testing.T, staleness time.Duration, controllers int, redis string)
 	return s
 }
 
-// prepare makes an organization with a key, findings, and somebody who hears of them.
+// prepare creates an organization with a key, findings, and a webhook endpoint.
 func (s *trial) prepare() {
 	t := s.t
 	s.must(s.Client.Create(t.Context(), builder.Organization(organization).RequestsPerMinute(unlimited).Build()))
@@ -139,7 +139,7 @@ func (s *trial) prepare() {
 	})
 }
 
-// newKey makes an API key and returns its token.
+// newKey creates an API key and returns its token.
 func (s *trial) newKey(name string) string {
 	s.t.Helper()
 	return s.newKeyIn(namespace, name)
@@ -170,7 +170,7 @@ func (s *trial) newKeyIn(namespace, name string, scopes ...v1alpha1.Scope) strin
 	return token
 }
 
-// stage finds out which finding is in which group.
+// stage determines the group of each finding.
 func (s *trial) stage() {
 	s.t.Helper()
 	s.staged = map[group][]string{}
@@ -187,7 +187,7 @@ func (s *trial) stage() {
 	}
 }
 
-// total is how many findings there are, from the first import to the end.
+// total returns the number of findings, which is constant from the first import on.
 func total() int {
 	sum := 0
 	for _, count := range members {
@@ -196,7 +196,7 @@ func total() int {
 	return sum
 }
 
-// findings reads all of them at the API server.
+// findings lists all findings at the API server.
 func (s *trial) findings(ctx context.Context) []v1alpha1.Finding {
 	s.t.Helper()
 	list := &v1alpha1.FindingList{}
@@ -234,7 +234,7 @@ func awaitFor(ctx context.Context, patience time.Duration, what string, check fu
 	return nil
 }
 
-// verdict collects what was wrong. It is safe for concurrent use.
+// verdict collects errors. It is safe for concurrent use.
 type verdict struct {
 	t failer
 
@@ -245,13 +245,13 @@ type verdict struct {
 	said          []string
 }
 
-// failer is what a verdict needs of a test.
+// failer is the part of a test that a verdict uses.
 type failer interface {
 	Errorf(format string, arguments ...any)
 	Fail()
 }
 
-// tellAtMost bounds how often one sort of fault is told: the first are enough.
+// tellAtMost bounds how often an error with the same format is reported: the first ones are enough.
 const tellAtMost = 5
 
 func (v *verdict) lose(format string, arguments ...any) {
@@ -287,7 +287,7 @@ func (v *verdict) wrong(format string, arguments ...any) {
 	}
 }
 
-// texts is all that was told.
+// texts returns all reported errors.
 func (v *verdict) texts() string {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
@@ -301,7 +301,7 @@ func (v *verdict) injected(count int) {
 	v.faults += count
 }
 
-// summary is what the run ends with.
+// summary returns the last line of a run.
 func (v *verdict) summary(acknowledged int) string {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/faults/internal/rig"
 )
 
-// Files of uploads are named by the commit that they are of: the first, then all others, which no longer have what was
-// dropped.
+// Files of uploads are named by their commit: the first, and then the second for all others, which no longer contain
+// the dropped results.
 const (
 	firstCommit  = "first"
 	secondCommit = "second"
@@ -25,10 +25,10 @@ const (
 	newPrefix     = "src/new-"
 )
 
-// uploadsAudit judges uploads by everything that etcd has ever held of their projects. It is safe for concurrent use.
+// uploadsAudit checks uploads against the complete history of etcd for their projects. It is safe for concurrent use.
 type uploadsAudit struct {
 	verdict *verdict
-	// results is how many the files of the second commit add to a project.
+	// results is how many findings the files of the second commit add to a project.
 	results int
 
 	mutex    sync.Mutex
@@ -38,27 +38,28 @@ type uploadsAudit struct {
 	scans    map[string]*uploadedScan    // by namespace and name
 }
 
-// uploadedFinding is a finding as it was last stored.
+// uploadedFinding is the latest stored state of a finding.
 type uploadedFinding struct {
 	uid, project, path string
 	closed             bool
-	// decision is the number of the last one, 0 for none.
+	// decision is the number of the latest decision, 0 without one.
 	decision int
 }
 
-// uploadedProject is what a project holds.
+// uploadedProject holds the findings of a project.
 type uploadedProject struct {
-	// open and closed findings, by path.
+	// open and closed hold the paths of open and closed findings.
 	open, closed map[string]bool
-	// added counts those that the second commit brought.
+	// added counts the findings that the second commit added.
 	added int
 }
 
-// uploadedScan is a scan as it was last stored.
+// uploadedScan is the latest stored state of a scan.
 type uploadedScan struct {
 	project, upload, commit string
 	outcome                 v1alpha1.ScanOutcome
-	// gaveUp says that the controllers count its import as dead, gaveUpAt when that was seen first.
+	// gaveUp is set when the controllers consider the import dead; gaveUpAt is when that was first
+	// observed.
 	gaveUp   bool
 	gaveUpAt time.Time
 }
@@ -70,7 +71,7 @@ func newUploadsAudit(v *verdict, results int) *uploadsAudit {
 	}
 }
 
-// take takes in one state of an object; those of other namespaces are none of its business.
+// take processes one state of an object, and ignores other namespaces.
 func (a *uploadsAudit) take(stored rig.Stored) error {
 	if !strings.HasPrefix(stored.Namespace, uploadsNamespace) {
 		return nil
@@ -112,7 +113,8 @@ func (a *uploadsAudit) takeFinding(stored rig.Stored) error {
 	return nil
 }
 
-// newFinding notes a finding that comes. Once a finding of the project was closed, every other write of its scan is done.
+// newFinding records a new finding. A scan closes findings last: after the first closure in the project no finding
+// may be added.
 func (a *uploadsAudit) newFinding(namespace, key string, f *v1alpha1.Finding) *uploadedFinding {
 	known := &uploadedFinding{
 		uid: string(f.UID), project: namespace + "/" + string(f.Spec.ProjectRef.Name), path: f.Spec.Details.Location.FilePath,
@@ -144,7 +146,8 @@ func (a *uploadsAudit) move(p *uploadedProject, f *uploadedFinding) {
 	p.closed[f.path] = true
 }
 
-// takeDecision holds what is decided against what was: numbers only grow, and each has its user status.
+// takeDecision compares a decision with the previous one: numbers only increase, and each has its user
+// status.
 func (a *uploadsAudit) takeDecision(key string, known *uploadedFinding, triage *v1alpha1.FindingTriage) {
 	number := 0
 	if triage.Comments != "" {
@@ -192,7 +195,7 @@ func (a *uploadsAudit) takeScan(stored rig.Stored) error {
 	return nil
 }
 
-// checkWhole is asked of a scan at the moment at which it is said to be complete.
+// checkWhole checks a scan at the moment at which it is recorded as complete.
 func (a *uploadsAudit) checkWhole(key string, scan *uploadedScan) {
 	want := maps.Collect(expected(scan.commit, a.results))
 	p := a.project(scan.project)
@@ -201,7 +204,7 @@ func (a *uploadsAudit) checkWhole(key string, scan *uploadedScan) {
 	}
 }
 
-// expected are the paths that a file of that commit has.
+// expected yields the paths in a file of that commit.
 func expected(commit string, results int) func(func(string, bool) bool) {
 	return func(yield func(string, bool) bool) {
 		counts := map[string]int{keptPrefix: keptResults, droppedPrefix: droppedResults}
@@ -227,14 +230,14 @@ func (a *uploadsAudit) project(name string) *uploadedProject {
 	return p
 }
 
-// added is how many findings the second commit has brought to the project.
+// added returns how many findings the second commit added to the project.
 func (a *uploadsAudit) added(project string) int {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	return a.project(project).added
 }
 
-// underWay are the scans that have neither an end nor the verdict that their import is dead.
+// underWay returns the scans that have neither ended nor been declared dead.
 func (a *uploadsAudit) underWay() []string {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -247,7 +250,7 @@ func (a *uploadsAudit) underWay() []string {
 	return out
 }
 
-// ended counts the scans of the second commit by how they ended.
+// ended counts the scans of the second commit by outcome.
 func (a *uploadsAudit) ended() (succeeded, failed, dead int) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -265,8 +268,8 @@ func (a *uploadsAudit) ended() (succeeded, failed, dead int) {
 	return succeeded, failed, dead
 }
 
-// check holds what is stored at the end against what the clients were told: which uploads are complete, by project, and
-// the last decision on each finding that was acknowledged.
+// check compares the final state with the answers to the clients: which uploads are complete, by project, and the last
+// acknowledged decision on each finding.
 func (a *uploadsAudit) check(complete map[string]string, decisions map[string]int) {
 	for _, key := range a.underWay() {
 		a.verdict.wrong("scan %s has no end", key)

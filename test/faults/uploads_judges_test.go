@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/faults/internal/rig"
 )
 
-// brought is a state of a finding of an upload, and its first where it is created.
+// brought returns a state of an uploaded finding, which is its first state if created is set.
 func brought(created bool, name, path string, changes ...func(*v1alpha1.Finding)) rig.Stored {
 	f := v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	f.Spec.ProjectRef.Name, f.Spec.Details.Location = "p", &v1alpha1.FileLocation{FilePath: path}
@@ -32,7 +32,7 @@ func decided(number int) func(*v1alpha1.Finding) {
 	}
 }
 
-// ofScan is a state of the scan of an upload of the second commit.
+// ofScan returns a state of the scan of an upload of the second commit.
 func ofScan(name string, outcome v1alpha1.ScanOutcome, phase v1alpha1.ScanPhase) rig.Stored {
 	scan := v1alpha1.Scan{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	scan.Spec.ProjectRef.Name, scan.Spec.Commit, scan.Spec.Outcome, scan.Status.Phase = "p", secondCommit, outcome, phase
@@ -42,7 +42,7 @@ func ofScan(name string, outcome v1alpha1.ScanOutcome, phase v1alpha1.ScanPhase)
 	return s
 }
 
-// A judge that lets everything pass would find nothing in uploads either.
+// A judge that accepts everything would find no bugs in uploads either.
 func TestTheAuditOfUploadsSeesWhatIsLostDoubledAndHalf(t *testing.T) {
 	t.Parallel()
 	const results = 2
@@ -72,7 +72,7 @@ func TestTheAuditOfUploadsSeesWhatIsLostDoubledAndHalf(t *testing.T) {
 		reason  string
 		history []rig.Stored
 		decided map[string]int
-		want    string // in what is said; none where empty
+		want    string // in the errors; empty for no error
 	}{
 		{"all is well", good(only(running), added, ends, only(succeeded)), nil, ""},
 		{

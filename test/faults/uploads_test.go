@@ -26,28 +26,29 @@ const (
 	uploadsOrganization = "uploads"
 	uploadsNamespace    = v1alpha1.NamespacePrefix + uploadsOrganization
 
-	// keptResults are in each file, and people decide about them; droppedResults are in the first alone.
+	// keptResults are in each file, and people decide about them; droppedResults are only in the first.
 	keptResults, droppedResults = 12, 3
-	// diesWithin is how soon a scan without an end is Failed.
+	// diesWithin is how soon an interrupted scan becomes Failed.
 	diesWithin = time.Minute
-	// decisionPause is between two decisions.
+	// decisionPause is the pause between two decisions.
 	decisionPause = 50 * time.Millisecond
-	// auditPause is between two readings of the history.
+	// auditPause is the pause between two reads of the history.
 	auditPause = 100 * time.Millisecond
 
-	// What a facade may hold: the process by itself, each finding in its read model, and for each byte of SARIF
-	// that it may work on at a time, unfolded, so many of what is made of it.
+	// The memory that a facade may use: for the process itself, for each finding in its read model, and a
+	// multiple of the bytes of decompressed SARIF that it may process concurrently.
 	idleBytes, findingBytes, unfoldedBytes, timesUnfolded = 192 << 20, 16 << 10, 128 << 20, 4
 )
 
-// uploadsPlan is how many uploads come at the same time: one to each project.
+// uploadsPlan sets the number of concurrent uploads: one per project.
 type uploadsPlan struct {
 	organizations, projects, results int
-	// silence is for how long one facade's network swallows everything; 0: its connections are cut.
+	// silence is how long the network of one facade drops all traffic; with 0 its connections are
+	// cut.
 	silence time.Duration
 }
 
-// uploadsTrial is uploads over two facades, one of which is killed and the other cut off.
+// uploadsTrial runs uploads over two facades, one of which is killed and the other disconnected.
 type uploadsTrial struct {
 	*trial
 	plan    uploadsPlan
@@ -56,15 +57,15 @@ type uploadsTrial struct {
 	targets []*uploadTarget
 
 	mutex    sync.Mutex
-	complete map[string]string // the upload that a client was told is complete, by project
-	// decisions that were acknowledged, by finding.
+	complete map[string]string // the complete upload according to its client, by project
+	// decisions are the acknowledged decisions, by finding.
 	decisions map[string]int
-	// waited, unanswered, refused and failed count what became of attempts that did not complete.
+	// waited, unanswered, refused and failed count the attempts that did not complete.
 	waited, unanswered, refused, failed int
 	peak                                float64
 }
 
-// uploadTarget is a project, and who uploads to it.
+// uploadTarget is a project with its uploader.
 type uploadTarget struct {
 	index                       int
 	namespace, project, token   string
@@ -73,7 +74,8 @@ type uploadTarget struct {
 
 func (u *uploadTarget) key() string { return u.namespace + "/" + u.project }
 
-// uploads has files uploaded over two facades, kills one and cuts the other off in the middle, and judges.
+// uploads uploads files over two facades, kills one and disconnects the other in the middle, and checks
+// the result.
 func (s *trial) uploads(plan uploadsPlan) {
 	s.t.Helper()
 	u := &uploadsTrial{
@@ -119,7 +121,7 @@ func (s *trial) uploads(plan uploadsPlan) {
 	u.judge(took)
 }
 
-// prepare makes an organization whose key may import into several projects.
+// prepare creates an organization whose key may import into several projects.
 func (u *uploadsTrial) prepare(index int) {
 	u.t.Helper()
 	name := uploadsOrganization + "-" + strconv.Itoa(index)
@@ -164,13 +166,13 @@ func (u *uploadsTrial) client(target *uploadTarget, facade *rig.Replica) *restCl
 	return &restClient{base: "http://" + facade.Address, token: target.token, http: probes}
 }
 
-// sarifOf is the file of a commit.
+// sarifOf returns the file of a commit.
 func sarifOf(commit string, results int) string {
 	var out strings.Builder
 	out.WriteString(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint","version":"1.0"}},"results":[`)
 	separator := ""
 	for path := range expected(commit, results) {
-		// The code tells each from all others: of what is alike in everything, some could be others that moved.
+		// The code differs between results: identical ones could be matched with each other as moved.
 		fmt.Fprintf(&out, `%s{"ruleId":"R1","level":"error","message":{"text":"Something is wrong here, which is told at some length."},`+
 			`"locations":[{"physicalLocation":{"artifactLocation":{"uri":%q},"region":{"startLine":7,"snippet":{"text":"read('%s')"}}}}]}`,
 			separator, path, path)
@@ -180,7 +182,7 @@ func sarifOf(commit string, results int) string {
 	return out.String()
 }
 
-// bring uploads the file of the commit until an upload of it is complete, as a patient client does.
+// bring uploads the file of the commit until an upload completes, as a patient client does.
 func (u *uploadsTrial) bring(ctx context.Context, target *uploadTarget, commit string) {
 	content := target.secondContent
 	if commit == firstCommit {
@@ -221,7 +223,7 @@ func (u *uploadsTrial) count(what *int) {
 	*what++
 }
 
-// completed follows an upload that was taken to its end, at both facades in turn, and reports whether it is complete.
+// completed follows an accepted upload to its end, asking both facades in turn, and reports whether it is complete.
 func (u *uploadsTrial) completed(ctx context.Context, target *uploadTarget, got answer) bool {
 	for n := 0; ; n++ {
 		var upload struct{ ID, Status string }
@@ -251,7 +253,7 @@ func (u *uploadsTrial) completed(ctx context.Context, target *uploadTarget, got 
 	}
 }
 
-// disturb kills the first facade, and then cuts the other off, each in the middle of an upload.
+// disturb kills the first facade, and then disconnects the other, each in the middle of an upload.
 func (u *uploadsTrial) disturb() {
 	u.t.Helper()
 	u.awaitMiddle(0)
@@ -275,7 +277,7 @@ func (u *uploadsTrial) disturb() {
 	u.checkEnds(silenced, begun)
 }
 
-// awaitMiddle waits until an upload that began at the facade is neither at its begin nor at its end, or all are done.
+// awaitMiddle waits until an upload that began at the facade has begun to write but is not finished, or all are done.
 func (u *uploadsTrial) awaitMiddle(facade int) {
 	u.t.Helper()
 	u.within("an upload is in the middle", func(context.Context) error {
@@ -296,7 +298,8 @@ func (u *uploadsTrial) awaitMiddle(facade int) {
 	})
 }
 
-// within is eventually for what has to wait for imports: a slow machine writes so many findings a second.
+// within is eventually for waits that depend on imports: it allows for the rate at which a slow machine
+// writes findings.
 func (u *uploadsTrial) within(what string, check func(context.Context) error) {
 	u.t.Helper()
 	const findingsPerSecond = 50
@@ -304,7 +307,8 @@ func (u *uploadsTrial) within(what string, check func(context.Context) error) {
 	u.must(awaitFor(u.t.Context(), patience, what, check))
 }
 
-// checkEnds waits until each of the scans has an end, or the verdict that it is dead, which no scan may want for longer.
+// checkEnds waits until each of the scans has ended or been declared dead, and fails if a scan takes longer than
+// allowed.
 func (u *uploadsTrial) checkEnds(scans []string, since time.Time) {
 	u.t.Helper()
 	u.within("every scan that was disturbed has an end", func(context.Context) error {
@@ -329,10 +333,10 @@ func (u *uploadsTrial) checkEnds(scans []string, since time.Time) {
 	})
 }
 
-// noiseOfUploads is what a busy machine may add.
+// noiseOfUploads is the delay that a busy machine may add.
 const noiseOfUploads = 30 * time.Second
 
-// follow reads the history as it is made, and how much memory the facades take.
+// follow reads the history while it grows, and records the memory of the facades.
 func (u *uploadsTrial) follow(ctx context.Context) {
 	for pause(ctx, auditPause) {
 		if err := u.read(ctx); err != nil && ctx.Err() == nil {
@@ -351,7 +355,7 @@ func (u *uploadsTrial) read(ctx context.Context) error {
 	return err
 }
 
-// weigh notes the memory of a facade, if it runs.
+// weigh records the memory of a facade, if it runs.
 func (u *uploadsTrial) weigh(ctx context.Context, facade *rig.Replica) {
 	_, body, err := fetch(ctx, "http://"+facade.MetricsAddress+"/metrics")
 	if err != nil {
@@ -368,7 +372,8 @@ func (u *uploadsTrial) weigh(ctx context.Context, facade *rig.Replica) {
 	}
 }
 
-// decide has people decide about what every file has, as kubectl does, again and again.
+// decide repeatedly makes decisions, as people do with kubectl, about the findings that every file
+// contains.
 func (u *uploadsTrial) decide(ctx context.Context) {
 	var keys []client.ObjectKey
 	u.audit.mutex.Lock()
@@ -394,7 +399,7 @@ func (u *uploadsTrial) decide(ctx context.Context) {
 	}
 }
 
-// judge holds what was told against what is stored.
+// judge compares the answers with the stored state.
 func (u *uploadsTrial) judge(took time.Duration) {
 	u.t.Helper()
 	u.must(u.read(u.t.Context()))

@@ -7,13 +7,12 @@ import (
 	"strconv"
 )
 
-// firstPort and lastPort bound the ports that are listened on. They lie below those that systems
-// give to outgoing connections: whoever dials the port of a program that is down must neither
-// find itself there nor keep the program from coming back.
+// firstPort and lastPort bound the ports that are listened on. They lie below the range that
+// systems use for outgoing connections: a client that dials the port of a stopped program must
+// neither connect to itself nor occupy the port when the program starts again.
 const firstPort, lastPort = 20000, 31999
 
-// FreeAddresses returns that many loopback addresses, as host:port, that nothing listens on. No two
-// are the same.
+// FreeAddresses returns count different loopback addresses, as host:port, that nothing listens on.
 func FreeAddresses(count int) ([]string, error) {
 	var out []string
 	for range 100 * count {
@@ -25,7 +24,7 @@ func FreeAddresses(count int) ([]string, error) {
 		if err != nil {
 			continue
 		}
-		// Open until all are known, so that no two are the same.
+		// Keep the listeners open until all addresses are chosen, so that no two are the same.
 		defer listener.Close() //nolint:errcheck,revive // nothing was written
 		out = append(out, address)
 	}

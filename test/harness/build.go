@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// buildTimeout is for a machine that compiles everything for the first time.
+// buildTimeout is long enough for a machine that compiles everything for the first time.
 const buildTimeout = 10 * time.Minute
 
-// Root is the repository's folder.
+// Root returns the repository's folder.
 func Root() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "..")
@@ -25,7 +25,7 @@ func Root() string {
 // them. Programs that are up to date are not linked again.
 func Build(ctx context.Context) (folder string, err error) { return build(ctx, "bin", "./cmd/...") }
 
-// BuildWithRaceDetector is Build of the operator alone, with the race detector in it and nothing for a debugger.
+// BuildWithRaceDetector builds only the operator, with the race detector and without debug information.
 func BuildWithRaceDetector(ctx context.Context) (folder string, err error) {
 	return build(ctx, filepath.Join("bin", "race"), "-race", "-ldflags=-w", "./cmd/findings-operator")
 }
@@ -37,7 +37,7 @@ func build(ctx context.Context, folder string, arguments ...string) (_ string, e
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // programs for everybody, as make build leaves them
 		return "", err
 	}
-	// Tests of several packages run at a time, and build the same.
+	// Tests of several packages run in parallel and build the same programs.
 	lock, err := os.OpenFile(filepath.Join(folder, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return "", err

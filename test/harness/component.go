@@ -17,27 +17,27 @@ import (
 type Operator struct {
 	// Binary is the path of findings-operator.
 	Binary string
-	// Folder takes kubeconfigs and logs.
+	// Folder holds kubeconfigs and logs.
 	Folder string
-	// Namespace that the operator believes to run in.
+	// Namespace is the namespace that the operator is told it runs in.
 	Namespace string
-	// Flags are given first: those of credentials and addresses take precedence.
+	// Flags come first on the command line: the flags for credentials and addresses override them.
 	Flags []string
 }
 
 // Component is one of the operator's processes.
 type Component struct {
 	*Process
-	// Address serves the REST API, as host:port. The controllers have none.
+	// Address serves the REST API, as host:port. It is empty for the controllers.
 	Address string
 	// HealthAddress serves /readyz, and MetricsAddress /metrics.
 	HealthAddress, MetricsAddress string
-	// Readied is how long it took from the start until the process was ready.
+	// Readied is the time from the start until the process was ready.
 	Readied time.Duration
 }
 
-// Controller describes `findings-operator controller` with the credentials of config. Receivers on
-// this machine are named by flags, which come last and so take precedence.
+// Controller describes `findings-operator controller` with the credentials of config. The given
+// flags come last and override the others, for example to allow webhook receivers on this machine.
 func (o Operator) Controller(name string, config *rest.Config, flags ...string) (*Component, error) {
 	addresses, err := FreeAddresses(2)
 	if err != nil {
@@ -67,13 +67,13 @@ func (o Operator) describe(c *Component, name string, config *rest.Config, argum
 		return err
 	}
 	given := append(slices.Clone(o.Flags), "--kubeconfig="+kubeconfig, "--namespace="+o.Namespace)
-	arguments = slices.Insert(arguments, 1, given...) // behind the subcommand
+	arguments = slices.Insert(arguments, 1, given...) // after the subcommand
 	c.Process = NewProcess(o.Folder, name, o.Binary, arguments...)
 	return nil
 }
 
-// Run starts the process, returns when it is ready, and stops it when the test ends, which fails where
-// the process did.
+// Run starts the process, returns when it is ready, and stops it when the test ends. The test fails if
+// the process fails.
 func (c *Component) Run(t testing.TB) {
 	t.Helper()
 	c.Process.Run(t)
@@ -82,7 +82,8 @@ func (c *Component) Run(t testing.TB) {
 
 func (c *Component) ready() string { return "http://" + c.HealthAddress + "/readyz" }
 
-// StartReady starts the process and returns when it is ready. One that does not become ready is killed.
+// StartReady starts the process and returns when it is ready. It kills a process that does not become
+// ready.
 func (c *Component) StartReady(ctx context.Context) error {
 	began := time.Now()
 	if err := c.Start(); err != nil {
@@ -96,7 +97,7 @@ func (c *Component) StartReady(ctx context.Context) error {
 	return nil
 }
 
-// CursorKeys makes a folder with a key that signs cursors and returns the facade's flag for it.
+// CursorKeys creates a folder with a key that signs cursors and returns the facade's flag for it.
 func (o Operator) CursorKeys() (flag string, err error) {
 	folder := filepath.Join(o.Folder, "cursor-keys")
 	return "--cursor-keys-dir=" + folder, errors.Join(

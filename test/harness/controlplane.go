@@ -15,32 +15,33 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// ControlPlane is a kube-apiserver over an etcd, whose data outlives their processes.
+// ControlPlane is a kube-apiserver with its etcd. Their data survives a restart of the processes.
 type ControlPlane struct {
 	Etcd, APIServer *Process
 	// EtcdAddress and APIServerAddress are where they listen.
 	EtcdAddress, APIServerAddress string
 	// Admin reaches the API server directly, without a client-side rate limit.
 	Admin *rest.Config
-	// Certificate is the API server's own; a proxy in front shows it too.
+	// Certificate is the API server's own; a proxy in front of it presents the same one.
 	Certificate tls.Certificate
 }
 
-// ControlPlaneOptions are what differs between control planes.
+// ControlPlaneOptions holds the settings that differ between control planes.
 type ControlPlaneOptions struct {
-	// Folder takes data, credentials and logs.
+	// Folder holds data, credentials and logs.
 	Folder string
-	// EtcdFlags and APIServerFlags are given beside those that every control plane has.
+	// EtcdFlags and APIServerFlags are added to the flags that every control plane has.
 	EtcdFlags, APIServerFlags []string
-	// Credentials are those of an earlier control plane; nil makes some in the folder.
+	// Credentials are those of an earlier control plane; nil creates new ones in the folder.
 	Credentials *Credentials
 }
 
-// Credentials are what an API server shows, and what it lets in.
+// Credentials holds the API server's own certificate and keys, and the tokens that it accepts.
 type Credentials struct {
 	// CertificateFile, KeyFile and ServiceAccountKeyFile are paths of PEM files.
 	CertificateFile, KeyFile, ServiceAccountKeyFile string
-	// TokensFile is the path of kube-apiserver's CSV file of users, and AdminToken an administrator's.
+	// TokensFile is the path of kube-apiserver's CSV file of users; AdminToken is an administrator's
+	// token.
 	TokensFile, AdminToken string
 }
 
@@ -53,8 +54,8 @@ func ControlPlaneBinary(name string) (string, error) {
 	return path, nil
 }
 
-// StartControlPlane starts both processes and returns when the API server is ready. What it returns
-// must be killed, with an error too.
+// StartControlPlane starts both processes and returns when the API server is ready. The caller must
+// kill the returned control plane even if there is an error.
 func StartControlPlane(ctx context.Context, options ControlPlaneOptions) (*ControlPlane, error) {
 	p, err := NewControlPlane(options)
 	if err != nil {
@@ -66,7 +67,7 @@ func StartControlPlane(ctx context.Context, options ControlPlaneOptions) (*Contr
 	return p, p.AwaitReady(ctx)
 }
 
-// NewControlPlane describes both processes, and starts none.
+// NewControlPlane describes both processes without starting them.
 func NewControlPlane(options ControlPlaneOptions) (*ControlPlane, error) {
 	p := &ControlPlane{}
 	addresses, err := FreeAddresses(3)
@@ -116,7 +117,7 @@ func (p *ControlPlane) serverFlags(folder string, credentials *Credentials) []st
 	}
 }
 
-// use makes the administrator's config.
+// use creates the administrator's config.
 func (p *ControlPlane) use(credentials *Credentials) error {
 	var err error
 	if p.Certificate, err = tls.LoadX509KeyPair(credentials.CertificateFile, credentials.KeyFile); err != nil {
@@ -166,8 +167,8 @@ func (p *ControlPlane) AwaitReady(ctx context.Context) error {
 	return nil
 }
 
-// Kill ends both at once: nobody needs their data any more. It returns an error where one had ended
-// by itself.
+// Kill kills both processes at once: their data is no longer needed. It returns an error if a
+// process had ended by itself.
 func (p *ControlPlane) Kill() error {
 	var errs []error
 	for _, process := range []*Process{p.APIServer, p.Etcd} {

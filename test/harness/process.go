@@ -1,6 +1,6 @@
 // Package harness runs programs for tests: it builds them, finds addresses and writes kubeconfigs
-// for them, starts and stops them, and waits until they are ready. What it starts ends with the
-// test binary, however that ends.
+// for them, starts and stops them, and waits until they are ready. Programs that it starts end with
+// the test binary, however the test binary ends.
 package harness
 
 import (
@@ -20,19 +20,19 @@ import (
 )
 
 const (
-	// reviveAfter is how long a revived process stays away, as with a kubelet.
+	// reviveAfter is the delay before a process is revived, as with a kubelet.
 	reviveAfter = time.Second
-	// stopTimeout is how long a process has to end by itself.
+	// stopTimeout is how long a process may take to end after it is asked to.
 	stopTimeout = 2 * time.Minute
-	// logTail is how many bytes of a log are shown.
+	// logTail is how many of a log's last bytes are shown.
 	logTail = 6000
 )
 
 // Process is a program that can be stopped, killed, frozen and started again with the same
-// arguments, and so over the same data. Its exported fields are set before the first start.
+// arguments, and therefore with the same data. Its exported fields are set before the first start.
 // It is safe for concurrent use.
 type Process struct {
-	// Name in messages. The log is named after it.
+	// Name appears in messages and in the log's file name.
 	Name string
 	// Path of the program.
 	Path string
@@ -40,17 +40,17 @@ type Process struct {
 	Arguments []string
 	// Log is the file that the output of every start is appended to.
 	Log string
-	// Env is the environment; nil for that of the test.
+	// Env is the environment; nil uses that of the test.
 	Env []string
-	// Dir is the working directory; empty for that of the test.
+	// Dir is the working directory; empty uses that of the test.
 	Dir string
-	// User runs the program; nil for that of the test.
+	// User is the user that runs the program; nil uses that of the test.
 	User *syscall.Credential
 	// StopSignal asks the program to end; 0 for SIGTERM.
 	StopSignal syscall.Signal
-	// Revive has the program started again where it ends by itself.
+	// Revive restarts the program if it ends by itself.
 	Revive bool
-	// ReadyWithin is how long the program may take until it is ready; 0 for Patience.
+	// ReadyWithin is how long the program may take to become ready; 0 for Patience.
 	ReadyWithin time.Duration
 
 	mutex   sync.Mutex
@@ -58,16 +58,16 @@ type Process struct {
 	ended   chan struct{}
 	wanted  bool
 	starts  int
-	// strays are how it ended when nobody had stopped it.
+	// strays describe each end of the program that no call had asked for.
 	strays []string
 }
 
-// NewProcess describes a program whose log is in the folder. It does not start it.
+// NewProcess describes a program whose log is in the folder, without starting it.
 func NewProcess(folder, name, path string, arguments ...string) *Process {
 	return &Process{Name: name, Path: path, Arguments: arguments, Log: filepath.Join(folder, name+".log")}
 }
 
-// Start starts the program. It must not run already.
+// Start starts the program, which must not be running.
 func (p *Process) Start() error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -75,7 +75,7 @@ func (p *Process) Start() error {
 	return p.spawn()
 }
 
-// spawn needs the mutex.
+// spawn requires the mutex to be held.
 func (p *Process) spawn() error {
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -84,7 +84,7 @@ func (p *Process) spawn() error {
 	command := exec.Command(p.Path, p.Arguments...) //nolint:gosec,noctx // a test names its own programs; Stop and Kill end them
 	command.Stdout, command.Stderr, command.Env, command.Dir = log, log, p.Env, p.Dir
 	err = startTied(command, p.User)
-	// The program has a descriptor of its own.
+	// The program has its own descriptor.
 	if closed := log.Close(); err == nil {
 		err = closed
 	}
@@ -97,7 +97,7 @@ func (p *Process) spawn() error {
 	return nil
 }
 
-// follow waits for the end and records one that nobody asked for.
+// follow waits for the process to end and records an end that no call asked for.
 func (p *Process) follow(command *exec.Cmd, ended chan struct{}) {
 	err := command.Wait()
 	p.mutex.Lock()
@@ -130,8 +130,8 @@ func (p *Process) revive(ended *exec.Cmd) {
 	}
 }
 
-// Stop asks the program to end, and kills it where it does not. It returns an error where the
-// program had to be killed, fails, or had ended by itself without being revived.
+// Stop asks the program to end, and kills it if it does not. It returns an error if the program had
+// to be killed, fails, or had ended by itself without being revived.
 func (p *Process) Stop() error {
 	signal := cmp.Or(p.StopSignal, syscall.SIGTERM)
 	command, ended, stray := p.release()
@@ -155,7 +155,7 @@ func (p *Process) Stop() error {
 	return nil
 }
 
-// Run starts the program and stops it when the test ends, which fails where the program did.
+// Run starts the program and stops it when the test ends. The test fails if the program fails.
 func (p *Process) Run(t testing.TB) {
 	t.Helper()
 	Must(t, p.Start())
@@ -168,8 +168,8 @@ func (p *Process) Run(t testing.TB) {
 	})
 }
 
-// release has the process no longer wanted. It returns what ran, nil where nothing was wanted, and
-// an error where it has ended by itself.
+// release marks the process as no longer wanted. It returns the running command, nil if the process
+// was not wanted, and an error if it has ended by itself.
 func (p *Process) release() (command *exec.Cmd, ended chan struct{}, stray error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -197,10 +197,10 @@ func (p *Process) Restart() error {
 	return p.Start()
 }
 
-// Freeze stops the program where it is: its connections stay, and nothing answers.
+// Freeze suspends the program: its connections stay open, but it does not answer.
 func (p *Process) Freeze() error { return p.signal(syscall.SIGSTOP) }
 
-// Thaw lets a frozen program go on.
+// Thaw resumes a frozen program.
 func (p *Process) Thaw() error { return p.signal(syscall.SIGCONT) }
 
 func (p *Process) signal(which os.Signal) error {
@@ -209,28 +209,28 @@ func (p *Process) signal(which os.Signal) error {
 	return p.command.Process.Signal(which)
 }
 
-// PID of the program as it was started last.
+// PID returns the process ID of the latest start.
 func (p *Process) PID() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.command.Process.Pid
 }
 
-// Starts is how often the program was started.
+// Starts returns how often the program was started.
 func (p *Process) Starts() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.starts
 }
 
-// Running reports whether the program runs, as far as is known.
+// Running reports whether the program is known to run.
 func (p *Process) Running() bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.runs()
 }
 
-// runs needs the mutex.
+// runs requires the mutex to be held.
 func (p *Process) runs() bool {
 	if p.command == nil {
 		return false
@@ -243,21 +243,21 @@ func (p *Process) runs() bool {
 	}
 }
 
-// Strays report how the program ended each time that nobody had stopped it.
+// Strays describes each end of the program that no call had asked for.
 func (p *Process) Strays() []string {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return slices.Clone(p.strays)
 }
 
-// Err is an error where the program has ended by itself and is not revived.
+// Err returns an error if the program has ended by itself and is not revived.
 func (p *Process) Err() error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.stray()
 }
 
-// stray needs the mutex.
+// stray requires the mutex to be held.
 func (p *Process) stray() error {
 	if !p.wanted || p.Revive || p.runs() || len(p.strays) == 0 {
 		return nil
@@ -265,8 +265,8 @@ func (p *Process) stray() error {
 	return errors.New(p.strays[len(p.strays)-1])
 }
 
-// AwaitReady returns when the address answers 200, and an error with the end of the log where the
-// program ends or ReadyWithin is over first.
+// AwaitReady returns when the URL answers 200. It returns an error with the end of the log if the
+// program ends or ReadyWithin passes first.
 func (p *Process) AwaitReady(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.ReadyWithin, Patience))
 	defer cancel()
@@ -276,7 +276,7 @@ func (p *Process) AwaitReady(ctx context.Context, url string) error {
 	return nil
 }
 
-// LogTail is how the log ends.
+// LogTail returns the end of the log.
 func (p *Process) LogTail() string {
 	content, err := os.ReadFile(p.Log)
 	if err != nil {

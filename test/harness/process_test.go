@@ -18,8 +18,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
-// panicFolder is the environment variable that has TestAPanicLeavesNoControlPlaneBehind panic,
-// with a control plane over that folder.
+// panicFolder is the environment variable that makes TestAPanicLeavesNoControlPlaneBehind panic,
+// with a control plane whose data is in that folder.
 const panicFolder = "HARNESS_PANIC_FOLDER"
 
 func TestAPanicLeavesNoControlPlaneBehind(t *testing.T) {
@@ -53,7 +53,7 @@ func TestAPanicLeavesNoControlPlaneBehind(t *testing.T) {
 	})
 }
 
-// runs reports whether a process runs. One that nobody has waited for does not.
+// runs reports whether a process runs. A zombie does not count as running.
 func runs(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return false

@@ -8,7 +8,7 @@ import (
 )
 
 // starter starts processes on one thread that never ends: the kernel kills a process when the
-// thread that has started it ends, and not only when the whole test binary does.
+// thread that started it ends, not only when the whole test binary ends.
 var starter = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {
@@ -20,8 +20,8 @@ var starter = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
-// startTied starts a process that the kernel kills when the test binary ends: by a panic, by the
-// timeout of go test, by kill -9. It stays out of the terminal's Ctrl-C.
+// startTied starts a process that the kernel kills when the test binary ends, whether by a panic,
+// the timeout of go test or kill -9. The process does not receive the terminal's Ctrl-C.
 func startTied(command *exec.Cmd, user *syscall.Credential) error {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: user}
 	result := make(chan error)

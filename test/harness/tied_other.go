@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// startTied starts a process that stays in the test's process group, and so ends with Ctrl-C. Only
-// Linux ties a process to its parent's life.
+// startTied starts a process that stays in the test's process group, so it ends with Ctrl-C. Only
+// Linux can tie a process to the life of its parent.
 func startTied(command *exec.Cmd, user *syscall.Credential) error {
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: user}
 	return command.Start()

@@ -16,30 +16,30 @@ import (
 )
 
 const (
-	// Patience is how long a condition may take on a busy machine.
+	// Patience is how long a condition may take to hold on a busy machine.
 	Patience = 2 * time.Minute
 	// interval is how often a condition is checked.
 	interval = 20 * time.Millisecond
-	// answerTimeout bounds one check whether a process is ready.
+	// answerTimeout bounds a single readiness check.
 	answerTimeout = 5 * time.Second
-	// mostOfAnswer bounds an answer, in bytes. The metrics of an API server are megabytes.
+	// mostOfAnswer bounds an answer, in bytes. The metrics of an API server take megabytes.
 	mostOfAnswer = 64 << 20
 )
 
-// Eventually polls until the assertions hold, for Patience at most.
+// Eventually polls until the assertions hold, for at most Patience.
 func Eventually(t testing.TB, assertions func(g gomega.Gomega)) {
 	t.Helper()
 	Within(t, Patience, assertions)
 }
 
-// Within polls until the assertions hold, for that long at most.
+// Within polls until the assertions hold, for at most patience.
 func Within(t testing.TB, patience time.Duration, assertions func(g gomega.Gomega)) {
 	t.Helper()
 	gomega.NewWithT(t).Eventually(assertions).WithContext(t.Context()).
 		WithTimeout(patience).WithPolling(interval).Should(gomega.Succeed())
 }
 
-// Must ends the test where there is an error.
+// Must ends the test if err is not nil.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -47,7 +47,8 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// Until tries until the check returns nil, for Patience at most. Its error holds the check's last.
+// Until polls until the check returns nil, for at most Patience. Its error contains the check's
+// last error.
 func Until(ctx context.Context, what string, check func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, interval, Patience, true, func(ctx context.Context) (bool, error) {
@@ -60,8 +61,8 @@ func Until(ctx context.Context, what string, check func(context.Context) error) 
 	return nil
 }
 
-// AwaitAnswer returns when the address answers 200, and an error when the context ends or over does
-// not return nil. A nil client is one without credentials.
+// AwaitAnswer returns when the URL answers 200. It returns an error when the context ends or over
+// returns one. A nil client stands for a client without credentials.
 func AwaitAnswer(ctx context.Context, client *http.Client, url string, over func() error) error {
 	last := errors.New("no answer")
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
@@ -79,8 +80,8 @@ func AwaitAnswer(ctx context.Context, client *http.Client, url string, over func
 	return nil
 }
 
-// Get returns the body that the address answers with; any answer but 200 is an error. Of more than
-// mostOfAnswer bytes it returns the first.
+// Get returns the body of the URL's answer; any status but 200 is an error. It cuts the body off
+// after mostOfAnswer bytes.
 func Get(ctx context.Context, client *http.Client, url string) (body string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -100,8 +101,8 @@ func Get(ctx context.Context, client *http.Client, url string) (body string, err
 	return string(content), nil
 }
 
-// Background runs something until the function returned is called or the test ends, and fails the
-// test where it returns an error.
+// Background runs a function until stop is called or the test ends, and fails the test if the
+// function returns an error.
 func Background(t testing.TB, run func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

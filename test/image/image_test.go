@@ -1,4 +1,4 @@
-// Package image builds the operator's image as `make image` does and looks into it.
+// Package image builds the operator's image as `make image` does and inspects it.
 package image
 
 import (
@@ -27,7 +27,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// One test, since each build links the operator anew; the first, cold, compiles all of it.
+// This is one test, because each build links the operator again; the first build also compiles
+// everything.
 func TestImage(t *testing.T) {
 	builder := filepath.Join(t.TempDir(), "image")
 	compile := exec.CommandContext(t.Context(), "go", "build", "-o", builder, ".")
@@ -117,10 +118,10 @@ func build(t *testing.T, builder, root string) string {
 	return out
 }
 
-// copied is a folder that the Dockerfile takes from the repository.
+// copied matches a folder that the Dockerfile copies from the repository.
 var copied = regexp.MustCompile(`(?m)^COPY (\w+) \w+$`)
 
-// copySources copies what the Dockerfile builds the operator from to a folder of another name.
+// copySources copies the sources that the Dockerfile uses to a folder of another name.
 func copySources(t *testing.T) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "elsewhere")
@@ -173,7 +174,7 @@ func checkSBOM(t *testing.T, document, binary []byte) {
 	}
 }
 
-// openedImage is what an OCI layout of one image holds.
+// openedImage is the content of an OCI layout with one image.
 type openedImage struct {
 	index  index
 	config config
@@ -205,7 +206,7 @@ type config struct {
 	}
 }
 
-// open follows a layout from its index to the files of the image's one layer, and checks each
+// open follows a layout from its index to the files of the image's only layer, and verifies each
 // digest on the way.
 func open(t *testing.T, layout []byte) openedImage {
 	t.Helper()
@@ -249,7 +250,7 @@ func open(t *testing.T, layout []byte) openedImage {
 	return out
 }
 
-// untar returns the files of an archive; all are of the time that the build was given.
+// untar returns the files of an archive; all must have the build's timestamp.
 func untar(t *testing.T, content []byte) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}

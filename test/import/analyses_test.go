@@ -11,12 +11,12 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
-// inAnalysis is the document of a run whose automationDetails.id is that.
+// inAnalysis returns the document with that automationDetails.id in its run.
 func inAnalysis(id, document string) string {
 	return strings.Replace(document, `"results"`, `"automationDetails":{"id":"`+id+`"},"results"`, 1)
 }
 
-// muteAll decides about every finding of the project.
+// muteAll mutes every finding of the project.
 func (p *project) muteAll() {
 	p.Helper()
 	for name := range p.findings() {
@@ -24,7 +24,7 @@ func (p *project) muteAll() {
 	}
 }
 
-// wantState fails unless so many findings of the project are open, closed and muted.
+// wantState fails the test unless that many findings of the project are open, closed and muted.
 func (p *project) wantState(reason string, open, closed, muted int) {
 	p.Helper()
 	gotOpen, gotClosed, gotMuted := 0, 0, 0
@@ -82,8 +82,8 @@ func TestTwoRunsOfOneAnalysisAreOneScan(t *testing.T) {
 	}
 }
 
-// What was imported before analyses were told apart belongs to whoever reports it; the rest is closed by the
-// second import of an analysis, and not before.
+// Findings that were imported without an analysis are adopted by the analysis that reports them; the others
+// are closed by the second import of an analysis, and not before.
 func TestFindingsOfNoAnalysisAreTakenOverByWhatReportsThem(t *testing.T) {
 	p := newProject(t)
 	results := numbered(6)
@@ -146,7 +146,7 @@ func TestAnAnalysisThatChangesWithEachRunIsRefused(t *testing.T) {
 	}
 }
 
-// A new name for what is known would leave every decision behind.
+// Known findings under a new analysis name would lose all decisions.
 func TestARenamedAnalysisIsRefusedWhereSomebodyHasDecided(t *testing.T) {
 	p := newProject(t)
 	p.imports(inAnalysis("shop/", document(numbered(3)...)), commitA)
@@ -166,7 +166,7 @@ func TestARenamedAnalysisIsRefusedWhereSomebodyHasDecided(t *testing.T) {
 	}
 }
 
-// lastStart is when the youngest scan of the project started.
+// lastStart returns the start of the project's latest scan.
 func (p *project) lastStart() time.Time {
 	p.Helper()
 	var last time.Time
@@ -178,7 +178,7 @@ func (p *project) lastStart() time.Time {
 	return last
 }
 
-// An older scan is refused by analysis.
+// Whether a scan is too old is decided per analysis.
 func TestAnalysesHaveAgesOfTheirOwn(t *testing.T) {
 	p := newProject(t)
 	p.imports(inAnalysis("new/", document(numbered(1)...)), commitA)
@@ -189,7 +189,7 @@ func TestAnalysesHaveAgesOfTheirOwn(t *testing.T) {
 	p.wantRefused(err, "before the last completed one")
 }
 
-// A finding that another import takes over while this one is about to write it is that one's.
+// A finding that another import adopts just before this import writes it stays with the other one.
 func TestAFindingThatIsTakenOverMeanwhileIsLeftAlone(t *testing.T) {
 	p := newProject(t)
 	p.imports(document(numbered(2)...), commitA)

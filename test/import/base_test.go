@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
 )
 
-// ofBase is a problem that the base has.
+// ofBase is a problem that the base also has.
 var ofBase = result{rule: "known", path: "d.go", message: "known", level: "error", line: 4, code: "known()"}
 
 func TestAReviewOfTheBaseItselfHasNoIssue(t *testing.T) {
@@ -38,7 +38,7 @@ func TestOnlyWhatTheBaseDoesNotHaveIsAnIssue(t *testing.T) {
 		t.Errorf("fixed are %+v, want \"goes\"", got)
 	}
 	wantSame(t, "states", map[string]string{"comes": "open"}, p.states())
-	// The same problem twice is one of the base and one more.
+	// If the same problem occurs twice, one occurrence is the base's and the other is new.
 	twice := ofBase
 	twice.line = 90
 	if s := p.reviews(commitC, document(ofBase, twice, goes)); s.Open != 1 || s.Created != 1 || s.Resolved != 1 || s.Base.Fixed != 0 {
@@ -46,7 +46,7 @@ func TestOnlyWhatTheBaseDoesNotHaveIsAnIssue(t *testing.T) {
 	}
 }
 
-// What is repaired in the base while the pull request is open was there when it began.
+// A problem that is fixed in the base while the pull request is open existed when it began.
 func TestWhatTheBaseClosedAfterThePullRequestBeganIsNoIssueOfIt(t *testing.T) {
 	p := newPull(t)
 	p.base().imports(document(stays, ofBase), commitA)
@@ -66,7 +66,7 @@ func TestWhatTheBaseClosedAfterThePullRequestBeganIsNoIssueOfIt(t *testing.T) {
 			t.Errorf("%s: %d open, base %+v; want %d open", c.reason, s.Open, *s.Base, c.open)
 		}
 	}
-	// Found in the base since: nothing that the pull request could have repaired.
+	// Found in the base after the pull request began, so the pull request cannot have fixed it.
 	p.OpenedAt = time.Now().Add(-time.Hour)
 	s, err := p.try(reviewimport.Options{DryRun: true}, &reviewimport.Commit{SHA: commitC}, document())
 	p.must(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
-// corpus returns the SARIF files of a folder below the corpus of real scanner output.
+// corpus returns the SARIF files in a folder of the corpus of real scanner output.
 func corpus(t *testing.T, folder string) []string {
 	t.Helper()
 	root := os.Getenv("FINDINGS_SARIF_CORPUS")
@@ -41,7 +41,7 @@ func collectFile(path string, choices importer.Choices) ([]*importer.Batch, erro
 	return importer.Collect([]importer.File{{Name: filepath.Base(path), Log: log}}, choices, time.Now())
 }
 
-// A second import, at another commit, must find everything as it is.
+// A second import, at another commit, must find everything unchanged.
 func TestEveryCorpusFileImportsTwiceWithoutASecondWrite(t *testing.T) {
 	for _, file := range corpus(t, "") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".sarif"), func(t *testing.T) {
@@ -81,8 +81,8 @@ func TestEveryCorpusFileImportsTwiceWithoutASecondWrite(t *testing.T) {
 	}
 }
 
-// A malformed file is refused before anything is written; an odd one imports, with each
-// entry that is no finding counted.
+// A malformed file is refused before anything is written; an unusual one is imported, and each
+// entry that is not a finding is counted.
 func TestEveryBadCorpusFileIsRefusedOrItsSkipsCounted(t *testing.T) {
 	refused := map[string]string{
 		"binskim-v1-bom":                `version is "1.0.0"`,

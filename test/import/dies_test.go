@@ -14,7 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// statuses of the project's scans by the reason of their condition Ready.
+// reasons returns the project's scans by the reason of their condition Ready.
 func (p *project) reasons() map[string]v1alpha1.Scan {
 	p.Helper()
 	out := map[string]v1alpha1.Scan{}
@@ -26,7 +26,7 @@ func (p *project) reasons() map[string]v1alpha1.Scan {
 	return out
 }
 
-// counts of the project's findings.
+// openAndClosed counts the project's findings.
 func (p *project) openAndClosed() (open, closed int) {
 	p.Helper()
 	for _, f := range p.findings() {
@@ -39,7 +39,8 @@ func (p *project) openAndClosed() (open, closed int) {
 	return open, closed
 }
 
-// wantOneEnd checks that one scan has found that many of the 600 as they are, and another has no end.
+// wantOneEnd checks that one scan ended and counted that many of the 600 findings as unchanged, and
+// that another has no end.
 func (p *project) wantOneEnd(unchanged int) {
 	p.Helper()
 	whole, without := 0, 0
@@ -56,8 +57,8 @@ func (p *project) wantOneEnd(unchanged int) {
 	}
 }
 
-// One import is killed and one is stopped, as that of a laptop that sleeps, in the middle of 600 findings, where 50
-// that were known are gone.
+// One import is killed and one is stopped, as on a laptop that goes to sleep, in the middle of 600 findings, of
+// which 50 earlier ones are no longer reported.
 func TestTheScanOfAnImportThatDiesIsFailedWithinAMinuteAndTheSameImportFinishesTheWork(t *testing.T) {
 	controllertest.Start(t, env, scan.SetupWithManager)
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {

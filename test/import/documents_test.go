@@ -5,15 +5,16 @@ import (
 	"fmt"
 )
 
-// result is what the tests say of a result; its rule is described by nothing but its id.
+// result describes a SARIF result; its rule has only an id.
 type result struct {
 	rule, path, message, level string
 	line                       int
-	// code at the place; suppressed says why the source suppresses it. Both may be empty.
+	// code is the code at the location; suppressed is the justification of a suppression in the
+	// source. Both may be empty.
 	code, suppressed string
 }
 
-// document is a SARIF file of tool "lint".
+// document returns a SARIF file of tool "lint".
 func document(results ...result) string { return documentOf("lint", results...) }
 
 func documentOf(tool string, results ...result) string {
@@ -41,7 +42,7 @@ func documentOf(tool string, results ...result) string {
 	}}})
 }
 
-// numbered are n results in files of their own.
+// numbered returns n results, each in a separate file.
 func numbered(n int) []result {
 	out := make([]result, n)
 	for i := range out {

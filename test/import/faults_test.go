@@ -17,8 +17,8 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
-// flaky stands in front of the real API server. Of every few writes it lets one through
-// and loses the answer, turns one away as overloaded and answers one with an error.
+// flaky is a proxy in front of the real API server. Of every few writes, it forwards one but drops
+// the answer, refuses one as overloaded, and answers one with an error.
 func flaky(t *testing.T) (*rest.Config, *atomic.Int64) {
 	t.Helper()
 	target, err := url.Parse(scanner.Host)
@@ -36,7 +36,7 @@ func flaky(t *testing.T) (*rest.Config, *atomic.Int64) {
 			case 2:
 				faults.Add(1)
 				proxy.ServeHTTP(httptest.NewRecorder(), r)
-				panic(http.ErrAbortHandler) // done, and nobody is told
+				panic(http.ErrAbortHandler) // done, but unanswered
 			case 4:
 				faults.Add(1)
 				w.Header().Set("Retry-After", "1")
@@ -57,7 +57,7 @@ func flaky(t *testing.T) (*rest.Config, *atomic.Int64) {
 	return config, &faults
 }
 
-// An API server that stumbles must cost time and nothing else.
+// Faults of the API server must cost only time.
 func TestAnImportGetsThroughFaults(t *testing.T) {
 	p := newProject(t)
 	config, faults := flaky(t)
@@ -70,7 +70,7 @@ func TestAnImportGetsThroughFaults(t *testing.T) {
 	if s := summaries[0]; s.Created != 12 || len(p.findings()) != 12 {
 		t.Errorf("%+v and %d findings, want 12 created", *s, len(p.findings()))
 	}
-	// Of a closing whose answer was lost a second try finds another version: its own.
+	// If the answer to a closing is lost, the retry finds a newer version: its own write.
 	summaries, err = im.Import(t.Context(), collect(t, importer.Choices{}, document()))
 	p.must(err)
 	if s := summaries[0]; s.Closed != 12 || s.LeftOpen != 0 {
@@ -91,7 +91,7 @@ func TestAnImportGetsThroughFaults(t *testing.T) {
 	}
 }
 
-// A result of the largest size and of every character must be stored, and known again.
+// A result of the maximum size, with every character, must be stored and recognised again.
 func TestHugeAndOddTextIsStoredAsItIsCompared(t *testing.T) {
 	p := newProject(t)
 	odd := ""

@@ -13,7 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
-// triage decides about a finding as a person would.
+// triage makes a decision about a finding as a person would.
 func (p *project) triage(name, patch string) {
 	p.Helper()
 	finding := &v1alpha1.Finding{}
@@ -72,7 +72,7 @@ func TestChangedGoneAndReturnedResultsKeepTheirTriage(t *testing.T) {
 	}
 }
 
-// One more result like a finding must not take its triage away, or over.
+// Another result similar to a finding must neither remove its triage nor take it over.
 func TestTriageStaysWhileResultsLikeItComeAndGo(t *testing.T) {
 	p := newProject(t)
 	base := `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}},"results":[%]}]}`
@@ -225,7 +225,7 @@ func TestClosingMostFindingsIsRefused(t *testing.T) {
 	}
 }
 
-// A refusal of one tool's results must hold back those of the other.
+// If one tool's results are refused, those of the other must not be written either.
 func TestARefusedBatchHoldsBackTheOthers(t *testing.T) {
 	p := newProject(t)
 	p.imports(documentOf("zeta", numbered(20)...), commitA)

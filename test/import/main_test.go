@@ -1,4 +1,4 @@
-// Package import_test imports SARIF into a real API server, under a scanner's own token.
+// Package import_test imports SARIF into a real API server, with a scanner's own token.
 package import_test
 
 import (
@@ -32,7 +32,7 @@ const (
 var (
 	env       *testenv.Environment
 	namespace string
-	// scanner carries the token of a service account that has the scanner role and no other.
+	// scanner has the token of a service account with only the scanner role.
 	scanner *rest.Config
 )
 
@@ -66,7 +66,7 @@ func setUp(ctx context.Context) error {
 	return env.Client.Create(ctx, builder.Repository(repositoryName).In(namespace).URL("https://github.com/acme/shop").Build())
 }
 
-// project is a project of its own for a test.
+// project is a project that belongs to one test.
 type project struct {
 	*testing.T
 	name string
@@ -122,11 +122,11 @@ func collect(t testing.TB, choices importer.Choices, documents ...string) []*imp
 	return batches
 }
 
-// tryImport imports as the scanner; the error is the caller's to judge.
+// tryImport imports as the scanner, and leaves the error to the caller.
 func (p *project) tryImport(options importer.Options, batches []*importer.Batch) ([]*importer.Summary, error) {
 	p.Helper()
 	as := scanner
-	if options.ImportedBy != "" { // which a scanner may not say
+	if options.ImportedBy != "" { // a scanner may not set it
 		as = rest.CopyConfig(env.Config)
 		as.Impersonate.UserName = testenv.ServiceAccountUsername(namespace, v1alpha1.UploadsServiceAccount)
 		p.must(env.LetUploads(p.Context(), namespace))
@@ -136,7 +136,7 @@ func (p *project) tryImport(options importer.Options, batches []*importer.Batch)
 	return importer.New(c, p.target(), options).Import(p.Context(), batches)
 }
 
-// imports one document of one tool and wants it to succeed.
+// imports imports one document of one tool, and expects success.
 func (p *project) imports(document string, commit string) *importer.Summary {
 	p.Helper()
 	summaries, err := p.tryImport(importer.Options{}, collect(p, importer.Choices{Commit: commit}, document))
@@ -162,7 +162,7 @@ func (p *project) wantAdds(s *importer.Summary) {
 	}
 }
 
-// findings of the project by name.
+// findings returns the project's findings by name.
 func (p *project) findings() map[string]v1alpha1.Finding {
 	p.Helper()
 	list := &v1alpha1.FindingList{}
@@ -181,7 +181,7 @@ func (p *project) scans() []v1alpha1.Scan {
 	return list.Items
 }
 
-// versions of the findings by name.
+// versions returns the resource versions of the findings by name.
 func (p *project) versions() map[string]string {
 	p.Helper()
 	out := map[string]string{}
@@ -191,7 +191,7 @@ func (p *project) versions() map[string]string {
 	return out
 }
 
-// titled returns the one finding with that title.
+// titled returns the only finding with that title.
 func (p *project) titled(title string) v1alpha1.Finding {
 	p.Helper()
 	var found []v1alpha1.Finding
@@ -219,7 +219,8 @@ func (p *project) wantRefused(err error, words ...string) {
 	}
 }
 
-// partial names an object of the namespace, which may be one that no Go type can hold.
+// partial returns a reference to an object of the namespace, which may be an object that no Go type
+// can hold.
 func partial(kind, name string) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))

@@ -10,7 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
-// importsAs imports a document of a tool that was called otherwise.
+// importsAs imports a document of a tool that formerly had another name.
 func (p *project) importsAs(former, document string) *importer.Summary {
 	p.Helper()
 	summaries, err := p.tryImport(importer.Options{}, collect(p, importer.Choices{Formerly: former}, document))
@@ -19,7 +19,7 @@ func (p *project) importsAs(former, document string) *importer.Summary {
 	return summaries[0]
 }
 
-// wantNoFactOf fails where anything of a finding is left of a tool's former name.
+// wantNoFactOf fails the test if a finding still has a fact with a tool's former name.
 func (p *project) wantNoFactOf(former string) {
 	p.Helper()
 	for name, f := range p.findings() {
@@ -34,8 +34,8 @@ func (p *project) wantNoFactOf(former string) {
 	}
 }
 
-// Open, closed and reopened findings go under the new name with their decisions, those that are not reported too, and
-// no fact of the old name keeps one closed.
+// Open, closed and reopened findings move to the new name with their decisions, including unreported ones, and no
+// fact with the old name keeps a finding closed.
 func TestAToolUnderItsNewNameTakesItsFindingsOver(t *testing.T) {
 	p := newProject(t)
 	results := numbered(4)
@@ -68,7 +68,7 @@ func TestAToolUnderItsNewNameTakesItsFindingsOver(t *testing.T) {
 	}
 }
 
-// Names that a tool is known to have had need no flag.
+// Names that a tool is known to have had do not require a flag.
 func TestAKnownOtherNameOfAToolIsTheSameTool(t *testing.T) {
 	p := newProject(t)
 	p.imports(documentOf("semgrep", numbered(4)...), commitA)
@@ -90,7 +90,7 @@ func TestAKnownOtherNameOfAToolIsTheSameTool(t *testing.T) {
 	}
 }
 
-// Where an earlier version made a second set under the new name, the decided one stays.
+// If an earlier version created a second set under the new name, the set with decisions is kept.
 func TestOfTwoSetsTheDecidedOneStays(t *testing.T) {
 	p := newProject(t)
 	p.imports(documentOf("lint-old", numbered(3)...), commitA)
@@ -107,7 +107,7 @@ func TestOfTwoSetsTheDecidedOneStays(t *testing.T) {
 	}
 }
 
-// A decision that is made while findings are taken over stays.
+// A decision that is made while findings are taken over is kept.
 func TestADecisionDuringATakeoverStays(t *testing.T) {
 	p := newProject(t)
 	p.imports(documentOf("old", numbered(2)...), commitA)
@@ -144,7 +144,8 @@ func TestAFormerNameThatCannotBeOneIsRefused(t *testing.T) {
 	}
 }
 
-// A decision made between an import's look and its write carries the doubt that it is about another problem.
+// A decision that is made between an import's read and its write also records the doubt that it concerns
+// another problem.
 func TestADecisionDuringAnImportCarriesItsDoubt(t *testing.T) {
 	p := newProject(t)
 	one := result{rule: "R", path: "a.go", message: "m", level: "error", line: 5}

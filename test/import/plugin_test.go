@@ -22,10 +22,10 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// pluginFolder builds the plugin once and returns the folder that it is in.
+// pluginFolder builds the plugin once and returns its folder.
 var pluginFolder = sync.OnceValues(func() (string, error) { return harness.Build(context.Background()) })
 
-// kubectl returns `kubectl findings import` of a file, as a scanner calls it.
+// kubectl returns the command `kubectl findings import` for a file, as a scanner runs it.
 func (p *project) kubectl(file string, arguments ...string) *exec.Cmd {
 	p.Helper()
 	folder, err := pluginFolder()
@@ -68,7 +68,7 @@ func TestThePluginImports(t *testing.T) {
 	}
 }
 
-// lastOfEach leaves of a flag that is given twice, which the plugin refuses, the last with its value.
+// lastOfEach keeps only the last occurrence of a repeated flag, which the plugin would refuse.
 func lastOfEach(arguments []string, flags ...string) []string {
 	for _, flag := range flags {
 		first := slices.Index(arguments, flag)
@@ -121,7 +121,8 @@ func (p *project) begin(file string, written int, arguments ...string) (*exec.Cm
 	var out bytes.Buffer
 	folder, err := pluginFolder()
 	p.must(err)
-	// The plugin itself, not kubectl, gets the signal. One write at a time takes a while.
+	// Run the plugin itself, so that kubectl does not receive the signal. Sequential writes make
+	// the import last long enough.
 	cmd := p.kubectl(file, append([]string{"--concurrency", "1"}, arguments...)...)
 	cmd.Path = filepath.Join(folder, "kubectl-findings")
 	cmd.Args = append([]string{cmd.Path}, cmd.Args[2:]...)
@@ -161,7 +162,7 @@ func TestAnInterruptedImportEndsInGoodOrder(t *testing.T) {
 	if failed != 1 {
 		t.Errorf("%d scans are Failed for the interruption, want 1", failed)
 	}
-	// The Lease is free at once.
+	// The Lease is released immediately.
 	again, err := p.kubectl(file).CombinedOutput()
 	if err != nil || strings.Contains(string(again), "waiting") || len(p.findings()) != 601 {
 		t.Errorf("the next import: error %v, %d findings, want 601:\n%s", err, len(p.findings()), again)

@@ -20,7 +20,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// tenant is an organization of its own, whose scanner imports.
+// tenant is a separate organization whose scanner imports.
 type tenant struct {
 	*testing.T
 	name, namespace string
@@ -41,7 +41,8 @@ func newTenant(t *testing.T, name string) *tenant {
 	return tn
 }
 
-// letsImportsCreate waits until the API server knows.
+// letsImportsCreate allows imports to create repositories, and waits until the API server has
+// observed that.
 func (tn *tenant) letsImportsCreate() {
 	tn.Helper()
 	organization := &v1alpha1.Organization{}
@@ -85,7 +86,7 @@ func (tn *tenant) kubectl(file string, arguments ...string) (string, error) {
 	return string(out), err
 }
 
-// provenance puts into a file where its results are from.
+// provenance adds to a file where its results come from.
 func provenance(document, uri, branch string) string {
 	return strings.Replace(document, `"results":`,
 		`"versionControlProvenance":[{"repositoryUri":"`+uri+`","revisionId":"`+commitA+`","branch":"`+branch+`"}],"results":`, 1)
@@ -124,7 +125,8 @@ func TestARepositoryComesByItself(t *testing.T) {
 		t.Errorf("its facts are %+v", spec)
 	}
 
-	// A person corrects a fact, and the next import leaves it so; the case of letters makes no other repository.
+	// If a person corrects a fact, the next import keeps the correction; a name in other letter case is not
+	// another repository.
 	before := there[0].DeepCopy()
 	there[0].Spec.ScanBranch = "trunk"
 	harness.Must(t, env.Client.Patch(t.Context(), &there[0], client.MergeFrom(before)))
@@ -135,7 +137,7 @@ func TestARepositoryComesByItself(t *testing.T) {
 	if there = tn.repositories(); len(there) != 1 || there[0].Spec.ScanBranch != "trunk" {
 		t.Errorf("there are %d repositories, the scan branch is %s", len(there), there[0].Spec.ScanBranch)
 	}
-	// So is a project that is not the one that there is, unless its folder is given.
+	// A project that does not exist is also an error, unless its folder is given.
 	out, err = tn.kubectl(file, "--repository", "acme/payments", "--project", "paymants")
 	if err == nil || !strings.Contains(out, `there is no project "paymants"`) || !strings.Contains(out, "has others, for example payments") {
 		t.Errorf("another project: %v\n%s", err, out)
@@ -148,7 +150,7 @@ func TestARepositoryComesByItself(t *testing.T) {
 	if err != nil || !strings.Contains(out, "created project payments-web (web)") {
 		t.Errorf("another project by its folder: %v\n%s", err, out)
 	}
-	// A name of its own for what has one already is a mistake.
+	// Another name for an existing repository is a mistake.
 	out, err = tn.kubectl(file, "--repository", "paymants", "--project", "payments")
 	if err == nil || !strings.Contains(out, `there is no repository "paymants"`) || !strings.Contains(out, there[0].Name) {
 		t.Errorf("another name: %v\n%s", err, out)
@@ -165,7 +167,7 @@ func TestImportsAtTheSameTimeMakeOneRepository(t *testing.T) {
 	for i, name := range names {
 		wg.Go(func() {
 			place := importer.Place{Namespace: tn.namespace, Repository: name, Patterns: provision.Patterns{"src"}}
-			if i%2 == 0 { // which one tells and the other does not
+			if i%2 == 0 { // every other import states it
 				place.Told.URLs = []string{"https://github.com/acme/web"}
 			}
 			_, errs[i] = importer.Provision(t.Context(), tn.scanner, place, batches)
@@ -183,7 +185,8 @@ func TestImportsAtTheSameTimeMakeOneRepository(t *testing.T) {
 	}
 }
 
-// Each names another project of the same new repository: one of them is the first, and the other is told of it.
+// Each import names another project of the same new repository: one of them creates the first project, and the
+// others get an error that names it.
 func TestImportsThatNameTwoFirstProjectsMakeOne(t *testing.T) {
 	tn := newTenant(t, "rivals")
 	tn.letsImportsCreate()
@@ -211,7 +214,7 @@ func TestImportsThatNameTwoFirstProjectsMakeOne(t *testing.T) {
 	}
 }
 
-// What somebody else created a moment ago is taken as it is, and not as it was to be.
+// A project that somebody else created a moment ago is used as it is.
 func TestAProjectThatExistsIsFoundAsItIs(t *testing.T) {
 	tn := newTenant(t, "asitis")
 	tn.letsImportsCreate()
@@ -221,7 +224,7 @@ func TestAProjectThatExistsIsFoundAsItIs(t *testing.T) {
 	harness.Must(t, err)
 	project := &found.Projects[0]
 	before := project.DeepCopy()
-	project.Spec.RelativePath = "lib" // so that src is missing again, and its name taken
+	project.Spec.RelativePath = "lib" // so that src is missing again, while its name is taken
 	harness.Must(t, env.Client.Patch(t.Context(), project, client.MergeFrom(before)))
 	found, err = importer.Provision(t.Context(), tn.scanner, place, batches)
 	harness.Must(t, err)
@@ -268,7 +271,8 @@ func TestFoldersBecomeProjects(t *testing.T) {
 	}
 }
 
-// What is hostile ends as a refusal, or in names of its own: it reaches nobody else's repository.
+// Hostile names are refused, or result in separate names: they never reach another organization's
+// repository.
 func TestHostileNamesReachNobodyElses(t *testing.T) {
 	tn := newTenant(t, "harmed")
 	other := newTenant(t, "unharmed")

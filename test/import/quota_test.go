@@ -18,7 +18,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// An import that meets the quota says what to do, closes nothing, and is made good by another.
+// An import that exceeds the quota explains what to do, closes nothing, and is completed by the
+// next import.
 func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 	env.StartControllerManager(t, "resourcequota-controller")
 	must := func(err error) {
@@ -27,7 +28,7 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Of its own: the quota would hold up every other test.
+	// A separate organization, because the quota would block all other tests.
 	tight, err := env.NewOrganization(t.Context(), "tight")
 	must(err)
 	config, err := env.Member(t.Context(), tight, "scanner", testenv.Scanner)
@@ -41,7 +42,7 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 		summaries, err := im.Import(t.Context(), collect(t, importer.Choices{}, document(results...)))
 		return summaries[0], err
 	}
-	// The first of these is not among the second, and would be closed.
+	// The first of these findings is not in the second import, which would close it.
 	all := numbered(9)
 	_, err = imports(all[:3]...)
 	must(err)
@@ -75,7 +76,7 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 			t.Errorf("finding %s was closed by half an import", f.Name)
 		}
 	}
-	// A create that the quota refuses beside others may count for a while though nothing came of it.
+	// A create that the quota refuses during concurrent creates may still be counted for a while.
 	there := len(findings.Items)
 	if there < 3 || there > 5 {
 		t.Errorf("%d findings, want those from before and as many as there may be", there)

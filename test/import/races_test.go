@@ -19,7 +19,7 @@ func (p *project) leases() int {
 	return len(list.Items)
 }
 
-// The second import must wait until the first has ended, and then find its work done.
+// The second import must wait until the first has ended, and then find everything unchanged.
 func TestConcurrentImportsFollowEachOther(t *testing.T) {
 	p := newProject(t)
 	file := document(numbered(30)...)
@@ -32,7 +32,7 @@ func TestConcurrentImportsFollowEachOther(t *testing.T) {
 		s, err := p.tryImport(importer.Options{OnProgress: func(int, int) {
 			first.Do(func() {
 				close(begun)
-				select { // hold the Lease until the other one stands in line
+				select { // hold the Lease until the other import waits for it
 				case <-waiting:
 				case <-time.After(time.Minute):
 					t.Error("the second import does not wait")
@@ -74,7 +74,8 @@ func TestConcurrentImportsFollowEachOther(t *testing.T) {
 	}
 }
 
-// A decision that is made while the import runs must not be closed over unseen.
+// A finding that is decided about during the import must not be closed without regard to the
+// decision.
 func TestAFindingThatChangesBeforeItsClosingIsLeftOpen(t *testing.T) {
 	p := newProject(t)
 	results := numbered(3)
@@ -97,7 +98,7 @@ func TestAFindingThatChangesBeforeItsClosingIsLeftOpen(t *testing.T) {
 	}
 }
 
-// What controllers note about a finding meanwhile is no reason to leave it open.
+// A change of a finding's status by the controllers is no reason to leave it open.
 func TestAFindingWhoseStatusIsWrittenBeforeItsClosingIsClosed(t *testing.T) {
 	p := newProject(t)
 	controller := env.AsController(t)
@@ -119,8 +120,8 @@ func TestAFindingWhoseStatusIsWrittenBeforeItsClosingIsClosed(t *testing.T) {
 	}
 }
 
-// A create never lands on an object that exists, whoever made it: the list shows findings of the
-// tool alone.
+// A create never overwrites an existing object, whoever created it: the import lists only findings
+// of its tool.
 func TestACreateLeavesAnObjectOfItsNameAlone(t *testing.T) {
 	p := newProject(t)
 	p.imports(document(numbered(1)...), commitA)
@@ -143,7 +144,7 @@ func TestACreateLeavesAnObjectOfItsNameAlone(t *testing.T) {
 	}
 }
 
-// A finding that is deleted while it is to be closed does not come back.
+// A finding that is deleted just before it is closed is not created again.
 func TestAFindingDeletedBeforeItsClosingStaysGone(t *testing.T) {
 	p := newProject(t)
 	results := numbered(3)
@@ -159,7 +160,8 @@ func TestAFindingDeletedBeforeItsClosingStaysGone(t *testing.T) {
 	}
 }
 
-// A renamed file keeps its decision, and a dry run says how the finding was recognised.
+// A finding in a renamed file keeps its decision, and a dry run explains how the finding was
+// recognised.
 func TestAMovedFindingKeepsItsDecisionAndADryRunSaysWhy(t *testing.T) {
 	p := newProject(t)
 	results := numbered(3)

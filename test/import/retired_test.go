@@ -9,8 +9,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// A closed finding that was retired and is reported again is a new one of the same name: nobody
-// has decided on it, and it was detected now.
+// A closed finding that was retired and is reported again is a new finding with the same name: it
+// is undecided, and detected now.
 func TestARetiredFindingThatComesBackIsCreatedAnew(t *testing.T) {
 	p := newProject(t)
 	stays := result{rule: "stays", path: "a.go", message: "stays", level: "error", line: 1}

@@ -30,7 +30,7 @@ import (
 
 const commitC = "3333333333333333333333333333333333333333"
 
-// pull is a pull request of its own for a test.
+// pull is a pull request that belongs to one test.
 type pull struct {
 	*testing.T
 	reviewimport.PullRequest
@@ -46,7 +46,7 @@ func newPull(t *testing.T) *pull {
 	return p
 }
 
-// base is the project that the pull request's results are compared with.
+// base returns the project that the pull request's results are compared with.
 func (p *pull) base() *project { return &project{p.T, p.Project} }
 
 func (p *pull) must(err error) {
@@ -56,7 +56,7 @@ func (p *pull) must(err error) {
 	}
 }
 
-// try imports as the scanner; the error is the caller's to judge.
+// try imports as the scanner, and leaves the error to the caller.
 func (p *pull) try(options reviewimport.Options, commit *reviewimport.Commit, documents ...string) (*reviewimport.Summary, error) {
 	p.Helper()
 	c, err := importer.NewClient(scanner)
@@ -68,7 +68,7 @@ func (p *pull) try(options reviewimport.Options, commit *reviewimport.Commit, do
 	return reviewimport.New(c, p.PullRequest, options).Import(p.Context(), commit, batches)
 }
 
-// reviews a commit and wants it to succeed.
+// reviews reviews a commit, and expects success.
 func (p *pull) reviews(sha string, documents ...string) *reviewimport.Summary {
 	p.Helper()
 	s, err := p.try(reviewimport.Options{}, &reviewimport.Commit{SHA: sha}, documents...)
@@ -90,7 +90,7 @@ func (p *pull) review() *v1alpha1.Review {
 	return review
 }
 
-// issues of the pull request by title.
+// issues returns the pull request's issues by title.
 func (p *pull) issues() map[string]v1alpha1.ReviewIssue {
 	p.Helper()
 	return p.issuesBy(func(i *v1alpha1.ReviewIssue) string { return i.Spec.Title })
@@ -111,7 +111,7 @@ func (p *pull) issuesBy(key func(*v1alpha1.ReviewIssue) string) map[string]v1alp
 	return out
 }
 
-// states are those that the rule gives, by title: "open", or "resolved by" and a commit.
+// states returns the states according to the rule, by title: "open", or "resolved by" and a commit.
 func (p *pull) states() map[string]string {
 	p.Helper()
 	reviewed := p.review().Spec.ReviewedCommits
@@ -123,7 +123,8 @@ func (p *pull) states() map[string]string {
 	return out
 }
 
-// versions of everything that an import of the pull request could write.
+// versions returns the resource versions of everything that an import of the pull request could
+// write.
 func (p *pull) versions() map[string]string {
 	p.Helper()
 	out := map[string]string{"review": p.review().ResourceVersion}
@@ -213,7 +214,7 @@ func TestTheSameFileAtTheSameCommitWritesNothing(t *testing.T) {
 	}
 }
 
-// Another tool's file for a commit that was reviewed adds what it found and resolves nothing.
+// Another tool's file for an already reviewed commit adds its results and resolves nothing.
 func TestAnotherFileForAReviewedCommitAddsToIt(t *testing.T) {
 	p := newPull(t)
 	p.reviews(commitA, document(stays, goes))
@@ -225,7 +226,7 @@ func TestAnotherFileForAReviewedCommitAddsToIt(t *testing.T) {
 	}
 }
 
-// What an issue says is as of the last commit: a late file for an earlier one is not news.
+// An issue describes the last commit: a late file for an earlier commit does not change it.
 func TestAFileForAnEarlierCommitMovesNothing(t *testing.T) {
 	p := newPull(t)
 	p.reviews(commitA, document(goes))
@@ -239,7 +240,7 @@ func TestAFileForAnEarlierCommitMovesNothing(t *testing.T) {
 	}
 }
 
-// Until everything of a commit is written, the commit counts for nothing.
+// A commit does not count until all its results are written.
 func TestTheCommitIsTheLastThingWritten(t *testing.T) {
 	p := newPull(t)
 	for n, sha := range []string{commitA, commitB} {
@@ -343,8 +344,8 @@ func TestADryRunOfAReviewWritesNothing(t *testing.T) {
 	}
 }
 
-// Two pushes shortly after one another are reviewed at the same time: neither may be lost,
-// nor half of one be mixed with half of the other.
+// Two pushes in quick succession are reviewed concurrently: neither may be lost, and their results
+// must not be mixed.
 func TestReviewsOfOnePullRequestDoNotCross(t *testing.T) {
 	p := newPull(t)
 	const commits = 6
@@ -373,7 +374,7 @@ func TestReviewsOfOnePullRequestDoNotCross(t *testing.T) {
 	}
 }
 
-// What somebody else says of a pull request in the middle of an import stays.
+// Changes that somebody else makes to the Review during an import are kept.
 func TestAForeignChangeOfTheReviewStays(t *testing.T) {
 	p := newPull(t)
 	p.reviews(commitA, document(numbered(30)...))
@@ -420,7 +421,7 @@ func TestAReviewHoldsItsLeaseAndFreesIt(t *testing.T) {
 	}
 }
 
-// kubectl returns `kubectl findings review` of the pull request, as a CI job calls it.
+// kubectl returns the command `kubectl findings review` for the pull request, as a CI job runs it.
 func (p *pull) kubectl(arguments ...string) *exec.Cmd {
 	p.Helper()
 	folder, err := pluginFolder()
@@ -505,7 +506,7 @@ func TestThePluginSaysWhatIsMissingOfAReview(t *testing.T) {
 	}
 }
 
-// A review that is killed in the middle resolves nothing, and the next one converges.
+// A review that is killed in the middle resolves nothing, and the next review converges.
 func TestAReviewThatIsKilledResolvesNothing(t *testing.T) {
 	p := newPull(t)
 	p.reviews(commitA, document(append(numbered(400), goes)...))
@@ -559,7 +560,7 @@ func TestAReviewKeepsWhatPeopleDecidedAboutAnIssue(t *testing.T) {
 	}
 }
 
-// By the key of its result an issue is found again in the base branch.
+// The key of its result identifies an issue in the base branch.
 func TestAnIssueHasTheKeyOfTheFindingThatItBecomes(t *testing.T) {
 	p := newPull(t)
 	once := result{rule: "once", path: "a.go", message: "once", level: "error", line: 3, code: "md5.New()"}
@@ -567,7 +568,7 @@ func TestAnIssueHasTheKeyOfTheFindingThatItBecomes(t *testing.T) {
 	again := twice
 	again.line = 50
 	p.reviews(commitA, document(once, twice, again))
-	once.line = 30 // other pull requests were merged before
+	once.line = 30 // other pull requests were merged before it
 	p.base().imports(document(once), commitB)
 	finding := p.base().titled("once")
 	key := fingerprints.Key(&finding.Spec)

@@ -16,12 +16,12 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
-// saidBy is what a file says of its results, counted by hand: the severities as high, medium, low, and
-// how many results name a vulnerability and a package.
+// saidBy holds what a file reports, counted by hand: the severities as high, medium, low, and how many
+// results name a vulnerability and a package.
 type saidBy struct {
 	high, medium, low         int
 	vulnerabilities, packages int
-	// words are the tool's own, of which the severities are.
+	// words are the tool's own words for the severities.
 	words []string
 }
 
@@ -94,10 +94,10 @@ func count(s *saidBy, severity v1alpha1.Level, vulnerability, inPackage bool) {
 	}
 }
 
-// statedFact is a line that belongs into another member than the remediation.
+// statedFact matches a line that belongs into another member than the remediation.
 var statedFact = regexp.MustCompile(`(?mi)^\W*(severity|confidence|package|resource|installed version|introduced through)\W*:`)
 
-// What a finding is made of holds for every result of every tool.
+// These checks apply to every result of every tool.
 func TestEveryCorpusFindingIsWellSaid(t *testing.T) {
 	repository := builder.Repository("shop").In("org-acme").URL("https://github.com/acme/shop").Build()
 	for _, file := range corpus(t, "") {
@@ -167,8 +167,8 @@ func (p *project) categories() map[string]v1alpha1.FindingCategory {
 	return out
 }
 
-// A tool that looks for several things reports findings of several categories in one scan. Findings that an
-// earlier version took for the scan's category keep their names and decisions.
+// A tool that detects several kinds of problems reports findings of several categories in one scan.
+// Findings that an earlier version put into the scan's category keep their names and decisions.
 func TestTheCategoryFollowsTheResult(t *testing.T) {
 	p := newProject(t)
 	want := map[string]v1alpha1.FindingCategory{
@@ -201,7 +201,7 @@ func TestTheCategoryFollowsTheResult(t *testing.T) {
 	}
 }
 
-// Who keeps jobs of one tool apart by category keeps them apart.
+// Jobs of one tool that are separated by category remain separate.
 func TestJobsOfSeveralCategoriesStayApart(t *testing.T) {
 	p := newProject(t)
 	secrets := `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"Trivy"}},"results":[{"ruleId":"other-key","message":{"text":"x"}}]}]}`
@@ -217,7 +217,7 @@ func TestJobsOfSeveralCategoriesStayApart(t *testing.T) {
 	}
 }
 
-// mute decides about every finding.
+// mute mutes every finding.
 func (p *project) mute() {
 	p.Helper()
 	for name := range p.findings() {
@@ -225,7 +225,7 @@ func (p *project) mute() {
 	}
 }
 
-// Somebody who names the category that was derived before names the same job: its findings keep names and decisions.
+// Naming the category that was derived before means the same job: its findings keep names and decisions.
 func TestNamingTheCategoryOrphansNoDecision(t *testing.T) {
 	p := newProject(t)
 	p.imports(mixedTrivy, commitA)
@@ -244,7 +244,7 @@ func TestNamingTheCategoryOrphansNoDecision(t *testing.T) {
 	}
 }
 
-// Each of two jobs that share a tool replaces what it found itself, whatever it is about.
+// Each of two jobs that share a tool replaces only its own findings, whatever their category.
 func TestJobsThatShareAToolLeaveEachOtherAlone(t *testing.T) {
 	p := newProject(t)
 	p.imports(mixedTrivy, commitA)

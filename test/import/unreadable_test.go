@@ -15,7 +15,8 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
 )
 
-// spoil stores an object again with a member of its spec that no Go type can hold, as a newer version may write it.
+// spoil stores an object again with a member in its spec that no Go type can hold, as a newer version might write
+// it.
 func spoil(t *testing.T, resource string, object client.Object, change func(spec map[string]any)) {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
@@ -36,7 +37,8 @@ func spoil(t *testing.T, resource string, object client.Object, change func(spec
 	}
 }
 
-// noTime puts a time there that an earlier schema took, and that Go cannot read.
+// noTime returns a change that sets a time that an earlier schema accepted and that Go cannot
+// parse.
 func noTime(member ...string) func(map[string]any) {
 	return func(spec map[string]any) {
 		for _, name := range member[:len(member)-1] {
@@ -46,7 +48,7 @@ func noTime(member ...string) func(map[string]any) {
 	}
 }
 
-// versionsOf are the resource versions of the findings by name, whether they can be read or not.
+// versionsOf returns the resource versions of the findings by name, including unreadable ones.
 func (p *project) versionsOf(names ...string) map[string]string {
 	p.Helper()
 	out := map[string]string{}
@@ -58,8 +60,8 @@ func (p *project) versionsOf(names ...string) map[string]string {
 	return out
 }
 
-// A finding and a scan that cannot be read cost themselves only: the rest is imported, nothing of the finding is
-// written, and its result makes no second one.
+// An unreadable finding or scan affects only itself: everything else is imported, the finding is not written,
+// and its result does not create a second finding.
 func TestWhatCannotBeReadIsPassedOver(t *testing.T) {
 	p := newProject(t)
 	p.imports(document(numbered(4)...), commitA)
@@ -95,7 +97,8 @@ func TestWhatCannotBeReadIsPassedOver(t *testing.T) {
 	}
 }
 
-// A create meets an object that the list did not show, and that cannot be read: its name is not passed over.
+// A create conflicts with an unreadable object that the list does not show: the object is not
+// overwritten, and the result is skipped.
 func TestACreateLeavesWhatCannotBeReadAlone(t *testing.T) {
 	p := newProject(t)
 	p.imports(document(numbered(1)...), commitA)

@@ -16,7 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// only is the one scan of the project.
+// only returns the project's only scan.
 func (p *project) only(g Gomega) v1alpha1.ScanSpec {
 	p.Helper()
 	scans := p.scans()
@@ -63,7 +63,7 @@ func TestAScanThatRunsTellsItsUploadItsHeartbeatAndHowFarItIs(t *testing.T) {
 	}
 }
 
-// Who uploads has nothing but the Scan to read why nothing came of it.
+// After an upload, only the Scan tells the uploader why it failed.
 func TestAnUploadThatIsRefusedIsRecordedInItsScan(t *testing.T) {
 	p := newProject(t)
 	now := time.Now()

@@ -1,5 +1,5 @@
-// Package keys_test tries the life of API keys on the controllers and two replicas of the REST
-// API at once, over a real API server.
+// Package keys_test tests the life of API keys with the controllers and two replicas of the REST
+// API together, on a real API server.
 package keys_test
 
 import (
@@ -79,8 +79,7 @@ func tokenOf(t *testing.T, key *v1alpha1.APIKey) string {
 	return string(secret.Data[v1alpha1.APIKeyTokenKey])
 }
 
-// Clients go on with the token that they have, and each replica takes the new one from the
-// moment that it can be read.
+// Clients keep using their token, and each replica accepts the new one as soon as it can be read.
 func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 	startControllers(t)
 	replicas := []*apiserver.Server{startFacade(t), startFacade(t)}
@@ -115,7 +114,7 @@ func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 		}
 	}
 	refusedAt := waitUntilRefused(t, before, after, replicas)
-	// The overlap is counted in whole seconds, and from a moment after this one.
+	// The overlap is counted in whole seconds, and does not start exactly at handedOut.
 	if lasted := refusedAt.Sub(handedOut); lasted < overlap-2*time.Second {
 		t.Errorf("the token before was good for another %v, want %v", lasted, overlap)
 	}
@@ -125,7 +124,7 @@ func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
 		g.Expect(configMap.Data).To(HaveKey(key.Status.SigningKeyID + ".pem"))
 	})
-	// A rotation that nobody asked of the key changes nothing of it: neither its life nor its name.
+	// A rotation of the signing key alone changes neither the key's lifetime nor its ID.
 	g := NewWithT(t)
 	g.Expect(key.Status.SigningKeyID).NotTo(Equal(settled.SigningKeyID))
 	g.Expect(key.Status.KeyID).To(Equal(settled.KeyID))
@@ -133,7 +132,7 @@ func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 	g.Expect(key.Status.IssuedAt).To(Equal(settled.IssuedAt))
 }
 
-// waitForAnother keeps using the token until the Secret holds another, which it returns.
+// waitForAnother keeps using the token until the Secret holds another one, which it returns.
 func waitForAnother(t *testing.T, key *v1alpha1.APIKey, before string, replicas []*apiserver.Server) (after string) {
 	t.Helper()
 	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); {
@@ -150,8 +149,8 @@ func waitForAnother(t *testing.T, key *v1alpha1.APIKey, before string, replicas 
 	return ""
 }
 
-// waitUntilRefused keeps using both until every replica refuses the first, and returns when
-// the first of them did.
+// waitUntilRefused keeps using both tokens until every replica refuses the first, and returns when
+// the first replica did.
 func waitUntilRefused(t *testing.T, before, after string, replicas []*apiserver.Server) (first time.Time) {
 	t.Helper()
 	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); {

@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// minLength is the least that is looked for: what is shorter is found by chance.
+// minLength is the minimum length of a needle: a shorter one could match by chance.
 const minLength = 16
 
-// formsOf are the texts as which a Secret's value, which is in base64, might be seen. What is
-// public is none.
+// formsOf returns the texts in which a Secret's base64 value might appear. Public values have none.
 func formsOf(key, value string) []string {
 	decoded, err := base64.StdEncoding.DecodeString(value)
 	if err != nil || strings.Contains(key, "public") {
@@ -20,7 +19,7 @@ func formsOf(key, value string) []string {
 	}
 	plain := string(decoded)
 	if _, err := time.Parse(time.RFC3339, plain); err == nil {
-		return nil // when a secret ends is none
+		return nil // an expiry time is not secret
 	}
 	forms := []string{value, plain, url.QueryEscape(plain)}
 	switch {
@@ -30,7 +29,7 @@ func formsOf(key, value string) []string {
 		// The first line is the same for all keys.
 		forms = append(forms, strings.Split(plain, "\n")[1])
 	case strings.Count(plain, ".") == 2:
-		// The part of a token that makes it one.
+		// The signature of a token.
 		forms = append(forms, plain[strings.LastIndex(plain, ".")+1:])
 	}
 	forms = slices.DeleteFunc(forms, func(form string) bool { return len(form) < minLength })

@@ -6,8 +6,8 @@ import (
 	"iter"
 )
 
-// index finds many needles in one pass over a text: by their first bytes, which a table of bits lets most places
-// of a text pass quickly. A run has hundreds of secrets and hundreds of megabytes.
+// index finds many needles in one pass over a text, by their first bytes. A bit table lets most positions of a
+// text pass quickly. A run has hundreds of secrets and hundreds of megabytes of text.
 type index struct {
 	begins [1 << 16]bool
 	by     map[[minLength]byte][]string
@@ -24,7 +24,7 @@ func newIndex(needles iter.Seq[string]) *index {
 	return x
 }
 
-// find returns where each needle that is in the text begins first.
+// find returns the position of the first occurrence of each needle that is in the text.
 func (x *index) find(text []byte) map[string]int {
 	found := map[string]int{}
 	for at := 0; at+minLength <= len(text); at++ {
@@ -40,7 +40,7 @@ func (x *index) find(text []byte) map[string]int {
 	return found
 }
 
-// bucket mixes eight bytes.
+// bucket hashes eight bytes.
 func bucket(text []byte) uint16 {
 	const odd = 0x9e3779b97f4a7c15
 	return uint16(binary.LittleEndian.Uint64(text) * odd >> 48) //nolint:gosec // 16 bits are left

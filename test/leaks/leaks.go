@@ -1,5 +1,5 @@
-// Package leaks looks for secrets where none may be: in logs, Events, the fields of resources,
-// metrics and answers.
+// Package leaks searches for secrets where they must not appear: in logs, Events, the fields of
+// resources, metrics and answers.
 package leaks
 
 import (
@@ -26,11 +26,11 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// syncTimeout bounds how long the first lists of a cluster take.
+// syncTimeout bounds the first lists of a cluster.
 const syncTimeout = time.Minute
 
-// kinds are the resources that are looked through, each version of each object; of Secrets it is
-// what they hold that is looked for.
+// kinds are the searched resources, in each version of each object; the values of Secrets are the
+// needles.
 var kinds = []schema.GroupVersionResource{
 	v1alpha1.GroupVersion.WithResource("apikeys"),
 	v1alpha1.GroupVersion.WithResource("findings"),
@@ -55,20 +55,20 @@ var kinds = []schema.GroupVersionResource{
 
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
-// Search gathers secrets, and texts in which they might be. It is safe for concurrent use.
+// Search collects secrets, and texts that might contain them. It is safe for concurrent use.
 type Search struct {
 	folder string
 	stop   context.CancelFunc
 
 	mu sync.Mutex
-	// needles are the secrets in all forms, with where each is from.
+	// needles maps each form of a secret to its origin.
 	needles map[string]string
 	texts   map[string]*os.File
 	failed  error
 }
 
-// Start begins to follow a cluster, as somebody who may read everything there. It returns once
-// it knows what is there already. The texts are kept in files of the folder.
+// Start starts to follow a cluster, with credentials that may read everything there. It returns
+// once it has listed the existing objects. The texts are kept in files of the folder.
 func Start(config *rest.Config, folder string) (*Search, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -103,7 +103,7 @@ func newSearch(folder string, stop context.CancelFunc) *Search {
 	return &Search{folder: folder, stop: stop, needles: map[string]string{}, texts: map[string]*os.File{}}
 }
 
-// keep takes the secrets out of a Secret, and any other object as a text.
+// keep adds the values of a Secret to the needles, and any other object to the texts.
 func (s *Search) keep(resource schema.GroupVersionResource, object any) {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -122,7 +122,7 @@ func (s *Search) keep(resource schema.GroupVersionResource, object any) {
 	}
 }
 
-// learn adds what a Secret holds.
+// learn adds the values of a Secret.
 func (s *Search) learn(secret *unstructured.Unstructured) {
 	data, _, err := unstructured.NestedStringMap(secret.Object, "data")
 	if err != nil {
@@ -135,14 +135,14 @@ func (s *Search) learn(secret *unstructured.Unstructured) {
 	}
 }
 
-// Secret adds a text of at least minLength bytes to look for, and what to call it.
+// Secret adds a needle of at least minLength bytes, with its name in reports.
 func (s *Search) Secret(value, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.needles[value] = name
 }
 
-// Text is where to write what is to be looked through. Texts of one name are one.
+// Text returns a writer for text that is to be searched. Texts with the same name are joined.
 func (s *Search) Text(name string) io.Writer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,15 +164,15 @@ func (s *Search) fail(err error) {
 	s.failed = errors.Join(s.failed, err)
 }
 
-// Result is what a search has come to.
+// Result is the result of a search.
 type Result struct {
-	// Secrets and Bytes are how many were looked for, in how much.
+	// Secrets is the number of needles, and Bytes the size of the searched texts.
 	Secrets, Bytes int
-	// Leaks say which was found where. They do not repeat it.
+	// Leaks report which secret was found where, without repeating the secret.
 	Leaks []string
 }
 
-// End stops following, and looks for each secret in each text.
+// End stops following the cluster, and searches for each secret in each text.
 func (s *Search) End() (Result, error) {
 	s.stop()
 	s.mu.Lock()

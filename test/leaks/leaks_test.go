@@ -45,7 +45,7 @@ func TestASecretIsLookedForInEveryForm(t *testing.T) {
 	}
 }
 
-// found are the leaks of a value in a text.
+// found returns the leaks of a value in a text.
 func found(t *testing.T, key, encoded, text string) []string {
 	t.Helper()
 	s := newSearch(t.TempDir(), func() {})
@@ -63,10 +63,10 @@ func found(t *testing.T, key, encoded, text string) []string {
 	return result.Leaks
 }
 
-// An index finds what a search for each needle alone finds.
+// An index finds the same as a separate search for each needle.
 func TestAnIndexFindsEachNeedleWhereItFirstIs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		// Few letters, so that needles begin alike and overlap.
+		// Few letters, so that needles share prefixes and overlap.
 		needles := rapid.SliceOfNDistinct(rapid.StringMatching(`[ab]{16,20}`), 1, 8, rapid.ID).Draw(t, "needles")
 		part := rapid.OneOf(rapid.SampledFrom(needles), rapid.StringMatching(`[abc]{0,20}`))
 		text := []byte(strings.Join(rapid.SliceOfN(part, 0, 10).Draw(t, "text"), ""))

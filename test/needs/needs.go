@@ -1,5 +1,5 @@
-// Package needs is what tests want of the machine that they run on. A test whose wants are not met
-// is left out, and fails where REQUIRE_ALL=1 in the environment says that every test must run.
+// Package needs declares what tests require of the machine. A test whose requirements are not met
+// is skipped, or fails if REQUIRE_ALL=1 is set in the environment.
 package needs
 
 import (
@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Program returns the path of a program of that Debian package.
+// Program returns the path of a program from the given Debian package.
 func Program(t testing.TB, name, debianPackage string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -19,7 +19,7 @@ func Program(t testing.TB, name, debianPackage string) string {
 	return path
 }
 
-// Browser returns the path of Chromium, whatever it is called here.
+// Browser returns the path of Chromium under any of its usual names.
 func Browser(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -30,7 +30,7 @@ func Browser(t testing.TB) string {
 	return Program(t, "chromium", "chromium")
 }
 
-// Missing ends the test for want of something.
+// Missing skips or fails the test because a requirement is missing.
 func Missing(t testing.TB, format string, arguments ...any) {
 	t.Helper()
 	reason := fmt.Sprintf(format, arguments...)

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// eventually is how long anything in the cluster gets; what goes well takes seconds, and minutes
-	// where something else is being built on the machine. timeout is the same for kubectl and helm.
+	// eventually is the limit for anything in the cluster; it takes seconds, or minutes while
+	// something else is being built on the machine. timeout is the same for kubectl and helm.
 	eventually = 8 * time.Minute
 	timeout    = "8m"
 	interval   = 200 * time.Millisecond
 )
 
-// kubectl and helm are the project's own, against the node.
+// kubectl runs the project's own kubectl against the node; helm does the same.
 func kubectl(t *testing.T, arguments ...string) string {
 	t.Helper()
 	var out string
@@ -40,8 +40,8 @@ func kubectl(t *testing.T, arguments ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// passes reports whether an error comes of an API server or an etcd that is short of processor time,
-// and what was asked may be asked again.
+// passes reports whether an error is caused by an API server or an etcd that is short of processor
+// time, so that the request may be repeated.
 func passes(err error) bool {
 	for _, sign := range []string{
 		"etcdserver: request timed out", "etcdserver: leader changed", "etcdserver: too many requests", "TLS handshake timeout",
@@ -71,13 +71,13 @@ func waitFor(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// succeeds reports whether kubectl does.
+// succeeds reports whether the kubectl command succeeds.
 func succeeds(arguments ...string) bool {
 	_, err := output(filepath.Join(root, "bin/k8s/kubectl"), arguments...)
 	return err == nil
 }
 
-// apply applies manifests, again until what they need is there.
+// apply applies manifests, and retries until what they need exists.
 func apply(t *testing.T, arguments ...string) {
 	t.Helper()
 	waitFor(t, "kubectl apply "+strings.Join(arguments, " "), func() bool {
@@ -85,13 +85,14 @@ func apply(t *testing.T, arguments ...string) {
 	})
 }
 
-// installed is what `helm install` and `helm upgrade` say of the release, and more values.
+// installed returns the arguments of `helm install` and `helm upgrade` for the release, with
+// additional values.
 func installed(values ...string) []string {
 	arguments := []string{
 		release, filepath.Join(root, "charts/findings-operator"), "--wait", "--timeout", timeout,
 		"--set", "image.repository=" + image, "--set", "image.tag=" + imageTag, "--set", "image.pullPolicy=Never",
 		"--set", "api.redis.urlSecret=redis",
-		// How long it takes until kube-proxy knows that a pod goes depends on what else the machine does.
+		// How long kube-proxy takes to observe that a pod terminates depends on the load of the machine.
 		"--set", "api.preStopSleepSeconds=20",
 		"--set", "controller.webhookAllowCIDRs={" + hostAddress + "/32}",
 	}
@@ -101,13 +102,13 @@ func installed(values ...string) []string {
 	return arguments
 }
 
-// address is that of the REST API's Service.
+// address returns the URL of the REST API's Service.
 func address(t *testing.T) string {
 	t.Helper()
 	return "http://" + kubectl(t, "-n", namespace, "get", "service", release+"-api", "-o", "jsonpath={.spec.clusterIP}")
 }
 
-// sampleKey is the API key of the sample organization.
+// sampleKey returns the API key of the sample organization.
 func sampleKey(t *testing.T) string {
 	t.Helper()
 	kubectl(t, "-n", "org-sample", "wait", "--for=condition=Ready", "apikey/sample", "--timeout="+timeout)
@@ -120,7 +121,7 @@ func sampleKey(t *testing.T) string {
 	return string(token)
 }
 
-// pods are the names of a component's pods that are not on their way out.
+// pods returns the names of a component's pods that are not terminating.
 func pods(t *testing.T, component string) []string {
 	t.Helper()
 	var list struct {
@@ -144,7 +145,8 @@ func pods(t *testing.T, component string) []string {
 	return names
 }
 
-// startRedis runs a Redis on the machine where pods can reach it, until the test binary ends.
+// startRedis runs a Redis on the machine where pods can reach it, until stop is called or the test
+// binary ends.
 func startRedis() (stop func(), err error) {
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {

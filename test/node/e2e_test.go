@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// The tests build on each other, in this order: a cluster's life from install to uninstall.
+// The tests build on each other, in this order: the life of an installation from install to
+// uninstall.
 
 func TestTheChartInstallsAndIsReady(t *testing.T) {
 	kubectl(t, "create", "namespace", namespace)
@@ -78,7 +79,7 @@ func TestARollingRestartFailsNoRequest(t *testing.T) {
 	}
 }
 
-// What is in flight on the killed replica is lost, and nothing after it.
+// Only requests in flight on the killed replica fail, and requests until its death is noticed.
 func TestAKilledReplicaFailsOnlyWhatItHadInHand(t *testing.T) {
 	before := pods(t, "api")
 	load := startLoad(t, address(t)+"/v1/findings", sampleKey(t))
@@ -90,8 +91,8 @@ func TestAKilledReplicaFailsOnlyWhatItHadInHand(t *testing.T) {
 	})
 	answered, failures := load.end()
 	t.Logf("%d requests answered, %d failed: %v", answered, len(failures), failures)
-	// One in hand for each caller; and until the kubelet has seen the death and kube-proxy has
-	// heard of it, new connections are still sent there and refused.
+	// Each caller has one request in flight; and until the kubelet has noticed the death and
+	// kube-proxy has been updated, new connections are still sent to the replica and refused.
 	for _, failure := range failures {
 		if !strings.Contains(failure, "connection refused") && !strings.Contains(failure, "EOF") && !strings.Contains(failure, "reset by peer") {
 			t.Errorf("a request failed in another way: %s", failure)
@@ -157,7 +158,7 @@ func TestTheMachineIsAsItWas(t *testing.T) {
 	}
 }
 
-// killProcessOf kills the one process of a pod, from the machine, as the kernel might.
+// killProcessOf kills the only process of a pod from the machine, as the kernel might.
 func killProcessOf(t *testing.T, pod string) {
 	t.Helper()
 	id := kubectl(t, "-n", namespace, "get", "pod", pod, "-o", "jsonpath={.status.containerStatuses[0].containerID}")
@@ -177,7 +178,7 @@ func restarted(t *testing.T, pod string) bool {
 	return kubectl(t, "-n", namespace, "get", "pod", pod, "-o", "jsonpath={.status.containerStatuses[0].restartCount}") != "0"
 }
 
-// processesOf are those that were started with the folder in their arguments.
+// processesOf returns the processes whose arguments contain the folder.
 func processesOf(t *testing.T, folder string) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")

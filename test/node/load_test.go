@@ -13,16 +13,15 @@ import (
 )
 
 const (
-	// callers and pause give a load that two cores bear beside a cluster.
+	// callers and pause set a load that two cores can handle in addition to a cluster.
 	callers = 4
 	pause   = 20 * time.Millisecond
-	// callTimeout is far above what an answer takes, with a build beside it too: a request that is lost has
-	// to show.
+	// callTimeout is far longer than an answer takes even during a build: a lost request must be noticed.
 	callTimeout = 30 * time.Second
 )
 
-// load asks the REST API without a break, each time over a new connection, so that each
-// request goes where the Service sends it at that moment.
+// load continuously sends requests to the REST API, each over a new connection, so that each goes
+// where the Service sends it at that moment.
 type load struct {
 	cancel context.CancelFunc
 	group  sync.WaitGroup
@@ -62,14 +61,14 @@ func (l *load) note(err error) {
 	l.answered++
 }
 
-// end stops the load and returns how many requests were answered, and what the others met.
+// end stops the load and returns the number of answered requests and the errors of the others.
 func (l *load) end() (answered int, failures []string) {
 	l.cancel()
 	l.group.Wait()
 	return l.answered, l.failures
 }
 
-// call is one request; the body has to come whole.
+// call sends one request; the body must be complete.
 func call(client *http.Client, url, key string) error {
 	request, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {

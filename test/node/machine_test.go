@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// machine is what of the machine a node could change.
+// machine is the state of the machine that a node could change.
 type machine struct {
 	routes, links, groups, settings []string
 }
 
-// settings that the kubelet and kube-proxy would like to write.
+// settings are those that the kubelet and kube-proxy try to write.
 var settings = []string{
 	"/proc/sys/vm/overcommit_memory", "/proc/sys/vm/panic_on_oom",
 	"/proc/sys/kernel/panic", "/proc/sys/kernel/panic_on_oops",
@@ -23,7 +23,8 @@ var settings = []string{
 	"/proc/sys/net/ipv4/ip_forward",
 }
 
-// ofANode are the names of control groups that a node makes, its own or where its configuration is not heeded.
+// ofANode matches the names of control groups that a node creates, in its own place or where its configuration
+// is ignored.
 var ofANode = regexp.MustCompile(`findings|kube|k8s|pod`)
 
 func lookAtMachine() (machine, error) {
@@ -40,7 +41,8 @@ func lookAtMachine() (machine, error) {
 	for _, link := range links {
 		m.links = append(m.links, link.Name())
 	}
-	// A node's groups lie this deep at least. Others come and go with what else the machine does.
+	// A node's groups are at least this deep. Deeper ones come and go with other work on the
+	// machine.
 	for _, pattern := range []string{"/sys/fs/cgroup/*", "/sys/fs/cgroup/*/*"} {
 		groups, err := filepath.Glob(pattern)
 		if err != nil {

@@ -1,8 +1,8 @@
 //go:build node
 
-// Package node installs the chart into a real cluster of one node and tries what only such a
-// cluster shows: pods, Services, rolling updates, and what a node's death leaves. `make e2e`
-// runs it; it needs root.
+// Package node installs the chart into a real cluster of one node and tests what only such a
+// cluster shows: pods, Services, rolling updates, and what remains after a node's death. `make e2e`
+// runs it; it requires root.
 package node
 
 import (
@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// hostAddress is the machine's end of the link to the node: what pods can reach.
+	// hostAddress is the machine's end of the link to the node, which pods can reach.
 	hostAddress = "10.243.0.1"
 	release     = "findings"
 	namespace   = "findings-system"
-	// image is the reference under which `make image` is brought in.
+	// image is the repository name under which the image of `make image` is loaded.
 	image    = "findings.test/findings-operator"
 	imageTag = "e2e"
-	// commandTimeout bounds a command where nothing else does. The longest are the conformance suite, which
+	// commandTimeout bounds a command without another limit. The longest are the conformance suite, which
 	// is compiled first, and the start of a node whose programs are built.
 	commandTimeout = time.Hour
 )
@@ -34,7 +34,7 @@ const (
 var (
 	// root is the project's folder, dir the node's.
 	root, dir string
-	// before is the machine as it was.
+	// before is the state of the machine before the tests.
 	before machine
 )
 
@@ -54,7 +54,7 @@ func run(m *testing.M) int {
 	}
 	defer stopRedis()
 	code := m.Run()
-	// The last test has ended the node where all went well.
+	// If all went well, the last test has ended the node.
 	if err := stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
@@ -62,7 +62,7 @@ func run(m *testing.M) int {
 	return code
 }
 
-// start brings up a node without a past.
+// start starts a fresh node.
 func start() error {
 	var err error
 	if root, err = filepath.Abs("../.."); err != nil {

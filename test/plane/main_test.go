@@ -19,13 +19,13 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// sizes are for TestSizes, which is not run without.
+// sizes configures TestSizes, which is skipped without it.
 var sizes = flag.String("sizes", "", "how many findings to measure with, for example 10000,100000")
 
 // patience is how long a condition may take on a busy machine.
 const patience = 5 * time.Minute
 
-// workload is the cluster that the operator runs in, over etcd, with nothing of the kinds in it.
+// workload is the cluster that the operator runs in, backed by etcd, without the kinds.
 var workload *testenv.Environment
 
 func TestMain(m *testing.M) {
@@ -58,12 +58,13 @@ func (s *shell) command(t *testing.T, what, commands string) string {
 	return strings.TrimSpace(string(output))
 }
 
-// start runs a block that goes on, with more arguments, until Stop or the test's end.
+// start runs a block that does not end, with additional arguments, until Stop or the test's end.
 func (s *shell) start(t *testing.T, block string, more ...string) *harness.Process {
 	t.Helper()
 	commands := strings.Join(append([]string{s.page.commands(t, block, s.ports)}, more...), " ")
 	p := harness.NewProcess(s.folder, block, "bash", "-e", "-u", "-c", commands)
-	// Whatever keeps processes running starts controllers again that lose their Lease on a busy machine.
+	// Controllers that lose their Lease on a busy machine exit, and are restarted as a supervisor would
+	// do.
 	p.Revive = block == "controllers"
 	s.begin(t, p)
 	return p
@@ -87,7 +88,7 @@ func alive(p *harness.Process) {
 	}
 }
 
-// freePorts are as many as the page names, and no two are the same.
+// freePorts returns a different free port for each name.
 func freePorts(t *testing.T, names ...string) map[string]string {
 	t.Helper()
 	addresses, err := harness.FreeAddresses(len(names))
@@ -105,7 +106,7 @@ func eventually(t *testing.T, assertions func(g Gomega)) {
 	harness.Within(t, patience, assertions)
 }
 
-// quickly runs a program for a condition, and returns what it said.
+// quickly runs a program for a condition, and returns its output.
 func (s *shell) quickly(t *testing.T, program string, arguments ...string) (string, error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), program, arguments...) //nolint:gosec // a test's own

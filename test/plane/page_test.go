@@ -34,14 +34,14 @@ func readPage(t *testing.T) page {
 	return p
 }
 
-// Ports that the page names, for which each run takes free ones.
+// Ports in the page that each run replaces with free ones.
 var ports = regexp.MustCompile(`\b(2379|2381|5432|6443|8080|8081|9090|9091)\b`)
 
-// program is one that a block starts and that goes on.
+// program matches a program that a block starts and that does not end.
 var program = regexp.MustCompile(`(?m)^(kine|kube-apiserver|kube-controller-manager|findings-operator) `)
 
-// commands are those of a block, with this run's ports in place of the page's. One that goes on
-// takes the place of the shell.
+// commands returns the commands of a block, with this run's ports in place of the page's. A program
+// that does not end replaces the shell.
 func (p page) commands(t *testing.T, name string, free map[string]string) string {
 	t.Helper()
 	commands, found := p[name]

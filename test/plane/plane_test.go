@@ -28,18 +28,18 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// theLease is that of the controllers' leader.
+// theLease is the Lease of the leading controller.
 var theLease = client.ObjectKey{Namespace: testenv.SystemNamespace, Name: "findings-controller"}
 
-// plane is what runs.
+// plane holds the running processes.
 type plane struct {
 	*shell
 	postgres, kine, server, manager, controllers, api *harness.Process
-	// admin of the plane.
+	// admin is a client of the plane's administrator.
 	admin client.Client
 }
 
-// newPlane follows the page to its end. The controllers get more arguments.
+// newPlane follows the page to its end. The controllers get the additional arguments.
 func newPlane(t *testing.T, more ...string) *plane {
 	t.Helper()
 	p := prepare(t)
@@ -56,7 +56,8 @@ func newPlane(t *testing.T, more ...string) *plane {
 	return p
 }
 
-// prepare finds the programs and a folder, and the account of the Lease in the workload cluster.
+// prepare finds the programs, creates a folder, and creates the account for the Lease in the
+// workload cluster.
 func prepare(t *testing.T) *plane {
 	t.Helper()
 	root := testenv.RepositoryRoot()
@@ -76,7 +77,7 @@ func prepare(t *testing.T) *plane {
 	return p
 }
 
-// workloadAccount is a kubeconfig of the account that may take the Lease and nothing else.
+// workloadAccount returns a kubeconfig of the account that has access only to the Lease.
 func workloadAccount(t *testing.T) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testenv.SystemNamespace}}
@@ -128,11 +129,10 @@ func (p *plane) startOperator(t *testing.T, more ...string) {
 	harness.Must(t, p.api.AwaitReady(t.Context(), "http://127.0.0.1:"+p.ports["8081"]+"/readyz"))
 }
 
-// counted is the last line of the conformance suite.
+// counted matches the last line of the conformance suite.
 var counted = regexp.MustCompile(`conformance of \S+: (\d+) tests, (\d+) passed, 0 failed, 0 not run`)
 
-// TestThePageMakesAPlaneThatConforms follows the page, and holds what then runs against the
-// contract.
+// TestThePageMakesAPlaneThatConforms follows the page, and checks the result against the contract.
 func TestThePageMakesAPlaneThatConforms(t *testing.T) {
 	p := newPlane(t)
 	command := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "-timeout=30m", "./test/conformance", //nolint:gosec // our own suite
@@ -193,10 +193,11 @@ func TestThePageMakesAPlaneThatConforms(t *testing.T) {
 	})
 }
 
-// consistentRead is a line of the API server's metric of lists that must be up to date.
+// consistentRead matches a line of the API server's metric of consistent lists.
 var consistentRead = regexp.MustCompile(`(?m)^apiserver_watch_cache_consistent_read_total\{fallback="(\w+)",group="appsec\.dev",.*\} (\S+)$`)
 
-// consistentReads are how many such lists came from the API server's cache, and how many did not.
+// consistentReads returns how many consistent lists came from the API server's cache, and how many
+// did not.
 func consistentReads(t *testing.T, metrics string) (cached, fallen int) {
 	t.Helper()
 	for _, line := range consistentRead.FindAllStringSubmatch(metrics, -1) {
@@ -211,7 +212,7 @@ func consistentReads(t *testing.T, metrics string) (cached, fallen int) {
 	return cached, fallen
 }
 
-// failures are the lines about what failed.
+// failures returns the lines about failures.
 func failures(output string) string {
 	var out []string
 	keep := false

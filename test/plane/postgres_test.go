@@ -30,8 +30,8 @@ func postgresPrograms(t *testing.T) string {
 	return filepath.Dir(needs.Program(t, "initdb", "postgresql"))
 }
 
-// startPostgres runs a database server of the test's own until the test ends. Its superuser comes
-// by a socket in a folder of its own; by TCP, on the loopback address, a password is asked for.
+// startPostgres runs a separate database server until the test ends. Its superuser connects through
+// a socket in a private folder; connections by TCP, on the loopback address, require a password.
 func (s *shell) startPostgres(t *testing.T) *harness.Process {
 	t.Helper()
 	programs := postgresPrograms(t)
@@ -59,8 +59,8 @@ func (s *shell) startPostgres(t *testing.T) *harness.Process {
 	return p
 }
 
-// asOther is who runs a server that refuses to run as root: the user postgres, or nobody; nil without root.
-// The folder becomes that user's.
+// asOther returns the user for a server that refuses to run as root: postgres or nobody; nil if the test
+// does not run as root. The folder is given to that user.
 func asOther(t *testing.T, folder string) *syscall.Credential {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -79,7 +79,7 @@ func asOther(t *testing.T, folder string) *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }
 
-// query asks the database as its superuser.
+// query runs SQL as the database's superuser.
 func (s *shell) query(t *testing.T, sql string) string {
 	t.Helper()
 	out, err := s.quickly(t, "psql", "-d", "findings", "-v", "ON_ERROR_STOP=1", "-Atc", sql)

@@ -26,18 +26,18 @@ import (
 
 const (
 	megabyte = 1 << 20
-	// alone has the controllers work without the Lease: nothing here starts them again where it is
-	// lost, which a machine that is busy with loading may bring about.
+	// alone makes the controllers run without the Lease: they could lose it while the machine is
+	// busy with loading, and nothing here would restart them.
 	alone = "--leader-elect=false"
-	// batch is how many puts go to etcd in one transaction, which takes 128.
+	// batch is the number of puts per etcd transaction, which may have at most 128.
 	batch = 100
 )
 
-// TestSizes measures what a plane takes with so many findings, for the page: -sizes 10000,100000.
+// TestSizes measures what a plane needs for that many findings, for the page: -sizes 10000,100000.
 //
-// One finding is made and reconciled. While nothing else runs, the database is given copies of its
-// row under other names, and the same bytes are put into an etcd. Then all is started again, and
-// measured once every process is ready and lists its findings.
+// It creates and reconciles one finding. While nothing else runs, it adds copies of the finding's
+// row to the database under other names, and puts the same bytes into an etcd. Then it starts
+// everything again, and measures once every process is ready and lists its findings.
 func TestSizes(t *testing.T) {
 	if *sizes == "" {
 		t.Skip("measures, with -sizes 10000,100000")
@@ -55,7 +55,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// settledFinding makes a finding of about 3 KB and returns its key in the store, once it has its status.
+// settledFinding creates a finding of about 3 KB and returns its key in the store, once it has its
+// status.
 func (p *plane) settledFinding(t *testing.T) string {
 	t.Helper()
 	const name = "load"
@@ -81,13 +82,13 @@ func (p *plane) settledFinding(t *testing.T) string {
 	return "/registry/appsec.dev/findings/" + namespace + "/f-model"
 }
 
-// row is the last value of a key.
+// row returns the last value of a key.
 func (p *plane) row(t *testing.T, key string) string {
 	t.Helper()
 	return p.query(t, "select convert_from(value, 'UTF8') from kine where name = '"+key+"' order by id desc limit 1")
 }
 
-// measure brings the findings to n and tells what that takes.
+// measure adds findings up to n and logs what they need.
 func (p *plane) measure(t *testing.T, model string, there, n int) {
 	t.Helper()
 	for _, stops := range []*harness.Process{p.api, p.controllers, p.manager, p.server, p.kine} {
@@ -136,8 +137,8 @@ func uidOf(t *testing.T, value string) string {
 	return object.Metadata.UID
 }
 
-// putIntoEtcd puts the value under other names, and returns by how many bytes the database has grown
-// since it held none.
+// putIntoEtcd puts the value under other names, and returns how many bytes the database has grown
+// since it was empty.
 func putIntoEtcd(t *testing.T, value string, there, n int) int {
 	t.Helper()
 	type put struct {
@@ -184,7 +185,7 @@ func askEtcd(t *testing.T, path string, body any) []byte {
 	return answer.Bytes()
 }
 
-// memory is a figure of a process, in bytes.
+// memory returns a figure of a process, in bytes.
 func memory(t *testing.T, pid int, file, figure string) int {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), file))
@@ -201,7 +202,7 @@ func memory(t *testing.T, pid int, file, figure string) int {
 	return kilobytes * 1024
 }
 
-// childrenOf are a process and those that it has started.
+// childrenOf returns a process and its child processes.
 func childrenOf(t *testing.T, pid int) []int {
 	t.Helper()
 	out := []int{pid}

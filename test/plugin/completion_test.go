@@ -53,7 +53,7 @@ func TestCompletionIsBounded(t *testing.T) {
 	}
 }
 
-// kubectl asks an executable kubectl_complete-findings on the PATH.
+// kubectl calls an executable kubectl_complete-findings on the PATH.
 func TestKubectlCompletesThePlugin(t *testing.T) {
 	o := newOrganization(t, "completion-kubectl")
 	o.has(builder.Finding("f-aa"))
@@ -70,7 +70,7 @@ func TestKubectlCompletesThePlugin(t *testing.T) {
 	}
 }
 
-// Each subcommand's help has examples, and they begin as one would type them.
+// Each subcommand's help has examples, which begin as a user would type them.
 func TestEachSubcommandHasExamples(t *testing.T) {
 	o := newOrganization(t, "help")
 	viewer := o.member(testenv.Viewer)

@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "write the output of the documentation's
 
 var console = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 
-// Every command of docs/kubectl-findings.md is run, in order, and answers as the page says.
+// Every command of docs/kubectl-findings.md is run, in order, and prints what the page shows.
 func TestTheExamplesOfTheDocumentation(t *testing.T) {
 	page := filepath.Join(testenv.RepositoryRoot(), "docs", "kubectl-findings.md")
 	content, err := os.ReadFile(page)
@@ -71,7 +71,7 @@ func TestTheExamplesOfTheDocumentation(t *testing.T) {
 	}
 }
 
-// manifestsOf are the page's manifests, each in a file that has the object's name.
+// manifestsOf returns the page's manifests as files that are named after their objects.
 func manifestsOf(t *testing.T, page string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -91,10 +91,10 @@ var moving = []*regexp.Regexp{
 	regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`),
 	regexp.MustCompile(`\b\d+[smhdy](\d+[smhd])?\b`),
 	regexp.MustCompile(`\b(mute|confirm|undo)-[a-z0-9]{6}\b`),
-	regexp.MustCompile(` +`), // a column is as wide as what is in it
+	regexp.MustCompile(` +`), // the width of a column depends on its content
 }
 
-// settled leaves out what differs from one run to the next.
+// settled removes what differs between runs.
 func settled(text string) string {
 	for i, with := range []string{"TIME", "AGE", "$1-LETTERS", " "} {
 		text = moving[i].ReplaceAllString(text, with)
@@ -102,7 +102,7 @@ func settled(text string) string {
 	return text
 }
 
-// documented makes the organization of the page, and rosa, who does everything there.
+// documented creates the page's organization, and rosa, the user who does everything there.
 func documented(t *testing.T) *person {
 	t.Helper()
 	o := newOrganization(t, "acme")
@@ -143,7 +143,7 @@ func documented(t *testing.T) *person {
 	return o.rosa()
 }
 
-// rosa is a user with a name that people have; she may do everything in the organization.
+// rosa returns a user with a realistic name and all rights in the organization.
 func (o *organization) rosa() *person {
 	o.Helper()
 	const name = "rosa@example.com"
@@ -166,7 +166,7 @@ func (o *organization) rosa() *person {
 	return rosa
 }
 
-// shellCommand runs a line as a shell would; kubectl is that of the control plane.
+// shellCommand runs a line as a shell would; kubectl is the control plane's.
 func shellCommand(t *testing.T, line string) *exec.Cmd {
 	t.Helper()
 	return exec.CommandContext(t.Context(), "sh", "-c", `kubectl() { '`+testenv.Binary(t, "kubectl")+`' "$@"; }; `+line)

@@ -16,25 +16,25 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// request is one that a command sent to the API server.
+// request is a request that a command sent to the API server.
 type request struct {
 	method, path, body string
 	query              url.Values
-	// items that the answer listed.
+	// items is the number of items in the answer.
 	items int
 }
 
-// gateway stands between a command and the real API server, and notes what passes.
+// gateway is a proxy between a command and the real API server that records requests.
 type gateway struct {
 	mu       sync.Mutex
 	requests []*request
-	// before, if it is set, sees each request first; it may answer in the API server's place.
+	// before, if set, sees each request first; it may answer in the API server's place.
 	before func(w http.ResponseWriter, r *http.Request) (answered bool)
 }
 
 type requestKey struct{}
 
-// through is a config that reaches the API server, as that user, by the gateway.
+// through returns a config that reaches the API server as that user, through the gateway.
 func (g *gateway) through(o *organization, config *rest.Config) *rest.Config {
 	o.Helper()
 	target, err := url.Parse(config.Host)
@@ -73,7 +73,7 @@ func (g *gateway) note(o *organization, r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), requestKey{}, noted))
 }
 
-// count notes how many objects a list has.
+// count records how many objects a list has.
 func (g *gateway) count(response *http.Response) error {
 	noted, _ := response.Request.Context().Value(requestKey{}).(*request)
 	if noted == nil || noted.method != http.MethodGet || noted.query.Get("watch") != "" {
@@ -95,7 +95,7 @@ func (g *gateway) count(response *http.Response) error {
 	return nil
 }
 
-// sent are the requests of that method whose path ends so.
+// sent returns the requests with that method whose path ends with the suffix.
 func (g *gateway) sent(method, suffix string) []*request {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 
 var historyStart = time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC)
 
-// decided are transitions of a finding that a scanner found and people decided about.
+// decided returns the transitions of a finding that a scanner reported and people decided about.
 func decided() []v1alpha1.Transition {
 	at := func(hours int) time.Time { return historyStart.Add(time.Duration(hours) * time.Hour) }
 	return []v1alpha1.Transition{

@@ -20,7 +20,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// An organization that does not exist has no findings, and to say only that would be taken for an answer.
+// An organization that does not exist has no findings, but reporting only that would be misleading.
 func TestAMisspeltOrganizationIsAnError(t *testing.T) {
 	o := newOrganization(t, "kestrel")
 	for _, arguments := range []string{
@@ -32,7 +32,8 @@ func TestAMisspeltOrganizationIsAnError(t *testing.T) {
 		o.administrator().findings(append(strings.Fields(arguments), "-n", "org-nothing-like-it")...).
 			fails(`there is no namespace "org-nothing-like-it"`, "--organization, --namespace")
 	}
-	// Who sees all organizations, and no other resource of the cluster, is told as well.
+	// Users who can list all organizations, but no other cluster-scoped resource, also get the
+	// error.
 	token := o.token(testenv.Viewer)
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "viewer-of-all"},
@@ -48,7 +49,7 @@ func TestAMisspeltOrganizationIsAnError(t *testing.T) {
 		g.Expect(a.code).To(Equal(1))
 		g.Expect(a.stderr).To(ContainSubstring(`there is no namespace "org-kestrle"`))
 	})
-	// An organization without findings is no error.
+	// An organization without findings is not an error.
 	o.administrator().findings("list").wants("no findings match in namespace " + o.namespace)
 }
 
@@ -73,14 +74,14 @@ func TestAFlagGivenTwiceIsAnError(t *testing.T) {
 	}
 }
 
-// The controllers follow an import after a while. What they have yet to see is decided about as well, by
-// what the scan says of it.
+// The controllers lag behind an import. Findings that they have not observed yet are also decided about,
+// judging by what the scan reports.
 func TestATriageReachesWhatTheControllersHaveYetToSee(t *testing.T) {
 	const n = 379
 	o := newOrganization(t, "just-imported")
 	o.has(many(n)...)
 	o.has(builder.Finding("f-gone").Closed(time.Now(), "s-1"), builder.Finding("f-reopened"))
-	// f-reopened was closed when the controllers last saw it; f-gone was open.
+	// When the controllers last observed them, f-reopened was closed and f-gone was open.
 	o.observed("f-reopened", func(s *v1alpha1.FindingStatus) { s.State, s.ObservedGeneration = v1alpha1.FindingStateClosed, 0 })
 	o.observed("f-gone", func(s *v1alpha1.FindingStatus) { s.State, s.ObservedGeneration = v1alpha1.FindingStateOpen, 0 })
 	triager := o.member(testenv.Triager)
@@ -141,7 +142,7 @@ func TestFindingsAreChosenByWhatTheScannerNamed(t *testing.T) {
 	o.member(testenv.Triager).findings("triage", "--package", "lodash", "--mute", "--yes").wants("1 muted")
 }
 
-// The filters of the REST API are the plugin's too.
+// The plugin has the same filters as the REST API.
 func TestFindingsAreChosenByOwnerTimesScoreAndWords(t *testing.T) {
 	o := newOrganization(t, "asked")
 	march := time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC)

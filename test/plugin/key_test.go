@@ -63,7 +63,7 @@ func (o *organization) key(name string) *v1alpha1.APIKey {
 	return key
 }
 
-// token that the key's Secret holds now.
+// tokenOf returns the token in the key's Secret.
 func (o *organization) tokenOf(name string) string {
 	o.Helper()
 	secret := &corev1.Secret{}
@@ -149,7 +149,7 @@ func TestAKeySaysWhatToDoNext(t *testing.T) {
 	}
 }
 
-// A key that never gets a token must not be waited for.
+// The command must not wait for a key that never gets a token.
 func TestAKeyThatGetsNoTokenIsNotWaitedFor(t *testing.T) {
 	o := newOrganization(t, "keys-stalled")
 	key := builder.APIKey("old").In(o.namespace).Build()

@@ -15,7 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// mixed findings, of which each filter takes some and leaves some.
+// mixed creates findings of which each filter selects some and omits others.
 func mixed(o *organization) {
 	o.Helper()
 	old := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -74,7 +74,7 @@ func TestTheAPIServerDoesTheChoosing(t *testing.T) {
 			lists := g.sent(http.MethodGet, "/findings")
 			want := len(strings.Fields(tc.want))
 			if strings.Contains(tc.flags, "--sort-by") || strings.Contains(tc.flags, "--state") {
-				want = 5 // all that match otherwise must be seen
+				want = 5 // all other matches must be shown
 			}
 			if len(lists) != 1 || listed(lists) != want {
 				t.Errorf("%d lists with %d findings, want 1 with %d: %s", len(lists), listed(lists), want, tc.reason)
@@ -136,7 +136,7 @@ func TestTheFormsOfAList(t *testing.T) {
 	}
 }
 
-// What a scanner wrote must not steer the terminal of who reads it.
+// Control characters in a scanner's output must not affect a reader's terminal.
 func TestATableObeysNoScanner(t *testing.T) {
 	o := newOrganization(t, "escapes")
 	const evil = "clear\x1b[2J title\x1b]0;owned\a c1\u009b31m bidi\u202edesrever\r\noverwritten"
@@ -224,7 +224,7 @@ func TestAListSaysWhatToDoNext(t *testing.T) {
 	})
 }
 
-// The fields that the plugin names to people are those that the API server knows.
+// The field selectors in the plugin's messages are those that the API server supports.
 func TestTheAPIServerSelectsByTheFieldsThatAreNamed(t *testing.T) {
 	o := newOrganization(t, "selectable")
 	a := o.member(testenv.Viewer).findings("list", "--field-selector", "spec.nothing=x").fails()

@@ -1,5 +1,5 @@
-// Package plugin_test calls `kubectl findings` as people do, on a real API server, under the
-// tokens of the roles that findings-operator brings.
+// Package plugin_test runs `kubectl findings` as people do, on a real API server, with tokens of
+// the roles that findings-operator installs.
 package plugin_test
 
 import (
@@ -35,11 +35,11 @@ const patience = time.Minute
 
 var (
 	env *testenv.Environment
-	// plugins is the folder that holds the plugin and its completion.
+	// plugins is the folder that contains the plugin and its completion.
 	plugins string
 	// controller may write statuses.
 	controller client.Client
-	// stopControllers ends the controller of triage operations, which runs for all tests.
+	// stopControllers stops the controller of triage operations, which runs for all tests.
 	stopControllers func() error
 )
 
@@ -66,7 +66,7 @@ func setUp() error {
 	if err != nil {
 		return err
 	}
-	// Not where it is built: a test puts the completion beside it.
+	// Not in the folder where it is built: a test adds the completion beside it.
 	if err := os.Symlink(filepath.Join(programs, "kubectl-findings"), filepath.Join(plugins, "kubectl-findings")); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func setUp() error {
 	return err
 }
 
-// organization is one for a test alone.
+// organization belongs to one test.
 type organization struct {
 	*testing.T
 	name, namespace string
@@ -111,7 +111,7 @@ func (o *organization) must(err error) {
 	}
 }
 
-// has creates findings, some at a time.
+// has creates findings, several at a time.
 func (o *organization) has(findings ...*builder.FindingBuilder) {
 	o.Helper()
 	objects := make([]client.Object, len(findings))
@@ -121,7 +121,7 @@ func (o *organization) has(findings ...*builder.FindingBuilder) {
 	env.CreateAtOnce(o, objects...)
 }
 
-// many are n findings that nobody has looked at.
+// many returns n undecided findings.
 func many(n int) []*builder.FindingBuilder {
 	var findings []*builder.FindingBuilder
 	for i := range n {
@@ -145,7 +145,7 @@ func (o *organization) observed(name string, set func(*v1alpha1.FindingStatus)) 
 	o.must(controller.Status().Update(o.Context(), f))
 }
 
-// versions of all findings by name; they move with every write.
+// versions returns the resource versions of all findings by name; every write changes them.
 func (o *organization) versions() map[string]string {
 	o.Helper()
 	list := &v1alpha1.FindingList{}
@@ -157,7 +157,7 @@ func (o *organization) versions() map[string]string {
 	return versions
 }
 
-// withVerdict counts the findings of which people say that.
+// withVerdict counts the findings with that user status.
 func (o *organization) withVerdict(status v1alpha1.UserStatus) int {
 	o.Helper()
 	list := &v1alpha1.FindingList{}
@@ -165,13 +165,13 @@ func (o *organization) withVerdict(status v1alpha1.UserStatus) int {
 	return len(list.Items)
 }
 
-// person calls kubectl.
+// person is a user who runs kubectl.
 type person struct {
 	*testing.T
 	kubeconfig string
 }
 
-// member is a person who has that role in the organization, and no other.
+// member returns a person with only that role in the organization.
 func (o *organization) member(role testenv.Role) *person {
 	o.Helper()
 	return o.as(o.token(role))
@@ -184,7 +184,7 @@ func (o *organization) token(role testenv.Role) *rest.Config {
 	return config
 }
 
-// administrator may do everything.
+// administrator returns a person who may do everything.
 func (o *organization) administrator() *person { return o.as(env.Config) }
 
 func (o *organization) as(config *rest.Config) *person {
@@ -192,13 +192,13 @@ func (o *organization) as(config *rest.Config) *person {
 	return &person{o.T, testenv.WriteKubeconfig(o.T, config, o.namespace)}
 }
 
-// command is `kubectl findings` with those arguments.
+// command returns the command `kubectl findings` with those arguments.
 func (p *person) command(arguments ...string) *exec.Cmd {
 	cmd := exec.CommandContext(p.Context(), testenv.Binary(p, "kubectl"), append([]string{"findings"}, arguments...)...)
 	return p.equip(cmd)
 }
 
-// direct is the plugin without kubectl, for what a signal or a terminal is given to.
+// direct returns the plugin without kubectl, for tests that send a signal or attach a terminal.
 func (p *person) direct(arguments ...string) *exec.Cmd {
 	return p.equip(exec.CommandContext(p.Context(), filepath.Join(plugins, "kubectl-findings"), arguments...))
 }
@@ -208,7 +208,7 @@ func (p *person) equip(cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// answer is what a command said.
+// answer is the result of a command.
 type answer struct {
 	*testing.T
 	command        string
@@ -233,7 +233,7 @@ func (p *person) ended(cmd *exec.Cmd) *answer {
 	return &answer{p.T, strings.Join(cmd.Args, " "), stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// wants a success that prints all of this, whatever is beside it.
+// wants expects exit code 0 and output that contains all of these texts.
 func (a *answer) wants(said ...string) *answer {
 	a.Helper()
 	if a.code != 0 {
@@ -242,7 +242,7 @@ func (a *answer) wants(said ...string) *answer {
 	return a.says(said...)
 }
 
-// fails wants exit code 1 and all of this said.
+// fails expects exit code 1 and output that contains all of these texts.
 func (a *answer) fails(said ...string) *answer {
 	a.Helper()
 	if a.code != 1 {

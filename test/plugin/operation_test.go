@@ -18,7 +18,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// commits reports whether a request has an operation done.
+// commits reports whether a request commits an operation.
 func commits(r *http.Request) bool {
 	return r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/triageoperations/")
 }
@@ -37,7 +37,7 @@ func (o *organization) hasNoOperations() {
 	}
 }
 
-// decisions of all findings by name, without their authors.
+// decisions returns the decisions of all findings by name, without their authors.
 func (o *organization) decisions() map[string]v1alpha1.FindingTriage {
 	o.Helper()
 	list := &v1alpha1.FindingList{}
@@ -101,7 +101,7 @@ func TestAnInterruptedWaitLeavesTheOperationAtWork(t *testing.T) {
 	committed := make(chan struct{}, 1)
 	g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.Contains(r.URL.Path, "/triageoperations") && len(committed) > 0 {
-			<-r.Context().Done() // nobody hears how it goes on
+			<-r.Context().Done() // the answer never arrives
 			return true
 		}
 		if commits(r) {
@@ -170,7 +170,7 @@ func TestWithoutOperationsTheClusterIsToBeUpgraded(t *testing.T) {
 	old.findings("triage", "f-0000", "--mute").wants("1 muted")
 }
 
-// The controllers choose by what the flags say, and not by what the API server can select.
+// The controllers select by the flags' filters, which go beyond what the API server can select.
 func TestAnOperationChoosesByFiltersOfItsOwn(t *testing.T) {
 	o := newOrganization(t, "operation-filters")
 	o.has(
@@ -197,7 +197,7 @@ func TestAnOperationChoosesByFiltersOfItsOwn(t *testing.T) {
 	}
 }
 
-// What was muted until yesterday is open today, for a list and for an operation.
+// A decision that has expired counts as open, for a list and for an operation.
 func TestADecisionThatHasEndedIsOpen(t *testing.T) {
 	o := newOrganization(t, "operation-ended")
 	end := builder.Time(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))

@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// ruled are findings f-0 to f-3 of the rules R0 to R3, of which f-3 is confirmed.
+// ruled creates findings f-0 to f-3 of the rules R0 to R3, of which f-3 is confirmed.
 func ruled(t *testing.T, name string) *organization {
 	t.Helper()
 	o := newOrganization(t, name)
@@ -30,7 +30,8 @@ func ruled(t *testing.T, name string) *organization {
 	return o
 }
 
-// inForce is a policy of the cluster, as the controllers have put it into force.
+// inForce creates a policy in the cluster, in the state in which the controllers have put it into
+// force.
 func (o *organization) inForce(name, match string) *v1alpha1.TriagePolicy {
 	o.Helper()
 	policy := builder.TriagePolicy(name, match).In(o.namespace).Build()
@@ -41,7 +42,7 @@ func (o *organization) inForce(name, match string) *v1alpha1.TriagePolicy {
 	return policy
 }
 
-// policyFile is a manifest of a policy that mutes what matches.
+// policyFile returns a manifest of a policy that mutes matching findings.
 func policyFile(name, match, more string) string {
 	return "apiVersion: appsec.dev/v1alpha1\nkind: TriagePolicy\nmetadata: {name: " + name + "}\nspec:\n" +
 		"  match: |-\n    " + strings.ReplaceAll(match, "\n", "\n    ") + "\n" +

@@ -16,7 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// delivered makes deliveries to endpoints, each in the phase given.
+// delivered creates deliveries to endpoints, each in the given phase.
 func (o *organization) delivered(phases map[string]v1alpha1.WebhookDeliveryPhase) {
 	o.Helper()
 	for name, phase := range phases {
@@ -28,7 +28,7 @@ func (o *organization) delivered(phases map[string]v1alpha1.WebhookDeliveryPhase
 	}
 }
 
-// asked are the values of the annotation by delivery, of those that have one.
+// asked returns the values of the annotation by delivery, for deliveries that have one.
 func (o *organization) asked() map[string]string {
 	o.Helper()
 	list := &v1alpha1.WebhookDeliveryList{}
@@ -102,7 +102,7 @@ func TestARedeliveryIsWaitedFor(t *testing.T) {
 	triager.findings("redeliver", "one-4", "--wait", "--timeout", "300ms").fails("not delivered yet")
 }
 
-// ends takes the redelivery up and sends it, as the controllers would.
+// ends starts and completes the redelivery, as the controllers would.
 func (o *organization) ends(name string, phase v1alpha1.WebhookDeliveryPhase) {
 	o.Helper()
 	d := &v1alpha1.WebhookDelivery{}

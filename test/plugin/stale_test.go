@@ -40,7 +40,8 @@ func TestAStaleDecisionIsListedAndRepeated(t *testing.T) {
 	}
 }
 
-// The person has decided about what the preview showed: what a scan changes after that makes the decision stale.
+// The person has decided about the facts in the preview: if a scan changes them afterwards, the decision is
+// stale.
 func TestADecisionAboutWhatAScanChangesMeanwhileIsStale(t *testing.T) {
 	o := newOrganization(t, "stale-meantime")
 	o.has(many(2)...)

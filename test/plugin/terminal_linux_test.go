@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openTerminal returns a terminal: the side of who types and reads, and the side of a program.
+// openTerminal returns a terminal: the side of the user, and the side of a program.
 func openTerminal(t *testing.T) (user, program *os.File) {
 	t.Helper()
 	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -33,7 +33,7 @@ func openTerminal(t *testing.T) (user, program *os.File) {
 	return user, program
 }
 
-// onTerminal gives the command the terminal, so that Ctrl-C is a signal.
+// onTerminal makes the terminal the command's controlling terminal, so that Ctrl-C sends a signal.
 func onTerminal(cmd *exec.Cmd, program *os.File) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}

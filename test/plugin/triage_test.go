@@ -133,7 +133,7 @@ func TestWithoutATerminalManyTakeAYes(t *testing.T) {
 		t.Errorf("it wrote all the same:\n%s", diff)
 	}
 	o.hasNoOperations()
-	triager.findings("triage", "f-0000", "--mute").wants("1 muted") // who names it has chosen it
+	triager.findings("triage", "f-0000", "--mute").wants("1 muted") // naming it is an explicit choice
 	triager.findings("triage", "--severity", "low", "--mute", "--yes").wants("2 muted, 1 unchanged, 0 failed")
 	triager.findings("triage", "--class", "nowhere", "--mute").wants("0 muted, 0 unchanged")
 }
@@ -144,7 +144,7 @@ func TestAConflictIsTriedAgain(t *testing.T) {
 	var once sync.Once
 	g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "f-0000") {
-			// Somebody else writes it between the read and the write.
+			// Somebody else writes the finding between the read and the write.
 			once.Do(func() { o.changed("f-0000", func(f *v1alpha1.Finding) { f.Labels = map[string]string{"team": "web"} }) })
 		}
 		return false
@@ -168,7 +168,8 @@ func (o *organization) changed(name string, change func(*v1alpha1.Finding)) {
 	}
 }
 
-// Who agreed to mute what nobody had looked at has not agreed to overrule somebody.
+// A user who has agreed to mute undecided findings has not agreed to overrule somebody else's
+// decision.
 func TestADecisionMadeInTheMeantimeStays(t *testing.T) {
 	o := newOrganization(t, "meantime")
 	o.has(many(3)...)
@@ -278,7 +279,8 @@ func TestAnInterruptedTriageSaysHowFarItCame(t *testing.T) {
 	o := newOrganization(t, "interrupted")
 	o.has(many(400)...)
 	triager := o.member(testenv.Triager)
-	// The plugin itself, not kubectl, gets the signal. One write at a time takes a while.
+	// Run the plugin itself, so that kubectl does not receive the signal. Sequential writes take
+	// long enough.
 	arguments := []string{"triage", "--mute", "--concurrency", "1", "-o", "json"}
 	for name := range o.versions() {
 		arguments = append(arguments, name)
@@ -304,8 +306,8 @@ func TestAnInterruptedTriageSaysHowFarItCame(t *testing.T) {
 	triager.findings("triage", "--user-status", "open", "--mute", "--yes").wants(fmt.Sprintf("%d muted, 0 unchanged, 0 failed", 400-muted))
 }
 
-// onTerminal runs the command on a terminal, types the answer once it is asked, and returns all
-// that the terminal shows.
+// onTerminal runs the command on a terminal, types the answer once it is asked for, and returns
+// everything that the terminal shows.
 func (p *person) onTerminal(cmd *exec.Cmd, typed string) string {
 	p.Helper()
 	terminal, program := openTerminal(p.T)
@@ -313,7 +315,7 @@ func (p *person) onTerminal(cmd *exec.Cmd, typed string) string {
 	if err := cmd.Start(); err != nil {
 		p.Fatal(err)
 	}
-	_ = program.Close() // what is read ends when the command does
+	_ = program.Close() // reading ends when the command does
 	var screen strings.Builder
 	buffer := make([]byte, 4096)
 	for {
@@ -355,7 +357,7 @@ func TestTheAnswerIsNoUnlessItIsYes(t *testing.T) {
 	}
 }
 
-// A finding that goes in the meantime is a failure of its own.
+// A finding that is deleted meanwhile is reported as a separate failure.
 func TestAFindingThatGoesIsNamed(t *testing.T) {
 	o := newOrganization(t, "gone")
 	o.has(many(3)...)

@@ -31,8 +31,8 @@ const (
 // scanned is when the scan of this package begins.
 var scanned = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// unseen are the grants that are asked for while another request is looked at, by the API server
-// itself or by an admission policy, with the request that is refused without.
+// unseen are grants that the API server or an admission policy checks while it handles another
+// request, with that request, which is refused without the grant.
 var unseen = map[string]func(context.Context, client.Client) error{
 	"controller: bind clusterroles.rbac.authorization.k8s.io findings-admin":      bind("findings-admin"),
 	"controller: bind clusterroles.rbac.authorization.k8s.io findings-viewer":     bind("findings-viewer"),
@@ -64,7 +64,7 @@ var unseen = map[string]func(context.Context, client.Client) error{
 	"controller: update projects.appsec.dev/finalizers":      finalize(builder.Project("proj").In(otherHome).Build()),
 	"controller: update repositories.appsec.dev/finalizers":  finalize(builder.Repository("repo").In(otherHome).Build()),
 	"controller: update reviews.appsec.dev/finalizers":       finalize(builder.Review("review").In(otherHome).Build()),
-	// The Secrets of these are theirs, and block their removal.
+	// Their Secrets are owned by them, and block their deletion.
 	"controller: update apikeys.appsec.dev/finalizers":          own("APIKey"),
 	"controller: update webhookendpoints.appsec.dev/finalizers": own("WebhookEndpoint"),
 	"facade: triage findings.appsec.dev": func(ctx context.Context, c client.Client) error {
@@ -79,7 +79,7 @@ var unseen = map[string]func(context.Context, client.Client) error{
 	"scanner: report scans.appsec.dev":        report(builder.Scan("new", scanned).In(otherHome).Build()),
 }
 
-// rare are grants that are needed in moments that this test cannot bring about, and what these are.
+// rare are grants that are needed in situations that this test cannot cause, with the situation.
 var rare = map[string]string{
 	"controller: create secrets (role lean-controller-local)":                 "the kinds live in another cluster, and the ClusterRole with them",
 	"controller: delete leases.coordination.k8s.io (role lean-controller)":    "an hour after an import's end",
@@ -88,7 +88,7 @@ var rare = map[string]string{
 	"controller: get leases.coordination.k8s.io (role lean-controller-local)": "the kinds live in another cluster, and the ClusterRole with them",
 }
 
-// TestGrantsThatNoRequestShowsAreNeeded takes each away and has something refused.
+// TestGrantsThatNoRequestShowsAreNeeded removes each grant and expects a refusal.
 func TestGrantsThatNoRequestShowsAreNeeded(t *testing.T) {
 	release := install(t)
 	for _, object := range []client.Object{
@@ -139,7 +139,7 @@ func TestGrantsThatNoRequestShowsAreNeeded(t *testing.T) {
 	}
 }
 
-// without takes a grant out of the role in the cluster until the test ends.
+// without removes a grant from the role in the cluster until the test ends.
 func without(t *testing.T, g grant) {
 	t.Helper()
 	role := &rbacv1.ClusterRole{}

@@ -21,7 +21,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// The accounts, by the names that failures call them.
+// The accounts, with the names that failure messages use.
 const (
 	controller = "controller"
 	facade     = "facade"
@@ -30,7 +30,7 @@ const (
 	operations = "operations"
 )
 
-// auditPolicy notes who asked for what, and not what was in it: Secrets are.
+// auditPolicy records requests without their bodies, which contain Secrets.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -42,17 +42,18 @@ rules:
 
 func auditLog() string { return filepath.Join(scratch, "audit.log") }
 
-// grant is the least that a role can say: one verb on one resource.
+// grant is the smallest unit of a role: one verb on one resource.
 type grant struct {
 	account string
-	// role has it; namespace is where a Role or RoleBinding is in force, empty for everywhere.
+	// role is the role that contains the grant; namespace is where its Role or RoleBinding is in
+	// force, empty for everywhere.
 	role, namespace       string
 	group, resource, verb string
-	// name is of the one object that it is for, empty for all.
+	// name is the name of the only object that it applies to, empty for all.
 	name string
 }
 
-// key is what a table of grants knows it by.
+// key identifies the grant in tables.
 func (g grant) key() string {
 	return strings.TrimSuffix(fmt.Sprintf("%s: %s %s %s", g.account, g.verb, qualified(g.resource, g.group), g.name), " ")
 }
@@ -67,7 +68,7 @@ func (g grant) rule() rbacv1.PolicyRule {
 	return rule
 }
 
-// allows reports whether the grant is one that lets the request through.
+// allows reports whether the grant allows the request.
 func (g grant) allows(r request) bool {
 	return g.account == r.account && g.group == r.group && g.resource == r.resource && g.verb == r.verb &&
 		(g.namespace == "" || g.namespace == r.namespace) && (g.name == "" || g.name == r.name)
@@ -84,7 +85,7 @@ func qualified(resource, group string) string {
 	return name + "." + group
 }
 
-// granted is all that the chart's roles grant to the accounts.
+// granted returns everything that the chart's roles grant to the accounts.
 func granted(t *testing.T) []grant {
 	t.Helper()
 	objects := chart.Render(t, releaseName, namespace)
@@ -104,7 +105,7 @@ func granted(t *testing.T) []grant {
 			out = append(out, grants(account, binding.Namespace, role)...)
 		}
 	}
-	// Bound by the controllers, in each organization's namespace.
+	// The controllers bind these in each organization's namespace.
 	role := findRole(t, objects, "ClusterRole", "findings-scanner")
 	return slices.Concat(out, grants(scanner, "org-"+organizationName, role), grants(uploads, "org-"+organizationName, role),
 		grants(operations, "org-"+organizationName, findRole(t, objects, "ClusterRole", "findings-operations")))
@@ -146,7 +147,7 @@ func convert(t *testing.T, from *unstructured.Unstructured, into any) {
 	harness.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(from.Object, into))
 }
 
-// deployedArguments are those of the container in the Deployment of the component.
+// deployedArguments returns the arguments of the container in the component's Deployment.
 func deployedArguments(t *testing.T, component string) []string {
 	t.Helper()
 	for _, object := range chart.Render(t, releaseName, namespace) {
@@ -160,12 +161,12 @@ func deployedArguments(t *testing.T, component string) []string {
 	return nil
 }
 
-// request is one that the API server noted.
+// request is a request in the API server's audit log.
 type request struct {
 	account               string
 	verb, group, resource string
 	namespace, name       string
-	// forbidden by the roles. What a policy refuses went past them.
+	// forbidden by the roles. A request that a policy refuses was allowed by the roles.
 	forbidden bool
 }
 
@@ -173,7 +174,7 @@ func (r request) String() string {
 	return fmt.Sprintf("%s: %s %s in namespace %q, name %q", r.account, r.verb, qualified(r.resource, r.group), r.namespace, r.name)
 }
 
-// requests are those of the accounts, as the audit log has them.
+// requests returns the accounts' requests in the audit log.
 func requests(t *testing.T) []request {
 	t.Helper()
 	content, err := os.ReadFile(auditLog())
@@ -185,10 +186,10 @@ func requests(t *testing.T) []request {
 		var event struct {
 			Verb string
 			User struct{ Username string }
-			// ImpersonatedUser is whose part the user takes.
+			// ImpersonatedUser is the user whom the requester impersonates.
 			ImpersonatedUser struct{ Username string }
 			ObjectRef        struct{ Resource, Subresource, APIGroup, Namespace, Name string }
-			// Annotations say what the authorizer decided.
+			// Annotations contain the authorizer's decision.
 			Annotations map[string]string
 		}
 		harness.Must(t, json.Unmarshal(lines.Bytes(), &event))
@@ -217,7 +218,7 @@ func requests(t *testing.T) []request {
 	return out
 }
 
-// accountOf is the account of a user's name, "" for others.
+// accountOf returns the account with that user name, "" for others.
 func accountOf(username string) string {
 	return map[string]string{
 		"system:serviceaccount:" + namespace + ":" + releaseName + "-controller":                  controller,
@@ -228,11 +229,11 @@ func accountOf(username string) string {
 	}[username]
 }
 
-// nameOf is the name of the service account of a user's name.
+// nameOf returns the name of the service account with that user name.
 func nameOf(username string) string { return username[strings.LastIndex(username, ":")+1:] }
 
-// needed are the grants without which a request would have been forbidden. One that two grants
-// let through needs neither.
+// needed returns the grants without which a request would have been forbidden. If two grants allow
+// a request, the request needs neither.
 func needed(all []grant, made []request) map[grant]bool {
 	out := map[grant]bool{}
 	for _, r := range made {

@@ -37,8 +37,8 @@ const (
 	home             = v1alpha1.NamespacePrefix + organizationName
 )
 
-// TestEveryGrantIsUsedAndNothingElseIsAsked takes both processes through all that they do, on the
-// roles of the chart. One test, since each step stands on the ones before.
+// TestEveryGrantIsUsedAndNothingElseIsAsked runs both processes through everything they do, with
+// the roles of the chart. It is one test, because each step depends on the earlier ones.
 func TestEveryGrantIsUsedAndNothingElseIsAsked(t *testing.T) {
 	l := begin(t)
 	for _, step := range []struct {
@@ -63,7 +63,7 @@ func TestEveryGrantIsUsedAndNothingElseIsAsked(t *testing.T) {
 		{"the organization goes", (*life).removal},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.run(l, t) }) {
-			t.FailNow() // what is missing now says nothing of the roles
+			t.FailNow() // requests that are missing after this say nothing about the roles
 		}
 	}
 	harness.Must(t, l.controllers.Stop())
@@ -80,14 +80,14 @@ func TestEveryGrantIsUsedAndNothingElseIsAsked(t *testing.T) {
 	used := needed(all, made)
 	for _, g := range all {
 		if g.account == scanner || g.account == uploads || g.account == operations {
-			continue // of many hands, whose other ways are tried elsewhere
+			continue // has several uses; other tests cover the rest
 		}
 		_, known := unseen[g.key()]
 		beginsWatch := g
 		beginsWatch.verb = "watch"
 		switch {
 		case g.verb == "list" && used[beginsWatch]:
-			// What a watch begins with, where the API server does not stream it.
+			// A watch begins with a list if the API server does not stream it.
 		case !used[g] && rare[g.String()] == "" && !known:
 			t.Errorf("granted and not needed is %v: take it out of config/rbac, or add to this test what needs it", g)
 		case used[g] && known:
@@ -96,7 +96,7 @@ func TestEveryGrantIsUsedAndNothingElseIsAsked(t *testing.T) {
 	}
 }
 
-// life is what the steps share.
+// life holds what the steps share.
 type life struct {
 	t                   *testing.T
 	controllers, facade *harness.Component
@@ -118,7 +118,7 @@ func begin(t *testing.T) *life {
 	harness.Must(t, err)
 	l.controllers.Run(t)
 
-	// Mounted, in a pod.
+	// In a pod, it is mounted.
 	keys := &corev1.Secret{}
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: releaseName + "-cursor-keys"}, keys)).To(Succeed())
@@ -190,7 +190,7 @@ func (l *life) keys(t *testing.T) {
 
 	change(t, key, `{"spec":{"rotation":{"serial":1}}}`)
 	second := anotherToken(t, first)
-	// A Secret that nobody may change is replaced.
+	// An immutable Secret is replaced.
 	change(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "ci-token"}}, `{"immutable":true}`)
 	change(t, key, `{"spec":{"rotation":{"serial":2}}}`)
 	l.accepts(t, anotherToken(t, second))
@@ -208,7 +208,7 @@ func (l *life) keys(t *testing.T) {
 	harness.Must(t, env.Client.Delete(t.Context(), other))
 }
 
-// imported is a scan that found that many problems.
+// imported returns a scan that reported these problems.
 func imported(problems ...string) string {
 	results := make([]string, len(problems))
 	for i, problem := range problems {
@@ -259,7 +259,7 @@ func (l *life) scans(t *testing.T) {
 	harness.Must(t, env.Client.Delete(t.Context(), died))
 }
 
-// upload finds what the plugin has written as it is.
+// upload uploads the plugin's results, and expects them to be unchanged.
 func (l *life) upload(t *testing.T) {
 	key := builder.APIKey("uploads").In(home).Scopes(v1alpha1.ScopeFindingsImport).Build()
 	harness.Must(t, env.Client.Create(t.Context(), key))
@@ -331,7 +331,7 @@ func (l *life) triage(t *testing.T) {
 	l.operate(t)
 }
 
-// operate makes and commits a triage operation by REST, and makes and applies a policy.
+// operate creates and commits a triage operation over REST, and creates and applies a policy.
 func (l *life) operate(t *testing.T) {
 	var made struct{ ID, Phase string }
 	ask := func(method, path, body string) {
@@ -383,7 +383,7 @@ func (l *life) deliveries(t *testing.T) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(again), again)).To(Succeed())
 		g.Expect(again.Status.Redelivery).NotTo(BeNil())
 	})
-	// Another payload, so that the verdict takes a look and no more.
+	// Another payload, so that verifying it only reads.
 	answer, err := l.rest.Do(t.Context(), http.MethodPost, "/v2/webhook-deliveries/"+again.Name+"/verify", `{"payload":"x","signature":"y"}`)
 	harness.Must(t, err)
 	if answer.Status != http.StatusOK {
@@ -397,8 +397,9 @@ func (l *life) deliveries(t *testing.T) {
 	})
 }
 
-// owed takes back that the last transition of one of each kind is emitted, and takes all
-// deliveries away: so it stands where controllers ended between storing the one and the others.
+// owed resets emittedSeq so that the last transition of one object of each kind counts as not
+// emitted, and deletes all deliveries: this is the state if controllers end after storing the
+// transition and before creating the delivery.
 func (l *life) owed(t *testing.T) {
 	harness.Must(t, l.controllers.Stop())
 	findings, reviews := &v1alpha1.FindingList{}, &v1alpha1.ReviewList{}
@@ -423,14 +424,16 @@ func (l *life) owed(t *testing.T) {
 	for object, seq := range emitted {
 		harness.Eventually(t, func(g Gomega) {
 			g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
-			// More may have been owed: what waited for its page when the controllers ended.
+			// More may have been owed: entries that waited for their page when the controllers
+			// ended.
 			g.Expect(*seq).To(BeNumerically(">=", before[object]), "%T %s", object, object.GetName())
 		})
 	}
 }
 
-// conflict changes a finding again and again, until a triage by REST has met a change that the
-// facade did not know of, and has read the finding anew; then the issue of a review.
+// conflict changes a finding repeatedly, until a triage over REST has met a change that the facade
+// had not observed, and has read the finding again; then it does the same with the issue of a
+// review.
 func (l *life) conflict(t *testing.T) {
 	findings, issues := &v1alpha1.FindingList{}, &v1alpha1.ReviewIssueList{}
 	for _, list := range []client.ObjectList{findings, issues} {
@@ -481,7 +484,7 @@ func (l *life) signingKey(t *testing.T) {
 	l.accepts(t, after)
 }
 
-// restored takes the same away twice: the second Event of it is told as another of the first.
+// restored removes the same object twice: the second Event about it joins the series of the first.
 func (l *life) restored(t *testing.T) {
 	for range 2 {
 		binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "findings-viewer"}}
@@ -500,8 +503,8 @@ func (l *life) restored(t *testing.T) {
 	})
 }
 
-// restoredLater takes away the label by which the controllers know their own: what lacks it
-// shows in no cache, and is looked for once it cannot be created.
+// restoredLater removes the label by which the controllers recognise their own objects: objects
+// without it are in no cache, and are read only when creating them fails.
 func (l *life) restoredLater(t *testing.T) {
 	harness.Must(t, l.controllers.Stop())
 	const unlabelled = `{"metadata":{"labels":null}}`
@@ -511,7 +514,7 @@ func (l *life) restoredLater(t *testing.T) {
 	for _, object := range []client.Object{account, quota, triager} {
 		change(t, object, unlabelled)
 	}
-	// To whom a binding refers cannot be changed, so this one is another.
+	// A binding's roleRef is immutable, so this binding is replaced by another.
 	viewer := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "findings-viewer"}}
 	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(viewer), viewer))
 	harness.Must(t, env.Client.Delete(t.Context(), viewer.DeepCopy()))
@@ -586,7 +589,7 @@ func (l *life) hears(t *testing.T, event string) {
 	})
 }
 
-// accepts waits until the REST API answers to the token, and goes on with it.
+// accepts waits until the REST API accepts the token, and uses it from then on.
 func (l *life) accepts(t *testing.T, token string) {
 	t.Helper()
 	l.rest.Token = token
@@ -600,7 +603,7 @@ func status(t *testing.T, caller *apiclient.Client) int {
 	return answer.Status
 }
 
-// ready waits until the controllers have done all that the object asks for.
+// ready waits until the object's condition Ready is true.
 func ready(t *testing.T, object client.Object) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
@@ -624,7 +627,7 @@ func ready(t *testing.T, object client.Object) {
 	})
 }
 
-// token of the key, as its Secret has it.
+// token returns the key's token from its Secret.
 func token(t *testing.T, key string) string {
 	t.Helper()
 	secret := &corev1.Secret{}

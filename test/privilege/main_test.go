@@ -1,6 +1,6 @@
-// Package privilege tries that the operator's service accounts may do what they do, and nothing
-// else: both processes go through their life on the chart's own roles and policies, and the API
-// server's audit log says what that took.
+// Package privilege tests that the operator's service accounts have the rights that they need, and
+// no others: both processes run through their life with the chart's own roles and policies, and the
+// API server's audit log shows which rights were used.
 package privilege
 
 import (
@@ -23,14 +23,15 @@ import (
 )
 
 const (
-	// No name is the one that the manifests have, so that a policy that goes by a name is tried too.
+	// The names differ from those in the manifests, so that policies that refer to a name are tested
+	// too.
 	releaseName = "lean"
 	namespace   = "lean-system"
 )
 
 var (
 	env *testenv.Environment
-	// scratch is a folder that goes when the tests are done.
+	// scratch is a folder that is removed after the tests.
 	scratch string
 	// programs is the folder of this project's programs.
 	programs string
@@ -65,9 +66,10 @@ func setUp() (err error) {
 	env, err = testenv.StartBare(
 		"--audit-policy-file="+policy,
 		"--audit-log-path="+auditLog(),
-		// What is answered is in the log.
+		// Every answered request is already in the log.
 		"--audit-log-mode=blocking",
-		// Not on by itself, but on in distributions: who blocks an owner's removal needs update on its finalizers.
+		// Off by default, but on in some distributions: blocking the deletion of an owner requires update on its
+		// finalizers.
 		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 	)
 	return err
@@ -99,8 +101,8 @@ func install(t *testing.T) *chart.Release {
 	return release
 }
 
-// operator starts the operator's processes as the Deployment of the component does, but for the
-// addresses and what a pod would have mounted.
+// operator starts the operator's processes as the component's Deployment does, except for the
+// addresses and the files that a pod would mount.
 func operator(t *testing.T, deployment string) harness.Operator {
 	t.Helper()
 	return harness.Operator{

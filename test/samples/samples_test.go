@@ -1,4 +1,4 @@
-// Package samples checks that the manifests in config/samples are what the API server takes.
+// Package samples checks that the API server accepts the manifests in config/samples.
 package samples
 
 import (
@@ -21,8 +21,7 @@ var env *testenv.Environment
 
 func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
-// A member that the schema does not know would be dropped without a word; strict validation
-// refuses it.
+// A member that the schema does not know would be dropped silently; strict validation refuses it.
 func TestEveryKindHasASampleAndTheAPIServerTakesAll(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-sample"}}
 	if err := env.Client.Create(t.Context(), namespace); err != nil {
@@ -36,7 +35,7 @@ func TestEveryKindHasASampleAndTheAPIServerTakesAll(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			sample := read(t, file)
-			// A kind's first sample has its name: project.yaml, project-billing.yaml.
+			// A kind's first sample is named after it: project.yaml, project-billing.yaml.
 			if name, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".yaml"), "-"); name != strings.ToLower(sample.GetKind()) {
 				t.Errorf("the file holds a %s", sample.GetKind())
 			}
@@ -67,7 +66,7 @@ func read(t *testing.T, file string) *unstructured.Unstructured {
 	return sample
 }
 
-// kinds of our group that the API server serves.
+// kinds returns the kinds of this project's group that the API server serves.
 func kinds(t *testing.T) []string {
 	t.Helper()
 	scheme := env.Client.Scheme()
@@ -80,7 +79,7 @@ func kinds(t *testing.T) []string {
 	}
 	var kinds []string
 	for i := range list.Items {
-		// The controllers alone write the parts of operations, and trends.
+		// Only the controllers write the parts of operations, and trends.
 		kind := list.Items[i].Spec.Names.Kind
 		if list.Items[i].Spec.Group == "appsec.dev" && kind != "TriageOperationPart" && kind != "FindingTrend" {
 			kinds = append(kinds, kind)

@@ -18,7 +18,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
-// edit changes an unstructured object: member names apart by dots, and nil to take away.
+// edit is a change of an unstructured object: paths are separated by dots, and nil removes a
+// member.
 type edit map[string]any
 
 func (e edit) apply(object map[string]any) {
@@ -72,7 +73,7 @@ func delivery() client.Object {
 	return builder.WebhookDelivery("cel", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)).In("default").Build()
 }
 
-// commits are reviewed ones, as many as that.
+// commits returns n reviewed commits.
 func commits(n int) []any {
 	out := make([]any, n)
 	for i := range out {
@@ -85,7 +86,7 @@ var rulesAtCreate = []struct {
 	name    string
 	object  func() client.Object
 	edit    edit
-	refused string // part of the message; "" where the object is taken
+	refused string // part of the message; empty if the object is accepted
 	reason  string
 }{
 	{"organization of 59 characters", organization, edit{"metadata.name": strings.Repeat("a", 59)}, "", "org-<name> is at most 63 characters"},
@@ -233,7 +234,7 @@ var rulesAtUpdate = []struct {
 	{"delivery without a spec", delivery, nil, edit{"spec": nil}, "spec: Required", "with the spec every rule in it would go"},
 }
 
-// A filter of an operation that is empty would be none: the operation would decide about every finding.
+// An empty filter in an operation would be no filter: the operation would decide about every finding.
 func TestAnEmptyFilterOfAnOperationIsRefused(t *testing.T) {
 	selection := reflect.TypeFor[v1alpha1.FindingSelection]()
 	for i := range selection.NumField() {
@@ -245,7 +246,7 @@ func TestAnEmptyFilterOfAnOperationIsRefused(t *testing.T) {
 		case kind.Kind() == reflect.String || kind == reflect.TypeFor[*v1alpha1.Time]():
 			empty = ""
 		default:
-			continue // a bool says something in any case, and so does the class: findings without one
+			continue // a bool is always meaningful, and so is an empty class: findings without a class
 		}
 		object := content(t, operation())
 		edit{"spec.select": map[string]any{"stale": true, name: empty}}.apply(object.Object)
@@ -281,12 +282,12 @@ func wantAnswer(t *testing.T, err error, refused, reason string) {
 	}
 }
 
-// A rule without a case above could be lost without a test noticing.
+// Without a case above, a rule could be lost unnoticed.
 func TestEveryRuleRefusesSomethingInATable(t *testing.T) {
 	for kind, crd := range crds(t) {
 		for _, rule := range rules(schemaOf(t, crd)) {
 			if strings.HasPrefix(rule.Rule, "timestamp(self.") {
-				continue // of every time; TestEachBoundIsKeptAndTheErrorNamesTheField has it for each
+				continue // every time has this rule, and TestEachBoundIsKeptAndTheErrorNamesTheField covers each
 			}
 			if !slices.ContainsFunc(refusals(t)[kind], func(refused string) bool { return strings.Contains(rule.Message, refused) }) {
 				t.Errorf("%s: no case is refused with %q", kind, rule.Message)
@@ -295,7 +296,7 @@ func TestEveryRuleRefusesSomethingInATable(t *testing.T) {
 	}
 }
 
-// refusals are what the tables expect to be refused with, by kind.
+// refusals returns the messages that the tables expect, by kind.
 func refusals(t *testing.T) map[string][]string {
 	out := map[string][]string{}
 	add := func(object func() client.Object, refused string) {

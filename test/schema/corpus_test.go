@@ -27,13 +27,14 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// sparse is how many odd texts there are for one that is tried in a field: all of them take minutes.
+// sparse is the fraction of odd texts that are tried per field, one in so many: trying all takes
+// minutes.
 const sparse = 8
 
-// writers is how many odd objects of a kind are sent at a time.
+// writers is the number of concurrent writes of odd objects per kind.
 const writers = 4
 
-// What the API server accepts, every reader can read: as the answer to the write, in a list and in a watch.
+// Every reader can read what the API server accepts: as the answer to the write, in a list and in a watch.
 func TestWhatTheSchemaAcceptsDecodes(t *testing.T) {
 	var tried, accepted atomic.Int64
 	t.Cleanup(func() {
@@ -70,7 +71,7 @@ func TestWhatTheSchemaAcceptsDecodes(t *testing.T) {
 	}
 }
 
-// kindUnderTest writes odd objects of a kind in JSON that no Go type would write.
+// kindUnderTest writes odd objects of a kind, as JSON that no Go type would produce.
 type kindUnderTest struct {
 	crd    *apiextensionsv1.CustomResourceDefinition
 	kind   kube.Kind
@@ -82,14 +83,14 @@ type kindUnderTest struct {
 	mu sync.Mutex
 	// unreadable are the objects that the list or the watch could not read.
 	unreadable []string
-	// created are the odd values by the names of the objects that were accepted.
+	// created maps the names of accepted objects to their odd values.
 	created map[string]corpus.Odd
 }
 
 func newKindUnderTest(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *kindUnderTest {
 	t.Helper()
 	config := rest.CopyConfig(env.Config)
-	// The account that may write a status, with every right: the schema alone refuses.
+	// The account that may write a status, with all rights: only the schema can refuse.
 	config.Impersonate = rest.ImpersonationConfig{
 		UserName: testenv.ServiceAccountUsername(testenv.SystemNamespace, testenv.ControllerServiceAccount),
 		Groups:   []string{user.SystemPrivilegedGroup},
@@ -117,7 +118,7 @@ func (k *kindUnderTest) found(u *kube.Unreadable) {
 	k.unreadable = append(k.unreadable, fmt.Sprintf("%s (%s): %v", u.Name, k.created[u.Name], u.Err))
 }
 
-// create reports whether the API server stored the odd object. That the answer cannot be decoded is an error.
+// create reports whether the API server stored the odd object. An answer that cannot be decoded is an error.
 func (k *kindUnderTest) create(ctx context.Context, name string, odd corpus.Odd) (bool, error) {
 	object := newObject(k.crd, name)
 	object.Object["spec"] = corpus.Part(k.schema, "spec", odd.Path, odd.Value)
@@ -153,11 +154,11 @@ func (k *kindUnderTest) writeStatuses(t *testing.T, all []corpus.Odd) (accepted 
 
 func (k *kindUnderTest) path() string { return corpus.Path(k.crd, "default") }
 
-// send writes the object, and decodes what was stored as a typed client does.
+// send writes the object, and decodes the stored object as a typed client does.
 func (k *kindUnderTest) send(ctx context.Context, method, path string, object *unstructured.Unstructured, odd corpus.Odd) (version string, stored bool, err error) {
 	content, err := json.Marshal(object.Object)
 	if err != nil {
-		// Such as a number that is none in JSON: the corpus is at fault.
+		// For example an invalid JSON number: an error of the corpus.
 		return "", false, fmt.Errorf("%s: %w", odd, err)
 	}
 	status, answer, err := corpus.Send(ctx, k.client, method, env.Config.Host+path, "application/json", content)
@@ -178,7 +179,7 @@ func (k *kindUnderTest) send(ctx context.Context, method, path string, object *u
 	return typed.GetResourceVersion(), true, nil
 }
 
-// listed wants the typed client and the readers' own list to read all objects.
+// listed expects the typed client and the readers' own list to read all objects.
 func (k *kindUnderTest) listed(t *testing.T) {
 	t.Helper()
 	all, err := env.Scheme.New(v1alpha1.GroupVersion.WithKind(k.kind.Name + "List"))
@@ -210,13 +211,14 @@ func (k *kindUnderTest) wantAllRead(t *testing.T) {
 	}
 }
 
-// watch begins one, and returns a function that waits until it has come to the object of that name.
+// watch starts a watch, and returns a function that waits until the watch has delivered the object
+// with that name.
 func (k *kindUnderTest) watch(t *testing.T) (until func(name string)) {
 	t.Helper()
 	begun, err := k.reader.WatchWithContext(t.Context(), metav1.ListOptions{})
 	harness.Must(t, err)
 	t.Cleanup(begun.Stop)
-	names := make(chan string, 1<<16) // all of them: a watch that nobody reads is ended
+	names := make(chan string, 1<<16) // large enough for all: a watch that is not read is ended
 	var ended error
 	go func() {
 		defer close(names)
@@ -241,7 +243,7 @@ func (k *kindUnderTest) watch(t *testing.T) (until func(name string)) {
 	}
 }
 
-// last creates an object that ends the watch.
+// last creates the last object that the watch must deliver.
 func (k *kindUnderTest) last(t *testing.T) string {
 	t.Helper()
 	object := newObject(k.crd, "corpus-last")

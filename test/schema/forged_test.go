@@ -19,8 +19,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// Whoever may update an object may write the times in its managedFields too. Whichever of them the API
-// server accepts, all objects stay readable.
+// A user who may update an object may also write the times in its managedFields. Whatever times the
+// API server accepts, all objects remain readable.
 func TestForgedMetadataCostsNobodyElse(t *testing.T) {
 	env.Create(t, builder.Finding("forged").In("default").Build(), builder.Finding("honest").In("default").Build())
 	client, err := rest.HTTPClientFor(env.Config)
@@ -49,7 +49,7 @@ func TestForgedMetadataCostsNobodyElse(t *testing.T) {
 			if cannot := wantOthersRead(t); status != http.StatusOK && len(cannot) > 0 {
 				t.Errorf("%q was refused, and %v cannot be read", at, cannot)
 			}
-			// It can be changed by whoever comes next, and is readable then.
+			// The next writer can change it, which makes it readable again.
 			label := fmt.Appendf(nil, `{"metadata":{"labels":{"next":"%d"}}}`, i)
 			if status, answer := ask(t, client, http.MethodPatch, path, label); status != http.StatusOK {
 				t.Errorf("patch: %d %.300s", status, answer)

@@ -15,7 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// kubectl runs it as the administrator in the namespace and returns what it prints.
+// kubectl runs kubectl as the administrator in the namespace and returns its output.
 func kubectl(t *testing.T, namespace string, args ...string) string {
 	t.Helper()
 	kubeconfig := testenv.WriteKubeconfig(t, env.Config, namespace)
@@ -67,7 +67,7 @@ func TestEverySelectableFieldSelects(t *testing.T) {
 	}
 }
 
-// What a cluster is given must be all there is: a CRD left out of the kustomization is not installed.
+// The kustomization must be complete: a CRD that it omits is not installed.
 func TestTheDefaultKustomizationHoldsEverything(t *testing.T) {
 	out := kubectl(t, "default", "kustomize", testenv.RepositoryRoot()+"/config/default")
 	for _, crd := range crds(t) {

@@ -16,14 +16,14 @@ import (
 	"github.com/appsec-dev/findings-operator/test/corpus"
 )
 
-// violation is a value that one bound of a part refuses.
+// violation is a value that violates one bound of a part.
 type violation struct {
 	path  string
 	bound string
 	value any
 }
 
-// violations are one for each bound of the schema.
+// violations returns one violation for each bound of the schema.
 func violations(schema *apiextensionsv1.JSONSchemaProps, path string) []violation {
 	var out []violation
 	add := func(bound string, value any) { out = append(out, violation{path, bound, value}) }
@@ -72,7 +72,7 @@ func violations(schema *apiextensionsv1.JSONSchemaProps, path string) []violatio
 	return out
 }
 
-// notForms are texts that are no time, or no duration, though they look like one.
+// notForms returns texts that look like a time or a duration but are invalid.
 func notForms(schema *apiextensionsv1.JSONSchemaProps) []string {
 	switch {
 	case corpus.IsTime(schema):
@@ -87,7 +87,7 @@ func notForms(schema *apiextensionsv1.JSONSchemaProps) []string {
 	}
 }
 
-// filler is any value of the type; whether it is valid beyond that is another bound's business.
+// filler returns a value of the type, which may violate other bounds.
 func filler(schema *apiextensionsv1.JSONSchemaProps) any {
 	switch schema.Type {
 	case "string":
@@ -113,7 +113,7 @@ func TestEachBoundIsKeptAndTheErrorNamesTheField(t *testing.T) {
 			for _, v := range violations(&member, part) {
 				if slices.ContainsFunc(stamped[kind], func(path []string) bool { return v.path == strings.Join(path, ".") }) &&
 					v.path != "spec.triage.basis" {
-					continue // stamped by the API server, whatever is sent
+					continue // set by the API server, whatever is sent
 				}
 				t.Run(kind+"/"+v.path+"/"+v.bound, func(t *testing.T) {
 					var err error
@@ -121,7 +121,7 @@ func TestEachBoundIsKeptAndTheErrorNamesTheField(t *testing.T) {
 						object := newObject(crd, "refused")
 						object.Object["spec"] = corpus.Part(schema, part, v.path, v.value)
 						if triaged(kind) && strings.HasPrefix(v.path, "spec.triage.") && v.path != "spec.triage.userStatus" {
-							decide(t, object) // without a decision the API server takes basis, reason and end away
+							decide(t, object) // without a decision the API server removes basis, reason and end
 						}
 						err = env.Client.Create(t.Context(), object, client.DryRunAll)
 					} else {
@@ -195,7 +195,7 @@ func requiredParts(schema *apiextensionsv1.JSONSchemaProps, path string) []strin
 	return out
 }
 
-// remove takes the member at the path away, in every item of the lists on the way.
+// remove removes the member at the path, in every item of the lists on the way.
 func remove(value any, path []string) {
 	switch v := value.(type) {
 	case []any:

@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/corpus"
 )
 
-// stamped are the signature and what is signed, which are the API server's, by kind.
+// stamped are the signature and the signed members that the API server sets, by kind.
 var stamped = map[string][][]string{
 	"Finding":         {{"spec", "triage", "by"}, {"spec", "triage", "basis"}},
 	"ReviewIssue":     {{"spec", "triage", "by"}},
@@ -31,13 +31,13 @@ func TestAnObjectFilledToItsBoundsIsStored(t *testing.T) {
 				object.Object[part] = g.Value(&member, part, 0)
 			}
 			switch kind {
-			case "Finding", "ReviewIssue": // an open one has neither reason nor end
+			case "Finding", "ReviewIssue": // an undecided object has neither reason nor end
 				decide(t, object)
-			case "TriageOperation": // reason and end belong to a decision
+			case "TriageOperation": // reason and end require a decision
 				if err := unstructured.SetNestedField(object.Object, "muted", "spec", "set", "userStatus"); err != nil {
 					t.Fatal(err)
 				}
-			case "TriagePolicy": // it ends after it begins
+			case "TriagePolicy": // it must end after it begins
 				for _, path := range [][]string{{"spec", "validUntil"}, {"status", "inForce", "spec", "validUntil"}} {
 					if err := unstructured.SetNestedField(object.Object, "9999-12-31T00:00:00Z", path...); err != nil {
 						t.Fatal(err)
@@ -46,7 +46,7 @@ func TestAnObjectFilledToItsBoundsIsStored(t *testing.T) {
 			}
 			want := object.DeepCopy()
 
-			// As an importer writes it: with an owner recorded for every field.
+			// As an importer writes it: with an owner for every field.
 			spec := object.DeepCopy()
 			unstructured.RemoveNestedField(spec.Object, "status")
 			apply := client.ApplyConfigurationFromUnstructured(spec)
@@ -77,19 +77,19 @@ func TestAnObjectFilledToItsBoundsIsStored(t *testing.T) {
 	}
 }
 
-// A default would be a difference for good between what GitOps declares and what is there.
+// A default would be a permanent difference between what GitOps declares and what is stored.
 func TestTheServerInjectsNoDefaultButTriage(t *testing.T) {
 	for kind, crd := range crds(t) {
 		t.Run(kind, func(t *testing.T) {
 			for _, full := range []bool{false, true} {
 				if full && kind == "TriageOperation" {
-					continue // its rules want something in each object
+					continue // its rules require members in each object
 				}
 				object := newObject(crd, map[bool]string{false: "default-minimal", true: "default-nested"}[full])
 				spec := schemaOf(t, crd).Properties["spec"]
 				object.Object["spec"] = (&corpus.Generator{Full: full}).Value(&spec, "spec", 0)
 				if full {
-					// Every object is there and holds nothing that it need not.
+					// Every object is present but contains only required members.
 					object.Object["spec"] = hollow(&spec, object.Object["spec"])
 				}
 				want := object.DeepCopy()
@@ -117,7 +117,7 @@ func TestTheServerInjectsNoDefaultButTriage(t *testing.T) {
 	}
 }
 
-// hollow takes away every member that is not required and holds no other.
+// hollow removes every member that is neither required nor contains other members.
 func hollow(schema *apiextensionsv1.JSONSchemaProps, value any) any {
 	object, ok := value.(map[string]any)
 	if !ok || schema.AdditionalProperties != nil {

@@ -1,5 +1,5 @@
-// Package schema_test checks the generated CRDs: their bounds by walking them, and what the
-// API server makes of them by storing objects in a real one.
+// Package schema_test checks the generated CRDs: their bounds by walking the schemas, and the API
+// server's behaviour by storing objects in a real one.
 package schema_test
 
 import (
@@ -20,7 +20,7 @@ var env *testenv.Environment
 
 func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
-// crds are the generated CRDs by kind.
+// crds returns the generated CRDs by kind.
 func crds(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	out, err := corpus.CRDs()
@@ -38,7 +38,7 @@ func schemaOf(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *apie
 	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema
 }
 
-// newObject is an object of the kind, in namespace default where the kind has one.
+// newObject returns an object of the kind, in namespace default if the kind is namespaced.
 func newObject(crd *apiextensionsv1.CustomResourceDefinition, name string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion(v1alpha1.GroupVersion.String())
@@ -50,8 +50,8 @@ func newObject(crd *apiextensionsv1.CustomResourceDefinition, name string) *unst
 	return object
 }
 
-// controller is a client with the name of the one account that may write a status, and with
-// every right, so that the schema alone refuses.
+// controller returns a client with the name of the only account that may write a status, and with
+// all rights, so that only the schema can refuse.
 func controller(t *testing.T) client.Client {
 	t.Helper()
 	config := rest.CopyConfig(env.Config)

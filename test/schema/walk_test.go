@@ -11,15 +11,15 @@ import (
 	"github.com/appsec-dev/findings-operator/test/corpus"
 )
 
-// maxCharacters is what spec and status of an object may hold together. Stored JSON writes
-// some characters as six bytes, and etcd refuses a request of 1.5 MB.
+// maxCharacters is the limit for spec and status of an object together. Stored JSON encodes some
+// characters as six bytes, and etcd refuses requests over 1.5 MB.
 const maxCharacters = 160_000
 
-// maxSelectableFields is what the API server takes for a version.
+// maxSelectableFields is the API server's limit per version.
 const maxSelectableFields = 8
 
-// extent returns how many characters a value may hold, keys of maps included, and reports every
-// part that has no bound.
+// extent returns how many characters a value may hold, including the keys of maps, and reports
+// every part without a bound.
 func extent(schema *apiextensionsv1.JSONSchemaProps, path string, unbounded func(path, what string)) int64 {
 	if schema.XPreserveUnknownFields != nil && *schema.XPreserveUnknownFields || schema.XIntOrString || schema.XEmbeddedResource {
 		unbounded(path, "value of any shape")
@@ -100,7 +100,7 @@ func TestEveryPartIsBoundedAndTheSumFitsEtcd(t *testing.T) {
 	}
 }
 
-// The walk itself must see what it is there to see.
+// The walk itself must detect missing bounds.
 func TestTheWalkReportsWhatHasNoBound(t *testing.T) {
 	table := map[string]apiextensionsv1.JSONSchemaProps{
 		"string":      {Type: "string"},

@@ -1,4 +1,4 @@
-// Package targets tries the make targets' own parts: what they check before they build anything,
+// Package targets tests the parts of the make targets: what they check before they build anything,
 // how they count, and what they leave behind.
 package targets
 
@@ -23,13 +23,13 @@ import (
 // patience is how long a condition may take on a busy machine.
 const patience = time.Minute
 
-// everywhere are programs that every machine has, and the scripts take for granted.
+// everywhere are programs that every machine has, and that the scripts rely on.
 var everywhere = []string{
 	"bash", "make", "awk", "cat", "cut", "date", "dirname", "env", "grep", "head", "id", "kill", "ln", "mkdir", "mktemp", "mv", "readlink", "rm",
 	"sed", "setsid", "sh", "sha256sum", "sleep", "sort", "tail", "tr", "uname", "xargs",
 }
 
-// machine is a path that holds what every machine has, and some programs more.
+// machine returns a PATH that contains what every machine has, and the given programs.
 func machine(t *testing.T, programs ...string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -45,7 +45,7 @@ func machine(t *testing.T, programs ...string) string {
 	return folder
 }
 
-// program writes a script into the folder, in place of a program of that name.
+// program writes a script into the folder, in place of a program with that name.
 func program(t *testing.T, folder, name, script string) {
 	t.Helper()
 	path := filepath.Join(folder, name)
@@ -57,10 +57,10 @@ func program(t *testing.T, folder, name, script string) {
 	}
 }
 
-// decided are the variables that these tests decide themselves, whatever make or .ci/run has set for them.
+// decided are the variables that these tests set themselves, whatever make or .ci/run has set.
 var decided = []string{"PATH", "CC", "CGO_ENABLED", "REQUIRE_ALL", "PORT", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"}
 
-// surroundings is the environment without what is decided here; Go's caches and proxies stay.
+// surroundings returns the environment without the decided variables; Go's caches and proxies stay.
 func surroundings() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
@@ -116,7 +116,7 @@ func TestAllThatIsMissingIsNamedAtOnce(t *testing.T) {
 	for _, c := range cases {
 		out, code := run(t, []string{"PATH=" + bare}, "hack/check.sh", c.target)
 		for _, name := range c.want {
-			// The machine's own plugins lie at a fixed place.
+			// The machine's own plugins are in a fixed place.
 			if _, err := os.Stat("/usr/lib/cni/bridge"); err == nil && name == "containernetworking-plugins" {
 				continue
 			}
@@ -127,7 +127,7 @@ func TestAllThatIsMissingIsNamedAtOnce(t *testing.T) {
 	}
 }
 
-// What is missing is said before minutes go into building.
+// Missing programs are reported before minutes are spent on building.
 func TestNothingIsBuiltBeforeTheCheck(t *testing.T) {
 	for _, target := range []string{"e2e", "faults", "plane"} {
 		t.Run(target, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestMakeRunNamesAPortThatCannotBe(t *testing.T) {
 	}
 }
 
-// recorded runs `make test` with a go that only notes how the tests would be run.
+// recorded runs `make test` with a go that only records how the tests would be run.
 func recorded(t *testing.T, environment ...string) (arguments, output string) {
 	t.Helper()
 	folder, record := machine(t, "git"), filepath.Join(t.TempDir(), "arguments")
@@ -221,8 +221,8 @@ func TestTheCountIsOfTests(t *testing.T) {
 	}
 }
 
-// node is a copy of the node's scripts, with a link and control groups of names that no node has, and
-// a process in the place of the node.
+// node is a copy of the node's scripts, with names of a link and of control groups that no real node
+// uses, and another process in place of the node.
 type node struct {
 	scripts, dir string
 	process      *exec.Cmd
@@ -253,7 +253,7 @@ func newNode(t *testing.T) *node {
 	return n
 }
 
-// with runs the command beside the node.
+// with returns a command that runs beside the node.
 func (n *node) with(t *testing.T, command string) *exec.Cmd {
 	t.Helper()
 	return exec.CommandContext(t.Context(), filepath.Join(n.scripts, "with.sh"), n.dir, "bash", "-c", command) //nolint:gosec // a test names its own
@@ -291,7 +291,7 @@ func TestTheNodeAndTheCommandEndOnASignal(t *testing.T) {
 		t.Run(signal.String(), func(t *testing.T) {
 			n := newNode(t)
 			started := filepath.Join(n.dir, "started")
-			// What the command has started goes on without it, unless it is ended too.
+			// Processes that the command has started survive it unless they are ended too.
 			command := n.with(t, "sleep 3600 & echo $! >"+started+".new; mv "+started+".new "+started+"; wait")
 			if err := command.Start(); err != nil {
 				t.Fatal(err)

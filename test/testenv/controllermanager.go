@@ -7,8 +7,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// StartControllerManager runs kube-controller-manager with the named controllers until the
-// test ends: without it no namespace ever goes and nothing follows its owner.
+// StartControllerManager runs kube-controller-manager with the named controllers until the test
+// ends. Without it, namespaces are never removed and dependents outlive their owners.
 func (e *Environment) StartControllerManager(t testing.TB, controllers ...string) {
 	t.Helper()
 	process := harness.NewProcess(t.TempDir(), "kube-controller-manager", Binary(t, "kube-controller-manager"),

@@ -11,14 +11,14 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// PutIntoEtcd stores an object of one of this project's kinds behind the API server's back, which then
-// serves it without having validated it. Its namespace is "" for a kind that has none.
+// PutIntoEtcd writes an object of one of this project's kinds directly into etcd, so that the API
+// server serves it without having validated it. The namespace is "" for cluster-scoped kinds.
 func (e *Environment) PutIntoEtcd(ctx context.Context, resource, namespace, name string, object []byte) error {
 	key := "/registry/" + v1alpha1.GroupName + "/" + resource + "/"
 	if namespace != "" {
 		key += namespace + "/"
 	}
-	// In etcd's JSON gateway, bytes are base64.
+	// etcd's JSON gateway encodes bytes as base64.
 	content, err := json.Marshal(map[string][]byte{"key": []byte(key + name), "value": object})
 	if err != nil {
 		return err

@@ -31,18 +31,18 @@ const (
 	Triager Role = "findings-triager"
 	Scanner Role = "findings-scanner"
 	Admin   Role = "findings-admin"
-	// Operations is bound to what writes the decisions of triage operations.
+	// Operations is bound to the identity that writes the decisions of triage operations.
 	Operations Role = "findings-operations"
 )
 
-// ServiceAccountUsername is the name that the API server knows a service account by.
+// ServiceAccountUsername returns the API server's username for a service account.
 func ServiceAccountUsername(namespace, name string) string {
 	return "system:serviceaccount:" + namespace + ":" + name
 }
 
-// Controller returns a config that carries a token of the controllers' service account. The
-// admission policies let nobody else write a status, so a test that runs controllers, or
-// sets a status in their place, does it with this one.
+// Controller returns a config with a token of the controllers' service account. The admission
+// policies let no other user write a status, so tests that run controllers, or set a status in
+// their place, use this config.
 func (e *Environment) Controller(ctx context.Context) (*rest.Config, error) {
 	return e.ServiceAccount(ctx, SystemNamespace, ControllerServiceAccount)
 }
@@ -72,13 +72,13 @@ func (e *Environment) letStandIn(ctx context.Context) error {
 	return nil
 }
 
-// Facade returns a config that carries a token of the REST facade's service account.
+// Facade returns a config with a token of the REST facade's service account.
 func (e *Environment) Facade(ctx context.Context) (*rest.Config, error) {
 	return e.ServiceAccount(ctx, SystemNamespace, APIServiceAccount)
 }
 
-// Operator describes both of the operator's processes, each with a token of its own service account
-// and further flags for the facade. The controllers may send webhooks to this machine.
+// Operator describes both of the operator's processes, each with a token of its own service
+// account. The flags are added to the facade's. The controllers may send webhooks to this machine.
 func (e *Environment) Operator(ctx context.Context, o harness.Operator,
 	flags ...string) (controller, facade *harness.Component, err error) {
 	config, err := e.Controller(ctx)
@@ -95,14 +95,14 @@ func (e *Environment) Operator(ctx context.Context, o harness.Operator,
 	return controller, facade, err
 }
 
-// NewClient returns a client for config whose reads come from the API server.
+// NewClient returns a client for config that reads from the API server, not from a cache.
 func (e *Environment) NewClient(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: e.Scheme})
 }
 
-// Member returns a config that carries a token of a service account of the namespace, which
-// it makes and binds to the role there, and only there; the role must let findings be read.
-// It returns once the API server has taken note of the binding.
+// Member returns a config with a token of a service account of the namespace. It creates the
+// service account and binds it to the role in that namespace only; the role must allow reading
+// findings. It returns once the API server has observed the binding.
 func (e *Environment) Member(ctx context.Context, namespace, name string, role Role) (*rest.Config, error) {
 	config, err := e.ServiceAccount(ctx, namespace, name)
 	if err != nil {
@@ -111,18 +111,19 @@ func (e *Environment) Member(ctx context.Context, namespace, name string, role R
 	return config, e.bind(ctx, namespace, name, role)
 }
 
-// LetUploads binds the identity of uploads in an organization's namespace, as the Organization controller would.
+// LetUploads binds the identity of uploads in an organization's namespace, as the Organization controller does.
 func (e *Environment) LetUploads(ctx context.Context, namespace string) error {
 	return e.bind(ctx, namespace, v1alpha1.UploadsServiceAccount, Scanner)
 }
 
 // LetOperate binds the identity of triage operations in an organization's namespace, as the Organization controller
-// would.
+// does.
 func (e *Environment) LetOperate(ctx context.Context, namespace string) error {
 	return e.bind(ctx, namespace, v1alpha1.OperationsServiceAccount, Operations)
 }
 
-// bind binds a service account to the role in its namespace, and returns once the API server has taken note.
+// bind binds a service account to the role in its namespace, and returns once the API server has observed
+// the binding.
 func (e *Environment) bind(ctx context.Context, namespace, name string, role Role) error {
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-" + string(role)},
@@ -142,8 +143,8 @@ func (e *Environment) bind(ctx context.Context, namespace, name string, role Rol
 	return harness.Until(ctx, fmt.Sprintf("%s is bound to %s in %s", name, role, namespace), check)
 }
 
-// NewOrganization makes an Organization with its namespace, as the Organization controller
-// would: for tests that run no controllers. It returns the namespace's name.
+// NewOrganization creates an Organization with its namespace, as the Organization controller does,
+// for tests that run no controllers. It returns the namespace's name.
 func (e *Environment) NewOrganization(ctx context.Context, name string) (string, error) {
 	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := e.Client.Create(ctx, organization); err != nil {
@@ -177,7 +178,7 @@ func (e *Environment) checkAccess(ctx context.Context, access probeAccess) error
 	})
 }
 
-// reviewAccess returns an error while the user may not do what is described.
+// reviewAccess returns an error unless the user has the described access.
 func (e *Environment) reviewAccess(ctx context.Context, user string,
 	attributes authorizationv1.ResourceAttributes) error {
 	review := &authorizationv1.SubjectAccessReview{

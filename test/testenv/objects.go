@@ -26,7 +26,8 @@ func (e *Environment) Create(t testing.TB, objects ...client.Object) {
 	}
 }
 
-// CreateAtOnce creates the objects as the administrator, some at a time and in no order.
+// CreateAtOnce creates the objects as the administrator, several at a time and in no particular
+// order.
 func (e *Environment) CreateAtOnce(t testing.TB, objects ...client.Object) {
 	t.Helper()
 	group, ctx := errgroup.WithContext(t.Context())
@@ -45,7 +46,7 @@ func (e *Environment) Namespace(t testing.TB) string {
 	return namespace.Name
 }
 
-// Organization is NewOrganization for a test that cannot go on without.
+// Organization is NewOrganization, but ends the test on an error.
 func (e *Environment) Organization(t testing.TB, name string) (namespace string) {
 	t.Helper()
 	namespace, err := e.NewOrganization(t.Context(), name)
@@ -71,14 +72,14 @@ func (e *Environment) Gone(t testing.TB, object client.Object) bool {
 	return apierrors.IsNotFound(err)
 }
 
-// Get reads the object anew from the API server, and returns it.
+// Get reads the object again from the API server and returns it.
 func Get[T client.Object](t testing.TB, g Gomega, e *Environment, object T) T {
 	t.Helper()
 	g.Expect(e.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
 	return object
 }
 
-// Change applies a change to the object as it is stored, again where someone else was quicker.
+// Change applies a change to the stored object, and retries on a conflict.
 func Change[T client.Object](t testing.TB, e *Environment, object T, apply func(T)) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
@@ -87,8 +88,8 @@ func Change[T client.Object](t testing.TB, e *Environment, object T, apply func(
 	})
 }
 
-// Writes yields the objects of a kind in the namespace each time that one is written from now on,
-// creations left out. The test fails where it still waits for one after harness.Patience.
+// Writes yields the objects of a kind in the namespace each time one is written from now on, except
+// for creations. The test fails if no write arrives within harness.Patience.
 func Writes[T client.Object](t testing.TB, e *Environment, list client.ObjectList, namespace string) iter.Seq[T] {
 	t.Helper()
 	watcher, err := client.NewWithWatch(e.Config, client.Options{Scheme: e.Scheme})

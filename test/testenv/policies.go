@@ -22,24 +22,24 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// probeName names all that is made to find out whether the policies are in force.
+// probeName is the name of every object that the probes create.
 const probeName = "testenv-probe"
 
-// probers are the requesters that try the policies out.
+// probers holds the clients that probe the policies.
 type probers struct {
 	// admin may do everything.
 	admin client.Client
 	// user may create and patch every resource, but has no custom verb other than report on findings and provision
 	// on projects.
 	user client.Client
-	// facade has the facade's name, and the user's rights beside its own.
+	// facade has the facade's username, and the user's rights in addition to its own.
 	facade client.Client
 }
 
-// A probe returns nil once the policy it is of is in force. It writes with dry-run alone.
+// A probe returns nil once its policy is in force. It writes only with dry-run.
 type probe func(context.Context, probers) error
 
-// policyProbes has a probe for each policy of config/admission, by the policy's name.
+// policyProbes holds a probe for each policy of config/admission, by the policy's name.
 var policyProbes = map[string]probe{
 	"findings-facts.appsec.dev": func(ctx context.Context, as probers) error {
 		repository := &v1alpha1.Repository{ObjectMeta: probeMeta()}
@@ -80,9 +80,10 @@ var policyProbes = map[string]probe{
 		}
 		return wantRefusal(as.facade.Create(ctx, event, client.DryRunAll))
 	},
-	// It is about the controllers alone, whom no prober is.
+	// The policy concerns only the controllers, and no prober is a controller.
 	"findings-leases.appsec.dev": func(context.Context, probers) error { return nil },
-	// It speaks for each Organization that exists, and a probe makes none: whoever tries it waits until it refuses.
+	// The policy applies per existing Organization, and a probe creates none: tests of the policy wait until it
+	// refuses.
 	"findings-provision.appsec.dev": func(context.Context, probers) error { return nil },
 	"findings-provision-namespace.appsec.dev": func(ctx context.Context, as probers) error {
 		project := &v1alpha1.Project{ObjectMeta: probeMeta(), Spec: v1alpha1.ProjectSpec{
@@ -121,9 +122,9 @@ var policyProbes = map[string]probe{
 		}
 		return nil
 	},
-	// It speaks for each Organization too.
+	// The policy also applies per Organization.
 	"findings-reasons.appsec.dev": func(context.Context, probers) error { return nil },
-	// It warns in releases alone, and refuses nothing.
+	// The policy only warns, and only in releases; it refuses nothing.
 	"findings-skew.appsec.dev": func(context.Context, probers) error { return nil },
 	"findings-trends.appsec.dev": func(ctx context.Context, as probers) error {
 		trend := &v1alpha1.FindingTrend{ObjectMeta: probeMeta(), Spec: v1alpha1.FindingTrendSpec{
@@ -149,7 +150,7 @@ var policyProbes = map[string]probe{
 	},
 }
 
-// probeAccess is one right that must have reached the authorizer's cache before a test starts.
+// probeAccess is a right that must have reached the authorizer's cache before a test starts.
 type probeAccess struct{ account, verb, group, resource string }
 
 var probeAccesses = []probeAccess{
@@ -158,8 +159,8 @@ var probeAccesses = []probeAccess{
 	{APIServiceAccount, "create", eventsv1.GroupName, "events"},
 }
 
-// AwaitPolicies is for API servers that were not started here: it returns when every admission policy
-// is in force there. The config is that of an administrator.
+// AwaitPolicies returns when every admission policy is in force. It is for API servers that this
+// package did not start. The config is that of an administrator.
 func AwaitPolicies(ctx context.Context, config *rest.Config) error {
 	e := &Environment{Config: config, Scheme: NewScheme()}
 	var err error
@@ -171,7 +172,7 @@ func AwaitPolicies(ctx context.Context, config *rest.Config) error {
 	return e.waitForPolicies(ctx)
 }
 
-// waitForPolicies returns when every admission policy is in force: the API server loads them
+// waitForPolicies returns when every admission policy is in force: the API server loads policies
 // some time after it has accepted them. It leaves nothing behind.
 func (e *Environment) waitForPolicies(ctx context.Context) (err error) {
 	remove, err := e.makeProbeObjects(ctx)
@@ -201,7 +202,8 @@ func (e *Environment) waitForPolicies(ctx context.Context) (err error) {
 	return nil
 }
 
-// makeProbeObjects makes what the probes need, and returns a function that removes it again.
+// makeProbeObjects creates the objects that the probes need, and returns a function that removes
+// them.
 func (e *Environment) makeProbeObjects(ctx context.Context) (remove func() error, err error) {
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: probeName},
@@ -220,7 +222,7 @@ func (e *Environment) makeProbeObjects(ctx context.Context) (remove func() error
 	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: probeName}}
 	objects := []client.Object{role, binding, organization}
 	remove = func() error {
-		// Its own context: what was made goes, the more so when time ran out.
+		// Use a separate context: the objects must be removed even after the time ran out.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		var errs []error
@@ -270,8 +272,8 @@ func probeOperation() *v1alpha1.TriageOperation {
 	}}
 }
 
-// wantRefusal turns a refusal by a policy into nil and anything else into an error. Each
-// probe asks for what its own policy alone refuses.
+// wantRefusal turns a refusal by a policy into nil and anything else into an error. Each probe
+// sends a request that only its own policy refuses.
 func wantRefusal(err error) error {
 	switch {
 	case err == nil:

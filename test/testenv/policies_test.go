@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// For up to half a minute after its start kube-apiserver may not know the kind of a policy's parameters, if that is a custom
-// resource. A policy that may not fail then refuses everybody's writes.
+// For up to half a minute after its start, kube-apiserver may not know the kind of a policy's parameters if that kind
+// is a custom resource. With failurePolicy Fail, the policy would then refuse every write.
 func TestPoliciesWithParametersIgnoreTheirFailures(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(RepositoryRoot(), "config", "admission", "*.yaml"))
 	if err != nil {
@@ -36,7 +36,8 @@ func TestPoliciesWithParametersIgnoreTheirFailures(t *testing.T) {
 	}
 }
 
-// A policy without a probe would be raced by every test that starts right after Start.
+// Without a probe for a policy, every test that starts right after Start would race with the
+// policy.
 func TestEveryPolicyHasAProbe(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(RepositoryRoot(), "config", "admission", "*.yaml"))
 	if err != nil || len(files) == 0 {

@@ -12,7 +12,7 @@ var env *testenv.Environment
 
 func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
-// kubectl cannot parse the version of a server that was built without its stamps.
+// kubectl cannot parse the version of a server that was built without version stamps.
 func TestKubectlReadsTheServersVersion(t *testing.T) {
 	kubeconfig := testenv.WriteKubeconfig(t, env.Config, "default")
 	out, err := exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"),

@@ -1,5 +1,5 @@
-// Package unreadable puts objects into etcd that kube-apiserver serves and that Go cannot hold, under both of
-// the operator's processes, and sees that each costs itself only.
+// Package unreadable puts objects into etcd that kube-apiserver serves and that Go types cannot hold, while
+// both of the operator's processes run, and checks that each object affects only itself.
 package unreadable
 
 import (
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	testenv.Main(m, &env)
 }
 
-// service is the operator's two processes.
+// service holds the operator's two processes.
 type service struct {
 	controller, facade *harness.Component
 	crds               map[string]*apiextensionsv1.CustomResourceDefinition
@@ -53,7 +53,7 @@ func start(t *testing.T) *service {
 	return s
 }
 
-// put stores an object of a kind that cannot be read.
+// put stores an unreadable object of the kind.
 func (s *service) put(t *testing.T, kind, namespace, name string) {
 	t.Helper()
 	crd := s.crds[kind]
@@ -65,7 +65,7 @@ func (s *service) put(t *testing.T, kind, namespace, name string) {
 	harness.Must(t, env.PutIntoEtcd(t.Context(), crd.Spec.Names.Plural, namespace, name, content))
 }
 
-// counted waits, no longer than mostLate, until both processes count that many objects of each kind that cannot be read.
+// counted waits, at most mostLate, until both processes count that many unreadable objects of each kind.
 func (s *service) counted(t *testing.T, want map[string]int) {
 	t.Helper()
 	for _, process := range []*harness.Component{s.controller, s.facade} {
@@ -91,7 +91,7 @@ var facadeReads = map[string]bool{
 	"APIKey": true, "Finding": true, "Organization": true, "Project": true, "Repository": true, "Review": true, "ReviewIssue": true,
 }
 
-// organization is one that the controllers have made, with a key.
+// organization was created by the controllers and has a key.
 type organization struct {
 	s               *service
 	name, namespace string
@@ -121,7 +121,7 @@ func (s *service) organization(t *testing.T, name string) *organization {
 	return o
 }
 
-// get returns the status of an answer. One that shows old data is an error.
+// get returns the status of an answer. An answer with outdated data is an error.
 func (o *organization) get(t *testing.T, path string) int {
 	t.Helper()
 	return o.ask(t, http.MethodGet, path, "")
@@ -141,11 +141,12 @@ func (o *organization) ask(t *testing.T, method, path, body string) int {
 	return answer.Status
 }
 
-// mostLate is how long what was written may be unseen. A watch that ends at an object that it cannot decode is
-// begun again by a list, which is later.
+// mostLate is how long a write may stay invisible. A watch that ends at an object that it cannot decode is
+// restarted with a list, which takes longer.
 const mostLate = 20 * time.Second
 
-// goesOn makes, shows and changes a finding, and waits for the controllers; each takes no longer than mostLate.
+// goesOn creates, shows and changes a finding, and waits for the controllers; each step may take at most
+// mostLate.
 func (o *organization) goesOn(t *testing.T, name string) {
 	t.Helper()
 	finding := builder.Finding(name).In(o.namespace).Project("a", "a").Build()

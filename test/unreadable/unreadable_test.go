@@ -17,10 +17,11 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// many is how many findings of one organization cannot be read at a time.
+// many is how many findings of one organization are unreadable at the same time.
 const many = 300
 
-// inTurn is how many come one after another: waits between lists, doubled each time, pass mostLate by far.
+// inTurn is how many come one after another: waits between lists that double each time would far exceed
+// mostLate.
 const inTurn = 8
 
 func TestWhatCannotBeReadCostsItselfOnly(t *testing.T) {
@@ -28,7 +29,7 @@ func TestWhatCannotBeReadCostsItselfOnly(t *testing.T) {
 	good, odd := s.organization(t, "good"), s.organization(t, "odd")
 	good.goesOn(t, "before")
 
-	// At run: one of each kind.
+	// At runtime: one object of each kind.
 	want := map[string]int{}
 	for kind := range s.crds {
 		s.put(t, kind, odd.namespace, "poison")
@@ -44,7 +45,7 @@ func TestWhatCannotBeReadCostsItselfOnly(t *testing.T) {
 	odd.goesOn(t, "beside")
 	odd.countsFindings(t, 1)
 
-	// One after another. A watch that ended at each would be begun again later each time.
+	// One after another. A watch that ends at each object would be restarted with a growing delay.
 	for i := range inTurn {
 		s.put(t, "Finding", odd.namespace, fmt.Sprintf("poison-in-turn-%d", i))
 		want["Finding"]++
@@ -52,7 +53,7 @@ func TestWhatCannotBeReadCostsItselfOnly(t *testing.T) {
 		good.goesOn(t, fmt.Sprintf("in-turn-%d", i))
 	}
 
-	// Many of them, some of which could be read before.
+	// Many of them, including one that was readable before.
 	for i := range many {
 		s.put(t, "Finding", odd.namespace, fmt.Sprintf("poison-%d", i))
 	}
@@ -65,7 +66,7 @@ func TestWhatCannotBeReadCostsItselfOnly(t *testing.T) {
 	}
 	odd.countsFindings(t, 0)
 
-	// At start.
+	// At startup.
 	for _, process := range []*harness.Component{s.controller, s.facade} {
 		harness.Must(t, process.Stop())
 		harness.Must(t, process.StartReady(t.Context()))
@@ -79,7 +80,8 @@ func TestWhatCannotBeReadCostsItselfOnly(t *testing.T) {
 	good.goesOn(t, "after-mending")
 }
 
-// countsFindings waits until the repository's status counts that many findings: those that can be read.
+// countsFindings waits until the repository's status counts that many findings, which are the readable
+// ones.
 func (o *organization) countsFindings(t *testing.T, want int) {
 	t.Helper()
 	repository := builder.Repository("a").In(o.namespace).Build()
@@ -109,8 +111,8 @@ func (o *organization) reported(t *testing.T) {
 	})
 }
 
-// mend shows that an object that cannot be read can be changed in other parts, and mended, as kubectl does;
-// what is immutable can be deleted.
+// mend checks that other parts of an unreadable object can be changed, and that it can be repaired, as with
+// kubectl; an immutable object can be deleted.
 func (o *organization) mend(t *testing.T, want map[string]int) {
 	t.Helper()
 	merge := func(kind, patch string) {
@@ -120,7 +122,7 @@ func (o *organization) mend(t *testing.T, want map[string]int) {
 			t.Fatalf("patch a %s with %s: %v", kind, patch, err)
 		}
 	}
-	// Another part of each: the value that the schema refuses now is left as it is.
+	// Change another part of each: the value that the schema now refuses stays unchanged.
 	merge("Finding", `{"spec":{"class":"changed"}}`)
 	merge("Organization", `{"spec":{"displayName":"changed"}}`)
 	o.s.counted(t, want)
@@ -140,7 +142,7 @@ func (o *organization) mend(t *testing.T, want map[string]int) {
 	want["Scan"]--
 }
 
-// poison names the object of a kind that cannot be read; no Go type could hold it.
+// poison returns a reference to the unreadable object of a kind; no Go type could hold it.
 func (o *organization) poison(kind string) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))

@@ -1,5 +1,5 @@
-// Package api calls the operations of the REST API in the process that serves them, as the holder of an API key:
-// through the same routes, checks and answers as any other client.
+// Package api calls the operations of the REST API within the process that serves them, as the holder of an API key:
+// through the same routes and checks as any other client, with the same responses.
 package api
 
 import (
@@ -21,15 +21,15 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// ours is how answers are read: the service that made them gives no member twice.
+// ours are the options for reading responses: the service never writes duplicate members, so the check is skipped.
 var ours = jsontext.AllowDuplicateNames(true)
 
-// Client calls operations with one key. It is made for one request of a person.
+// Client calls operations with one key. Each request of a person gets its own Client.
 type Client struct {
 	handler http.Handler
 	// key is the API key.
 	key string
-	// requestID names the person's request in the log lines of the operations too.
+	// requestID identifies the person's request, also in the log lines of the operations.
 	requestID string
 }
 
@@ -38,12 +38,12 @@ func New(handler http.Handler, key, requestID string) *Client {
 	return &Client{handler, key, requestID}
 }
 
-// Failure is an answer that is not the one asked for.
+// Failure is a response other than the requested one.
 type Failure struct {
 	Status int
-	// Said is the body of the answer.
+	// Said is the body of the response.
 	Said client.Error
-	// RetryAt is when to try again; zero where that would change nothing.
+	// RetryAt is when to try again; zero if retrying would not help.
 	RetryAt time.Time
 }
 
@@ -60,7 +60,7 @@ func Is(err error, status int) bool {
 
 func (f *Failure) Error() string { return fmt.Sprintf("%d: %s", f.Status, f.Said.Detail) }
 
-// Get reads a resource into the given value, which may be a Taker, and returns the tag of its state.
+// Get reads a resource into the given value, which may be a Taker, and returns its ETag.
 func (c *Client) Get(ctx context.Context, path string, query url.Values, into any) (tag string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody)
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, into an
 	return c.do(request, into)
 }
 
-// Place returns the place in what changes that is now, from which a stream of events goes on.
+// Place returns the current position in the stream of events, from which a page can follow it.
 func (c *Client) Place(ctx context.Context) (place string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "/v2/events?follow=false", http.NoBody)
 	if err != nil {
@@ -83,8 +83,7 @@ func (c *Client) Place(ctx context.Context) (place string, err error) {
 	return strings.TrimSpace(place), err
 }
 
-// Send sends a body, on condition of the state with that tag unless it is empty, and reads the answer into the given
-// value.
+// Send sends a body, on condition of the ETag unless it is empty, and reads the response into the given value.
 func (c *Client) Send(ctx context.Context, method, path, tag string, body, into any) error {
 	content, err := json.Marshal(body)
 	if err != nil {
@@ -120,7 +119,7 @@ func read(answer []byte, into any) error {
 	return jsonv2.Unmarshal(answer, into, ours)
 }
 
-// call sends a request, and has the answer read unless it is a failure.
+// call sends a request and passes the response to read, unless it is a failure.
 func (c *Client) call(request *http.Request, read func(*recorder) error) error {
 	request.Header.Set("Authorization", "Bearer "+c.key)
 	request.Header.Set("X-Request-Id", c.requestID)
@@ -135,8 +134,8 @@ func (c *Client) call(request *http.Request, read func(*recorder) error) error {
 	return read(answer)
 }
 
-// serve returns a panic as an error: pages call several operations at a time, each in a goroutine of its own, where
-// nobody else would recover.
+// serve returns a panic as an error: pages call several operations concurrently, each in its own goroutine, where no
+// other code would recover.
 func (c *Client) serve(answer *recorder, request *http.Request) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -158,17 +157,18 @@ func failure(answer *recorder) error {
 	return f
 }
 
-// recorder holds an answer. What an operation answers is bounded by the contract.
+// recorder holds a response. The contract bounds the size of responses.
 type recorder struct {
 	header http.Header
 	status int
 	body   *bytes.Buffer
 }
 
-// bodies are buffers of earlier answers: making one as large as a page of findings takes a tenth of the page's time.
+// bodies are buffers of earlier responses: allocating one as large as a page of findings takes a tenth of the page's
+// time.
 var bodies = sync.Pool{New: func() any { return &bytes.Buffer{} }}
 
-// maxKept is how large a buffer may be that is used again.
+// maxKept bounds the size of a buffer that is reused.
 const maxKept = 1 << 20
 
 func newRecorder() *recorder {
@@ -177,14 +177,14 @@ func newRecorder() *recorder {
 	return &recorder{header: http.Header{}, body: body}
 }
 
-// release gives the body back. What was read of it are copies.
+// release returns the body to the pool. Everything read from it was copied.
 func (r *recorder) release() {
 	if r.body.Cap() <= maxKept {
 		bodies.Put(r.body)
 	}
 }
 
-// Flush does nothing: the answer is read when it is whole.
+// Flush does nothing: the response is only read when it is complete.
 func (r *recorder) Flush() {}
 
 func (r *recorder) Header() http.Header { return r.header }

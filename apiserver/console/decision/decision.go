@@ -1,5 +1,5 @@
-// Package decision is what a person decides in the console: the fields of a form, what the REST API is asked for, and
-// who was faster.
+// Package decision handles decisions made in the console: the fields of a form, the request to the REST API, and
+// conflicts with other people's decisions.
 package decision
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 )
 
-// Decision is what a person has decided about a finding or an issue, as the REST API shows it.
+// Decision is a person's decision about a finding or an issue, as the REST API returns it.
 type Decision struct {
 	UserStatus string     `json:"user_status"`
 	Reason     *string    `json:"reason"`
@@ -28,7 +28,7 @@ type Standing struct {
 	DecidedBy string `json:"decided_by"`
 }
 
-// Seen names a decision and who made it, so that a later one is told from it. What scans change is no part of it.
+// Seen identifies a decision and who made it, so that a later one can be detected. Changes by scans do not affect it.
 func (d Standing) Seen() string {
 	if d == undecided {
 		return undecidedSeen
@@ -36,7 +36,7 @@ func (d Standing) Seen() string {
 	return d.digest()
 }
 
-// Most findings of a list are undecided.
+// Precomputed, because most findings of a list are undecided.
 var (
 	undecided     = Standing{Decision: Decision{UserStatus: Open}}
 	undecidedSeen = undecided.digest()
@@ -57,12 +57,12 @@ func (d Standing) digest() string {
 		text = append(strconv.AppendQuote(text, part), ' ')
 	}
 	sum := fnv.New64a()
-	_, _ = sum.Write(text) // a hash takes all
+	_, _ = sum.Write(text) // a hash never fails
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// Change is what the REST API is asked for: what is not given stays, but that another status comes without the reason
-// and the end of the one before.
+// Change is the request to the REST API. Omitted fields stay unchanged, except that a new status does not inherit the
+// reason and the expiry of the old one.
 type Change struct {
 	UserStatus *string `json:"user_status,omitempty"`
 	Reason     *string `json:"reason,omitempty"`
@@ -70,10 +70,10 @@ type Change struct {
 	Comments   *string `json:"comments,omitempty"`
 }
 
-// none takes a reason or an end away.
+// none removes a reason or an expiry.
 const none = "none"
 
-// InForce is the decision without the reason and the end of one that has ended.
+// InForce returns the decision without the reason and the expiry if it has expired.
 func (d Decision) InForce() Decision {
 	if d.UserStatus == Open {
 		d.Reason, d.ExpiresAt = nil, nil
@@ -81,7 +81,7 @@ func (d Decision) InForce() Decision {
 	return d
 }
 
-// Offered is what a form begins with: the decision in force, and no choice where nobody has decided.
+// Offered returns the initial values of a form: the decision in force, or no choice if there is none.
 func (d Decision) Offered() Decision {
 	if d = d.InForce(); d.UserStatus == Open {
 		d.UserStatus = ""
@@ -89,10 +89,10 @@ func (d Decision) Offered() Decision {
 	return d
 }
 
-// Open is the status where nobody's decision is in force. It has no reason and no end.
+// Open is the status without a decision in force. It has no reason and no expiry.
 const Open = "open"
 
-// ChangeTo returns what leads to a decision that is in force, whatever was decided before.
+// ChangeTo returns the change that restores a decision that is in force, whatever the current one is.
 func ChangeTo(d Decision) Change {
 	d = d.InForce()
 	c := Change{UserStatus: &d.UserStatus, Comments: &d.Comments}
@@ -110,11 +110,11 @@ func ChangeTo(d Decision) Change {
 	return c
 }
 
-// exactly is the field of a form that gives a decision back to the letter.
+// exactly is the form field that marks values to be stored exactly as sent.
 const exactly = "exactly"
 
-// ChangeOf reads a form that a page filled with the decision before. A field that is given empty takes away what was
-// there; one that the form does not have changes nothing.
+// ChangeOf reads a form that a page filled with the decision before. An empty field removes the old value; a missing
+// field changes nothing.
 func ChangeOf(form url.Values, before Decision) (c Change) {
 	given := func(name, byDefault string) *string {
 		if !form.Has(name) {
@@ -133,7 +133,7 @@ func ChangeOf(form url.Values, before Decision) (c Change) {
 	c.Reason, c.ExpiresAt = given("reason", none), given("until", none)
 	switch before = before.InForce(); {
 	case c.ExpiresAt == nil:
-	case *c.ExpiresAt == before.Until(): // a page shows the day alone
+	case *c.ExpiresAt == before.Until(): // a page only shows the day
 		c.ExpiresAt = ChangeTo(before).ExpiresAt
 	default:
 		*c.ExpiresAt = page.EndOf(*c.ExpiresAt)
@@ -141,7 +141,7 @@ func ChangeOf(form url.Values, before Decision) (c Change) {
 	return c
 }
 
-// Typed is what a form holds, as another form can be filled with it.
+// Typed returns the values of a form as a decision, to fill another form with.
 func Typed(form url.Values) Decision {
 	d := Decision{UserStatus: form.Get("user_status"), Comments: form.Get("comments")}
 	if reason := form.Get("reason"); reason != "" {
@@ -153,8 +153,8 @@ func Typed(form url.Values) Decision {
 	return d
 }
 
-// commentOf is the comment of a form that was filled with the one before. Browsers send the ends of lines in one way,
-// whatever they were.
+// commentOf returns the comment of a form that was filled with the one before, unless they differ only in line ends:
+// browsers normalise those.
 func commentOf(text, before string) string {
 	lines := func(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 	if lines(text) == lines(before) {

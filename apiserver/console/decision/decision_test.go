@@ -94,7 +94,7 @@ func TestADecisionIsToldFromEveryOther(t *testing.T) {
 	}
 }
 
-// What a person chose before somebody was faster is chosen again: another choice would be sent unseen.
+// The person's choice is selected again after a conflict: otherwise another choice could be sent unnoticed.
 func TestAFormChoosesWhatWasTypedAndNothingWhereNobodyHasDecided(t *testing.T) {
 	for _, c := range []struct {
 		filled Decision

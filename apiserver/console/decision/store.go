@@ -8,11 +8,12 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 )
 
-// tries bounds how often a decision is made again because a scan has changed the finding meanwhile.
+// tries bounds how often a decision is sent again because a scan changed the finding in the meantime.
 const tries = 5
 
-// Store stores the decision of a form about what the REST API shows at one address and takes changes of at another, and
-// returns the one before it. It stores nothing and reports so if somebody has decided since the person saw it.
+// Store stores the decision of a form and returns the previous one. It reads the finding or issue at the address shown,
+// and sends the change to the address changed. If another person has decided since the page was shown, it stores
+// nothing and returns overtaken.
 func Store(ctx context.Context, v *page.Visit, shown, changed string) (before Standing, overtaken bool, err error) {
 	for try := 1; ; try++ {
 		before = Standing{}
@@ -31,7 +32,7 @@ func Store(ctx context.Context, v *page.Visit, shown, changed string) (before St
 	}
 }
 
-// Conflict says why a decision about something was not stored.
+// Conflict returns the message that explains why a decision was not stored.
 func (d Standing) Conflict(what string) string {
 	const unchanged = " Nothing was changed: look at it, then decide again."
 	switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 )
 
-// Reasons of a decision, in the order of how often they are given.
+// Reasons of a decision, the most frequent first.
 var Reasons = []ui.Option{
 	{Value: "false-positive", Word: "false positive"},
 	{Value: "not-reachable", Word: "not reachable"},
@@ -18,18 +18,18 @@ var Reasons = []ui.Option{
 	{Value: "duplicate", Word: "duplicate"},
 }
 
-// Choices are what can be decided.
+// Choices are the possible decisions.
 var Choices = []ui.Option{
 	{Value: "muted", Word: "Mute"}, {Value: "active", Word: "Confirm"}, {Value: Open, Word: "Take the decision back"},
 }
 
-// Choice is what it is called to decide so.
+// Choice returns the label of a decision's status as a choice.
 func Choice(userStatus string) string { return wordOf(Choices, userStatus) }
 
-// ReasonWord is what a reason is called.
+// ReasonWord returns the label of a reason.
 func ReasonWord(reason string) string { return wordOf(Reasons, reason) }
 
-// reasonLabel is the label of the field for it.
+// reasonLabel returns the label of the reason field.
 func reasonLabel(needed bool) string {
 	if needed {
 		return "Reason, needed to mute"
@@ -37,7 +37,7 @@ func reasonLabel(needed bool) string {
 	return "Reason, optional"
 }
 
-// wordOf is what a value is called, or the value where it has no name.
+// wordOf returns the label of a value, or the value if it has none.
 func wordOf(options []ui.Option, value string) string {
 	for _, known := range options {
 		if known.Value == value {
@@ -47,16 +47,16 @@ func wordOf(options []ui.Option, value string) string {
 	return value
 }
 
-// Words are what decisions are called. That a finding is open, muted or closed is its state, and another word.
+// Words are the names of decisions. Open, muted and closed as a finding's state are different words.
 var Words = map[string]string{Open: "undecided", "active": "confirmed", "muted": "muted"}
 
-// Word is what a decision is called where a sentence begins with it.
+// Word returns the name of a decision, capitalised for the beginning of a sentence.
 func Word(userStatus string) string {
 	word := Words[userStatus]
 	return strings.ToUpper(word[:min(len(word), 1)]) + word[min(len(word), 1):]
 }
 
-// Until is the day on which the decision ends, empty without one.
+// Until returns the day on which the decision expires, or "".
 func (d Decision) Until() string {
 	if d.ExpiresAt == nil {
 		return ""

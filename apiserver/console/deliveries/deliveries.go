@@ -25,11 +25,11 @@ func Routes() []page.Route {
 	}
 }
 
-// listing is what the list shows.
+// listing is the content of the list.
 type listing struct {
 	client.WebhookDeliveryList
 	view url.Values
-	// subjects are what the deliveries are about, by id.
+	// subjects are the objects that the deliveries are about, by id.
 	subjects map[string]subject
 }
 
@@ -48,7 +48,7 @@ func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return page.Response{Title: "Webhooks", Body: listPage(l)}, nil
 }
 
-// events are the types that deliveries can be asked for by.
+// events are the event types to filter deliveries by.
 var events = []client.ListWebhookDeliveriesParamsEvent{
 	client.FindingCreated, client.FindingUpdated, client.FindingTriaged, client.FindingJudged, client.FindingExpired,
 	client.FindingClosed, client.FindingReopened, client.FindingStale, client.FindingFresh, client.FindingSuppressed,
@@ -76,7 +76,7 @@ func (l listing) filters() []ui.Filter {
 	}
 }
 
-// show is the page of a delivery.
+// show serves the page of a delivery.
 func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	var d client.WebhookDelivery
 	if _, err := v.API.Get(ctx, address(v), nil, &d); err != nil {
@@ -88,10 +88,10 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 
 func address(v *page.Visit) string { return apiPath + "/" + url.PathEscape(v.Path("id")) }
 
-// modules follow a delivery that is under way.
+// modules update the page while a delivery is under way.
 var modules = []string{"ui/follow.js"}
 
-// redeliver has the delivery sent again.
+// redeliver requests that the delivery is sent again.
 func redeliver(ctx context.Context, v *page.Visit) (page.Response, error) {
 	var d client.WebhookDelivery
 	if err := v.API.Send(ctx, http.MethodPost, address(v)+"/redeliver", "", struct{}{}, &d); err != nil {
@@ -100,5 +100,5 @@ func redeliver(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return page.SeeOther(listPath + "/" + url.PathEscape(d.Id)), nil
 }
 
-// of is the address of the list with the deliveries that share a value.
+// of returns the address of the list of deliveries that share a value.
 func of(name, value string) string { return page.Address(listPath, nil, name, value) }

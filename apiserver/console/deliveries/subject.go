@@ -12,16 +12,16 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// subject is what an event is about, as people know it.
+// subject is the object of an event, in words for people.
 type subject struct {
-	// Kind in words; Title is the id where nothing better is known.
+	// Kind in words; Title is the id if there is nothing better.
 	Kind, Title string
-	// Page of it in the console; empty where there is none.
+	// Page is its page in the console, or "".
 	Page string
 }
 
-// kinds are what an event can be about: what that is called, its page, and where the REST API has it, with the scope
-// that it takes to read its title there. Without one the id is a name.
+// kinds are the kinds of subjects: the word for it, its page, its path in the REST API, and the scope needed to read
+// its title there. Without a path, the id is a name.
 var kinds = map[string]struct{ word, page, api, scope string }{
 	"Finding":         {"finding", "/console/findings/", "/v2/findings/", "findings:read"},
 	"Review":          {"pull request", "/console/reviews/", "/v2/reviews/", "reviews:read"},
@@ -32,7 +32,7 @@ var kinds = map[string]struct{ word, page, api, scope string }{
 	"WebhookEndpoint": {"endpoint", "", "", ""},
 }
 
-// newSubject is what is known of the subject from the delivery alone.
+// newSubject returns what the delivery alone tells about the subject.
 func newSubject(d client.WebhookDelivery) subject {
 	kind := kinds[d.SubjectKind]
 	s := subject{Kind: cmp.Or(kind.word, d.SubjectKind), Title: d.SubjectId}
@@ -42,7 +42,7 @@ func newSubject(d client.WebhookDelivery) subject {
 	return s
 }
 
-// titled is a subject as the REST API has it, as far as it tells what people call it.
+// titled holds the fields of a subject in the REST API that may serve as its title.
 type titled struct {
 	Details struct {
 		Title string `json:"title"`
@@ -68,7 +68,7 @@ func (t titled) title() string {
 	return ""
 }
 
-// readSubjects reads what the deliveries are about, by the subject's id, each once.
+// readSubjects reads the subjects of the deliveries, each once, by id.
 func readSubjects(ctx context.Context, v *page.Visit, all []client.WebhookDelivery) (map[string]subject, error) {
 	subjects := map[string]subject{}
 	for _, d := range all {
@@ -84,7 +84,7 @@ func readSubjects(ctx context.Context, v *page.Visit, all []client.WebhookDelive
 	return subjects, nil
 }
 
-// readSubject reads what a delivery is about, as far as the key may see it and it still exists.
+// readSubject reads the subject of a delivery, if it still exists and the key may read it.
 func readSubject(ctx context.Context, v *page.Visit, d client.WebhookDelivery) (subject, error) {
 	s, kind := newSubject(d), kinds[d.SubjectKind]
 	if kind.api == "" || !v.May(kind.scope) {

@@ -9,7 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// tone is the colour of a delivery's state.
+// tone returns the colour for a delivery's state.
 func tone(status client.WebhookDeliveryStatus) ui.Tone {
 	switch status {
 	case client.WebhookDeliveryStatusPending:
@@ -22,7 +22,7 @@ func tone(status client.WebhookDeliveryStatus) ui.Tone {
 	return ui.Plain
 }
 
-// toneOfAttempt is the colour of how an attempt ended.
+// toneOfAttempt returns the colour for the outcome of an attempt.
 func toneOfAttempt(outcome client.WebhookAttemptOutcome) ui.Tone {
 	switch outcome {
 	case client.WebhookAttemptOutcomeStarted:
@@ -37,7 +37,7 @@ func toneOfAttempt(outcome client.WebhookAttemptOutcome) ui.Tone {
 	return ui.Plain
 }
 
-// last is the last attempt, or nil.
+// last returns the last attempt, or nil.
 func last(d client.WebhookDelivery) *client.WebhookDeliveryAttempt {
 	if len(d.Attempts) == 0 {
 		return nil
@@ -45,7 +45,7 @@ func last(d client.WebhookDelivery) *client.WebhookDeliveryAttempt {
 	return &d.Attempts[len(d.Attempts)-1]
 }
 
-// answer is the receiver's, as people say it.
+// answer returns the receiver's response in words.
 func answer(a client.WebhookDeliveryAttempt) string {
 	if a.StatusCode == 0 {
 		return "none"
@@ -57,7 +57,7 @@ func answer(a client.WebhookDeliveryAttempt) string {
 	return code
 }
 
-// took is how long an attempt took, to the second as the API has it.
+// took returns the duration of an attempt, to the second like the API's times.
 func took(a client.WebhookDeliveryAttempt) string {
 	switch {
 	case a.EndedAt == nil:
@@ -68,7 +68,7 @@ func took(a client.WebhookDeliveryAttempt) string {
 	return strconv.Itoa(int(a.EndedAt.Sub(a.At)/time.Second)) + " s"
 }
 
-// next says how things go on, and what somebody can do about it.
+// next explains what happens next, and what a person can do about it.
 func next(d client.WebhookDelivery) string {
 	a := last(d)
 	switch {
@@ -90,10 +90,10 @@ func next(d client.WebhookDelivery) string {
 		"at once."
 }
 
-// aboutDue is how near an attempt has to be for its page to wait for it.
+// aboutDue is how soon an attempt must be due for the page to wait for it.
 const aboutDue = 30 * time.Second
 
-// underWay reports whether something is about to happen to the delivery by itself.
+// underWay reports whether the delivery is about to change by itself.
 func underWay(d client.WebhookDelivery, now time.Time) bool {
 	a := last(d)
 	switch {
@@ -107,12 +107,12 @@ func underWay(d client.WebhookDelivery, now time.Time) bool {
 	return d.RedeliveredAt != nil && now.Sub(*d.RedeliveredAt) < aboutDue
 }
 
-// redeliverCommand is the command that sends the delivery again.
+// redeliverCommand returns the command that sends the delivery again.
 func redeliverCommand(d client.WebhookDelivery, organization string) string {
 	return "kubectl findings redeliver " + d.Id + " --organization " + organization + " --wait"
 }
 
-// facts are what is known of the delivery.
+// facts returns the facts about the delivery.
 func facts(d client.WebhookDelivery) []ui.Fact {
 	return []ui.Fact{
 		{Name: "Event", Value: d.EventType, Link: of("event", d.EventType)},

@@ -11,13 +11,13 @@ import (
 	chromastyles "github.com/alecthomas/chroma/v2/styles"
 )
 
-// What code looks like decides how long a lexer's patterns take, and a scanner's code may be anybody's: one text is
-// coloured at a time in all, and none for longer than this. Others are shown without colours.
+// The content of code determines how long a lexer's regular expressions take, and anybody may have written it. So only
+// one text at a time is highlighted in the whole process, for at most this long. Others are shown without colours.
 const colouringTime = 100 * time.Millisecond
 
 var colouring = make(chan struct{}, 1)
 
-// highlighted is the HTML of code, with the numbers of its lines and colours by classes.
+// highlighted returns the HTML of code, with line numbers, and classes for colours.
 func highlighted(path, code string, line int32) string {
 	tokens := coloured(lexers.Match(path), code)
 	if tokens == nil {
@@ -32,7 +32,7 @@ func highlighted(path, code string, line int32) string {
 	return out.String()
 }
 
-// coloured returns the parts of the code, nil where they cannot be told in time.
+// coloured returns the tokens of the code, or nil if lexing takes too long.
 func coloured(lexer chroma.Lexer, code string) (tokens []chroma.Token) {
 	if lexer == nil {
 		return nil
@@ -61,7 +61,7 @@ func coloured(lexer chroma.Lexer, code string) (tokens []chroma.Token) {
 	return tokens
 }
 
-// frame is the element around code. It scrolls where there is no room, and so can be reached by keyboard.
+// frame is the element around code. It scrolls if there is no room, so it must be focusable by keyboard.
 type frame struct{}
 
 func (frame) Start(_ bool, attributes string) string {

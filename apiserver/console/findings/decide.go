@@ -9,17 +9,17 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 )
 
-// decided is what a module is told of a decision.
+// decided is the response to a module's decision.
 type decided struct {
-	// Undo is what puts back what was before.
+	// Undo is the change that restores the previous decision.
 	Undo decision.Change `json:"undo"`
-	// Seen names the decision now in force.
+	// Seen identifies the decision now in force.
 	Seen string `json:"seen"`
-	// Row of the list as it now is.
+	// Row is the finding's updated row of the list.
 	Row string `json:"row"`
 }
 
-// decide stores a decision, unless somebody has decided since the person saw the finding.
+// decide stores a decision, unless another person has decided since the finding was shown.
 func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 	id := v.Path("id")
 	before, overtaken, err := decision.Store(ctx, v, address(id), address(id))

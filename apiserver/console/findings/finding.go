@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// shown is what the page of a finding shows.
+// shown is the content of a finding's page.
 type shown struct {
 	client.FindingFull
 	History    []client.Transition
@@ -20,22 +20,22 @@ type shown struct {
 	Similar    similar
 	Token      string
 	CanDecide  bool
-	// NeedsReason says that the organization requires one to mute.
+	// NeedsReason reports that the organization requires a reason to mute.
 	NeedsReason bool
-	// Conflict says who was faster; empty for nobody.
+	// Conflict explains why the decision was not stored; empty without a conflict.
 	Conflict string
-	// Typed is what a form held that was not stored.
+	// Typed holds the values of a form that was not stored.
 	Typed *decision.Decision
 }
 
-// now is the decision that the page shows.
+// now returns the decision that the page shows.
 func (s shown) now() decision.Standing {
 	return decision.Standing{Decision: decision.Decision{
 		UserStatus: string(s.UserStatus), Reason: (*string)(s.Reason), ExpiresAt: s.ExpiresAt, Comments: s.Comments,
 	}, DecidedBy: s.DecidedBy}
 }
 
-// filled is the decision that the form begins with: the one in force, or what was typed when somebody was faster.
+// filled returns the initial values of the form: the decision in force, or after a conflict what the person typed.
 func (s shown) filled() decision.Decision {
 	if s.Typed != nil {
 		return *s.Typed
@@ -43,7 +43,7 @@ func (s shown) filled() decision.Decision {
 	return s.now().Offered()
 }
 
-// because gives the reason of a decision, if it has one.
+// because returns the reason of a decision, or "".
 func because(reason *string) string {
 	if reason == nil {
 		return ""
@@ -51,7 +51,7 @@ func because(reason *string) string {
 	return ": " + decision.ReasonWord(*reason)
 }
 
-// show is the page of a finding, or the panel beside the list.
+// show serves the page of a finding, or the panel beside the list.
 func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return showWith(ctx, v, http.StatusOK)
 }
@@ -89,5 +89,5 @@ func showWith(ctx context.Context, v *page.Visit, status int) (page.Response, er
 	return page.Response{Status: status, Title: s.Details.Title, Body: findingPage(s), Styles: styles}, nil
 }
 
-// address is where the REST API has a finding.
+// address returns the path of a finding in the REST API.
 func address(id string) string { return "/v2/findings/" + url.PathEscape(id) }

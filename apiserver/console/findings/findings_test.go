@@ -14,7 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// textOf is what a person reads of HTML, and whether it holds an element beside those of code.
+// textOf returns the text of HTML as a person reads it, and the names of its elements.
 func textOf(shown string) (text string, elements map[string]bool) {
 	elements = map[string]bool{}
 	var out strings.Builder
@@ -41,7 +41,7 @@ func TestCodeIsShownAsItIsWhateverItIs(t *testing.T) {
 				t.Fatalf("the code became <%s>", name)
 			}
 		}
-		// Numbers of lines stand between them.
+		// Ignore the line numbers between them.
 		letters := func(s string) string {
 			return strings.Map(func(r rune) rune {
 				return map[bool]rune{true: r, false: -1}[strings.ContainsRune("abcdefghijklmnopqrstuvwxyz<>/\"'&;=(){}", r)]
@@ -53,7 +53,7 @@ func TestCodeIsShownAsItIsWhateverItIs(t *testing.T) {
 	})
 }
 
-// endless is a lexer that comes to no end.
+// endless is a lexer that never ends.
 type endless struct{ chroma.Lexer }
 
 func (endless) Tokenise(*chroma.TokeniseOptions, string) (chroma.Iterator, error) {

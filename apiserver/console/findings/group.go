@@ -12,40 +12,41 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// groupings are the filters by whose values the list can be grouped. A finding has one value of each at most, so that
-// it is in one group.
+// groupings are the filters by which the list can be grouped. A finding has at most one value of each, so it is in at
+// most one group.
 var groupings = []filter{
 	filterNamed("severity"), filterNamed("rule"), filterNamed("package"), filterNamed("file"),
 	filterNamed("repo_id"), filterNamed("project_id"), filterNamed("owner"),
 }
 
-// group is what the view shows of findings that have a value in common.
+// group is a group of findings that share a value.
 type group struct {
-	// Word is the value, and Title what a person calls it by; empty where that is the value.
+	// Word is the value, and Title its name for people; empty if the value is the name.
 	Word, Title string
 	Count       int
-	// Severities are the counts of the group by severity, the worst first; none where they are not known.
+	// Severities are the group's counts by severity, the worst first; empty if unknown.
 	Severities []severityCount
-	// Only is the address of a list of these alone, Rows that of the first rows of it, All that of the form that decides
-	// about all of them, and Rule that of a policy about them.
+	// Only is the address of a list of only these findings, Rows that of its first rows, All that of the form that
+	// decides about all of them, and Rule that of a policy about them.
 	Only, Rows, All, Rule string
 	value                 string
 }
 
-// severityCount is how many findings of a group have a severity.
+// severityCount is the number of findings of a group with a severity.
 type severityCount struct {
 	Severity string
 	Count    int
 }
 
-// grouped is the list by groups.
+// grouped is the list as groups.
 type grouped struct {
 	Groups []group
-	// Hidden is how many groups are not shown, Without how many findings are in none where all groups are shown.
+	// Hidden is the number of groups that are not shown. Without is the number of findings without a group, if all
+	// groups are shown.
 	Hidden, Without int
 }
 
-// groupedBy is the filter by which the view is grouped. One that the view asks for a value of leaves nothing to group.
+// groupedBy returns the filter by which the view is grouped. A view that already filters by it is not grouped.
 func (v view) groupedBy() (by filter, ok bool) {
 	i := slices.IndexFunc(groupings, func(f filter) bool { return f.Name == v.values.Get("group") })
 	if i < 0 || v.values.Get(groupings[i].Name) != "" {
@@ -54,7 +55,7 @@ func (v view) groupedBy() (by filter, ok bool) {
 	return groupings[i], true
 }
 
-// groupName is what the view is grouped by.
+// groupName returns the name of the view's grouping.
 func (v view) groupName() string {
 	if by, ok := v.groupedBy(); ok {
 		return by.name()
@@ -64,10 +65,10 @@ func (v view) groupName() string {
 
 const notGrouped = "none"
 
-// name is what a grouping by the filter is called.
+// name returns the name of a grouping by the filter.
 func (f filter) name() string { return "by " + strings.ToLower(f.Label) }
 
-// describeGroups tells of each group what people call it, and how many findings of it are of each severity.
+// describeGroups adds to each group its title and its counts by severity.
 func (l *listing) describeGroups(ctx context.Context, v *page.Visit, by filter) error {
 	if by.Name != "severity" && l.values.Get("severity") == "" {
 		var high, medium counted
@@ -86,7 +87,7 @@ func (l *listing) describeGroups(ctx context.Context, v *page.Visit, by filter) 
 	return l.readTitles(ctx, v, by)
 }
 
-// countSevere counts the findings of the view that are of a severity by a field.
+// countSevere counts the view's findings of a severity, by a field.
 func (l *listing) countSevere(ctx context.Context, v *page.Visit, by filter, severity string) (counted, error) {
 	query := l.filters()
 	query.Set("field", by.Name)
@@ -98,7 +99,7 @@ func (l *listing) countSevere(ctx context.Context, v *page.Visit, by filter, sev
 	return newCounted(field), err
 }
 
-// counted returns how many findings have a value; ok is false where that was not told.
+// counted returns how many findings have a value; ok is false if that is unknown.
 type counted func(value string) (count int, ok bool)
 
 func newCounted(field client.FieldCounts) counted {
@@ -112,7 +113,7 @@ func newCounted(field client.FieldCounts) counted {
 	}
 }
 
-// addSeverities tells how many findings of each group are of each severity. What is neither high nor medium is low.
+// addSeverities adds the counts by severity to each group. What is neither high nor medium is low.
 func (g *grouped) addSeverities(high, medium counted) {
 	for i := range g.Groups {
 		of := &g.Groups[i]
@@ -129,10 +130,10 @@ func (g *grouped) addSeverities(high, medium counted) {
 	}
 }
 
-// titled is how many groups have a title: each takes a request of one finding.
+// titled bounds the groups with a title: each title needs a request for one finding.
 const titled = 50
 
-// sample is a finding of a group, as far as it tells what people call the group by.
+// sample holds the fields of one of a group's findings that may serve as the group's title.
 type sample struct {
 	Details struct {
 		Title string `json:"title"`
@@ -145,14 +146,14 @@ type sample struct {
 	} `json:"project"`
 }
 
-// titles are what groups are called by, read of one of their findings, where their value is a code.
+// titles return a group's title from one of its findings, for fields whose values are codes.
 var titles = map[string]func(sample) string{
 	"rule":       func(s sample) string { return s.Details.Title },
 	"repo_id":    func(s sample) string { return s.Repo.Name },
 	"project_id": func(s sample) string { return s.Project.Name },
 }
 
-// readTitles reads what the greatest groups are called by.
+// readTitles reads the titles of the largest groups.
 func (l *listing) readTitles(ctx context.Context, v *page.Visit, by filter) error {
 	title, ok := titles[by.Name]
 	if !ok {
@@ -179,7 +180,7 @@ func (l *listing) readTitles(ctx context.Context, v *page.Visit, by filter) erro
 	return reading.Wait()
 }
 
-// groupsOf are the groups of what was counted by a field, the greatest first.
+// groupsOf returns the groups for the counts of a field, the largest first.
 func groupsOf(counted client.FieldCounts, total int32, of view, by filter) (out grouped) {
 	in := 0
 	for _, value := range inOrder(by, counted.Values) {

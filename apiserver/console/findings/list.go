@@ -1,4 +1,4 @@
-// Package findings holds the pages of findings: the list with its facets, a finding, and what is decided about it.
+// Package findings holds the pages of findings: the list with its facets, a finding, and the decision about it.
 package findings
 
 import (
@@ -24,11 +24,11 @@ var Files embed.FS
 const (
 	listPath   = "/console/findings"
 	countsPath = "/v2/finding-counts"
-	// newPolicy is the form that makes a policy of filters.
+	// newPolicy is the form that creates a policy from filters.
 	newPolicy = "/console/policies/new"
-	// pageRows is how many rows are asked for at a time.
+	// pageRows is the number of rows per request.
 	pageRows = 100
-	// facetValues is how many values of a facet are shown until one asks for more, allFacetValues how many then.
+	// facetValues is how many values of a facet are shown at first, allFacetValues how many on request.
 	facetValues    = 6
 	allFacetValues = 200
 )
@@ -48,19 +48,19 @@ func Routes() []page.Route {
 	}
 }
 
-// listing is what the list shows.
+// listing is the content of the list.
 type listing struct {
 	view
 	rows
 	grouped
 	Facets []facet
 	Token  string
-	// CanDecide says that the key may, NeedsReason that the organization requires a reason to mute, All that the form to
-	// decide about all that match is wanted.
+	// CanDecide reports that the key may decide, NeedsReason that the organization requires a reason to mute, All that
+	// the form to decide about all matching findings was requested.
 	CanDecide, NeedsReason, All bool
 }
 
-// list is the list of findings. A module asks for the rows after a cursor, for those of a group, or for the list anew.
+// list serves the list of findings. A module requests the rows after a cursor, those of a group, or the updated list.
 func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if err := check(v.Query); err != nil {
 		return page.Response{}, err
@@ -101,11 +101,11 @@ func (l *listing) read(ctx context.Context, v *page.Visit, cursor string) error 
 	return err
 }
 
-// facet is a filter with the values that can be chosen.
+// facet is a filter with the values to choose from.
 type facet struct {
 	filter
 	Values []choice
-	// Hidden is how many values are not shown, and More the address at which they are.
+	// Hidden is the number of values that are not shown, and More the address that shows them.
 	Hidden int
 	More   string
 }
@@ -115,12 +115,12 @@ type choice struct {
 	Word   string
 	Count  int32
 	Chosen bool
-	// Toggle is the address of the view with the value chosen, or no longer.
+	// Toggle is the address of the view with this value added or removed.
 	Toggle string
 }
 
-// count counts the findings of the view by all filters at once, for its facets and its groups. Opened is the facet of
-// which all values are shown.
+// count counts the findings of the view by all filters at once, for its facets and its groups. opened is the facet that
+// shows all its values.
 func (l *listing) count(ctx context.Context, v *page.Visit, opened string) error {
 	by, grouped := l.groupedBy()
 	isOpened := slices.ContainsFunc(filters, func(f filter) bool { return f.Name == opened })
@@ -154,7 +154,7 @@ func (l *listing) count(ctx context.Context, v *page.Visit, opened string) error
 	return nil
 }
 
-// countOf is the count of a field: one that was asked for, else that of a field which is counted only by its name.
+// countOf returns the counts of a field. Some fields are only counted on request, by name: countOf requests those.
 func countOf(
 	ctx context.Context, v *page.Visit, query url.Values, counts *client.FindingCounts, field string,
 ) (client.FieldCounts, error) {
@@ -177,7 +177,8 @@ func fieldOf(counts client.FindingCounts, name string) (field client.FieldCounts
 	return counts.Fields[i], true
 }
 
-// facetsOf are the facets in the console's order, with their first values. Opened is the one of which all are shown.
+// facetsOf returns the facets in the console's order, with their first values. opened is the facet that shows all its
+// values.
 func facetsOf(counts client.FindingCounts, of view, opened string) (facets []facet) {
 	for _, f := range filters {
 		field, ok := fieldOf(counts, f.Name)
@@ -194,7 +195,7 @@ func facetsOf(counts client.FindingCounts, of view, opened string) (facets []fac
 	return facets
 }
 
-// inOrder returns the values of a facet: those of severity by how severe they are, others as they were counted.
+// inOrder returns the values of a facet: severities by severity, others by count.
 func inOrder(f filter, values []client.ValueCount) []client.ValueCount {
 	if f.Name != "severity" {
 		return values
@@ -206,7 +207,7 @@ func inOrder(f filter, values []client.ValueCount) []client.ValueCount {
 
 var severities = []string{"high", "medium", "low"}
 
-// tells reports whether the facet leads anywhere: that nothing is in doubt, say, is no choice.
+// tells reports whether the facet is useful: a single value such as "not in doubt" is no choice.
 func (f facet) tells() bool {
 	switch len(f.Values) {
 	case 0:
@@ -236,7 +237,7 @@ func newFacet(f filter, field client.FieldCounts, of view) facet {
 		}
 		add(value.Value, value.Count)
 	}
-	// What was chosen stays to be seen, so that it can be taken back where it was chosen.
+	// A chosen value stays visible, so that it can be removed at the same place.
 	if !seen {
 		add(chosen, -1)
 	}

@@ -17,20 +17,20 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 )
 
-// filter is a parameter of the lists of findings, as people know it.
+// filter is a parameter of the lists of findings, with its names for people.
 type filter struct {
 	// Name of the parameter.
 	Name string
 	// Label of the facet.
 	Label string
-	// words are what the values are called; other values are shown as they are.
+	// words are the names of the values; other values are shown unchanged.
 	words map[string]string
 }
 
-// yesOrNo are the words of a boolean.
+// yesOrNo returns the names of a boolean's values.
 func yesOrNo(yes, no string) map[string]string { return map[string]string{"true": yes, "false": no} }
 
-// filters in the order in which their facets are shown.
+// filters, in the order of their facets.
 var filters = []filter{
 	{"severity", "Severity", nil},
 	{"status", "State", map[string]string{"open": "open", "open_muted": "muted", "closed": "closed"}},
@@ -52,7 +52,7 @@ var filters = []filter{
 	{"created_since", "Found since", nil},
 }
 
-// more are the filters that have no facet.
+// more are the filters without a facet.
 var more = []filter{
 	{"text", "Text", nil}, {"created_until", "Found until", nil},
 	{"updated_since", "Changed since", nil}, {"updated_until", "Changed until", nil},
@@ -63,13 +63,13 @@ func filterNamed(name string) filter {
 	return filters[slices.IndexFunc(filters, func(f filter) bool { return f.Name == name })]
 }
 
-// isFilter reports whether a parameter of that name leaves findings out.
+// isFilter reports whether the parameter of that name is a filter.
 func isFilter(name string) bool {
 	named := func(f filter) bool { return f.Name == name }
 	return slices.ContainsFunc(filters, named) || slices.ContainsFunc(more, named)
 }
 
-// word returns what a value is called.
+// word returns the name of a value.
 func (f filter) word(value string) string {
 	if word, ok := f.words[value]; ok {
 		return word
@@ -94,11 +94,11 @@ func (f filter) isTime() bool {
 	return strings.HasPrefix(f.Name, "created_") || strings.HasPrefix(f.Name, "updated_")
 }
 
-// A time in the console's own address may be so many days ago, as "7d", so that a bookmark keeps its meaning. The REST
-// API is asked for the hour that was then, which is what it counts from too.
+// A time in the console's own address may be relative, such as "7d" for 7 days ago, so that a bookmark keeps its
+// meaning. The REST API is asked for that time truncated to the hour, as it also counts by hours.
 var relative = regexp.MustCompile(`^([1-9][0-9]{0,3})d$`)
 
-// daysAgo is how many days ago a relative time is.
+// daysAgo returns the number of days of a relative time.
 func daysAgo(value string) (days int, ok bool) {
 	found := relative.FindStringSubmatch(value)
 	if found == nil {
@@ -108,7 +108,7 @@ func daysAgo(value string) (days int, ok bool) {
 	return days, err == nil
 }
 
-// moment is the time of a relative one.
+// moment returns the absolute time for a relative one.
 func (f filter) moment(value string, now time.Time) (at time.Time, ok bool) {
 	days, ok := daysAgo(value)
 	if !ok || !f.isTime() {
@@ -117,7 +117,7 @@ func (f filter) moment(value string, now time.Time) (at time.Time, ok bool) {
 	return now.UTC().Truncate(time.Hour).AddDate(0, 0, -days), true
 }
 
-// ago is a time that was counted from as the console's address has it.
+// ago returns an absolute time in the relative form of the console's address.
 func ago(value string, now time.Time) string {
 	at, err := time.Parse(time.RFC3339, value)
 	if err != nil {
@@ -127,13 +127,13 @@ func ago(value string, now time.Time) string {
 	return strconv.Itoa(int(now.Sub(at).Round(aDay)/aDay)) + "d"
 }
 
-// day is the day of a moment, whose hour nobody looks for.
+// day returns the day of a time; the time of day does not matter.
 func day(at string) string {
 	day, _, _ := strings.Cut(at, "T")
 	return day
 }
 
-// Asked is what the list of findings calls a filter and its value.
+// Asked returns the list's names for a filter and its value.
 func Asked(name, value string) (label, word string) {
 	for _, f := range slices.Concat(filters, more) {
 		if f.Name == name {
@@ -143,7 +143,7 @@ func Asked(name, value string) (label, word string) {
 	return name, value
 }
 
-// check refuses an address that asks for what does not exist.
+// check refuses an address with unknown parameters or values.
 func check(given url.Values) error {
 	known := func(name string) bool { return isOfView(name) || slices.Contains(parts, name) }
 	if err := page.Check(given, known); err != nil {
@@ -156,7 +156,7 @@ func check(given url.Values) error {
 	return nil
 }
 
-// arrangements are the parameters that say how a view shows its findings, parts those that say what of it is asked for.
+// arrangements are the parameters for how a view shows its findings, parts those that request a part of the page.
 var (
 	arrangements = []string{"sort", "order", "group"}
 	parts        = []string{"cursor", "facet", "part", "all"}
@@ -165,14 +165,14 @@ var (
 // isOfView reports whether a link to the view keeps the parameter.
 func isOfView(name string) bool { return isFilter(name) || slices.Contains(arrangements, name) }
 
-// view is what a person looks at: the parameters of the page's address that say which findings, and in which order.
+// view holds the parameters of the page's address that select and order the findings.
 type view struct {
 	values url.Values
-	// now is when the person looks: what relative times are counted from.
+	// now is the base of relative times.
 	now time.Time
 }
 
-// orders are those that the list can be in.
+// orders are the possible orders of the list.
 var orders = []struct{ Label, Sort, Order string }{
 	{"newest first", "created_at", "desc"},
 	{"oldest first", "created_at", "asc"},
@@ -182,7 +182,7 @@ var orders = []struct{ Label, Sort, Order string }{
 	{"least recently changed first", "updated_at", "asc"},
 }
 
-// newView keeps what belongs to a view, so that a link holds nothing else. A field left empty in a form is no filter.
+// newView keeps only the parameters of a view, for its links. An empty form field is not a filter.
 func newView(given url.Values) view {
 	v := view{url.Values{}, time.Now()}
 	for name, values := range given {
@@ -193,14 +193,14 @@ func newView(given url.Values) view {
 	return v
 }
 
-// filters returns the parameters that leave findings out, as the REST API takes them.
+// filters returns the filter parameters as the REST API takes them.
 func (v view) filters() url.Values {
 	only := v.resolved()
 	maps.DeleteFunc(only, func(name string, _ []string) bool { return !isFilter(name) })
 	return only
 }
 
-// resolved returns the parameters with times in place of relative ones.
+// resolved returns the parameters with relative times replaced by absolute ones.
 func (v view) resolved() url.Values {
 	values := maps.Clone(v.values)
 	for _, f := range slices.Concat(filters, more) {
@@ -211,26 +211,26 @@ func (v view) resolved() url.Values {
 	return values
 }
 
-// with returns the address of this view with another value of a parameter, without it where the value is empty. It
-// begins at the first page.
+// with returns the address of this view with changed parameters; an empty value removes one. It begins at the first
+// page.
 func (v view) with(pairs ...string) string {
 	return page.Address(listPath, v.values, pairs...)
 }
 
-// next returns the address of the rows after a cursor, which is bound to the times that were asked for.
+// next returns the address of the rows after a cursor. A cursor is bound to absolute times.
 func (v view) next(cursor string) string {
 	return page.Address(listPath, v.resolved(), "cursor", cursor)
 }
 
-// export returns the address of all that the view shows, as a file.
+// export returns the address of a file with all findings of the view.
 func (v view) export(format string) string {
 	return page.Address("/console/export", v.resolved(), "format", format)
 }
 
-// chip is a filter in force, and the address without it.
+// chip is an active filter, and the address without it.
 type chip struct {
 	Label, Value, Without string
-	// At is the time that a relative one stands for, nil for other filters, and Bound on which side of it findings are.
+	// At is the absolute time of a relative one, nil for other filters; Bound is the side of it on which findings are.
 	At    *time.Time
 	Bound string
 }

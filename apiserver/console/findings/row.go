@@ -9,7 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 )
 
-// row is what the list shows of a finding. Times are as the REST API writes them.
+// row is a finding's row of the list. Times are as the REST API writes them.
 type row struct {
 	ID, Title, Severity string
 	Path                string
@@ -19,12 +19,12 @@ type row struct {
 	decision.Standing
 	Stale                string
 	CreatedAt, UpdatedAt string
-	// Verdict is what a policy or a decision in a pull request says; nil where neither does.
+	// Verdict is the decision of a policy or of a pull request's issue; nil without one.
 	Verdict       *string
 	Policy, Issue string
 }
 
-// TakeFrom takes of a finding in the full shape what a row shows.
+// TakeFrom reads the fields of a row from a finding in the full shape.
 func (r *row) TakeFrom(in *api.Reader) {
 	for name := range in.Members() {
 		switch string(name) {
@@ -116,7 +116,7 @@ type rows struct {
 	Total   int
 }
 
-// TakeFrom takes a page of findings in the full shape.
+// TakeFrom reads a page of findings in the full shape.
 func (p *rows) TakeFrom(in *api.Reader) {
 	for name := range in.Members() {
 		switch string(name) {
@@ -138,7 +138,7 @@ func (p *rows) TakeFrom(in *api.Reader) {
 	}
 }
 
-// showRow answers a module with a row of the list as it now is, whether or not the list would still show it.
+// showRow returns to a module the updated row of a finding, whether or not the list would still show it.
 func showRow(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if !v.Scripted {
 		return page.SeeOther(listPath + "/" + url.PathEscape(v.Path("id"))), nil

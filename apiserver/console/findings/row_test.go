@@ -18,7 +18,7 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// rowOf is what a row shows of a finding.
+// rowOf returns the expected row of a finding.
 func rowOf(f client.FindingFull) row {
 	return row{
 		ID: f.Id, Title: f.Details.Title, Severity: string(f.Details.Severity),
@@ -38,7 +38,7 @@ type tester interface {
 	Context() context.Context
 }
 
-// answered reads what the REST API answers with.
+// answered reads a response of the REST API.
 func answered(t tester, body []byte, into any) {
 	t.Helper()
 	answer := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) }
@@ -47,7 +47,7 @@ func answered(t tester, body []byte, into any) {
 	}
 }
 
-// anyFinding has odd texts in all that can hold one, and lacks what can be absent.
+// anyFinding generates findings with unusual strings in all string fields, and missing optional fields.
 var anyFinding = rapid.MakeCustom[client.FindingFull](rapid.MakeConfig{Types: map[reflect.Type]*rapid.Generator[any]{
 	reflect.TypeFor[time.Time](): rapid.Map(rapid.Int64Range(0, 4e9), func(n int64) any { return time.Unix(n, 0).UTC() }),
 }, Kinds: map[reflect.Kind]*rapid.Generator[any]{
@@ -77,7 +77,7 @@ func TestARowShowsWhatTheFindingIs(t *testing.T) {
 	})
 }
 
-// The examples are of the documented shape, so that what is beyond it is missing.
+// The examples have the documented shape, so undocumented fields are missing.
 func TestARowOfAnExampleShowsIt(t *testing.T) {
 	examples, err := filepath.Glob("../../render/testdata/*.v2.json")
 	if err != nil || len(examples) == 0 {

@@ -10,21 +10,21 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// similarRows is how many similar findings are shown.
+// similarRows is the number of similar findings shown.
 const similarRows = 5
 
-// similar are findings that have with one in common what it says most by: its vulnerability, else its rule, else its
+// similar holds findings that share the most specific property of a finding: its vulnerability, else its rule, else its
 // class.
 type similar struct {
 	Rows []row
-	// Others is how many there are, List the address of the list of all.
+	// Others is the number of other similar findings, List the address of the list of all.
 	Others int
 	List   string
-	// By is what they have in common.
+	// By is the property that they share.
 	By filter
 }
 
-// likeness is the filter that a finding's similar ones meet, and its value; empty where there is none.
+// likeness returns the filter for similar findings, and its value; empty if there is none.
 func likeness(f client.FindingFull) (by filter, value string) {
 	switch {
 	case f.Facts.Vulnerability.Id != "":
@@ -35,7 +35,7 @@ func likeness(f client.FindingFull) (by filter, value string) {
 	return filterNamed("class"), f.Facts.Class
 }
 
-// readSimilar reads the newest findings like the one given.
+// readSimilar reads the newest similar findings.
 func readSimilar(ctx context.Context, v *page.Visit, f client.FindingFull) (similar, error) {
 	by, value := likeness(f)
 	if value == "" {

@@ -12,16 +12,16 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// timelineDeliveries is how many deliveries a finding's timeline shows, the newest.
+// timelineDeliveries is the number of deliveries in a finding's timeline, the newest ones.
 const timelineDeliveries = 50
 
-// happening is one thing that happened about a finding: a transition, or an event that an endpoint was sent.
+// happening is an entry of the timeline: a transition, or an event that was sent to an endpoint.
 type happening struct {
 	Transition *client.Transition
 	Delivery   *client.WebhookDelivery
 }
 
-// readDeliveries reads what endpoints were sent about the finding, as far as the key may see it.
+// readDeliveries reads the deliveries about the finding, if the key may see them.
 func readDeliveries(ctx context.Context, v *page.Visit, finding string) ([]client.WebhookDelivery, error) {
 	if !v.May("webhooks:read") {
 		return nil, nil
@@ -32,8 +32,8 @@ func readDeliveries(ctx context.Context, v *page.Visit, finding string) ([]clien
 	return list.Items, err
 }
 
-// timeline is all that happened, the newest first. Transitions keep their order; a delivery comes after what happened
-// no later than it was made.
+// timeline merges transitions and deliveries, the newest first. Transitions keep their order. A delivery counts as
+// later than the transitions up to the second of its creation.
 func timeline(history []client.Transition, deliveries []client.WebhookDelivery) []happening {
 	slices.SortStableFunc(history, func(a, b client.Transition) int { return int(b.Seq - a.Seq) })
 	slices.SortStableFunc(deliveries, func(a, b client.WebhookDelivery) int { return b.CreatedAt.Compare(a.CreatedAt) })
@@ -51,7 +51,7 @@ func timeline(history []client.Transition, deliveries []client.WebhookDelivery) 
 	return all
 }
 
-// pageOf is the address of the policy or the operation that changed the finding; "" where it was somebody else.
+// pageOf returns the address of the policy or the operation that changed the finding; "" for another author.
 func pageOf(by string) string {
 	for prefix, pages := range map[string]string{
 		"operation/": "/console/operations/", "policy/": "/console/policies/",

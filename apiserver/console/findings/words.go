@@ -9,7 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// keys that the list listens to.
+// keys are the list's keyboard shortcuts.
 var keys = []struct{ Key, Does string }{
 	{"j", "next finding"},
 	{"k", "previous finding"},
@@ -24,7 +24,7 @@ var keys = []struct{ Key, Does string }{
 	{"?", "show these keys"},
 }
 
-// standing is how a finding stands, in a word.
+// standing returns the status of a finding in one word.
 func (r row) standing() string {
 	switch {
 	case r.Status == "closed":
@@ -37,10 +37,10 @@ func (r row) standing() string {
 	return "open"
 }
 
-// standingBadge shows how a finding stands.
+// standingBadge shows the status of a finding.
 var standingBadge = ui.Fixed(badge, "open", "confirmed", "muted", "closed")
 
-// decider is who decided: a person, else a policy or a decision in a pull request.
+// decider returns who decided: a person, else a policy or a decision in a pull request.
 func (r row) decider() string {
 	switch {
 	case r.UserStatus != "open":
@@ -64,7 +64,7 @@ func (v view) orderName() string {
 
 func score(score float32) string { return strconv.FormatFloat(float64(score), 'f', 1, 32) }
 
-// facts are those that the finding has. What others share leads to the list of those.
+// facts returns the facts of the finding. Shared values link to the list of findings with the same value.
 func (s shown) facts() []ui.Fact {
 	shared := func(name, value, filter string) ui.Fact {
 		return ui.Fact{Name: name, Value: value, Link: newView(nil).with(filter, value)}
@@ -93,7 +93,7 @@ func (s shown) facts() []ui.Fact {
 	}
 }
 
-// given is a value that may be absent.
+// given returns an optional value, or "".
 func given[T ~string](value *T) string {
 	if value == nil {
 		return ""
@@ -101,12 +101,12 @@ func given[T ~string](value *T) string {
 	return string(*value)
 }
 
-// row is the finding as the list shows it, as far as its standing goes.
+// row returns the part of the finding's row that standing needs.
 func (s shown) row() row {
 	return row{Standing: s.now(), Status: string(s.Status), Verdict: (*string)(s.Verdict.UserStatus)}
 }
 
-// happened says what a transition was.
+// happened describes a transition.
 func happened(t client.Transition) string {
 	if t.From == "" || t.To == "" || t.From == t.To {
 		return t.Type

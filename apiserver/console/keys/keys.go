@@ -31,10 +31,10 @@ func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return page.Response{Title: "Keys", Body: listPage(keys, v.Who.Key, v.Who.OrganizationId, time.Now())}, nil
 }
 
-// soon is how long before its end a key should be rotated.
+// soon is how long before its expiry a key should be rotated.
 const soon = 14 * 24 * time.Hour
 
-// standing is how a key stands, in a word and a colour, and what to do about it.
+// standing is the status of a key in a word and a colour, and what to do about it.
 type standing struct {
 	word string
 	tone ui.Tone
@@ -58,7 +58,7 @@ func standingOf(k client.APIKey, now time.Time) standing {
 	return standing{"valid", ui.Good, ""}
 }
 
-// notReady is why a key is not ready; empty where it is, and where nobody says.
+// notReady returns why a key is not ready; empty if it is ready or the reason is unknown.
 func notReady(k client.APIKey) string {
 	for _, c := range k.Conditions {
 		if c.Type == "Ready" && c.Status != "True" {

@@ -1,4 +1,4 @@
-// Package login makes a session of an API key, and ends it.
+// Package login creates a session from an API key, and ends it.
 package login
 
 import (
@@ -17,7 +17,7 @@ func Routes() []page.Route {
 	return []page.Route{
 		{Method: http.MethodGet, Path: "login", Serve: show, Public: true},
 		{Method: http.MethodPost, Path: "login", Serve: logIn, Public: true},
-		// Of a key that is no longer valid too.
+		// Public, so that it also works with a key that is no longer valid.
 		{Method: http.MethodPost, Path: "logout", Serve: logOut, Public: true},
 	}
 }
@@ -30,7 +30,7 @@ func show(_ context.Context, v *page.Visit) (page.Response, error) {
 
 func logIn(ctx context.Context, v *page.Visit) (page.Response, error) {
 	next := v.Form.Get("next")
-	// What is pasted often has a line end, or the header around it.
+	// Pasted text often has a line end, or the header around the key.
 	words := strings.Fields(v.Form.Get("key"))
 	key := ""
 	if len(words) > 0 {

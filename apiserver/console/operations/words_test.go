@@ -23,7 +23,7 @@ func TestAnOperationIsUndoneByOneThatChangedSomething(t *testing.T) {
 		t.Errorf("it is in force again, and undone by %q", got)
 	}
 	mutual := client.TriageOperation{Id: "op-made", Undo: "op-undo", Phase: client.TriageOperationPhaseCompleted, Changed: 3}
-	undoingOf("op-made", []client.TriageOperation{mutual, undo}) // comes to an end
+	undoingOf("op-made", []client.TriageOperation{mutual, undo}) // must terminate
 	if undo.Failed = 1; whole(undo) {
 		t.Error("what failed can be undone once more")
 	}

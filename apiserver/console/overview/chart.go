@@ -8,45 +8,45 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 )
 
-// The charts are drawn in units of their view box; the style sheet gives them their size, and scrolls them where there
-// is no room. What is drawn is told twice: by position and by a dash or a word, never by colour alone.
+// The charts are drawn in units of their view box; the style sheet sets their size, and scrolls them if there is no
+// room. Everything is distinguished in two ways: by position and by a dash or a word, never by colour alone.
 const (
 	chartWidth, chartHeight = 680, 240
 	plotLeft, plotRight     = 56, 540
 	plotTop, plotBottom     = 12, 208
-	// labelGap is how far apart the words at the lines' ends are at least.
+	// labelGap is the least distance of the labels at the lines' ends.
 	labelGap = 16
-	// steps is how many lines across the chart has above 0.
+	// steps is the number of horizontal grid lines above 0.
 	steps = 4
 )
 
-// line is one course of a chart.
+// line is a series of a chart.
 type line struct {
-	// Name is its word, Class what the style sheet draws it as.
+	// Name is its label, Class its CSS class.
 	Name, Class string
 	Values      []int32
 }
 
-// tick is a line across a chart, or a word below it.
+// tick is a grid line, or a label below the chart.
 type tick struct {
 	At   int
 	Word string
 }
 
-// ending is where a line ends, with its word, which is moved where it would cover another.
+// ending is the end of a line, with its label, which is moved if it would cover another.
 type ending struct {
 	Class, Word string
 	X, Y, WordY int
 }
 
-// lineChart is what is drawn of lines of equal length.
+// lineChart is the drawing of lines of equal length.
 type lineChart struct {
 	Paths   []drawn
 	Ticks   []tick
 	Endings []ending
 }
 
-// drawn is a path, as SVG has it.
+// drawn is an SVG path.
 type drawn struct{ Class, D string }
 
 func newLineChart(lines []line) lineChart {
@@ -70,7 +70,7 @@ func newLineChart(lines []line) lineChart {
 	return c
 }
 
-// path goes through the values, from the left end of the plot to the right.
+// path returns the SVG path through the values, from the left end of the plot to the right.
 func path(values []int32, top int32) string {
 	var d strings.Builder
 	for i, v := range values {
@@ -86,7 +86,7 @@ func path(values []int32, top int32) string {
 	return d.String()
 }
 
-// across is where the i-th of n values is. A single one is at the right: it is the latest.
+// across returns the x coordinate of the i-th of n values. A single one is at the right: it is the latest.
 func across(i, n int) int {
 	if n == 1 {
 		return plotRight
@@ -98,7 +98,7 @@ func height(value, top int32) int {
 	return plotBottom - int(int64(value)*(plotBottom-plotTop)/int64(top))
 }
 
-// greatest is at least 1.
+// greatest returns the largest value, at least 1.
 func greatest(lines []line) int32 {
 	most := int32(1)
 	for _, l := range lines {
@@ -109,7 +109,7 @@ func greatest(lines []line) int32 {
 	return most
 }
 
-// roundUp returns a number not below the value that has steps round parts.
+// roundUp returns a number not below the value that divides into round steps.
 func roundUp(value int32) int32 {
 	each := float64(value) / steps
 	unit := math.Pow(10, math.Floor(math.Log10(each)))
@@ -130,7 +130,7 @@ func ticksTo(top int32) []tick {
 	return ticks
 }
 
-// spread moves the words apart that would cover each other, from the lowest upwards.
+// spread moves labels apart that would overlap, from the lowest upwards.
 func spread(endings []ending) {
 	for range endings {
 		for i := range endings {
@@ -150,14 +150,14 @@ type bar struct {
 	X, Y, Width, Height int
 }
 
-// bars are drawn of lines whose values belong together.
+// barChart is the drawing of lines as groups of bars.
 type barChart struct {
 	Bars  []bar
 	Ticks []tick
 	Names []tick
 }
 
-// newBarChart draws a group for each name.
+// newBarChart draws a group of bars for each name.
 func newBarChart(names []string, lines []line) barChart {
 	top := roundUp(greatest(lines))
 	c := barChart{Ticks: ticksTo(top)}

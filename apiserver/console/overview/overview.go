@@ -1,4 +1,4 @@
-// Package overview holds the page that says how things stand, and whether they get better or worse.
+// Package overview holds the page that shows the current state, and whether it is improving.
 package overview
 
 import (
@@ -28,19 +28,19 @@ func Routes() []page.Route {
 const (
 	countsPath = "/v2/finding-counts"
 	trendsPath = "/v2/trends"
-	// allValues is how many values of a field are asked for, shownValues how many of them are shown.
+	// allValues is how many values of a field are requested, shownValues how many of them are shown.
 	allValues   = "1000"
 	shownValues = 10
 )
 
-// shown is what the page shows. What is of today is counted now, and each such number leads to the findings that it
-// counts; what is of the past is as it was kept.
+// shown is the content of the page. Numbers of today are counted now, and each links to the findings that it counts;
+// numbers of the past are as recorded.
 type shown struct {
-	// Open are those that nobody has muted and that scanners still report, High those of them of severity high.
+	// Open counts the findings that are reported and not muted, High those of them with severity high.
 	Open, High client.FindingCounts
-	// Trends are of the last 90 days. ByRepository and ByProject have what was open a week ago.
+	// Trends covers the last 90 days. ByRepository and ByProject hold what was open a week ago.
 	Trends, ByRepository, ByProject client.Trends
-	// CanDecide says that the key may.
+	// CanDecide reports that the key may decide about findings.
 	CanDecide bool
 }
 
@@ -74,7 +74,7 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	}, nil
 }
 
-// figures are the numbers above all others. Each leads to the findings that it counts.
+// figures returns the numbers at the top. Each links to the findings that it counts.
 func (s shown) figures() []ui.Figure {
 	return []ui.Figure{
 		{Name: "Open", Count: s.Open.Total, Link: list("status", "open")},
@@ -87,10 +87,10 @@ func (s shown) figures() []ui.Figure {
 	}
 }
 
-// critical are those of severity high with a score of 9 and more.
+// critical counts the findings of severity high with a score of at least 9.
 func (s shown) critical() int32 { return count(s.High, "min_score", "9") }
 
-// all are the findings of any state: a field is counted without what was asked of it.
+// all counts the findings in any state: the counts of a field ignore the filter on that field.
 func (s shown) all() (all int32) {
 	for _, state := range values(s.Open, "status") {
 		all += state.Count
@@ -98,12 +98,12 @@ func (s shown) all() (all int32) {
 	return all
 }
 
-// list is the address of the findings that a number counts.
+// list returns the address of the findings that a number counts.
 func list(pairs ...string) string {
 	return page.Address("/console/findings", nil, pairs...)
 }
 
-// count is a value of a field and how many findings have it.
+// count returns how many findings have the value of a field.
 func count(of client.FindingCounts, field, value string) int32 {
 	for _, v := range values(of, field) {
 		if v.Value == value {
@@ -122,10 +122,10 @@ func values(of client.FindingCounts, field string) []client.ValueCount {
 	return nil
 }
 
-// first are as many of the values as are shown.
+// first returns the values that are shown.
 func first(all []client.ValueCount) []client.ValueCount { return all[:min(len(all), shownValues)] }
 
-// share is how much of the whole a count is, in percent, for a bar.
+// share returns a count as a percentage of the whole, for a bar.
 func share(count, whole int32) int {
 	if whole == 0 {
 		return 0

@@ -12,12 +12,12 @@ import (
 
 const (
 	daysOfWeek = 7
-	// weeks is how many are shown, worst how many of what has become worse.
+	// weeks is how many weeks are shown, worst how many of the groups that got worse.
 	weeks = 12
 	worst = 5
 )
 
-// history are the lines of the chart, and what they are made of.
+// history returns the chart of open findings over time.
 func (s shown) history() lineChart {
 	lines := []line{
 		{Name: "Critical", Class: "critical"}, {Name: "High", Class: "high"}, {Name: "Medium", Class: "medium"},
@@ -31,7 +31,7 @@ func (s shown) history() lineChart {
 	return newLineChart(lines)
 }
 
-// days are the rows of the table beside the chart, the latest first: those on which anything happened, and the first.
+// days returns the rows of the table beside the chart, the latest first: the days with changes, and the first day.
 func (s shown) days() []client.TrendDay {
 	var out []client.TrendDay
 	for i, d := range s.Trends.Days {
@@ -57,15 +57,15 @@ func (s shown) lastDay() string {
 	return ""
 }
 
-// weekBefore is the day a week before another.
+// weekBefore returns the day a week before another.
 func weekBefore(of string) string {
 	return startOf(of).AddDate(0, 0, -daysOfWeek).Format(time.DateOnly)
 }
 
-// isYoung reports whether nothing is known of a week ago. Today is then compared with the first day.
+// isYoung reports whether there is no record from a week ago. Today is then compared with the first day.
 func (s shown) isYoung() bool { return s.firstDay() > weekBefore(s.lastDay()) }
 
-// weekAgo is the day with which today is compared.
+// weekAgo returns the day that today is compared with.
 func (s shown) weekAgo() client.TrendDay {
 	then := s.Trends.Days[0]
 	for _, d := range s.Trends.Days {
@@ -76,7 +76,7 @@ func (s shown) weekAgo() client.TrendDay {
 	return then
 }
 
-// course says whether more is open than a week ago, or less.
+// course describes whether more or fewer findings are open than a week ago.
 func (s shown) course() string {
 	then := "a week ago."
 	if s.isYoung() {
@@ -92,7 +92,8 @@ func (s shown) course() string {
 	}
 }
 
-// upToDate has the last day, if it is today, say what is open now: it was kept up to an hour ago.
+// upToDate replaces the numbers of the last day, if it is today, by the current ones: the recorded ones are up to an
+// hour old.
 func (s *shown) upToDate(today string) {
 	if s.lastDay() != today {
 		return
@@ -102,7 +103,7 @@ func (s *shown) upToDate(today string) {
 	open.Medium, open.Low = count(s.Open, "severity", "medium"), count(s.Open, "severity", "low")
 }
 
-// age of what is open; nil where nothing is, or is known of.
+// age returns the age of open findings; nil if there are none, or it is unknown.
 func (s shown) age() *client.TrendSpread {
 	if n := len(s.Trends.Days); n > 0 {
 		return s.Trends.Days[n-1].Age
@@ -110,13 +111,13 @@ func (s shown) age() *client.TrendSpread {
 	return nil
 }
 
-// week is what happened in seven days from a Monday on.
+// week holds the changes in the seven days from a Monday.
 type week struct {
 	Monday                string
 	Opened, Closed, Muted int32
 }
 
-// perWeek are the last weeks of which anything is known, the earliest first.
+// perWeek returns the last recorded weeks, the earliest first.
 func (s shown) perWeek() []week {
 	var out []week
 	for _, d := range s.Trends.Days {
@@ -138,9 +139,9 @@ func mondayOf(of string) string {
 	return start.AddDate(0, 0, -since).Format(time.DateOnly)
 }
 
-// startOf is when a day of the API begins.
+// startOf returns the start of a day of the API.
 func startOf(day string) time.Time {
-	start, _ := time.Parse(time.DateOnly, day) // the API says that it is one
+	start, _ := time.Parse(time.DateOnly, day) // the contract guarantees a date
 	return start
 }
 
@@ -156,18 +157,19 @@ func weekChart(all []week) barChart {
 	return newBarChart(names, lines)
 }
 
-// short is a day as there is room for it below a chart.
+// short formats a day for a chart's axis.
 func short(of string) string { return startOf(of).Format("2 Jan") }
 
-// long is a day as a sentence has it.
+// long formats a day for a sentence.
 func long(of string) string { return startOf(of).Format("2 January 2006") }
 
-// openedIn is the list of what was found from a day on, for so many days, and still exists.
+// openedIn returns the address of the list of findings that were found in that many days from a day on, and still
+// exist.
 func openedIn(from string, days int) string {
 	return list("created_since", from+"T00:00:00Z", "created_until", until(from, days))
 }
 
-// closedIn is the list of what is closed and was last changed in those days.
+// closedIn returns the address of the list of closed findings that were last changed in those days.
 func closedIn(from string, days int) string {
 	return list("status", "closed", "updated_since", from+"T00:00:00Z", "updated_until", until(from, days))
 }
@@ -186,8 +188,8 @@ func (w worse) rise() int32 { return w.Open - w.OpenBefore }
 
 func (w worse) highRise() int32 { return w.High - w.HighBefore }
 
-// gotWorse compares what is open now with what was then: those of which the most high ones came first. What is not
-// known of a week ago is compared with the first day that is.
+// gotWorse compares the open findings with those of a week ago, or with the first recorded day. The groups with the
+// largest rise of severity high come first.
 func (s shown) gotWorse(field string, then client.Trends) []worse {
 	var out []worse
 	for _, group := range then.Groups {
@@ -206,7 +208,7 @@ func (s shown) gotWorse(field string, then client.Trends) []worse {
 	return out[:min(len(out), worst)]
 }
 
-// signed writes a change with its sign, as a person reads it.
+// signed formats a change with its sign.
 func signed(change int32) string {
 	switch {
 	case change > 0:
@@ -218,7 +220,7 @@ func signed(change int32) string {
 	}
 }
 
-// described says what the chart of lines shows, for who does not see it.
+// described returns a text description of the line chart, for screen readers.
 func described(c lineChart, from, to string) string {
 	var last []string
 	for _, e := range c.Endings {

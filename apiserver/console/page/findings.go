@@ -10,19 +10,18 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// maxSamples bounds what is asked for to show what an operation or a policy is about.
+// maxSamples bounds the findings that are read as examples for an operation or a policy.
 const maxSamples = 10
 
-// Samples reads some of the findings. One that does not exist any more has its id alone.
+// Samples reads some of the findings. A deleted one only has its id.
 func (v *Visit) Samples(ctx context.Context, ids []string) ([]client.FindingFull, error) {
 	return v.Findings(ctx, ids[:min(len(ids), maxSamples)])
 }
 
-// MaxSelected is how many findings a person may select; it is how many an operation may name.
+// MaxSelected bounds how many findings a person may select, as an operation cannot name more.
 const MaxSelected = 400
 
-// Findings reads findings by their ids, of which there may be MaxSelected. One that does not exist any more has its id
-// alone.
+// Findings reads at most MaxSelected findings by their ids. A deleted one only has its id.
 func (v *Visit) Findings(ctx context.Context, ids []string) ([]client.FindingFull, error) {
 	if len(ids) > MaxSelected {
 		const detail = "At most %d findings can be selected. Narrow the list with filters, and choose all that match."

@@ -1,4 +1,4 @@
-// Package page is what the console's pages have in common: what a page is asked with, and what it returns.
+// Package page holds what the console's pages have in common: the request for a page, and its response.
 package page
 
 import (
@@ -17,60 +17,61 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// Route is a page, or what a form of a page is sent to.
+// Route is a page, or the target of a page's form.
 type Route struct {
 	Method string
-	// Path below /console/, with Gin's names of segments.
+	// Path below /console/, in Gin's syntax.
 	Path  string
 	Serve Handle
 	// Public pages are served without a session.
 	Public bool
 }
 
-// Handle serves a page. An error that is an *api.Failure is shown as such, any other as an internal one.
+// Handle serves a page. An error that is an *api.Failure is shown to the person; any other is shown as an internal
+// error.
 type Handle func(ctx context.Context, v *Visit) (Response, error)
 
 // Visit is a person's request.
 type Visit struct {
 	// API calls the operations with the session's key.
 	API *api.Client
-	// Who the session's key belongs to; empty on public pages.
+	// Who is the owner of the session's key; empty on public pages.
 	Who client.WhoAmI
 	// Path returns a segment of the path.
 	Path func(name string) string
-	// URL is the address as it was asked for.
+	// URL is the requested address.
 	URL *url.URL
 	// Query and Form are the parameters of the address and of the body.
 	Query, Form url.Values
-	// Token is what forms send back.
+	// Token is the value that forms must send back.
 	Token string
-	// Place in what changes that the page is made at or after; empty where a module asks.
+	// Place is a position in the stream of events that is not later than the page's data; empty if a module asks.
 	Place string
-	// Scripted says that a module of the console asks, and not the browser: it takes a fragment of the page.
+	// Scripted reports that a module of the console asks, and not the browser: it expects a fragment of the page.
 	Scripted bool
 	// LogIn checks an API key and returns the cookie of its session.
 	LogIn func(ctx context.Context, apiKey string) (*http.Cookie, error)
 }
 
-// Response is what a page returns: one of Body, JSON and Location.
+// Response is the response of a page: one of Body, JSON and Location.
 type Response struct {
-	// Status is 200 where it is 0.
+	// Status of the response; 0: 200.
 	Status int
-	// Title of the page, in the browser's bar.
+	// Title of the page, in the browser's title bar.
 	Title string
-	// Body of the page. The console puts its frame around it, unless a module asks.
+	// Body of the page. The console adds its frame around it, unless a module asks.
 	Body templ.Component
 	// Styles and Modules are the page's own assets, for example "findings/findings.css".
 	Styles, Modules []string
-	// JSON is an answer to a module.
+	// JSON is the response to a module.
 	JSON any
-	// Location is where to go on, below /console/.
+	// Location is the redirect's target, below /console/.
 	Location string
 	// Cookie to set, if any.
 	Cookie *http.Cookie
 }
 
-// SeeOther sends the browser to another page.
+// SeeOther redirects the browser to another page.
 func SeeOther(location string) Response {
 	return Response{Status: http.StatusSeeOther, Location: location}
 }
@@ -78,7 +79,7 @@ func SeeOther(location string) Response {
 // May reports whether the session's key has the scope.
 func (v *Visit) May(scope string) bool { return slices.Contains(v.Who.Scopes, scope) }
 
-// Given returns the parameters of these names that have a value. A field left empty in a form is no filter.
+// Given returns the parameters of these names that have a value. An empty form field is not a filter.
 func Given(query url.Values, names ...string) url.Values {
 	given := url.Values{}
 	for _, name := range names {
@@ -95,8 +96,8 @@ func (v *Visit) View(names ...string) (url.Values, error) {
 	return Given(v.Query, names...), Check(v.Query, known)
 }
 
-// Check refuses an address that asks for what does not exist: a filter that is misspelt would show more than was asked
-// for, and one that is given twice less.
+// Check refuses an address with unknown or repeated parameters: a misspelt filter would show more than was intended,
+// and a repeated one less.
 func Check(query url.Values, known func(name string) bool) error {
 	for name, values := range query {
 		switch {
@@ -109,8 +110,8 @@ func Check(query url.Values, known func(name string) bool) error {
 	return nil
 }
 
-// Address returns the address of a page with the parameters of a view, but for those given in pairs of name and value:
-// an empty value takes one away.
+// Address returns the address of a page with the parameters of a view, changed by pairs of name and value: an empty
+// value removes a parameter.
 func Address(path string, view url.Values, pairs ...string) string {
 	query := maps.Clone(view)
 	if query == nil {
@@ -129,11 +130,11 @@ func Address(path string, view url.Values, pairs ...string) string {
 	return path + "?" + query.Encode()
 }
 
-// listRows is how many rows a page of a list shows.
+// listRows is the number of rows per page of a list.
 const listRows = "50"
 
-// List asks for a page of the list at a path of the REST API, and reads it into the given value. The view says which
-// rows, and the address of the person's page which page.
+// List requests a page of the list at a path of the REST API, and reads it into the given value. The view selects the
+// rows, and the cursor in the page's address the page.
 func (v *Visit) List(ctx context.Context, path string, view url.Values, into any) error {
 	asked := Given(v.Query, "cursor")
 	asked.Set("size", listRows)
@@ -149,10 +150,10 @@ func Text(ctx context.Context, part templ.Component) (string, error) {
 	return out.String(), err
 }
 
-// Today is the first day on which what ends with a day can end, in UTC.
+// Today returns the first day, in UTC, on which something that ends with a day can end.
 func Today() string { return time.Now().UTC().Format(time.DateOnly) }
 
-// EndOf returns the end of a decision that a form asks for. A day ends with its last second, in UTC.
+// EndOf returns the expiry for the value of a form. A day ends with its last second, in UTC.
 func EndOf(given string) string {
 	if _, err := time.Parse(time.DateOnly, given); err == nil {
 		return given + "T23:59:59Z"

@@ -9,11 +9,12 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// decided is about how many findings each policy decides now. A policy's status counts what it decides about once all
-// verdicts are recorded; this is what the list of findings shows until then, too.
+// decided is the number of findings that each policy currently decides about. A policy's status only counts them once
+// all verdicts are recorded; this count matches the list of findings even before.
 type decided map[string]int32
 
-// readDecided counts the findings that have a policy's verdict. Fewer policies than are asked for can be in force.
+// readDecided counts the findings by the policy of their verdict. The request's bound of 1000 policies is above the
+// number that can be in force.
 func readDecided(ctx context.Context, v *page.Visit) (decided, error) {
 	var counts client.FindingCounts
 	query := url.Values{"field": {"policy"}, "values": {"1000"}}
@@ -29,7 +30,7 @@ func readDecided(ctx context.Context, v *page.Visit) (decided, error) {
 	return by, nil
 }
 
-// figure counts the findings about which the policy decides, and leads to them where there are any.
+// figure returns the number of findings that the policy decides about, with a link to them.
 func (d decided) figure(id string) ui.Figure {
 	f := ui.Figure{Name: "Decides about", Count: d[id]}
 	if f.Count > 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// draft is a policy that somebody writes, as its form has it.
+// draft is a policy being written, with the fields of its form.
 type draft struct {
 	Name, Match                       string
 	UserStatus, Reason, Comment       string
@@ -25,14 +25,14 @@ type draft struct {
 	token, organization, withoutRight string
 }
 
-// The fields of the form. In the address of a page they come after this prefix, since the filters of the list of
-// findings have some of the names too.
+// setPrefix precedes the form's fields in the address of a page, since the filters of the list of findings share some
+// of their names.
 const setPrefix = "set."
 
-// defaultMaxFindings is what the service takes where nothing is given.
+// defaultMaxFindings is the service's default.
 const defaultMaxFindings = "1000"
 
-// draftOf reads a form, whose fields have a prefix.
+// draftOf reads a form whose fields have a prefix.
 func draftOf(v *page.Visit, form url.Values, prefix string) draft {
 	given := func(name string) string { return strings.ReplaceAll(form.Get(prefix+name), "\r\n", "\n") }
 	d := draft{
@@ -60,17 +60,17 @@ func draftOf(v *page.Visit, form url.Values, prefix string) draft {
 	return d
 }
 
-// draftPage is the form, filled with what the filters of a list of findings ask for.
+// draftPage serves the form, filled from the filters of a list of findings.
 func draftPage(_ context.Context, v *page.Visit) (page.Response, error) {
 	d := draftOf(v, v.Query, setPrefix)
 	d.Match, d.left = ruleOf(v.Query)
 	return d.page(http.StatusOK)
 }
 
-// whole reports whether the service could take the policy: until then it is not shown as a manifest.
+// whole reports whether the service could accept the policy: until then it is not shown as a manifest.
 func (d draft) whole() bool { return d.Match != "" && (d.UserStatus != "muted" || d.Reason != "") }
 
-// page is the form with the policy as a manifest.
+// page returns the form with the policy as a manifest.
 func (d draft) page(status int) (page.Response, error) {
 	var err error
 	d.yaml, err = yamlOf(d.policy(), d.organization)
@@ -78,8 +78,8 @@ func (d draft) page(status int) (page.Response, error) {
 	return response, err
 }
 
-// draftOfSelection leads to the form, filled with what the selected findings have in common, or with the filters of the
-// list that they were selected in. Its address can be shared like any other.
+// draftOfSelection redirects to the form, filled with what the selected findings have in common, or with the filters of
+// the list in which they were selected. Its address can be shared like any other.
 func draftOfSelection(ctx context.Context, v *page.Visit) (page.Response, error) {
 	query := url.Values{}
 	if ids := v.Form["id"]; len(ids) > 0 && v.Form.Get("all") != "true" {
@@ -105,7 +105,7 @@ func draftOfSelection(ctx context.Context, v *page.Visit) (page.Response, error)
 	return page.SeeOther(page.Address(newPath, query)), nil
 }
 
-// create makes a preview of the policy, or shows the form again: with the policy as a manifest, or with what is wrong.
+// create creates a preview of the policy, or shows the form again: with the policy as a manifest, or with the errors.
 func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 	d := draftOf(v, v.Form, "")
 	if v.Form.Get("do") == "yaml" {
@@ -127,7 +127,7 @@ func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return page.SeeOther(pageOf(made.Id)), nil
 }
 
-// request is what the REST API is asked for.
+// request returns the request to the REST API.
 func (d draft) request() (client.TriagePolicyRequest, error) {
 	most, err := strconv.Atoi(d.MaxFindings)
 	if err != nil {
@@ -153,7 +153,7 @@ func (d draft) request() (client.TriagePolicyRequest, error) {
 	return r, nil
 }
 
-// policy is the draft as a policy that nobody has stored.
+// policy returns the draft as a policy that is not stored.
 func (d draft) policy() client.TriagePolicy {
 	p := client.TriagePolicy{Id: d.Name, Match: d.Match, Mode: client.TriagePolicyModePreview}
 	if p.Id == "" {

@@ -1,5 +1,5 @@
-// Package policies holds the pages of triage policies: the rules by which findings are decided about, and how one is
-// made of what the list of findings shows.
+// Package policies holds the pages of triage policies: the rules that decide about findings, and the form that creates
+// one from a list of findings.
 package policies
 
 import (
@@ -42,7 +42,7 @@ func Routes() []page.Route {
 	}
 }
 
-// listing is what the list of policies shows.
+// listing is the content of the list of policies.
 type listing struct {
 	client.TriagePolicyList
 	decided decided
@@ -61,18 +61,18 @@ func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return page.Response{Title: "Policies", Body: listPage(policies), Styles: styles}, nil
 }
 
-// shown is what the page of a policy shows.
+// shown is the content of a policy's page.
 type shown struct {
 	client.TriagePolicy
 	samples []client.FindingFull
 	decided decided
 	yaml    string
 	token   string
-	// mayWrite says that the key may apply and stop policies.
+	// mayWrite reports that the key may apply and stop policies.
 	mayWrite bool
 }
 
-// show is the page of a policy.
+// show serves the page of a policy.
 func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	s := shown{token: v.Token, mayWrite: mayWrite(v)}
 	if _, err := v.API.Get(ctx, address(v), nil, &s.TriagePolicy); err != nil {
@@ -93,10 +93,11 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 
 func address(v *page.Visit) string { return apiPath + "/" + url.PathEscape(v.Path("id")) }
 
-// mayWrite reports whether the key may make, apply and stop policies: who may not decide may not decide through one.
+// mayWrite reports whether the key may create, apply and stop policies. That includes the right to decide about
+// findings, since a policy decides.
 func mayWrite(v *page.Visit) bool { return v.May("policies:write") && v.May("findings:triage") }
 
-// change applies a policy, or stops it.
+// change applies or stops a policy.
 func change(ctx context.Context, v *page.Visit) (page.Response, error) {
 	generation, err := strconv.Atoi(v.Form.Get("generation"))
 	if err != nil {
@@ -110,5 +111,5 @@ func change(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return page.SeeOther(pageOf(changed.Id)), nil
 }
 
-// pageOf is where a policy is shown.
+// pageOf returns the address of a policy's page.
 func pageOf(id string) string { return listPath + "/" + url.PathEscape(id) }

@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/findings"
 )
 
-// leftOut is a filter of the list of findings that an expression cannot ask for.
+// leftOut is a filter of the list of findings that cannot be expressed in a policy.
 type leftOut struct{ Label, Value, Why string }
 
 const (
@@ -21,8 +21,8 @@ const (
 	whyNoValue  = "This value is not one that can be compared."
 )
 
-// terms say what each filter of the list of findings asks for, in the order in which an expression has them. ok is
-// false for a value that cannot be compared.
+// terms translate each filter of the list of findings into a term, in the order of the expression. ok is false for a
+// value that cannot be compared.
 var terms = []struct {
 	filter, label string
 	term          func(value string) (term string, ok bool)
@@ -44,15 +44,15 @@ var terms = []struct {
 	{"text", "Text", hasWords},
 }
 
-// unread are the filters that no expression can ask for, as people know them, and why.
+// unread are the filters that no expression can use, with their labels, and why.
 var unread = []struct{ filter, label, why string }{
 	{"status", "State", whyDecided}, {"user_status", "Decision", whyDecided}, {"stale", "Decision in doubt", whyDecided},
 	{"policy", "Policy", whyPolicies}, {"suppressed", "Suppressed in the source", whyUnread},
 	{"updated_since", "Changed since", whyUnread}, {"updated_until", "Changed until", whyUnread},
 }
 
-// ruleOf translates the filters of a list of findings into the expression of a policy. What cannot be translated is
-// named, so that nobody takes the policy for what it is not.
+// ruleOf translates the filters of a list of findings into the expression of a policy. It also returns the filters that
+// cannot be translated, so that they are not silently ignored.
 func ruleOf(filters url.Values) (match string, left []leftOut) {
 	var all []string
 	for _, t := range terms {
@@ -68,7 +68,7 @@ func ruleOf(filters url.Values) (match string, left []leftOut) {
 	}
 	for _, u := range unread {
 		value := filters.Get(u.filter)
-		// What is open, and what nobody has decided about, is what a policy decides about anyway.
+		// A policy only decides about open and undecided findings anyway.
 		if value != "" && value != "open" {
 			_, word := findings.Asked(u.filter, value)
 			left = append(left, leftOut{u.label, word, u.why})
@@ -77,12 +77,12 @@ func ruleOf(filters url.Values) (match string, left []leftOut) {
 	return strings.Join(all, " &&\n"), left
 }
 
-// is asks for a text.
+// is compares a member with a string.
 func is(member string) func(string) (string, bool) {
 	return func(value string) (string, bool) { return member + " == " + quoted(value), true }
 }
 
-// inFile asks for a file, or for a folder, which ends in a slash.
+// inFile selects a file, or a folder if the value ends in a slash.
 func inFile(value string) (string, bool) {
 	if strings.HasSuffix(value, "/") {
 		return "finding.path.startsWith(" + quoted(value) + ")", true
@@ -90,15 +90,15 @@ func inFile(value string) (string, bool) {
 	return "finding.path == " + quoted(value), true
 }
 
-// hasVulnerability asks for an id, as its own or as an alias, whatever the case.
+// hasVulnerability selects a vulnerability's id, as the main id or an alias, ignoring case.
 func hasVulnerability(value string) (string, bool) {
 	id := quoted(strings.ToUpper(value))
 	return "(finding.vulnerability.id.upperAscii() == " + id +
 		" || finding.vulnerability.aliases.exists(alias, alias.upperAscii() == " + id + "))", true
 }
 
-// ofPackage asks for a package by its name, whatever the case, or by its package URL, of which one without a version
-// means every version.
+// ofPackage selects a package by its name, ignoring case, or by its package URL; one without a version matches every
+// version.
 func ofPackage(value string) (string, bool) {
 	if !strings.HasPrefix(value, "pkg:") {
 		return "finding.package.name.lowerAscii() == " + quoted(strings.ToLower(value)), true
@@ -114,12 +114,12 @@ func scoredAtLeast(value string) (string, bool) {
 	}
 	number := strconv.FormatFloat(score, 'f', -1, 64)
 	if !strings.Contains(number, ".") {
-		number += ".0" // else it is an integer
+		number += ".0" // otherwise it would be an integer
 	}
 	return "has(finding.score) && finding.score >= " + number, true
 }
 
-// found asks when a finding was found.
+// found compares the time when a finding was found.
 func found(operator string) func(string) (string, bool) {
 	return func(value string) (string, bool) {
 		at, err := time.Parse(time.RFC3339, strings.ToUpper(value))
@@ -130,7 +130,7 @@ func found(operator string) func(string) (string, bool) {
 	}
 }
 
-// hasWords asks for words in title or path. Expressions know the case of ASCII alone.
+// hasWords selects words in title or path. Expressions can only change the case of ASCII letters.
 func hasWords(value string) (string, bool) {
 	var all []string
 	for word := range strings.FieldsSeq(value) {
@@ -147,7 +147,7 @@ func lowerASCII(r rune) rune {
 	return r
 }
 
-// quoted is a text as an expression has it.
+// quoted returns a text as a string literal of an expression.
 func quoted(text string) string {
 	var out strings.Builder
 	out.WriteByte('\'')

@@ -83,7 +83,7 @@ func TestSelectedFindingsLeadToWhatTheyHaveInCommon(t *testing.T) {
 	}
 }
 
-// A policy as a manifest is one whose texts are texts, whatever they hold.
+// In a manifest the policy's strings stay strings, whatever they contain.
 func TestAManifestHoldsWhatThePolicySays(t *testing.T) {
 	p := draft{Name: "p", Match: "finding.title == 'a: \"b\"\n# c'", UserStatus: "muted", Reason: "duplicate", MaxFindings: "7", Until: "2099-01-01"}.policy()
 	p.Set.Comment = "- x: &y\n---\n"

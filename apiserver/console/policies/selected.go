@@ -6,7 +6,7 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// commonFilters are the filters of the list of findings that all of these have in common.
+// commonFilters returns the filters of the list of findings that all these findings match.
 func commonFilters(findings []client.FindingFull) url.Values {
 	common := url.Values{}
 	for i := range findings {
@@ -24,7 +24,7 @@ func commonFilters(findings []client.FindingFull) url.Values {
 	return common
 }
 
-// filtersOf are those by which findings like this one are found: what it is, and where.
+// filtersOf returns the filters that select findings like this one: by kind and by location.
 func filtersOf(f *client.FindingFull) url.Values {
 	filters := url.Values{}
 	for name, value := range map[string]string{

@@ -8,7 +8,7 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// manifest is a policy as kubectl and Git have it.
+// manifest is a policy as a Kubernetes manifest.
 type manifest struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -41,7 +41,7 @@ var modes = map[client.TriagePolicyMode]string{
 	client.TriagePolicyModePreview: "Preview", client.TriagePolicyModeApply: "Apply",
 }
 
-// yamlOf is the policy as a manifest.
+// yamlOf returns the policy as a manifest.
 func yamlOf(p client.TriagePolicy, organization string) (string, error) {
 	m := manifest{
 		APIVersion: "appsec.dev/v1alpha1", Kind: "TriagePolicy",

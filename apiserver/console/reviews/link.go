@@ -12,13 +12,13 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// pulls are where providers have pull requests, below the page of the repository.
+// pulls are the providers' paths of pull requests, below the page of the repository.
 var pulls = map[string]string{
 	"github": "/pull/", "gitlab": "/-/merge_requests/", "bitbucket": "/pull-requests/", "azure": "/pullrequest/",
 	"gitea": "/pulls/", "forgejo": "/pulls/",
 }
 
-// readLink returns the page of a pull request at the provider, as far as the key may see the repository.
+// readLink returns the page of a pull request at the provider, if the key may see the repository.
 func readLink(ctx context.Context, v *page.Visit, r client.ReviewFull) (string, error) {
 	if !v.May("repos:read") {
 		return "", nil
@@ -31,8 +31,8 @@ func readLink(ctx context.Context, v *page.Visit, r client.ReviewFull) (string, 
 	return linkOf(repository.Url, repository.Provider, r.PrNumber), err
 }
 
-// linkOf is the page of a pull request of the repository with that page, empty where the provider is not known or the
-// page is none of the web.
+// linkOf returns the page of a pull request, given the page of the repository; empty if the provider is unknown or the
+// page is not an HTTP URL.
 func linkOf(repository, provider string, number int32) string {
 	at, err := url.Parse(repository)
 	path, known := pulls[strings.ToLower(provider)]

@@ -1,4 +1,4 @@
-// Package reviews holds the pages of reviews: which pull requests were reviewed, and what each would bring with it.
+// Package reviews holds the pages of reviews: which pull requests were reviewed, and which issues each would introduce.
 package reviews
 
 import (
@@ -36,7 +36,7 @@ func Routes() []page.Route {
 	}
 }
 
-// listing is what the list shows.
+// listing is the content of the list.
 type listing struct {
 	client.ReviewList
 	view url.Values
@@ -54,8 +54,8 @@ func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return page.Response{Title: "Reviews", Body: listPage(l), Styles: styles}, nil
 }
 
-// asked is what the REST API is asked for: days are written as times. Its end is left out, so that of a day is the
-// beginning of the next.
+// asked returns the query for the REST API, with days converted to times. The API excludes the end, so the end of a day
+// is the start of the next.
 func asked(view url.Values) url.Values {
 	query := maps.Clone(view)
 	for name, later := range map[string]int{"start_time": 0, "end_time": 1} {
@@ -66,7 +66,7 @@ func asked(view url.Values) url.Values {
 	return query
 }
 
-// named are the lists that have names, and what they are called.
+// named are the lists with names, and their names for people.
 var named = []ui.Option{
 	{Value: "", Word: "All"},
 	{Value: "open_with_issues", Word: "Open with issues"},
@@ -102,11 +102,11 @@ func (l listing) filters() []ui.Filter {
 	}
 }
 
-// day is that of a moment, as an input of days takes it.
+// day returns the day of a time, as a date input takes it.
 func day(moment string) string {
 	day, _, _ := strings.Cut(moment, "T")
 	return day
 }
 
-// name is what a pull request is called among others.
+// name identifies a pull request among others.
 func name(r client.Review) string { return pullRequest(r.RepoOwner, r.RepoName, r.PrNumber) }

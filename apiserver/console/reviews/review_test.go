@@ -7,7 +7,7 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// The REST API leaves the end out: the whole last day is meant.
+// The REST API excludes the end, so the whole last day is included.
 func TestDaysAreAskedForAsTimes(t *testing.T) {
 	view := url.Values{"start_time": {"2026-03-01"}, "end_time": {"2026-03-31"}, "status": {"open"}}
 	want := "end_time=2026-04-01T00%3A00%3A00Z&start_time=2026-03-01T00%3A00%3A00Z&status=open"

@@ -7,17 +7,17 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// stays is why nobody has to fear an import that is done again.
+// stays explains why repeating an import is safe.
 const stays = "What is stored already is found unchanged, and no decision is lost."
 
-// unfinished is what to do about an import that did not come to its end.
+// unfinished is the advice for an import that did not complete.
 var unfinished = []string{
 	"Import the same file again: it finishes what was begun. " + stays,
 	"If it ends like this again, look at the log of the job, or tell whoever runs the service.",
 }
 
-// advice is what to do about a scan that failed, by words of its message. That is the importer's: it says why, and
-// speaks of the flags of kubectl findings import.
+// advice for scans that failed, selected by words of the message. The importer writes the message for users of kubectl
+// findings import: it explains the failure and names flags.
 var advice = []struct {
 	says  string
 	steps []string
@@ -42,7 +42,7 @@ var advice = []struct {
 	{"stopped before its end", unfinished},
 }
 
-// next says what to do about a scan that failed, step by step.
+// next returns the steps to take after a scan that failed.
 func next(s client.Scan) []string {
 	if status(s) != client.ScanStatusFailed {
 		return nil
@@ -60,7 +60,7 @@ func next(s client.Scan) []string {
 	return steps
 }
 
-// overrides are flags that messages of refusals name, each with the parameter of an upload that does the same.
+// overrides are the flags in messages of refusals, each with the equivalent parameter of an upload.
 var overrides = []struct{ flag, parameter string }{
 	{"--dry-run", "dry_run=true"},
 	{"--force", "force=true"},
@@ -68,7 +68,7 @@ var overrides = []struct{ flag, parameter string }{
 	{"--started-at", "started_at"},
 }
 
-// parametersFor says how the flags of a message are given in an upload. There are none where no flag helps.
+// parametersFor returns the upload parameters for the flags in a message, or nothing if it names none.
 func parametersFor(message string) []string {
 	var words []string
 	for _, o := range overrides {

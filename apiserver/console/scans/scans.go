@@ -1,4 +1,4 @@
-// Package scans holds the pages of scans: what was imported, what was refused, and what to do about it.
+// Package scans holds the pages of scans: what was imported, what was refused, and how to fix it.
 package scans
 
 import (
@@ -36,7 +36,7 @@ func Routes() []page.Route {
 	}
 }
 
-// listing is what the list shows.
+// listing is the content of the list.
 type listing struct {
 	client.ScanList
 	view url.Values
@@ -54,7 +54,7 @@ func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return page.Response{Title: "Scans", Body: listPage(l), Styles: styles, Modules: modules}, nil
 }
 
-// running reports whether a scan of the page goes on.
+// running reports whether a scan of the page is still running.
 func (l listing) running() bool { return slices.ContainsFunc(l.Items, running) }
 
 func (l listing) filters() []ui.Filter {
@@ -72,7 +72,7 @@ func (l listing) filters() []ui.Filter {
 	}
 }
 
-// show is the page of a scan.
+// show serves the page of a scan.
 func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	var s client.Scan
 	if _, err := v.API.Get(ctx, apiPath+"/"+url.PathEscape(v.Path("id")), nil, &s); err != nil {
@@ -81,8 +81,8 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return page.Response{Title: title(s), Body: scanPage(s), Styles: styles, Modules: modules}, nil
 }
 
-// address is where the console has a scan.
+// address returns the address of a scan's page.
 func address(id string) string { return listPath + "/" + url.PathEscape(id) }
 
-// of is the address of the list with the scans that share a value.
+// of returns the address of the list of scans that share a value.
 func of(pairs ...string) string { return page.Address(listPath, nil, pairs...) }

@@ -20,7 +20,7 @@ func status(s client.Scan) client.ScanStatus {
 
 func running(s client.Scan) bool { return status(s) == client.ScanStatusRunning }
 
-// tone is the colour of a scan's state.
+// tone returns the colour for a scan's state.
 func tone(s client.Scan) ui.Tone {
 	switch status(s) {
 	case client.ScanStatusRunning:
@@ -33,10 +33,10 @@ func tone(s client.Scan) ui.Tone {
 	return ui.Plain
 }
 
-// title is what a scan is called among others.
+// title returns the name of a scan.
 func title(s client.Scan) string { return s.Tool + " over " + s.ProjectId }
 
-// kind is what tells scans of one tool apart.
+// kind distinguishes scans of one tool.
 func kind(s client.Scan) string {
 	if s.Analysis == "" {
 		return string(s.Category)
@@ -44,7 +44,7 @@ func kind(s client.Scan) string {
 	return string(s.Category) + ", " + s.Analysis
 }
 
-// count is how many results there were, empty before the end.
+// count returns a number of results, or "" before the end.
 func count(s client.Scan, results int32) string {
 	if running(s) {
 		return ""
@@ -52,7 +52,7 @@ func count(s client.Scan, results int32) string {
 	return ui.Thousands(results)
 }
 
-// doing says what a running scan is at.
+// doing describes the progress of a running scan.
 func doing(s client.Scan) string {
 	if s.Progress.Total == 0 {
 		return "Comparing with what is known"
@@ -60,8 +60,7 @@ func doing(s client.Scan) string {
 	return ui.Thousands(s.Progress.Done) + " of " + ui.Thousands(s.Progress.Total) + " changes stored"
 }
 
-// counts are the results by what became of them. A scan of a pull request has issues in place of findings, and closes
-// none.
+// counts returns the results by outcome. A scan of a pull request has issues instead of findings, and closes none.
 func counts(s client.Scan) []ui.Figure {
 	figures := []ui.Figure{
 		{Name: "New", Count: s.Counts.Created},
@@ -78,7 +77,7 @@ func counts(s client.Scan) []ui.Figure {
 	return append(figures[:2], figures[3:]...)
 }
 
-// facts are what else is known of the scan.
+// facts returns the other facts about the scan.
 func facts(s client.Scan) []ui.Fact {
 	tool := s.Tool
 	if s.ToolVersion != "" {
@@ -103,7 +102,7 @@ func facts(s client.Scan) []ui.Fact {
 	return lines
 }
 
-// importedBy is the API key that uploaded the scan. The REST API knows of no other importer.
+// importedBy returns the API key that uploaded the scan. The REST API names no other importer.
 func importedBy(s client.Scan) string {
 	if s.ImportedBy == "" {
 		return "kubectl findings"
@@ -111,7 +110,7 @@ func importedBy(s client.Scan) string {
 	return s.ImportedBy
 }
 
-// took is how long the import took.
+// took returns the duration of the import.
 func took(s client.Scan) string {
 	if s.CreatedAt == nil || s.CompletedAt == nil {
 		return ""
@@ -119,12 +118,13 @@ func took(s client.Scan) string {
 	return s.CompletedAt.Sub(*s.CreatedAt).Round(time.Second).String()
 }
 
-// findings is the list of those that the scan's project has.
+// findings returns the address of the list of the project's findings by the scan's tool.
 func findings(s client.Scan) string {
 	return page.Address("/console/findings", nil, "repo_id", s.RepoId, "project_id", s.ProjectId, "tool", s.Tool)
 }
 
-// remarks are what the importer says of a scan that is completed, but for what was skipped: the page shows that apart.
+// remarks returns the importer's message for a completed scan, without the skipped results, which the page shows
+// separately.
 func remarks(s client.Scan) string {
 	said := strings.Split(s.Message, "; ")
 	for _, skip := range s.SkippedBecause {
@@ -134,12 +134,12 @@ func remarks(s client.Scan) string {
 	return strings.Join(said, "; ")
 }
 
-// refused reports whether the scan was not imported because the importer would not, which somebody may overrule.
+// refused reports whether the importer refused the scan, which a person may override.
 func refused(s client.Scan) bool {
 	return status(s) == client.ScanStatusFailed && strings.Contains(s.Message, "--force")
 }
 
-// state is the scan's, in a word.
+// state returns the scan's state in one word.
 func state(s client.Scan) string {
 	if refused(s) {
 		return "refused"

@@ -12,7 +12,7 @@ func scan(status client.ScanStatus, message string) client.Scan {
 	return client.Scan{Status: &status, Message: message}
 }
 
-// What the importer writes of scans that it refused or gave up.
+// Messages of the importer about scans that it refused or gave up.
 const (
 	closing = "the import failed: it would close 40 of 60 open findings, which is more than half: see with --dry-run " +
 		"which ones, look whether the scanner ran over everything, and then use --force"
@@ -58,7 +58,7 @@ func TestAFailedScanComesWithWhatToDo(t *testing.T) {
 	}
 }
 
-// A person who uploads has parameters, and no flags.
+// A person who uploads has parameters, not flags.
 func TestFlagsOfAnUploadAreGivenAsParameters(t *testing.T) {
 	s := scan(client.ScanStatusFailed, closing)
 	if steps := next(s); strings.Contains(strings.Join(steps, " "), "REST") {
@@ -84,7 +84,7 @@ func TestWhatWasSkippedIsNoRemark(t *testing.T) {
 	}
 }
 
-// The scan of a pull request closes no finding: a 0 would say that none was fixed.
+// The scan of a pull request closes no findings: a 0 would mean that none was fixed.
 func TestAScanOfAPullRequestCountsIssues(t *testing.T) {
 	names := func(s client.Scan) (names []string) {
 		for _, figure := range counts(s) {

@@ -1,5 +1,5 @@
-// Package session keeps who a person is in a cookie: the API key that the person pasted once, sealed with a key that
-// all replicas share. There is nothing to keep on the server, and the session ends with the API key.
+// Package session keeps a person's session in a cookie: the API key that the person entered, sealed with a key that all
+// replicas share. The server stores nothing, and the session ends with the API key.
 package session
 
 import (
@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	// CookieName is the session's.
+	// CookieName is the name of the session's cookie.
 	CookieName = "findings_console"
-	// Path is where the browser sends the cookie, and nowhere else.
+	// Path is the only path to which the browser sends the cookie.
 	Path = "/console/"
-	// life is how long a session lasts at most.
+	// life is the maximum duration of a session.
 	life = 7 * 24 * time.Hour
-	// purpose binds what is sealed to this use of the key.
+	// purpose binds the sealed content to this use of the key.
 	purpose = "findings-operator console session 1"
-	// timeBytes is the length of the time at which a session began.
+	// timeBytes is the encoded length of the session's start time.
 	timeBytes = 8
-	// maxCookieBytes is what browsers keep of a cookie.
+	// maxCookieBytes is the largest cookie that browsers store.
 	maxCookieBytes = 4096
 )
 
 var encoding = base64.RawURLEncoding.Strict()
 
-// Sealer makes and reads sessions. Keys returns keys of 32 bytes for a purpose, the newest first.
+// Sealer creates and reads sessions. Keys returns keys of 32 bytes for a purpose, the newest first.
 type Sealer struct {
 	Keys func(purpose string) [][]byte
 }
@@ -46,32 +46,32 @@ func (s Sealer) Cookie(apiKey string, secure bool, now time.Time) *http.Cookie {
 func End() *http.Cookie { return cookie("", false, -1) }
 
 func cookie(value string, secure bool, maxAge int) *http.Cookie {
-	// Lax: a link to a finding that somebody shares must not end in the login page.
+	// Lax: a shared link to a finding must not lead to the login page.
 	//nolint:gosec // not secure where the service itself is not
 	return &http.Cookie{Name: CookieName, Value: value, Path: Path, MaxAge: maxAge,
 		HttpOnly: true, Secure: secure, SameSite: http.SameSiteLaxMode}
 }
 
-// APIKey returns the key of the request's session, "" if there is none that is valid.
+// APIKey returns the key of the request's session, or "" if there is no valid session.
 func (s Sealer) APIKey(r *http.Request, now time.Time) string {
 	_, held := s.session(r, now)
 	return held.apiKey
 }
 
-// Ends returns when the request's session is over at the latest; the zero time where there is none.
+// Ends returns when the request's session ends at the latest, or the zero time without a session.
 func (s Sealer) Ends(r *http.Request, now time.Time) time.Time {
 	_, held := s.session(r, now)
 	return held.end
 }
 
-// held is what a session holds; empty for none that is valid.
+// held is the content of a session; empty if there is no valid one.
 type held struct {
 	apiKey string
 	end    time.Time
 }
 
-// session returns the request's session and what it holds. Another site may set cookies for a domain that both
-// are in: what does not open is not the console's, and of two that do neither is.
+// session returns the request's session and its content. Another site of the same domain may set cookies, too: one that
+// cannot be opened is ignored, and if two can be opened, neither is used.
 func (s Sealer) session(r *http.Request, now time.Time) (value string, its held) {
 	for _, cookie := range r.CookiesNamed(CookieName) {
 		opened := s.open(cookie.Value, now)
@@ -86,7 +86,7 @@ func (s Sealer) session(r *http.Request, now time.Time) (value string, its held)
 	return value, its
 }
 
-// open returns what a session holds, nothing if it is none or is over.
+// open returns the content of a session, or nothing if it is invalid or expired.
 func (s Sealer) open(value string, now time.Time) held {
 	if len(value) > maxCookieBytes {
 		return held{}
@@ -103,13 +103,13 @@ func (s Sealer) open(value string, now time.Time) held {
 	return held{string(content[timeBytes:]), end}
 }
 
-// Token returns what a form of the request's session must send back, so that no other site can send it.
+// Token returns the value that forms of the request's session must send back, so that no other site can submit them.
 func (s Sealer) Token(r *http.Request, now time.Time) string {
 	value, _ := s.session(r, now)
 	return token(s.Keys(tokenPurpose)[0], value)
 }
 
-// tokenPurpose is that of the keys of tokens.
+// tokenPurpose is the purpose of the keys for tokens.
 const tokenPurpose = "findings-operator console form 1"
 
 // Holds reports whether the token belongs to the request's session.

@@ -12,7 +12,7 @@ import (
 
 var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// sealer has keys of those names, the newest first.
+// sealer returns a Sealer with keys of those names, the newest first.
 func sealer(names ...string) Sealer {
 	return Sealer{Keys: func(purpose string) (keys [][]byte) {
 		for _, name := range names {

@@ -15,70 +15,70 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// Figure is a number that a page begins with.
+// Figure is a number at the top of a page.
 type Figure struct {
 	Name  string
 	Count int32
-	// Link leads to the list of what is counted; empty where there is none.
+	// Link is the address of the list of what is counted; empty if there is none.
 	Link string
 }
 
-// Fact is a line of what is known of something. Without a value it is not shown.
+// Fact is a named value in a list of facts. Without a value it is not shown.
 type Fact struct {
 	Name, Value string
-	// Link leads to what has this value; empty where there is no such list.
+	// Link is the address of the list of what shares the value; empty if there is none.
 	Link string
-	// At is shown in place of the value, where it is set.
+	// At is shown instead of Value, if set.
 	At *time.Time
 }
 
-// Option is a value that can be chosen, and what it is called.
+// Option is a value to choose from, and its label.
 type Option struct{ Value, Word string }
 
 // Filter is a field of the form above a list: a choice if it has options, else an input.
 type Filter struct {
 	// Name of the parameter in the page's address.
 	Name, Label, Value string
-	// Options without the one that filters nothing.
+	// Options, except the one that does not filter.
 	Options []Option
-	// Any is what the option is called that filters nothing.
+	// Any is the label of the option that does not filter.
 	Any string
 	// Type of the input, "text" by default.
 	Type string
 }
 
-// Hidden is the type of a field that the form keeps and does not show.
+// Hidden is the type of a form field that is sent but not shown.
 const Hidden = "hidden"
 
-// filtering reports whether one of the fields that the form shows filters.
+// filtering reports whether one of the visible fields filters.
 func filtering(fields []Filter) bool {
 	return slices.ContainsFunc(fields, func(f Filter) bool { return f.Value != "" && f.Type != Hidden })
 }
 
-// Tab is a link to a list with a name.
+// Tab is a link to a named list.
 type Tab struct {
 	Word, Link string
 	Current    bool
 }
 
-// Tone is what the colour of a badge says. The word of the badge says it too.
+// Tone is the meaning of a badge's colour. The badge's word has the same meaning.
 type Tone string
 
 // The tones.
 const (
-	// Plain is for what is neither good nor bad.
+	// Plain is neither good nor bad.
 	Plain Tone = "plain"
-	// Going is for what goes on, or waits for somebody.
+	// Going is in progress, or waits for somebody.
 	Going Tone = "open"
-	// Good is for what is done.
+	// Good is done.
 	Good Tone = "good"
-	// Bad is for what failed.
+	// Bad has failed.
 	Bad Tone = "bad"
-	// Doubt is for what somebody should look at.
+	// Doubt needs a person's attention.
 	Doubt Tone = "doubt"
 )
 
-// Place is a line of a file.
+// Place formats a line of a file.
 func Place[N int | int32](path string, line N) string {
 	if line == 0 {
 		return path
@@ -86,11 +86,11 @@ func Place[N int | int32](path string, line N) string {
 	return path + ":" + strconv.Itoa(int(line))
 }
 
-// Severity shows how severe something is, in words and in colour.
+// Severity shows a severity in words and in colour.
 var Severity = Fixed(severityBadge, "high", "medium", "low")
 
-// Text shows a text, as an expression of a template does. Where there are many it takes half the time: templ formats
-// the value of each expression by fmt.
+// Text renders a string like an expression of a template, in half the time: templ formats the value of each expression
+// by fmt. Use it where there are many.
 type Text string
 
 // Render implements templ.Component.
@@ -99,13 +99,14 @@ func (t Text) Render(_ context.Context, w io.Writer) error {
 	return err
 }
 
-// Fixed makes a part for each of these words once: a list shows them in every row. A part of another word is made anew.
+// Fixed renders a part once for each of these words, since a list shows them in every row. Parts for other words are
+// rendered anew each time.
 func Fixed(part func(word string) templ.Component, words ...string) func(word string) templ.Component {
 	made := map[string]templ.Component{}
 	for _, word := range words {
 		var out strings.Builder
 		if err := part(word).Render(context.Background(), &out); err != nil {
-			panic(err) // a builder takes all that is written
+			panic(err) // a strings.Builder never fails
 		}
 		made[word] = templ.Raw(out.String())
 	}
@@ -117,7 +118,7 @@ func Fixed(part func(word string) templ.Component, words ...string) func(word st
 	}
 }
 
-// Minute is what Time shows of a moment that the REST API has written.
+// Minute formats a time string of the REST API as Time does.
 func Minute(at string) string {
 	const day, minute = len(time.DateOnly), len("2006-01-02T15:04")
 	if len(at) != len("2006-01-02T15:04:05Z") || at[day] != 'T' {
@@ -126,7 +127,7 @@ func Minute(at string) string {
 	return at[:day] + " " + at[day+1:minute] + " UTC"
 }
 
-// Plural returns the word for so many.
+// Plural returns the singular or plural word for n.
 func Plural[N int | int32 | int64](n N, one, many string) string {
 	if n == 1 {
 		return one
@@ -134,7 +135,7 @@ func Plural[N int | int32 | int64](n N, one, many string) string {
 	return many
 }
 
-// Thousands writes a number with its thousands apart.
+// Thousands formats a number with separated thousands.
 func Thousands[N int | int32 | int64](n N) string {
 	digits := strconv.FormatInt(int64(n), 10)
 	var out strings.Builder
@@ -147,7 +148,7 @@ func Thousands[N int | int32 | int64](n N) string {
 	return out.String()
 }
 
-// Sentence is a message as one: services begin and end theirs like a part of one.
+// Sentence turns a message into a sentence: services write messages without capital and period.
 func Sentence(message string) string {
 	first, length := utf8.DecodeRuneInString(message)
 	if length == 0 {
@@ -160,7 +161,7 @@ func Sentence(message string) string {
 	return sentence
 }
 
-// labels are what forms call the members of a request.
+// labels are the forms' names for the members of a request.
 var labels = map[string]string{
 	"expires_at": "the end date", "set.expires_at": "the end date", "valid_until": "the end date",
 	"reason": "the reason", "set.reason": "the reason", "match": "the expression", "name": "the name",
@@ -168,20 +169,20 @@ var labels = map[string]string{
 	"set.comment": "the comment",
 }
 
-// Told says what was wrong with a request in the words of the form that it came from.
+// Told describes an error in a request in the words of the form that it came from.
 func Told(failure client.Error) string {
 	rest, isFirst := strings.CutPrefix(failure.Detail, failure.Field)
 	label, known := labels[failure.Field]
 	if !isFirst || !known {
 		return failure.Detail
 	}
-	return label + strings.TrimSuffix(rest, " and after valid_from") // which no form gives
+	return label + strings.TrimSuffix(rest, " and after valid_from") // no form has that field
 }
 
-// shortCommit is as many characters of a hash as providers show.
+// shortCommit is the length of an abbreviated hash.
 const shortCommit = 12
 
-// Commit is a commit's hash as people know it.
+// Commit returns a commit's abbreviated hash.
 func Commit(hash string) string {
 	if len(hash) > shortCommit {
 		return hash[:shortCommit]

@@ -28,7 +28,7 @@ func TestThousandsStandApart(t *testing.T) {
 	}
 }
 
-// What a scanner takes for its first heading stands below those of the page.
+// A scanner's top-level headings must rank below those of the page.
 func TestHeadingsOfProseAreOfOneLevel(t *testing.T) {
 	html := prose("# First\n\ntext\n\n###### Last\n", 3)
 	if strings.Count(html, "<h3>") != 2 || strings.Count(html, "<h") != 2 {

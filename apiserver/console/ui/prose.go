@@ -11,8 +11,8 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// What scanners write is hostile: Markdown goes through a sanitiser that knows nothing but text, lists, code and links,
-// and raw HTML in it is dropped before.
+// Text from scanners is hostile: raw HTML in Markdown is dropped, and the result goes through a sanitiser that only
+// allows text, lists, tables, code and links.
 var (
 	markdown  = goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.Linkify))
 	sanitiser = newSanitiser()
@@ -30,12 +30,12 @@ func newSanitiser() *bluemonday.Policy {
 	return p
 }
 
-// prose is the HTML of a text in Markdown. All its headings are of one level: what a scanner takes for its first level
-// is a part of a part of the page.
+// prose returns the HTML of a Markdown text. All its headings get the same level, because the text is only a part of a
+// section of the page.
 func prose(written string, heading int) string {
 	source := []byte(written)
 	document := markdown.Parser().Parse(text.NewReader(source))
-	_ = ast.Walk(document, func(node ast.Node, _ bool) (ast.WalkStatus, error) { // it returns no error
+	_ = ast.Walk(document, func(node ast.Node, _ bool) (ast.WalkStatus, error) { // the callback returns no error
 		if h, ok := node.(*ast.Heading); ok {
 			h.Level = heading
 		}

@@ -1,5 +1,5 @@
-// Package ui holds what all pages of the console look like: the frame around them, the tokens of their styles, and the
-// parts that more than one of them shows.
+// Package ui holds the common appearance of the console's pages: the frame around them, their style tokens, and the
+// parts that several pages use.
 package ui
 
 import (
@@ -16,35 +16,35 @@ import (
 //go:embed *.css *.js *.svg
 var Files embed.FS
 
-// View is what the frame around a page shows.
+// View is the content of the frame around a page.
 type View struct {
 	Title string
-	// Who the session's key belongs to.
+	// Who is the owner of the session's key.
 	Who client.WhoAmI
 	// At is the page's path.
 	At string
-	// Token is what the page's forms send back.
+	// Token is the value that the page's forms must send back.
 	Token string
-	// Place in what changes that the page was made at.
+	// Place is the position in the stream of events at which the page was read.
 	Place string
-	// Styles and Modules are those of the page itself.
+	// Styles and Modules are the assets of the page itself.
 	Styles, Modules []string
 	// Asset returns the address of an asset.
 	Asset func(name string) string
 }
 
-// Problem is what a page that failed shows.
+// Problem is the content of an error page.
 type Problem struct {
 	Status int
 	Detail string
-	// RetryAt is when to try again; zero where that changes nothing.
+	// RetryAt is when to try again; zero if that would not help.
 	RetryAt   time.Time
 	RequestID string
-	// Change says that it was something to be changed, and not a page to be seen.
+	// Change reports that the request was a change, and not the view of a page.
 	Change bool
 }
 
-// Title says what is wrong.
+// Title summarises the error.
 func (p Problem) Title() string {
 	switch p.Status {
 	case http.StatusBadRequest:
@@ -64,7 +64,7 @@ func (p Problem) Title() string {
 	return "Something went wrong"
 }
 
-// Next says what to do about it.
+// Next explains what to do about it.
 func (p Problem) Next() string {
 	switch p.Status {
 	case http.StatusBadRequest:
@@ -85,7 +85,7 @@ func (p Problem) Next() string {
 	return "Load the page again. If it stays so, tell whoever runs the service the request's name below."
 }
 
-// Said is what modules are told.
+// Said returns the error as JSON for modules.
 func (p Problem) Said() any {
 	return struct {
 		Title  string `json:"title"`
@@ -94,10 +94,10 @@ func (p Problem) Said() any {
 	}{p.Title(), p.Detail, p.Next()}
 }
 
-// link is one of the navigation. Scope is what its page needs, and Query the view of the page that one begins with.
+// link is an entry of the navigation. Scope is what its page requires, and Query the initial view of the page.
 type link struct{ Name, Path, Scope, Query string }
 
-// navigation leads to the pages.
+// navigation lists the pages.
 var navigation = []link{
 	{Name: "Overview", Path: "/console/", Scope: findingsRead},
 	{Name: "Findings", Path: "/console/findings", Scope: findingsRead, Query: "?status=open"},
@@ -111,12 +111,12 @@ var navigation = []link{
 
 const findingsRead = "findings:read"
 
-// navigationOf leads to the pages that the key may see.
+// navigationOf returns the entries whose pages the key may see.
 func navigationOf(who client.WhoAmI) []link {
 	return slices.DeleteFunc(slices.Clone(navigation), func(l link) bool { return !slices.Contains(who.Scopes, l.Scope) })
 }
 
-// Home is the first page that the key may see.
+// Home returns the first page that the key may see.
 func Home(who client.WhoAmI) string {
 	if links := navigationOf(who); len(links) > 0 {
 		return links[0].Path
@@ -124,7 +124,7 @@ func Home(who client.WhoAmI) string {
 	return navigation[0].Path
 }
 
-// current says of a link that it leads to the page itself, or to what is below it.
+// current returns the aria-current value of a link: whether it leads to the page itself, or to a parent of it.
 func current(path, at string) string {
 	switch {
 	case path == at:

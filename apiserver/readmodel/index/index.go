@@ -1,5 +1,5 @@
-// Package index keeps items in order: by id and, for each order that a list is sorted in, in a copy-on-write B-tree.
-// A snapshot costs the same however many items there are, and is read without a lock.
+// Package index keeps items sorted: by id and, for each order that a list can have, in a copy-on-write B-tree.
+// The cost of a snapshot does not depend on the number of items, and a snapshot is read without a lock.
 package index
 
 import (
@@ -11,24 +11,24 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// Facet is the combination of a row's values of the fields that have few. There are so few
-// combinations that what filters ask of these fields is answered by picking facets.
+// Facet is the combination of a row's values of the fields with few values. There are so few combinations that
+// filters on these fields are evaluated by picking facets.
 type Facet [3]string
 
 // AnyFacet matches all facets.
 func AnyFacet(Facet) bool { return true }
 
-// Field is one, or a combination, by which rows are kept apart.
+// Field is a field, or a combination of fields, that rows are indexed by.
 type Field uint8
 
-// Everything keeps all rows together: the list without a filter.
+// Everything puts all rows together: the list without a filter.
 const Everything Field = 0
 
-// Key names the rows that have a value of a field, and a facet.
+// Key identifies the rows that have a value of a field, and a facet.
 type Key struct {
 	Field Field
 	Value string
-	// Facet is kept once for all buckets; the zero value is that of rows without one.
+	// Facet is stored once for all buckets; the zero value is that of rows without a facet.
 	Facet unique.Handle[Facet]
 }
 
@@ -48,39 +48,40 @@ func (k Key) facet() Facet {
 	return k.Facet.Value()
 }
 
-// bucket is a run of rows in the sorted trees, where they are kept together by its id.
+// bucket is a run of rows in the sorted trees, which sort by the bucket's id first.
 type bucket struct {
 	key   Key
 	id    uint64
 	count int
 }
 
-// Layout defines how an index keeps a kind of row.
+// Layout defines how an index stores a kind of row.
 type Layout[T any] struct {
 	// Sorts are the fields that a list may be sorted by; the first is the default.
 	Sorts []Sort
-	// Values returns what is shown of those fields, in their order, as the text whose bytes sort
-	// as the list is to be sorted.
+	// Values returns the row's values of those fields, in their order, as texts whose byte order is the order
+	// of the list.
 	Values func(T) []string
-	// Keys returns the buckets that hold a row, each once. The last CountOnly of them hold nothing and
-	// only count. nil: the rows are in no list.
+	// Keys returns the keys of the buckets that contain a row, each once. The last CountOnly of them contain
+	// nothing and only count. If Keys is nil, the rows are in no list.
 	Keys      func(T) []Key
 	CountOnly int
-	// Held is for each sort how many of the first keys hold a row in its tree: fewer cost less memory, and less time to
-	// write. No sort has more of them than the one before. 0, or no entry: all of them.
+	// Held is, for each sort, how many of the first keys have a bucket in its tree: fewer buckets take less
+	// memory and less time to write. No sort may have more of them than the one before it. 0, or no entry,
+	// means all.
 	Held []int
-	// Text returns what words are looked for in; nil: none are.
+	// Text returns the text that is searched for words; nil if the rows cannot be searched.
 	Text func(T) string
 }
 
-// row is an item with where it stands. It never changes.
+// row is an item with its position. It never changes.
 type row[T any] struct {
 	id     string
 	values []string
 	item   T
-	// buckets that hold or count the row, in the order of the layout's keys.
+	// buckets that contain or count the row, in the order of the layout's keys.
 	buckets []uint64
-	// text is that of the item, where a search has it at hand: it looks at every row.
+	// text is the item's text, kept in the row because a search reads every row.
 	text string
 }
 
@@ -92,17 +93,17 @@ type entry[T any] struct {
 	row    *row[T]
 }
 
-// Index keeps rows by id and, for each sort order, in runs by bucket. It has one writer; its snapshots have any
-// number of readers.
+// Index stores rows by id and, for each sort order, in runs by bucket. It has one writer; its snapshots have
+// any number of readers.
 type Index[T any] struct {
 	layout *Layout[T]
 	byID   *btree.BTreeG[*row[T]]
-	// sorted has a tree for each of the layout's sorts.
+	// sorted has one tree for each of the layout's sorts.
 	sorted  []*btree.BTreeG[entry[T]]
 	buckets *btree.BTreeG[bucket]
-	// lastBucket is the last bucket id given; none is given twice.
+	// lastBucket is the last bucket id assigned; ids are never reused.
 	lastBucket uint64
-	// frozen is the last snapshot, nil where the index has changed since.
+	// frozen is the last snapshot, nil if the index has changed since.
 	frozen *Index[T]
 }
 
@@ -140,7 +141,7 @@ func (x *Index[T]) Snapshot() *Index[T] {
 	return x.frozen
 }
 
-// Len returns how many items there are.
+// Len returns the number of items.
 func (x *Index[T]) Len() int { return x.byID.Len() }
 
 // Dirty reports whether the index has changed since its last snapshot.
@@ -155,7 +156,7 @@ func (x *Index[T]) Get(id string) (item T, ok bool) {
 	return found.item, true
 }
 
-// Put adds an item, in place of the one with its id, which it returns.
+// Put adds an item. If there is an item with that id already, Put replaces and returns it.
 func (x *Index[T]) Put(id string, item T) (before T, replaced bool) {
 	x.frozen = nil
 	added := &row[T]{id: id, item: item}
@@ -186,12 +187,12 @@ func (x *Index[T]) Put(id string, item T) (before T, replaced bool) {
 	return old.item, true
 }
 
-// holds reports whether a bucket is among others, most likely at the place that it had.
+// holds reports whether buckets contains bucket, which is most likely still at its former place.
 func holds(buckets []uint64, bucket uint64, place int) bool {
 	return place < len(buckets) && buckets[place] == bucket || slices.Contains(buckets, bucket)
 }
 
-// Remove takes the item with that id out, and returns it.
+// Remove removes the item with that id, and returns it.
 func (x *Index[T]) Remove(id string) (before T, ok bool) {
 	old, ok := x.byID.Delete(&row[T]{id: id})
 	if !ok {
@@ -209,7 +210,7 @@ func (x *Index[T]) Remove(id string) (before T, ok bool) {
 	return old.item, true
 }
 
-// held are the buckets that hold a row in the tree of a sort, without those that only count it.
+// held returns the buckets that contain a row in the tree of a sort, without those that only count it.
 func (x *Index[T]) held(r *row[T], sort int) []uint64 {
 	if sort < len(x.layout.Held) && x.layout.Held[sort] > 0 {
 		return r.buckets[:x.layout.Held[sort]]
@@ -224,8 +225,8 @@ func (x *Index[T]) keys(r *row[T]) []Key {
 	return x.layout.Keys(r.item)
 }
 
-// count moves the counts from the old row, which may be nil, to the one added, and tells that
-// one which buckets hold it. A bucket that both are in keeps its id, in whatever place.
+// count moves the counts from the old row, which may be nil, to the added one, and sets the added row's
+// buckets. A bucket that contains both rows keeps its id.
 func (x *Index[T]) count(old, added *row[T]) {
 	keys := x.keys(added)
 	added.buckets = make([]uint64, len(keys))
@@ -247,7 +248,7 @@ func (x *Index[T]) count(old, added *row[T]) {
 	}
 }
 
-// add changes a bucket's count and returns its id. A bucket is there while it counts anything.
+// add changes a bucket's count and returns its id. A bucket exists while its count is not 0.
 func (x *Index[T]) add(key Key, change int) uint64 {
 	b, ok := x.buckets.Get(bucket{key: key})
 	if !ok {
@@ -263,12 +264,12 @@ func (x *Index[T]) add(key Key, change int) uint64 {
 	return b.id
 }
 
-// Pick returns the buckets of a field's value whose facets match. The trees of all sorts have them.
+// Pick selects the buckets of a field's value whose facets match. The trees of all sorts must have them.
 func (x *Index[T]) Pick(f Field, value string, matches func(Facet) bool) Selection[T] {
 	return x.PickUpTo(len(x.layout.Sorts)-1, f, value, matches)
 }
 
-// PickUpTo is Pick of buckets that the trees of the sorts up to one have, and those of later sorts do not.
+// PickUpTo is Pick for buckets that only the trees of the sorts up to last have.
 func (x *Index[T]) PickUpTo(last int, f Field, value string, matches func(Facet) bool) Selection[T] {
 	s := Selection[T]{last: last}
 	x.buckets.Ascend(bucket{key: Key{Field: f, Value: value}}, func(b bucket) bool {
@@ -284,12 +285,12 @@ func (x *Index[T]) PickUpTo(last int, f Field, value string, matches func(Facet)
 	return s
 }
 
-// PickFirst returns the bucket of a field's value that is in the tree of the first sort alone.
+// PickFirst selects the bucket of a field's value that only the tree of the first sort has.
 func (x *Index[T]) PickFirst(f Field, value string) Selection[T] {
 	return x.PickUpTo(0, f, value, AnyFacet)
 }
 
-// PickFrom is PickFirst of the field's values that are not before one.
+// PickFrom is PickFirst for all of the field's values that are not less than value.
 func (x *Index[T]) PickFrom(f Field, value string) Selection[T] {
 	var s Selection[T]
 	x.buckets.Ascend(bucket{key: Key{Field: f, Value: value}}, func(b bucket) bool {
@@ -303,7 +304,7 @@ func (x *Index[T]) PickFrom(f Field, value string) Selection[T] {
 	return s
 }
 
-// Values returns the values of a field that rows have, in order.
+// Values returns the values of a field that rows have, sorted.
 func (x *Index[T]) Values(f Field) []string {
 	var values []string
 	x.buckets.Ascend(bucket{key: Key{Field: f}}, func(b bucket) bool {
@@ -318,7 +319,7 @@ func (x *Index[T]) Values(f Field) []string {
 	return values
 }
 
-// With yields the items that have a value of a field, whatever their facets.
+// With yields the items that have a value of a field, with any facet.
 func (x *Index[T]) With(f Field, value string) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		more := true
@@ -337,7 +338,7 @@ func (x *Index[T]) With(f Field, value string) iter.Seq[T] {
 	}
 }
 
-// pivot is a row at a position.
+// pivot returns a row at a position.
 func (x *Index[T]) pivot(sort int, at Position) *row[T] {
 	r := &row[T]{id: at.ID, values: make([]string, len(x.layout.Sorts))}
 	r.values[sort] = at.Value

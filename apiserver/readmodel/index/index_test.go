@@ -15,10 +15,10 @@ type book struct {
 	length                int
 }
 
-// status keeps books apart, in facets of it.
+// status is the field that books are indexed by, with facets of it.
 const status = Everything + 1
 
-// Where books has its sorts.
+// Indexes of the sorts of books.
 const (
 	byTitle = iota
 	byTime
@@ -42,7 +42,7 @@ func drawTitle(t *rapid.T) string { return rapid.SampledFrom([]string{"", "a", "
 
 func drawTime(t *rapid.T) string { return fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "at")) }
 
-// Collecting, walking, and starting and ending where the span does are ways to the same page.
+// Collecting, walking, and starting and ending at the bounds of the span all give the same page.
 func TestBothWaysThroughASpanAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := New(books)
@@ -82,7 +82,7 @@ func TestBothWaysThroughASpanAgree(t *testing.T) {
 	})
 }
 
-// walk returns the rows of a selection that are in its span, looking between the bounds alone.
+// walk returns the rows of a selection within its span, walking only between the bounds.
 func walk(x *Index[*book], q Query, s Selection[*book], bounds Span) (rows []*row[*book]) {
 	for r := range x.merge(s.buckets, q, bounds) {
 		if s.span.Holds(r.item.at) {
@@ -92,7 +92,7 @@ func walk(x *Index[*book], q Query, s Selection[*book], bounds Span) (rows []*ro
 	return rows
 }
 
-// A page takes rows for as long as they fit, and at least one, and the next goes on where it ended.
+// A page contains rows as long as they fit, and at least one, and the next page continues where it ended.
 func TestAPageEndsWhereTheNextRowWouldPassItsBytes(t *testing.T) {
 	length := func(b *book) int { return b.length }
 	rapid.Check(t, func(t *rapid.T) {
@@ -120,7 +120,7 @@ func TestAPageEndsWhereTheNextRowWouldPassItsBytes(t *testing.T) {
 	})
 }
 
-// The books of a status are in a bucket for each facet.
+// The books with a status are in one bucket per facet.
 func TestWithYieldsTheItemsOfAllFacetsUntilToldToStop(t *testing.T) {
 	x := New(books)
 	for i, status := range []string{"open", "closed", "open", "lost"} {

@@ -7,8 +7,7 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// merge yields the rows of several buckets after a position and within a span, in the order
-// asked for.
+// merge yields the rows of several buckets after a position and within a span, in the requested order.
 func (x *Index[T]) merge(buckets []uint64, q Query, within Span) iter.Seq[*row[T]] {
 	return func(yield func(*row[T]) bool) {
 		runs := make([]*run[T], 0, len(buckets))
@@ -19,7 +18,7 @@ func (x *Index[T]) merge(buckets []uint64, q Query, within Span) iter.Seq[*row[T
 				runs = append(runs, r)
 			}
 		}
-		// The run that is next stands first, so that many runs cost little more than one.
+		// The run with the next row comes first, so that many runs cost little more than one.
 		compare := func(a, b *run[T]) int {
 			order := a.position().compare(b.position())
 			if q.descending {
@@ -44,8 +43,8 @@ func (x *Index[T]) merge(buckets []uint64, q Query, within Span) iter.Seq[*row[T
 	}
 }
 
-// first is where each run starts to look: at the position that the page before ended at, or
-// at the end of the span where that is further on. nil, when descending, is the run's end.
+// first returns where each run starts: at the position where the previous page ended, or at the edge of the
+// span if that is further on. nil, when descending, is the run's end.
 func (x *Index[T]) first(q Query, within Span) *row[T] {
 	if !q.descending {
 		at := Position{Value: within.From}
@@ -109,7 +108,7 @@ func (r *run[T]) inside() bool {
 	return e.bucket == r.bucket && r.span.Holds(e.row.values[r.query.Sort])
 }
 
-// end is before the first row of every later bucket.
+// end returns an entry that sorts before the first row of every later bucket.
 func (r *run[T]) end() entry[T] {
 	values := make([]string, r.query.Sort+1)
 	return entry[T]{bucket: r.bucket + 1, row: &row[T]{values: values}}

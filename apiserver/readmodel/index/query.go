@@ -20,56 +20,55 @@ const (
 	OrderDesc Order = "desc"
 )
 
-// Position is a place in a sorted list: the value shown of the field sorted by, and the id.
-// It need not be that of a row that is still there. A number's value has leading zeros, so
-// that its bytes sort as numbers do.
+// Position is a place in a sorted list: the value of the field sorted by, and the id. It need not be that of an
+// existing row. Values of numbers have leading zeros, so that their byte order is the numeric order.
 type Position struct {
 	Value string
 	ID    string
 }
 
-// compare orders positions bytewise on the value, then on the id. Absent is empty and so first.
+// compare orders positions by the bytes of the value, then of the id. A missing value is empty and comes first.
 func (p Position) compare(other Position) int {
 	return cmp.Or(cmp.Compare(p.Value, other.Value), cmp.Compare(p.ID, other.ID))
 }
 
-// Limit is how much a page holds at most.
+// Limit bounds a page.
 type Limit struct {
-	// Size is how many items; less than 1 counts as 1.
+	// Size is the maximum number of items; less than 1 counts as 1.
 	Size int
-	// Bytes is how much JSON they come to, a comma after each counted. The first item is there
-	// however long it is. 0 is no bound.
+	// Bytes bounds the total length of the items' JSON, with a comma after each. The first item is always
+	// included. 0 is no bound.
 	Bytes int
 }
 
 // Page is a part of a list.
 type Page[T any] struct {
 	Items []T
-	// HasMore says that more items follow.
+	// HasMore reports whether more items follow.
 	HasMore bool
-	// Next is where this page ends: the After of the next. Zero unless HasMore.
+	// Next is where this page ends: the After of the next page. Zero unless HasMore.
 	Next Position
-	// Total is how many rows match in all, on this page or not.
+	// Total is how many rows match, on all pages.
 	Total int
 }
 
 // Query asks for a page of a list.
 type Query struct {
-	// Sort is the number of the field in the layout's Sorts.
+	// Sort is the index of the field in the layout's Sorts.
 	Sort       int
 	descending bool
 	size       int
-	// bytes bounds what the items take together, each with a comma; 0 is no bound.
+	// bytes bounds the total length of the items, each with a comma; 0 is no bound.
 	bytes int
 	after *Position
 }
 
-// fits reports whether an item goes on a page after others that are there.
+// fits reports whether a page with this many items and bytes has room for another item.
 func (q Query) fits(items, bytes, length int) bool {
 	return items < q.size && (q.bytes == 0 || items == 0 || bytes+length <= q.bytes)
 }
 
-// Query returns a query. A field that the list is not sorted by counts as the default one, and so does no order.
+// Query returns a query. An unknown sort means the default sort, and an empty order means descending.
 func (l *Layout[T]) Query(by Sort, order Order, limit Limit, after *Position) Query {
 	return Query{
 		Sort:       max(slices.Index(l.Sorts, by), 0),
@@ -80,9 +79,9 @@ func (l *Layout[T]) Query(by Sort, order Order, limit Limit, after *Position) Qu
 	}
 }
 
-// List answers a query from an index that does not change meanwhile. length is that of an item's
-// JSON. Its cost is that of the page, unless each row of the selection is looked at: then it is that of a look at
-// all that the buckets hold within the span; or by a span of another field than that sorted by.
+// List answers a query from an index that does not change meanwhile. length returns the length of an item's
+// JSON. The cost is proportional to the page, unless the selection examines each row, or has a span of another
+// field than the one sorted by: then up to all rows of its buckets within the span are examined.
 func (x *Index[T]) List(q Query, s Selection[T], length func(T) int) Page[T] {
 	if s.Looks() {
 		rows, count := x.collect(q, s)
@@ -123,7 +122,7 @@ func (x *Index[T]) elsewhere(q Query, s Selection[T]) iter.Seq[*row[T]] {
 	}
 }
 
-// within leaves out the rows that are not in the selection's Span.
+// within leaves out the rows outside of the selection's span.
 func within[T any](rows iter.Seq[*row[T]], s Selection[T]) iter.Seq[*row[T]] {
 	return func(yield func(*row[T]) bool) {
 		for r := range rows {
@@ -134,7 +133,7 @@ func within[T any](rows iter.Seq[*row[T]], s Selection[T]) iter.Seq[*row[T]] {
 	}
 }
 
-// pageOf takes as many of the rows as a page holds, of count that match.
+// pageOf returns a page of the rows; count is how many match.
 func pageOf[T any](q Query, rows iter.Seq[*row[T]], count int, length func(T) int) Page[T] {
 	page := Page[T]{Total: count, Items: make([]T, 0, min(q.size, count))}
 	if count == 0 {
@@ -154,16 +153,16 @@ func pageOf[T any](q Query, rows iter.Seq[*row[T]], count int, length func(T) in
 	return page
 }
 
-// isCheaperToCollect says whether to look at all rows in the span rather than to walk the
-// sorted rows until enough of them are in the span. With m of n rows in the span and a page of
-// p, the first takes m looks and the second p*n/m, if what the list is sorted by tells nothing
-// about the span. A look of the first takes about three times as long.
+// isCheaperToCollect reports whether to examine all rows in the span rather than to walk the sorted rows until
+// enough of them are in the span. With m of n rows in the span and a page of p, the former examines m rows and
+// the latter p*n/m, if the sort order and the span are independent. Each row takes the former about three times
+// as long.
 func (x *Index[T]) isCheaperToCollect(q Query, s Selection[T]) bool {
 	return 3*s.Count*s.Count <= q.size*x.byID.Len()
 }
 
-// collect looks at all rows of a selection, in its span. It counts them, and returns the first of them in the order
-// asked for that come after the position: a page, and one more row where another page follows.
+// collect examines all rows of a selection within its span. It counts the matches, and returns the first of
+// them in the requested order after the position: a page, plus one row if another page follows.
 func (x *Index[T]) collect(q Query, s Selection[T]) (first []*row[T], count int) {
 	compare := func(a, b *row[T]) int {
 		order := a.position(q.Sort).compare(b.position(q.Sort))
@@ -176,7 +175,7 @@ func (x *Index[T]) collect(q Query, s Selection[T]) (first []*row[T], count int)
 	if q.after != nil {
 		after = x.pivot(q.Sort, *q.after)
 	}
-	walk := Query{Sort: q.Sort, descending: q.descending} // so that what comes first stays first
+	walk := Query{Sort: q.Sort, descending: q.descending} // so that the first matches stay the first
 	if q.Sort > s.last || !s.span.Unbounded() && s.spanSort != q.Sort {
 		walk = Query{Sort: s.spanSort}
 	}
@@ -203,11 +202,11 @@ func (x *Index[T]) collect(q Query, s Selection[T]) (first []*row[T], count int)
 	return first, count
 }
 
-// lookahead gathers some rows, has them all fetched from memory at the same time, and then looks at each. One by one,
-// a search would wait for two fetches a row, and that is most of what it does: this takes a quarter of the time.
+// lookahead gathers rows, has all of them fetched from memory at the same time, and then visits each. One by
+// one, a search would wait for two fetches per row, which is most of its time: this takes a quarter of it.
 type lookahead[T any] struct {
 	visit func(*row[T])
-	// text says that the rows' texts are looked at.
+	// text reports whether the rows' texts are needed.
 	text    bool
 	rows    [64]*row[T]
 	count   int
@@ -239,8 +238,8 @@ func (l *lookahead[T]) flush() {
 	}
 }
 
-// eachWithin visits the rows of one bucket, in a span of the values of a sort, in the order asked for. It touches no
-// row but to bound the span: a walk over all of them is mostly spent waiting for memory.
+// eachWithin visits the rows of one bucket within a span of the values of a sort, in the requested order. It
+// reads rows only to check the span: a walk over all of them would mostly wait for memory.
 func (x *Index[T]) eachWithin(bucket uint64, walk Query, within Span, visit func(*row[T])) {
 	tree := x.sorted[walk.Sort]
 	if !walk.descending {

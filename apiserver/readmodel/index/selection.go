@@ -1,36 +1,37 @@
 package index
 
-// Selection is the buckets that hold what a filter matches, and perhaps more.
+// Selection is a set of buckets that contain the matches of a filter, and possibly other rows.
 type Selection[T any] struct {
 	buckets []uint64
 	// last is the last sort whose tree has the buckets.
 	last int
-	// among are buckets in the trees of all sorts that hold at least what matches.
+	// among holds buckets that exist in the trees of all sorts and contain at least all matches.
 	among []uint64
-	// Meets reports whether the buckets hold an item. It is needed for lists by a sort whose tree does not have them.
+	// Meets reports whether an item is in the buckets. It is needed for lists by a sort whose tree does not
+	// have them.
 	Meets func(T) bool
-	// span of the list's values, if spanSort is the list's sort.
+	// span of the values of spanSort.
 	span     Span
 	spanSort int
-	// Words leave out the rows whose text does not have them all.
+	// Words leave out the rows whose text does not contain all of them.
 	Words []string
-	// only leaves out what the buckets hold beside what matches; nil where that is nothing.
+	// only leaves out the rows in the buckets that do not match; nil if all match.
 	only func(T) bool
-	// Count is how many rows match; of a selection that Looks, how many the buckets hold.
+	// Count is how many rows match; if Looks returns true, how many the buckets contain.
 	Count int
 }
 
-// Looks reports whether each row has to be looked at to know whether it matches.
+// Looks reports whether each row must be examined to know whether it matches.
 func (s *Selection[T]) Looks() bool { return s.only != nil || len(s.Words) > 0 }
 
-// FirstSortOnly reports whether the buckets are in the order of the first sort alone.
+// FirstSortOnly reports whether only the tree of the first sort has the buckets.
 func (s *Selection[T]) FirstSortOnly() bool { return s.last == 0 }
 
-// Among says that all that matches is in another selection, which the trees of all sorts have. Lists by a sort whose
-// tree does not have the buckets look for it there.
+// Among sets another selection that contains all matches and that the trees of all sorts have. Lists by a sort
+// whose tree does not have the buckets search that selection instead.
 func (s *Selection[T]) Among(all Selection[T]) { s.among = all.buckets }
 
-// Also leaves out what does not meet a further condition. The count is then how many rows there are to look at.
+// Also adds a condition that matches must meet. Count is then how many rows are to be examined.
 func (s *Selection[T]) Also(meets func(T) bool) {
 	before := s.only
 	if before == nil {
@@ -40,7 +41,7 @@ func (s *Selection[T]) Also(meets func(T) bool) {
 	s.only = func(item T) bool { return before(item) && meets(item) }
 }
 
-// Within leaves out what is not in a span of the values of a sort.
+// Within leaves out the rows outside of a span of the values of a sort.
 func (x *Index[T]) Within(s *Selection[T], sort int, span Span) {
 	s.span, s.spanSort = span, sort
 	if !span.Unbounded() {

@@ -2,7 +2,7 @@ package index
 
 import "sort"
 
-// Span is a range of the values of a field: From is in it, To is not. Empty is without bound.
+// Span is a range of the values of a field: From is inclusive, To exclusive. Empty means unbounded.
 type Span struct {
 	From, To string
 }
@@ -13,8 +13,8 @@ func (s Span) Holds(value string) bool { return value >= s.From && (s.To == "" |
 // Unbounded reports whether every value is in the span.
 func (s Span) Unbounded() bool { return s == Span{} }
 
-// countWithin counts the rows of the buckets that are in a span of the values of a sort. It
-// looks at some rows of each bucket, not at all.
+// countWithin counts the rows of the buckets within a span of the values of a sort. It searches each bucket
+// instead of visiting all its rows.
 func (x *Index[T]) countWithin(buckets []uint64, by int, within Span) (count int) {
 	tree := x.sorted[by]
 	rank := func(bucket uint64, value string) int {

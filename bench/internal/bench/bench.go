@@ -1,5 +1,5 @@
-// Package bench is what measurements are made with: control planes with findings in them, rivals,
-// a client, and rounds in which sides are compared. See bench/compare for the measurements.
+// Package bench provides the parts of measurements: control planes loaded with findings, rivals, a
+// client, and rounds that compare sides. See bench/compare for the measurements.
 package bench
 
 import (
@@ -20,44 +20,45 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// Measurement is one of those that a run goes through.
+// Measurement is one of the measurements of a run.
 type Measurement struct {
-	// Name for --only; the section's name too.
+	// Name is the name for --only and of the section.
 	Name string
-	// About says in a line what is measured.
+	// About describes in one line what is measured.
 	About string
-	// Run measures. What it starts it ends, but for what it gets from the bench.
+	// Run measures. It must end everything that it starts, except for what it gets from the bench.
 	Run func(context.Context, *Bench) (*report.Section, error)
 }
 
-// Options of a run.
+// Options configures a run.
 type Options struct {
-	// Sizes are numbers of findings, in ascending order, and Reviews a number of reviews.
+	// Sizes are numbers of findings, in ascending order; Reviews is a number of reviews.
 	Sizes   []int
 	Reviews int
-	// Plan of what is compared in rounds, and Connections of each side.
+	// Plan is the plan for comparisons in rounds; Connections is the number of connections of each
+	// side.
 	Plan        measure.Plan
 	Connections int
-	// Binary is the operator's; empty: it is built as it is in the working tree.
+	// Binary is the path of the operator; empty builds it from the working tree.
 	Binary string
-	// Against is the commit that a build is made of to compare with.
+	// Against is the commit to build and compare with.
 	Against string
-	// Profiles is the folder that profiles of kube-apiserver are saved in; empty: none are taken.
+	// Profiles is the folder for profiles of kube-apiserver; if empty, no profiles are taken.
 	Profiles string
-	// Results and ResultsAgain are how many the files of uploads have: the one that is compared with the plugin's
-	// import, and the one that is uploaded twice.
+	// Results and ResultsAgain are the numbers of results in the uploaded files: Results in the file that is
+	// compared with the plugin's import, ResultsAgain in the file that is uploaded twice.
 	Results, ResultsAgain int
-	// Triaged is how many findings a policy decides about.
+	// Triaged is the number of findings that a policy decides about.
 	Triaged int
-	// Short says that a run is to show in seconds that everything works.
+	// Short makes the run a check, within seconds, that everything works.
 	Short bool
-	// Self starts this program anew with other arguments: see Children.
+	// Self starts this program again with other arguments: see Children.
 	Self func(ctx context.Context, arguments ...string) *exec.Cmd
-	// Say tells how far the run is.
+	// Say reports the progress of the run.
 	Say func(format string, arguments ...any)
 }
 
-// The arguments of Options.Self, and what the program must do for each.
+// The arguments of Options.Self, with the function that the program must call for each.
 const (
 	// ClientCommand: load.Serve.
 	ClientCommand = "load"
@@ -68,22 +69,22 @@ const (
 	PostgresCommand = "serve-postgres"
 )
 
-// Bench is one run. What it starts lives until Close.
+// Bench is one run. Everything that it starts lives until Close.
 type Bench struct {
 	Options
-	// Client sends requests, in a process of its own.
+	// Client sends requests from a separate process.
 	Client *load.Client
-	// Ceiling is the handler that writes from memory, in a process of its own.
+	// Ceiling is the handler that writes from memory, in a separate process.
 	Ceiling *rivals.Child
 
 	folder   string
 	fixtures map[fixtureKind]*Fixture
 	made     int
-	// measurement is the name of the one under way.
+	// measurement is the name of the current measurement.
 	measurement atomic.Value
 }
 
-// New builds the operator and starts what all measurements need.
+// New builds the operator and starts the processes that all measurements need.
 func New(ctx context.Context, options Options) (*Bench, error) {
 	slices.Sort(options.Sizes)
 	b := &Bench{Options: options, fixtures: map[fixtureKind]*Fixture{}}
@@ -114,7 +115,7 @@ func (b *Bench) start(ctx context.Context) error {
 	return err
 }
 
-// Measure makes one measurement.
+// Measure runs one measurement.
 func (b *Bench) Measure(ctx context.Context, m Measurement) (*report.Section, error) {
 	b.Say("%s: %s", m.Name, m.About)
 	b.measurement.Store(m.Name)
@@ -126,25 +127,25 @@ func (b *Bench) Measure(ctx context.Context, m Measurement) (*report.Section, er
 	return section, nil
 }
 
-// Smallest and Largest of the sizes.
+// Smallest returns the smallest of the sizes.
 func (b *Bench) Smallest() int { return b.Sizes[0] }
 
-// Largest of the sizes.
+// Largest returns the largest of the sizes.
 func (b *Bench) Largest() int { return b.Sizes[len(b.Sizes)-1] }
 
-// Fixture is a control plane with so many findings and the REST API over it, and no controllers at
-// work. It is shared: who changes anything in it puts it right again.
+// Fixture returns a control plane with that many findings and the REST API, but without running
+// controllers. It is shared: a measurement that changes it must restore it.
 func (b *Bench) Fixture(ctx context.Context, findings int) (*Fixture, error) {
 	return b.fixture(ctx, fixtureKind{findings: findings})
 }
 
-// UndecidedFixture is a control plane like that of Fixture, without reviews, in which no finding is closed or decided
-// about.
+// UndecidedFixture returns a control plane like that of Fixture, without reviews, in which all findings are open and
+// undecided.
 func (b *Bench) UndecidedFixture(ctx context.Context, findings int) (*Fixture, error) {
 	return b.fixture(ctx, fixtureKind{findings: findings, undecided: true})
 }
 
-// fixtureKind is what is in a fixture.
+// fixtureKind describes the content of a fixture.
 type fixtureKind struct {
 	findings  int
 	undecided bool
@@ -185,10 +186,11 @@ func (b *Bench) makeFixture(ctx context.Context, kind fixtureKind) (*Fixture, er
 
 func seconds(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }
 
-// Folder is where a measurement may put files; they go when the run ends.
+// Folder returns a folder for a measurement's files; it is removed when the run ends.
 func (b *Bench) Folder() string { return b.folder }
 
-// Side asks a target over the client's connections. The processor time of the processes is counted.
+// Side returns a side that sends requests to a target over the client's connections. The processor
+// time of the given processes is counted.
 func (b *Bench) Side(target load.Target, pids ...int) measure.Side {
 	return measure.Side{Name: target.Name, PIDs: pids, Run: func(ctx context.Context,
 		duration time.Duration) (measure.Sample, error) {
@@ -202,7 +204,8 @@ func (b *Bench) Side(target load.Target, pids ...int) measure.Side {
 	}}
 }
 
-// CeilingSide answers with the content, from memory. The name is the side's and must be its own.
+// CeilingSide returns a side that answers with the content from memory. The side's name must be
+// unique.
 func (b *Bench) CeilingSide(ctx context.Context, name string, content []byte) (measure.Side, error) {
 	b.made++
 	page := fmt.Sprintf("page-%d", b.made)

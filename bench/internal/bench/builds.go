@@ -13,7 +13,7 @@ import (
 
 // Build is the project at one commit, with its programs.
 type Build struct {
-	// Name in tables.
+	// Name is the name in tables.
 	Name string
 	// Source is the folder of its tree, whose config/ is installed.
 	Source string
@@ -21,7 +21,7 @@ type Build struct {
 	Operator, Plugin string
 }
 
-// ThisBuild is the one that is measured. Its plugin lies beside the operator.
+// ThisBuild returns the build that is measured. Its plugin is in the same folder as the operator.
 func (b *Bench) ThisBuild() Build {
 	return Build{
 		Name: "this build", Source: harness.Root(), Operator: b.Binary,
@@ -29,7 +29,7 @@ func (b *Bench) ThisBuild() Build {
 	}
 }
 
-// EarlierBuild builds the project as it was at a commit, in the run's folder.
+// EarlierBuild builds the project at a commit, in the run's folder.
 func (b *Bench) EarlierBuild(ctx context.Context, commit string) (Build, error) {
 	source := filepath.Join(b.folder, "at-"+commit)
 	programs := filepath.Join(source, "bin")

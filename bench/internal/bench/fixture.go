@@ -22,13 +22,14 @@ import (
 )
 
 const (
-	// organization is what each fixture's is called.
+	// organization is the name of each fixture's organization.
 	organization = "bench"
-	// keys of the organization. One alone would be used up within its minute by small answers.
+	// keys is the organization's number of keys. With small answers, a single key would exceed its
+	// limit per minute.
 	keys = 4
-	// reader is a service account that may read what is in the organization's namespace.
+	// reader is a service account that may read the organization's namespace.
 	reader = "bench-reader"
-	// answerTimeout bounds what is asked beside what is measured.
+	// answerTimeout bounds requests that are not part of a measurement.
 	answerTimeout = time.Minute
 )
 
@@ -39,11 +40,11 @@ type Fixture struct {
 	Size         int
 	Organization *plane.Organization
 	Data         *dataset.Data
-	// Loaded says what is in etcd, and LoadTook how long that took.
+	// Loaded describes what is in etcd, and LoadTook how long loading took.
 	Loaded   dataset.Loaded
 	LoadTook time.Duration
 
-	// readerToken lets the reader in at the API server.
+	// readerToken authenticates the reader at the API server.
 	readerToken string
 	postgres    *Postgres
 	endProfiles func() error
@@ -115,7 +116,8 @@ func (f *Fixture) makeReader(ctx context.Context) error {
 	return nil
 }
 
-// FacadeTarget asks the REST API for a path, with each of the organization's keys in turn.
+// FacadeTarget returns a target that requests a path of the REST API, with each of the
+// organization's keys in turn.
 func (f *Fixture) FacadeTarget(name, path string) load.Target {
 	target := load.Target{Name: name, Address: f.Facade.Address}
 	for _, token := range f.Organization.Tokens {
@@ -124,8 +126,8 @@ func (f *Fixture) FacadeTarget(name, path string) load.Target {
 	return target
 }
 
-// KubeTarget asks the API server for the organization's objects of a resource, as a service account
-// that may read them; the query is that of a LIST.
+// KubeTarget returns a target that lists the organization's objects of a resource at the API
+// server, as a service account that may read them; the query is that of a LIST.
 func (f *Fixture) KubeTarget(name, resource, query string) (load.Target, error) {
 	server, err := url.Parse(f.Config.Host)
 	if err != nil {
@@ -140,7 +142,7 @@ func (f *Fixture) kubePath(resource, query string) string {
 	return fmt.Sprintf("/apis/appsec.dev/v1alpha1/namespaces/%s/%s?%s", f.Organization.Namespace, resource, query)
 }
 
-// Get asks the REST API once, and wants 200.
+// Get requests a path of the REST API once; any status but 200 is an error.
 func (f *Fixture) Get(ctx context.Context, path string) ([]byte, error) {
 	return get(ctx, "http://"+f.Facade.Address+path, f.Organization.Tokens[0])
 }
@@ -153,7 +155,7 @@ func get(ctx context.Context, url, token string) ([]byte, error) {
 		return nil, err
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
-	// As the client does that measures: what is compressed has another length.
+	// As the measuring client does: a compressed body has another length.
 	request.Header.Set("Accept-Encoding", "identity")
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -170,8 +172,8 @@ func get(ctx context.Context, url, token string) ([]byte, error) {
 	return content, nil
 }
 
-// Walk goes through a list of the REST API to its end. It gives each item where it is asked to, and
-// returns the paths of all pages.
+// Walk reads a list of the REST API to its end. It passes each item to each, unless that is nil,
+// and returns the paths of all pages.
 func (f *Fixture) Walk(ctx context.Context, path string, each func(json.RawMessage) error) (pages []string, err error) {
 	separator := "?"
 	if strings.Contains(path, "?") {
@@ -206,8 +208,8 @@ func (f *Fixture) Walk(ctx context.Context, path string, each func(json.RawMessa
 	}
 }
 
-// KubePages are the continue tokens of each page of a LIST with that limit, for a kind's list such
-// as FindingList; the first is empty.
+// KubePages returns the continue tokens of all pages of a LIST with that limit, for a kind's list
+// such as FindingList; the first token is empty.
 func (f *Fixture) KubePages(ctx context.Context, listKind string, limit int64) ([]string, error) {
 	tokens := []string{""}
 	for {

@@ -10,13 +10,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// HeapCollected is what the heap of a kube-apiserver holds after a collection, in bytes.
+// HeapCollected returns the bytes that the heap of a kube-apiserver holds after a garbage
+// collection.
 func HeapCollected(ctx context.Context, config *rest.Config) (int64, error) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return 0, err
 	}
-	// What finalizers let go is collected by the second.
+	// The second collection frees what finalizers released.
 	for range 2 {
 		if _, err := profile(ctx, client, config.Host, "heap", "gc=1"); err != nil {
 			return 0, fmt.Errorf("have kube-apiserver collect its garbage: %w", err)

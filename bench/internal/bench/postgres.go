@@ -13,17 +13,18 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/rivals"
 )
 
-// singles is how many issues and projects PostgreSQL is given of each.
+// singles is how many issues and how many projects are loaded into PostgreSQL.
 const singles = 50
 
-// Postgres is a handler over a PostgreSQL that holds what the fixture's REST API shows.
+// Postgres is a handler backed by a PostgreSQL that holds the data of the fixture's REST API.
 type Postgres struct {
 	bench  *Bench
 	server *postgres.Server
 	child  *rivals.Child
 }
 
-// Postgres starts one and fills it, at the first time. postgres.ErrMissing: there is none here.
+// Postgres starts a PostgreSQL and fills it, on the first call. It returns postgres.ErrMissing if
+// none is installed.
 func (b *Bench) Postgres(ctx context.Context, f *Fixture) (*Postgres, error) {
 	if f.postgres != nil {
 		return f.postgres, nil
@@ -59,7 +60,7 @@ func (p *Postgres) start(ctx context.Context, f *Fixture) error {
 	return err
 }
 
-// some of the issues and projects, as paths name them.
+// some returns some of the issues and projects, as paths name them.
 func some(data *dataset.Data) (issues []string, projects [][2]string) {
 	for i := range min(singles, len(data.Issues)) {
 		issues = append(issues, data.Issues[i].Name)
@@ -70,7 +71,8 @@ func some(data *dataset.Data) (issues []string, projects [][2]string) {
 	return issues, projects
 }
 
-// Side asks the handler for a path. The processor time of PostgreSQL is counted with its own.
+// Side returns a side that requests a path from the handler. The processor time of PostgreSQL is
+// counted with the handler's.
 func (p *Postgres) Side(name, path string) measure.Side {
 	side := p.bench.Side(load.Target{Name: name, Address: p.child.Address,
 		Requests: [][]byte{load.Get(p.child.Address, path)}}, p.child.PID())
@@ -78,7 +80,7 @@ func (p *Postgres) Side(name, path string) measure.Side {
 	return side
 }
 
-// Get asks the handler once.
+// Get sends the handler one request.
 func (p *Postgres) Get(ctx context.Context, path string) ([]byte, error) {
 	return get(ctx, "http://"+p.child.Address+path, "")
 }

@@ -15,14 +15,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// profileFor is how long a profile takes. What a measurement does after its last whole one is in none.
+// profileFor is how long a profile takes. Work after a measurement's last whole profile is not
+// profiled.
 const profileFor = 10 * time.Second
 
-// profileKinds are what is profiled at once: processor time, and what is allocated.
+// profileKinds are the profiles taken at the same time: processor time and allocations.
 var profileKinds = []string{"profile", "allocs"}
 
-// Profiled has profiles of a kube-apiserver saved, one after the other, each under the name of the
-// measurement in which it began and the number of its findings, until the function that it returns is called.
+// Profiled saves profiles of a kube-apiserver, one after the other, until stop is called. Each is named after
+// the measurement in which it began and the number of its findings.
 func (b *Bench) Profiled(ctx context.Context, config *rest.Config, findings int) (stop func() error, err error) {
 	if b.Profiles == "" {
 		return func() error { return nil }, nil
@@ -69,7 +70,7 @@ func saveProfile(ctx context.Context, client *http.Client, host, kind, path stri
 	return os.WriteFile(path, content, 0o600)
 }
 
-// profile asks kube-apiserver for one: see net/http/pprof.
+// profile requests one profile from kube-apiserver: see net/http/pprof.
 func profile(ctx context.Context, client *http.Client, host, kind, query string) ([]byte, error) {
 	address, err := url.JoinPath(host, "debug/pprof", kind)
 	if err != nil {

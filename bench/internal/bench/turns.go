@@ -11,23 +11,24 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 )
 
-// Compare has the sides do their work in the rounds of the plan. Each begins when all is calm.
+// Compare runs the sides in the rounds of the plan. Each turn begins when all control planes are
+// idle.
 func (b *Bench) Compare(ctx context.Context, sides ...measure.Side) (measure.Results, error) {
 	plan := b.Plan
 	plan.Before = b.Calm
 	return measure.Rounds(ctx, plan, sides...)
 }
 
-// CompareCollected does the same for sides that leave much garbage to kube-apiserver: before each turn what
-// is there is collected.
+// CompareCollected is Compare for sides that leave much garbage in kube-apiserver: before each turn the
+// garbage is collected.
 func (b *Bench) CompareCollected(ctx context.Context, f *Fixture, sides ...measure.Side) (measure.Results, error) {
 	plan := b.Plan
 	plan.Before = func(ctx context.Context) error { return b.Collected(ctx, f) }
 	return measure.Rounds(ctx, plan, sides...)
 }
 
-// Calm returns when no control plane has anything to do any more. kube-apiserver collects garbage of a
-// hundred pages for seconds after it has sent them.
+// Calm returns when all control planes are idle. After sending a hundred pages, kube-apiserver
+// collects garbage for seconds.
 func (b *Bench) Calm(ctx context.Context) error {
 	var pids []int
 	for _, f := range b.fixtures {
@@ -36,7 +37,8 @@ func (b *Bench) Calm(ctx context.Context) error {
 	return measure.AwaitIdle(ctx, pids)
 }
 
-// Collected returns when the fixture's kube-apiserver has collected its garbage and all is calm.
+// Collected returns when the fixture's kube-apiserver has collected its garbage and all control
+// planes are idle.
 func (b *Bench) Collected(ctx context.Context, f *Fixture) error {
 	if err := f.collect(ctx); err != nil {
 		return err
@@ -44,7 +46,7 @@ func (b *Bench) Collected(ctx context.Context, f *Fixture) error {
 	return b.Calm(ctx)
 }
 
-// collect has kube-apiserver collect its garbage.
+// collect makes kube-apiserver collect its garbage.
 func (f *Fixture) collect(ctx context.Context) error {
 	client, err := rest.HTTPClientFor(f.Config)
 	if err != nil {

@@ -21,20 +21,21 @@ import (
 )
 
 const (
-	// prefix is where kube-apiserver keeps custom resources unless it is told otherwise.
+	// prefix is where kube-apiserver keeps custom resources by default.
 	prefix = "/registry/" + v1alpha1.GroupName + "/"
-	// batch is how many objects are put in at a time; etcd takes 1.5 MB and 128 operations.
+	// batch is the number of objects per transaction; etcd accepts 1.5 MB and 128 operations.
 	batch = 96
-	// writers is how many batches are under way at a time.
+	// writers is the number of concurrent batches.
 	writers = 4
 )
 
-// Loaded says what was put into etcd.
+// Loaded describes what was put into etcd.
 type Loaded struct {
-	// Objects and Bytes of their values; Findings and FindingBytes of these alone.
+	// Objects and Bytes count all objects and the bytes of their values; Findings and FindingBytes
+	// only the findings.
 	Objects, Findings   int
 	Bytes, FindingBytes int64
-	// Revision of etcd after the last.
+	// Revision is etcd's revision after the last write.
 	Revision int64
 }
 
@@ -46,15 +47,16 @@ type put struct {
 	} `json:"requestPut"`
 }
 
-// after is what is put in last. All of a batch has one revision, and an API server that has taken in a
-// part of it takes itself to be there; of a later revision it knows that it has all that came before.
+// after is put in last. All objects of a batch have the same revision, and an API server that has
+// observed part of a batch already considers itself up to date with that revision. Once it observes a
+// later revision, it has observed everything before.
 var after = func() (p put) {
 	p.Put.Key, p.Put.Value = []byte("/loaded"), []byte("{}")
 	return p
 }()
 
-// Into puts everything into the etcd at that address, under the API server that uses it: that
-// learns of it by its watch. Findings come last, since they refer to the others.
+// Into puts everything into the etcd at that address, bypassing the API server, which observes the
+// objects through its watch. Findings come last, because they refer to the others.
 func (d *Data) Into(ctx context.Context, etcd string) (Loaded, error) {
 	loaded := Loaded{Findings: d.Findings()}
 	var before []put
@@ -106,7 +108,7 @@ func (d *Data) put(resource, name string, object any) put {
 	return p
 }
 
-// write puts n objects in, and notes their sizes where it is asked to.
+// write puts n objects in, and records their sizes in sizes if that is not nil.
 func write(ctx context.Context, etcd string, n int, object func(int) put, sizes []int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
@@ -128,7 +130,7 @@ func write(ctx context.Context, etcd string, n int, object func(int) put, sizes 
 	return group.Wait()
 }
 
-// Revision is etcd's, which every write raises by one.
+// Revision returns etcd's revision, which increases by one with every write.
 func Revision(ctx context.Context, etcd string) (int64, error) {
 	var answer struct {
 		Header struct {
@@ -142,27 +144,28 @@ func Revision(ctx context.Context, etcd string) (int64, error) {
 	return strconv.ParseInt(answer.Header.Revision, 10, 64)
 }
 
-// WrittenSince counts the objects of the namespace's resource that were written after that revision.
+// WrittenSince counts the namespace's objects of the resource that were written after that revision.
 func WrittenSince(ctx context.Context, etcd string, revision int64, namespace, resource string) (int, error) {
 	written, err := RevisionsSince(ctx, etcd, revision, namespace, resource)
 	return len(written), err
 }
 
-// RevisionsSince are the revisions, by name, of the namespace's objects of the resource that were written after that
-// revision.
+// RevisionsSince returns the revisions, by object name, of the namespace's objects of the resource that were written
+// after that revision.
 func RevisionsSince(ctx context.Context, etcd string, revision int64, namespace, resource string) (map[string]int64,
 	error) {
 	from, _ := between(namespace, resource)
 	return revisionsSince(ctx, etcd, revision, string(from))
 }
 
-// AllSince are the objects of all kinds that were written after that revision, as RESOURCE/NAMESPACE/NAME.
+// AllSince returns the objects of all kinds that were written after that revision, as
+// RESOURCE/NAMESPACE/NAME.
 func AllSince(ctx context.Context, etcd string, revision int64) ([]string, error) {
 	written, err := revisionsSince(ctx, etcd, revision, prefix)
 	return slices.Sorted(maps.Keys(written)), err
 }
 
-// revisionsSince are those of the keys that begin so, by what follows.
+// revisionsSince returns the revisions of the keys with that prefix, by the rest of the key.
 func revisionsSince(ctx context.Context, etcd string, revision int64, begin string) (map[string]int64, error) {
 	var answer struct {
 		Kvs []struct {
@@ -204,23 +207,24 @@ func Stored(ctx context.Context, etcd, namespace, resource string) ([][]byte, er
 	return values, nil
 }
 
-// between are the bounds of the keys of the namespace's resource.
+// between returns the bounds of the keys of the namespace's resource.
 func between(namespace, resource string) (from, to []byte) {
 	from = []byte(prefix + resource + "/" + namespace + "/")
 	return from, endOf(string(from))
 }
 
-// endOf is the end of the range of the keys that begin so.
+// endOf returns the end of the range of keys with that prefix.
 func endOf(begin string) []byte {
 	end := []byte(begin)
 	end[len(end)-1]++
 	return end
 }
 
-// patience is how long etcd may take that has much to do; then it answers that it is not available.
+// patience bounds the retries while etcd is overloaded and answers that it is unavailable.
 var patience = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 12, Cap: 10 * time.Second}
 
-// call asks etcd, again where it was too busy: what is put twice is the same.
+// call sends a request to etcd, and retries while etcd is overloaded: a repeated put has no further
+// effect.
 func call(ctx context.Context, etcd, path string, body, into any) error {
 	content, err := json.Marshal(body)
 	if err != nil {

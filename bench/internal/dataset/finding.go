@@ -92,7 +92,7 @@ func details(r *rand.Rand, s *shape, repository, commit, path string, line int) 
 	return out
 }
 
-// decide closes some findings and lets people judge some.
+// decide closes some findings and adds people's decisions to some.
 func decide(r *rand.Rand, f *v1alpha1.Finding, detected time.Time) {
 	if chance(r, triagedPercent) {
 		f.Spec.Triage = v1alpha1.FindingTriage{
@@ -107,8 +107,8 @@ func decide(r *rand.Rand, f *v1alpha1.Finding, detected time.Time) {
 	}
 }
 
-// settleFinding gives it what its controller writes at its first look, with no endpoint that asks
-// for deliveries, and the managed fields of all who wrote it.
+// settleFinding adds the status that the controller writes at its first reconcile, when no endpoint
+// asks for deliveries, and the managed fields of all writers.
 func settleFinding(f *v1alpha1.Finding) {
 	at := v1alpha1.NewTime(f.CreationTimestamp.Time)
 	facts, triage := f.Spec, f.Spec.Triage
@@ -128,7 +128,8 @@ func settleFinding(f *v1alpha1.Finding) {
 		fmt.Sprint("finding ", len(f.Status.Transitions), triaged, triage.Comments != ""), f.Status))
 }
 
-// factsLikeness names the findings that have the same facts, whatever these are.
+// factsLikeness returns a key that is equal for findings with the same set of facts, whatever their
+// values.
 func factsLikeness(facts *v1alpha1.FindingSpec) string {
 	return fmt.Sprint(facts.Fingerprints[0].Name, facts.Category, facts.Details.Code != "",
 		len(facts.Details.SupportingFiles) > 0, len(facts.Details.EndpointLocations) > 0, facts.Closed != nil)

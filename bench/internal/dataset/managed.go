@@ -10,17 +10,17 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// listKeys are the members that the items of associative lists are known by; items of other
-// lists are owned together.
+// listKeys are the members that identify the items of associative lists; the items of other lists
+// have one owner together.
 var listKeys = map[string]string{"reviewedCommits": "sha"}
 
-// atomic are the members of a finding's spec that are owned as one, and every status.
+// atomic are the members of a finding's spec that have one owner as a whole, and every status.
 var atomic = map[string]bool{
 	"status": true, "repositoryRef": true, "projectRef": true, "vulnerability": true, "package": true, "agent": true,
 	"doubt": true, "suppression": true, "details": true, "scan": true, "closed": true,
 }
 
-// writer is somebody who wrote a part of an object.
+// writer is a manager that wrote a part of an object.
 type writer struct {
 	manager     string
 	operation   metav1.ManagedFieldsOperationType
@@ -38,8 +38,9 @@ func observed(at v1alpha1.Time) writer {
 		subresource: "status", at: at}
 }
 
-// entry is what the API server notes of a writer who wrote these members of a part. likeness names
-// all values that have the same members, whatever they hold; it saves most of the work.
+// entry returns the API server's entry for a writer who wrote these members of a part. likeness is
+// a key of all values that have the same members, whatever their content; it avoids most of the
+// work.
 func (w writer) entry(part, likeness string, value any) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: w.manager, Operation: w.operation, APIVersion: v1alpha1.GroupVersion.String(), Time: &metav1.Time{Time: w.at.Time},
@@ -47,7 +48,7 @@ func (w writer) entry(part, likeness string, value any) metav1.ManagedFieldsEntr
 	}
 }
 
-// known are the field sets that were made before, by part and likeness.
+// known caches field sets by part and likeness.
 var known sync.Map
 
 func fieldsOf(part, likeness string, value any) *metav1.FieldsV1 {
@@ -66,7 +67,7 @@ func fieldsOf(part, likeness string, value any) *metav1.FieldsV1 {
 	return fields
 }
 
-// fieldSet is the set of all fields below a value, in the form of FieldsV1.
+// fieldSet returns the set of all fields below a value, in the form of FieldsV1.
 func fieldSet(name string, value any) map[string]any {
 	out := map[string]any{}
 	if atomic[name] {
@@ -93,7 +94,7 @@ func fieldSet(name string, value any) map[string]any {
 func encode(value any) []byte {
 	content, err := json.Marshal(value)
 	if err != nil {
-		// API types and what is made of them always encode.
+		// API types and values made of them always encode.
 		panic(fmt.Sprintf("encode %T: %v", value, err))
 	}
 	return content

@@ -8,7 +8,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// makeRepositories makes these and their projects, and counts the findings of each.
+// makeRepositories makes repositories and their projects, and counts the findings of each.
 func (d *Data) makeRepositories() {
 	n := max(leastRepositories, d.options.Findings/findingsPerRepository)
 	for i := range n {
@@ -82,7 +82,7 @@ func (d *Data) project(repository *v1alpha1.Repository, i int) *v1alpha1.Project
 	}
 }
 
-// count fills in how many findings are not closed.
+// count fills in the numbers of open findings.
 func (d *Data) count() {
 	repositories, projects := map[string]*v1alpha1.Repository{}, map[string]*v1alpha1.Project{}
 	for _, repository := range d.Repositories {
@@ -121,7 +121,7 @@ func (d *Data) meta(kind, name string, created v1alpha1.Time) metav1.ObjectMeta 
 	}
 }
 
-// settle adds what the API server and the controllers note beside spec and status.
+// settle adds the metadata that the API server and the controllers write.
 func settle(meta *metav1.ObjectMeta, spec, status any) {
 	at := v1alpha1.NewTime(meta.CreationTimestamp.Time)
 	meta.Finalizers = []string{v1alpha1.CleanupFinalizer}

@@ -15,7 +15,7 @@ import (
 const (
 	// IssuesPerReview on average.
 	IssuesPerReview = 2
-	// FewEvery is how rare reviews are that are merged with issues left: one in so many.
+	// FewEvery is how rare merged reviews with unresolved issues are: one in FewEvery.
 	FewEvery = 500
 )
 
@@ -40,7 +40,7 @@ func (d *Data) makeReviews() {
 func (d *Data) review(r *rand.Rand, i int) *v1alpha1.Review {
 	repository := d.Repositories[r.IntN(len(d.Repositories))]
 	created := moment(r, d.options.Now)
-	// Two of ten are open, one was closed, the others are merged.
+	// Of ten reviews, two are open, one is closed and seven are merged.
 	status := pick(r, v1alpha1.PullRequestOpen, v1alpha1.PullRequestOpen, v1alpha1.PullRequestClosed,
 		v1alpha1.PullRequestMerged, v1alpha1.PullRequestMerged,
 		v1alpha1.PullRequestMerged, v1alpha1.PullRequestMerged, v1alpha1.PullRequestMerged, v1alpha1.PullRequestMerged, v1alpha1.PullRequestMerged)
@@ -57,7 +57,7 @@ func (d *Data) review(r *rand.Rand, i int) *v1alpha1.Review {
 			PRAuthor: numbered("author", r.IntN(60)), PRStatus: status,
 		},
 	}
-	// Every tenth was not looked at yet.
+	// Every tenth review has no reviewed commits yet.
 	if i%10 == 9 && !fewMatch(i) {
 		return review
 	}
@@ -69,10 +69,11 @@ func (d *Data) review(r *rand.Rand, i int) *v1alpha1.Review {
 	return review
 }
 
-// fewMatch says of few reviews that they are merged with issues left.
+// fewMatch reports whether the review is one of the few that are merged with unresolved issues.
 func fewMatch(i int) bool { return i%FewEvery == FewEvery/2+1 }
 
-// issue is resolved by the last commit, but where the review is open or one of few.
+// issue returns an issue that the last commit resolves, unless the review is open or one of the
+// few.
 func (d *Data) issue(r *rand.Rand, review *v1alpha1.Review, i, j int) *v1alpha1.ReviewIssue {
 	commits := review.Spec.ReviewedCommits
 	open := fewMatch(i) || review.Spec.PRStatus == v1alpha1.PullRequestOpen && j%2 == 0

@@ -2,9 +2,9 @@ package dataset
 
 import "github.com/appsec-dev/findings-operator/api/v1alpha1"
 
-// shape is what the findings of one rule have in common. They are shaped like what scanners of
-// code, packages and secrets write: some say little and show code, some tell a story of an
-// advisory with its references.
+// shape holds what the findings of one rule have in common. The shapes resemble the output of
+// scanners of code, packages and secrets: some have a short description and show code, some
+// describe an advisory at length with references.
 type shape struct {
 	tool        string
 	category    v1alpha1.FindingCategory
@@ -16,11 +16,11 @@ type shape struct {
 	code        string
 	fingerprint string
 	extension   string
-	// weight is how often the shape comes, against the others'.
+	// weight is how often the shape occurs, relative to the others.
 	weight int
 }
 
-// Rare is the class of few findings: one in RareEvery.
+// Rare is the class of a rare finding: one in RareEvery.
 const (
 	Rare      = "CWE-1333"
 	RareEvery = 2_000
@@ -118,7 +118,7 @@ var shapes = []shape{
 	},
 }
 
-// rare comes once in RareEvery findings, for filters that few match.
+// rare occurs once in RareEvery findings, for filters that few findings match.
 var rare = shape{
 	tool: "semgrep", category: v1alpha1.CategoryCode, rule: "javascript.lang.security.audit.regex-dos", class: Rare,
 	severity: v1alpha1.LevelLow, title: "An expression takes long for some texts", extension: ".js", fingerprint: "matchBasedId/v1",
@@ -127,7 +127,7 @@ var rare = shape{
 	code:        "const address = /^([a-zA-Z0-9_.+-]+)+@([a-zA-Z0-9-]+\\.)+[a-zA-Z]{2,}$/;\nif (!address.test(form.get('email'))) {\n  return reject('email');\n}",
 }
 
-// byWeight has each shape as often as it weighs.
+// byWeight contains each shape as often as its weight.
 var byWeight = func() []*shape {
 	var out []*shape
 	for i := range shapes {

@@ -11,10 +11,10 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 )
 
-// Child has done a job in a process of its own, which holds what it read until Close.
+// Child has done a job in a separate process, which keeps what it read in memory until Close.
 type Child struct {
 	Result
-	// Took is the time from the start of the process until it was done.
+	// Took is the time from the start of the process until the job was done.
 	Took time.Duration
 
 	process *exec.Cmd
@@ -48,7 +48,7 @@ func Start(command *exec.Cmd, job Job) (*Child, error) {
 	return c, nil
 }
 
-// Memory of the process.
+// Memory returns the memory of the process.
 func (c *Child) Memory() (measure.Memory, error) { return measure.MemoryOf(c.process.Process.Pid) }
 
 // Close ends the process.

@@ -1,6 +1,6 @@
-// Package held is what the service's start and memory are compared with: a list of the same objects by
-// client-go, and a cache of controller-runtime's with its default settings that holds them. Both are
-// made in a process of their own.
+// Package held provides the comparisons for the service's start and memory: a list of the same objects
+// by client-go, and a cache of controller-runtime with its default settings that holds them. Each runs
+// in a separate process.
 package held
 
 import (
@@ -27,31 +27,32 @@ type Way string
 
 // The ways.
 const (
-	// List lists each kind whole, all kinds at once, from the API server's cache, as informers do that do not stream.
+	// List lists each kind in full, all kinds concurrently, from the API server's cache, as informers do without
+	// streaming.
 	List Way = "list"
-	// Cache has controller-runtime's cache hold them.
+	// Cache holds the objects in controller-runtime's cache.
 	Cache Way = "cache"
 )
 
-// Job says what to read, and from where.
+// Job describes what to read, and from where.
 type Job struct {
 	Way  Way    `json:"way"`
 	Host string `json:"host"`
 	CA   []byte `json:"ca"`
-	// Token of a service account that may list everything.
+	// Token is that of a service account that may list everything.
 	Token string `json:"token"`
 }
 
-// Result of a job.
+// Result is the result of a job.
 type Result struct {
-	// Objects that were read.
+	// Objects is the number of objects that were read.
 	Objects int `json:"objects"`
-	// Heap is what is in use, in bytes, after the garbage was collected.
+	// Heap is the memory in use after a garbage collection, in bytes.
 	Heap  uint64 `json:"heap"`
 	Error string `json:"error,omitempty"`
 }
 
-// kinds that the REST API holds, by their resources.
+// kinds are the kinds that the REST API holds, with their resources.
 var kinds = []struct {
 	resource string
 	list     func() client.ObjectList
@@ -67,8 +68,8 @@ var kinds = []struct {
 	{"organizations", func() client.ObjectList { return &v1alpha1.OrganizationList{} }, &v1alpha1.Organization{}},
 }
 
-// Serve does the one job that comes in, answers with its result, and holds what it has read until
-// the input ends.
+// Serve does the one job that it reads from the input, answers with its result, and keeps what it
+// has read in memory until the input ends.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -86,14 +87,14 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// do returns what it holds beside the result.
+// do returns the result and the value that keeps the objects in memory.
 func do(ctx context.Context, job Job) (Result, any) {
 	config := &rest.Config{
 		Host: job.Host, BearerToken: job.Token, QPS: -1,
 		TLSClientConfig: rest.TLSClientConfig{CAData: job.CA},
 	}
 	if job.Way == List {
-		// How much it holds is not asked for, only when it is done.
+		// For a list only the time is measured, not the memory.
 		lists, err := listAll(ctx, config)
 		return Result{Objects: countOf(lists), Error: said(err)}, lists
 	}

@@ -14,8 +14,8 @@ var (
 	chunked          = []byte("chunked")
 )
 
-// readAnswer reads one answer to its end and returns its status and how long its body was. It
-// knows of HTTP/1.1 what the servers measured here use: Content-Length and chunks.
+// readAnswer reads one answer to its end and returns its status and the length of its body. Of
+// HTTP/1.1 it supports what the measured servers use: Content-Length and chunks.
 func readAnswer(r *bufio.Reader) (status, length int, err error) {
 	line, err := r.ReadSlice('\n')
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Apart, a connection sends its own requests alone; together they send all.
+// With Apart, each connection sends only its own requests; together the connections send all.
 func TestConnectionsApartShareNoRequest(t *testing.T) {
 	const connections, requests = 3, 12
 	var lock sync.Mutex

@@ -11,7 +11,8 @@ import (
 	"sync"
 )
 
-// Client sends in another process, so that what it costs is no part of what is measured in this one.
+// Client sends requests from another process, so that its cost is not part of what is measured in
+// this one.
 type Client struct {
 	process *exec.Cmd
 	in      io.WriteCloser
@@ -19,7 +20,7 @@ type Client struct {
 	busy    sync.Mutex
 }
 
-// longestAnswer is more than a Result takes.
+// longestAnswer is more than the size of a Result, in bytes.
 const longestAnswer = 1 << 20
 
 // Start starts the process. The command must call Serve on its standard input and output.
@@ -40,7 +41,7 @@ func Start(command *exec.Cmd) (*Client, error) {
 	return &Client{process: command, in: in, out: scanner}, nil
 }
 
-// Run does the job in the other process. Jobs are done one after the other.
+// Run does the job in the other process, one job at a time.
 func (c *Client) Run(_ context.Context, job Job) Result {
 	c.busy.Lock()
 	defer c.busy.Unlock()
@@ -60,8 +61,8 @@ func (c *Client) Run(_ context.Context, job Job) Result {
 // Close ends the process.
 func (c *Client) Close() error { return errors.Join(c.in.Close(), c.process.Wait()) }
 
-// Serve does the jobs that come in, one a line, and answers each with its result, until there
-// are no more.
+// Serve does the jobs that it reads, one per line, and answers each with its result, until the
+// input ends.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	jobs, results := json.NewDecoder(in), json.NewEncoder(out)
 	for {

@@ -11,7 +11,7 @@ import (
 
 const body = "0123456789"
 
-// serve answers every request with the handler, and says at which address.
+// serve serves the handler and returns the server's address.
 func serve(t *testing.T, handler http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -52,7 +52,7 @@ func TestAnswersAreCountedToTheirEnd(t *testing.T) {
 		if result.Error != "" || result.Bytes != len(body) || result.P50 <= 0 || result.P99 < result.P50 || result.Elapsed <= 0 {
 			t.Errorf("%s: %+v", c.form, result)
 		}
-		// The first answer on each connection comes before the clock starts.
+		// The first answer on each connection arrives before the clock starts.
 		if want := int(served.Load()) - 2; result.Requests != want {
 			t.Errorf("%s: %d answers were counted of %d", c.form, result.Requests, want)
 		}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Request returns a request of HTTP/1.1 with a body, if any, and further header lines, as
-// "Name: value".
+// Request returns an HTTP/1.1 request with the body, if any, and further header lines, as "Name:
+// value".
 func Request(method, host, path string, body []byte, headers ...string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, path, host)

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// readBuffer holds a good part of a page, so that reading one takes few system calls.
+	// readBuffer holds a good part of a page, so that reading a page takes few system calls.
 	readBuffer = 128 << 10
 	// answerTimeout bounds the wait for one answer.
 	answerTimeout = 30 * time.Second
 )
 
-// Run does the job. Each connection is opened, and has had one answer, before the clock starts.
+// Run does the job. Each connection is opened and receives one answer before the clock starts.
 func Run(ctx context.Context, job Job) Result {
 	workers, err := connect(ctx, job)
 	defer func() {
@@ -150,7 +150,7 @@ func summary(workers []*worker, elapsed time.Duration) Result {
 	}
 }
 
-// Quantile of times in ascending order; 0 where there are none.
+// Quantile returns a quantile of times in ascending order; 0 if there are no times.
 func Quantile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0

@@ -1,8 +1,8 @@
 // Package measure compares things that do the same work, in rounds in which each has its turn.
 //
-// A machine that others use is now fast and now slow, so no figure of one side means much alone. In
-// a round all sides meet nearly the same machine: what counts is the ratio within each round, and
-// of these the median.
+// The speed of a shared machine varies, so the figures of one side alone mean little. Within a
+// round all sides run under nearly the same conditions: what counts is the ratio within each round,
+// and the median of these ratios.
 package measure
 
 import (
@@ -14,36 +14,36 @@ import (
 	"time"
 )
 
-// Side is one of those that are compared.
+// Side is one of the things that are compared.
 type Side struct {
-	// Name is what its results are asked for by.
+	// Name identifies its results.
 	Name string
-	// Run does the work once, for about as long as it is told to.
+	// Run does the work once, for about the given duration.
 	Run func(ctx context.Context, duration time.Duration) (Sample, error)
 	// PIDs of the processes that do the work, if their processor time is to be counted.
 	PIDs []int
-	// Children, if there, finds further ones before each turn: those of a server that has a
-	// process for each connection.
+	// Children, if not nil, finds further processes before each turn: those of a server that has a
+	// process per connection.
 	Children func() ([]int, error)
 }
 
-// Sample is what a side did in a round.
+// Sample holds the figures of a side in a round.
 type Sample struct {
 	// Operations that were done in Elapsed.
 	Operations int
 	Elapsed    time.Duration
-	// P50 and P99 of the time that an operation took.
+	// P50 and P99 are quantiles of the duration of an operation.
 	P50, P99 time.Duration
-	// Bytes that an operation brought, if that is of interest.
+	// Bytes is the size of an operation's answer, where that is of interest.
 	Bytes int
-	// CPU is the processor time of the side's processes. Rounds fills it in where PIDs are given.
+	// CPU is the processor time of the side's processes. Rounds fills it in if PIDs are given.
 	CPU time.Duration
 }
 
-// Rate is operations a second.
+// Rate returns the operations per second.
 func (s Sample) Rate() float64 { return float64(s.Operations) / s.Elapsed.Seconds() }
 
-// CPUPerOperation is the processor time that one operation took; 0 where it was not counted.
+// CPUPerOperation returns the processor time per operation; 0 if it was not counted.
 func (s Sample) CPUPerOperation() time.Duration {
 	if s.Operations == 0 {
 		return 0
@@ -51,25 +51,25 @@ func (s Sample) CPUPerOperation() time.Duration {
 	return s.CPU / time.Duration(s.Operations)
 }
 
-// Plan says how much is measured.
+// Plan sets how much is measured.
 type Plan struct {
-	// Rounds that count; one more is done before them, to warm up.
+	// Rounds is the number of rounds that count; one more precedes them as a warm-up.
 	Rounds int
 	// Duration of a side's turn.
 	Duration time.Duration
-	// Before, if there, is called before each turn, and returns when the side may begin: what another one
-	// left to be done, such as a collection of garbage, must not fall to it.
+	// Before, if not nil, is called before each turn, and returns when the side may begin: work left by
+	// another side, such as a garbage collection, must not slow it down.
 	Before func(context.Context) error
 }
 
-// orderSeed makes the orders of a run those of each run.
+// orderSeed makes the orders the same in every run.
 const orderSeed = 1
 
-// Results are the samples of each side by its name, one a round.
+// Results holds the samples of each side by its name, one per round.
 type Results map[string][]Sample
 
-// Rounds has each side do its work once a round. The order is another one each time, and the same in
-// each run: what one side leaves behind must not always fall to the same other.
+// Rounds runs each side once per round. The order differs between rounds, but is the same in every
+// run: what one side leaves behind must not always burden the same other side.
 func Rounds(ctx context.Context, plan Plan, sides ...Side) (Results, error) {
 	results := Results{}
 	orders := rand.New(rand.NewPCG(orderSeed, 0)) //nolint:gosec // an order, not a secret
@@ -97,7 +97,7 @@ func (p Plan) turn(ctx context.Context, side Side) (Sample, error) {
 	return turn(ctx, side, p.Duration)
 }
 
-// Once has a side do its work once, for a comparison that Rounds cannot make.
+// Once runs a side once, for a comparison that Rounds cannot make.
 func Once(ctx context.Context, side Side) (Sample, error) { return turn(ctx, side, 0) }
 
 func turn(ctx context.Context, side Side, duration time.Duration) (Sample, error) {
@@ -120,18 +120,18 @@ func turn(ctx context.Context, side Side, duration time.Duration) (Sample, error
 	return sample, nil
 }
 
-// Ratio is how a figure of one side stands to that of another.
+// Ratio is the ratio of a figure of one side to that of another.
 type Ratio struct {
-	// Median of the rounds, and the Least and Most of them.
+	// Median is the median of the rounds; Least and Most are their extremes.
 	Median, Least, Most float64
 }
 
-// Ratio says how many times as fast as the other a side was: its rate over the other's.
+// Ratio returns how many times as fast as the other a side was: its rate divided by the other's.
 func (r Results) Ratio(side, other string) Ratio {
 	return r.ratio(side, other, Sample.Rate)
 }
 
-// CPURatio says how many times as much processor time the other took for an operation.
+// CPURatio returns how many times as much processor time per operation the other side took.
 func (r Results) CPURatio(side, other string) Ratio {
 	return r.ratio(other, side, func(s Sample) float64 { return float64(s.CPUPerOperation()) })
 }
@@ -146,7 +146,7 @@ func (r Results) ratio(side, other string, figure func(Sample) float64) Ratio {
 	return Spread(ratios)
 }
 
-// Spread of figures; NaN where there are none.
+// Spread returns the median and the extremes of figures; NaN if there are no figures.
 func Spread(figures []float64) Ratio {
 	if len(figures) == 0 {
 		return Ratio{math.NaN(), math.NaN(), math.NaN()}
@@ -155,7 +155,7 @@ func Spread(figures []float64) Ratio {
 	return Ratio{Median: median(figures), Least: figures[0], Most: figures[len(figures)-1]}
 }
 
-// Median of a figure of the side's samples; NaN where there are none.
+// Median returns the median of a figure of the side's samples; NaN if there are no samples.
 func (r Results) Median(side string, figure func(Sample) float64) float64 {
 	var figures []float64
 	for _, s := range r[side] {
@@ -164,25 +164,25 @@ func (r Results) Median(side string, figure func(Sample) float64) float64 {
 	return Spread(figures).Median
 }
 
-// Rate is the median of the side's operations a second.
+// Rate returns the median of the side's operations per second.
 func (r Results) Rate(side string) float64 { return r.Median(side, Sample.Rate) }
 
-// P50 is the median of the rounds' medians.
+// P50 returns the median of the rounds' medians.
 func (r Results) P50(side string) time.Duration {
 	return time.Duration(r.Median(side, func(s Sample) float64 { return float64(s.P50) }))
 }
 
-// P99 is the median of the rounds' 99th percentiles.
+// P99 returns the median of the rounds' 99th percentiles.
 func (r Results) P99(side string) time.Duration {
 	return time.Duration(r.Median(side, func(s Sample) float64 { return float64(s.P99) }))
 }
 
-// Bytes is the median of what an operation brought.
+// Bytes returns the median size of an operation's answer.
 func (r Results) Bytes(side string) int {
 	return int(r.Median(side, func(s Sample) float64 { return float64(s.Bytes) }))
 }
 
-// CPU is the median of the processor time that an operation took.
+// CPU returns the median processor time per operation.
 func (r Results) CPU(side string) time.Duration {
 	return time.Duration(r.Median(side, func(s Sample) float64 { return float64(s.CPUPerOperation()) }))
 }

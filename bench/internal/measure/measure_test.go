@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// taking is a side that does n operations in a second, one figure a round after the one that warms up.
+// taking returns a side that does n operations per second, with one figure per round after the
+// warm-up.
 func taking(name string, order *[]string, n ...int) Side {
 	round := -1
 	return Side{Name: name, Run: func(context.Context, time.Duration) (Sample, error) {
@@ -37,7 +38,7 @@ func TestARatioIsTheMedianOfTheRounds(t *testing.T) {
 	}
 }
 
-// A side that leaves work behind would slow down the one that always comes next.
+// A side that leaves work behind would slow down a side that always follows it.
 func TestNoSideAlwaysFollowsTheSameOther(t *testing.T) {
 	const rounds = 7
 	var order []string
@@ -83,7 +84,8 @@ func TestATurnBeginsWhenItMay(t *testing.T) {
 	}
 }
 
-// The test's own process works until it has used some processor time; only then is it idle.
+// The test's own process works until it has used some processor time; only then does it count as
+// idle.
 func TestABusyProcessIsWaitedFor(t *testing.T) {
 	asked, used := 0, time.Duration(0)
 	busyTwice := func(pids []int) map[int]time.Duration {

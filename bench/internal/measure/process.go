@@ -13,19 +13,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// tick is what /proc counts processor time in: USER_HZ, 100 on every Linux that Go runs on.
+// tick is the unit of processor time in /proc: USER_HZ, 100 on every Linux that Go runs on.
 const tick = 10 * time.Millisecond
 
-// Processes are idle when they use less than a quarter of a core together, as they do by their timers,
-// for as long as idleFor. A collection of garbage takes at least a core.
+// Processes count as idle when together they use less than a quarter of a core, as their timers do,
+// for idleFor. A garbage collection takes at least a core.
 const (
 	idleFor     = 200 * time.Millisecond
 	idleMost    = idleFor / 4
 	idleTimeout = 2 * time.Minute
 )
 
-// AwaitIdle returns when the processes have nothing to do. That they still have after two minutes is
-// an error. Without /proc nothing is known of them, and nothing waited for.
+// AwaitIdle returns when the processes are idle. It returns an error if they are still busy after
+// two minutes. Without /proc it does not wait, because their load is unknown.
 func AwaitIdle(ctx context.Context, pids []int) error {
 	return awaitIdle(ctx, pids, processorTimes)
 }
@@ -48,8 +48,8 @@ func awaitIdle(ctx context.Context, pids []int, processorTimes func([]int) map[i
 	return nil
 }
 
-// processorTimes are what each process has used so far, its own and the kernel's for it. One that has
-// ended is left out.
+// processorTimes returns the processor time that each process has used so far, in user and kernel
+// mode. It leaves out processes that have ended.
 func processorTimes(pids []int) map[int]time.Duration {
 	used := map[int]time.Duration{}
 	for _, pid := range pids {
@@ -60,7 +60,8 @@ func processorTimes(pids []int) map[int]time.Duration {
 	return used
 }
 
-// ProcessorTimeOf is what a process has used so far, its own and the kernel's for it.
+// ProcessorTimeOf returns the processor time that a process has used so far, in user and kernel
+// mode.
 func ProcessorTimeOf(pid int) (time.Duration, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -85,8 +86,8 @@ func ProcessorTimeOf(pid int) (time.Duration, error) {
 
 // Memory of a process, in bytes.
 type Memory struct {
-	// Resident is all that is in memory now, Peak the most that ever was, Anonymous what is
-	// the process's own and no file's.
+	// Resident is the memory in use now, Peak its maximum so far, and Anonymous the part that is
+	// not backed by a file.
 	Resident, Peak, Anonymous int64
 }
 

@@ -17,14 +17,14 @@ import (
 // RequestsPerMinute is the limit of each key: the highest allowed value.
 const RequestsPerMinute = 1_000_000
 
-// Organization is one with API keys.
+// Organization is an organization with API keys.
 type Organization struct {
 	Name, Namespace string
-	// Tokens of its API keys.
+	// Tokens are the tokens of its API keys.
 	Tokens []string
 }
 
-// NewOrganization makes an organization with so many API keys. The controllers must run.
+// NewOrganization creates an organization with that many API keys. The controllers must run.
 func (p *Plane) NewOrganization(ctx context.Context, name string, keys int) (*Organization, error) {
 	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := p.Client.Create(ctx, organization); err != nil {
@@ -52,8 +52,8 @@ func (p *Plane) NewOrganization(ctx context.Context, name string, keys int) (*Or
 	return out, nil
 }
 
-// NewKey makes an API key with the scopes, or with those of a key that lists none, and returns its token. The
-// controllers must run.
+// NewKey creates an API key with the scopes, or with the default scopes if none are given, and returns its
+// token. The controllers must run.
 func (p *Plane) NewKey(ctx context.Context, namespace, name string, scopes ...v1alpha1.Scope) (string, error) {
 	key := &v1alpha1.APIKey{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},

@@ -1,4 +1,4 @@
-// Package plane runs a control plane of its own: a real etcd and kube-apiserver with the kinds, roles
+// Package plane runs a separate control plane: a real etcd and kube-apiserver with the kinds, roles
 // and admission policies installed, and the operator's own binary as controllers and as REST API,
 // each with the credentials of its service account. Everything listens on the loopback interface.
 package plane
@@ -14,7 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// Plane is a control plane at work. Stop ends all of it.
+// Plane is a running control plane. Stop ends all its processes.
 type Plane struct {
 	*testenv.Environment
 	// Controller and Facade are nil while they do not run.
@@ -24,18 +24,18 @@ type Plane struct {
 	cursorKeys string
 }
 
-// quiet keeps kube-apiserver from comparing all of its cache with all of etcd every five minutes, which
-// takes both cores for half a minute with 100,000 findings: it would fall to one side or the other.
+// quiet keeps kube-apiserver from comparing its whole cache with etcd every five minutes, which takes
+// both cores for half a minute with 100,000 findings and would distort the figures of one side.
 const quiet = "--feature-gates=DetectCacheInconsistency=false"
 
-// Start starts etcd and kube-apiserver; the operator's processes are started when they are wanted.
-// binary is the operator's, and the folder, which is there already, takes logs and credentials.
+// Start starts etcd and kube-apiserver; the operator's processes are started on demand. binary is
+// the operator's path. The folder must exist; it holds logs and credentials.
 func Start(folder, binary string) (*Plane, error) {
 	return StartOf(testenv.RepositoryRoot(), folder, binary)
 }
 
-// StartOf is Start with the kinds, roles and policies of another commit's tree, which is in the folder source; the
-// binary is built of that tree.
+// StartOf is Start with the kinds, roles and policies of another commit, whose tree is in the folder source; the
+// binary must be built from that tree.
 func StartOf(source, folder, binary string) (*Plane, error) {
 	p := &Plane{operator: harness.Operator{Binary: binary, Folder: folder, Namespace: testenv.SystemNamespace}}
 	var err error
@@ -46,7 +46,7 @@ func StartOf(source, folder, binary string) (*Plane, error) {
 	return p, err
 }
 
-// StartController starts the controllers, with further flags, and waits until they see everything.
+// StartController starts the controllers with further flags, and waits until they are ready.
 func (p *Plane) StartController(ctx context.Context, flags ...string) error {
 	config, err := p.Environment.Controller(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (p *Plane) StartController(ctx context.Context, flags ...string) error {
 	return err
 }
 
-// StopController ends the controllers; none running is no error.
+// StopController ends the controllers, if they run.
 func (p *Plane) StopController() error { return stop(&p.Controller) }
 
 // StartFacade starts the REST API, with further flags, and waits until it is ready.
@@ -78,7 +78,7 @@ func (p *Plane) StartFacade(ctx context.Context, flags ...string) error {
 	return err
 }
 
-// StopFacade ends the REST API; none running is no error.
+// StopFacade ends the REST API, if it runs.
 func (p *Plane) StopFacade() error { return stop(&p.Facade) }
 
 func stop(process **Process) error {
@@ -95,7 +95,8 @@ func (p *Plane) Stop() error {
 	return errors.Join(p.StopFacade(), p.StopController(), p.Environment.Stop())
 }
 
-// PIDs of what runs, by name: etcd, kube-apiserver, controller, facade.
+// PIDs returns the process IDs of the running processes, by name: etcd, kube-apiserver, controller,
+// facade.
 func (p *Plane) PIDs() map[string]int {
 	out := map[string]int{"etcd": p.ControlPlane.Etcd.PID(), "kube-apiserver": p.ControlPlane.APIServer.PID()}
 	for _, process := range []*Process{p.Controller, p.Facade} {
@@ -106,7 +107,7 @@ func (p *Plane) PIDs() map[string]int {
 	return out
 }
 
-// ProcessorTimes are what each of what runs has used so far, by name.
+// ProcessorTimes returns the processor time that each running process has used so far, by name.
 func (p *Plane) ProcessorTimes() map[string]time.Duration {
 	out := map[string]time.Duration{}
 	for name, pid := range p.PIDs() {
@@ -117,7 +118,7 @@ func (p *Plane) ProcessorTimes() map[string]time.Duration {
 	return out
 }
 
-// Memory of what runs, by name.
+// Memory returns the memory of each running process, by name.
 func (p *Plane) Memory() (map[string]measure.Memory, error) {
 	out := map[string]measure.Memory{}
 	for name, pid := range p.PIDs() {

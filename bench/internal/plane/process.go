@@ -8,16 +8,16 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// readyTimeout is for a machine on which others work, and 100,000 findings.
+// readyTimeout allows for a shared machine and 100,000 findings.
 const readyTimeout = 15 * time.Minute
 
-// Process is a part of the operator at work.
+// Process is a running part of the operator.
 type Process struct{ *harness.Component }
 
-// Memory that the process takes.
+// Memory returns the memory of the process.
 func (p *Process) Memory() (measure.Memory, error) { return measure.MemoryOf(p.PID()) }
 
-// start starts a part of the operator and waits until it is ready. It lives until Stop.
+// start starts a part of the operator and waits until it is ready. The process lives until Stop.
 func start(ctx context.Context, component *harness.Component) (*Process, error) {
 	component.ReadyWithin = readyTimeout
 	if err := component.StartReady(ctx); err != nil {

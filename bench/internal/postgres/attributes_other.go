@@ -4,5 +4,6 @@ package postgres
 
 import "syscall"
 
-// childAttributes put a child into its own process group, out of the terminal's Ctrl-C.
+// childAttributes put a child into its own process group, which does not receive the terminal's
+// Ctrl-C.
 func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -17,18 +17,18 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// handler answers as the REST API does, out of PostgreSQL, and without keys, limits and logs: what a
-// service could be that keeps its data there and renders items when they are written. Items go from
-// the connection's buffer to the answer without being read.
+// handler answers as the REST API does, from PostgreSQL, and without keys, limits and logs: it
+// stands for a service that keeps its data there and renders items when they are written. Items are
+// copied from the connection's buffer to the answer without being parsed.
 type handler struct {
 	pool    *pgxpool.Pool
 	buffers sync.Pool
 }
 
-// poolSettings have as many connections as there may be callers, and some open from the start.
+// poolSettings allow as many connections as there may be callers, and open some from the start.
 const poolSettings = " pool_max_conns=32 pool_min_conns=8"
 
-// Handler serves the organization's data that Load has put into that database.
+// Handler serves the organization's data that Load has stored in that database.
 func Handler(ctx context.Context, dsn, organization string) (http.Handler, error) {
 	pool, err := pgxpool.New(ctx, dsn+poolSettings)
 	if err != nil {
@@ -40,7 +40,7 @@ func Handler(ctx context.Context, dsn, organization string) (http.Handler, error
 	h := &handler{pool: pool, buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }}}
 	gin.SetMode(gin.ReleaseMode)
 	engine := gin.New()
-	// The organization is the key's; whose key it is costs this handler nothing.
+	// The organization is fixed: unlike the REST API, this handler does not look it up by key.
 	engine.GET("/v1/findings", h.list(organization, findings))
 	engine.GET("/v2/repos", h.list(organization, repositories))
 	engine.GET("/v1/reviews", h.list(organization, reviews))
@@ -50,11 +50,11 @@ func Handler(ctx context.Context, dsn, organization string) (http.Handler, error
 	return engine, nil
 }
 
-// source is what a list is read from.
+// source describes where a list is read from.
 type source struct {
 	table, order string
 	size         int
-	// conditions are the SQL of the query parameters that are given, with %d for the argument's number.
+	// conditions returns the SQL for the given query parameters, with %d for the argument's number.
 	conditions func(query func(string) string) (sql []string, arguments []any, err error)
 }
 
@@ -105,7 +105,7 @@ func (h *handler) list(organization string, s source) gin.HandlerFunc {
 	}
 }
 
-// page writes one: a keyset query for the rows, with the total beside.
+// page writes one page: a keyset query for the rows, together with the total.
 func (h *handler) page(ctx context.Context, into *bytes.Buffer, organization string, s source,
 	query func(string) string) error {
 	size := s.size
@@ -152,7 +152,7 @@ func (h *handler) page(ctx context.Context, into *bytes.Buffer, organization str
 	return writePage(into, rows, size)
 }
 
-// writePage writes rows of item, time, id and total.
+// writePage writes a page from rows of item, time, id and total.
 func writePage(into *bytes.Buffer, rows pgx.Rows, size int) error {
 	into.WriteString(`{"items":[`)
 	var last struct {
@@ -169,7 +169,7 @@ func writePage(into *bytes.Buffer, rows pgx.Rows, size int) error {
 		if n > 1 {
 			into.WriteByte(',')
 		}
-		// In the binary format a bytea is its bytes.
+		// In the binary format, a bytea value is its raw bytes.
 		into.Write(rows.RawValues()[0])
 		if n == size || n == 1 {
 			if err := rows.Scan(nil, &last.at, &last.id, &last.total); err != nil {
@@ -204,7 +204,7 @@ func (h *handler) single(organization, sql string) gin.HandlerFunc {
 	}
 }
 
-// formatCursor names the row that a page ended with.
+// formatCursor encodes the last row of a page.
 func formatCursor(at time.Time, id string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(at.UnixMicro(), 10) + " " + id))
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// schema has a table a kind. An item is kept as it is sent, uncompressed and within its row, and
-// each order and filter has its index: what can be done beforehand is done. Totals are kept beside,
-// so that nothing is counted for a list without a filter.
+// schema has one table per kind. An item is stored as it is sent, uncompressed and within its row,
+// and each order and filter has an index: as much as possible is prepared when rows are written.
+// Totals are kept separately, so that a list without a filter counts nothing.
 const schema = `
 create table findings (org text collate "C", id text collate "C", created_at timestamptz not null, item bytea not null) with (toast_tuple_target = 8160);
 create table findings_v2 (org text collate "C", id text collate "C", item bytea not null) with (toast_tuple_target = 8160);
@@ -28,7 +28,8 @@ alter table reviews alter item set storage external;
 alter table issues alter item set storage external;
 `
 
-// indexes are made after the rows, and the tables put into the order that they are read in.
+// indexes are created after the rows are inserted; then the tables are put into the order in which
+// they are read.
 const indexes = `
 create index findings_list on findings (org, created_at desc, id desc);
 create unique index findings_v2_id on findings_v2 (org, id);
@@ -45,23 +46,24 @@ cluster repositories using repositories_list;
 cluster reviews using reviews_list;
 `
 
-// Walk gives every item of a list of the REST API, in its order.
+// Walk passes every item of a list of the REST API to each, in the list's order.
 type Walk func(path string, each func(item json.RawMessage) error) error
 
-// Get gives what the REST API answers with.
+// Get returns the REST API's answer to a path.
 type Get func(path string) ([]byte, error)
 
-// Source is where the rows come from: the REST API itself, so that both send the same bytes.
+// Source provides the rows: they come from the REST API itself, so that both answer with the same
+// bytes.
 type Source struct {
 	Organization string
 	Walk         Walk
 	Get          Get
-	// Issues and Projects are asked for one by one; a project by its repository and id.
+	// Issues and Projects are requested one by one; a project by its repository and id.
 	Issues   []string
 	Projects [][2]string
 }
 
-// Load makes the tables and fills them.
+// Load creates the tables and fills them.
 func (s *Server) Load(ctx context.Context, source Source) error {
 	connection, err := pgx.Connect(ctx, s.DSN)
 	if err != nil {
@@ -78,7 +80,7 @@ func (s *Server) Load(ctx context.Context, source Source) error {
 	if _, err := connection.Exec(ctx, indexes); err != nil {
 		return fmt.Errorf("make the indexes: %w", err)
 	}
-	// By itself: it runs in no transaction.
+	// VACUUM cannot run in a transaction.
 	_, err = connection.Exec(ctx, "vacuum analyze")
 	return err
 }
@@ -89,7 +91,7 @@ type loader struct {
 	source     Source
 }
 
-// known are the members of all kinds' items that columns are made of.
+// known holds the members of all kinds' items that become columns.
 type known struct {
 	ID             string    `json:"id"`
 	CreatedAt      time.Time `json:"created_at"`
@@ -129,7 +131,7 @@ func (l *loader) load() error {
 	return l.copySingles()
 }
 
-// copyList fills a table with a list of the REST API.
+// copyList fills a table from a list of the REST API.
 func (l *loader) copyList(table string, columns []string, path string, row func(known, []byte) []any) (int64, error) {
 	var rows [][]any
 	err := l.source.Walk(path, func(item json.RawMessage) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
-// start is skipped where there is no PostgreSQL.
+// start starts a PostgreSQL, or skips the test if none is installed.
 func start(t *testing.T) *Server {
 	t.Helper()
 	server, err := Start(t.Context())
@@ -34,13 +34,13 @@ func start(t *testing.T) *Server {
 	return server
 }
 
-// item is the i-th of 250, newest first; two share each time.
+// item returns the i-th of 250 items, newest first; each time is shared by two items.
 func item(i int) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"id":"x-%03d","created_at":"2026-03-01T12:%02d:%02dZ","updated_at":"2026-03-01T12:%02d:%02dZ","pr_status":%q,"open_issue_count":%d,"last_review_at":null}`,
 		249-i, (249-i)/2/60, (249-i)/2%60, (249-i)/2/60, (249-i)/2%60, []string{"open", "merged"}[i%2], i%50))
 }
 
-// acme has the same 250 rows of each kind.
+// acme has the same 250 rows for each kind.
 func acme() Source {
 	return Source{
 		Organization: "acme", Issues: []string{"i-1"}, Projects: [][2]string{{"r", "p"}},

@@ -1,5 +1,5 @@
-// Package postgres runs a PostgreSQL of the machine's own, in a folder of its own, and puts into it
-// what the REST API shows.
+// Package postgres runs the machine's PostgreSQL in a separate folder, and loads the data of the
+// REST API into it.
 package postgres
 
 import (
@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// ErrMissing says that this machine has no PostgreSQL.
+// ErrMissing reports that this machine has no PostgreSQL.
 var ErrMissing = errors.New("PostgreSQL is not installed here (Debian: apt-get install postgresql)")
 
 const (
@@ -30,27 +30,27 @@ const (
 	stopTimeout   = 30 * time.Second
 )
 
-// settings let it keep everything in memory, as a server of its own would. It listens on a socket in
-// its folder alone.
+// settings let PostgreSQL keep everything in memory, as on a dedicated server. It listens only on a
+// socket in its folder.
 var settings = []string{
 	"listen_addresses=", "shared_buffers=1GB", "effective_cache_size=4GB", "work_mem=32MB", "maintenance_work_mem=512MB",
 	"max_wal_size=4GB", "jit=off", "random_page_cost=1.1", "max_connections=60", "autovacuum=off",
 }
 
-// Server is a PostgreSQL at work.
+// Server is a running PostgreSQL.
 type Server struct {
-	// DSN is how to connect.
+	// DSN is the connection string.
 	DSN string
 
 	folder  string
 	process *exec.Cmd
 	said    *bytes.Buffer
-	// ended is closed once the process is gone, endedBy is set before.
+	// ended is closed once the process has ended; endedBy is set before that.
 	ended   chan struct{}
 	endedBy error
 }
 
-// binaries is the folder of the newest PostgreSQL on the machine.
+// binaries returns the folder of the newest PostgreSQL on the machine.
 func binaries() (string, error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 	if err != nil {
@@ -60,7 +60,7 @@ func binaries() (string, error) {
 		slices.Sort(found)
 		return filepath.Dir(found[len(found)-1]), nil
 	}
-	// Where postgres is in the path, initdb is beside what that names.
+	// If postgres is in the path, initdb is in the folder of the file that it links to.
 	path, err := exec.LookPath("postgres")
 	if err != nil {
 		return "", ErrMissing
@@ -74,13 +74,15 @@ func binaries() (string, error) {
 	return filepath.Dir(path), nil
 }
 
-// Start makes a database and serves it until Stop. ErrMissing: there is no PostgreSQL.
+// Start creates a database and serves it until Stop. It returns ErrMissing if PostgreSQL is not
+// installed.
 func Start(ctx context.Context) (*Server, error) {
 	programs, err := binaries()
 	if err != nil {
 		return nil, err
 	}
-	// In the system's own folder: its owner is another user, who must get there.
+	// Use the system's temporary folder: the server may run as another user, who must have access
+	// to it.
 	folder, err := os.MkdirTemp("", "findings-bench-postgres-")
 	if err != nil {
 		return nil, err
@@ -123,7 +125,8 @@ func (s *Server) start(ctx context.Context, programs string) error {
 	return s.waitReady(ctx)
 }
 
-// asOther is how to start it: as it refuses to run as root, then as the user postgres, or nobody.
+// asOther returns the attributes to start PostgreSQL with: because it refuses to run as root, it
+// then runs as the user postgres or nobody.
 func (s *Server) asOther() (*syscall.SysProcAttr, error) {
 	attributes := childAttributes()
 	if os.Getuid() != 0 {
@@ -167,7 +170,8 @@ func (s *Server) waitReady(ctx context.Context) error {
 	return nil
 }
 
-// PIDs of the server and of those of its processes that are there now, one for each connection among them.
+// PIDs returns the process IDs of the server and of its current child processes, including one per
+// connection.
 func (s *Server) PIDs() ([]int, error) {
 	parent := s.process.Process.Pid
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent))
@@ -185,11 +189,11 @@ func (s *Server) PIDs() ([]int, error) {
 	return pids, nil
 }
 
-// Stop ends it and removes its folder.
+// Stop ends the server and removes its folder.
 func (s *Server) Stop() error {
 	var err error
 	if s.process != nil {
-		// SIGINT ends it without waiting for its clients.
+		// SIGINT ends the server without waiting for its clients.
 		err = s.process.Process.Signal(os.Interrupt)
 		select {
 		case <-s.ended:

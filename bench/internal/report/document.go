@@ -17,7 +17,8 @@ const (
 	summaryEnds   = "<!-- end of bench summary -->"
 )
 
-// Write writes the section's page and picture, and puts its figures into the summary of the folder's document.
+// Write writes the section's page and picture, and updates its figures in the summary of the folder's
+// document.
 func (s *Section) Write(folder string, run Run) error {
 	pages := filepath.Join(folder, pagesFolder)
 	if err := os.MkdirAll(pages, 0o755); err != nil {
@@ -46,8 +47,8 @@ func (s *Section) Write(folder string, run Run) error {
 	return os.WriteFile(path, []byte(s.summarize(string(content))), 0o644)
 }
 
-// summarize returns the document with the section's lines in its summary in place of those of an earlier run.
-// A section that is new to the summary comes last; a document without a summary gets one at its end.
+// summarize returns the document with the section's lines in its summary, which replace those of an earlier
+// run. A section that is new to the summary comes last; a document without a summary gets one at its end.
 func (s *Section) summarize(document string) string {
 	before, rest, found := strings.Cut(document, summaryBegins)
 	if !found {

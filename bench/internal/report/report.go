@@ -1,7 +1,7 @@
-// Package report writes what was measured: for each section a page of tables in Markdown with a picture, and
-// the figures that matter most in the summary of one document.
+// Package report writes the results of measurements: for each section a Markdown page of tables with a picture,
+// and the most important figures in the summary of one document.
 //
-// The document keeps what people wrote in it: the summary stands between two marks, and nothing else is touched.
+// The document keeps its hand-written text: the summary stands between two marks, and the rest is not changed.
 package report
 
 import (
@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// Section is what one measurement found.
+// Section holds the results of one measurement.
 type Section struct {
 	// Name of the section's page and picture, without their suffixes.
 	Name string
-	// Title and Text, in Markdown; the text says how it was measured.
+	// Title and Text are Markdown; the text describes how it was measured.
 	Title, Text string
-	// Rows are figures that were wanted.
+	// Rows are the figures that have a target or are shown.
 	Rows []Row
-	// Tables of all else.
+	// Tables hold all other results.
 	Tables []Table
-	// Charts of the section's picture.
+	// Charts make up the section's picture.
 	Charts []Chart
 }
 
-// Verdict says whether a figure was reached.
+// Verdict reports whether a target was reached.
 type Verdict string
 
 // The verdicts.
@@ -31,7 +31,7 @@ const (
 	Reached    Verdict = "reached"
 	NotReached Verdict = "**not reached**"
 	NotRun     Verdict = "not run"
-	// Shown is for figures that nothing was asked of.
+	// Shown is for figures without a target.
 	Shown Verdict = ""
 )
 
@@ -39,12 +39,12 @@ const (
 type Row struct {
 	Measure, Wanted, Measured string
 	Verdict                   Verdict
-	// Key figures are in the summary, and so is each that was not reached. Of the others the summary only
-	// counts how many were reached.
+	// Key marks figures for the summary, which also lists each figure that was not reached. Of the others
+	// the summary only counts how many were reached.
 	Key bool
 }
 
-// AtLeast is a row of a figure that is to be so much or more.
+// AtLeast returns a row for a figure with a lower bound.
 func AtLeast(measure string, wanted, measured float64, format string) Row {
 	return Row{
 		Measure: measure, Wanted: "at least " + fmt.Sprintf(format, wanted),
@@ -52,7 +52,7 @@ func AtLeast(measure string, wanted, measured float64, format string) Row {
 	}
 }
 
-// AtMost is a row of a figure that is to be so much or less.
+// AtMost returns a row for a figure with an upper bound.
 func AtMost(measure string, wanted, measured float64, format string) Row {
 	return Row{
 		Measure: measure, Wanted: "at most " + fmt.Sprintf(format, wanted),
@@ -60,7 +60,7 @@ func AtMost(measure string, wanted, measured float64, format string) Row {
 	}
 }
 
-// Missing is a row of what could not be measured, with the reason.
+// Missing returns a row for a figure that could not be measured, with the reason.
 func Missing(measure, wanted, reason string) Row {
 	return Row{Measure: measure, Wanted: wanted, Measured: reason, Verdict: NotRun}
 }
@@ -72,26 +72,26 @@ func verdict(reached bool) Verdict {
 	return NotReached
 }
 
-// Table is a table of Markdown. Columns but the first are set to the right.
+// Table is a Markdown table. All columns but the first are right-aligned.
 type Table struct {
 	Title   string
 	Columns []string
 	Rows    [][]string
 }
 
-// Chart is bars, in groups, on a logarithmic scale.
+// Chart shows bars, in groups, on a logarithmic scale.
 type Chart struct {
 	Title, Unit string
 	Groups      []Group
 }
 
-// Group of bars that stand together.
+// Group is a group of adjacent bars.
 type Group struct {
 	Name string
 	Bars []Bar
 }
 
-// Bar of a chart. Bars of one name have one colour.
+// Bar is a bar of a chart. Bars with the same name have the same colour.
 type Bar struct {
 	Name  string
 	Value float64
@@ -103,7 +103,7 @@ func (r Row) InSummary() Row {
 	return r
 }
 
-// Markdown returns the section's page, beside which its picture lies.
+// Markdown returns the section's page. It links to the picture in the same folder.
 func (s *Section) Markdown(run Run) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n", s.Title)
@@ -127,12 +127,12 @@ func (s *Section) Markdown(run Run) string {
 	return b.String()
 }
 
-// link leads from the document to the section's page.
+// link returns a link from the document to the section's page.
 func (s *Section) link() string {
 	return fmt.Sprintf("[%s](%s/%s.md)", s.Title, pagesFolder, s.Name)
 }
 
-// lines returns the section's lines of the summary.
+// lines returns the section's lines in the summary.
 func (s *Section) lines() []string {
 	var lines []string
 	line := func(row Row) {

@@ -145,7 +145,7 @@ func TestThePictureNamesWhatItShowsAndHasABarForEachFigure(t *testing.T) {
 	}
 }
 
-// A section may have no figure: nothing of it was run.
+// A section may have no figures, if nothing of it was run.
 func TestAPictureWithoutFiguresIsDrawn(t *testing.T) {
 	for _, charts := range [][]Chart{nil, {{Title: "Reads", Groups: []Group{{Bars: []Bar{{"we", 0}}}}}}} {
 		if _, err := (&Section{Charts: charts}).SVG(); err != nil {

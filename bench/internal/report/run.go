@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Run says where, when and of what something was measured.
+// Run describes where, when and on which commit something was measured.
 type Run struct {
 	Processor, Go, System, Commit, Command string
 	Cores                                  int
@@ -19,7 +19,7 @@ type Run struct {
 	At     time.Time
 }
 
-// ThisRun describes this machine and the binary that is measured; what cannot be found out stays empty.
+// ThisRun describes this machine and the measured binary; unknown fields stay empty.
 func ThisRun(binary, command string) Run {
 	return Run{
 		Processor: fromFile("/proc/cpuinfo", "model name"), Go: runtime.Version(), System: runtime.GOOS + "/" +
@@ -28,13 +28,13 @@ func ThisRun(binary, command string) Run {
 	}
 }
 
-// String is one line.
+// String returns the run in one line.
 func (r Run) String() string {
 	return fmt.Sprintf("Measured on %s at commit %s with `%s`: %d cores (%s), %d GB of memory, %s, %s. All processes share these cores, the clients included.",
 		r.At.Format(time.DateOnly), r.Commit, r.Command, r.Cores, r.Processor, (r.Memory+1<<29)>>30, r.System, r.Go)
 }
 
-// commit that a binary was built of, as the go command noted it.
+// commit returns the commit that a binary was built from, as recorded by the go command.
 func commit(binary string) string {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
@@ -63,7 +63,7 @@ func memory() int64 {
 	return kilobytes << 10
 }
 
-// fromFile is what a file of lines "name: value" has first by that name.
+// fromFile returns the first value with that name in a file of lines "name: value".
 func fromFile(path, name string) string {
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -19,17 +19,17 @@ const (
 	pictureWidth = 21 * vg.Centimeter
 	rowHeight    = 0.55 * vg.Centimeter
 	barWidth     = 0.4 * vg.Centimeter
-	// frameHeight is what a chart's title and axis take.
+	// frameHeight is the height of a chart's title and axis.
 	frameHeight = 2.2 * vg.Centimeter
-	// sans names the letters of all text.
+	// sans is the typeface of all text.
 	sans = "Sans"
-	// shortest is the length of the bar of the least value, in decades: it can still be seen.
+	// shortest is the length of the bar of the smallest value, in decades: it remains visible.
 	shortest = 0.3
-	// room is left for the figure behind the longest bar, in parts of its length.
+	// room is the space for the figure after the longest bar, as a fraction of its length.
 	room = 0.15
 )
 
-// palette reads on white, and for people who see colours differently.
+// palette is readable on white, and for people with colour blindness.
 var palette = []color.Color{
 	color.RGBA{0x00, 0x72, 0xb2, 0xff}, color.RGBA{0x00, 0x9e, 0x73, 0xff}, color.RGBA{0xd5, 0x5e, 0x00, 0xff},
 	color.RGBA{0xcc, 0x79, 0xa7, 0xff}, color.RGBA{0xe6, 0x9f, 0x00, 0xff}, color.RGBA{0x56, 0xb4, 0xe9, 0xff},
@@ -58,7 +58,7 @@ func (s *Section) SVG() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// row is one line of a chart: a group's name, or a bar.
+// row is one row of a chart: a group's name, or a bar.
 type row struct {
 	label string
 	bar   *Bar
@@ -79,7 +79,7 @@ func (c *Chart) rows() []row {
 
 func (c *Chart) height() vg.Length { return frameHeight + vg.Length(len(c.rows()))*rowHeight }
 
-// plot draws from the top to the bottom, while the axis counts upwards.
+// plot draws from top to bottom, while the axis counts upwards.
 func (c *Chart) plot() (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text = fmt.Sprintf("%s (%s, logarithmic)", c.Title, c.Unit)
@@ -118,8 +118,8 @@ func (c *Chart) plot() (*plot.Plot, error) {
 	return p, nil
 }
 
-// scale returns how long the bar of a value is, and the powers of ten beside the bars. The library's own logarithmic
-// axis cannot begin a bar at 0.
+// scale returns the length of a value's bar, and the ticks at powers of ten. The library's own logarithmic axis
+// cannot begin a bar at 0.
 func (c *Chart) scale() (length func(float64) float64, ticks plot.ConstantTicks) {
 	least, most := math.Inf(1), 0.0
 	for _, r := range c.rows() {
@@ -143,7 +143,7 @@ func (c *Chart) scale() (length func(float64) float64, ticks plot.ConstantTicks)
 	}, ticks
 }
 
-// figure is short: three digits that count.
+// figure formats a value with three significant digits.
 func figure(value float64) string {
 	switch {
 	case value >= 100:

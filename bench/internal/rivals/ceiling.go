@@ -1,5 +1,6 @@
-// Package rivals are what the service is compared with: a handler that writes bytes from memory,
-// above which nothing that is written with Gin can come, and one that reads them from PostgreSQL.
+// Package rivals provides the handlers that the service is compared with: one writes bytes from
+// memory, which is the upper limit for anything written with Gin, and one reads them from
+// PostgreSQL.
 package rivals
 
 import (
@@ -14,11 +15,11 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// maxBody is more than any page has.
+// maxBody is larger than any page.
 const maxBody = 16 << 20
 
-// Ceiling is a Gin handler that answers GET /<name> with what PUT /<name> has left there: no key,
-// no limit, no log.
+// Ceiling is a Gin handler that answers GET /<name> with the body of the last PUT /<name>, without
+// keys, limits and logs.
 func Ceiling() http.Handler {
 	var pages atomic.Pointer[map[string][]byte]
 	pages.Store(&map[string][]byte{})
@@ -54,8 +55,8 @@ func newEngine() *gin.Engine {
 	return gin.New()
 }
 
-// Serve serves on a port of the loopback interface until the input ends, which it does with the
-// process at its other end. It writes the address as the first line.
+// Serve serves on a port of the loopback interface until the input ends, which happens when the
+// parent process ends. It writes the address as the first line.
 func Serve(ctx context.Context, handler http.Handler, in io.Reader, out io.Writer) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

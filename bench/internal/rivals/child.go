@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// answerTimeout bounds what is asked of a rival beside what is measured.
+// answerTimeout bounds requests to a rival that are not part of a measurement.
 const answerTimeout = 30 * time.Second
 
-// Child is a rival in a process of its own.
+// Child is a rival in a separate process.
 type Child struct {
 	// Address it serves at, as host:port.
 	Address string
@@ -25,7 +25,7 @@ type Child struct {
 	in      io.Closer
 }
 
-// Start starts one. The command must call Serve on its standard input and output.
+// Start starts a rival. The command must call Serve on its standard input and output.
 func Start(command *exec.Cmd) (*Child, error) {
 	in, err := command.StdinPipe()
 	if err != nil {
@@ -47,10 +47,10 @@ func Start(command *exec.Cmd) (*Child, error) {
 	return &Child{Address: strings.TrimSpace(line), process: command, in: in}, nil
 }
 
-// PID of the process.
+// PID returns the process ID.
 func (c *Child) PID() int { return c.process.Process.Pid }
 
-// Put leaves what a ceiling is to answer with at /<name>.
+// Put sets the content that a ceiling answers with at /<name>.
 func (c *Child) Put(ctx context.Context, name string, content []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()

@@ -1,5 +1,4 @@
-// Package audit writes the log of what people decided, with their comments in full: a status has room for a part of
-// them.
+// Package audit logs users' decisions with their full comments: a status has room for only part of them.
 package audit
 
 import (
@@ -13,19 +12,20 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/transitions"
 )
 
-// Log is that of one kind.
+// Log is the audit log of one kind.
 type Log struct {
-	// To is where the lines go.
+	// To receives the lines.
 	To logr.Logger
 	// Kind is the key of the object's name in each line, Subject what the messages call the object.
 	Kind, Subject string
 }
 
-// Decisions writes a line for each decision, and for each end of one, that after has and before has not.
+// Decisions writes a line for each decision, and for each end of a decision, that is in after but not in
+// before.
 //
-// Call it before the status is written, so that no line is missing where the controller dies in between. One that did
-// not get to be recorded is then followed by another with the same uid and seq: of such lines the last one is the
-// record's.
+// Call it before the status is written, so that no line is missing if the controller crashes in between. If the
+// status write fails, a later line with the same uid and seq follows: the last of these lines matches the recorded
+// decision.
 func (l Log) Decisions(object client.Object, comment string, before, after transitions.History) {
 	for _, t := range added(before, after) {
 		message := map[v1alpha1.TransitionType]string{
@@ -52,7 +52,7 @@ func (l Log) Decisions(object client.Object, comment string, before, after trans
 	}
 }
 
-// added are the transitions of after that before has not.
+// added returns the transitions of after that are not in before.
 func added(before, after transitions.History) []v1alpha1.Transition {
 	last := before.LastSeq()
 	for i := range after.Transitions {
@@ -63,7 +63,7 @@ func added(before, after transitions.History) []v1alpha1.Transition {
 	return nil
 }
 
-// rfc3339 formats a time; "" where there is none.
+// rfc3339 formats a time; "" for nil.
 func rfc3339(at *v1alpha1.Time) string {
 	if at == nil {
 		return ""

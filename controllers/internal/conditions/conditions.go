@@ -10,28 +10,30 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Verdict is what a reconcile makes of an object.
+// Verdict is a reconcile's result, as conditions show it.
 type Verdict struct {
-	// Ready says that nothing is left to do.
+	// Ready means that nothing is left to do.
 	Ready bool
-	// Stalled says that nothing will change until a person acts. It goes with Ready false.
+	// Stalled means that nothing will change until a user acts. Ready must be false then.
 	Stalled bool
-	// Reason and Message are as in a condition: the message says what to do where anything is.
+	// Reason and Message are as in a condition: the message states what to do, if there is anything
+	// to do.
 	Reason, Message string
 }
 
-// Ready is the verdict on an object for which all is done.
+// Ready returns the verdict on a fully reconciled object.
 func Ready(message string) Verdict {
 	return Verdict{Ready: true, Reason: v1alpha1.ReasonReconciled, Message: message}
 }
 
-// NotFound is the verdict on a dependent, such as "finding", that names an object which does not exist.
+// NotFound returns the verdict on a dependent, such as "finding", that names an object which does not
+// exist.
 func NotFound(reason, kind string, name v1alpha1.ResourceName, dependent string) Verdict {
 	return Verdict{Reason: reason, Message: fmt.Sprintf(
 		"There is no %s %q in this namespace: create it, or delete the %s.", kind, name, dependent)}
 }
 
-// ReadyReason is the reason of the Ready condition; "" where there is none yet.
+// ReadyReason returns the reason of the Ready condition; "" if there is no such condition yet.
 func ReadyReason(list []v1alpha1.Condition) string {
 	ready := v1alpha1.FindCondition(list, v1alpha1.ConditionReady)
 	if ready == nil {

@@ -1,4 +1,5 @@
-// Package index keeps the objects of a manager's cache by their fields, and lists them by these.
+// Package index indexes the objects in a manager's cache by their fields, and lists them by these
+// indexes.
 package index
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Selectable fields by which children name their parents; in the cache, indexes of that name.
+// Selectable fields by which children name their parents. The cache has indexes of the same names.
 const (
 	Repository = "spec.repositoryRef.name"
 	Project    = "spec.projectRef.name"
@@ -36,7 +37,8 @@ func AddReference[O client.Object](ctx context.Context, mgr ctrl.Manager, kind O
 	return Add(ctx, mgr, kind, field, func(object O) []string { return []string{string(to(object))} })
 }
 
-// List reads the objects of a namespace that have the value in the index. They are the cache's, not to be changed.
+// List reads the objects of a namespace that have the value in the index. They belong to the cache and must not be
+// changed.
 func List(ctx context.Context, c client.Reader, list client.ObjectList, namespace, field, value string,
 	options ...client.ListOption) error {
 	options = append(options, client.InNamespace(namespace), client.MatchingFields{field: value},

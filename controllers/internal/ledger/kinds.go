@@ -22,16 +22,16 @@ var (
 		webhooks.DataOfReviewIssue)
 )
 
-// Kind is what a ledger must know of a kind.
+// Kind describes a kind to its ledger.
 type Kind struct {
 	// name of the kind, and the prefix of its events' types: "ReviewIssue", "review_issue".
 	name, prefix string
-	// object and list are empty ones of the kind.
+	// object and list are empty values of the kind.
 	object client.Object
 	list   client.ObjectList
-	// book is where the status of an object of the kind has its transitions.
+	// book returns pointers to the transitions in an object's status.
 	book func(client.Object) Book
-	// data is the payload's data of a transition: identifiers and what has changed.
+	// data returns the payload's data for a transition: identifiers and what has changed.
 	data func(client.Object, v1alpha1.Transition) any
 	// paged reports that the kind's transitions that a scan, an operation or a policy made may go to an endpoint in
 	// pages, which a Pager makes.
@@ -63,7 +63,8 @@ func (b Book) history() transitions.History {
 	return transitions.History{Transitions: *b.Transitions, EmittedSeq: *b.EmittedSeq}
 }
 
-// emitted records that all is made up to the transition of that seq, and drops what is kept beyond the bound.
+// emitted records that all deliveries up to that seq are made, and drops emitted transitions beyond
+// MaxTransitions.
 func (b Book) emitted(seq int64) {
 	*b.EmittedSeq = seq
 	kept := *b.Transitions

@@ -1,10 +1,10 @@
-// Package ledger makes deliveries of the transitions that objects have in their status, each
-// for each endpoint once.
+// Package ledger makes webhook deliveries of the transitions in the status of objects: one delivery
+// per transition and endpoint.
 //
-// A transition is stored before anything is made of it, and counts as emitted once its
-// deliveries are stored. A delivery's name follows from the transition and the endpoint. So
-// whatever is cut off is done again and makes nothing twice; and since nothing that counts as
-// emitted is looked at again, deliveries may be retired.
+// A transition is stored before its deliveries are made, and counts as emitted once they are
+// stored. A delivery's name is derived from the transition and the endpoint, so an interrupted run
+// is repeated without making a delivery twice. Emitted transitions are never processed again, so
+// their deliveries may be retired.
 package ledger
 
 import (
@@ -30,27 +30,27 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// secondLook is how long after it began to owe an object is looked at once more. An endpoint that
-// changed just before could not wake it: the index did not name it yet.
+// secondLook is how long after an object began to owe deliveries it is reconciled once more. An
+// endpoint that changed just before could not enqueue it, since the index did not contain it yet.
 const secondLook = time.Second
 
-// Write stores the status of the object that the ledger works on, where anything in it differs
-// from what is stored, and reports whether a write was needed. It may be called more than once.
-// It must carry the resourceVersion that was read, as package patch does.
+// Write stores the status of the object that the ledger works on, if it differs from what is
+// stored, and reports whether a write was needed. It may be called more than once. It must carry
+// the resourceVersion that was read, as package patch does.
 type Write func(context.Context) (bool, error)
 
-// Ledger is that of one kind.
+// Ledger makes the deliveries for one kind.
 type Ledger struct {
 	kind   Kind
 	client client.Client
-	// live asks the API server itself, where the cache's being behind would make a delivery twice.
+	// live reads from the API server, where a stale cache would lead to duplicate deliveries.
 	live client.Reader
-	// own asks it for this project's kinds, and passes over what cannot be read.
+	// own reads this project's kinds from the API server, and skips unreadable objects.
 	own rest.Interface
 }
 
 // New returns the ledger of the kind. It indexes the kind's objects in the manager's cache by
-// whether they owe, so there must be one ledger per kind and manager.
+// whether they owe deliveries, so there must be one ledger per kind and manager.
 func New(ctx context.Context, mgr ctrl.Manager, kind Kind) (*Ledger, error) {
 	own, err := kube.NewClient(mgr.GetConfig())
 	if err != nil {
@@ -63,9 +63,9 @@ func New(ctx context.Context, mgr ctrl.Manager, kind Kind) (*Ledger, error) {
 	return l, index.Add(ctx, mgr, &v1alpha1.WebhookDelivery{}, covers, coveredBy)
 }
 
-// MakeRoom emits what the object owes where that is so much that another look at it might find
-// more than a status can hold, whatever holds the endpoints back. Nothing may be observed of
-// the object where it fails.
+// MakeRoom emits what the object owes if its transitions might otherwise outgrow the status at the
+// next observation. It does so even for endpoints that are held back. If it fails, nothing may be
+// observed of the object.
 func (l *Ledger) MakeRoom(ctx context.Context, object client.Object, write Write) error {
 	if !l.kind.book(object).history().Full() {
 		return nil
@@ -73,12 +73,12 @@ func (l *Ledger) MakeRoom(ctx context.Context, object client.Object, write Write
 	return l.emit(ctx, object, write, emission{force: true})
 }
 
-// Settle stores what has been observed of the object, and then makes the deliveries that it owes
-// and stores that they are made. Where no endpoint asks for any there is one write in all. It returns how soon to
-// come back; 0: no need.
+// Settle stores the observed status of the object, makes the deliveries that it owes, and stores that they are
+// made. If no endpoint subscribes to any of them, it writes only once. It returns when to reconcile again; 0 for
+// no need.
 //
-// An object that goes on owing, since an endpoint has too much to do or a page is to come, is
-// woken by the watches of package ledger: see Endpoints, Pages, ScansGone and OperationsGone.
+// An object that still owes deliveries, because of an endpoint's backlog or a page to come, is
+// enqueued by the watches of package ledger: see Endpoints, Pages, ScansGone and OperationsGone.
 func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write) (again time.Duration, err error) {
 	book := l.kind.book(object)
 	asked, err := l.asked(ctx, object)
@@ -101,7 +101,7 @@ func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write) 
 	return 0, nil
 }
 
-// asked reports whether an endpoint asks for anything that the object owes.
+// asked reports whether an endpoint subscribes to any transition that the object owes.
 func (l *Ledger) asked(ctx context.Context, object client.Object) (bool, error) {
 	owed := l.kind.book(object).history().Owed()
 	if len(owed) == 0 {
@@ -123,15 +123,16 @@ func (l *Ledger) asked(ctx context.Context, object client.Object) (bool, error) 
 
 func (l *Ledger) eventType(t v1alpha1.Transition) string { return l.kind.prefix + "." + string(t.Type) }
 
-// emission is how deliveries are to be made.
+// emission holds options for making deliveries.
 type emission struct {
-	// force makes even what is held back.
+	// force makes deliveries even if they are held back.
 	force bool
-	// current says that the object is as the API server has it, by an answer of its own.
+	// current means that the object is known to be up to date, by a response of the API server.
 	current bool
 }
 
-// emit makes what the object owes and stores how far it got, though it failed on the way.
+// emit makes the deliveries that the object owes and stores how far it got, even if one of them
+// fails.
 func (l *Ledger) emit(ctx context.Context, object client.Object, write Write, how emission) error {
 	due, upTo, err := l.bill(ctx, object, how.force)
 	if err != nil {
@@ -160,8 +161,8 @@ func (l *Ledger) emit(ctx context.Context, object client.Object, write Write, ho
 	return failed
 }
 
-// checkCurrent fails with a conflict where the cache is behind: what it says is owed may have
-// been made meanwhile, and retired.
+// checkCurrent fails with a conflict if the cached object is stale: deliveries that it owes may
+// have been made and retired meanwhile.
 func (l *Ledger) checkCurrent(ctx context.Context, object client.Object) error {
 	kind, err := apiutil.GVKForObject(object, l.client.Scheme())
 	if err != nil {
@@ -179,16 +180,16 @@ func (l *Ledger) checkCurrent(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// due is a delivery that is to be made of the transition of that seq.
+// due is a delivery to be made for the transition with that seq.
 type due struct {
 	seq      int64
 	delivery *v1alpha1.WebhookDelivery
 }
 
-// bill lists the deliveries that are to be made now, and says up to which seq all are there once
-// these are.
+// bill returns the deliveries to be made now, and the seq up to which all deliveries exist after
+// that.
 //
-// One endpoint that is held back does not hold back another: what is owed to that one is made.
+// An endpoint that is held back does not delay the deliveries of other endpoints.
 func (l *Ledger) bill(ctx context.Context, object client.Object, force bool) ([]due, int64, error) {
 	endpoints, err := endpointsOf(ctx, l.client, object.GetNamespace())
 	if err != nil {
@@ -219,10 +220,11 @@ func (l *Ledger) bill(ctx context.Context, object client.Object, force bool) ([]
 	return out, upTo, nil
 }
 
-// errHeld says that a delivery is owed and is not to be made now.
+// errHeld means that a delivery is owed, but must not be made now.
 var errHeld = errors.New("held back")
 
-// owedTo is the delivery that the endpoint is still to get of the transition; nil: it has it.
+// owedTo returns the delivery of the transition that the endpoint still has to get; nil if it
+// exists already.
 func (l *Ledger) owedTo(ctx context.Context, object client.Object, t v1alpha1.Transition,
 	endpoint *v1alpha1.WebhookEndpoint, force bool) (*v1alpha1.WebhookDelivery, error) {
 	made, err := isMade(ctx, l.client, object, t, endpoint)
@@ -262,14 +264,14 @@ func isMade(ctx context.Context, c client.Reader, object client.Object, t v1alph
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// makeDelivery stores the delivery. One that is there already was made by someone who then was
-// cut off. In a namespace that is being removed nothing is owed any longer.
+// makeDelivery creates the delivery. If it exists, an interrupted run has made it. In a namespace
+// that is being deleted nothing is owed any longer.
 func makeDelivery(ctx context.Context, c client.Writer, delivery *v1alpha1.WebhookDelivery) error {
 	err := c.Create(ctx, delivery)
 	if err == nil || apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
 	}
-	// A quota that is used up comes here too, and is tried again, later each time.
+	// An exhausted quota ends here too, and is retried with backoff.
 	return fmt.Errorf("create the delivery of %s %s: %w", delivery.Spec.Event.Type, delivery.Spec.Event.Subject.Name, err)
 }
 
@@ -278,7 +280,7 @@ func endpointsOf(ctx context.Context, c client.Reader, namespace string) ([]v1al
 	if err := c.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the webhook endpoints: %w", err)
 	}
-	// In one order: else each try after a failure is another, and a test of what is made by then one of chance.
+	// A fixed order makes retries after a failure, and the tests of partial failures, deterministic.
 	slices.SortFunc(list.Items, func(a, b v1alpha1.WebhookEndpoint) int { return cmp.Compare(a.Name, b.Name) })
 	return list.Items, nil
 }

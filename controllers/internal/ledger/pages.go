@@ -27,7 +27,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// covers is the cache index of deliveries by the transitions that are in them, for pages.
+// covers is the cache index of pages by the transitions in them.
 const covers = "covers"
 
 func coveredBy(delivery *v1alpha1.WebhookDelivery) []string {
@@ -43,14 +43,14 @@ func coverage(finding string, seq int64, endpoint string) string {
 	return strings.Join([]string{finding, strconv.FormatInt(seq, 10), endpoint}, "/")
 }
 
-// isCovered reports whether the transition is in a page for the endpoint.
+// isCovered reports whether the cache has a page for the endpoint with the transition.
 func isCovered(ctx context.Context, c client.Reader, object client.Object, t v1alpha1.Transition,
 	endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
 	return index.Any(ctx, c, &v1alpha1.WebhookDeliveryList{}, object.GetNamespace(),
 		covers, coverage(string(object.GetUID()), t.Seq, string(endpoint.UID)))
 }
 
-// cause is the object that has made a transition together with many others.
+// cause is the object that caused a transition, together with many others.
 type cause struct{ kind, name string }
 
 func (c cause) String() string { return c.kind + "/" + c.name }
@@ -62,8 +62,9 @@ const (
 	policyKind    = "TriagePolicy"
 )
 
-// causeOf returns what has made the transition: a scan, or an operation or a policy that decided about it. A decision
-// is its author's, whatever scan was last. A verdict is the scan's that brought what the policy decides about.
+// causeOf returns the cause of the transition: a scan, an operation or a policy. A decision is caused by its author,
+// whichever scan came last. A verdict is caused by the scan that brought the change that the policy decides about, if
+// there is one.
 func causeOf(t v1alpha1.Transition) (cause, bool) {
 	switch {
 	case t.Type == v1alpha1.TransitionTriaged:
@@ -77,7 +78,7 @@ func causeOf(t v1alpha1.Transition) (cause, bool) {
 	}
 }
 
-// causesOf are the causes of any of the transitions, each once.
+// causesOf returns the causes of the transitions, without duplicates.
 func causesOf(list []v1alpha1.Transition) []cause {
 	var out []cause
 	for _, t := range list {
@@ -88,7 +89,7 @@ func causesOf(list []v1alpha1.Transition) []cause {
 	return out
 }
 
-// goesInPage reports whether the endpoint gets the transition in a page of its cause.
+// goesInPage reports whether the endpoint gets the transition as part of a page of its cause.
 func (l *Ledger) goesInPage(ctx context.Context, object client.Object, t v1alpha1.Transition,
 	endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
 	c, is := causeOf(t)
@@ -96,9 +97,10 @@ func (l *Ledger) goesInPage(ctx context.Context, object client.Object, t v1alpha
 		return false, nil
 	}
 	if c.kind == policyKind {
-		return true, nil // Its pages are made by its name, whether it still exists or not.
+		return true, nil // Pages are made by the policy's name, even if it was deleted.
 	}
-	// The watch of causes may be behind that of findings, and a cause is there before its findings.
+	// The watch of causes may lag behind that of findings, so ask the API server before concluding
+	// that a cause does not exist.
 	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: c.name}
 	err := l.client.Get(ctx, key, c.empty(), client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
@@ -121,22 +123,23 @@ func (c cause) empty() client.Object {
 }
 
 const (
-	// PageDelay is how long to wait after a cause's end, or a finding's change, for more findings to
-	// join in a page.
+	// PageDelay is how long to wait after a cause's end, or a finding's change, for more findings
+	// for the page.
 	PageDelay = 2 * time.Second
-	// quietPatience is for how long a change waits for others of a cause without an end.
+	// quietPatience is how long a change may wait for others of a cause without an end.
 	quietPatience = time.Minute
 )
 
-// Pager puts what a scan, an operation or a policy has done to findings into pages, for the endpoints that want it so.
+// Pager puts the changes that a scan, an operation or a policy made to findings into pages, for the endpoints that
+// subscribe to pages.
 //
-// The pages that are there say what is in a page; a finding counts as emitted once it is, and
-// no page is retired before all its findings are.
+// Only the existing pages record which transitions are in a page. A transition counts as emitted
+// once it is in one, and no page is retired before all its findings have recorded that.
 type Pager struct {
 	// kind of the causes.
 	kind   string
 	client client.Client
-	// live asks the API server itself.
+	// live reads from the API server.
 	live *kube.Reader
 }
 
@@ -163,15 +166,16 @@ func newPager(ctx context.Context, mgr ctrl.Manager, kind string) (*Pager, error
 	return p, errors.Join(err, index.Add(ctx, mgr, &v1alpha1.Finding{}, p.owing(), p.indexed))
 }
 
-// owing is the cache index of findings by indexed, coming that of findings that a cause has changed and whose
-// controller has not looked at yet: what they will owe is not known.
+// owing is the cache index of findings by indexed. coming is the index of findings that a cause has changed
+// and that are not reconciled yet: it is still unknown what they will owe.
 func (p *Pager) owing() string  { return "owes-of-" + p.kind }
 func (p *Pager) coming() string { return "coming-of-" + p.kind }
 
-// ofAny is a value of findings that owe of any cause at all. It is no object's name.
+// ofAny is the index value of findings that owe transitions of any cause. It is not a valid object
+// name.
 const ofAny = "/"
 
-// indexed are the causes that made what the finding owes, and ofAny where there are any.
+// indexed returns the names of the causes of what the finding owes, and ofAny if there are any.
 func (p *Pager) indexed(finding *v1alpha1.Finding) []string {
 	names := p.owed(finding)
 	if len(names) > 0 {
@@ -180,7 +184,7 @@ func (p *Pager) indexed(finding *v1alpha1.Finding) []string {
 	return names
 }
 
-// owed are the names of the pager's causes that made what the finding owes.
+// owed returns the names of the pager's causes of what the finding owes.
 func (p *Pager) owed(finding *v1alpha1.Finding) []string {
 	var names []string
 	for _, c := range causesOf(owedOf(finding)) {
@@ -217,8 +221,8 @@ func owedOf(finding *v1alpha1.Finding) []v1alpha1.Transition {
 	return findingstate.History(&finding.Status).Owed()
 }
 
-// Findings wakes the cause that has changed a finding, a while later: pages are to be full. At the start it wakes those
-// of which findings owe: a policy may be gone by then.
+// Findings enqueues the causes that have changed a finding, after a delay so that pages become full. At the start it
+// enqueues all causes that findings owe transitions of: a policy may have been deleted meanwhile.
 func (p *Pager) Findings() handler.EventHandler {
 	return watch.Changes(func(_ context.Context, change watch.Change, q watch.Queue) {
 		if change.After != nil {
@@ -227,13 +231,13 @@ func (p *Pager) Findings() handler.EventHandler {
 	})
 }
 
-// Endpoints wakes the causes of which findings owe, when an endpoint comes, changes, or has
-// caught up with its backlog.
+// Endpoints enqueues the causes that findings owe transitions of, when an endpoint is created,
+// deleted or changed, or has caught up with its backlog.
 func (p *Pager) Endpoints() handler.EventHandler {
 	return onEndpoints(func(ctx context.Context, namespace string) []reconcile.Request {
 		findings, err := p.findings(ctx, namespace, ofAny)
 		if err != nil {
-			// The cache answers, or the manager is about to stop; there is nobody to return an error to.
+			// A cached list fails only while the manager stops, and a handler cannot return an error.
 			ctrl.LoggerFrom(ctx).Error(err, "list what owes of each "+p.kind)
 		}
 		var out []reconcile.Request
@@ -244,7 +248,7 @@ func (p *Pager) Endpoints() handler.EventHandler {
 	})
 }
 
-// causes are what made what the finding owes.
+// causes returns requests for the causes of what the finding owes.
 func (p *Pager) causes(finding *v1alpha1.Finding) []reconcile.Request {
 	var out []reconcile.Request
 	for _, name := range p.owed(finding) {
@@ -253,11 +257,11 @@ func (p *Pager) causes(finding *v1alpha1.Finding) []reconcile.Request {
 	return out
 }
 
-// Make makes the pages of what the cause has done to findings of the namespace and is in none yet. The cause must
-// have ended: what is still to come would be a page of its own.
+// Make makes pages of the changes that the cause made to findings of the namespace and that are in no page yet.
+// The cause must have ended: later changes would need another page.
 //
-// Where patient, while findings are still to be recorded full pages alone are made, and Make
-// reports that it is to be called again.
+// If patient, Make makes only full pages while some findings are not reconciled yet, and reports
+// that it must be called again.
 func (p *Pager) Make(ctx context.Context, namespace string, cause webhooks.Cause, patient bool) (again bool,
 	err error) {
 	waits := patient
@@ -269,8 +273,8 @@ func (p *Pager) Make(ctx context.Context, namespace string, cause webhooks.Cause
 	return p.makePages(ctx, namespace, cause, func([]webhooks.PageEntry) (bool, error) { return waits, nil })
 }
 
-// MakeOnceQuiet is Make for a cause without an end: full pages alone are made while it changes findings, which is until
-// none has changed for PageDelay. No change waits for longer than quietPatience.
+// MakeOnceQuiet is Make for a cause without an end. It makes only full pages until no finding has changed for
+// PageDelay. No change waits longer than quietPatience.
 func (p *Pager) MakeOnceQuiet(ctx context.Context, namespace string, cause webhooks.Cause, now time.Time) (again bool,
 	err error) {
 	return p.makePages(ctx, namespace, cause, func(entries []webhooks.PageEntry) (bool, error) {
@@ -278,15 +282,15 @@ func (p *Pager) MakeOnceQuiet(ctx context.Context, namespace string, cause webho
 	})
 }
 
-// changing reports whether more is to be expected after these entries. A time ahead of the clock is another clock's,
-// and not waited for.
+// changing reports whether more entries are to be expected after these. A time ahead of this clock comes from
+// another machine's clock, and is not waited for.
 func changing(entries []webhooks.PageEntry, now time.Time) (bool, error) {
 	oldest, newest, err := webhooks.Span(entries)
 	return now.Sub(newest).Abs() < PageDelay && now.Sub(oldest) < quietPatience, err
 }
 
-// makePages makes them for each endpoint that asks for pages, and reports whether any was left for later: those that
-// are not full, of entries for which the function reports that they wait.
+// makePages makes pages for each endpoint that subscribes to pages. It leaves out a page that is not full if waits
+// reports true for the endpoint's entries, and then reports left.
 func (p *Pager) makePages(ctx context.Context, namespace string, cause webhooks.Cause,
 	waits func([]webhooks.PageEntry) (bool, error)) (left bool, err error) {
 	findings, err := p.findings(ctx, namespace, cause.Name())
@@ -318,12 +322,12 @@ func (p *Pager) makePages(ctx context.Context, namespace string, cause webhooks.
 	return left, nil
 }
 
-// moreToCome reports whether the cause has changed findings that are not looked at yet.
+// moreToCome reports whether the cause has changed findings that are not reconciled yet.
 func (p *Pager) moreToCome(ctx context.Context, namespace string, cause webhooks.Cause) (bool, error) {
 	return index.Any(ctx, p.client, &v1alpha1.FindingList{}, namespace, p.coming(), cause.Name())
 }
 
-// findings that owe anything that the cause of the name has done, in the order of their names.
+// findings returns the findings that owe transitions of the named cause, sorted by name.
 func (p *Pager) findings(ctx context.Context, namespace, name string) ([]v1alpha1.Finding, error) {
 	list := &v1alpha1.FindingList{}
 	if err := index.List(ctx, p.client, list, namespace, p.owing(), name); err != nil {
@@ -340,7 +344,7 @@ func (p *Pager) makeFor(ctx context.Context, cause webhooks.Cause, endpoint *v1a
 		return err
 	}
 	if fullOnly && len(pages) > 0 {
-		pages = pages[:len(pages)-1] // the last may have room
+		pages = pages[:len(pages)-1] // the last page may have room
 	}
 	for _, page := range pages {
 		if err := makeDelivery(ctx, p.client, page); err != nil {
@@ -350,7 +354,7 @@ func (p *Pager) makeFor(ctx context.Context, cause webhooks.Cause, endpoint *v1a
 	return nil
 }
 
-// entries are what the endpoint is to get of the cause and has in no page.
+// entries returns the entries of the cause that the endpoint is to get and that are in no page yet.
 func (p *Pager) entries(ctx context.Context, namespace string, cause webhooks.Cause,
 	endpoint *v1alpha1.WebhookEndpoint, findings []v1alpha1.Finding) ([]webhooks.PageEntry, error) {
 	entries, err := p.known(ctx, cause.Name(), endpoint, findings)
@@ -367,7 +371,7 @@ func (p *Pager) entries(ctx context.Context, namespace string, cause webhooks.Ca
 	}), nil
 }
 
-// known is what the endpoint is to get of the cause, as far as the cache knows.
+// known returns the entries of the cause that the endpoint is to get, according to the cache.
 func (p *Pager) known(ctx context.Context, name string, endpoint *v1alpha1.WebhookEndpoint,
 	findings []v1alpha1.Finding) ([]webhooks.PageEntry, error) {
 	var out []webhooks.PageEntry
@@ -377,7 +381,7 @@ func (p *Pager) known(ctx context.Context, name string, endpoint *v1alpha1.Webho
 			if c != (cause{p.kind, name}) || !webhooks.Subscribes(endpoint, webhooks.FindingEvent(t.Type), t.At.Time) {
 				continue
 			}
-			// A finding whose status was full has not waited for a page.
+			// MakeRoom makes single deliveries for a finding whose status was full.
 			made, err := isMade(ctx, p.client, &findings[i], t, endpoint)
 			if err != nil {
 				return nil, err
@@ -390,7 +394,7 @@ func (p *Pager) known(ctx context.Context, name string, endpoint *v1alpha1.Webho
 	return out, nil
 }
 
-// covered is what is in the cause's pages for the endpoint, as the API server has them.
+// covered returns the transitions in the cause's pages for the endpoint, read from the API server.
 func (p *Pager) covered(ctx context.Context, namespace string, cause webhooks.Cause,
 	endpoint *v1alpha1.WebhookEndpoint) (map[string]bool, error) {
 	kind, _ := kube.KindOf(&v1alpha1.WebhookDelivery{})
@@ -401,7 +405,7 @@ func (p *Pager) covered(ctx context.Context, namespace string, cause webhooks.Ca
 	out := map[string]bool{}
 	_, err := p.live.In(namespace, kind).List(ctx, metav1.ListOptions{FieldSelector: selected.String()},
 		func(page runtime.Object) error {
-			// A page that cannot be read is as if it were not there: its endpoint gets another.
+			// An unreadable page counts as missing: its endpoint gets another.
 			if page, ok := page.(*v1alpha1.WebhookDelivery); ok {
 				for _, key := range coveredBy(page) {
 					out[key] = true

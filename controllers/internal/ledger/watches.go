@@ -13,10 +13,10 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// owes is the cache index of the objects that owe a delivery, as far as is known.
+// owes is the cache index of the objects that may owe a delivery.
 const owes = "owes"
 
-// The values under which the index keeps an object that owes; the cause follows.
+// Index values of an object that owes a delivery; owesForCause is followed by the cause.
 const (
 	owesAnything = "anything"
 	owesForCause = "cause/"
@@ -36,19 +36,19 @@ func (l *Ledger) owedBy(object client.Object) []string {
 	return values
 }
 
-// Endpoints enqueues what owes in the namespace when an endpoint is created, deleted or changed, or has caught up
-// with its backlog.
+// Endpoints enqueues the namespace's objects that owe deliveries when an endpoint is created, deleted or changed,
+// or has caught up with its backlog.
 func (l *Ledger) Endpoints() handler.EventHandler {
 	return onEndpoints(func(ctx context.Context, namespace string) []reconcile.Request {
 		return l.owing(ctx, namespace, owesAnything)
 	})
 }
 
-// Pages enqueues what a page covers, once the page exists.
+// Pages enqueues the findings in a page, once the page exists.
 func (l *Ledger) Pages() handler.EventHandler {
 	return handler.Funcs{CreateFunc: func(_ context.Context, e event.CreateEvent, q watch.Queue) {
 		if e.IsInInitialList {
-			return // At the start everything is reconciled on its own account.
+			return // At the start every object is reconciled anyway.
 		}
 		for _, entry := range webhooks.Covered(e.Object.(*v1alpha1.WebhookDelivery)) {
 			q.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: e.Object.GetNamespace(), Name: entry.FindingID}})
@@ -56,10 +56,11 @@ func (l *Ledger) Pages() handler.EventHandler {
 	}}
 }
 
-// ScansGone enqueues what waits for the pages of a scan when nobody is left to make them.
+// ScansGone enqueues the findings that wait for pages of a scan when the scan is deleted, since its
+// pages are no longer made.
 func (l *Ledger) ScansGone() handler.EventHandler { return l.causesGone(scanKind) }
 
-// OperationsGone enqueues what waits for the pages of an operation.
+// OperationsGone does the same for an operation.
 func (l *Ledger) OperationsGone() handler.EventHandler { return l.causesGone(operationKind) }
 
 func (l *Ledger) causesGone(kind string) handler.EventHandler {
@@ -72,7 +73,7 @@ func (l *Ledger) owing(ctx context.Context, namespace, value string) []reconcile
 	return watch.List(ctx, l.client, l.kind.list, client.InNamespace(namespace), client.MatchingFields{owes: value})
 }
 
-// onEndpoints enqueues what may be made now and could not before.
+// onEndpoints enqueues the concerned objects when a change of an endpoint may allow new deliveries.
 func onEndpoints(concerned func(ctx context.Context, namespace string) []reconcile.Request) handler.EventHandler {
 	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
 		before, existed := change.Before.(*v1alpha1.WebhookEndpoint)
@@ -84,7 +85,7 @@ func onEndpoints(concerned func(ctx context.Context, namespace string) []reconci
 	})
 }
 
-// asksAnew passes over what the sender notes in an endpoint's status after each attempt.
+// asksAnew ignores what the sender records in an endpoint's status after each attempt.
 func asksAnew(before, after *v1alpha1.WebhookEndpoint) bool {
 	return before.Generation != after.Generation ||
 		webhooks.Enabled(before) != webhooks.Enabled(after) ||

@@ -12,7 +12,8 @@ const (
 	hashLength = 16
 )
 
-// Name returns the owner's name with a suffix. A name too long for it is cut, and a hash of the whole put in.
+// Name returns the owner's name with a suffix. If that is too long, the owner's name is cut, and a hash of it
+// inserted.
 func Name(owner, suffix string) string {
 	if len(owner)+len(suffix) <= maxNameLength {
 		return owner + suffix

@@ -1,7 +1,7 @@
 // Package ownsecret keeps the Secret that a controller makes for an object.
 //
-// Secrets are read from the API server alone, so that none is kept in a cache; the watch holds metadata of those
-// with the operator's label.
+// Secrets are read only from the API server, so that no cache holds them; the watch holds metadata of those with
+// the operator's label.
 package ownsecret
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Store reads and writes Secrets of objects. Each write is refused where the Secret has changed since it was read.
+// Store reads and writes Secrets of objects. A write fails if the Secret has changed since it was read.
 type Store struct {
 	client client.Client
 	live   client.Reader
@@ -32,8 +32,8 @@ type Store struct {
 // NewStore returns a Store.
 func NewStore(mgr ctrl.Manager) Store { return Store{mgr.GetClient(), mgr.GetAPIReader()} }
 
-// Get returns the Secret of the owner, nil where there is none. It fails with AlreadyExists where the name is taken
-// by a Secret of somebody else.
+// Get returns the Secret of the owner, nil if there is none. It fails with AlreadyExists if a Secret of another
+// owner has the name.
 func (s Store) Get(ctx context.Context, owner client.Object, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := s.live.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, secret)
@@ -50,14 +50,13 @@ func (s Store) Get(ctx context.Context, owner client.Object, name string) (*core
 	case err != nil:
 		return nil, err
 	case leftBehind:
-		// The garbage collector would remove it, only later.
+		// The garbage collector would remove it too, but later.
 		return nil, s.Delete(ctx, secret)
 	}
 	return nil, apierrors.NewAlreadyExists(schema.GroupResource{Resource: "secrets"}, name)
 }
 
-// leftBehind reports whether the Secret is that of an earlier owner of the same name, which must be gone since
-// this one exists.
+// leftBehind reports whether the Secret belongs to an earlier, deleted owner of the same name.
 func (s Store) leftBehind(secret *corev1.Secret, owner client.Object) (bool, error) {
 	kind, err := apiutil.GVKForObject(owner, s.client.Scheme())
 	if err != nil {
@@ -75,9 +74,9 @@ func New(owner client.Object, name string) *corev1.Secret {
 	}
 }
 
-// Put stores what the Secret holds: one that was read is updated, another is created, and fails with a conflict
-// where the name was taken meanwhile, so that the next reconcile looks at it. An immutable one is replaced:
-// what it holds must be replaceable.
+// Put stores the Secret: it updates a Secret that was read, and creates a new one. It fails with a conflict if
+// the name was taken meanwhile, so that the next reconcile handles that. An immutable Secret is deleted and
+// recreated, so its content must be replaceable.
 func (s Store) Put(ctx context.Context, owner client.Object, secret *corev1.Secret) error {
 	if Frozen(secret) {
 		if err := s.Delete(ctx, secret); err != nil {
@@ -104,7 +103,7 @@ func (s Store) Put(ctx context.Context, owner client.Object, secret *corev1.Secr
 	return nil
 }
 
-// KeepWatched puts the operator's label back where it was taken off: the watch sees no Secret without it.
+// KeepWatched restores the operator's label if it was removed: the watch does not see Secrets without it.
 func (s Store) KeepWatched(ctx context.Context, secret *corev1.Secret) error {
 	if secret.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedBy {
 		return nil
@@ -120,7 +119,7 @@ func (s Store) update(ctx context.Context, secret *corev1.Secret) error {
 	return nil
 }
 
-// Delete deletes exactly what was read.
+// Delete deletes the Secret, if it is unchanged since it was read.
 func (s Store) Delete(ctx context.Context, secret *corev1.Secret) error {
 	same := client.Preconditions{UID: ptr.To(secret.UID), ResourceVersion: ptr.To(secret.ResourceVersion)}
 	if err := s.client.Delete(ctx, secret, same); client.IgnoreNotFound(err) != nil {
@@ -129,14 +128,14 @@ func (s Store) Delete(ctx context.Context, secret *corev1.Secret) error {
 	return nil
 }
 
-// Frozen reports whether nothing in the Secret can be changed.
+// Frozen reports whether the Secret is immutable.
 func Frozen(secret *corev1.Secret) bool { return ptr.Deref(secret.Immutable, false) }
 
-// SerialAnnotation holds which rotation made what the Secret holds, for a reconcile after a crash before the
-// status was written.
+// SerialAnnotation holds the serial of the rotation that wrote the Secret, for the reconcile after a crash
+// before the status was written.
 const SerialAnnotation = v1alpha1.GroupName + "/rotation-serial"
 
-// Serial is 0 where the annotation is missing or not a number.
+// Serial returns the annotation's serial; 0 if it is missing or not a number.
 func Serial(secret *corev1.Secret) int64 {
 	serial, err := strconv.ParseInt(secret.Annotations[SerialAnnotation], 10, 64)
 	if err != nil {
@@ -145,7 +144,7 @@ func Serial(secret *corev1.Secret) int64 {
 	return serial
 }
 
-// SetSerial annotates the Secret.
+// SetSerial sets the serial annotation of the Secret.
 func SetSerial(secret *corev1.Secret, serial int64) {
 	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, SerialAnnotation, strconv.FormatInt(serial, 10))
 }

@@ -1,7 +1,7 @@
-// Package patch writes what a reconcile has decided, and nothing where nothing differs.
+// Package patch writes the result of a reconcile, and writes nothing if nothing differs.
 //
-// Every patch carries the resourceVersion that the decision was made upon, so that a decision
-// upon an object that has moved on since is refused rather than written over it.
+// Every patch carries the resourceVersion that the decision was based on, so that it fails with a
+// conflict if the object has changed since.
 package patch
 
 import (
@@ -21,15 +21,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// conflictDelay is how long to wait for the cache to show the object as it is now.
+// conflictDelay is how long to wait for the cache to show the current object.
 const conflictDelay = 50 * time.Millisecond
 
-// goneDelay is how long to wait before looking again where something that was written or read has gone.
+// goneDelay is how long to wait before the next reconcile if an object that was read or written no
+// longer exists.
 const goneDelay = time.Second
 
-// Status writes after over before as object's status, by JSON merge patch. It reports whether
-// a write was needed; object then has the resource version that it made. No more of the answer is
-// asked for: object's status is what was written, and encoding it costs the API server much.
+// Status writes after over before as object's status, by JSON merge patch. It reports whether a
+// write was needed; object then has the new resource version. Only metadata is requested in the
+// response: object's status is what was written, and encoding it is expensive for the API server.
 func Status(ctx context.Context, c client.Client, object client.Object, before, after any) (bool, error) {
 	data, err := statusPatch(object.GetResourceVersion(), before, after)
 	if err != nil || data == nil {
@@ -50,8 +51,8 @@ func Status(ctx context.Context, c client.Client, object client.Object, before, 
 	return true, nil
 }
 
-// statusPatch is nil where before and after are the same in JSON, which is what is stored:
-// a nil list and an empty one, or one time in two zones, are no difference.
+// statusPatch returns nil if before and after are the same in JSON, which is the stored form:
+// omitted empty lists, or one time in two zones, make no difference.
 func statusPatch(resourceVersion string, before, after any) ([]byte, error) {
 	from, err := json.Marshal(before)
 	if err != nil {
@@ -62,7 +63,8 @@ func statusPatch(resourceVersion string, before, after any) ([]byte, error) {
 		return nil, err
 	}
 	if observed.ObservedGeneration == 0 {
-		// Nothing is stored yet, and not counters of 0, which would then never be written and show as blanks.
+		// Nothing is stored yet, not even counters of 0. Compared with the zero status they would never be
+		// written, and columns would show blanks.
 		from = []byte("{}")
 	}
 	to, err := json.Marshal(after)
@@ -79,7 +81,7 @@ func statusPatch(resourceVersion string, before, after any) ([]byte, error) {
 	})
 }
 
-// AddFinalizer puts the finalizer on the object where it is missing.
+// AddFinalizer adds the finalizer to the object if it is missing.
 func AddFinalizer(ctx context.Context, c client.Client, object client.Object, finalizer string) error {
 	if slices.Contains(object.GetFinalizers(), finalizer) {
 		return nil
@@ -87,7 +89,7 @@ func AddFinalizer(ctx context.Context, c client.Client, object client.Object, fi
 	return setFinalizers(ctx, c, object, append(slices.Clone(object.GetFinalizers()), finalizer))
 }
 
-// RemoveFinalizer takes the finalizer off the object where it is there.
+// RemoveFinalizer removes the finalizer from the object if present.
 func RemoveFinalizer(ctx context.Context, c client.Client, object client.Object, finalizer string) error {
 	if !slices.Contains(object.GetFinalizers(), finalizer) {
 		return nil
@@ -96,7 +98,7 @@ func RemoveFinalizer(ctx context.Context, c client.Client, object client.Object,
 		func(name string) bool { return name == finalizer }))
 }
 
-// setFinalizers touches nothing but metadata: the spec is other writers'.
+// setFinalizers changes only metadata: other writers own the spec.
 func setFinalizers(ctx context.Context, c client.Client, object client.Object, finalizers []string) error {
 	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"resourceVersion": object.GetResourceVersion(),
@@ -111,9 +113,9 @@ func setFinalizers(ctx context.Context, c client.Client, object client.Object, f
 	return nil
 }
 
-// Outcome turns the error of a write into that of a reconcile. A conflict is everyday life beside other writers, and so
-// is an object that has gone meanwhile: the reconcile comes again, sees what is there now, and neither is an error. It
-// comes again for what has gone too: that may be another object than the reconciled one, which still needs its work.
+// Outcome turns the error of a write into the result of a reconcile. Conflicts and deleted objects are normal with
+// several writers: the request is requeued to see the current state, and neither is reported as an error. A NotFound is
+// requeued too, since it may concern another object than the reconciled one.
 func Outcome(result ctrl.Result, err error) (ctrl.Result, error) {
 	switch {
 	case err == nil:

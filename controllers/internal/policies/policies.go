@@ -1,4 +1,4 @@
-// Package policies gives controllers the TriagePolicies that decide, compiled, and the facts that they decide about.
+// Package policies provides controllers with the compiled TriagePolicies in force, and the facts that they evaluate.
 package policies
 
 import (
@@ -17,13 +17,13 @@ import (
 // Book reads policies and facts from the manager's cache. It is safe for concurrent use.
 type Book struct{ cache client.Reader }
 
-// NewBook returns a book that reads from that cache.
+// NewBook returns a Book that reads from the cache.
 func NewBook(cache client.Reader) *Book { return &Book{cache: cache} }
 
-// Compile compiles the expression, once.
+// Compile compiles the expression, or returns the cached program.
 func (b *Book) Compile(match string) (*triagepolicy.Program, error) { return programs.compile(match) }
 
-// InForce are the namespace's policies that decide, in the order in which they do.
+// InForce returns the namespace's policies in force, in the order in which they decide.
 func (b *Book) InForce(ctx context.Context, namespace string) ([]triagepolicy.Policy, error) {
 	list := &v1alpha1.TriagePolicyList{}
 	if err := b.cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -32,7 +32,7 @@ func (b *Book) InForce(ctx context.Context, namespace string) ([]triagepolicy.Po
 	return triagepolicy.InForce(list.Items, b.Compile), nil
 }
 
-// Facts are those of a finding, with its project and its repository as far as they exist.
+// Facts returns the facts of a finding, with its project and repository if they exist.
 func (b *Book) Facts(ctx context.Context, finding *v1alpha1.Finding) (*triagepolicy.Facts, error) {
 	facts := &triagepolicy.Facts{Finding: finding}
 	project, repository := &v1alpha1.Project{}, &v1alpha1.Repository{}
@@ -53,7 +53,7 @@ func (b *Book) Facts(ctx context.Context, finding *v1alpha1.Finding) (*triagepol
 	return facts, nil
 }
 
-// Judge says what the policies decide about findings at one time.
+// Judge evaluates the policies over findings, as of one time.
 type Judge struct {
 	book    *Book
 	inForce []triagepolicy.Policy
@@ -61,14 +61,14 @@ type Judge struct {
 	err     error
 }
 
-// Judge returns that of the namespace as it is now.
+// Judge returns a Judge with the policies that are in force in the namespace now.
 func (b *Book) Judge(ctx context.Context, namespace string, now time.Time) (*Judge, error) {
 	inForce, err := b.InForce(ctx, namespace)
 	return &Judge{book: b, inForce: inForce, now: now}, err
 }
 
-// Of returns a findingstate.Judge. Where the facts of a finding cannot be read, it keeps its verdict, and Err returns
-// why. Nothing is looked up where there are no policies.
+// Of returns a findingstate.Judge. If the facts of a finding cannot be read, it keeps its verdict, and Err returns
+// the error. Without policies, nothing is looked up.
 func (j *Judge) Of(ctx context.Context) findingstate.Judge {
 	return func(finding *v1alpha1.Finding) *v1alpha1.FindingVerdict {
 		if len(j.inForce) == 0 {

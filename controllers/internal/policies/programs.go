@@ -6,13 +6,13 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
-// maxBytes bounds what compiled expressions take in memory. Beyond it all are compiled anew as they are needed.
+// maxBytes bounds the memory of compiled expressions. When it is exceeded, the cache is cleared.
 const maxBytes = 128 << 20
 
-// programs are those of the process: every controller that evaluates policies has the same.
+// programs is the process-wide cache, shared by all controllers that evaluate policies.
 var programs = &compiler{known: map[string]compiled{}, most: maxBytes}
 
-// compiler keeps what it has compiled.
+// compiler caches what it has compiled.
 type compiler struct {
 	most int
 
@@ -21,7 +21,7 @@ type compiler struct {
 	bytes int
 }
 
-// compiled is a program, or why there is none.
+// compiled is a program or a compile error.
 type compiled struct {
 	program *triagepolicy.Program
 	err     error
@@ -38,7 +38,7 @@ func (c *compiler) compile(match string) (*triagepolicy.Program, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, found := c.known[match]; found {
-		return program, err // somebody else was faster
+		return program, err // another goroutine compiled it meanwhile
 	}
 	size := triagepolicy.Footprint(match, program)
 	if c.bytes+size > c.most {

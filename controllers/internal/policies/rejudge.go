@@ -13,21 +13,23 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
 
-// rejudging bounds how many organizations the process looks at at a time: each holds a list of its findings.
+// rejudging bounds how many organizations are rejudged at the same time: each holds a list of its findings.
 var rejudging = semaphore.NewWeighted(8)
 
-// Subject is what a change concerns within a namespace. Changes of one subject are looked at together.
+// Subject returns a key for what a change concerns within a namespace. Changes with the same key are
+// handled together.
 type Subject func(client.Object) string
 
-// WholeNamespace is for objects that concern all of it.
+// WholeNamespace is for objects that concern the whole namespace.
 func WholeNamespace(client.Object) string { return "" }
 
-// EachObject is for objects that concern only what refers to them. A handler is of one kind.
+// EachObject is for objects that concern only the objects that refer to them. A handler serves one
+// kind, so the name is enough.
 func EachObject(object client.Object) string { return object.GetName() }
 
-// Rejudge enqueues what the function finds to be decided otherwise once an object has changed, or once it is time for a
-// policy, until the context ends. It does so beside the watch: to evaluate a hundred policies over many findings takes
-// long, and other organizations' events go on meanwhile. An organization's subjects wait for each other.
+// Rejudge enqueues the requests that find returns after an object has changed or a Ticker has fired, until the context
+// ends. It does so in a separate goroutine: evaluating a hundred policies over many findings takes long, and must not
+// delay the events of other organizations. An organization's subjects are handled one after the other.
 func Rejudge(ctx context.Context, of Subject,
 	find func(context.Context, client.Object) ([]ctrl.Request, error)) handler.EventHandler {
 	changed := &backlog{waiting: map[string]*line{}}
@@ -38,7 +40,7 @@ func Rejudge(ctx context.Context, of Subject,
 		go changed.work(ctx, object.GetNamespace(), func(object client.Object) {
 			requests, err := find(ctx, object)
 			if err != nil {
-				// The cache answers, or the manager is about to stop; there is nobody to return an error to.
+				// A cached list fails only while the manager stops, and a handler cannot return an error.
 				ctrl.LoggerFrom(ctx).Error(err, "find what is decided otherwise", "namespace", object.GetNamespace())
 			}
 			watch.AddAfter(q, 0, requests)
@@ -51,19 +53,20 @@ func Rejudge(ctx context.Context, of Subject,
 	return changes
 }
 
-// backlog has what is still to be looked at, by namespace. A namespace is in it while a goroutine works on it.
+// backlog holds the objects still to be handled, by namespace. A namespace is in it while a goroutine works on
+// it.
 type backlog struct {
 	mu      sync.Mutex
 	waiting map[string]*line
 }
 
-// line has the subjects of a namespace in the order in which they changed first, each once.
+// line holds the subjects of a namespace in the order of their first change, without duplicates.
 type line struct {
 	subjects []string
 	objects  map[string]client.Object
 }
 
-// add reports whether nobody works on the namespace yet.
+// add queues the object. It reports whether no goroutine works on the namespace yet.
 func (b *backlog) add(subject string, object client.Object) (first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,7 +82,8 @@ func (b *backlog) add(subject string, object client.Object) (first bool) {
 	return !working
 }
 
-// next takes the next object of the namespace; nil if there is none, and then nobody works on it any longer.
+// next takes the next object of the namespace. It returns nil if there is none, and removes the namespace:
+// the goroutine must stop.
 func (b *backlog) next(namespace string) client.Object {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -98,7 +102,7 @@ func (b *backlog) next(namespace string) client.Object {
 func (b *backlog) work(ctx context.Context, namespace string, look func(client.Object)) {
 	for object := b.next(namespace); object != nil; object = b.next(namespace) {
 		if rejudging.Acquire(ctx, 1) != nil {
-			return // the process ends
+			return // the process is stopping
 		}
 		look(object)
 		rejudging.Release(1)

@@ -14,7 +14,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
-// changes tells the handler that projects of the namespace have changed, from an event that is over at once.
+// changes sends the handler an event for each of the namespace's projects, with a context that ends
+// right after.
 func changes(t *testing.T, h handler.EventHandler, namespace string, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -24,8 +25,8 @@ func changes(t *testing.T, h handler.EventHandler, namespace string, names ...st
 	}
 }
 
-// The events of others go on while one organization's policies are evaluated; what changes meanwhile is looked at once,
-// after what is looked at now.
+// Other organizations' events are handled while one organization's policies are evaluated; its changes meanwhile are
+// handled once, after the current ones.
 func TestRejudgingKeepsNoOtherWaiting(t *testing.T) {
 	for _, c := range []struct {
 		of   Subject
@@ -54,7 +55,7 @@ func TestRejudgingKeepsNoOtherWaiting(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("looked at %v, want %v", got, c.want)
 		}
-		// Whoever is looked at now had nothing left over: that would come before.
+		// If anything were left over, it would come first.
 		changes(t, h, "org-a", "r")
 		if next := <-began; next != "org-a/r" {
 			t.Errorf("%s was looked at again", next)
@@ -63,7 +64,7 @@ func TestRejudgingKeepsNoOtherWaiting(t *testing.T) {
 	}
 }
 
-// However many organizations change, the process looks at so many at a time, and at none once it ends.
+// The process handles a bounded number of organizations at a time, and none after its context ends.
 func TestRejudgingIsBoundedAndEnds(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	began, goOn := make(chan bool, 100), make(chan struct{})
@@ -85,7 +86,7 @@ func TestRejudgingIsBoundedAndEnds(t *testing.T) {
 		t.Fatal("more than 8 are looked at at a time")
 	}
 	goOn <- struct{}{}
-	<-began // the next one's turn
+	<-began // the next one starts
 	end()
 	if err := rejudging.Acquire(t.Context(), 8); err != nil {
 		t.Fatal("those that were looked at when the process ended go on: ", err)

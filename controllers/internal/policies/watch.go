@@ -17,18 +17,18 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
-// NowInterval is how often policies whose expression depends on the time are looked at again.
+// NowInterval is how often policies whose expression depends on the time are evaluated again.
 const NowInterval = time.Hour
 
-// DecidesOtherwise passes over what does not change what a policy decides: its counts, and a spec that is yet to come
-// into force. A policy that is created decides nothing until its status says so.
+// DecidesOtherwise passes over changes that do not affect a policy's decisions: its counts, and a spec that is not in
+// force yet. A new policy decides nothing until its status puts it into force.
 var DecidesOtherwise = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList && decides(e.Object) != 0 },
 	UpdateFunc: func(e event.UpdateEvent) bool { return decides(e.ObjectOld) != decides(e.ObjectNew) },
 	DeleteFunc: func(e event.DeleteEvent) bool { return decides(e.Object) != 0 },
 }
 
-// decides is the generation of the policy that is in force; 0 where none is.
+// decides returns the policy's generation in force; 0 if there is none.
 func decides(object client.Object) int64 {
 	policy, is := object.(*v1alpha1.TriagePolicy)
 	if !is || policy.Status.InForce == nil || !policy.DeletionTimestamp.IsZero() {
@@ -37,7 +37,7 @@ func decides(object client.Object) int64 {
 	return policy.Status.InForce.Generation
 }
 
-// What policies read of a project and of a repository is a fact of its findings.
+// The fields of projects and repositories that policies read are facts of their findings.
 var (
 	ProjectFactsDiffer    = predicate.And(notAtStart, watch.Updates(triagepolicy.ProjectFactsDiffer))
 	RepositoryFactsDiffer = predicate.And(notAtStart, watch.Updates(triagepolicy.RepositoryFactsDiffer))
@@ -47,22 +47,22 @@ var (
 	}
 )
 
-// Ticker has namespaces looked at again in which what a policy decides depends on the time.
+// Ticker triggers a new evaluation for namespaces with policies that depend on the time.
 type Ticker struct {
 	cache  client.Reader
 	clock  clock.WithTicker
 	events chan event.GenericEvent
 }
 
-// NewTicker returns one that reads policies from that cache. Add it to the manager.
+// NewTicker returns a Ticker that reads policies from the cache. Add it to the manager.
 func NewTicker(cache client.Reader, clock clock.WithTicker) *Ticker {
 	return &Ticker{cache: cache, clock: clock, events: make(chan event.GenericEvent)}
 }
 
-// Source calls the handler with a policy of each such namespace, hourly.
+// Source calls the handler hourly, with one policy per such namespace.
 func (t *Ticker) Source(to handler.EventHandler) source.Source { return source.Channel(t.events, to) }
 
-// Start ticks until the context ends. Only the replica that leads is started.
+// Start ticks until the context ends. It runs only on the leader.
 func (t *Ticker) Start(ctx context.Context) error {
 	timer := t.clock.NewTicker(NowInterval)
 	defer timer.Stop()

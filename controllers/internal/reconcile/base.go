@@ -9,17 +9,17 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Base is what every controller has of its manager.
+// Base holds what every controller needs from its manager.
 type Base struct {
 	Client client.Client
-	// Live reads from the API server itself, where a decision must not rest on the cache. Secrets are read with it
-	// alone, so that no token and no private key is kept in a cache.
+	// Live reads from the API server, for decisions that must not depend on the cache. Secrets are read only with
+	// it, so that no cache holds a token or private key.
 	Live     client.Reader
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
 }
 
-// NewBase returns that of a manager.
+// NewBase returns the Base for a manager.
 func NewBase(mgr ctrl.Manager) Base {
 	return Base{
 		Client:   mgr.GetClient(),

@@ -1,5 +1,5 @@
-// Package reconcile is the skeleton that the reconciles of all kinds share: get the object, run the phases, store
-// the status once, and come back when the first of them asks for it.
+// Package reconcile is the skeleton shared by the reconciles of all kinds: get the object, run the phases, store
+// the status once, and requeue after the shortest time that a phase asks for.
 package reconcile
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 )
 
-// Phase is one step of a reconcile of what the scope S holds.
+// Phase is one step of a reconcile with the scope S.
 type Phase[S any] func(context.Context, S) error
 
 // Loop reconciles the objects of one kind.
@@ -26,22 +26,22 @@ type Loop[S scoped] struct {
 	Base
 	// New returns a scope around an empty object.
 	New func() S
-	// Phases of an object that stays. The first that fails ends the reconcile; what was observed before it is
-	// stored nevertheless.
+	// Phases of an object that is not being deleted. The first error ends the reconcile; what was observed
+	// before is still stored.
 	Phases []Phase[S]
-	// Removal are the phases of an object that is being deleted, until one of them releases it. Where there are
-	// any, an object gets the cleanup finalizer before its first phase; where there are none, nothing is done
-	// about an object that is being deleted.
+	// Removal holds the phases of an object that is being deleted, until one of them releases it. If there are
+	// any, an object gets the cleanup finalizer before its first phase; else objects that are being deleted are
+	// ignored.
 	Removal []Phase[S]
 	// Ledger makes webhook deliveries of what the status records. Optional.
 	Ledger *ledger.Ledger
-	// Stored is called after each write of the status, while Before is still what the write replaced. Optional.
+	// Stored is called after each write of the status, while Before still holds the replaced status. Optional.
 	Stored func(S)
 	// Gone is called for an object that does not exist. Optional.
 	Gone func(types.NamespacedName)
 }
 
-// Run reconciles the object of the request. A conflict is no error, nor is an object that has gone meanwhile.
+// Run reconciles the object of the request. Conflicts, and objects deleted meanwhile, are not errors.
 func (l Loop[S]) Run(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s := l.New()
 	if err := l.Client.Get(ctx, req.NamespacedName, s.object()); err != nil {
@@ -57,13 +57,13 @@ func (l Loop[S]) Run(ctx context.Context, req ctrl.Request) (ctrl.Result, error)
 	failed := run(ctx, s, phases)
 	err = l.finish(ctx, s)
 	if failed != nil && err != nil {
-		// Not for Outcome: a conflict of the second must not hide the first.
+		// Bypass Outcome: a conflict in the second error must not hide the first.
 		return ctrl.Result{}, errors.Join(failed, err)
 	}
 	return patch.Outcome(ctrl.Result{RequeueAfter: s.outcomeOf().again}, errors.Join(failed, err))
 }
 
-// begin returns the phases that the object is to go through.
+// begin prepares the object and returns the phases to run.
 func (l Loop[S]) begin(ctx context.Context, s S) ([]Phase[S], error) {
 	object := s.object()
 	if !object.GetDeletionTimestamp().IsZero() {
@@ -75,7 +75,8 @@ func (l Loop[S]) begin(ctx context.Context, s S) ([]Phase[S], error) {
 		return l.Removal, nil
 	}
 	if len(l.Removal) > 0 {
-		// First of all: nothing may be made for an object that nobody would clean up after.
+		// Before anything else: without the finalizer, whatever is created for the object might not
+		// be cleaned up.
 		if err := patch.AddFinalizer(ctx, l.Client, object, v1alpha1.CleanupFinalizer); err != nil {
 			return nil, err
 		}
@@ -98,7 +99,7 @@ func run[S scoped](ctx context.Context, s S, phases []Phase[S]) error {
 	return nil
 }
 
-// finish stores what the phases have left in the status, or lets the object go.
+// finish stores the status, or removes the finalizer of a released object.
 func (l Loop[S]) finish(ctx context.Context, s S) error {
 	switch outcome := s.outcomeOf(); {
 	case outcome.released:
@@ -124,13 +125,13 @@ func (l Loop[S]) writer(s S) ledger.Write {
 	}
 }
 
-// outcome is what the phases make of a reconcile.
+// outcome collects what the phases ask for.
 type outcome struct {
 	again                        time.Duration
 	stopped, untouched, released bool
 }
 
-// RequeueAfter asks for another reconcile after that time. The shortest that any phase asks for counts; 0 asks for
+// RequeueAfter asks for another reconcile after that time. The shortest time of all phases counts; 0 asks for
 // none.
 func (o *outcome) RequeueAfter(wait time.Duration) {
 	if wait > 0 && (o.again == 0 || wait < o.again) {
@@ -141,8 +142,9 @@ func (o *outcome) RequeueAfter(wait time.Duration) {
 // Stop ends the reconcile after this phase; the status is stored.
 func (o *outcome) Stop() { o.stopped = true }
 
-// LeaveStatus keeps the status from being stored: it is another's, or is stored already.
+// LeaveStatus prevents the status from being stored: another controller owns it, or it is stored
+// already.
 func (o *outcome) LeaveStatus() { o.untouched = true }
 
-// Release ends a removal: the finalizer is taken off, and nothing is stored in an object that may be gone.
+// Release ends a removal: the finalizer is removed, and no status is stored.
 func (o *outcome) Release() { o.stopped, o.released = true, true }

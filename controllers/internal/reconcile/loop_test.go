@@ -29,7 +29,7 @@ type scope = Scope[*v1alpha1.Project, *v1alpha1.ProjectStatus]
 
 func newScope() *scope { return NewScope(&v1alpha1.Project{}) }
 
-// observe is a phase that leaves something to be stored.
+// observe is a phase that changes the status.
 func observe(_ context.Context, s *scope) error {
 	s.Status.ObservedGeneration, s.Status.Summary = s.Object.Generation, "observed"
 	s.Judge(conditions.Ready("Done."))
@@ -58,7 +58,7 @@ func newProject(t *testing.T) *v1alpha1.Project {
 	return project
 }
 
-// stored is what the API server has; nil where it has none.
+// stored returns the project as stored; nil if it does not exist.
 func stored(t *testing.T, project *v1alpha1.Project) *v1alpha1.Project {
 	t.Helper()
 	got := &v1alpha1.Project{}

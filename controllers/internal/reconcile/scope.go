@@ -26,9 +26,9 @@ type Object[S any] interface {
 type Scope[O Object[S], S Status[S]] struct {
 	outcome
 	Object O
-	// Status is the object's. It becomes what is to be stored.
+	// Status is the object's status. Phases change it to what is to be stored.
 	Status S
-	// Before is the status as it is stored.
+	// Before is the stored status.
 	Before S
 	// Now is when the reconcile began.
 	Now time.Time
@@ -46,14 +46,14 @@ func (s *Scope[O, S]) Judge(verdict conditions.Verdict) {
 	conditions.Set(list, verdict, s.Object.GetGeneration(), s.Now)
 }
 
-// ReadyReason is the reason of the Ready condition; "" where there is none yet.
+// ReadyReason returns the reason of the Ready condition; "" if there is no such condition yet.
 func (s *Scope[O, S]) ReadyReason() string {
 	_, list := s.Object.StatusAndConditions()
 	return conditions.ReadyReason(*list)
 }
 
-// Store stores the status where it differs from what is stored, and reports whether it did. The loop does so after
-// the phases; this is for a phase that cannot wait.
+// Store stores the status if it differs from the stored one, and reports whether it wrote. The loop does so after
+// the phases; this is for a phase that cannot wait for that.
 func (s *Scope[O, S]) Store(ctx context.Context, c client.Client) (bool, error) {
 	return s.store(ctx, c, func() {})
 }
@@ -67,7 +67,7 @@ func (s *Scope[O, S]) store(ctx context.Context, c client.Client, stored func())
 	return written, err
 }
 
-// scoped is what the loop needs of a scope: one that is a *Scope, or embeds it.
+// scoped is what the loop needs of a scope, which is a *Scope or embeds one.
 type scoped interface {
 	object() client.Object
 	Begin(now time.Time)
@@ -77,13 +77,14 @@ type scoped interface {
 
 func (s *Scope[O, S]) object() client.Object { return s.Object }
 
-// Begin begins with the object as it is now. The loop calls it when it has read the object.
+// Begin takes the object's current status as the stored one. The loop calls it after reading the
+// object.
 func (s *Scope[O, S]) Begin(now time.Time) { s.Before, s.Now = s.Status.DeepCopy(), now }
 
 func (s *Scope[O, S]) outcomeOf() *outcome { return &s.outcome }
 
 // JudgeByRepository records whether the Repository that the dependent, such as a "project", names exists: if so, the
-// object is ready. Nothing is retried where it does not: the watch on repositories wakes the object.
+// object is ready. If not, nothing is retried: the watch on repositories enqueues the object.
 func (s *Scope[O, S]) JudgeByRepository(ctx context.Context, c client.Reader, name v1alpha1.ResourceName, dependent,
 	ready string) error {
 	exists, err := Exists(ctx, c, &v1alpha1.Repository{}, s.Object.GetNamespace(), name)
@@ -98,7 +99,8 @@ func (s *Scope[O, S]) JudgeByRepository(ctx context.Context, c client.Reader, na
 	return nil
 }
 
-// Exists reports whether the cache holds an object of that name, and reads it; it is not to be changed.
+// Exists reports whether the cache holds an object of that name, and reads it into object, which must
+// not be changed.
 func Exists(ctx context.Context, c client.Reader, object client.Object, namespace string,
 	name v1alpha1.ResourceName) (bool, error) {
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: string(name)}, object, client.UnsafeDisableDeepCopy)

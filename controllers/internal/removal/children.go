@@ -13,7 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 )
 
-// Plan says what is removed with an object of a kind.
+// Plan describes what is removed with an object of a kind.
 type Plan struct {
 	// Parent is what messages call the object, such as "project".
 	Parent string
@@ -30,9 +30,9 @@ type Child struct {
 	Name string
 }
 
-// Children removes a batch of the object's children and comes back, until the API server has none left; then it
-// releases the object. What is created meanwhile is found by the next look. Announce returns the text of the Event at
-// the beginning.
+// Children removes one batch of the object's children and requeues, until the API server has none left; then it
+// releases the object. Children created meanwhile are found by the next reconcile. announce returns the text of the
+// Event sent when the removal begins.
 func Children[O reconcile.Object[S], S reconcile.Status[S]](
 	ctx context.Context, base reconcile.Base, s *reconcile.Scope[O, S], plan Plan, announce func() string,
 ) error {
@@ -59,7 +59,8 @@ func Children[O reconcile.Object[S], S reconcile.Status[S]](
 	return nil
 }
 
-// Observe records how many objects are left to be removed, and reports whether that is worth a write: see Progress.
+// Observe records how many objects are left to be removed, and reports whether the recorded progress changed: see
+// Progress.
 func Observe(recorded **v1alpha1.RemovalProgress, left int, now time.Time) bool {
 	before := *recorded
 	*recorded = Progress(before, int32(left), now) //nolint:gosec // fewer than etcd holds

@@ -6,15 +6,16 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// A removal takes a batch a second. It is told of at a lower rate: each telling is a write.
+// A removal takes one batch per second. Its progress is reported at a lower rate, since each report
+// is a write.
 const (
 	tellEvery = 10 * time.Second
 	tellStep  = 10 * batch
 )
 
-// Progress is what a status is to say of a removal that has that many objects left: what it
-// said before, while that is young and little has gone since. Where nothing has gone nothing is
-// said anew, however long somebody else's finalizer holds what is left.
+// Progress returns the progress to report for a removal with that many objects left. It returns
+// before while that is recent and little has been removed since, and also if nothing has been
+// removed, for example while another controller's finalizer holds the remaining objects.
 func Progress(before *v1alpha1.RemovalProgress, remaining int32, now time.Time) *v1alpha1.RemovalProgress {
 	if before == nil {
 		return &v1alpha1.RemovalProgress{ObservedAt: v1alpha1.NewTime(now), Total: remaining, Remaining: remaining}

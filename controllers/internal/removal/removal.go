@@ -1,7 +1,7 @@
-// Package removal removes the children of an object that is going.
+// Package removal removes the children of an object that is being deleted.
 //
-// Children carry no owner reference: the garbage collector removes some 20 objects a second,
-// a deletecollection with a field selector some 600.
+// Children carry no owner reference: the garbage collector removes about 20 objects per second, a
+// deletecollection with a field selector about 600.
 package removal
 
 import (
@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// batch is how many children one call removes: about a second's work of the API server,
-	// after which the worker is free for others.
+	// batch is how many children one call removes: about one second of work for the API server,
+	// after which the worker is free for other objects.
 	batch = 500
 	// timeout bounds one call, however slow the API server is.
 	timeout = 30 * time.Second
 )
 
-// How soon to come back while children are left.
+// When to requeue while children are left.
 const (
 	// soon lets other requests have the worker between two batches.
 	soon = 10 * time.Millisecond
-	// later gives whoever else has a finalizer on a child time to do its work.
+	// later gives other controllers with a finalizer on a child time to do their work.
 	later = time.Second
 )
 
@@ -34,13 +34,13 @@ const (
 type Remover struct {
 	// Client removes them.
 	Client client.Client
-	// Reader asks the API server itself: a cache may not yet show a child made a moment ago,
-	// and once the parent's finalizer is off nobody would come back for it.
+	// Reader reads from the API server: a cache may not show a newly created child yet, and once
+	// the parent's finalizer is removed nothing would remove that child.
 	Reader client.Reader
 }
 
-// Batch removes at most one batch of the kind's objects that the field selector matches. It
-// returns how soon to come back; 0 says that none was there, as the API server knows it.
+// Batch removes at most one batch of the kind's objects that the field selector matches. It returns
+// when to requeue; 0 means that the API server had no such object.
 func (r Remover) Batch(ctx context.Context, kind client.Object, namespace, field, value string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -20,8 +20,8 @@ func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
 const field = "spec.projectRef.name"
 
-// The API server honours the limit of a deletecollection; if it did not, one call would keep
-// a worker for as long as a project has findings.
+// The API server honours the limit of a deletecollection; otherwise one call would occupy a worker
+// until all findings of a project are deleted.
 func TestBatchIsBoundedAndSelective(t *testing.T) {
 	g := NewWithT(t)
 	ctx := t.Context()
@@ -33,7 +33,7 @@ func TestBatchIsBoundedAndSelective(t *testing.T) {
 		findings = append(findings, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns.Name).Build())
 	}
 	env.CreateAtOnce(t, findings...)
-	// Sorted before the others: found by the selector's work, not by luck.
+	// Sorted before the others, so that only the selector can exclude it.
 	g.Expect(env.Client.Create(ctx, builder.Finding("a-other").In(ns.Name).Project("repo", "other").Build())).To(Succeed())
 
 	left := func() int {

@@ -1,4 +1,4 @@
-// Package scans lists scans, and returns what a list of them says about what was scanned.
+// Package scans lists scans, and derives from a list when its subject was scanned.
 package scans
 
 import (
@@ -19,15 +19,15 @@ func Of(ctx context.Context, c client.Reader, object client.Object, field string
 	return list.Items, err
 }
 
-// OfBranch lists those of them that are of the scan branch: not of a pull request, and not of a refused upload.
+// OfBranch lists only the scans of the scan branch: without those of pull requests and of refused uploads.
 func OfBranch(ctx context.Context, c client.Reader, object client.Object, field string) ([]v1alpha1.Scan, error) {
 	scans, err := Of(ctx, c, object, field)
 	return slices.DeleteFunc(scans, func(s v1alpha1.Scan) bool { return s.IsOfReview() || s.IsRefused() }), err
 }
 
-// LastStarted is the scan that was started last; of two started in the same second the one
-// recorded last, then the one of the greater name, so that the answer does not depend on
-// the order of the list. Nil where there is none.
+// LastStarted returns the scan that was started last; nil if there is none. Of two scans started in
+// the same second it prefers the one recorded last, then the one with the greater name, so that the
+// result does not depend on the order of the list.
 func LastStarted(scans []v1alpha1.Scan) *v1alpha1.Scan {
 	var last *v1alpha1.Scan
 	for i := range scans {
@@ -46,7 +46,7 @@ func compareStart(a, b *v1alpha1.Scan) int {
 	)
 }
 
-// LastSuccess is when the last scan that succeeded was completed; nil where none has.
+// LastSuccess returns the latest completion time of a successful scan; nil if there is none.
 func LastSuccess(scans []v1alpha1.Scan) *v1alpha1.Time {
 	var last *v1alpha1.Time
 	for i := range scans {
@@ -61,9 +61,9 @@ func LastSuccess(scans []v1alpha1.Scan) *v1alpha1.Time {
 	return last.DeepCopy()
 }
 
-// IsLast reports whether the scan is one by which others know what was scanned last: the one of
-// the list that was started last, that of those that succeeded, or the one that succeeded last.
-// While these are kept, neither LastStarted nor LastSuccess changes with what else goes.
+// IsLast reports whether the scan is needed to know what was scanned last: it is the last started
+// scan, the last started successful scan, or the last scan to succeed. While these are kept,
+// removing other scans changes neither LastStarted nor LastSuccess.
 func IsLast(scan *v1alpha1.Scan, list []v1alpha1.Scan) bool {
 	startedLast, succeeded := true, scan.Spec.Outcome == v1alpha1.ScanSucceeded
 	lastToSucceed, succeededLast := succeeded, succeeded

@@ -73,8 +73,8 @@ func TestLastSuccess(t *testing.T) {
 	}
 }
 
-// Whichever of a series of scans are removed that are not the last in any sense, what is known
-// of the last scan stays.
+// Whichever scans of a series are removed that are not the last in any sense, the results about the
+// last scan stay the same.
 func TestWhatIsNotLastTellsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var list []v1alpha1.Scan
@@ -97,7 +97,7 @@ func TestWhatIsNotLastTellsNothing(t *testing.T) {
 			if at := scans.LastSuccess(list); at != nil {
 				k.succeeded = at.Time
 			}
-			for _, s := range list { // as the importer looks
+			for _, s := range list { // as the importer does
 				if s.Spec.Outcome == v1alpha1.ScanSucceeded && s.Spec.StartedAt.After(k.lastToPass) {
 					k.lastToPass = s.Spec.StartedAt.Time
 				}

@@ -1,8 +1,8 @@
-// Package tally counts many small objects by the few large ones that they belong to.
+// Package tally counts many small objects per large object that they belong to.
 //
 // It is fed by the watch, so that a count costs the same for ten findings as for a hundred thousand, and a
-// change of one finding costs one addition. Of each object it keeps what it added, a hundred bytes: an object
-// that cannot be read any more is deleted for who watches, without saying what it was.
+// change of one finding costs one addition. It keeps each object's share, about a hundred bytes: for an
+// object that becomes unreadable, the watch reports a deletion that may lack the object's content.
 package tally
 
 import (
@@ -18,9 +18,9 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
 
-// Share is what one object adds to the sums: one, in a class of an owner.
+// Share is what one object adds to the sums: 1, in one class of one owner.
 type Share struct {
-	// Owner is whom the object is counted for.
+	// Owner is the object that the count belongs to.
 	Owner types.NamespacedName
 	// Class is what the object is counted as; "" is a class like any other.
 	Class string
@@ -35,20 +35,20 @@ type Tally struct {
 	sums    map[types.NamespacedName]map[string]int32
 }
 
-// New returns an empty tally. The function returns what an object adds; false: nothing.
+// New returns an empty tally. share returns what an object adds; false if it adds nothing.
 func New(share func(client.Object) (Share, bool)) *Tally {
 	return &Tally{share: share, counted: map[types.NamespacedName]Share{},
 		sums: map[types.NamespacedName]map[string]int32{}}
 }
 
-// Count is the number of the owner's objects in that class.
+// Count returns the number of the owner's objects in that class.
 func (t *Tally) Count(owner types.NamespacedName, class string) int32 {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.sums[owner][class]
 }
 
-// Total is the number of the owner's objects in all classes.
+// Total returns the number of the owner's objects in all classes.
 func (t *Tally) Total(owner types.NamespacedName) int32 {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -59,13 +59,13 @@ func (t *Tally) Total(owner types.NamespacedName) int32 {
 	return total
 }
 
-// Handler feeds the tally from a watch, and has the owner reconciled a delay after its sums
-// have changed. The queue holds an owner once however often it is added, so an import of
-// 10,000 findings costs a reconcile a delay and not one a finding.
+// Handler feeds the tally from a watch, and enqueues the owner with a delay after its sums have
+// changed. The queue holds an owner only once, so an import of 10,000 findings costs one reconcile
+// per delay, not one per finding.
 //
-// A tally must have one handler on one watch, without predicates.
-// The controller waits until the handler has seen everything that was there at the start
-// before it reconciles anything, so no reconcile ever sees half a sum.
+// A tally must have one handler on one watch, without predicates. The controller reconciles nothing
+// until the handler has seen all objects that existed at the start, so no reconcile sees a partial
+// sum.
 func (t *Tally) Handler(delay time.Duration) handler.EventHandler {
 	return watch.Changes(func(_ context.Context, change watch.Change, q watch.Queue) {
 		var owners []types.NamespacedName
@@ -75,7 +75,7 @@ func (t *Tally) Handler(delay time.Duration) handler.EventHandler {
 			owners = t.count(change.After)
 		}
 		if change.Initial {
-			return // every owner is reconciled on its own account
+			return // at the start every owner is reconciled anyway
 		}
 		for _, owner := range owners {
 			q.AddAfter(reconcile.Request{NamespacedName: owner}, delay)
@@ -83,7 +83,7 @@ func (t *Tally) Handler(delay time.Duration) handler.EventHandler {
 	})
 }
 
-// count replaces what an object added before by what it adds now. It returns the owners whose sums have changed.
+// count replaces an object's share. It returns the owners whose sums have changed.
 func (t *Tally) count(object client.Object) []types.NamespacedName {
 	now, ok := t.share(object)
 	if !ok {
@@ -108,7 +108,7 @@ func (t *Tally) count(object client.Object) []types.NamespacedName {
 	return owners
 }
 
-// remove takes away what an object added. It returns the owner whose sums have changed.
+// remove subtracts an object's share. It returns the owner whose sums have changed.
 func (t *Tally) remove(object client.Object) []types.NamespacedName {
 	key := client.ObjectKeyFromObject(object)
 	t.mu.Lock()
@@ -122,7 +122,7 @@ func (t *Tally) remove(object client.Object) []types.NamespacedName {
 	return []types.NamespacedName{old.Owner}
 }
 
-// add leaves no empty sums behind, so that the tally does not grow by what has gone.
+// add removes empty sums, so that deleted objects leave nothing behind.
 func (t *Tally) add(share Share, n int32) {
 	sums := t.sums[share.Owner]
 	if sums == nil {

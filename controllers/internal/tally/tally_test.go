@@ -97,7 +97,7 @@ func TestOnlyOwnersWhoseSumsChangeAreReconciledAndLater(t *testing.T) {
 	}
 }
 
-// Whatever comes, changes and goes, the sums are those of a count of what is there.
+// After any creations, changes and deletions, the sums equal a count of the existing objects.
 func TestSumsAreThoseOfACountUnderAnyChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sums := tally.New(unlessClosed)
@@ -109,7 +109,7 @@ func TestSumsAreThoseOfACountUnderAnyChanges(t *testing.T) {
 			if before != nil && rapid.Bool().Draw(t, "delete") {
 				delete(there, name)
 				gone := before
-				if rapid.Bool().Draw(t, "unreadable") { // it is deleted without saying what it was
+				if rapid.Bool().Draw(t, "unreadable") { // the deletion lacks the object's content
 					gone = builder.Finding(name).In("ns").Build()
 				}
 				handler.Delete(context.Background(), event.DeleteEvent{Object: gone}, q)

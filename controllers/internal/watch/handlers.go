@@ -1,4 +1,4 @@
-// Package watch says which events wake a controller, and which objects it reconciles then.
+// Package watch provides predicates for events, and handlers that enqueue objects for them.
 package watch
 
 import (
@@ -19,23 +19,24 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Queue is that of a controller.
+// Queue is a controller's queue.
 type Queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// Target names the objects that are to be reconciled because of another.
+// Target returns requests for the objects to be reconciled because of another object.
 type Target = func(client.Object) []ctrl.Request
 
-// Reference is the target that an object names, in its own namespace.
+// Reference returns the target that an object names in its own namespace.
 func Reference[O client.Object](to func(O) v1alpha1.ResourceName) Target {
 	return func(object client.Object) []ctrl.Request {
 		return one(types.NamespacedName{Namespace: object.GetNamespace(), Name: string(to(object.(O)))})
 	}
 }
 
-// Organization is the target of an object: the organization whose namespace it is in, if it is in one.
+// Organization is a Target: the organization whose namespace the object is in, if any.
 func Organization(object client.Object) []ctrl.Request { return OrganizationOf(object.GetNamespace()) }
 
-// OrganizationOf names the organization whose namespace that is; none for any other namespace.
+// OrganizationOf returns a request for the organization that owns the namespace; nil for any other
+// namespace.
 func OrganizationOf(namespace string) []ctrl.Request {
 	name, ours := strings.CutPrefix(namespace, v1alpha1.NamespacePrefix)
 	if !ours || name == "" {
@@ -46,7 +47,7 @@ func OrganizationOf(namespace string) []ctrl.Request {
 
 func one(name types.NamespacedName) []ctrl.Request { return []ctrl.Request{{NamespacedName: name}} }
 
-// Enqueue has the target of an object reconciled as soon as the object has changed.
+// Enqueue enqueues the target of an object when the object changes.
 func Enqueue(target Target) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context,
 		object client.Object) []ctrl.Request {
@@ -54,8 +55,8 @@ func Enqueue(target Target) handler.EventHandler {
 	})
 }
 
-// EnqueueAfter has the target of an object reconciled a delay after the object has changed. The queue holds it once
-// however often it is added, so that an import costs a reconcile per delay, and not one per object.
+// EnqueueAfter enqueues the target of an object with a delay after the object has changed. The queue holds the
+// target only once, so that an import costs one reconcile per delay, not one per object.
 func EnqueueAfter(delay time.Duration, target Target) handler.EventHandler {
 	return Changes(func(_ context.Context, change Change, q Queue) { AddAfter(q, delay, target(change.Object())) })
 }
@@ -67,14 +68,14 @@ func AddAfter(q Queue, delay time.Duration, requests []ctrl.Request) {
 	}
 }
 
-// first is the priority of what AddFirst adds, last of what AddLast does; all else has none, or that of what there was
-// at the start.
+// first is the priority of what AddFirst adds, last of what AddLast adds. All other requests have priority 0, or the
+// low priority of the initial list.
 const (
 	first = 100
 	last  = handler.LowPriority
 )
 
-// AddLast adds requests to the queue after a delay, behind those that were added otherwise.
+// AddLast adds requests to the queue after a delay, behind all others.
 func AddLast(q Queue, delay time.Duration, requests []ctrl.Request) {
 	if priorities, ok := q.(priorityqueue.PriorityQueue[ctrl.Request]); ok {
 		priorities.AddWithOpts(priorityqueue.AddOpts{After: delay, Priority: new(last)}, requests...)
@@ -83,7 +84,7 @@ func AddLast(q Queue, delay time.Duration, requests []ctrl.Request) {
 	AddAfter(q, delay, requests)
 }
 
-// AddFirst adds requests to the queue ahead of those that were added otherwise.
+// AddFirst adds requests to the queue ahead of all others.
 func AddFirst(q Queue, requests ...ctrl.Request) {
 	if priorities, ok := q.(priorityqueue.PriorityQueue[ctrl.Request]); ok {
 		priorities.AddWithOpts(priorityqueue.AddOpts{Priority: new(first)}, requests...)
@@ -92,15 +93,15 @@ func AddFirst(q Queue, requests ...ctrl.Request) {
 	AddAfter(q, 0, requests)
 }
 
-// EnqueueIndexed has those objects of the list's kind reconciled that an index has under the name of the object
-// that has changed.
+// EnqueueIndexed enqueues the objects of the list's kind that the index field maps to the name of the changed
+// object.
 func EnqueueIndexed(c client.Reader, list client.ObjectList, field string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []ctrl.Request {
 		return List(ctx, c, list, client.InNamespace(object.GetNamespace()), client.MatchingFields{field: object.GetName()})
 	})
 }
 
-// List names the objects of the list's kind that the options select from the cache.
+// List returns requests for the objects of the list's kind that the options select from the cache.
 func List(ctx context.Context, c client.Reader, kind client.ObjectList, options ...client.ListOption) []ctrl.Request {
 	list := kind.DeepCopyObject().(client.ObjectList)
 	var requests []ctrl.Request
@@ -112,21 +113,21 @@ func List(ctx context.Context, c client.Reader, kind client.ObjectList, options 
 		})
 	}
 	if err != nil {
-		// The cache answers, or the manager is about to stop; there is nobody to return an error to.
+		// A cached list fails only while the manager stops, and a handler cannot return an error.
 		ctrl.LoggerFrom(ctx).Error(err, "list what is to be reconciled")
 	}
 	return requests
 }
 
-// Change is one that a watch reports.
+// Change is a change reported by a watch.
 type Change struct {
 	// Before is nil for an object that was created, After for one that was deleted.
 	Before, After client.Object
-	// Initial is true for what existed at the start, when every object is reconciled on its own account.
+	// Initial is true for objects that existed at the start, when every object is reconciled anyway.
 	Initial bool
 }
 
-// Object is the newest that is known of what has changed.
+// Object returns the newest known state of the changed object.
 func (c Change) Object() client.Object {
 	if c.After == nil {
 		return c.Before

@@ -21,25 +21,25 @@ func Updates[O client.Object](matters func(before, after O) bool) predicate.Pred
 }
 
 // SpecOr passes over the updates that leave the spec as it was and for which the function reports false. So a
-// controller is not woken by its own status writes, each of which would bring the next look at once: no count would
-// ever be held back.
+// controller's own status writes do not enqueue the object again: that would defeat the delay of counts.
 func SpecOr[O client.Object](matters func(before, after O) bool) predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, Updates(matters))
 }
 
-// NewSinceStart passes over what existed at the start, when every object is reconciled on its own account.
+// NewSinceStart passes over objects that existed at the start, when every object is reconciled anyway.
 var NewSinceStart = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 
-// CreatedOrDeleted passes over updates: an object refers to a name, not to what is behind it.
+// CreatedOrDeleted passes over updates: for a reference by name only the existence of the object
+// matters.
 var CreatedOrDeleted = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
-// FinalizersChanged reports whether somebody has put a finalizer on, or taken one off.
+// FinalizersChanged reports whether a finalizer was added or removed.
 func FinalizersChanged(before, after client.Object) bool {
 	return !slices.Equal(before.GetFinalizers(), after.GetFinalizers())
 }
 
-// BeginsToWait reports whether the object has begun to wait for one of those reasons. What it waits for may have come
-// while that was being written, too early for anything to wake the object.
+// BeginsToWait reports whether the object has begun to wait for one of those reasons. The object it waits for may
+// have been created while that status was being written, too early for the watch to enqueue this one.
 func BeginsToWait(before, after []v1alpha1.Condition, reasons ...string) bool {
 	is := conditions.ReadyReason(after)
 	return slices.Contains(reasons, is) && is != conditions.ReadyReason(before)

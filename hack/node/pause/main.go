@@ -1,5 +1,4 @@
-// Command pause holds a pod's namespaces open: it waits to be stopped, and reaps what its
-// children leave behind.
+// Command pause holds a pod's namespaces open: it waits to be stopped, and reaps orphaned processes.
 package main
 
 import (

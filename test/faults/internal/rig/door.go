@@ -15,28 +15,28 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// Streams of a connection, as toxiproxy names them.
+// The streams of a connection, as toxiproxy names them.
 const (
 	toServer = "upstream"
 	toClient = "downstream"
 )
 
-// Door is what a program reaches a server through: a proxy that can slow, starve, cut and
-// swallow what passes. It may lead through an Interceptor, which answers in the server's place.
+// Door is a proxy through which a program reaches a server. It can slow, starve, cut and drop
+// traffic. It may lead through an Interceptor, which answers in the server's place.
 type Door struct {
-	// Address that the program is given.
+	// Address is the address that the program is given.
 	Address string
-	// Interceptor of what passes while Intercept is in force; nil for a door that has none.
+	// Interceptor handles requests while Intercept is in force; nil for a door without one.
 	Interceptor *Interceptor
 
 	server   string
 	listener net.Listener
 
 	mutex sync.Mutex
-	// way is where new connections go; those of dead ones go nowhere.
+	// way receives new connections; dead holds the proxies of dead connections.
 	way  *toxiproxy.Proxy
 	dead []*toxiproxy.Proxy
-	// to is where the way leads.
+	// to is the target of the way.
 	to     string
 	toxics []string
 }
@@ -59,7 +59,7 @@ func NewDoor(name, server string) (*Door, error) {
 	return d, nil
 }
 
-// accept lets connections in until the door is closed.
+// accept accepts connections until the door is closed.
 func (d *Door) accept() {
 	for {
 		client, err := d.listener.Accept()
@@ -71,14 +71,14 @@ func (d *Door) accept() {
 		d.mutex.Unlock()
 		server, err := net.Dial("tcp", to) //nolint:noctx // on this machine, at once
 		if err != nil {
-			_ = client.Close() // nobody is there
+			_ = client.Close() // nothing listens there
 			continue
 		}
 		go splice(client.(*net.TCPConn), server.(*net.TCPConn))
 	}
 }
 
-// splice joins two connections. What ends or resets one does so to the other.
+// splice joins two connections. If one is closed or reset, so is the other.
 func splice(a, b *net.TCPConn) {
 	var both sync.WaitGroup
 	one := func(from, to *net.TCPConn) {
@@ -97,7 +97,7 @@ func splice(a, b *net.TCPConn) {
 	_ = b.Close()
 }
 
-// Close cuts what is open and lets nobody in.
+// Close cuts open connections and accepts no more.
 func (d *Door) Close() {
 	if d.listener != nil {
 		_ = d.listener.Close() // once is enough
@@ -112,11 +112,11 @@ func (d *Door) Close() {
 	}
 }
 
-// Cut ends every connection; new ones are let in.
+// Cut cuts every open connection and accepts new ones.
 func (d *Door) Cut() error { return d.lead(d.to) }
 
-// Die has every open connection swallow everything from here on, as where something on the way
-// has forgotten them; new ones are let in.
+// Die drops all further traffic of open connections, as if a middlebox had forgotten them, and
+// accepts new ones.
 func (d *Door) Die() error {
 	if err := d.BlackHole(); err != nil {
 		return err
@@ -130,22 +130,23 @@ func (d *Door) Die() error {
 	return err
 }
 
-// BlackHole swallows everything in both directions: connections stay and nobody answers.
+// BlackHole drops all traffic in both directions: connections stay open, but nothing answers.
 func (d *Door) BlackHole() error {
 	return d.both("timeout", map[string]any{"timeout": 0})
 }
 
-// Reset resets each connection once something passes.
+// Reset resets each connection when the server sends data.
 func (d *Door) Reset() error {
 	return d.add("reset_peer", toClient, map[string]any{"timeout": 0})
 }
 
-// Slow delays everything in both directions, in milliseconds.
+// Slow delays all traffic in both directions, in milliseconds.
 func (d *Door) Slow(latency, jitter int) error {
 	return d.both("latency", map[string]any{"latency": latency, "jitter": jitter})
 }
 
-// Drip lets through what the server sends in pieces of some bytes, with microseconds between.
+// Drip forwards the server's data in pieces of about size bytes, with delay microseconds between
+// them.
 func (d *Door) Drip(size, delay int) error {
 	return d.add("slicer", toClient, map[string]any{"average_size": size, "size_variation": size / 2, "delay": delay})
 }
@@ -170,8 +171,8 @@ func (d *Door) add(kind, stream string, attributes map[string]any) error {
 	return nil
 }
 
-// Heal takes away whatever was done to connections, and the Interceptor from the way. Those that
-// have died stay dead.
+// Heal removes all faults from connections and bypasses the Interceptor. Dead connections stay
+// dead.
 func (d *Door) Heal(ctx context.Context) error {
 	for _, name := range d.toxics {
 		if err := d.way.Toxics.RemoveToxic(ctx, name); err != nil {
@@ -186,13 +187,14 @@ func (d *Door) Heal(ctx context.Context) error {
 	return d.lead(d.server)
 }
 
-// Intercept leads through the Interceptor and has the rule decide on each request. What is open is cut.
+// Intercept leads through the Interceptor and lets the rule decide on each request. It cuts open
+// connections.
 func (d *Door) Intercept(rule Rule) error {
 	d.Interceptor.Use(rule)
 	return d.lead(d.Interceptor.Address)
 }
 
-// lead has new connections go there, and cuts those that go another way.
+// lead directs new connections to that address, and cuts the others.
 func (d *Door) lead(to string) error {
 	way, err := newWay(to)
 	if err != nil {

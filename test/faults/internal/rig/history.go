@@ -15,31 +15,32 @@ import (
 	"time"
 )
 
-// registry is where the API server keeps this project's objects, and marker a key there that
-// belongs to no resource: what was written before it has a lower revision.
+// registry is the prefix of this project's objects in etcd. marker is a key below it that belongs
+// to no resource: everything written before it has a lower revision.
 const (
 	registry = "/registry/appsec.dev/"
 	marker   = registry + "zz-marker"
 )
 
-// historyTimeout bounds one reading of the history.
+// historyTimeout bounds one read of the history.
 const historyTimeout = time.Minute
 
-// Stored is a state that etcd has held of an object, or its removal.
+// Stored is a state of an object in etcd's history, or its removal.
 type Stored struct {
-	// Revision at which it came, in the order of the whole store.
+	// Revision is the store-wide revision of the write.
 	Revision int64
-	// Resource, Namespace and Name of the object; Namespace is empty for cluster-scoped ones.
+	// Resource, Namespace and Name identify the object; Namespace is empty for cluster-scoped
+	// objects.
 	Resource, Namespace, Name string
-	// Created says that there was nothing under the name before, Deleted that there is nothing since.
+	// Created is set for the first state under the name, Deleted for the removal.
 	Created, Deleted bool
-	// Object is its JSON; empty where it was deleted.
+	// Object is the JSON of the object; empty for a removal.
 	Object []byte
 }
 
-// History reads every state of this project's objects that etcd has held after a revision, in
-// order, and returns the revision that it got to. It is what the tests judge by: nothing that was
-// stored for however short a time is missing.
+// History reads every state of this project's objects in etcd's history after a revision, in order,
+// and returns the last revision that it read. The tests rely on it because it contains even states
+// that were stored very briefly.
 func (r *Rig) History(ctx context.Context, after int64, each func(Stored) error) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, historyTimeout)
 	defer cancel()
@@ -73,7 +74,7 @@ func (r *Rig) History(ctx context.Context, after int64, each func(Stored) error)
 				return upTo, nil
 			}
 			if stored.Name == "" {
-				continue // the marker of an earlier reading
+				continue // the marker of an earlier read
 			}
 			if err := each(stored); err != nil {
 				return after, err
@@ -98,8 +99,8 @@ func (r *Rig) mark(ctx context.Context) (int64, error) {
 	return strconv.ParseInt(answer.Header.Revision, 10, 64)
 }
 
-// Put stores an object under a resource's key in etcd, whatever the API server would say of it; an empty
-// namespace means a cluster-scoped one.
+// Put stores an object under a resource's key in etcd without the API server's validation; an empty
+// namespace stands for a cluster-scoped object.
 func (r *Rig) Put(ctx context.Context, resource, namespace, name string, object []byte) error {
 	key := path.Join(registry, resource, namespace, name)
 	body, err := r.etcd(ctx, "/v3/kv/put", map[string]string{"key": encode(key), "value": encode(string(object))})
@@ -140,7 +141,7 @@ type watchMessage struct {
 	} `json:"result"`
 }
 
-// watchEvent is a change of a key; etcd leaves out what is a zero value, the type of a put too.
+// watchEvent is a change of a key; etcd omits zero values, including the type of a put.
 type watchEvent struct {
 	Type string `json:"type"`
 	KV   struct {

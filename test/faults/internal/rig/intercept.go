@@ -21,33 +21,33 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// Verdict is what becomes of a request.
+// Verdict decides how a request is handled.
 type Verdict struct {
-	// Status answers in the API server's place; 0 lets the request through.
+	// Status is the answer in the API server's place; 0 forwards the request.
 	Status int
 	// RetryAfter is sent along with Status, in seconds; 0 for none.
 	RetryAfter int
-	// Before, where it is set, is waited for before the request goes on, After before its answer
-	// does, and Body before what follows the answer's headers: so a watch begins and then stalls.
+	// Before, if set, delays the request until it is closed, After its answer, and Body the
+	// answer's body: with Body, a watch starts and then stalls.
 	Before, After, Body <-chan struct{}
 }
 
 // Rule decides on a request. It is called concurrently, and must not read the body.
 type Rule func(*http.Request) Verdict
 
-// Interceptor stands in front of the API server with its certificate, and decides on each
-// request. Who is let through is the API server's matter: credentials are passed on.
+// Interceptor is a proxy in front of the API server that uses its certificate and decides on each
+// request. It forwards credentials, so the API server still authenticates requests.
 type Interceptor struct {
 	Address string
 
 	server *http.Server
 	proxy  *httputil.ReverseProxy
 	rule   atomic.Pointer[Rule]
-	// Intercepted counts the requests that a rule did not just let through.
+	// Intercepted counts the requests that a rule did not simply forward.
 	Intercepted atomic.Int64
 }
 
-// NewInterceptor starts one in front of the plane's API server.
+// NewInterceptor starts an Interceptor in front of the control plane's API server.
 func NewInterceptor(p *harness.ControlPlane) (*Interceptor, error) {
 	addresses, err := harness.FreeAddresses(1)
 	if err != nil {
@@ -62,7 +62,7 @@ func NewInterceptor(p *harness.ControlPlane) (*Interceptor, error) {
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		FlushInterval: -1, // watches pass event by event
 		ErrorLog:      quiet,
-		// What is not there is not answered for.
+		// If the API server is down, cut the connection instead of answering.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		Transport: &http.Transport{
 			TLSClientConfig:   &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
@@ -82,7 +82,7 @@ func NewInterceptor(p *harness.ControlPlane) (*Interceptor, error) {
 	return i, nil
 }
 
-// Use has the rule decide from here on; nil lets everything through.
+// Use sets the rule for further requests; nil forwards everything.
 func (i *Interceptor) Use(rule Rule) {
 	if rule == nil {
 		i.rule.Store(nil)
@@ -91,12 +91,12 @@ func (i *Interceptor) Use(rule Rule) {
 	i.rule.Store(&rule)
 }
 
-// Close ends it, and what is under way.
+// Close ends the proxy and open requests.
 func (i *Interceptor) Close() {
 	_ = i.server.Close() // nothing is left to lose
 }
 
-// ServeHTTP does with a request as the rule decides.
+// ServeHTTP handles a request as the rule decides.
 func (i *Interceptor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var verdict Verdict
 	if rule := i.rule.Load(); rule != nil {
@@ -127,7 +127,7 @@ func waitFor(ctx context.Context, done <-chan struct{}) bool {
 	}
 }
 
-// refuse answers as the API server does: with a Status.
+// refuse answers with a Status, as the API server does.
 func refuse(w http.ResponseWriter, v Verdict) {
 	body, err := json.Marshal(&metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
@@ -142,17 +142,17 @@ func refuse(w http.ResponseWriter, v Verdict) {
 		w.Header().Set("Retry-After", fmt.Sprint(v.RetryAfter))
 	}
 	w.WriteHeader(v.Status)
-	_, _ = w.Write(body) // who asked may have gone
+	_, _ = w.Write(body) // the client may be gone
 }
 
-// held keeps an answer back, or what follows its headers.
+// held delays an answer or its body.
 type held struct {
 	http.ResponseWriter
 	header, body <-chan struct{}
 	ctx          context.Context //nolint:containedctx // it is the request's
 }
 
-// WriteHeader waits first where the whole answer is kept back.
+// WriteHeader waits if the whole answer is delayed.
 func (h *held) WriteHeader(status int) {
 	if h.header != nil && !waitFor(h.ctx, h.header) {
 		panic(http.ErrAbortHandler)
@@ -160,7 +160,7 @@ func (h *held) WriteHeader(status int) {
 	h.ResponseWriter.WriteHeader(status)
 }
 
-// Write waits first where the body is kept back.
+// Write waits if the body is delayed.
 func (h *held) Write(content []byte) (int, error) {
 	if h.body != nil && !waitFor(h.ctx, h.body) {
 		panic(http.ErrAbortHandler)
@@ -168,15 +168,15 @@ func (h *held) Write(content []byte) (int, error) {
 	return h.ResponseWriter.Write(content)
 }
 
-// Flush hands on to the writer below.
+// Flush flushes the underlying writer.
 func (h *held) Flush() {
 	if flusher, ok := h.ResponseWriter.(http.Flusher); ok {
 		flusher.Flush()
 	}
 }
 
-// Of reports whether a request is of that method and resource ("findings", "findings/status");
-// of a watch where the method is "WATCH".
+// Of reports whether a request has that method and resource ("findings", "findings/status"); the
+// method "WATCH" stands for a watch.
 func Of(r *http.Request, method, resource string) bool {
 	if method == "WATCH" {
 		if r.Method != http.MethodGet || !IsWatch(r) {
@@ -188,14 +188,14 @@ func Of(r *http.Request, method, resource string) bool {
 	return ResourceOf(r) == resource
 }
 
-// IsWatch reports whether a request begins a watch.
+// IsWatch reports whether a request starts a watch.
 func IsWatch(r *http.Request) bool {
 	value := r.URL.Query().Get("watch")
 	return value == "1" || value == "true"
 }
 
-// ResourceOf is the resource of this project that a request is about, with its subresource; ""
-// for another API.
+// ResourceOf returns the resource of this project in a request's path, with its subresource; "" for
+// another API.
 func ResourceOf(r *http.Request) string {
 	rest, ok := strings.CutPrefix(r.URL.Path, "/apis/appsec.dev/v1alpha1/")
 	if !ok {

@@ -10,11 +10,11 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// Redis is one that a facade reaches through a door.
+// Redis is a Redis that a facade reaches through a door.
 type Redis struct {
 	Process *harness.Process
 	Door    *Door
-	// URLFile is for --redis-url-file.
+	// URLFile is the value of --redis-url-file.
 	URLFile string
 
 	address string

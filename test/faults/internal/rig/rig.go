@@ -24,50 +24,51 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// Options of a Rig.
+// Options configures a Rig.
 type Options struct {
 	// Root is the repository's folder, and Binaries that of the built programs.
 	Root, Binaries string
-	// Folder takes data and logs.
+	// Folder holds data and logs.
 	Folder string
-	// KeyStaleness of the REST API.
+	// KeyStaleness is the REST API's --key-staleness.
 	KeyStaleness time.Duration
-	// Controllers is how many run; more than one elect a leader.
+	// Controllers is the number of controllers; more than one elect a leader.
 	Controllers int
-	// Redis is the path of redis-server; empty: none is used.
+	// Redis is the path of redis-server; if empty, Redis is not used.
 	Redis string
 }
 
-// Replica is a process of ours and the door through which it reaches the API server.
+// Replica is one of this project's processes, with the door through which it reaches the API
+// server.
 type Replica struct {
 	*harness.Component
 	Door *Door
 }
 
-// Rig is everything at work.
+// Rig is the whole running service.
 type Rig struct {
 	*harness.ControlPlane
 	Facade      *Replica
 	Controllers []*Replica
 	Redis       *Redis
-	// URL of the REST API.
+	// URL is that of the REST API.
 	URL string
-	// Client of the administrator, which reaches the API server directly.
+	// Client is an administrator's client that reaches the API server directly.
 	Client client.Client
-	// Kubeconfig of the administrator.
+	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string
 
 	options Options
 }
 
-// Start starts everything and installs what is in config/plane. What it returns must be stopped,
-// with an error too.
+// Start starts all processes and installs config/plane. The caller must stop the returned rig even
+// if there is an error.
 func Start(ctx context.Context, options Options) (*Rig, error) {
 	r := &Rig{options: options}
 	var err error
 	if r.ControlPlane, err = harness.StartControlPlane(ctx, harness.ControlPlaneOptions{
 		Folder: options.Folder,
-		// The history is what the tests judge by.
+		// The tests rely on the complete history.
 		APIServerFlags: []string{"--etcd-compaction-interval=0"},
 	}); err != nil {
 		return r, err
@@ -118,11 +119,11 @@ func (r *Rig) Stop() {
 		}
 	}
 	if r.ControlPlane != nil {
-		_ = r.ControlPlane.Kill() // its logs tell
+		_ = r.ControlPlane.Kill() // the logs show errors
 	}
 }
 
-// Logs is how each process's log ends.
+// Logs returns the end of each process's log.
 func (r *Rig) Logs() string {
 	files, _ := filepath.Glob(filepath.Join(r.options.Folder, "*.log"))
 	var out strings.Builder
@@ -156,7 +157,7 @@ func (r *Rig) newController(ctx context.Context, index int) (*Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	// One that loses its lease ends, and a kubelet starts it again.
+	// A controller that loses its lease ends, and a kubelet would restart it.
 	replica.Revive = true
 	return replica, replica.Start()
 }
@@ -188,7 +189,7 @@ func (r *Rig) operator() harness.Operator {
 	}
 }
 
-// openDoor makes a replica with a door, and a config that leads through it, with a token of the
+// openDoor creates a replica with a door, and a config that leads through it with a token of the
 // service account.
 func (r *Rig) openDoor(ctx context.Context, name, account string) (*Replica, *rest.Config, error) {
 	door, err := NewDoor(name, r.APIServerAddress)
@@ -208,7 +209,7 @@ func (r *Rig) openDoor(ctx context.Context, name, account string) (*Replica, *re
 	return &Replica{Door: door}, config, nil
 }
 
-// tail is how a log ends, without the requests that were served.
+// tail returns the end of a log, without the lines about served requests.
 func tail(path string, lines int) string {
 	content, err := os.ReadFile(path) //nolint:gosec // a log of the rig's own
 	if err != nil {
