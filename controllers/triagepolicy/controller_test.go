@@ -38,14 +38,14 @@ func newRoom(t *testing.T) room {
 	return r
 }
 
-// running is a room with both controllers at work.
+// running returns a room with both controllers running.
 func running(t *testing.T) room {
 	t.Helper()
 	controllertest.Start(t, env, finding.SetupWithManager, SetupWithManager)
 	return newRoom(t)
 }
 
-// finds makes a finding with that rule.
+// finds creates a finding with that rule.
 func (r room) finds(name, rule string) *v1alpha1.Finding {
 	r.t.Helper()
 	f := builder.Finding(name).In(r.namespace).Mutate(func(f *v1alpha1.Finding) { f.Spec.RuleID = rule }).Build()
@@ -68,7 +68,7 @@ func (r room) patch(object client.Object, body string) {
 	harness.Must(r.t, env.Client.Patch(r.t.Context(), object, client.RawPatch(types.MergePatchType, []byte(body))))
 }
 
-// is waits until the finding is of that state, under the verdict of that policy; "": of none.
+// is waits until the finding has that state and the verdict of that policy; "" for no verdict.
 func (r room) is(f *v1alpha1.Finding, state v1alpha1.FindingState, policy string) {
 	r.t.Helper()
 	harness.Eventually(r.t, func(g Gomega) {
@@ -82,7 +82,7 @@ func (r room) is(f *v1alpha1.Finding, state v1alpha1.FindingState, policy string
 	})
 }
 
-// says waits until the policy's conditions have those reasons.
+// says waits until the policy's conditions have these reasons.
 func (r room) says(policy *v1alpha1.TriagePolicy, inForce, ready string) {
 	r.t.Helper()
 	harness.Eventually(r.t, func(g Gomega) {
@@ -101,7 +101,7 @@ func reason(policy *v1alpha1.TriagePolicy, kind string) string {
 	return condition.Reason
 }
 
-// counts waits until the status has those counts: matched, applied, would apply, shadowed, overridden, failed.
+// counts waits until the status has these counts: matched, applied, would apply, shadowed, overridden, failed.
 func (r room) counts(policy *v1alpha1.TriagePolicy, want ...int32) {
 	r.t.Helper()
 	harness.Eventually(r.t, func(g Gomega) {
@@ -192,13 +192,13 @@ func TestAPolicyThatChangesNothingWritesNothing(t *testing.T) {
 	r.counts(second, 1, 0, 0, 1, 0, 0)
 	g.Expect(second.Status.ShadowedBy).To(Equal([]v1alpha1.ResourceName{"mute"}))
 	quiet := second.ResourceVersion
-	marker := r.finds("f-3", "G2") // what is created later is reconciled later
+	marker := r.finds("f-3", "G2") // a later object is reconciled later
 	r.is(marker, v1alpha1.FindingStateOpen, "")
 	for i, f := range []*v1alpha1.Finding{muted, other} {
 		g.Expect(testenv.Get(t, g, env, f).ResourceVersion).To(Equal(versions[i]), f.Name+" was written")
 	}
 
-	// The policies look again once the finding is counted; they find what they have found before.
+	// The policies are evaluated again once the finding is counted, with the same results.
 	third := r.declares("z", "finding.ruleID == 'G2'", nil)
 	r.counts(third, 2, 2, 0, 0, 0, 0)
 	g.Expect(testenv.Get(t, g, env, second).ResourceVersion).To(Equal(quiet), "the same counts were written again")
@@ -244,7 +244,7 @@ func TestATypoKeepsTheLastGenerationInForce(t *testing.T) {
 	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
 	r.counts(policy, 2, 2, 0, 0, 0, 0)
 
-	r.patch(policy, `{"spec":{"mode":"Preview"}}`) // who turns it off means it, typo or not
+	r.patch(policy, `{"spec":{"mode":"Preview"}}`) // a user who turns it off intends that, despite the typo
 	r.is(f, v1alpha1.FindingStateOpen, "")
 	r.patch(policy, `{"spec":{"mode":"Apply","match":"finding.ruleID == 'G2'"}}`)
 	r.is(f, v1alpha1.FindingStateOpen, "")
@@ -312,6 +312,8 @@ func TestAFailingEvaluationIsShownAndStopsNoOtherPolicy(t *testing.T) {
 	r.is(f, v1alpha1.FindingStateOpenMuted, "b-mutes")
 	r.counts(failing, 0, 0, 0, 0, 0, 1)
 	g.Expect(*failing.Status.Failure).To(Equal(v1alpha1.PolicyFailure{Finding: "f-1", Message: "no such key: score"}))
+	inForce := v1alpha1.FindCondition(failing.Status.Conditions, v1alpha1.ConditionInForce)
+	g.Expect(inForce.Message).To(ContainSubstring("see status.failure"))
 }
 
 func TestAProjectsFactsAreFactsOfItsFindings(t *testing.T) {
@@ -393,9 +395,10 @@ func TestAPolicyBeginsAndEndsAtItsSecond(t *testing.T) {
 func TestAPolicyThatEndsReopensWhatItMuted(t *testing.T) {
 	g, r := NewWithT(t), running(t)
 	f := r.finds("f-1", "G1")
-	until := v1alpha1.NewTime(time.Now().Add(3 * time.Second).Truncate(time.Second))
-	policy := r.declares("mute", "true", func(s *v1alpha1.TriagePolicySpec) { s.ValidUntil = &until })
+	policy := r.declares("mute", "true", nil)
 	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
+	until := v1alpha1.NewTime(time.Now().Add(3 * time.Second).Truncate(time.Second))
+	r.patch(policy, fmt.Sprintf(`{"spec":{"validUntil":%q}}`, until.UTC().Format(time.RFC3339)))
 	r.is(f, v1alpha1.FindingStateOpen, "")
 	g.Expect(f.Status.UpdatedAt.Time).NotTo(BeTemporally("<", until.Time), "it ended before its second")
 	r.says(policy, v1alpha1.ReasonPolicyExpired, ok)

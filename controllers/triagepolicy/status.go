@@ -15,8 +15,8 @@ import (
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
-// putInForce records which generation decides: the declared one where it may, else the last that might. It comes back
-// when a policy begins or ends, and each hour where the expression depends on the time.
+// putInForce records which generation decides: the declared one if it may, else the one in force if that may stay. It
+// requeues for when a policy begins or ends, and hourly if the expression depends on the time.
 func (r *Reconciler) putInForce(_ context.Context, s *scope) error {
 	policy := s.Object
 	s.Status.ObservedGeneration = policy.Generation
@@ -37,7 +37,7 @@ func (r *Reconciler) putInForce(_ context.Context, s *scope) error {
 	return nil
 }
 
-// specs are those that time can change something about.
+// specs returns the specs whose effect may change with time.
 func specs(s *scope) []*v1alpha1.TriagePolicySpec {
 	out := []*v1alpha1.TriagePolicySpec{&s.Object.Spec}
 	if in := s.Status.InForce; in != nil {
@@ -46,7 +46,7 @@ func specs(s *scope) []*v1alpha1.TriagePolicySpec {
 	return out
 }
 
-// why says why a spec may not decide; "" where it may.
+// why returns the reason why a spec may not decide; "" if it may.
 func why(spec *v1alpha1.TriagePolicySpec, counted *tally, now time.Time) string {
 	window := rules.WindowOf(spec, now)
 	switch {
@@ -67,8 +67,8 @@ func why(spec *v1alpha1.TriagePolicySpec, counted *tally, now time.Time) string 
 	}
 }
 
-// earlierMay reports whether the generation in force stays so though another is declared: only where that is wrong by
-// mistake, and not where somebody means it.
+// earlierMay reports whether the generation in force stays in force although another is declared: only if the
+// declared one cannot decide because of an error, not if the user intends that.
 func (r *Reconciler) earlierMay(s *scope) bool {
 	in := s.Object.Status.InForce
 	if in == nil || in.Generation == s.Object.Generation {
@@ -77,7 +77,7 @@ func (r *Reconciler) earlierMay(s *scope) bool {
 	switch why(&s.Object.Spec, &s.counted, s.Now) {
 	case "", v1alpha1.ReasonTooMany, v1alpha1.ReasonTooCostly:
 	default:
-		return false // whether it compiles or not
+		return false // even if it does not compile
 	}
 	if s.declared != nil && why(s.declared.Spec, &s.counted, s.Now) == "" {
 		return false
@@ -86,11 +86,11 @@ func (r *Reconciler) earlierMay(s *scope) bool {
 	if s.declared != nil && s.declared.Spec.Match == in.Spec.Match {
 		counted = s.counted
 	}
-	counted.costly = false // it decides by now
+	counted.costly = false // it is in force already
 	return r.inForce(s) != nil && why(&in.Spec, &counted, s.Now) == ""
 }
 
-// report records the counts and judges.
+// report records the counts and sets the conditions.
 func (r *Reconciler) report(_ context.Context, s *scope) error {
 	if !s.partial {
 		s.recordCounts()
@@ -107,7 +107,7 @@ func (s *scope) recordCounts() {
 	counted := &s.counted
 	if in := s.Status.InForce; in != nil && in.Generation != s.Object.Generation && s.declared != nil &&
 		in.Spec.Match != s.declared.Spec.Match {
-		counted = &s.earlier // what decides is shown, and the condition says what does not
+		counted = &s.earlier // show the generation in force; the condition explains the declared one
 	}
 	status := s.Status
 	status.Matched, status.Shadowed, status.Overridden = counted.matched, counted.shadowed, counted.overridden
@@ -155,9 +155,12 @@ func (s *scope) judgeInForce() {
 	case in.Generation != s.Object.Generation:
 		s.condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonEarlierGeneration,
 			"The generation in status.inForce decides on. "+s.because)
+	case status.Matched == 0 && status.LastMatchedAt == nil && status.Failed > 0:
+		s.condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonNeverMatched,
+			"No open finding has matched yet, and spec.match cannot be evaluated for some: see status.failure.")
 	case status.Matched == 0 && status.LastMatchedAt == nil:
 		s.condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonNeverMatched,
-			"No finding that is not closed has matched yet: check spec.match, or leave it for what is to come.")
+			"No open finding has matched yet: check spec.match, or leave it for findings of later scans.")
 	case status.Shadowed > 0 && status.Applied == 0:
 		s.condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonShadowed,
 			"Other policies decide about all that this one could decide about: see status.shadowedBy, and spec.priority.")
@@ -167,7 +170,7 @@ func (s *scope) judgeInForce() {
 	}
 }
 
-// explain says why the declared generation does not decide; whyNot stays empty where it does.
+// explain sets why the declared generation does not decide; whyNot is empty if it does.
 func (s *scope) explain() {
 	if s.whyNot = v1alpha1.ReasonNotCompiled; s.wrong == nil {
 		s.whyNot = why(&s.Object.Spec, &s.counted, s.Now)
