@@ -1,21 +1,21 @@
 package apiserver
 
 import (
+	"math"
 	"net/http"
 	"testing"
 )
 
-// allocationRuns are how many requests the allocations of one are the mean of.
+// allocationRuns is how many requests are averaged.
 const allocationRuns = 200
 
-// What a request allocates depends neither on how many findings there are nor on how many a page
-// holds, and is little.
+// The allocations of a request are few, and depend neither on the number of findings nor on the size of a page.
 func TestAllocationsOfARequestAreBounded(t *testing.T) {
 	const (
 		few, many = 1000, 4000
-		// Bounds with room for another release of Go or a library: of a page, and of one finding.
+		// Upper bounds for a page and for one finding, with room for a new release of Go or a library.
 		mostOfPage, mostOfOne = 140, 55
-		// noise is what a garbage collection that empties pools adds, and the race detector.
+		// noise allows for the race detector, and for garbage collections that empty pools.
 		noise = 10
 	)
 	for _, target := range []string{
@@ -43,12 +43,16 @@ func TestAllocationsOfARequestAreBounded(t *testing.T) {
 	}
 }
 
-// allocations are those of a request.
+// allocations returns the average number of allocations of a request.
 func (f *bigFacade) allocations(target string) float64 {
 	request := f.request(http.MethodGet, target, "")
 	answer := &discarded{header: http.Header{}}
-	return testing.AllocsPerRun(allocationRuns, func() {
-		clear(answer.header)
-		f.ServeHTTP(answer, request)
-	})
+	least := math.Inf(1)
+	for range 10 { // goroutines of other tests can only add to it
+		least = min(least, testing.AllocsPerRun(allocationRuns/10, func() {
+			clear(answer.header)
+			f.ServeHTTP(answer, request)
+		}))
+	}
+	return least
 }

@@ -15,18 +15,19 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// tells has the watch report a new finding.
+// tells makes the watch report a new finding.
 func (f *bigFacade) tells(name string, version int) {
 	finding := builder.Finding(name).In(benchNamespace).Project("repo-0", "project-0").Build()
 	finding.UID, finding.ResourceVersion, finding.Generation = "uid-of-it", fmt.Sprint(version), 1
 	f.news.Add(client.Object(finding))
 }
 
-// A stream outlives the timeouts of the server, and the connection has them again afterwards.
+// A stream outlives the timeouts of the server, which apply again to the connection afterwards.
 func TestAStreamOutlivesTheTimeoutsOfTheServer(t *testing.T) {
 	f := newBigFacade(t, 1)
 	for _, http2 := range []bool{false, true} {
-		// ended is closed once the timeouts have passed, as another request of the same age sees.
+		// ended is closed once the timeouts have passed, as seen by another request that began at the same
+		// time.
 		ended := make(chan struct{})
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/waits" {
@@ -41,7 +42,7 @@ func TestAStreamOutlivesTheTimeoutsOfTheServer(t *testing.T) {
 			f.ServeHTTP(w, r)
 		}))
 		server.EnableHTTP2 = http2
-		server.Config.WriteTimeout, server.Config.ReadTimeout = 300*time.Millisecond, 300*time.Millisecond
+		server.Config.WriteTimeout, server.Config.ReadTimeout = 2*time.Second, 2*time.Second
 		start := map[bool]func(){false: server.Start, true: server.StartTLS}[http2]
 		start()
 		request := f.request(http.MethodGet, "/v2/events", "")
@@ -76,7 +77,7 @@ func TestAStreamOutlivesTheTimeoutsOfTheServer(t *testing.T) {
 	}
 }
 
-// A client that reads nothing is cut off, and others hear of all meanwhile.
+// A client that reads nothing is disconnected, while other clients get all changes.
 func TestAStreamThatNobodyReadsIsCutOff(t *testing.T) {
 	f := newBigFacade(t, 1)
 	ended := make(chan struct{}, 1)

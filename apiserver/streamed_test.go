@@ -24,10 +24,10 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// chunkOf is what a streamed body of a test is made of.
+// chunkOf is the chunk that a test's streamed body consists of.
 var chunkOf = bytes.Repeat([]byte("a"), streamedBytes)
 
-// streams serves a streamed body; closed is how often it was closed.
+// streams serves a streamed body; closed returns how often it was closed.
 func streams(t *testing.T, log *bytes.Buffer, write func(io.Writer) error) (server *httptest.Server, closed func() int) {
 	t.Helper()
 	var mu sync.Mutex
@@ -50,7 +50,7 @@ func streams(t *testing.T, log *bytes.Buffer, write func(io.Writer) error) (serv
 	}
 }
 
-// A body that cannot be made to its end does not look whole, compressed or not, and the log says why.
+// A body that cannot be completed does not look complete, compressed or not, and the log has the reason.
 func TestAStreamedBodyThatFailsIsCutOff(t *testing.T) {
 	for _, coding := range []string{"identity", "gzip"} {
 		var log bytes.Buffer
@@ -82,7 +82,7 @@ func TestAStreamedBodyThatFailsIsCutOff(t *testing.T) {
 	}
 }
 
-// HTTP/1.0, which proxies speak, takes the end of a connection for that of the body.
+// HTTP/1.0, which proxies use, takes the end of a connection for the end of the body.
 func TestAStreamedBodyThatFailsIsCutOffToHTTP10(t *testing.T) {
 	for failure, want := range map[error]error{nil: nil, errors.New("the model is gone"): syscall.ECONNRESET} {
 		server, _ := streams(t, &bytes.Buffer{}, func(w io.Writer) error {
@@ -132,7 +132,7 @@ func TestAStreamedBodyIsCompressedAndHasAName(t *testing.T) {
 	}
 }
 
-// pacedServer has one handler that writes so many chunks, each within a patience.
+// pacedServer serves one handler that writes that many chunks, each within a patience.
 func pacedServer(t *testing.T, chunks int, patience time.Duration) (conn net.Conn, ended <-chan error) {
 	t.Helper()
 	end := make(chan error, 1)
@@ -149,8 +149,6 @@ func pacedServer(t *testing.T, chunks int, patience time.Duration) (conn net.Con
 	server.Config.WriteTimeout = 100 * time.Millisecond
 	server.Config.ReadTimeout = 100 * time.Millisecond
 	server.Listener = tinyBuffers{server.Listener}
-	server.Start()
-	t.Cleanup(server.Close)
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -162,6 +160,8 @@ func pacedServer(t *testing.T, chunks int, patience time.Duration) (conn net.Con
 	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
+	server.Start() // the request is there when it is accepted, however slow the test is
+	t.Cleanup(server.Close)
 	return conn, end
 }
 
@@ -172,7 +172,7 @@ func TestAClientThatReadsNothingIsGivenUp(t *testing.T) {
 	}
 }
 
-// A client that goes on reading gets all, however much longer that takes than the server gives other answers.
+// A client that keeps reading gets everything, however much longer that takes than the server's timeouts.
 func TestAClientThatReadsSlowlyGetsAll(t *testing.T) {
 	const chunks = 4
 	conn, ended := pacedServer(t, chunks, time.Minute)
@@ -194,8 +194,8 @@ func TestAClientThatReadsSlowlyGetsAll(t *testing.T) {
 	}
 }
 
-// Two clients of an organization that do not read keep a third from exporting, and nobody from anything else. Once they
-// are gone nothing is left of their exports.
+// Two clients of an organization that do not read prevent a third from exporting, but affect nothing else. Once
+// they are gone, their exports release everything.
 func TestAFewExportsAreUnderWayAtATime(t *testing.T) {
 	f := facadeOf(t, 2000)
 	requests := make(chan struct{}, 2)
@@ -221,7 +221,7 @@ func TestAFewExportsAreUnderWayAtATime(t *testing.T) {
 	if inUse := f.exports.InUse(); inUse != 0 {
 		t.Errorf("%d exports are still under way", inUse)
 	}
-	for range 3 { // it needs no place
+	for range 3 { // HEAD needs no slot
 		answer := httptest.NewRecorder()
 		f.ServeHTTP(answer, f.request(http.MethodHead, "/v2/finding-export", ""))
 		if answer.Code != http.StatusOK || answer.Body.Len() != 0 || answer.Header().Get("Content-Type") == "" {
@@ -230,7 +230,7 @@ func TestAFewExportsAreUnderWayAtATime(t *testing.T) {
 	}
 }
 
-// heapOf takes an answer and notes the greatest heap meanwhile.
+// heapOf accepts a response and records the largest heap size meanwhile.
 type heapOf struct {
 	header http.Header
 	body   bytes.Buffer
@@ -247,13 +247,13 @@ func (h *heapOf) Write(chunk []byte) (int, error) {
 
 func heap() uint64 {
 	runtime.GC()
-	runtime.GC() // what pools hold goes with the second
+	runtime.GC() // pooled objects are freed the second time
 	var now runtime.MemStats
 	runtime.ReadMemStats(&now)
 	return now.HeapAlloc
 }
 
-// All findings are exported, and held one by one.
+// An export of all findings holds one finding at a time.
 func TestAnExportHoldsLittle(t *testing.T) {
 	f := facadeOf(t, 2000)
 	answer := &heapOf{header: http.Header{}}

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// patience bounds everything that is waited for.
-	patience = 2 * time.Minute
-	// pause is between two looks at whether the service knows the key.
+	// patience bounds each wait.
+	patience = 10 * time.Minute
+	// pause is the time between two checks whether the service knows the key.
 	pause = 200 * time.Millisecond
 )
 
-// The examples run against the real service, and find in it what they print.
+// The examples run against the real service and print its data.
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) (code int) {
@@ -47,7 +47,7 @@ func run(m *testing.M) (code int) {
 	return m.Run()
 }
 
-// serve starts the service with an organization in it, and sets where the examples find it.
+// serve starts the service with an organization, and sets the address and key for the examples.
 func serve(ctx context.Context) (stop func() error, err error) {
 	var stops []func() error
 	stop = func() error {
@@ -137,7 +137,7 @@ func listsAll(ctx context.Context) error {
 	if page.JSON200 != nil && page.JSON200.Total == 3 {
 		return nil
 	}
-	select { // requests without a known key are counted, and limited
+	select { // requests with an unknown key are counted and rate-limited
 	case <-time.After(pause):
 	case <-ctx.Done():
 	}

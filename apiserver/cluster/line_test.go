@@ -14,9 +14,11 @@ import (
 
 var hot = types.NamespacedName{Namespace: "org-acme", Name: "f-1"}
 
+func init() { SetDefaultEventuallyTimeout(30 * time.Second) }
+
 func noPause() time.Duration { return 0 }
 
-// waiting is how many wait for a finding; -1 where it has no line.
+// waitingFor returns how many writers wait for a finding; -1 if it has no line.
 func (l *lines) waitingFor(finding types.NamespacedName) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,7 +44,7 @@ func TestWritersHaveAFindingOneAtATimeInTheOrderInWhichTheyCame(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if having++; having != 1 { // the race detector looks too
+			if having++; having != 1 { // the race detector checks too
 				t.Errorf("%d have the finding", having)
 			}
 			order = append(order, n)
@@ -59,8 +61,8 @@ func TestWritersHaveAFindingOneAtATimeInTheOrderInWhichTheyCame(t *testing.T) {
 	g.Eventually(func() int { return l.waitingFor(hot) }).Should(Equal(-1), "the line is kept")
 }
 
-// After each round, which is as long as the line was, the finding is left to other replicas; in between,
-// and where nobody waits, nobody is kept from it.
+// After each round, which is as long as the line was, the finding is left to other replicas. Within a round,
+// and if nobody waits, there is no pause.
 func TestAFindingIsLeftToOtherReplicasAfterEachRound(t *testing.T) {
 	g := NewWithT(t)
 	pauses := 0 // guarded by the lines' mutex
@@ -99,7 +101,8 @@ func TestAFindingIsLeftToOtherReplicasAfterEachRound(t *testing.T) {
 	}
 }
 
-// Who gives up takes nobody's turn along, whatever it met at that moment, and leaves nothing behind.
+// A writer that gives up takes no other writer's turn, whatever happens at that moment, and leaves nothing
+// behind.
 func TestWhoGivesUpLeavesTheLine(t *testing.T) {
 	g := NewWithT(t)
 	l := newLines(noPause)
@@ -147,12 +150,12 @@ func TestALineIsBoundedAndNoOtherFindingsWritersStandInIt(t *testing.T) {
 	g.Eventually(func() int { return l.waitingFor(hot) }).Should(Equal(-1))
 }
 
-// Who has just been given the finding when it gives up passes it on.
+// A writer that gets its turn just as it gives up passes it on.
 func TestWhoGivesUpAsItsTurnComesPassesItOn(t *testing.T) {
 	g := NewWithT(t)
 	for range 50 {
 		l := newLines(noPause)
-		_, err := l.enter(t.Context(), hot) // has it from here on; next gives it away below
+		_, err := l.enter(t.Context(), hot) // has it from now on; next passes it on below
 		g.Expect(err).NotTo(HaveOccurred())
 		ctx, giveUp := context.WithCancel(t.Context())
 		var wait sync.WaitGroup

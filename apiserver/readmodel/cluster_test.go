@@ -30,11 +30,11 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// patience bounds waiting for what happens within milliseconds on an idle machine.
+// patience bounds the wait for events that take milliseconds on an idle machine.
 const patience = "60s"
 
-// start starts the API server for the first test that asks, so that those that feed the
-// model by hand do not wait for it.
+// start starts the API server for the first test that needs it, so that tests which feed the model by hand do
+// not wait for it.
 var start = sync.OnceValues(func() (*testenv.Environment, error) { return testenv.Start() })
 
 var started atomic.Bool
@@ -61,7 +61,7 @@ func cluster(t *testing.T) *testenv.Environment {
 	return env
 }
 
-// run starts a model as the facade runs it: with its service account, through faults.
+// run starts a model as the facade does: with its service account, and with faults in its connection.
 func run(t *testing.T, env *testenv.Environment, f *faults) *readmodel.Model {
 	t.Helper()
 	g := gomega.NewWithT(t)
@@ -125,8 +125,8 @@ func TestKubectlPatchShowsUp(t *testing.T) {
 	}, patience).Should(gomega.BeFalse())
 }
 
-// The facade's service account may watch every kind, and what somebody writes with kubectl
-// shows wherever it is joined.
+// The facade's service account may watch every kind, and a write with kubectl shows wherever the object is
+// joined.
 func TestRelatedKindsShowUp(t *testing.T) {
 	g := gomega.NewWithT(t)
 	env := cluster(t)
@@ -177,8 +177,8 @@ func TestRelatedKindsShowUp(t *testing.T) {
 	}, patience).Should(gomega.Succeed())
 }
 
-// While findings are made, changed, deleted and made again, connections break, watches
-// expire and lists fail. Afterwards the model shows what the API server holds, to the version.
+// While findings are created, changed, deleted and recreated, connections break, watches expire and lists fail.
+// Afterwards the model holds the same objects as the API server, in the same versions.
 func TestModelConverges(t *testing.T) {
 	g := gomega.NewWithT(t)
 	env := cluster(t)
@@ -216,11 +216,11 @@ func TestModelConverges(t *testing.T) {
 	}
 	g.Eventually(func(g gomega.Gomega) {
 		if f.expire.Load() > 0 || f.fail.Load() > 0 {
-			f.breakConnections() // until each fault has been met
+			f.breakConnections() // until each fault has occurred
 		}
 		g.Expect(f.expire.Load()).To(gomega.BeNumerically("<=", 0))
 		g.Expect(f.fail.Load()).To(gomega.BeNumerically("<=", 0))
-	}, patience, "2s").Should(gomega.Succeed())
+	}, "3m", "2s").Should(gomega.Succeed())
 	g.Eventually(func(g gomega.Gomega) {
 		list := &v1alpha1.FindingList{}
 		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace))).To(gomega.Succeed())
@@ -257,9 +257,9 @@ func TestOrganizationRemoved(t *testing.T) {
 	}, patience).Should(gomega.MatchError(readmodel.ErrNoOrganization))
 }
 
-// faults stand between a client and the API server.
+// faults injects faults between a client and the API server.
 type faults struct {
-	// expire is how many watches get 410 Gone, as they do once etcd is compacted.
+	// expire is how many watches get 410 Gone, as after a compaction of etcd.
 	expire atomic.Int32
 	// fail is how many requests get 503.
 	fail atomic.Int32

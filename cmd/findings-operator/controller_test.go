@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -31,6 +30,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	testenv.Main(m, &env)
 }
 
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 func eventually(t *testing.T, assertions func(g Gomega)) {
 	t.Helper()
@@ -54,7 +54,7 @@ func within(t *testing.T, patience time.Duration, assertions func(g Gomega)) {
 		WithTimeout(patience).WithPolling(100 * time.Millisecond).Should(Succeed())
 }
 
-// controllerFlags are those of a real run, as the real service account.
+// controllerFlags returns the flags of a real run with the real service account.
 func controllerFlags(t *testing.T, probeAddress string, more ...string) []string {
 	t.Helper()
 	config, err := env.ServiceAccount(t.Context(), testenv.SystemNamespace, "findings-controller")
@@ -67,7 +67,7 @@ func controllerFlags(t *testing.T, probeAddress string, more ...string) []string
 	}, more...)
 }
 
-// startController does what `findings-operator controller` does, until stop is called.
+// startController runs `findings-operator controller` until stop is called.
 func startController(t *testing.T, args ...string) (stop func()) {
 	t.Helper()
 	o := &controllerOptions{}
@@ -84,7 +84,7 @@ func startController(t *testing.T, args ...string) (stop func()) {
 	go func() {
 		err := o.run(ctx, prometheus.NewRegistry())
 		if ctx.Err() == nil {
-			t.Errorf("the controllers ended by themselves, with %v", err) // while the test waits for them
+			t.Errorf("the controllers ended by themselves, with %v", err) // before stop was called
 		}
 		done <- err
 	}()
@@ -105,12 +105,11 @@ func startController(t *testing.T, args ...string) (stop func()) {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	addresses, err := harness.FreeAddresses(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close() //nolint:errcheck // nothing was written
-	return listener.Addr().String()
+	return addresses[0]
 }
 
 func status(t *testing.T, url string) int {
@@ -127,20 +126,20 @@ func status(t *testing.T, url string) int {
 	return response.StatusCode
 }
 
-// Environment variables that make TestSettledClusterSeesNoWrite a trial at size.
+// Environment variables that run TestSettledClusterSeesNoWrite at scale.
 const (
-	// settledCountVariable says how many of each kind there are. Default: 10.
+	// settledCountVariable is the number of objects of each kind. Default: 10.
 	settledCountVariable = "FINDINGS_SETTLED_COUNT"
-	// settledForVariable says for how long the settled cluster is looked at. Default: until
-	// everything has been quiet for three seconds.
+	// settledForVariable is how long the settled cluster is observed. Default: until everything has been quiet for
+	// three seconds.
 	settledForVariable = "FINDINGS_SETTLED_FOR"
 )
 
-// A settled cluster sees no write to the API group, though there are many of each kind: not while
-// the controllers run, and not when they start anew and look at everything again.
+// A settled cluster with many objects of each kind gets no write to the API group: not while the controllers run, and
+// not when they restart and reconcile everything again.
 func TestSettledClusterSeesNoWrite(t *testing.T) {
 	n, watched := settledSize(t)
-	// Not with --leader-elect: at size, a busy machine may be too late to renew a Lease.
+	// Not with --leader-elect: at scale, a busy machine may renew a Lease too late.
 	flags := controllerFlags(t, "0", "--webhook-allow-cidr", "127.0.0.0/8")
 	reconciles := reconcileTotals(t)
 	stop := startController(t, flags...)
@@ -150,7 +149,7 @@ func TestSettledClusterSeesNoWrite(t *testing.T) {
 	t.Logf("settled: %s; %v writes to group %s so far", strings.Join(population(t, ns), ", "), before, v1alpha1.GroupName)
 	NewWithT(t).Expect(before).To(BeNumerically(">", 10*n), "the counter must count, or this test shows nothing")
 
-	select { // this long is what is tried: there is nothing to wait for
+	select { // a fixed time: there is no event to wait for
 	case <-time.After(watched):
 	case <-t.Context().Done():
 	}
@@ -185,8 +184,8 @@ func settledSize(t *testing.T) (n int, watched time.Duration) {
 	return n, watched
 }
 
-// populate makes n of each kind, in every state that lasts, and waits until the controllers have
-// done with them what they do. It returns the namespace of what is namespaced.
+// populate creates n objects of each kind, in every lasting state, and waits until the controllers are done with them.
+// It returns the namespace of the namespaced objects.
 func populate(t *testing.T, n int) string {
 	t.Helper()
 	organization := builder.Organization("settled").Build()
@@ -214,7 +213,7 @@ func populate(t *testing.T, n int) string {
 	}
 	for i := range n {
 		name := fmt.Sprint(i)
-		// One endpoint is sent what happens, the others their ping alone.
+		// One endpoint gets all events, the others only their ping.
 		events := v1alpha1.WebhookEventPattern("webhook.ping")
 		if i == 0 {
 			events = "*"
@@ -228,7 +227,7 @@ func populate(t *testing.T, n int) string {
 			builder.Scan("s-"+name, now.Add(-time.Hour)).In(ns).Project("repo-"+name, "proj-"+name).Ended(now.Add(-time.Minute), v1alpha1.ScanSucceeded).Build(),
 			builder.Review("review-"+name).In(ns).PullRequest("repo-"+name, 1).Reviewed("a", now).Build(),
 			builder.ReviewIssue("i-"+name).In(ns).Review("review-"+name).SeenIn("a").Build())
-		// Before all else: nothing is sent that is older than the endpoint.
+		// First, because an endpoint gets no events that are older than itself.
 		create(t, builder.WebhookEndpoint("e-"+name).In(ns).URL(receiver.URL).Events(events).Build())
 	}
 	env.CreateAtOnce(t, objects...)
@@ -236,7 +235,7 @@ func populate(t *testing.T, n int) string {
 	return ns
 }
 
-// isPopulated looks at what takes the longest way through the controllers, the cheapest first.
+// isPopulated checks the objects that take the controllers longest, the cheapest check first.
 func isPopulated(t *testing.T, g Gomega, ns string, n int) {
 	t.Helper()
 	list := func(into client.ObjectList) {
@@ -264,7 +263,7 @@ func isPopulated(t *testing.T, g Gomega, ns string, n int) {
 	}
 	deliveries := &v1alpha1.WebhookDeliveryList{}
 	list(deliveries)
-	// A ping each, each finding's creation, and what waits for an endpoint that is not there.
+	// One ping per endpoint, the creation of each finding, and deliveries that wait for a missing endpoint.
 	g.Expect(len(deliveries.Items)).To(BeNumerically(">", 2*n))
 	for i := range deliveries.Items {
 		if d := &deliveries.Items[i]; d.Name != "d-lost" {
@@ -278,7 +277,7 @@ func isPopulated(t *testing.T, g Gomega, ns string, n int) {
 	}
 }
 
-// population says how many there are of each kind.
+// population returns the number of objects of each kind.
 func population(t *testing.T, ns string) []string {
 	t.Helper()
 	var out []string
@@ -308,8 +307,7 @@ func create(t *testing.T, objects ...client.Object) {
 	}
 }
 
-// settle waits until every controller has reconciled what there is since the totals were
-// taken, and has nothing left to do now.
+// settle waits until every controller has reconciled all objects since the totals were taken, and is idle.
 func settle(t *testing.T, since map[string]float64, n int) {
 	t.Helper()
 	bound := patience + time.Duration(n)*time.Second
@@ -322,7 +320,7 @@ func settle(t *testing.T, since map[string]float64, n int) {
 			g.Expect(totals[name]-since[name]).To(BeNumerically(">=", n), name)
 		}
 	})
-	// Nothing waits, nothing is at work, and that for as long as a count may be held back.
+	// The queues stay empty and idle for as long as a count may be delayed.
 	quietSince := time.Now()
 	last := reconcileTotals(t)
 	within(t, bound, func(g Gomega) {
@@ -333,7 +331,7 @@ func settle(t *testing.T, since map[string]float64, n int) {
 	})
 }
 
-// reconcileTotals are the numbers of reconciles so far, by controller.
+// reconcileTotals returns the number of reconciles so far, by controller.
 func reconcileTotals(t *testing.T) map[string]float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
@@ -356,8 +354,8 @@ func reconcileTotals(t *testing.T) map[string]float64 {
 	return totals
 }
 
-// groupWrites is the number of requests to the API group, by the API server's own count, that
-// were anything but reads. A write that changes nothing counts too.
+// groupWrites returns the number of requests to the API group, by the API server's own count, that were not reads. A
+// write that changes nothing counts too.
 func groupWrites(t *testing.T) float64 {
 	t.Helper()
 	total := 0.0
@@ -367,7 +365,7 @@ func groupWrites(t *testing.T) float64 {
 	return total
 }
 
-// describeWrites says which writes there have been in all, to see of what kind some were too many.
+// describeWrites lists the total writes by kind, to show which were too many.
 func describeWrites(t *testing.T) string {
 	t.Helper()
 	var out []string
@@ -405,7 +403,7 @@ func writesBySeries(t *testing.T) map[string]float64 {
 	return out
 }
 
-// The second replica is ready while it waits, does nothing, and takes over when the first ends.
+// The second replica is ready while it waits, does nothing, and takes over when the first one ends.
 func TestSecondReplicaTakesOver(t *testing.T) {
 	reconciled := func(name string) {
 		t.Helper()
@@ -448,7 +446,7 @@ func TestProbesAnswerOnceTheCachesHaveSynced(t *testing.T) {
 	NewWithT(t).Expect(status(t, "http://"+address+"/healthz")).To(BeZero(), "still listening after the end")
 }
 
-// The kinds may live in another API server than the Lease.
+// The kinds may be stored in another API server than the Lease.
 func TestFindingsPlaneAwayFromTheLease(t *testing.T) {
 	elsewhere, err := testenv.Start()
 	if err != nil {

@@ -24,15 +24,15 @@ func TestHealthcheckWaitsForTheCode(t *testing.T) {
 	for _, test := range []struct {
 		reason    string
 		arguments []string
-		want      string // in the error; none where empty
+		want      string // in the error; empty: no error
 	}{
 		{"what answers is well", []string{server.URL}, ""},
 		{"a first refusal is waited out", []string{server.URL + "/slow"}, ""},
 		{"another code may be wanted", []string{server.URL + "/keyed=401"}, ""},
 		{"a query is no code", []string{server.URL + "/?a=b"}, ""},
 		{"the wrong code is told", []string{"--timeout=1ms", server.URL + "/keyed"}, "/keyed"},
-		{"one of many is enough to fail", []string{"--timeout=50ms", server.URL, server.URL + "/keyed"}, "answers 401, want 200"},
-		{"a redirect is not followed", []string{"--timeout=50ms", server.URL + "/moved"}, "answers 302"},
+		{"one of many is enough to fail", []string{"--timeout=2s", server.URL, server.URL + "/keyed"}, "answers 401, want 200"},
+		{"a redirect is not followed", []string{"--timeout=2s", server.URL + "/moved"}, "answers 302"},
 		{"a mistake ends it at once", []string{"findings-api"}, "is no address"},
 		{"an address is needed", nil, "at least 1 arg"},
 	} {

@@ -43,7 +43,7 @@ func TestKeyGetsATokenInItsSecret(t *testing.T) {
 	g.Expect(metav1.IsControlledBy(secret, key)).To(BeTrue())
 }
 
-// Whoever may read keys and events, but no Secrets, must not come by a token.
+// A user who may read keys and events, but not Secrets, must not get a token.
 func TestTokenIsNowhereButInTheSecret(t *testing.T) {
 	start(t)
 	namespace := env.Organization(t, "secretive")
@@ -85,7 +85,7 @@ func TestOrganizationBoundsTheLifeOfItsKeys(t *testing.T) {
 			g.Expect(key.Status.ExpiresAt.Sub(key.Status.IssuedAt.Time)).To(Equal(2 * time.Hour))
 		})
 	}
-	// A bound that is drawn closer holds for tokens that were issued before.
+	// A lowered maximum applies to tokens that were issued before, too.
 	setMaximum(time.Hour)
 	for _, key := range []*v1alpha1.APIKey{byDefault, greedy} {
 		id := key.Status.KeyID
@@ -122,7 +122,7 @@ func TestKeySaysThatTheOrganizationBoundsItsLife(t *testing.T) {
 		g.Expect(key.Status.ExpiresAt.Sub(key.Status.IssuedAt.Time)).To(Equal(time.Hour))
 		g.Expect(message()).To(ContainSubstring("spec.apiKeys.maxLifetime"))
 	})
-	// A key whose life the maximum has ended: as if it had been issued two hours ago.
+	// A key that expired by the maximum: as if it had been issued two hours ago.
 	claims := heldClaims(t, key)
 	claims.IssuedAt = claims.IssuedAt.Add(-2 * time.Hour)
 	replaceToken(t, key, claims)
@@ -148,7 +148,7 @@ func heldClaims(t *testing.T, key *v1alpha1.APIKey) tokens.Claims {
 	return claims
 }
 
-// replaceToken signs other claims, as the controller would have at another time.
+// replaceToken signs other claims, as the controller would have done at another time.
 func replaceToken(t *testing.T, key *v1alpha1.APIKey, claims tokens.Claims) {
 	t.Helper()
 	token, err := heldRing(t).Signer.Sign(claims)
@@ -162,7 +162,7 @@ func replaceToken(t *testing.T, key *v1alpha1.APIKey, claims tokens.Claims) {
 	})
 }
 
-// The signing key that was lost must not give a key whose life is over another life.
+// The loss of the signing key must not give an expired key a new lifetime.
 func TestLostSigningKeyRevivesNoExpiredKey(t *testing.T) {
 	start(t)
 	namespace := env.Organization(t, "unrevived")
@@ -178,7 +178,7 @@ func TestLostSigningKeyRevivesNoExpiredKey(t *testing.T) {
 	marker := builder.APIKey("marker").In(namespace).Build()
 	env.Create(t, marker)
 	waitUntilIssued(t, marker)
-	// Of the reconciles that the new signing key asked for, this key's is done when its status says so.
+	// The new signing key enqueues all keys; the status shows when this key was reconciled.
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Description = "looked at" })
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(testenv.Get(t, g, env, key).Status.ObservedGeneration).To(Equal(key.Generation))
@@ -186,7 +186,7 @@ func TestLostSigningKeyRevivesNoExpiredKey(t *testing.T) {
 	if ready := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonExpired || key.Status.KeyID != claims.ID {
 		t.Errorf("the key has token %s and is %s, want it expired as it was", key.Status.KeyID, ready.Reason)
 	}
-	// Until one is asked for.
+	// Until a rotation is requested.
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1} })
 	waitForReason(t, key, v1alpha1.ReasonReconciled)
 }
@@ -194,11 +194,10 @@ func TestLostSigningKeyRevivesNoExpiredKey(t *testing.T) {
 func TestExpiryComesAtItsTime(t *testing.T) {
 	start(t)
 	namespace := env.Organization(t, "expiring")
-	key := builder.APIKey("short").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
-		k.Spec.ExpiresAt = ptr.To(v1alpha1.NewTime(time.Now().Add(4 * time.Second)))
-	}).Build()
+	key := builder.APIKey("short").In(namespace).Build()
 	env.Create(t, key)
 	waitForReason(t, key, v1alpha1.ReasonReconciled)
+	change(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = ptr.To(v1alpha1.NewTime(time.Now().Add(3 * time.Second))) })
 	waitForReason(t, key, v1alpha1.ReasonExpired)
 	if now := time.Now(); now.Before(key.Status.ExpiresAt.Time) {
 		t.Errorf("expired %v early", key.Status.ExpiresAt.Sub(now))
@@ -206,7 +205,7 @@ func TestExpiryComesAtItsTime(t *testing.T) {
 	if !v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionStalled) {
 		t.Error("an expired key is not Stalled")
 	}
-	// A longer life takes a new token.
+	// A later expiry requires a new token.
 	id := key.Status.KeyID
 	change(t, key, func(s *v1alpha1.APIKeySpec) {
 		s.ExpiresAt = ptr.To(v1alpha1.NewTime(time.Now().Add(time.Hour)))
@@ -268,13 +267,13 @@ func TestRotationLeavesTheTokenBeforeForTheOverlap(t *testing.T) {
 	if second.ID == first.ID {
 		t.Fatal("a rotation gave the same token")
 	}
-	// An overlap that is cut short ends by itself, at its time.
+	// A shortened overlap ends by itself, at its time.
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation.Overlap = &metav1.Duration{Duration: 2 * time.Second} })
 	waitUntilIssued(t, key, func(g Gomega) {
 		g.Expect(key.Status.Previous).To(BeNil())
 		g.Expect(key.Status.KeyID).To(Equal(second.ID))
 	})
-	// And does not come back.
+	// And is not revived.
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation.Overlap = &metav1.Duration{Duration: time.Hour} })
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(testenv.Get(t, g, env, key).Status.ObservedGeneration).To(Equal(key.Generation))
@@ -295,7 +294,7 @@ func TestRotationWithoutOverlapEndsTheTokenBefore(t *testing.T) {
 		g.Expect(key.Status.KeyID).NotTo(Equal(first.ID))
 		g.Expect(key.Status.Previous).To(BeNil())
 	})
-	// A lower serial asks for nothing.
+	// A lower serial requests nothing.
 	_, second := waitUntilIssued(t, key)
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation.Serial = 3 })
 	harness.Eventually(t, func(g Gomega) {
@@ -343,7 +342,7 @@ func TestSecretThatIsLostOrSpoiltGivesANewToken(t *testing.T) {
 	}
 }
 
-// Who may write Secrets can put the annotations where they like, but extends no token's life.
+// A user who may write Secrets can change the annotations, but cannot extend a token's lifetime.
 func TestAnnotationsOfTheSecretRevokeNothingAndReviveNothing(t *testing.T) {
 	start(t)
 	namespace := env.Organization(t, "annotated")
@@ -411,7 +410,7 @@ func TestKeyOutsideAnOrganizationGetsNoToken(t *testing.T) {
 			t.Errorf("key %s got a Secret", key.Name)
 		}
 	}
-	// As soon as the namespace is an organization's, its keys are served.
+	// As soon as the namespace belongs to an organization, its keys are served.
 	organization := builder.Organization("notyet").Build()
 	env.Create(t, organization)
 	organization.Status.Namespace = "org-notyet"
@@ -421,7 +420,7 @@ func TestKeyOutsideAnOrganizationGetsNoToken(t *testing.T) {
 	waitUntilIssued(t, early)
 }
 
-// forget sets the status back, as if the controller had died before it wrote the one after.
+// forget resets the status, as if the controller had died before it wrote the next one.
 func forget(t *testing.T, key *v1alpha1.APIKey, to v1alpha1.APIKeyStatus) {
 	t.Helper()
 	testenv.Get(t, NewWithT(t), env, key)
@@ -536,7 +535,7 @@ func TestSettledKeyIsNotWritten(t *testing.T) {
 	}
 	before := versions()
 	stop()
-	// A start reconciles everything; the new key shows that it has come that far.
+	// A start reconciles everything; the new key shows when that is done.
 	start(t)
 	marker := builder.APIKey("marker").In(namespace).Build()
 	env.Create(t, marker)
@@ -546,7 +545,7 @@ func TestSettledKeyIsNotWritten(t *testing.T) {
 	}
 }
 
-// The facade writes it, and the controller's write must not take it back.
+// The facade writes lastUsedAt, and the controller must not revert it.
 func TestLastUseSurvivesAReconcile(t *testing.T) {
 	start(t)
 	namespace := env.Organization(t, "used")
@@ -580,7 +579,7 @@ func TestLostPublicKeyIsPublishedAgain(t *testing.T) {
 	if again := testenv.Get(t, NewWithT(t), env, signingSecret()); again.UID != private.UID || after != before {
 		t.Error("a lost ConfigMap cost the signing key or a token")
 	}
-	// A key that someone adds is as good as a signature on any token.
+	// With a key of their own in the ConfigMap, a user could sign any token.
 	stranger, err := tokens.GenerateSigningKey()
 	if err != nil {
 		t.Fatal(err)
@@ -599,7 +598,7 @@ func TestLostPublicKeyIsPublishedAgain(t *testing.T) {
 	harness.Eventually(t, func(g Gomega) { g.Expect(testenv.Get(t, g, env, signingConfigMap()).Data).To(HaveLen(1)) })
 }
 
-// Removing the signing key is what one does when it has leaked.
+// Removing the signing key is the response to a leak.
 func TestRemovedSigningKeyEndsEveryToken(t *testing.T) {
 	start(t)
 	namespace := env.Organization(t, "resigned")

@@ -96,14 +96,14 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 			g.Expect(env.Gone(t, object)).To(BeTrue(), "%s is still there", object.GetName())
 		}
 	})
+	announced(t, "terms", "closed findings 2, finished scans 2, finished deliveries 2") // after the metric is written
 	for kind, n := range before {
 		if got := testutil.ToFloat64(retired.WithLabelValues(kind)) - n; got != 2 {
 			t.Errorf("the metric counts %v of kind %s, want 2", got, kind)
 		}
 	}
-	announced(t, "terms", "closed findings 2, finished scans 2, finished deliveries 2")
 
-	// Another turn, which has something to do, leaves the others alone as well.
+	// Another turn with due objects keeps the others, too.
 	keeps(t, "terms", v1alpha1.Retention{
 		ClosedFindings: duration(time.Hour), IncludeTriaged: true, FinishedScans: duration(time.Hour), FinishedDeliveries: duration(time.Hour),
 	})
@@ -118,7 +118,7 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 		}
 	}
 
-	// What was owed is told: now the finding goes, and what it held back.
+	// Nothing is owed any more: now the finding is removed, and the objects that it held.
 	g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(owes), owes)).To(Succeed())
 	owes.Status.EmittedSeq = 1
 	told(t, owes)
@@ -130,7 +130,7 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 	})
 }
 
-// announced waits for an event on the organization that says so.
+// announced waits for an Event with that note on the organization.
 func announced(t *testing.T, name, note string) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
@@ -146,8 +146,8 @@ func announced(t *testing.T, name, note string) {
 	})
 }
 
-// A finding that is reopened after the decision and before the request stays, and so does
-// another of its name.
+// A finding that is reopened between the decision and the request stays, and so does a new one of
+// the same name.
 func TestWhatHasChangedSinceTheDecisionStays(t *testing.T) {
 	ns := env.Organization(t, "races")
 	keeps(t, "races", v1alpha1.Retention{ClosedFindings: duration(0)})
@@ -177,7 +177,7 @@ func TestWhatHasChangedSinceTheDecisionStays(t *testing.T) {
 	g.Expect(env.Gone(t, again)).To(BeFalse(), "it is another")
 }
 
-// behind is a reconciler whose cache has yet to hear of what has become of the findings.
+// behind returns a reconciler whose cache shows old versions of the findings.
 func behind(t *testing.T, findings map[string]*v1alpha1.Finding) *Reconciler {
 	t.Helper()
 	config, err := env.Controller(t.Context())
@@ -203,7 +203,7 @@ func behind(t *testing.T, findings map[string]*v1alpha1.Finding) *Reconciler {
 	return r
 }
 
-// The organization says nothing: findings and scans stay, deliveries go after a week.
+// Without settings findings and scans are kept, and deliveries are removed after a week.
 func TestDeliveriesAreRetiredWithoutBeingNamed(t *testing.T) {
 	ns := env.Organization(t, "silent")
 	long := time.Now().Add(-365 * 24 * time.Hour)
@@ -225,7 +225,8 @@ func TestDeliveriesAreRetiredWithoutBeingNamed(t *testing.T) {
 	g.Expect(env.Gone(t, closed)).To(BeFalse())
 }
 
-// What becomes due while the controller sleeps goes when it is due, without any change.
+// An object that becomes due while the controller waits is removed when it is due, without any
+// event.
 func TestItWakesWhenTheNextIsDue(t *testing.T) {
 	ns := env.Organization(t, "alarm")
 	keeps(t, "alarm", v1alpha1.Retention{ClosedFindings: duration(time.Hour)})
@@ -241,7 +242,7 @@ func TestItWakesWhenTheNextIsDue(t *testing.T) {
 	}
 }
 
-// A restart in the middle goes on with what is left; the rate holds for everything together.
+// A restart in the middle continues with the rest; the rate applies to everything together.
 func TestItGoesAtTheRateAndOverARestart(t *testing.T) {
 	const n, rate = 25, 8 // slower than a busy machine
 	names := []string{"rate-a", "rate-b"}
@@ -279,13 +280,13 @@ func TestItGoesAtTheRateAndOverARestart(t *testing.T) {
 	g.Expect(left(g)).To(BeNumerically(">", 0), "it was done before it could be stopped")
 	start(t, settings)
 	harness.Eventually(t, func(g Gomega) { g.Expect(left(g)).To(BeZero()) })
-	// Each start has one for free.
+	// The first removal after each start does not wait.
 	if took, least := time.Since(began), time.Duration(len(names)*n-2)*time.Second/rate; took < least {
 		t.Errorf("%d objects went in %s, faster than %d a second", len(names)*n, took, rate)
 	}
 }
 
-// Nothing that people are shown changes with what is retired.
+// Retention changes none of the numbers that users see.
 func TestCountsStayTrue(t *testing.T) {
 	start(t, quick, organizations.SetupWithManager, repository.SetupWithManager, project.SetupWithManager, findings.SetupWithManager)
 	env.Create(t, builder.Organization("counts").Build())
@@ -336,7 +337,7 @@ func TestCountsStayTrue(t *testing.T) {
 	keeps(t, "counts", v1alpha1.Retention{ClosedFindings: duration(time.Hour), FinishedScans: duration(time.Hour)})
 	harness.Eventually(t, func(g Gomega) { g.Expect(there(g)).To(HaveLen(7)) })
 
-	// A count that was wrong would be written by now, or be written with the next one that is right.
+	// A wrong count would have been written already.
 	g := NewWithT(t)
 	g.Expect(look(g)).To(Equal(before))
 	one := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "f-11"}}
@@ -348,7 +349,7 @@ func TestCountsStayTrue(t *testing.T) {
 	})
 }
 
-// What becomes due while a pass is on its last steps is waited for.
+// Objects that become due during the last steps of a pass are not forgotten.
 func TestSleepForgetsNothing(t *testing.T) {
 	now := clocktesting.NewFakePassiveClock(noon)
 	r := newReconciler(nil, nil, Settings{Clock: now})
@@ -367,8 +368,8 @@ func TestSleepForgetsNothing(t *testing.T) {
 	g.Expect(r.sleep(o, &pass{reached: map[shelf]entry{closedFindings: {at: noon.Unix() + 5}}})).To(BeZero())
 }
 
-// An organization that is looked at with nothing due costs no request, and sleeps until
-// something is.
+// Reconciling an organization with nothing due makes no request, and requeues for when something
+// is.
 func TestALookAtNothingDueCostsNothing(t *testing.T) {
 	r := newReconciler(interceptor.NewClient(nil, interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {

@@ -21,7 +21,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// leaseOf is a Lease of the import "runner-1" in the version, held for that many seconds.
+// leaseOf returns a Lease with that holder, resource version and duration in seconds.
 func leaseOf(holder, version string, seconds int32) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: "import-1", ResourceVersion: version},
@@ -33,7 +33,7 @@ func TestAnImportIsDeadOnceItsLeaseIsSeenUnchangedForItsDuration(t *testing.T) {
 	type look struct {
 		lease *coordinationv1.Lease
 		at    time.Duration
-		// dead is what the look must say; empty: alive.
+		// dead is the expected verdict; empty for an import that is alive.
 		dead   string
 		lookIn time.Duration
 	}
@@ -68,7 +68,7 @@ func TestAnImportIsDeadOnceItsLeaseIsSeenUnchangedForItsDuration(t *testing.T) {
 	}
 }
 
-// importing is a scan whose import holds a Lease of that many seconds.
+// importing returns a scan whose import holds a Lease of that many seconds.
 func importing(t *testing.T, seconds int32) (*v1alpha1.Scan, *coordinationv1.Lease) {
 	t.Helper()
 	ns := env.Namespace(t)
@@ -107,7 +107,7 @@ func TestAScanWhoseImportLostItsLeaseIsAbandoned(t *testing.T) {
 		"with its deletion": func(lease *coordinationv1.Lease) error { return env.Client.Delete(t.Context(), lease) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			scan, lease := importing(t, 2)
+			scan, lease := importing(t, 5)
 			phase(t, scan, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning)
 			harness.Must(t, lose(lease))
 			phase(t, scan, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned)
@@ -115,7 +115,7 @@ func TestAScanWhoseImportLostItsLeaseIsAbandoned(t *testing.T) {
 	}
 }
 
-// An import records its end before it lets go of its Lease, and a cache may know of the second first.
+// An import records its end before it releases its Lease, but a cache may show the release first.
 func TestAScanThatHasEndedIsNotGivenUpThoughTheCacheIsBehind(t *testing.T) {
 	scan, lease := importing(t, 15)
 	behind := scan.DeepCopy()

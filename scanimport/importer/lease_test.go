@@ -50,7 +50,7 @@ func holder(t *testing.T, key client.ObjectKey) string {
 }
 
 func TestWorkEndsWhenTheLeaseIsLost(t *testing.T) {
-	l := newLock("lost", time.Second)
+	l := newLock("lost", 4*time.Second)
 	err := l.with(t.Context(), func(ctx context.Context) error {
 		steal(ctx, t, l.key)
 		<-ctx.Done()
@@ -64,9 +64,9 @@ func TestWorkEndsWhenTheLeaseIsLost(t *testing.T) {
 	}
 }
 
-// A process that was stopped, as a laptop's that sleeps, goes on where it was.
+// A suspended process, such as on a sleeping laptop, resumes where it was.
 func TestBeforeItsNextWriteAProcessThatWasStoppedKnowsWhetherItHoldsItsLease(t *testing.T) {
-	const hour = time.Hour // the renewals in the background tell it nothing
+	const hour = time.Hour // so long that no renewal happens in the background
 	l := newLock("stopped", hour)
 	if err := l.acquire(t.Context()); err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestALeaseIsKeptWhileItsWorkLasts(t *testing.T) {
 			}
 		})
 		<-waits
-		// Longer than the Lease lasts by itself.
+		// Longer than the Lease lasts without renewal.
 		timer := time.NewTimer(2 * l.duration)
 		defer timer.Stop()
 		select {
@@ -119,15 +119,14 @@ func TestALeaseIsKeptWhileItsWorkLasts(t *testing.T) {
 	}
 }
 
-// A holder that was killed must not stand in the way for ever, nor one that lives be
-// pushed aside.
+// A killed holder must not block others forever, and a live one must not be replaced.
 func TestALeaseIsTakenOverOnceItsHolderIsSilent(t *testing.T) {
 	l := newLock("silent", time.Second)
 	err := env.Client.Create(t.Context(), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: l.key.Namespace, Name: l.key.Name},
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: ptr.To("killed"), LeaseDurationSeconds: ptr.To[int32](1),
-			// A clock that is wrong by a day on the other machine.
+			// The other machine's clock is wrong by a day.
 			RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(24 * time.Hour))),
 		},
 	})
@@ -157,7 +156,7 @@ func TestAtMostOneHolds(t *testing.T) {
 				holding++
 				most, turns = max(most, holding), turns+1
 				mu.Unlock()
-				// A request takes some time, in which others try.
+				// A request takes some time, during which others try.
 				err := env.Client.Get(ctx, l.key, &coordinationv1.Lease{})
 				mu.Lock()
 				holding--

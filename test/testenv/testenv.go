@@ -31,25 +31,25 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// SystemNamespace is where the operator's own service accounts live.
+// SystemNamespace is the namespace of the operator's own service accounts.
 const SystemNamespace = "findings-system"
 
-// startTimeout bounds everything that Start waits for after the API server answers.
-const startTimeout = 60 * time.Second
+// startTimeout bounds the waits of Start after the API server answers.
+const startTimeout = 3 * time.Minute
 
-// tokenSeconds is how long tokens of service accounts hold: longer than any run.
+// tokenSeconds is how long tokens of service accounts are valid: longer than any run.
 const tokenSeconds = 24 * 3600
 
 // Environment is a running API server.
 type Environment struct {
-	// Config is that of a cluster administrator, without a client-side rate limit.
+	// Config is the config of a cluster administrator, without a client-side rate limit.
 	Config *rest.Config
-	// Client of that administrator; reads come from the API server, not from a cache.
+	// Client is that administrator's client; it reads from the API server, not from a cache.
 	Client client.Client
 	// Scheme knows the built-in kinds and this project's.
 	Scheme *kruntime.Scheme
 
-	// ControlPlane is what runs.
+	// ControlPlane holds the running processes.
 	ControlPlane *harness.ControlPlane
 
 	folder string
@@ -65,14 +65,13 @@ func NewScheme() *kruntime.Scheme {
 	return scheme
 }
 
-// Main runs a package's tests with *env started, and stops it whatever they did. A fuzz target
-// must do without *env.
-// Call it from TestMain.
+// Main starts *env, runs the package's tests, and stops *env whatever their result. Call it from
+// TestMain. Fuzz targets must not use *env.
 func Main(m *testing.M, env **Environment) {
 	os.Exit(run(m, env, func() (*Environment, error) { return Start() }))
 }
 
-// MainBare is Main for tests that install everything themselves.
+// MainBare is Main for tests that install all manifests themselves.
 func MainBare(m *testing.M, env **Environment) {
 	os.Exit(run(m, env, func() (*Environment, error) { return StartBare() }))
 }
@@ -99,27 +98,27 @@ func run(m *testing.M, env **Environment, start func() (*Environment, error)) in
 	return m.Run()
 }
 
-// isFuzzWorker says whether this is one of the processes that `go test -fuzz` tries inputs in.
-// They run a fuzz target and no tests. It must do without *env: a control plane in each, started
-// anew whenever a worker is, would leave little time for inputs.
+// isFuzzWorker reports whether this is one of the worker processes of `go test -fuzz`. They run a
+// fuzz target and no tests. They must not use *env: starting a control plane for each worker would
+// leave little time for inputs.
 func isFuzzWorker() bool {
 	worker := flag.Lookup("test.fuzzworker")
 	return worker != nil && worker.Value.String() == "true"
 }
 
-// forgetResult keeps `go test` from caching the package's result. It would note the files
-// that are opened while tests run, and not those that Start reads before: after a change of
-// a CRD, a role or a policy it would go on printing the old result.
+// forgetResult keeps `go test` from caching the package's result. The cache tracks the files that
+// are opened while tests run, but not those that Start reads earlier: after a change of a CRD, a
+// role or a policy, `go test` would still print the old result.
 func forgetResult() error {
 	flag.Parse()
 	return flag.Set("test.testlogfile", "")
 }
 
-// Start starts etcd and kube-apiserver, with further flags of the latter, and installs everything
-// under config/.
+// Start starts etcd and kube-apiserver, the latter with the additional flags, and installs
+// everything under config/.
 func Start(flags ...string) (*Environment, error) { return StartOf(RepositoryRoot(), flags...) }
 
-// StartOf is Start with the config/ of another commit's tree, which is in the folder source.
+// StartOf is Start with the config/ of another commit, whose tree is in the folder source.
 func StartOf(source string, flags ...string) (*Environment, error) {
 	e, err := StartBare(flags...)
 	if err != nil {
@@ -132,7 +131,8 @@ func StartOf(source string, flags ...string) (*Environment, error) {
 	return e, nil
 }
 
-// StartBare starts etcd and kube-apiserver, with further flags of the latter, and installs nothing.
+// StartBare starts etcd and kube-apiserver, the latter with the additional flags, and installs
+// nothing.
 func StartBare(flags ...string) (*Environment, error) {
 	folder, err := os.MkdirTemp("", "testenv-")
 	if err != nil {
@@ -141,7 +141,7 @@ func StartBare(flags ...string) (*Environment, error) {
 	e := &Environment{Scheme: NewScheme(), folder: folder, source: RepositoryRoot()}
 	e.ControlPlane, err = harness.StartControlPlane(context.Background(), harness.ControlPlaneOptions{
 		Folder: folder,
-		// The machine may crash: nobody needs the data.
+		// The data need not survive a crash of the machine.
 		EtcdFlags:      []string{"--unsafe-no-fsync"},
 		APIServerFlags: flags,
 	})
@@ -155,7 +155,7 @@ func StartBare(flags ...string) (*Environment, error) {
 	return e, nil
 }
 
-// EtcdURL is the address that etcd serves its clients and its metrics at, without TLS.
+// EtcdURL returns the address where etcd serves its clients and its metrics, without TLS.
 func (e *Environment) EtcdURL() string { return "http://" + e.ControlPlane.EtcdAddress }
 
 // Stop ends the API server and etcd, and removes their data.
@@ -191,8 +191,8 @@ func (e *Environment) install() error {
 	return e.waitForPolicies(ctx)
 }
 
-// ApplyFolder applies every YAML manifest of a folder, in the order of the file names.
-// A kustomization.yaml is passed over.
+// ApplyFolder applies every YAML manifest of a folder except kustomization.yaml, in the order of
+// the file names.
 func (e *Environment) ApplyFolder(ctx context.Context, folder string) error {
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {
@@ -235,8 +235,8 @@ func (e *Environment) ApplyFile(ctx context.Context, file string) error {
 	}
 }
 
-// ServiceAccount returns a config that carries a real token of a service account, which it
-// makes where it is not there yet.
+// ServiceAccount returns a config with a real token of a service account, which it creates if it
+// does not exist.
 func (e *Environment) ServiceAccount(ctx context.Context, namespace, name string) (*rest.Config, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	if err := e.Client.Create(ctx, account); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -270,5 +270,5 @@ func Binary(t testing.TB, name string) string {
 	return path
 }
 
-// RepositoryRoot is the folder that holds go.mod.
+// RepositoryRoot returns the folder that contains go.mod.
 func RepositoryRoot() string { return harness.Root() }
