@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// next is what the console's list asks for the second page with.
+// next returns the cursor of the second page of the console's list.
 func (f *bigFacade) next(tb testing.TB) string {
 	tb.Helper()
 	var page struct {
@@ -20,7 +20,8 @@ func (f *bigFacade) next(tb testing.TB) string {
 	return url.Values{"cursor": {page.Next}}.Encode()
 }
 
-// BenchmarkConsole reports how near the console's list comes to the JSON of the same rows, built anew, in turn.
+// BenchmarkConsole reports how close the console's list comes to the JSON list of the same rows. Both are
+// rendered again, in turn.
 func BenchmarkConsole(b *testing.B) {
 	eachSize(b, func(b *testing.B, f *bigFacade, _ int) {
 		for _, c := range []struct {
@@ -29,6 +30,8 @@ func BenchmarkConsole(b *testing.B) {
 		}{
 			{"rows", "/console/findings?" + f.next(b), true},
 			{"list", "/console/findings", false},
+			{"groups by rule", "/console/findings?group=rule", false},
+			{"groups by path", "/console/findings?group=file", false},
 		} {
 			b.Run(c.name, func(b *testing.B) {
 				page := f.request(http.MethodGet, c.target, "")
