@@ -24,23 +24,24 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
 
-// specPath is where the contract is served, to anybody.
+// specPath is where the contract is served, without authentication.
 const specPath = "/openapi.json"
 
-// router holds what the middlewares work with.
+// router holds the dependencies of the middlewares.
 type router struct {
 	auth    *auth.Authenticator
 	model   *readmodel.Model
 	limiter *ratelimit.Limiter
 	tracer  *tracing.Tracer
-	// sessions are the console's; nil where there is no console. The console itself is made with the routes.
+	// sessions seals the console's sessions; nil without a console. The console itself is created with the
+	// routes.
 	sessions *session.Sealer
 	console  *console.Console
 	metrics  *metrics
 	log      *slog.Logger
-	// dataStaleness is how long a kind may be silent before answers that depend on it are refused.
+	// dataStaleness is how long a kind may be silent before requests that depend on it are refused.
 	dataStaleness time.Duration
-	// leaving is closed when the process begins to end.
+	// leaving is closed when the process begins to stop.
 	leaving <-chan struct{}
 	// trustedProxies are the proxies whose X-Forwarded-For is trusted.
 	trustedProxies []netip.Prefix
@@ -52,17 +53,17 @@ type router struct {
 //
 //	observe    names, logs, counts and traces the request
 //	recovery   answers a panic
-//	await      holds it back while the service starts
-//	identify   finds out whose key it is
-//	limit      429 once its caller has used its limit up; the contract and /docs end behind it
+//	await      holds the request back while the service starts
+//	identify   authenticates the key
+//	limit      429 if the caller has used up its limit; the contract and /docs end behind it
 //	refuse     401 without a valid key; unknown paths and methods, and OPTIONS, end behind it
-//	allow      403 outside of the key's scopes
-//	checkDataAge x-data-age, or 500 if the data behind the answer is too old
-//	validate   400 for what the contract does not allow
+//	allow      403 if the key lacks a scope
+//	checkDataAge x-data-age, or 500 if the data behind the response is too old
+//	validate   400 if the request violates the contract
 //	perform    the operation
 //
-// The limit stands between identify and refuse, where the key is known and requests without
-// one have not been turned away yet: guessing keys is limited too.
+// The limit stands between identify and refuse, where the key is known and requests without a valid key have
+// not been rejected yet: so guessing keys is limited too.
 func (r *router) handler(operations map[string]handlers.Handle) (http.Handler, error) {
 	spec, err := openapi.Load()
 	if err != nil {
@@ -93,12 +94,22 @@ func (r *router) handler(operations map[string]handlers.Handle) (http.Handler, e
 	if err := r.addPublic(engine, contract); err != nil {
 		return nil, err
 	}
-	engine.NoRoute(r.refuse, func(c *gin.Context) { fail(c, problem.NotFound("path")) })
+	engine.NoRoute(r.refuse, r.serveUnknown)
 	engine.NoMethod(r.refuse, func(c *gin.Context) { fail(c, problem.MethodNotAllowed()) })
 	if err := r.addOperations(engine.Group("", r.refuse), described, operations); err != nil {
 		return nil, err
 	}
 	return engine, nil
+}
+
+// serveUnknown answers requests for unknown paths: people get a page with links, programs an error.
+func (r *router) serveUnknown(c *gin.Context) {
+	unknown := problem.NotFound("path")
+	if r.ofConsole(c.Request) && c.Request.Method == http.MethodGet {
+		r.servePage(console.Missing(unknown.Detail))(c)
+		return
+	}
+	fail(c, unknown)
 }
 
 // addPublic serves what needs no key: the contract, and the page that shows it.
@@ -146,7 +157,7 @@ func (r *router) addOperations(api *gin.RouterGroup, described map[string]*opena
 	return nil
 }
 
-// options answers with the methods that a path supports.
+// options returns the methods that a path supports.
 func options(methods []string) gin.HandlerFunc {
 	methods = append(slices.Clone(methods), http.MethodOptions)
 	slices.Sort(methods)
@@ -158,8 +169,8 @@ func options(methods []string) gin.HandlerFunc {
 	}
 }
 
-// newEngine returns a Gin that routes by the path as it was sent: an encoded slash is part of
-// an id, and no path leads to another by a redirect.
+// newEngine returns a Gin engine that routes by the path as it was sent: an encoded slash is part of an id, and
+// no path redirects to another.
 func newEngine() *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	engine := gin.New()
@@ -172,9 +183,9 @@ func newEngine() *gin.Engine {
 	return engine
 }
 
-// ginPath turns a template of the contract into one of Gin's. Gin knows one name for a segment
-// and the contract two (`/v2/repos/{id}`, `/v2/repos/{repo_id}`), so a segment is named by its
-// place; segments maps these names to the contract's.
+// ginPath converts a path template of the contract to Gin's notation. Gin allows only one name for a segment,
+// but the contract uses two (`/v2/repos/{id}`, `/v2/repos/{repo_id}`), so a segment is named by its position;
+// segments maps these names to the contract's.
 func ginPath(template string) (path string, segments map[string]string) {
 	segments = map[string]string{}
 	parts := strings.Split(template, "/")

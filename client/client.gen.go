@@ -5516,6 +5516,9 @@ type ListTriageOperationsParams struct {
 	// the same endpoint, organization, sort, order and values of filters; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
+	// Undo Only the operations that undo the operation of this id.
+	Undo *ID `form:"undo,omitempty" json:"undo,omitempty"`
+
 	// Sort What to sort by. Rows of one time are sorted by id.
 	Sort *ListTriageOperationsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
@@ -11543,6 +11546,18 @@ func NewListTriageOperationsRequest(server string, params *ListTriageOperationsP
 		if params.Cursor != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Undo != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "undo", *params.Undo, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "resource-id"}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

@@ -1,5 +1,5 @@
-// Package console serves the web pages that people triage in. It is a client of the REST API in the same process: what
-// a page shows or does is an operation of openapi.yaml, called with the person's API key.
+// Package console serves the web pages in which people triage findings. It is a client of the REST API in the same
+// process: everything a page shows or does is an operation of openapi.yaml, called with the person's API key.
 package console
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// Path is where the console is.
+// Path is the path of the console.
 const Path = session.Path
 
 // MaxFormBytes bounds the body of a form, which may name as many findings as a page can select.
@@ -28,11 +28,11 @@ const MaxFormBytes = 1 << 20
 const (
 	tokenField  = "token"
 	tokenHeader = "X-Console-Token"
-	// scriptHeader is sent by the modules.
+	// scriptHeader is sent by the console's modules.
 	scriptHeader = "X-Console-Fragment"
 )
 
-// Console serves pages. Assets are apart: they need no session.
+// Console serves pages and assets. Assets need no session.
 type Console struct {
 	api     http.Handler
 	session session.Sealer
@@ -45,20 +45,27 @@ func New(handler http.Handler, sealer session.Sealer) (*Console, error) {
 	return &Console{handler, sealer, assets}, err
 }
 
-// APIKey returns the key of the request's session, "" without one.
+// APIKey returns the key of the request's session, or "".
 func (c *Console) APIKey(r *http.Request) string { return c.session.APIKey(r, time.Now()) }
 
-// SessionEnds returns when the request's session is over at the latest.
+// SessionEnds returns when the request's session ends at the latest.
 func (c *Console) SessionEnds(r *http.Request) time.Time { return c.session.Ends(r, time.Now()) }
 
-// Request is what a page is asked with.
+// Missing returns a route whose page reports that the requested page does not exist.
+func Missing(detail string) page.Route {
+	return page.Route{Method: http.MethodGet, Serve: func(context.Context, *page.Visit) (page.Response, error) {
+		return page.Response{}, api.Failed(http.StatusNotFound, detail)
+	}}
+}
+
+// Request is the request for a page.
 type Request struct {
 	HTTP *http.Request
-	// RequestID names it in logs.
+	// RequestID identifies it in logs.
 	RequestID string
 	// Path returns a segment of the path.
 	Path func(name string) string
-	// Secure says that the browser reached the service by TLS.
+	// Secure reports that the browser reached the service by TLS.
 	Secure bool
 }
 
@@ -67,11 +74,13 @@ type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
-	// Err is why the page could not be made, for the log alone; nil for what the page tells the reader.
+	// Err is why the page could not be rendered, for the log only; nil if the page itself explains the problem to the
+	// reader.
 	Err error
 }
 
-// Serve answers a request of a page. The session's key is known to be valid, unless the page is public.
+// Serve returns the response to a request for a page. Unless the page is public, the session's key is known to be
+// valid.
 func (c *Console) Serve(route page.Route, request Request) Answer {
 	r := request.HTTP
 	visit, err := c.visit(route, request)
@@ -108,7 +117,8 @@ func (c *Console) visit(route page.Route, request Request) (*page.Visit, error) 
 		return v, nil
 	}
 	if !v.Scripted {
-		// Before the page reads anything: a change after it is told. A key that may follow nothing has no place.
+		// The position is read before the page's data, so that no later change is missed. It is empty if the key may
+		// not follow events.
 		v.Place, _ = v.API.Place(r.Context())
 	}
 	return v, whoAmI(r.Context(), v.API, &v.Who)
@@ -119,10 +129,10 @@ func whoAmI(ctx context.Context, api *api.Client, into *client.WhoAmI) error {
 	return err
 }
 
-// crossOrigin refuses what another site has a browser send.
+// crossOrigin refuses requests that another site makes a browser send.
 var crossOrigin = http.NewCrossOriginProtection()
 
-// checkOrigin refuses a change that no page of the console asked for, and reads its form.
+// checkOrigin refuses a change that was not requested by a page of the console, and parses its form.
 func (c *Console) checkOrigin(route page.Route, r *http.Request) error {
 	if r.Method != http.MethodPost {
 		return nil
@@ -145,7 +155,7 @@ func (c *Console) checkOrigin(route page.Route, r *http.Request) error {
 
 func scripted(r *http.Request) bool { return r.Header.Get(scriptHeader) != "" }
 
-// Failed answers with a page that says what is wrong and what to do next. Without a session that is to log in.
+// Failed returns a page that explains the error and what to do next. Without a session it is the login page.
 func (c *Console) Failed(r *http.Request, requestID string, err error) Answer {
 	return c.failed(r, &page.Visit{URL: r.URL, Scripted: scripted(r)}, requestID, err)
 }
@@ -175,7 +185,7 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	return answer
 }
 
-// next is where to go once logged in: the page that was asked for, unless that was to change something.
+// next returns where to go after the login: the requested page, unless the request was a change.
 func next(r *http.Request) string {
 	if r.Method != http.MethodGet {
 		return Path
@@ -218,7 +228,7 @@ func (c *Console) renderBody(ctx context.Context, v *page.Visit, response page.R
 func (c *Console) view(title string) ui.View { return ui.View{Title: title, Asset: c.assets.address} }
 
 func redirect(location string) Answer {
-	// What is not below the console is another site's idea of where to go.
+	// Never redirect outside the console: another site may have supplied the location.
 	if !strings.HasPrefix(location, Path) {
 		location = Path
 	}

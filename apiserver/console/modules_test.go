@@ -13,10 +13,10 @@ import (
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
-// npmTimeout bounds fetching the compiler, and its work.
-const npmTimeout = 3 * time.Minute
+// npmTimeout bounds the download of the compiler and its run.
+const npmTimeout = 6 * time.Minute
 
-// The modules are plain JavaScript; the compiler of TypeScript reads the types in their comments.
+// The modules are plain JavaScript; the TypeScript compiler checks the types in their comments.
 func TestModulesAreOfTheTypesThatTheyNote(t *testing.T) {
 	npm := needs.Program(t, "npm", "npm")
 	folder := t.TempDir()

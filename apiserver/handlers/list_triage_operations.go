@@ -2,13 +2,22 @@ package handlers
 
 import (
 	"context"
+	"slices"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
-// ListTriageOperations is an operation of the contract. An organization keeps few operations, so that all are read each
-// time and no replica is behind.
+// ListTriageOperations is an operation of the contract. An organization keeps few operations, so each request
+// reads all of them from the API server and no replica is behind.
 func (b *Backend) ListTriageOperations(ctx context.Context, request Request) (Response, error) {
-	list := newList("listTriageOperations", request)
-	return listStored(ctx, b, list, request, b.Cluster.Operations, render.TriageOperationJSON)
+	list := newList("listTriageOperations", request, "undo")
+	undo, filtered := request.Query.Lookup("undo")
+	read := func(ctx context.Context, namespace string) ([]*v1alpha1.TriageOperation, error) {
+		all, err := b.Cluster.Operations(ctx, namespace)
+		return slices.DeleteFunc(all, func(o *v1alpha1.TriageOperation) bool {
+			return filtered && string(o.Spec.Undo) != undo
+		}), err
+	}
+	return listStored(ctx, b, list, request, read, render.TriageOperationJSON)
 }

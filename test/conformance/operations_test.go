@@ -23,13 +23,13 @@ import (
 
 const operationsPath = "/v2/triage-operations"
 
-// listedOperation is one that has selected all findings, and operationFindingsPath where these are listed.
+// listedOperation is an operation that has selected all findings; operationFindingsPath lists these.
 const (
 	listedOperation       = "op-listed"
 	operationFindingsPath = operationsPath + "/" + listedOperation + "/findings"
 )
 
-// operations makes previews of these names, about every finding of the organization.
+// operations creates previews with these names, about every finding of the organization.
 func (o *organization) operations(names ...string) {
 	o.t.Helper()
 	for _, name := range names {
@@ -40,7 +40,7 @@ func (o *organization) operations(names ...string) {
 	}
 }
 
-// operate makes an operation and waits until it has that phase.
+// operate creates an operation and waits until it has that phase.
 func (o *organization) operate(body, phase string) record {
 	o.t.Helper()
 	made := o.post(operationsPath, body)
@@ -53,7 +53,8 @@ func (o *organization) operate(body, phase string) record {
 	return o.awaitPhase(made.object(), phase)
 }
 
-// awaitPhase returns the operation once it has that phase. As a rule the answer waited for that already.
+// awaitPhase returns the operation once it has that phase. Usually the answer to the request has already
+// waited for that.
 func (o *organization) awaitPhase(operation record, phase string) record {
 	o.t.Helper()
 	harness.Eventually(o.t, func(g Gomega) {
@@ -65,7 +66,7 @@ func (o *organization) awaitPhase(operation record, phase string) record {
 	return operation
 }
 
-// filterValues are some for each filter, of findings that asked makes.
+// filterValues holds some values for each filter, for the findings that asked creates.
 var filterValues = map[string][]string{
 	"status": {"open", "open_muted", "closed"}, "user_status": {"open", "active", "muted"}, "severity": {"high", "medium", "low"},
 	"repo_id": {"repo", "none"}, "project_id": {"a", "b", "proj"}, "class": {"CWE-22", "CWE-0"}, "tool": {"trivy", "gosec", "none"},
@@ -77,7 +78,7 @@ var filterValues = map[string][]string{
 	"suppressed": {"true", "false"}, "policy": {"none", "mute-none"}, "text": {"OPENSSL", "cve yarn", "größe"},
 }
 
-// Both doors mean the same by the same filters.
+// A filter means the same for a list and for an operation.
 func TestTriageOperations_APreviewMatchesWhatTheListShows(t *testing.T) {
 	o := newOrganization(t)
 	o.asked()
@@ -138,7 +139,7 @@ func TestTriageOperations_FromPreviewToUndo(t *testing.T) {
 	reader.get(path).wants(200, "to read")
 	reader.post(path+"/commit", "").wantsError(403, "Forbidden", "to commit")
 	reader.post(operationsPath, `{}`).wantsError(403, "Forbidden", "to make one")
-	// A person is faster than the commit.
+	// A person decides before the commit.
 	o.patch("/v2/findings/f-002", `{"user_status":"active","comments":"mine"}`).wants(200, "a person")
 	done := o.awaitPhase(o.post(path+"/commit", "").object(), "completed")
 	wantsShapes(t, "what was left alone", done.list("conflicts"), triageOperationExampleShape)
@@ -152,6 +153,9 @@ func TestTriageOperations_FromPreviewToUndo(t *testing.T) {
 	o.operationsFindings(path)
 
 	undo := o.operate(fmt.Sprintf(`{"undo":%q,"commit":true}`, done.text("id")), "completed")
+	if got := o.get(operationsPath + "?undo=" + done.text("id")).page(); got.Total != 1 || len(got.Items) != 1 || got.Items[0].text("id") != undo.text("id") {
+		t.Errorf("the operations that undo it are %v", got)
+	}
 	if undo["changed"] != 3.0 || undo["undo"] != done.text("id") || undo.object("set")["user_status"] != nil {
 		t.Errorf("the undo came to %v", undo)
 	}
@@ -166,7 +170,7 @@ func TestTriageOperations_FromPreviewToUndo(t *testing.T) {
 	}
 }
 
-// triaged wants each finding's user status and comments.
+// triaged expects each finding's user status and comments.
 func (o *organization) triaged(want map[string]string) {
 	o.t.Helper()
 	harness.Eventually(o.t, func(g Gomega) {
@@ -178,7 +182,8 @@ func (o *organization) triaged(want map[string]string) {
 	})
 }
 
-// operationsFindings pages through those of the operation: three that it has changed and one that it left alone.
+// operationsFindings reads the operation's findings page by page: three that it has changed and one that it has
+// left unchanged.
 func (o *organization) operationsFindings(path string) {
 	o.t.Helper()
 	for query, want := range map[string]string{
@@ -223,7 +228,7 @@ func TestTriageOperations_WhatIsNotOneIsRefused(t *testing.T) {
 			t.Errorf("%s: the field is %v, want %q", body, got, field)
 		}
 	}
-	// A script whose variable is not set must not decide about every finding.
+	// A script with an unset variable must not decide about every finding.
 	for name := range filterValues {
 		body := fmt.Sprintf(`{"filters":{"tool":"gosec",%q:""},%s}`, name, muted)
 		if name == "tool" {

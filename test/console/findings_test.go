@@ -20,10 +20,11 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// found is when the first finding was found; each later one an hour after the one before.
+// found is the detection time of the first finding; each later finding follows an hour after the
+// previous one.
 var found = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
-// some are n findings of high, medium and low severity by turns, by two tools.
+// some returns n findings, alternating between high, medium and low severity, by two tools.
 func some(n int) []*builder.FindingBuilder {
 	severities := []v1alpha1.Level{v1alpha1.LevelHigh, v1alpha1.LevelMedium, v1alpha1.LevelLow}
 	findings := make([]*builder.FindingBuilder, n)
@@ -77,7 +78,7 @@ func TestFacetsSearchAndOrderNarrowTheListAndStayInTheAddress(t *testing.T) {
 	p.sees("[" + rowTitles + "].join() === 'Finding number 0,Finding number 4,Finding number 2'")
 }
 
-// inOneLine wants the elements to stand beside each other.
+// inOneLine expects the elements to be beside each other.
 func (p *person) inOneLine(selector string) {
 	p.Helper()
 	p.sees(fmt.Sprintf("((boxes) => Math.max(...boxes.map((b) => b.top)) < Math.min(...boxes.map((b) => b.bottom)))"+
@@ -141,7 +142,7 @@ func TestTheListScrollsThroughAllRowsWithNoneTwice(t *testing.T) {
 		"['high', 'medium', 'low'].flatMap((word) => Array(150).fill(word)).join()")
 }
 
-// scrollsThrough wants a list of so many different rows.
+// scrollsThrough expects a list with that many different rows.
 func (p *person) scrollsThrough(n int) {
 	p.Helper()
 	p.sees(fmt.Sprintf("(window.scrollTo(0, document.body.scrollHeight), document.querySelectorAll('.row').length === %d)", n))
@@ -187,7 +188,8 @@ func TestAFindingIsDecidedByKeysAndTheDecisionUndone(t *testing.T) {
 	p.reads("#f-0002 .state", "open")
 }
 
-// requiresReasons has the organization require a reason to mute, and waits until the person's list says so.
+// requiresReasons makes the organization require a reason for muting, and waits until the person's list
+// shows it.
 func (o *organization) requiresReasons(p *person) {
 	o.Helper()
 	org := builder.Organization(o.name).Build()
@@ -259,7 +261,7 @@ func TestThePanelShowsADecisionMadeByKey(t *testing.T) {
 	p.presses("u", "u")
 	p.reads("#f-0001 .state", "open")
 	p.reads("#panel", "Undecided: no person has decided")
-	p.sees("!document.querySelector('#panel .news-of')") // what one decides oneself is no news
+	p.sees("!document.querySelector('#panel .news-of')") // one's own decisions are not shown as news
 }
 
 func TestAnAddressThatAsksForWhatThereIsNotIsRefused(t *testing.T) {
@@ -291,6 +293,12 @@ func TestWhoWasFasterIsShownAndNothingChanged(t *testing.T) {
 	faster.goes("/console/findings")
 	slow := loggedIn(t, o.key("eve"))
 	slow.goes("/console/findings/f-0000")
+	keyed, beside := loggedIn(t, o.key("kim")), loggedIn(t, o.key("lee"))
+	keyed.goes("/console/findings")
+	beside.goes("/console/findings")
+	beside.presses("j", kb.Enter)
+	beside.clicks("#panel .decide summary")
+	beside.do(chromedp.SetValue("#this-status", "muted"), chromedp.SetValue("#this-comments", "Typed."))
 	faster.presses("j", "c")
 	faster.reads("#f-0000 .state", "confirmed", "apikey/bob")
 	p.presses("j", "o")
@@ -302,7 +310,27 @@ func TestWhoWasFasterIsShownAndNothingChanged(t *testing.T) {
 	slow.clicks(".decide summary")
 	slow.do(chromedp.SetValue("#this-status", "muted"), chromedp.SetValue("#this-comments", "Typed."), chromedp.Submit("#this-status"))
 	slow.reads(".conflict", "apikey/bob was faster")
-	slow.sees("document.querySelector('.decide').open && document.querySelector('#this-comments').value === 'Typed.'")
+	typed := "document.querySelector('.decide').open && document.querySelector('#this-comments').value === 'Typed.'"
+	slow.sees(typed)
+	beside.clicks("#panel .decide button")
+	beside.reads("#messages", "apikey/bob was faster")
+	beside.reads("#panel", "Confirmed by apikey/bob")
+	beside.sees(typed)
+	beside.clicks("#panel .decide button")
+	beside.reads("#panel", "Muted by apikey/lee")
+	slow.goes("/console/findings#f-0000")
+	slow.clicks("#panel .decide summary")
+	slow.do(chromedp.SetValue("#this-comments", "Typed later."))
+	beside.presses("c")
+	slow.clicks("#panel .news-of")
+	slow.reads("#panel", "Confirmed by apikey/lee")
+	slow.sees(strings.Replace(typed, "Typed.", "Typed later.", 1))
+	keyed.presses("j", "m")
+	keyed.do(chromedp.SetValue("#one-reason", "duplicate"))
+	keyed.presses(kb.Enter)
+	keyed.reads("#messages", "was faster")
+	keyed.clicks("#messages button")
+	keyed.sees("document.querySelector('#decision').open && document.querySelector('#one-reason').value === 'duplicate'")
 }
 
 func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {
@@ -363,6 +391,12 @@ func TestAllThatMatchAreMutedAfterAPreviewAndUndone(t *testing.T) {
 	p.reads(".operation", "Preview: nothing is decided yet", "Apply it to 3 findings")
 	p.clicks(".operation form .primary")
 	p.reads(".operation", "What came of it", "Preview the undo")
+	p.clicks(".figures a")
+	p.reads("main", "3 findings that are changed", "muted", "operation/op-")
+	p.barriers("the findings of an operation")
+	p.fits("the findings of an operation")
+	p.clicks(".crumbs a")
+	p.reads(".operation", "What came of it", "Preview the undo")
 	muted := func() (names []string) {
 		for i := range 6 {
 			if f := o.finding(fmt.Sprintf("f-%04d", i)); f.Spec.Triage.UserStatus == v1alpha1.UserStatusMuted {
@@ -416,7 +450,7 @@ func TestTheOverviewsNumbersLeadToTheFindingsThatTheyCount(t *testing.T) {
 	p.do(chromedp.Reload(), chromedp.WaitReady("main"))
 	p.sees("document.querySelector('#tour').hidden")
 	p.readsTheHistory()
-	// What happened in the past leads to what still exists of it.
+	// Figures about the past link to those objects that still exist.
 	var links []string
 	p.evaluates("[...document.querySelectorAll('main a')].filter((a) => !a.closest('.then, #tour')).map((a) => (a.closest('td.number') ? a : a.closest('div, tr').querySelector('dd, td.number')).textContent + ' ' + a.getAttribute('href'))", &links)
 	if len(links) < 12 {
@@ -429,8 +463,8 @@ func TestTheOverviewsNumbersLeadToTheFindingsThatTheyCount(t *testing.T) {
 	}
 }
 
-// hasHistory keeps what the project had before its findings were made, as the controllers do, who then leave it for an
-// hour: three weeks ago one finding of high severity, a week ago and since then two of low severity.
+// hasHistory writes the project's history from before its findings were created, as the controllers do, which then do
+// not touch it for an hour: three weeks ago one finding of high severity, and since a week ago two of low severity.
 func (o *organization) hasHistory() {
 	o.Helper()
 	config, err := env.Controller(o.Context())
@@ -448,7 +482,8 @@ func (o *organization) hasHistory() {
 	harness.Must(o.TB, controllers.Create(o.Context(), trend))
 }
 
-// readsTheHistory reads in the overview what hasHistory keeps, and the five findings that are open now.
+// readsTheHistory expects the overview to show the history of hasHistory, and the five findings that
+// are open now.
 func (p *person) readsTheHistory() {
 	p.Helper()
 	p.sees("['High 2', 'Low 1'].every((word) => document.querySelector('svg[aria-labelledby^=lines]').textContent.includes(word))")

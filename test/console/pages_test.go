@@ -25,7 +25,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
-// axe is the text of axe-core, or what keeps npm from fetching it.
+// axe returns the source of axe-core, or the error of fetching it with npm.
 var axe = sync.OnceValues(func() (string, error) {
 	folder, err := os.MkdirTemp("", "console-axe-")
 	if err != nil {
@@ -52,7 +52,7 @@ var axe = sync.OnceValues(func() (string, error) {
 	return string(content), err
 })
 
-// barriers wants axe-core to find nothing that keeps anybody from the page.
+// barriers expects axe-core to report no accessibility violations.
 func (p *person) barriers(what string) {
 	p.Helper()
 	script, err := axe()
@@ -82,10 +82,10 @@ func (p *person) barriers(what string) {
 	}
 }
 
-// pages are the console's, of an organization with the findings below.
+// pages are the console's pages, for an organization with the findings below.
 var pages = []string{
 	"/console/", "/console/findings", "/console/findings?severity=high&facet=rule", "/console/findings?text=nothing", "/console/findings?group=repo_id&created_since=9999d",
-	"/console/findings/f-0000", "/console/findings/f-none", "/console/operations",
+	"/console/findings/f-0000", "/console/findings/f-none", "/console/nowhere", "/console/operations",
 	"/console/reviews", "/console/reviews?custom=open_with_issues", "/console/reviews/rv-1", "/console/scans", "/console/scans/s-1", "/console/deliveries", "/console/deliveries/d-1",
 	"/console/policies", "/console/policies/p-1", "/console/policies/p-wrong", "/console/policies/new?rule=G101&stale=true", "/console/keys",
 }
@@ -98,7 +98,7 @@ func TestNoPageHasBarriersInLightOrDarkWideOrNarrow(t *testing.T) {
 	o.hasOthers("The signing key is in the source")
 	p := loggedIn(t, o.key("ada", v1alpha1.Scopes()...))
 	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{320, 1280} { // 1280 at a zoom of 400 % are 320
+		for _, width := range []int64{320, 1280} { // 1280 at a zoom of 400 % corresponds to 320
 			p.prefers(scheme)
 			p.do(chromedp.EmulateViewport(width, 900))
 			for _, page := range pages {
@@ -122,8 +122,8 @@ func TestNoPageHasBarriersInLightOrDarkWideOrNarrow(t *testing.T) {
 	}
 }
 
-// hasOthers makes a pull request with issues of that title, a scan that failed with it, a delivery, and policies and a key
-// that have it in their texts.
+// hasOthers creates a pull request with issues of that title, a failed scan, a delivery, policies and a key, which
+// all contain the text.
 func (o *organization) hasOthers(text string) {
 	o.Helper()
 	scan := builder.Scan("s-1", found).Project("shop", "web").In(o.namespace).Build()
@@ -167,6 +167,7 @@ func TestAPullRequestShowsWhatIsNewAndWhatIsFixed(t *testing.T) {
 	late.clicks("#i-new .decide summary")
 	late.do(chromedp.SetValue("#i-new-status", "muted"), chromedp.Submit("#i-new-status"))
 	late.reads("#i-new .conflict", "apikey/ada was faster: the issue is confirmed now", "Nothing was changed")
+	late.sees("document.querySelector('#i-new-status').value === 'muted'")
 	q := loggedIn(t, o.key("scans", v1alpha1.ScopeFindingsRead))
 	q.goes("/console/scans")
 	q.clicks(`main a[href="/console/scans/s-1"]`)
@@ -175,7 +176,7 @@ func TestAPullRequestShowsWhatIsNewAndWhatIsFixed(t *testing.T) {
 	q.reads(".problem", "webhooks:read")
 }
 
-// fits wants nothing to be wider than the window.
+// fits expects that no element is wider than the window.
 func (p *person) fits(page string) {
 	p.Helper()
 	var over int
@@ -221,7 +222,7 @@ func TestOneCanFilterReadAndDecideWithoutScripts(t *testing.T) {
 	}
 }
 
-// hostile texts want to be more than text.
+// hostile are texts that would be harmful if they were interpreted as markup.
 var hostile = []string{
 	`<script>window.owned = true</script>`, `"><img src=x onerror="window.owned = true">`,
 	`[go](javascript:window.owned=true) ![x](x" onerror="window.owned=true)`, `<a href="javascript:window.owned=true">x</a>`,
@@ -246,7 +247,7 @@ func TestHostileTextStaysText(t *testing.T) {
 	for i := range hostile {
 		rule := "/console/policies/new?" + url.Values{"text": {hostile[i]}, "rule": {hostile[i]}, "stale": {hostile[i]}, "set.comment": {hostile[i]}}.Encode()
 		at := []string{"/console/", "/console/findings", fmt.Sprintf("/console/findings/f-%d", i), "/console/reviews/rv-1", "/console/scans/s-1", rule}
-		if i == 0 { // they have all of it
+		if i == 0 { // these pages show all texts at once
 			at = append(at, "/console/policies", "/console/policies/p-1", "/console/policies/p-wrong", "/console/keys")
 		}
 		for _, page := range at {

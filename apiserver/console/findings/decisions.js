@@ -15,17 +15,10 @@ let sending = Promise.resolve();
  * @type {Record<string, string>} */
 const standings = { muted: "muted", active: "confirmed", open: "open" };
 
-/** The fields of a form as they are sent.
- * @param {HTMLFormElement} form */
-export function submitted(form) {
-  const fields = new URLSearchParams();
-  for (const [name, value] of new FormData(form)) fields.set(name, String(value));
-  return fields;
-}
-
 /** Decides about a finding. The row shows it at once, and then what came of it.
- * @param {string} id @param {URLSearchParams} form */
-export function decide(id, form) {
+ * @param {string} id @param {URLSearchParams} form
+ * @param {() => void} [again] Shows the form anew with what was typed, where it was not taken. */
+export function decide(id, form, again) {
   const restore = anticipate(id, form.get("user_status") ?? "");
   enqueue(async () => {
     try {
@@ -34,7 +27,7 @@ export function decide(id, form) {
       message("Decided.", { action: "Undo (u)", run: undo });
     } catch (error) {
       restore();
-      throw error;
+      report(error, again && { action: "Decide again", run: again });
     }
   });
 }
@@ -94,7 +87,7 @@ async function send(id, form) {
   } catch (error) {
     if (error instanceof Refusal && error.said.row) {
       if (row) replaceRow(row, error.said.row);
-      refresh(id);
+      refresh(id, form);
     }
     throw error;
   }

@@ -1,6 +1,6 @@
 // The list of findings: filters and search without loading anew, a finding beside the list, keys and selection.
-import { ask, fragment, message, report } from "../ui/ui.js";
-import { decide, submitted, undo } from "./decisions.js";
+import { ask, fill, fragment, message, report, submitted } from "../ui/ui.js";
+import { decide, undo } from "./decisions.js";
 import { follow, open, openRow, panel, shut } from "./panel.js";
 import { more, results, stand, standing, walk, watchEnd } from "./rows.js";
 
@@ -136,28 +136,23 @@ function decideBy(status) {
   else decide(row.id, new URLSearchParams({ user_status: status }));
 }
 
-/** Asks for the reason, the end and the comment. It begins with those in force; an empty comment leaves the one there is.
- * @param {HTMLElement} row */
-function askWhy(row) {
+/** Asks for the reason, the end and the comment. It begins with those in force, or with what was typed before; an empty
+ * comment leaves the one there is.
+ * @param {HTMLElement} row @param {URLSearchParams} [typed] */
+function askWhy(row, typed) {
   const dialog = find("#decision", HTMLDialogElement);
   const form = dialog?.querySelector("form");
   if (!dialog || !form) return;
   form.reset();
   form.querySelector(".missing")?.replaceChildren();
-  /** @param {string} name @param {string} value */
-  const set = (name, value) => {
-    const field = form.elements.namedItem(name);
-    if (field instanceof HTMLSelectElement || field instanceof HTMLInputElement) field.value = value;
-  };
-  set("user_status", "muted");
-  set("reason", row.dataset.reason ?? "");
-  set("until", row.dataset.until ?? "");
+  const { reason = "", until = "" } = row.dataset;
+  fill(form, typed ?? new URLSearchParams({ user_status: "muted", reason, until }));
   dialog.returnValue = "";
   dialog.onclose = () => {
     if (dialog.returnValue !== "decide") return;
     const fields = submitted(form);
     if (!fields.get("comments")) fields.delete("comments");
-    decide(row.id, fields);
+    decide(row.id, fields, () => askWhy(document.getElementById(row.id) ?? row, fields));
   };
   dialog.showModal();
   // Not the reason: the same key, pressed once more, would choose one by its first letter.

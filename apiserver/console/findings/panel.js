@@ -1,5 +1,5 @@
 // The finding beside the list.
-import { ask, fragment, report } from "../ui/ui.js";
+import { ask, edited, fill, fragment, report, submitted } from "../ui/ui.js";
 import { standing, titleOf } from "./rows.js";
 
 export const panel = /** @type {HTMLElement} */ (document.querySelector("#panel"));
@@ -38,11 +38,20 @@ export function openRow() {
 }
 
 /** Shows the finding anew if it is the one that is shown.
- * @param {string} id */
-export function refresh(id) {
+ * @param {string} id @param {URLSearchParams} [typed] What its form held and was not stored. */
+export async function refresh(id, typed) {
   const shown = panel.querySelector("article");
-  if (!panel.hidden && shown?.dataset.id === id) open(`/console/findings/${encodeURIComponent(id)}`);
+  if (panel.hidden || shown?.dataset.id !== id) return;
+  const wasOpen = form()?.closest("details")?.open;
+  const there = await open(`/console/findings/${encodeURIComponent(id)}`);
+  const fresh = form();
+  if (!there || !typed || !wasOpen || !fresh) return;
+  fill(fresh, typed);
+  fresh.closest("details")?.setAttribute("open", "");
 }
+
+/** The form of the finding that is shown. */
+const form = () => /** @type {HTMLFormElement | null} */ (panel.querySelector("form[data-decide]"));
 
 /** What a finding's page says, but for times, which change by themselves, and for what happened, which is shown at once.
  * @param {Element} article */
@@ -74,8 +83,13 @@ export async function markShown(id, removed) {
     type: "button", className: "news-of", textContent: removed ? "removed · close" : "changed · show",
   });
   button.addEventListener("click", () => {
-    if (removed) shut();
-    else open(url).then((there) => there && /** @type {HTMLElement | null} */ (panel.querySelector(".close"))?.focus());
+    if (removed) {
+      shut();
+      return;
+    }
+    const typed = form();
+    refresh(id, typed && edited(typed) ? submitted(typed) : undefined)
+      .then(() => /** @type {HTMLElement | null} */ (panel.querySelector(".close"))?.focus());
   });
   shown.before(button);
   return true;

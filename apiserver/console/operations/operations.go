@@ -6,6 +6,7 @@ import (
 	"embed"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
@@ -34,6 +35,7 @@ func Routes() []page.Route {
 		{Method: http.MethodGet, Path: "operations", Serve: list},
 		{Method: http.MethodPost, Path: "operations", Serve: create},
 		{Method: http.MethodGet, Path: "operations/:id", Serve: show},
+		{Method: http.MethodGet, Path: "operations/:id/findings", Serve: showFindings},
 		{Method: http.MethodPost, Path: "operations/:id/commit", Serve: commit},
 		{Method: http.MethodPost, Path: "operations/:id/undo", Serve: undo},
 	}
@@ -50,10 +52,10 @@ func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return page.Response{Title: "Operations", Body: body, Styles: styles, Modules: modules}, err
 }
 
-// operations by their ids.
+// operations maps ids to operations.
 type operations map[string]client.TriageOperation
 
-// readUndone reads the operations that these undo. One that does not exist any more is left out.
+// readUndone reads the operations that these undo. Deleted ones are left out.
 func readUndone(ctx context.Context, v *page.Visit, all ...client.TriageOperation) (operations, error) {
 	undone := operations{}
 	for _, o := range all {
@@ -76,7 +78,30 @@ func readUndone(ctx context.Context, v *page.Visit, all ...client.TriageOperatio
 	return undone, nil
 }
 
-// show is the page of an operation: what it would do, does, or has done.
+// undosAsked bounds how many operations are searched for their undo: an undo may be undone in turn.
+const undosAsked = 10
+
+// readUndoing reads the operation that undoes the given one; its id is empty if the given one is in force.
+func readUndoing(ctx context.Context, v *page.Visit, of client.TriageOperation) (client.TriageOperation, error) {
+	var all []client.TriageOperation
+	of.Undo = ""
+	asked := []client.TriageOperation{of}
+	for i := 0; i < min(len(asked), undosAsked); i++ {
+		var undos client.TriageOperationList
+		if _, err := v.API.Get(ctx, apiPath, url.Values{"undo": {asked[i].Id}, "size": {"100"}}, &undos); err != nil {
+			return of, err
+		}
+		for _, o := range undos.Items {
+			known := func(other client.TriageOperation) bool { return other.Id == o.Id }
+			if !slices.ContainsFunc(asked, known) {
+				all, asked = append(all, o), append(asked, o)
+			}
+		}
+	}
+	return undoingOf(of.Id, all), nil
+}
+
+// show serves the page of an operation: what it would do, does, or has done.
 func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	var operation client.TriageOperation
 	if _, err := v.API.Get(ctx, address(v), nil, &operation); err != nil {
@@ -90,19 +115,18 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if err != nil {
 		return page.Response{}, err
 	}
-	var newest client.TriageOperationList // an undo is made soon, so it is among these
-	if err := v.List(ctx, apiPath, nil, &newest); err != nil {
+	undoing, err := readUndoing(ctx, v, operation)
+	if err != nil {
 		return page.Response{}, err
 	}
 	title := titleOf(operation, undone)
-	undoing := undoingOf(operation.Id, newest.Items)
 	body := operationPage(operation, undoing, title, samples, v.Token, v.May("findings:triage"))
 	return page.Response{Title: title, Body: body, Styles: styles, Modules: modules}, nil
 }
 
 func address(v *page.Visit) string { return apiPath + "/" + url.PathEscape(v.Path("id")) }
 
-// set is what is decided about each finding. A field that a form leaves empty changes nothing.
+// set is the decision about each finding. Empty form fields change nothing.
 type set struct {
 	UserStatus string `json:"user_status"`
 	Reason     string `json:"reason,omitempty"`
@@ -110,7 +134,7 @@ type set struct {
 	Comments   string `json:"comments,omitempty"`
 }
 
-// request is what the REST API is asked for.
+// request is the request to the REST API.
 type request struct {
 	IDs     []string          `json:"ids,omitempty"`
 	Filters map[string]string `json:"filters,omitempty"`
@@ -118,7 +142,7 @@ type request struct {
 	Undo    string            `json:"undo,omitempty"`
 }
 
-// requestOf reads the form of the list: the findings that were selected, or all that its filters match.
+// requestOf reads the form of the list: the selected findings, or the filters if all matches are selected.
 func requestOf(form url.Values) request {
 	r := request{Set: &set{
 		UserStatus: form.Get("user_status"), Reason: form.Get("reason"), Comments: form.Get("comments"),
@@ -137,7 +161,7 @@ func requestOf(form url.Values) request {
 	return r
 }
 
-// create makes a preview. Nothing is decided yet.
+// create creates a preview. Nothing is decided yet.
 func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 	r := requestOf(v.Form)
 	if len(r.IDs) == 0 && len(r.Filters) == 0 {
@@ -146,17 +170,17 @@ func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return send(ctx, v, apiPath, r)
 }
 
-// commit carries the operation out, about the findings of its preview and no other.
+// commit carries out the operation, for exactly the findings of its preview.
 func commit(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return send(ctx, v, address(v)+"/commit", struct{}{})
 }
 
-// undo makes the preview of an operation that puts back what was before this one.
+// undo creates the preview of an operation that restores the decisions before this one.
 func undo(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return send(ctx, v, apiPath, request{Undo: v.Path("id")})
 }
 
-// send asks for an operation and shows it.
+// send requests an operation and shows it.
 func send(ctx context.Context, v *page.Visit, path string, body any) (page.Response, error) {
 	var operation client.TriageOperation
 	if err := v.API.Send(ctx, http.MethodPost, path, "", body, &operation); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// titleOf says in words what the operation decides, or what it undoes.
+// titleOf describes what the operation decides, or what it undoes.
 func titleOf(o client.TriageOperation, undone operations) string {
 	if o.Undo == "" {
 		return inTitle(o)
@@ -25,7 +25,7 @@ func titleOf(o client.TriageOperation, undone operations) string {
 	return "Undo " + o.Undo
 }
 
-// inTitle says in words what the operation decides.
+// inTitle describes what the operation decides.
 func inTitle(o client.TriageOperation) string {
 	words := []string{"Comment"}
 	if o.Set.UserStatus != nil {
@@ -40,30 +40,32 @@ func inTitle(o client.TriageOperation) string {
 	return strings.Join(words, ", ")
 }
 
-// phase says in a word how far the operation is.
+// phase returns the operation's phase in one word.
 func phase(o client.TriageOperation) string {
 	switch o.Phase {
 	case client.TriageOperationPhaseSelecting:
 		return "collecting"
 	case client.TriageOperationPhaseRunning:
 		return "deciding"
+	case client.TriageOperationPhasePreview:
+		return "not applied"
 	}
 	return string(o.Phase)
 }
 
-// working reports whether the operation goes on by itself.
+// working reports whether the operation is in progress.
 func working(o client.TriageOperation) bool {
 	return o.Phase == client.TriageOperationPhaseSelecting || o.Phase == client.TriageOperationPhaseRunning
 }
 
-// undoingOf returns the newest of the operations that has undone that one; one without an id if none has, or if that
-// was undone in turn.
+// undoingOf returns the newest operation that has undone the given one; its id is empty if there is none, or if the
+// undo was itself undone.
 func undoingOf(id string, all []client.TriageOperation) (undoing client.TriageOperation) {
 	for i, o := range all {
 		if o.Undo != id || o.Phase != client.TriageOperationPhaseCompleted || o.Changed == 0 {
 			continue
 		}
-		// Names may be used again, so two operations may each be the undo of the other.
+		// Names may be reused, so two operations may each be the undo of the other.
 		others := slices.Delete(slices.Clone(all), i, i+1)
 		if undoingOf(o.Id, others).Id == "" {
 			return o
@@ -72,12 +74,21 @@ func undoingOf(id string, all []client.TriageOperation) (undoing client.TriageOp
 	return undoing
 }
 
-// whole reports whether the operation left nothing to be undone once more.
+// whole reports whether the undo is complete: a second undo would change nothing.
 func whole(undoing client.TriageOperation) bool { return undoing.Id != "" && undoing.Failed == 0 }
+
+// outcomeFigure returns the count of an outcome, with a link to its findings.
+func outcomeFigure(id, name, outcome string, count int32) ui.Figure {
+	f := ui.Figure{Name: name, Count: count}
+	if count > 0 {
+		f.Link = addressOf(id, outcome)
+	}
+	return f
+}
 
 func done(o client.TriageOperation) int32 { return o.Changed + o.Unchanged + o.Conflicted + o.Failed }
 
-// total is how many findings are to be decided about: not known, 0, until all are collected.
+// total returns the number of findings to decide about, or 0 while it is unknown.
 func total(o client.TriageOperation) int32 {
 	if o.Phase != client.TriageOperationPhaseRunning {
 		return 0
@@ -85,14 +96,11 @@ func total(o client.TriageOperation) int32 {
 	return o.Matched
 }
 
-// tone is the colour of the phase.
+// tone returns the colour for the phase.
 func tone(o client.TriageOperation) ui.Tone {
 	switch o.Phase {
 	case client.TriageOperationPhasePreview:
-		if o.WouldChange == 0 {
-			return ui.Plain // nobody has to do anything about it
-		}
-		return ui.Doubt
+		return ui.Plain // no action is needed
 	case client.TriageOperationPhaseCompleted:
 		return ui.Good
 	case client.TriageOperationPhaseFailed:
@@ -103,7 +111,7 @@ func tone(o client.TriageOperation) ui.Tone {
 	return ui.Plain
 }
 
-// about are the filters that chose the findings.
+// about returns the filters that selected the findings.
 func about(filters map[string]string) (facts []ui.Fact) {
 	for _, name := range slices.Sorted(maps.Keys(filters)) {
 		label, word := findings.Asked(name, filters[name])
@@ -112,7 +120,7 @@ func about(filters map[string]string) (facts []ui.Fact) {
 	return facts
 }
 
-// values are the filters as parameters of the list.
+// values returns the filters as parameters of the list.
 func values(filters map[string]string) url.Values {
 	values := url.Values{}
 	for name, value := range filters {
@@ -121,7 +129,7 @@ func values(filters map[string]string) url.Values {
 	return values
 }
 
-// inWords says in a line what an operation is about.
+// inWords describes in one line which findings an operation is about.
 func inWords(o client.TriageOperation) string {
 	var words []string
 	for _, f := range about(o.Filters) {

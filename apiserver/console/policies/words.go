@@ -8,20 +8,20 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// standing is how a policy stands: in a word and a colour, and what somebody can do about it.
+// standing is the status of a policy: in a word and a colour, and what to do about it.
 type standing struct {
 	word string
 	tone ui.Tone
 	next string
 }
 
-// standings are those of each reason of the condition InForce.
+// standings maps the reasons of the condition InForce.
 var standings = map[string]standing{
 	"InForce": {"in force", ui.Good, "It decides. Nothing has to be done."},
 	"EarlierGeneration": {"an earlier state decides", ui.Doubt, "The policy as it is cannot decide, so its earlier state " +
-		"does. Mend what is said below."},
-	"NeverMatched": {"never matched", ui.Doubt, "Nothing has matched yet. Check the expression, or leave it for what is " +
-		"to come."},
+		"does. Fix the error shown below."},
+	"NeverMatched": {"never matched", ui.Doubt, "Nothing has matched yet. Check the expression, or leave it for findings of " +
+		"later scans."},
 	"Shadowed": {"shadowed", ui.Doubt, "Other policies decide about all that it matches. Raise its priority, narrow the others, " +
 		"or delete it."},
 	"Preview":     {"preview", ui.Going, "It decides nothing. See what it matches, then apply it."},
@@ -35,18 +35,18 @@ var standings = map[string]standing{
 	"NotCompiled": {"wrong", ui.Bad, "The expression does not compile, so it decides nothing. Mend it where it says."},
 }
 
-// stopped is a policy that decided before it became a preview.
+// stopped is the status of a policy that was in force before it became a preview.
 var stopped = standing{"stopped", ui.Doubt, "It decided, and decides nothing now: what it muted is open again. Apply it " +
 	"to go on, or delete it."}
 
-// isStopped reports whether a preview was in force since its expression compiles: only then did the condition InForce
-// change after the condition Compiled. Of one whose expression was mended later nobody can tell.
+// isStopped reports whether a preview was in force at some time since its expression compiled: only then did the
+// condition InForce change after the condition Compiled. If the expression was corrected later, this is unknown.
 func isStopped(p client.TriagePolicy) bool {
 	in, compiled := condition(p, "InForce"), condition(p, "Compiled")
 	return in.Reason == "Preview" && compiled.Status == "True" && in.ChangedAt.After(compiled.ChangedAt)
 }
 
-// condition returns one of a policy, without a reason where it is not known.
+// condition returns a condition of a policy, or an empty one.
 func condition(p client.TriagePolicy, kind string) (c client.ResourceCondition) {
 	for _, c := range p.Conditions {
 		if c.Type == kind {
@@ -56,7 +56,7 @@ func condition(p client.TriagePolicy, kind string) (c client.ResourceCondition) 
 	return c
 }
 
-// standingOf says how a policy stands.
+// standingOf returns the status of a policy.
 func standingOf(p client.TriagePolicy) standing {
 	s, known := standings[condition(p, "InForce").Reason]
 	switch {
@@ -68,7 +68,7 @@ func standingOf(p client.TriagePolicy) standing {
 	return s
 }
 
-// decisionWords say what a policy decides.
+// decisionWords describe what a policy decides.
 func decisionWords(p client.TriagePolicy) string {
 	words := decision.Choice(string(p.Set.UserStatus))
 	if reason := reasonOf(p); reason != "" {
@@ -77,13 +77,13 @@ func decisionWords(p client.TriagePolicy) string {
 	return words
 }
 
-// counting reports whether verdicts of the policy are still being recorded or taken back.
-// Where counting takes too long the policy's own count is an earlier one.
+// counting reports whether verdicts of the policy are still being recorded or removed. If counting takes too long, the
+// policy's own count is outdated.
 func counting(p client.TriagePolicy, by decided) bool {
 	return p.Applied != by[p.Id] && condition(p, "Ready").Reason != "TooCostly"
 }
 
-// figures are the counts of a policy.
+// figures returns the counts of a policy.
 func figures(p client.TriagePolicy, by decided) []ui.Figure {
 	decides := by.figure(p.Id)
 	if !p.InForce && decides.Count == 0 {
@@ -97,7 +97,7 @@ func figures(p client.TriagePolicy, by decided) []ui.Figure {
 	}
 }
 
-// facts are what is known of a policy.
+// facts returns the facts about a policy.
 func facts(p client.TriagePolicy) []ui.Fact {
 	return []ui.Fact{
 		{Name: "Author", Value: p.Author},
@@ -111,7 +111,7 @@ func facts(p client.TriagePolicy) []ui.Fact {
 	}
 }
 
-// wrong says what is wrong with the expression, and where; empty where nothing is.
+// wrong describes the error in the expression, and where it is; empty if there is none.
 func wrong(p client.TriagePolicy) string {
 	e := p.CompileError
 	if e.Line == 0 {

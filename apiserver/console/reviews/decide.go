@@ -10,7 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// decide stores a decision about an issue, unless somebody has decided since the person saw it.
+// decide stores a decision about an issue, unless another person has decided since the issue was shown.
 func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 	issue := v.Path("issue")
 	before, overtaken, err := decision.Store(ctx, v, "/v2/full-issues/"+url.PathEscape(issue), "/v2/issues/"+url.PathEscape(issue))
@@ -18,12 +18,22 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 	case err != nil:
 		return page.Response{}, err
 	case overtaken:
-		return showWith(ctx, v, shown{Conflict: before.Conflict("issue"), Conflicted: issue}, http.StatusConflict)
+		refused := shown{Conflict: before.Conflict("issue"), Conflicted: issue, Typed: decision.Typed(v.Form)}
+		return showWith(ctx, v, refused, http.StatusConflict)
 	}
 	return page.SeeOther(page.Address(address(v.Path("id")), viewOf(v)) + "#" + url.PathEscape(issue)), nil
 }
 
-// now is what was decided about the issue.
+// filled returns the initial values of an issue's form: the decision in force, or after a conflict what the person
+// typed.
+func (s shown) filled(i client.ReviewIssueFull) decision.Decision {
+	if s.Conflicted == i.Id {
+		return s.Typed
+	}
+	return now(i).Offered()
+}
+
+// now returns the current decision about the issue.
 func now(i client.ReviewIssueFull) decision.Standing {
 	return decision.Standing{Decision: decision.Decision{
 		UserStatus: string(i.UserStatus), Reason: (*string)(i.Reason), ExpiresAt: i.ExpiresAt, Comments: i.Comments,

@@ -17,19 +17,21 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// shown is what the page of a pull request shows.
+// shown is the content of a pull request's page.
 type shown struct {
 	client.ReviewFull
-	// open are the issues that the pull request would bring, resolved those that it had.
+	// open are the issues that the pull request would introduce, resolved those that it had.
 	open, resolved client.ReviewIssueFullList
 	view           url.Values
 	token          string
-	// needsReason says that the organization requires one to mute.
+	// needsReason reports that the organization requires a reason to mute.
 	canDecide, needsReason bool
-	// link is the page of the pull request at the provider; empty where it is not known.
+	// link is the page of the pull request at the provider; empty if unknown.
 	link string
-	// Conflict says who was faster to decide about the issue Conflicted; empty for nobody.
+	// Conflict explains why the decision about the issue Conflicted was not stored; empty without a conflict.
 	Conflict, Conflicted string
+	// Typed holds the values of that issue's form.
+	Typed decision.Decision
 }
 
 func show(ctx context.Context, v *page.Visit) (page.Response, error) {
@@ -57,18 +59,18 @@ func showWith(ctx context.Context, v *page.Visit, s shown, status int) (page.Res
 	return page.Response{Status: status, Title: s.title(), Body: reviewPage(s), Styles: styles}, nil
 }
 
-// viewOf are the parameters of the page's address that say which issues it shows.
+// viewOf returns the parameters of the page's address that select the issues to show.
 func viewOf(v *page.Visit) url.Values {
 	return page.Given(v.Query, "severity", openCursor, resolvedCursor)
 }
 
-// openCursor and resolvedCursor say how far the lists of the page are, each on its own.
+// openCursor and resolvedCursor are the parameters for the cursors of the page's two lists.
 const (
 	openCursor     = "open"
 	resolvedCursor = "resolved"
 )
 
-// issues reads a page of the issues in a state, the most severe of the page first.
+// issues reads a page of the issues in a state, sorted by severity within the page.
 func (s *shown) issues(ctx context.Context, v *page.Visit, of, status, cursor string,
 	into *client.ReviewIssueFullList) error {
 	query := page.Given(s.view, "severity")
@@ -89,21 +91,21 @@ func rank(s client.Severity) int {
 	return slices.Index([]client.Severity{client.SeverityLow, client.SeverityMedium, client.SeverityHigh}, s)
 }
 
-// name is the repository and the number of the pull request.
+// name returns the repository and the number of the pull request.
 func (s shown) name() string { return pullRequest(s.RepoOwner, s.RepoName, s.PrNumber) }
 
-// title is that of the pull request; without one, its name.
+// title returns the title of the pull request, or else its name.
 func (s shown) title() string { return cmp.Or(s.PrTitle, s.name()) }
 
 // part is one of the page's two lists of issues.
 type part struct {
 	id, title, what, none string
 	issues                client.ReviewIssueFullList
-	// next is the address of the page with the list further on.
+	// next is the address of the page with the next part of the list.
 	next string
 }
 
-// parts are what the pull request would bring, and what was mended in it.
+// parts returns the issues that the pull request would introduce, and those that were fixed in it.
 func (s shown) parts() []part {
 	return []part{
 		{"open", "New: open issues", "The pull request has them and its base branch does not.",
@@ -113,7 +115,7 @@ func (s shown) parts() []part {
 	}
 }
 
-// figures count all issues. Those of a severity lead to the page with no others.
+// figures returns the counts of all issues. A severity's count links to the page filtered by it.
 func (s shown) figures() []ui.Figure {
 	return []ui.Figure{
 		{Name: "Open", Count: s.OpenIssueCount},
@@ -126,7 +128,7 @@ func (s shown) figures() []ui.Figure {
 	}
 }
 
-// figure counts the open issues of a severity, and leads to the page with no others.
+// figure returns the number of open issues of a severity, with a link to the page filtered by it.
 func (s shown) figure(name, severity string, count int32) ui.Figure {
 	f := ui.Figure{Name: name, Count: count}
 	if count > 0 {
@@ -135,15 +137,15 @@ func (s shown) figure(name, severity string, count int32) ui.Figure {
 	return f
 }
 
-// after is the address of this page with one of its lists further on.
+// after returns the address of this page with the next part of one of its lists.
 func (s shown) after(list, cursor string) string {
 	return page.Address(address(s.Id), s.view, list, cursor)
 }
 
-// address is where the console has a review.
+// address returns the address of a review's page.
 func address(id string) string { return listPath + "/" + url.PathEscape(id) }
 
-// pullRequest is what a pull request is called.
+// pullRequest returns the name of a pull request.
 func pullRequest(owner, repository string, number int32) string {
 	if owner != "" {
 		repository = owner + "/" + repository
@@ -151,8 +153,8 @@ func pullRequest(owner, repository string, number int32) string {
 	return repository + " #" + strconv.Itoa(int(number))
 }
 
-// commitLink is the page of a commit at the provider. The API has that of the commit that first showed the issue; the
-// others are beside it.
+// commitLink returns the page of a commit at the provider. The API only has the page of the commit that first showed
+// the issue; the other commits' pages have the same prefix.
 func commitLink(i client.ReviewIssueFull, commit string) string {
 	before, known := strings.CutSuffix(i.CommitLink, i.CommitSha)
 	if !known || i.CommitSha == "" {
@@ -161,12 +163,12 @@ func commitLink(i client.ReviewIssueFull, commit string) string {
 	return before + commit
 }
 
-// place is where the issue is.
+// place returns the location of the issue.
 func place(i client.ReviewIssueFull) client.FileLocation {
 	return client.FileLocation{FilePath: i.FilePath, LineNumber: i.LineNumber, Url: i.FileLocationLink}
 }
 
-// tone is the colour of a pull request's state.
+// tone returns the colour for a pull request's state.
 func tone(status client.PullRequestStatus) ui.Tone {
 	switch status {
 	case client.PullRequestStatusOpen:
@@ -177,7 +179,7 @@ func tone(status client.PullRequestStatus) ui.Tone {
 	return ui.Plain
 }
 
-// decided says what was decided about an issue and by whom, "" where nothing was.
+// decided describes the decision about an issue and who made it; "" without one.
 func decided(i client.ReviewIssueFull) string {
 	switch {
 	case i.UserStatus != client.UserStatusOpen:

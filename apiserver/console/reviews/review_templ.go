@@ -696,7 +696,7 @@ func issue(s shown, i client.ReviewIssueFull) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = decision.Fields(i.Id+"-", now(i).Offered(), s.needsReason).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = decision.Fields(i.Id+"-", s.filled(i), s.needsReason).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

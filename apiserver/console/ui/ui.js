@@ -75,7 +75,7 @@ export function localise(root) {
 const messageTime = 10_000;
 
 /** Shows a message, with a button if there is something to do about it. One that something is wrong stays until it is
- * taken away.
+ * dismissed.
  * @param {string} text
  * @param {{wrong?: boolean, action?: string, run?: () => void}} [options] */
 export function message(text, options = {}) {
@@ -83,24 +83,55 @@ export function message(text, options = {}) {
   shown.className = options.wrong ? "message wrong" : "message";
   if (options.wrong) shown.role = "alert";
   shown.append(Object.assign(document.createElement("span"), { textContent: text }));
-  const action = options.wrong ? "Dismiss" : options.action;
-  if (action) {
-    const button = Object.assign(document.createElement("button"), { type: "button", textContent: action });
+  /** @param {string} text @param {() => void} [run] */
+  const offer = (text, run) => {
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: text });
     button.addEventListener("click", () => {
       shown.remove();
-      options.run?.();
+      run?.();
     });
     shown.append(button);
-  }
+  };
+  if (options.action) offer(options.action, options.run);
+  if (options.wrong) offer("Dismiss");
   document.querySelector("#messages")?.replaceChildren(shown);
   if (!options.wrong) setTimeout(() => shown.remove(), messageTime);
 }
 
-/** Shows what went wrong, unless nobody waits for it any more.
- * @param {unknown} error */
-export function report(error) {
+/** Shows what went wrong, unless nobody waits for it any more, with a button if there is something to do about it.
+ * @param {unknown} error @param {{action?: string, run?: () => void}} [options] */
+export function report(error, options = {}) {
   if (error instanceof DOMException && error.name === "AbortError") return;
-  message(error instanceof Error ? error.message : String(error), { wrong: true });
+  message(error instanceof Error ? error.message : String(error), { ...options, wrong: true });
+}
+
+/** The fields of a form as they are sent.
+ * @param {HTMLFormElement} form */
+export function submitted(form) {
+  const fields = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) fields.set(name, String(value));
+  return fields;
+}
+
+/** Whether somebody has changed a form since the page was made.
+ * @param {HTMLFormElement} form */
+export function edited(form) {
+  return [...form.elements].some((field) => {
+    if (field instanceof HTMLSelectElement) {
+      return field.selectedIndex !== Math.max(0, [...field.options].findIndex((option) => option.defaultSelected));
+    }
+    return (field instanceof HTMLTextAreaElement || field instanceof HTMLInputElement) && field.value !== field.defaultValue;
+  });
+}
+
+/** Fills a form with what was typed before. Its hidden fields stay as they are.
+ * @param {HTMLFormElement} form @param {URLSearchParams} typed */
+export function fill(form, typed) {
+  for (const [name, value] of typed) {
+    const field = form.elements.namedItem(name);
+    if (field instanceof HTMLSelectElement || field instanceof HTMLTextAreaElement) field.value = value;
+    if (field instanceof HTMLInputElement && field.type !== "hidden") field.value = value;
+  }
 }
 
 // Where the organization requires a reason to mute, a form without one says so beside the field and is not sent.
