@@ -94,22 +94,23 @@ func (r *router) handler(operations map[string]handlers.Handle) (http.Handler, e
 	if err := r.addPublic(engine, contract); err != nil {
 		return nil, err
 	}
-	engine.NoRoute(r.refuse, r.serveUnknown)
-	engine.NoMethod(r.refuse, func(c *gin.Context) { fail(c, problem.MethodNotAllowed()) })
+	engine.NoRoute(r.refuse, r.serveUnknown(problem.NotFound("path")))
+	engine.NoMethod(r.refuse, r.serveUnknown(problem.MethodNotAllowed()))
 	if err := r.addOperations(engine.Group("", r.refuse), described, operations); err != nil {
 		return nil, err
 	}
 	return engine, nil
 }
 
-// serveUnknown answers requests for unknown paths: people get a page with links, programs an error.
-func (r *router) serveUnknown(c *gin.Context) {
-	unknown := problem.NotFound("path")
-	if r.ofConsole(c.Request) && c.Request.Method == http.MethodGet {
-		r.servePage(console.Missing(unknown.Detail))(c)
-		return
+// serveUnknown answers requests that no route takes: people get a page with links, programs an error.
+func (r *router) serveUnknown(unknown *problem.Problem) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if r.ofConsole(c.Request) && c.Request.Method == http.MethodGet {
+			r.servePage(console.Missing())(c)
+			return
+		}
+		fail(c, unknown)
 	}
-	fail(c, unknown)
 }
 
 // addPublic serves what needs no key: the contract, and the page that shows it.

@@ -52,9 +52,9 @@ func (c *Console) APIKey(r *http.Request) string { return c.session.APIKey(r, ti
 func (c *Console) SessionEnds(r *http.Request) time.Time { return c.session.Ends(r, time.Now()) }
 
 // Missing returns a route whose page reports that the requested page does not exist.
-func Missing(detail string) page.Route {
+func Missing() page.Route {
 	return page.Route{Method: http.MethodGet, Serve: func(context.Context, *page.Visit) (page.Response, error) {
-		return page.Response{}, api.Failed(http.StatusNotFound, detail)
+		return page.Response{}, api.Failed(http.StatusNotFound, "The console has no page at this address.")
 	}}
 }
 

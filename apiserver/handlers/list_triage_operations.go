@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
@@ -12,11 +13,12 @@ import (
 // reads all of them from the API server and no replica is behind.
 func (b *Backend) ListTriageOperations(ctx context.Context, request Request) (Response, error) {
 	list := newList("listTriageOperations", request, "undo")
-	undo, filtered := request.Query.Lookup("undo")
+	ids, filtered := request.Query.Lookup("undo")
+	undone := strings.Split(ids, ",")
 	read := func(ctx context.Context, namespace string) ([]*v1alpha1.TriageOperation, error) {
 		all, err := b.Cluster.Operations(ctx, namespace)
 		return slices.DeleteFunc(all, func(o *v1alpha1.TriageOperation) bool {
-			return filtered && string(o.Spec.Undo) != undo
+			return filtered && (o.Spec.Undo == "" || !slices.Contains(undone, string(o.Spec.Undo)))
 		}), err
 	}
 	return listStored(ctx, b, list, request, read, render.TriageOperationJSON)

@@ -5506,8 +5506,8 @@ type ListTriageOperationsParams struct {
 	// the same endpoint, organization, sort, order and values of filters; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Undo Only the operations that undo the operation of this id.
-	Undo *ID `form:"undo,omitempty" json:"undo,omitempty"`
+	// Undo Only the operations that undo one of the operations with these ids, with commas between them.
+	Undo *string `form:"undo,omitempty" json:"undo,omitempty"`
 
 	// Sort What to sort by. Rows of one time are sorted by id.
 	Sort *ListTriageOperationsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`

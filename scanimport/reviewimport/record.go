@@ -49,7 +49,7 @@ func (im *Importer) recorder(commit *Commit, batches []*importer.Batch, lease v1
 }
 
 // during records that the scans run, calls do, and records how they ended. They only succeed after do has stored
-// everything.
+// everything. The end is recorded even if ctx has ended.
 func (r *recorder) during(ctx context.Context, s *Summary, do func() error) error {
 	if r == nil {
 		return do()
@@ -58,24 +58,25 @@ func (r *recorder) during(ctx context.Context, s *Summary, do func() error) erro
 	if err == nil {
 		err = importer.Reporting(ctx, importer.DefaultProgressInterval, &r.im.progress, do, r.update)
 	}
-	if err == nil {
-		err = r.end(ctx, func(i int, spec *v1alpha1.ScanSpec) {
-			spec.Outcome, spec.Message = v1alpha1.ScanSucceeded, s.shares[i].Message()
-			spec.Review.Result = s.result()
-			spec.Counts, spec.SkippedBecause = s.shares[i].Counts(), s.shares[i].Skips()
-			if i == 0 { // the warnings are about the whole review
-				spec.Warnings = importer.KeptWarnings(s.Warnings)
-			}
-		})
-	}
-	if err == nil {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), importer.EndTimeout)
 	defer cancel()
-	return errors.Join(err, r.end(ctx, func(_ int, spec *v1alpha1.ScanSpec) {
-		spec.Outcome, spec.Message = v1alpha1.ScanFailed, importer.FailedMessage(err)
+	return errors.Join(err, r.end(ctx, func(i int, spec *v1alpha1.ScanSpec) {
+		if err != nil {
+			spec.Outcome, spec.Message = v1alpha1.ScanFailed, importer.FailedMessage(err)
+			return
+		}
+		s.succeeded(i, spec)
 	}))
+}
+
+// succeeded sets the outcome of a batch's scan.
+func (s *Summary) succeeded(i int, spec *v1alpha1.ScanSpec) {
+	spec.Outcome, spec.Message = v1alpha1.ScanSucceeded, s.shares[i].Message()
+	spec.Review.Result = s.result()
+	spec.Counts, spec.SkippedBecause = s.shares[i].Counts(), s.shares[i].Skips()
+	if i == 0 { // the warnings are about the whole review
+		spec.Warnings = importer.KeptWarnings(s.Warnings)
+	}
 }
 
 func (r *recorder) begin(ctx context.Context) error {
@@ -104,21 +105,18 @@ func (r *recorder) update(ctx context.Context) error {
 	return nil
 }
 
-// end writes the outcome of the scans that have none yet.
+// end writes the outcome of each scan. A scan whose outcome cannot be written does not stop the others.
 func (r *recorder) end(ctx context.Context, outcome func(i int, spec *v1alpha1.ScanSpec)) error {
+	var errs []error
 	for i, name := range r.scans {
-		if name == "" {
-			continue // already ended
-		}
 		spec := r.spec(i)
 		spec.CompletedAt = ptr.To(v1alpha1.NewTime(time.Now().UTC().Truncate(time.Second)))
 		outcome(i, &spec)
 		if err := r.apply(ctx, name, spec); err != nil {
-			return fmt.Errorf("record the end of scan %s: %w", name, err)
+			errs = append(errs, fmt.Errorf("record the end of scan %s: %w", name, err))
 		}
-		r.scans[i] = ""
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (r *recorder) apply(ctx context.Context, name string, spec v1alpha1.ScanSpec) error {

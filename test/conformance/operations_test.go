@@ -153,8 +153,11 @@ func TestTriageOperations_FromPreviewToUndo(t *testing.T) {
 	o.operationsFindings(path)
 
 	undo := o.operate(fmt.Sprintf(`{"undo":%q,"commit":true}`, done.text("id")), "completed")
-	if got := o.get(operationsPath + "?undo=" + done.text("id")).page(); got.Total != 1 || len(got.Items) != 1 || got.Items[0].text("id") != undo.text("id") {
+	if got := o.get(operationsPath + "?undo=op-none," + done.text("id")).page(); got.Total != 1 || len(got.Items) != 1 || got.Items[0].text("id") != undo.text("id") {
 		t.Errorf("the operations that undo it are %v", got)
+	}
+	if got := o.get(operationsPath + "?undo=,op-none").page(); got.Total != 0 {
+		t.Errorf("the operations that undo none are %v", got)
 	}
 	if undo["changed"] != 3.0 || undo["undo"] != done.text("id") || undo.object("set")["user_status"] != nil {
 		t.Errorf("the undo came to %v", undo)

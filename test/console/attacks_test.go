@@ -136,11 +136,22 @@ func TestASessionSeesNoOtherOrganization(t *testing.T) {
 		})
 		v.asks(operation.Header.Get("Location")+"/commit", url.Values{"token": {token}})
 		harness.Eventually(t, func(g Gomega) {
-			g.Expect(v.asks(operation.Header.Get("Location"), nil).text).To(Or(ContainSubstring("What came of it"), ContainSubstring("failed")))
+			g.Expect(v.asks(operation.Header.Get("Location"), nil).text).To(Or(ContainSubstring("Outcome"), ContainSubstring("failed")))
 		})
 	}
 	if got := theirs.finding("f-theirs").Spec.Triage.UserStatus; got == v1alpha1.UserStatusMuted {
 		t.Error("another's finding was decided about")
+	}
+}
+
+func TestAnAddressWithoutAPageLeadsOn(t *testing.T) {
+	o := newOrganization(t)
+	v := newVisitor(t)
+	v.logsIn(o.key("ada"))
+	for _, path := range []string{"/console/nowhere", "/console/operations/op-1/commit"} {
+		if answer := v.asks(path, nil); answer.StatusCode != http.StatusNotFound || !strings.Contains(answer.text, `<nav aria-label="Pages">`) {
+			t.Errorf("%s: %s\n%s", path, answer.Status, answer.text)
+		}
 	}
 }
 

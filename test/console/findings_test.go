@@ -198,7 +198,7 @@ func (o *organization) requiresReasons(p *person) {
 		p.goes("/console/findings")
 		var label string
 		p.evaluates("document.querySelector('label[for=one-reason]').textContent", &label)
-		g.Expect(label).To(Equal("Reason, needed to mute"))
+		g.Expect(label).To(Equal("Reason; required to mute"))
 	})
 }
 
@@ -293,8 +293,7 @@ func TestWhoWasFasterIsShownAndNothingChanged(t *testing.T) {
 	faster.goes("/console/findings")
 	slow := loggedIn(t, o.key("eve"))
 	slow.goes("/console/findings/f-0000")
-	keyed, beside := loggedIn(t, o.key("kim")), loggedIn(t, o.key("lee"))
-	keyed.goes("/console/findings")
+	beside := loggedIn(t, o.key("lee"))
 	beside.goes("/console/findings")
 	beside.presses("j", kb.Enter)
 	beside.clicks("#panel .decide summary")
@@ -316,6 +315,7 @@ func TestWhoWasFasterIsShownAndNothingChanged(t *testing.T) {
 	beside.reads("#messages", "apikey/bob was faster")
 	beside.reads("#panel", "Confirmed by apikey/bob")
 	beside.sees(typed)
+	beside.sees("document.querySelector('#panel form').contains(document.activeElement)")
 	beside.clicks("#panel .decide button")
 	beside.reads("#panel", "Muted by apikey/lee")
 	slow.goes("/console/findings#f-0000")
@@ -325,12 +325,36 @@ func TestWhoWasFasterIsShownAndNothingChanged(t *testing.T) {
 	slow.clicks("#panel .news-of")
 	slow.reads("#panel", "Confirmed by apikey/lee")
 	slow.sees(strings.Replace(typed, "Typed.", "Typed later.", 1))
-	keyed.presses("j", "m")
-	keyed.do(chromedp.SetValue("#one-reason", "duplicate"))
-	keyed.presses(kb.Enter)
-	keyed.reads("#messages", "was faster")
-	keyed.clicks("#messages button")
-	keyed.sees("document.querySelector('#decision').open && document.querySelector('#one-reason').value === 'duplicate'")
+	slow.sees("document.querySelector('#this-status').value === 'active'") // not edited, so it is that of the new decision
+}
+
+func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(2)...)
+	p, faster := loggedIn(t, o.key("ada")), loggedIn(t, o.key("bob"))
+	p.goes("/console/findings")
+	faster.goes("/console/findings")
+	faster.presses("j", "c")
+	faster.reads(".row:first-child .state", "confirmed", "apikey/bob")
+	p.presses("j", "m")
+	p.do(chromedp.SetValue("#one-reason", "duplicate"))
+	p.presses(kb.Enter)
+	p.reads("#messages", "apikey/bob was faster", "Decide again")
+	p.presses("j", "c")
+	p.reads("#messages", "Decided.", "apikey/bob was faster") // what came later did not take its place
+	// The row is not in the list when it is decided about once more.
+	p.presses("/")
+	p.do(chromedp.SendKeys("#text", "zzz"))
+	p.sees("!document.querySelector('.row')")
+	faster.presses("o")
+	faster.reads(".row:first-child .state", "open")
+	p.clicks("#messages .wrong button")
+	p.sees("document.querySelector('#decision').open && document.querySelector('#one-reason').value === 'duplicate'")
+	p.presses(kb.Enter)
+	p.reads("#messages .wrong", "faster")
+	if got := o.finding("f-0001").Spec.Triage; got.UserStatus != v1alpha1.UserStatusOpen || got.By != "apikey/bob" {
+		t.Errorf("the decision is %+v", got)
+	}
 }
 
 func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {
@@ -390,13 +414,13 @@ func TestAllThatMatchAreMutedAfterAPreviewAndUndone(t *testing.T) {
 	p.do(chromedp.SetValue("#many-reason", "used-in-tests"), chromedp.Submit("#many-reason"))
 	p.reads(".operation", "Preview: nothing is decided yet", "Apply it to 3 findings")
 	p.clicks(".operation form .primary")
-	p.reads(".operation", "What came of it", "Preview the undo")
+	p.reads(".operation", "Outcome", "Preview the undo")
 	p.clicks(".figures a")
-	p.reads("main", "3 findings that are changed", "muted", "operation/op-")
+	p.reads("main", "3 findings with the outcome: changed", "muted", "operation/op-")
 	p.barriers("the findings of an operation")
 	p.fits("the findings of an operation")
 	p.clicks(".crumbs a")
-	p.reads(".operation", "What came of it", "Preview the undo")
+	p.reads(".operation", "Outcome", "Preview the undo")
 	muted := func() (names []string) {
 		for i := range 6 {
 			if f := o.finding(fmt.Sprintf("f-%04d", i)); f.Spec.Triage.UserStatus == v1alpha1.UserStatusMuted {
@@ -414,12 +438,20 @@ func TestAllThatMatchAreMutedAfterAPreviewAndUndone(t *testing.T) {
 	p.reads(".operation", "Undo: Mute, used in tests", "Preview: nothing is decided yet")
 	p.sees("document.title.startsWith('Undo: Mute, used in tests') && document.querySelector('.operation header a[href^=\"/console/operations/op-\"]')")
 	p.clicks(".operation form .primary")
-	p.reads(".operation", "What came of it")
+	p.reads(".operation", "Outcome")
 	harness.Eventually(t, func(g Gomega) { g.Expect(muted()).To(BeEmpty()) })
 	p.goes("/console/operations")
 	p.reads("tbody", "Undo: Mute, used in tests", "Tool: gosec", "completed", "apikey/ada", "undone")
+	var newer []client.Object // so many that the undone operation is listed on another page than its undo
+	for i := range 50 {
+		newer = append(newer, builder.TriageOperation(fmt.Sprintf("op-newer-%d", i), "").Undoes("op-none").In(o.namespace).Build())
+	}
+	env.CreateAtOnce(t, newer...)
+	p.goes("/console/operations")
+	p.clicks("main a[href*=cursor]")
+	p.reads("tbody", "undone")
 	p.clicks(fmt.Sprintf("tbody a[href=%q]", undone))
-	p.reads(".operation", "It was undone by", "What came of it")
+	p.reads(".operation", "It was undone by", "Outcome")
 	p.sees("!document.querySelector('.operation form')")
 }
 

@@ -63,7 +63,7 @@ func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
 	o.verdicts("mute-gosec", gosec)
 	p.sees(`document.querySelector('.figures a[href="/console/findings?policy=mute-gosec"]')?.textContent === "3"`) // no reload
 	p.goes("/console/policies")
-	p.reads("main", "mute-gosec", "in force", "p-wrong", "wrong", "Mend it where it says")
+	p.reads("main", "mute-gosec", "in force", "p-wrong", "does not compile", "Fix the error shown below")
 	p.sees(`document.querySelector('td a[href="/console/findings?policy=mute-gosec"]').textContent === "3"`)
 	p.clicks(`td a[href="/console/findings?policy=mute-gosec"]`)
 	p.sees(`document.querySelector(".total strong").textContent === "3" && document.querySelectorAll(".row").length === 3`)
@@ -111,7 +111,7 @@ func TestADeliveryIsSentAgainFromItsPage(t *testing.T) {
 	p.sees(`document.querySelectorAll(".delivery tbody tr").length === 1`)
 	p.clicks(".delivery form button")
 	p.sees(`document.querySelectorAll(".delivery tbody tr").length === 2 && document.querySelector(".delivery .badge").textContent === "delivered"`)
-	p.reads("main", "Redelivery asked for", "200 OK")
+	p.reads("main", "Redelivery requested", "200 OK")
 	receiver.Close()
 	close(ids)
 	sent := map[string]int{}

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +20,7 @@ import (
 	"github.com/onsi/gomega"
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -584,4 +588,54 @@ func TestAnIssueHasTheKeyOfTheFindingThatItBecomes(t *testing.T) {
 	if key == "" {
 		t.Error("the finding has no key")
 	}
+}
+
+// refusesOnce returns a client to which the API server refuses the first outcome of a Scan.
+func (p *pull) refusesOnce() *importer.Client {
+	p.Helper()
+	var refused atomic.Bool
+	config := rest.CopyConfig(scanner)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			if !strings.Contains(r.URL.Path, "/scans/") {
+				return next.RoundTrip(r)
+			}
+			sent, err := io.ReadAll(r.Body)
+			if err != nil {
+				return nil, err
+			}
+			r.Body = io.NopCloser(bytes.NewReader(sent))
+			if bytes.Contains(sent, []byte(`"outcome"`)) && !refused.Swap(true) {
+				return &http.Response{
+					StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody, Request: r,
+				}, nil
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	c, err := importer.NewClient(config)
+	p.must(err)
+	return c
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestAnOutcomeThatCannotBeWrittenChangesNoOther(t *testing.T) {
+	p := newPull(t)
+	batches := collect(p, importer.Choices{Commit: commitC, Analysis: new(string)}, documentOf("first", stays), documentOf("second", goes))
+	record := &reviewimport.Record{Upload: v1alpha1.ScanUpload{ID: "u-" + p.Project, Scans: 2}, Project: p.Project}
+	_, err := reviewimport.New(p.refusesOnce(), p.PullRequest, reviewimport.Options{Record: record}).
+		Import(t.Context(), &reviewimport.Commit{SHA: commitC}, batches)
+	if err == nil || !strings.Contains(err.Error(), "record the end of scan") {
+		t.Errorf("the import says %v", err)
+	}
+	list := &v1alpha1.ScanList{}
+	p.must(env.Client.List(t.Context(), list, client.InNamespace(namespace), client.MatchingFields{"spec.projectRef.name": p.Project}))
+	outcomes := map[v1alpha1.ScanOutcome]int{}
+	for _, scan := range list.Items {
+		outcomes[scan.Spec.Outcome]++
+	}
+	wantSame(t, "outcomes of what was stored", map[v1alpha1.ScanOutcome]int{"": 1, v1alpha1.ScanSucceeded: 1}, outcomes)
 }

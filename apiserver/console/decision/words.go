@@ -32,7 +32,7 @@ func ReasonWord(reason string) string { return wordOf(Reasons, reason) }
 // reasonLabel returns the label of the reason field.
 func reasonLabel(needed bool) string {
 	if needed {
-		return "Reason, needed to mute"
+		return "Reason; required to mute"
 	}
 	return "Reason, optional"
 }

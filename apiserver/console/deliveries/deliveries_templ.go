@@ -52,12 +52,12 @@ func listPage(l listing) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if len(l.view) == 0 {
-			templ_7745c5c3_Err = ui.Empty("No deliveries yet", "Events are sent to WebhookEndpoints, which are made with kubectl. Delivered ones are kept for a while only.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Empty("No deliveries yet", "Events are sent to WebhookEndpoints, which you create with kubectl. Past deliveries are kept for a limited time.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = ui.Empty("Nothing matches", "Names are those of the resources, written out. Take a filter away, or show all.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Empty("Nothing matches", "Names must match the resources exactly. Remove a filter, or show all.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -711,7 +711,7 @@ func again(d client.WebhookDelivery, organization, token string, maySend bool) t
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 57, "<p>Your key may not: it lacks the scope webhooks:redeliver. Somebody who may triage findings with kubectl can have it sent at once, in any state:</p><pre class=\"command\"><code>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 57, "<p>Your API key lacks the scope webhooks:redeliver. Somebody who may triage findings with kubectl can redeliver it at once, in any state:</p><pre class=\"command\"><code>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -729,7 +729,7 @@ func again(d client.WebhookDelivery, organization, token string, maySend bool) t
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 59, "<p class=\"quiet\">The event keeps its webhook-id, so a receiver that has it already can tell.</p></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 59, "<p class=\"quiet\">The event keeps its webhook-id, so that a receiver recognizes an event that it already has.</p></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -73,21 +73,20 @@ func next(d client.WebhookDelivery) string {
 	a := last(d)
 	switch {
 	case d.Status == client.WebhookDeliveryStatusDelivered:
-		return "The receiver has it. Nothing has to be done."
+		return "The receiver has it. There is nothing to do."
 	case d.Status == client.WebhookDeliveryStatusFailed && a == nil:
 		return "No attempt was made, and none will be: most likely the endpoint was deleted."
 	case d.Status == client.WebhookDeliveryStatusFailed:
-		return "No attempt is left. Mend what the last attempt's message names, then have it sent again."
+		return "All attempts have failed. Fix what the last attempt's message names, then redeliver it."
 	case a != nil && a.Outcome == client.WebhookAttemptOutcomeStarted:
-		return "An attempt is under way. It takes at most 15 seconds."
+		return "An attempt is in progress. It takes at most 15 seconds."
 	case d.NextAttemptAt == nil:
 		return "No attempt is planned: the endpoint is disabled, has no secret or does not exist. Its conditions say " +
 			"which: kubectl describe webhookendpoint " + d.EndpointId + "."
 	case a == nil:
 		return "The first attempt is due."
 	}
-	return "It is tried again by itself, with longer pauses each time. If the receiver is well again, have it sent " +
-		"at once."
+	return "It is retried automatically, with longer pauses each time. If the receiver works again, redeliver it now."
 }
 
 // aboutDue is how soon an attempt must be due for the page to wait for it.
@@ -122,8 +121,8 @@ func facts(d client.WebhookDelivery) []ui.Fact {
 		{Name: "Made", At: &d.CreatedAt},
 		{Name: "Next attempt", At: d.NextAttemptAt},
 		{Name: "Ended", At: d.FinishedAt},
-		{Name: "Redelivery asked for", At: d.RedeliveredAt},
-		{Name: "Header webhook-id", Value: d.EventId},
+		{Name: "Redelivery requested", At: d.RedeliveredAt},
+		{Name: "webhook-id header", Value: d.EventId},
 		{Name: "Delivery", Value: d.Id},
 	}
 }

@@ -24,12 +24,12 @@ func TestADeliverySaysHowItGoesOn(t *testing.T) {
 		want     string
 	}{
 		{"it arrived", client.WebhookDeliveryStatusDelivered, failed, nil, "The receiver has it"},
-		{"all attempts failed", client.WebhookDeliveryStatusFailed, failed, nil, "No attempt is left"},
+		{"all attempts failed", client.WebhookDeliveryStatusFailed, failed, nil, "All attempts have failed"},
 		{"its endpoint is gone", client.WebhookDeliveryStatusFailed, nil, nil, "the endpoint was deleted"},
-		{"a request is on its way", client.WebhookDeliveryStatusPending, started, nil, "under way"},
+		{"a request is on its way", client.WebhookDeliveryStatusPending, started, nil, "in progress"},
 		{"its endpoint is disabled", client.WebhookDeliveryStatusPending, failed, nil, "describe webhookendpoint team"},
 		{"it is new", client.WebhookDeliveryStatusPending, nil, &at, "first attempt"},
-		{"it waits", client.WebhookDeliveryStatusPending, failed, &at, "tried again by itself"},
+		{"it waits", client.WebhookDeliveryStatusPending, failed, &at, "retried automatically"},
 	} {
 		d := client.WebhookDelivery{EndpointId: "team", Status: tc.status, Attempts: tc.attempts, NextAttemptAt: tc.next}
 		if got := next(d); !strings.Contains(got, tc.want) {

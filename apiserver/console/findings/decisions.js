@@ -1,5 +1,5 @@
 // Decisions about one finding: sent one after the other, each undone by u.
-import { ask, message, Refusal, report } from "../ui/ui.js";
+import { ask, fragment, message, Refusal, report } from "../ui/ui.js";
 import { refresh } from "./panel.js";
 import { replaceRow } from "./rows.js";
 
@@ -17,19 +17,27 @@ const standings = { muted: "muted", active: "confirmed", open: "open" };
 
 /** Decides about a finding. The row shows it at once, and then what came of it.
  * @param {string} id @param {URLSearchParams} form
- * @param {() => void} [again] Shows the form anew with what was typed, where it was not taken. */
-export function decide(id, form, again) {
+ * @param {{inPanel?: boolean, again?: (row?: HTMLElement) => void}} [from] Whether the form is the panel's; else what
+ * shows it again after a refusal, with the finding's row as it then is. */
+export function decide(id, form, { inPanel, again } = {}) {
   const restore = anticipate(id, form.get("user_status") ?? "");
   enqueue(async () => {
     try {
-      const answer = await send(id, form);
+      const answer = await send(id, form, inPanel);
       undos.push({ id, change: answer.undo, seen: answer.seen });
       message("Decided.", { action: "Undo (u)", run: undo });
     } catch (error) {
       restore();
-      report(error, again && { action: "Decide again", run: again });
+      report(error, again && { action: "Decide again", run: () => again(rowOf(id, error)) });
     }
   });
+}
+
+/** The row of a finding: as the list shows it, or else as a refusal did.
+ * @param {string} id @param {unknown} error */
+function rowOf(id, error) {
+  const said = error instanceof Refusal && error.said.row ? fragment(error.said.row).firstElementChild : null;
+  return document.getElementById(id) ?? (said instanceof HTMLElement ? said : undefined);
 }
 
 /** Puts back what the last decision has changed. It waits for decisions that are on their way. */
@@ -74,20 +82,21 @@ function anticipate(id, status) {
   };
 }
 
-/** Sends a decision and shows the row as it then is, also where somebody else was faster.
- * @param {string} id @param {URLSearchParams} form @returns {Promise<{undo: Change, seen: string, row: string}>} */
-async function send(id, form) {
+/** Sends a decision and shows the row as it then is, also where somebody else decided first.
+ * @param {string} id @param {URLSearchParams} form @param {boolean} [inPanel] Whether the form is the panel's.
+ * @returns {Promise<{undo: Change, seen: string, row: string}>} */
+async function send(id, form, inPanel) {
   const row = document.getElementById(id);
   if (row?.dataset.seen && !form.has("seen")) form.set("seen", row.dataset.seen);
   try {
     const answer = await (await ask(`/console/findings/${encodeURIComponent(id)}`, { form })).json();
     if (row) replaceRow(row, answer.row);
-    refresh(id);
+    refresh(id, inPanel ? null : undefined);
     return answer;
   } catch (error) {
     if (error instanceof Refusal && error.said.row) {
       if (row) replaceRow(row, error.said.row);
-      refresh(id, form);
+      refresh(id, inPanel ? form : undefined);
     }
     throw error;
   }

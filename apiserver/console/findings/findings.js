@@ -111,7 +111,7 @@ panel.addEventListener("submit", (event) => {
   const form = event.target;
   if (!(form instanceof HTMLFormElement) || !form.hasAttribute("data-decide")) return;
   event.preventDefault();
-  decide(form.closest("article")?.dataset.id ?? "", submitted(form));
+  decide(form.closest("article")?.dataset.id ?? "", submitted(form), { inPanel: true });
 });
 
 // --- Decisions by key ----------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ panel.addEventListener("submit", (event) => {
 function decideBy(status) {
   const bar = find(".selection", HTMLFieldSetElement);
   if (!bar) {
-    message("Your key may not decide: it lacks the scope findings:triage.", { wrong: true });
+    message("Your API key cannot decide: it lacks the scope findings:triage.", { wrong: true });
     return;
   }
   if (results.querySelector('.row input[name="id"]:checked, input[name="all"]:checked')) {
@@ -152,7 +152,8 @@ function askWhy(row, typed) {
     if (dialog.returnValue !== "decide") return;
     const fields = submitted(form);
     if (!fields.get("comments")) fields.delete("comments");
-    decide(row.id, fields, () => askWhy(document.getElementById(row.id) ?? row, fields));
+    fields.set("seen", row.dataset.seen ?? "");
+    decide(row.id, fields, { again: (now) => askWhy(now ?? row, fields) });
   };
   dialog.showModal();
   // Not the reason: the same key, pressed once more, would choose one by its first letter.

@@ -107,12 +107,12 @@ func results(l listing) templ.Component {
 		}
 		if l.Total == 0 {
 			if len(l.chips()) == 0 {
-				templ_7745c5c3_Err = ui.Empty("No findings yet", "Import a scanner's results: kubectl findings import, or upload them over the REST API. They are here as soon as the import is over.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Empty("No findings yet", "Import a scanner's results: kubectl findings import, or upload them over the REST API. They appear here as soon as the import ends.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = ui.Empty("Nothing matches", "Take a filter away above, or start from all findings.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Empty("Nothing matches", "Remove a filter above, or start from all findings.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -83,7 +83,7 @@ async function markChanged() {
     marked++;
   }
   const news = [];
-  if (shown) news.push("The finding beside the list changed.");
+  if (shown) news.push("The finding in the panel changed.");
   if (marked > 0) news.push(`${counted(marked, "finding", "findings")} of the list changed.`);
   if (news.length > 0) said.textContent = news.join(" ");
 }

@@ -1,5 +1,5 @@
 // The finding beside the list.
-import { ask, edited, fill, fragment, report, submitted } from "../ui/ui.js";
+import { ask, edits, fill, fragment, report } from "../ui/ui.js";
 import { standing, titleOf } from "./rows.js";
 
 export const panel = /** @type {HTMLElement} */ (document.querySelector("#panel"));
@@ -8,8 +8,8 @@ export const panel = /** @type {HTMLElement} */ (document.querySelector("#panel"
 let asking;
 
 /** Shows a finding. Reports whether it is still the one that was asked for last.
- * @param {string} url */
-export async function open(url) {
+ * @param {string} url @param {() => void} [before] Called just before what the panel shows is replaced. */
+export async function open(url, before) {
   asking?.abort();
   asking = new AbortController();
   const { signal } = asking;
@@ -19,6 +19,7 @@ export async function open(url) {
     const close = Object.assign(document.createElement("button"), { type: "button", className: "close", textContent: "Close" });
     close.addEventListener("click", shut);
     const page = Object.assign(document.createElement("a"), { href: url, className: "page", textContent: "Open as a page" });
+    before?.();
     panel.replaceChildren(close, page, fragment(text));
     panel.hidden = false;
     panel.scrollTop = 0;
@@ -37,17 +38,33 @@ export function openRow() {
   if (title instanceof HTMLAnchorElement) open(title.href);
 }
 
-/** Shows the finding anew if it is the one that is shown.
- * @param {string} id @param {URLSearchParams} [typed] What its form held and was not stored. */
+/** Shows the finding anew if it is the one that is shown. What is typed into its form stays, and the focus too.
+ * @param {string} id
+ * @param {URLSearchParams | null} [typed] What to fill the form with in place of what is typed now; null leaves it as it
+ * is made. */
 export async function refresh(id, typed) {
-  const shown = panel.querySelector("article");
-  if (panel.hidden || shown?.dataset.id !== id) return;
-  const wasOpen = form()?.closest("details")?.open;
-  const there = await open(`/console/findings/${encodeURIComponent(id)}`);
-  const fresh = form();
-  if (!there || !typed || !wasOpen || !fresh) return;
-  fill(fresh, typed);
-  fresh.closest("details")?.setAttribute("open", "");
+  if (panel.hidden || panel.querySelector("article")?.dataset.id !== id) return;
+  let restore = () => {};
+  if (await open(`/console/findings/${encodeURIComponent(id)}`, () => { restore = keep(typed); })) restore();
+}
+
+/** Keeps what is typed into the form, and where the focus is. Returns what restores both in the form made anew.
+ * @param {URLSearchParams | null} [typed] */
+function keep(typed) {
+  const before = form();
+  const values = typed === undefined ? before && edits(before) : typed;
+  const unfolded = Boolean(values && before?.closest("details")?.open);
+  const active = panel.contains(document.activeElement) ? document.activeElement : null;
+  const field = active && before?.contains(active) ? active.getAttribute("name") || "user_status" : "";
+  return () => {
+    const fresh = form();
+    if (fresh && values && unfolded) {
+      fill(fresh, values);
+      fresh.closest("details")?.setAttribute("open", "");
+    }
+    const focused = unfolded && field ? fresh?.querySelector(`[name="${field}"]`) : panel.querySelector(".close");
+    if (active && focused instanceof HTMLElement) focused.focus();
+  };
 }
 
 /** The form of the finding that is shown. */
@@ -82,15 +99,7 @@ export async function markShown(id, removed) {
   const button = Object.assign(document.createElement("button"), {
     type: "button", className: "news-of", textContent: removed ? "removed · close" : "changed · show",
   });
-  button.addEventListener("click", () => {
-    if (removed) {
-      shut();
-      return;
-    }
-    const typed = form();
-    refresh(id, typed && edited(typed) ? submitted(typed) : undefined)
-      .then(() => /** @type {HTMLElement | null} */ (panel.querySelector(".close"))?.focus());
-  });
+  button.addEventListener("click", () => removed ? shut() : refresh(id));
   shown.before(button);
   return true;
 }

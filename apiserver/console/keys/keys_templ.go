@@ -39,7 +39,7 @@ func listPage(l client.APIKeyList, own, organization string, now time.Time) temp
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<h1>Keys</h1><p class=\"quiet\">The API keys of the organization. To make, rotate or disable one takes kubectl:</p><pre class=\"command\"><code>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<h1>Keys</h1><p class=\"quiet\">The organization's API keys. They are created, rotated and disabled with kubectl:</p><pre class=\"command\"><code>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/url"
+	"strings"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
@@ -52,13 +53,15 @@ func addressOf(id, outcome string) string {
 // outcome returns the outcome of the i-th finding of the page.
 func (s selected) outcome(i int) string {
 	if outcome := s.of.Items[i].Outcome; outcome != nil {
-		return cmp.Or(outcomes[string(*outcome)], string(*outcome))
+		return inWordsOf(string(*outcome))
 	}
 	return "not decided about yet"
 }
 
-// outcomes are the names of the REST API's outcomes.
-var outcomes = map[string]string{"conflicted": "left alone: somebody else decided"}
+// inWordsOf returns an outcome in the words of the operation's page.
+func inWordsOf(outcome string) string {
+	return strings.ToLower(cmp.Or(outcomes[outcome], outcome))
+}
 
 // next returns the address of the next page of findings.
 func (s selected) next() string {

@@ -89,9 +89,9 @@ func findingsPage(s selected) templ.Component {
 		}
 		if outcome := s.view.Get("outcome"); outcome != "" {
 			var templ_7745c5c3_Var5 string
-			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs("that are " + outcome + ". ")
+			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs("with the outcome: " + inWordsOf(outcome) + ". ")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `operations/findings.templ`, Line: 18, Col: 35}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `operations/findings.templ`, Line: 18, Col: 55}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
 			if templ_7745c5c3_Err != nil {
@@ -115,7 +115,7 @@ func findingsPage(s selected) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "that the operation is about, whatever its filters match by now.")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "of the operation's preview, even if its filters match others now.")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -125,12 +125,12 @@ func findingsPage(s selected) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(s.findings) == 0 {
-			templ_7745c5c3_Err = ui.Empty("None", "No finding of the operation is so.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Empty("None", "No finding of this operation has this outcome.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<div class=\"scrolls card\"><table><thead><tr><th scope=\"col\">Finding</th><th scope=\"col\" class=\"more\">Place</th><th scope=\"col\">Came of it</th><th scope=\"col\">Decision now</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<div class=\"scrolls card\"><table><thead><tr><th scope=\"col\">Finding</th><th scope=\"col\" class=\"more\">Place</th><th scope=\"col\">Outcome</th><th scope=\"col\">Decision now</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

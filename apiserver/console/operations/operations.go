@@ -6,7 +6,6 @@ import (
 	"embed"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
@@ -48,8 +47,15 @@ func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 		return page.Response{}, err
 	}
 	undone, err := readUndone(ctx, v, found.Items...)
-	body := listPage(found, undone)
-	return page.Response{Title: "Operations", Body: body, Styles: styles, Modules: modules}, err
+	if err != nil {
+		return page.Response{}, err
+	}
+	undos, err := readUndos(ctx, v, found.Items...)
+	if err != nil {
+		return page.Response{}, err
+	}
+	body := listPage(found, undone, undos)
+	return page.Response{Title: "Operations", Body: body, Styles: styles, Modules: modules}, nil
 }
 
 // operations maps ids to operations.
@@ -78,27 +84,36 @@ func readUndone(ctx context.Context, v *page.Visit, all ...client.TriageOperatio
 	return undone, nil
 }
 
-// undosAsked bounds how many operations are searched for their undo: an undo may be undone in turn.
+// undosAsked bounds how many pages of undos are read.
 const undosAsked = 10
 
-// readUndoing reads the operation that undoes the given one; its id is empty if the given one is in force.
-func readUndoing(ctx context.Context, v *page.Visit, of client.TriageOperation) (client.TriageOperation, error) {
-	var all []client.TriageOperation
-	of.Undo = ""
-	asked := []client.TriageOperation{of}
-	for i := 0; i < min(len(asked), undosAsked); i++ {
-		var undos client.TriageOperationList
-		if _, err := v.API.Get(ctx, apiPath, url.Values{"undo": {asked[i].Id}, "size": {"100"}}, &undos); err != nil {
-			return of, err
-		}
-		for _, o := range undos.Items {
-			known := func(other client.TriageOperation) bool { return other.Id == o.Id }
-			if !slices.ContainsFunc(asked, known) {
-				all, asked = append(all, o), append(asked, o)
+// readUndos reads the operations that undo these, and the operations that undo those in turn.
+func readUndos(ctx context.Context, v *page.Visit, of ...client.TriageOperation) (all []client.TriageOperation, err error) {
+	known := map[string]bool{}
+	asking := func(found []client.TriageOperation) url.Values {
+		var ids []string
+		for _, o := range found {
+			if !known[o.Id] {
+				known[o.Id] = true
+				ids = append(ids, o.Id)
 			}
 		}
+		return url.Values{"undo": {strings.Join(ids, ",")}, "size": {"100"}}
 	}
-	return undoingOf(of.Id, all), nil
+	query, read := asking(of), 0
+	for i := 0; i < undosAsked && query.Get("undo") != ""; i++ {
+		var undos client.TriageOperationList
+		if _, err := v.API.Get(ctx, apiPath, query, &undos); err != nil {
+			return nil, err
+		}
+		all = append(all, undos.Items...)
+		if undos.HasMore {
+			query.Set("cursor", undos.NextCursor)
+			continue
+		}
+		query, read = asking(all[read:]), len(all)
+	}
+	return all, nil
 }
 
 // show serves the page of an operation: what it would do, does, or has done.
@@ -115,12 +130,12 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if err != nil {
 		return page.Response{}, err
 	}
-	undoing, err := readUndoing(ctx, v, operation)
+	undos, err := readUndos(ctx, v, operation)
 	if err != nil {
 		return page.Response{}, err
 	}
 	title := titleOf(operation, undone)
-	body := operationPage(operation, undoing, title, samples, v.Token, v.May("findings:triage"))
+	body := operationPage(operation, undoingOf(operation.Id, undos), title, samples, v.Token, v.May("findings:triage"))
 	return page.Response{Title: title, Body: body, Styles: styles, Modules: modules}, nil
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-func listPage(l client.TriageOperationList, undone operations) templ.Component {
+func listPage(l client.TriageOperationList, undone operations, undos []client.TriageOperation) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -35,7 +35,7 @@ func listPage(l client.TriageOperationList, undone operations) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<h1>Operations</h1><p class=\"quiet\">Each is a decision about many findings. What was carried out can be undone from its page.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<h1>Operations</h1><p class=\"quiet\">Each operation is one decision about many findings. A completed operation can be undone from its page.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -97,7 +97,7 @@ func listPage(l client.TriageOperationList, undone operations) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if by := undoingOf(o.Id, l.Items); by.Id != "" {
+				if by := undoingOf(o.Id, undos); by.Id != "" {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<a class=\"under\" href=\"")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -346,14 +346,14 @@ func operationPage(o, undoing client.TriageOperation, title string, samples []cl
 			}
 		}
 		if o.Undo != "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<p>It puts back what <a href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<p>It restores what <a href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var17 templ.SafeURL
 			templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(listPath + "/" + o.Undo))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `operations/operations.templ`, Line: 73, Col: 73}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `operations/operations.templ`, Line: 73, Col: 72}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
 			if templ_7745c5c3_Err != nil {
@@ -366,7 +366,7 @@ func operationPage(o, undoing client.TriageOperation, title string, samples []cl
 			var templ_7745c5c3_Var18 string
 			templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(o.Undo)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `operations/operations.templ`, Line: 73, Col: 98}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `operations/operations.templ`, Line: 73, Col: 97}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var18))
 			if templ_7745c5c3_Err != nil {
@@ -576,7 +576,7 @@ func preview(o client.TriageOperation, token string, canDecide bool) templ.Compo
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = ui.Figures(
-			ui.Figure{Name: "Findings", Count: o.Matched, Link: addressOf(o.Id, "")},
+			matched(o),
 			ui.Figure{Name: "Would change", Count: o.WouldChange},
 			ui.Figure{Name: "Of these, cannot be undone", Count: o.NotUndoable},
 		).Render(ctx, templ_7745c5c3_Buffer)
@@ -738,20 +738,20 @@ func outcome(o client.TriageOperation, token string, canDecide bool) templ.Compo
 			templ_7745c5c3_Var33 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 62, "<section class=\"card\" aria-labelledby=\"outcome\"><h2 id=\"outcome\">What came of it</h2>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 62, "<section class=\"card\" aria-labelledby=\"outcome\"><h2 id=\"outcome\">Outcome</h2>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = ui.Figures(
-			outcomeFigure(o.Id, "Changed", "changed", o.Changed),
-			outcomeFigure(o.Id, "Unchanged", "unchanged", o.Unchanged),
-			outcomeFigure(o.Id, "Decided by somebody else meanwhile", "conflicted", o.Conflicted),
-			outcomeFigure(o.Id, "Failed", "failed", o.Failed),
+			outcomeFigure(o.Id, "changed", o.Changed),
+			outcomeFigure(o.Id, "unchanged", o.Unchanged),
+			outcomeFigure(o.Id, "conflicted", o.Conflicted),
+			outcomeFigure(o.Id, "failed", o.Failed),
 		).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = examples("Left alone: somebody else has decided", o.Conflicts).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = examples("Skipped: somebody else has decided", o.Conflicts).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -77,9 +77,23 @@ func undoingOf(id string, all []client.TriageOperation) (undoing client.TriageOp
 // whole reports whether the undo is complete: a second undo would change nothing.
 func whole(undoing client.TriageOperation) bool { return undoing.Id != "" && undoing.Failed == 0 }
 
+// outcomes maps the REST API's outcomes to words.
+var outcomes = map[string]string{
+	"changed": "Changed", "unchanged": "Unchanged", "conflicted": "Decided by somebody else meanwhile", "failed": "Failed",
+}
+
+// matched returns the count of a preview's findings, with a link to them.
+func matched(o client.TriageOperation) ui.Figure {
+	f := ui.Figure{Name: "Findings", Count: o.Matched}
+	if o.Matched > 0 {
+		f.Link = addressOf(o.Id, "")
+	}
+	return f
+}
+
 // outcomeFigure returns the count of an outcome, with a link to its findings.
-func outcomeFigure(id, name, outcome string, count int32) ui.Figure {
-	f := ui.Figure{Name: name, Count: count}
+func outcomeFigure(id, outcome string, count int32) ui.Figure {
+	f := ui.Figure{Name: outcomes[outcome], Count: count}
 	if count > 0 {
 		f.Link = addressOf(id, outcome)
 	}

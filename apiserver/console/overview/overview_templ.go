@@ -97,7 +97,7 @@ func figures(s shown) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(s.Trends.Days) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<section class=\"card quiet\" aria-labelledby=\"over-time\"><h2 id=\"over-time\">Open findings over time</h2><p>History begins today: the first numbers are kept about ten seconds after the first import, and from then on day by day.</p></section>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<section class=\"card quiet\" aria-labelledby=\"over-time\"><h2 id=\"over-time\">Open findings over time</h2><p>History begins today: the first numbers are recorded about ten seconds after the first import, then every day.</p></section>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

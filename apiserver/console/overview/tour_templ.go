@@ -43,7 +43,7 @@ func tour(canDecide bool) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "\">Look at the worst</a></h3><p>All that is open and of high severity. Press <kbd>j</kbd> and <kbd>k</kbd> to walk through, Enter to see why.</p></li><li><h3><a href=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "\">Look at the worst</a></h3><p>All open findings of high severity. Press <kbd>j</kbd> and <kbd>k</kbd> to walk through, Enter to see why.</p></li><li><h3><a href=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -61,12 +61,12 @@ func tour(canDecide bool) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if canDecide {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p>What nobody has decided about. <kbd>m</kbd> mutes and asks why, <kbd>c</kbd> confirms, <kbd>u</kbd> undoes. No scan changes what you decided.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p>Findings without a decision. <kbd>m</kbd> mutes and asks why, <kbd>c</kbd> confirms, <kbd>u</kbd> undoes. No scan changes what you decided.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<p>What nobody has decided about. To decide, log in with a key that has the scope <code>findings:triage</code>.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<p>Findings without a decision. To decide, log in with a key that has the scope <code>findings:triage</code>.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

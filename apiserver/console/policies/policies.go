@@ -101,7 +101,7 @@ func mayWrite(v *page.Visit) bool { return v.May("policies:write") && v.May("fin
 func change(ctx context.Context, v *page.Visit) (page.Response, error) {
 	generation, err := strconv.Atoi(v.Form.Get("generation"))
 	if err != nil {
-		return page.Response{}, api.Failed(http.StatusBadRequest, "The form lacks the policy's generation.")
+		return page.Response{}, api.Failed(http.StatusBadRequest, "The form does not contain the policy's generation.")
 	}
 	body := client.TriagePolicyChange{Mode: client.TriagePolicyMode(v.Form.Get("mode")), Generation: &generation}
 	var changed client.TriagePolicy

@@ -17,8 +17,8 @@ type leftOut struct{ Label, Value, Why string }
 const (
 	whyDecided  = "A policy decides only about findings that are not closed and that no person has decided about."
 	whyPolicies = "An expression cannot read what other policies decide, so that no policy depends on another."
-	whyUnread   = "An expression reads what scanners say, the project and the repository, and not this."
-	whyNoValue  = "This value is not one that can be compared."
+	whyUnread   = "An expression reads the scanner's facts, the project and the repository, but not this."
+	whyNoValue  = "This value cannot be compared."
 )
 
 // terms translate each filter of the list of findings into a term, in the order of the expression. ok is false for a

@@ -17,22 +17,21 @@ type standing struct {
 
 // standings maps the reasons of the condition InForce.
 var standings = map[string]standing{
-	"InForce": {"in force", ui.Good, "It decides. Nothing has to be done."},
-	"EarlierGeneration": {"an earlier state decides", ui.Doubt, "The policy as it is cannot decide, so its earlier state " +
-		"does. Fix the error shown below."},
+	"InForce": {"in force", ui.Good, "It is in force. There is nothing to do."},
+	"EarlierGeneration": {"earlier version in force", ui.Doubt, "The latest version cannot decide, so the earlier one does."},
 	"NeverMatched": {"never matched", ui.Doubt, "Nothing has matched yet. Check the expression, or leave it for findings of " +
 		"later scans."},
 	"Shadowed": {"shadowed", ui.Doubt, "Other policies decide about all that it matches. Raise its priority, narrow the others, " +
 		"or delete it."},
 	"Preview":     {"preview", ui.Going, "It decides nothing. See what it matches, then apply it."},
-	"NotYetValid": {"not yet", ui.Going, "Its time has not come. Nothing has to be done."},
-	"Expired":     {"expired", ui.Doubt, "Its end has come, and what it muted is open again. Set another end, or delete it."},
+	"NotYetValid": {"not yet", ui.Going, "It begins later. There is nothing to do."},
+	"Expired":     {"expired", ui.Doubt, "It has expired, and what it muted is open again. Set another end, or delete it."},
 	"TooMany": {"too many", ui.Bad, "It matches more findings than it may, so it decides nothing. Narrow the expression, or " +
 		"raise the limit if all of them are meant."},
-	"TooManyPolicies": {"too many policies", ui.Bad, "As many policies are in force as may be. Delete one that is not needed."},
-	"TooCostly": {"too costly", ui.Bad, "It takes too long to evaluate. Have a short comparison first that rules most " +
+	"TooManyPolicies": {"too many policies", ui.Bad, "The organization has as many policies in force as it may have. Delete one that is not needed."},
+	"TooCostly": {"too costly", ui.Bad, "It takes too long to evaluate. Begin with a short comparison that rules most " +
 		"findings out."},
-	"NotCompiled": {"wrong", ui.Bad, "The expression does not compile, so it decides nothing. Mend it where it says."},
+	"NotCompiled": {"does not compile", ui.Bad, "The expression does not compile, so it decides nothing. Fix the error shown below."},
 }
 
 // stopped is the status of a policy that was in force before it became a preview.
@@ -56,14 +55,27 @@ func condition(p client.TriagePolicy, kind string) (c client.ResourceCondition) 
 	return c
 }
 
+// notInForce maps the reasons of the condition Ready why the latest version of a policy does not replace the earlier one.
+var notInForce = map[string]string{
+	"NotCompiled": "does not compile. Open the policy to see the error, and fix it.",
+	"TooMany":     "matches more findings than it may. Narrow the expression, or raise the limit if all of them are meant.",
+	"TooCostly":   "takes too long to evaluate. Begin with a short comparison that rules most findings out.",
+}
+
 // standingOf returns the status of a policy.
 func standingOf(p client.TriagePolicy) standing {
-	s, known := standings[condition(p, "InForce").Reason]
+	reason := condition(p, "InForce").Reason
+	s, known := standings[reason]
+	why, told := notInForce[condition(p, "Ready").Reason]
 	switch {
 	case !known || !p.Observed:
-		return standing{"being looked at", ui.Going, "The controllers have yet to look at it as it is."}
+		return standing{"processing", ui.Going, "The controllers have not yet processed its latest change."}
 	case isStopped(p):
 		return stopped
+	case reason == "EarlierGeneration" && told:
+		s.next = "The earlier version decides, because the latest one " + why
+	case reason == "NeverMatched" && p.Failed > 0:
+		s.next = "Nothing has matched yet, and the expression cannot be evaluated for some findings. Open the policy to see the error."
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,27 @@ func TestAPolicyThatWasStoppedIsToldFromAPreview(t *testing.T) {
 		policy := client.TriagePolicy{Observed: true, Conditions: []client.ResourceCondition{c.inForce, c.compiled}}
 		if got := standingOf(policy).word; got != c.want {
 			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
+		}
+	}
+}
+
+func TestAPolicyThatCannotDecideSaysWhy(t *testing.T) {
+	for _, c := range []struct {
+		inForce, ready string
+		failed         int32
+		want           string
+	}{
+		{"EarlierGeneration", "NotCompiled", 0, "does not compile"},
+		{"EarlierGeneration", "TooMany", 0, "raise the limit"},
+		{"EarlierGeneration", "TooCostly", 0, "short comparison"},
+		{"NeverMatched", "Succeeded", 0, "findings of later scans"},
+		{"NeverMatched", "Succeeded", 1, "cannot be evaluated for some findings"},
+	} {
+		p := client.TriagePolicy{Observed: true, Failed: c.failed, Conditions: []client.ResourceCondition{
+			{Type: "Ready", Reason: c.ready}, {Type: "InForce", Reason: c.inForce},
+		}}
+		if got := standingOf(p).next; !strings.Contains(got, c.want) {
+			t.Errorf("%s, %s, %d failed: %q", c.inForce, c.ready, c.failed, got)
 		}
 	}
 }

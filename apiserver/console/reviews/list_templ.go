@@ -34,7 +34,7 @@ func listPage(l listing) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<h1>Reviews</h1><p class=\"quiet\">Each is a pull request, with the issues that its base branch does not have.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<h1>Reviews</h1><p class=\"quiet\">Each review is a pull request with the issues that its base branch does not have.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -109,7 +109,7 @@ type part struct {
 func (s shown) parts() []part {
 	return []part{
 		{"open", "New: open issues", "The pull request has them and its base branch does not.",
-			"None: what it brings is resolved, or it brings nothing.", s.open, s.after(openCursor, s.open.NextCursor)},
+			"None: all its issues are resolved, or it has none.", s.open, s.after(openCursor, s.open.NextCursor)},
 		{"resolved", "Fixed: resolved issues", "An earlier commit of the pull request had them, a later one does not.",
 			"None so far.", s.resolved, s.after(resolvedCursor, s.resolved.NextCursor)},
 	}

@@ -8,12 +8,12 @@ import (
 )
 
 // stays explains why repeating an import is safe.
-const stays = "What is stored already is found unchanged, and no decision is lost."
+const stays = "What is already stored stays unchanged, and no decision is lost."
 
 // unfinished is the advice for an import that did not complete.
 var unfinished = []string{
-	"Import the same file again: it finishes what was begun. " + stays,
-	"If it ends like this again, look at the log of the job, or tell whoever runs the service.",
+	"Import the same file again to finish the import. " + stays,
+	"If it fails in the same way, read the job's log, or tell whoever runs the service.",
 }
 
 // advice for scans that failed, selected by words of the message. The importer writes the message for users of kubectl
@@ -23,20 +23,20 @@ var advice = []struct {
 	steps []string
 }{
 	{"more than half", []string{
-		"Look whether the scanner ran over everything. With a wrong folder or configuration it finds little, and all " +
+		"Check that the scanner covered everything. With a wrong folder or configuration it finds little, and all " +
 			"that it missed would be closed.",
-		"Look which findings would be closed: import the same file with --dry-run. That stores nothing.",
-		"If they are repaired indeed, import the file with --force.",
+		"To see which findings would be closed, import the same file with --dry-run. That stores nothing.",
+		"If they really are fixed, import the file with --force.",
 	}},
 	{"before the last completed", []string{
-		"Usually there is nothing to do. A newer scan is imported already, and an older one would open again what was " +
-			"repaired since.",
-		"If the file is wrong about its start, give the real one with --started-at.",
+		"Usually there is nothing to do. A newer scan was already imported, and an older one would reopen what was " +
+			"fixed since.",
+		"If the start in the file is wrong, give the real one with --started-at.",
 		"To import it as it is, use --force.",
 	}},
 	{"--analysis", []string{
-		"Have each run of the scanner use the same analysis: give the known one with --analysis.",
-		"If it is an analysis of its own, import it once with --force.",
+		"Each run of the scanner must use the same analysis: give the known one with --analysis.",
+		"If it is a separate analysis, import it once with --force.",
 	}},
 	{"import has died", unfinished},
 	{"stopped before its end", unfinished},
@@ -47,7 +47,7 @@ func next(s client.Scan) []string {
 	if status(s) != client.ScanStatusFailed {
 		return nil
 	}
-	steps := []string{"Mend what the message names.", "Import the same file again. " + stays}
+	steps := []string{"Fix what the message names.", "Import the same file again. " + stays}
 	for _, a := range advice {
 		if strings.Contains(s.Message, a.says) {
 			steps = slices.Clone(a.steps)

@@ -34,14 +34,14 @@ func TestAFailedScanComesWithWhatToDo(t *testing.T) {
 		// first is a part of the first step.
 		first, state string
 	}{
-		{"most findings would be closed", closing, "ran over everything", "refused"},
+		{"most findings would be closed", closing, "covered everything", "refused"},
 		{"a newer scan is there", old, "nothing to do", "refused"},
 		{"another name of an analysis", renamed, "the same analysis", "refused"},
-		{"something does not exist", missing, "Mend what the message names", "failed"},
+		{"something does not exist", missing, "Fix what the message names", "failed"},
 		{"the import was stopped", stopped, "Import the same file again", "failed"},
 		{"the import was killed", killed, "Import the same file again", "failed"},
 		{"nobody recorded an end", overdue, "Import the same file again", "failed"},
-		{"nobody knows why", "", "Mend what the message names", "failed"},
+		{"nobody knows why", "", "Fix what the message names", "failed"},
 	} {
 		s := scan(client.ScanStatusFailed, tc.message)
 		if steps := next(s); len(steps) < 2 || !strings.Contains(steps[0], tc.first) {

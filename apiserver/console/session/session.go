@@ -54,14 +54,12 @@ func cookie(value string, secure bool, maxAge int) *http.Cookie {
 
 // APIKey returns the key of the request's session, or "" if there is no valid session.
 func (s Sealer) APIKey(r *http.Request, now time.Time) string {
-	_, held := s.session(r, now)
-	return held.apiKey
+	return s.session(r, now).apiKey
 }
 
 // Ends returns when the request's session ends at the latest, or the zero time without a session.
 func (s Sealer) Ends(r *http.Request, now time.Time) time.Time {
-	_, held := s.session(r, now)
-	return held.end
+	return s.session(r, now).end
 }
 
 // held is the content of a session; empty if there is no valid one.
@@ -70,20 +68,20 @@ type held struct {
 	end    time.Time
 }
 
-// session returns the request's session and its content. Another site of the same domain may set cookies, too: one that
+// session returns the content of the request's session. Another site of the same domain may set cookies, too: one that
 // cannot be opened is ignored, and if two can be opened, neither is used.
-func (s Sealer) session(r *http.Request, now time.Time) (value string, its held) {
+func (s Sealer) session(r *http.Request, now time.Time) (its held) {
 	for _, cookie := range r.CookiesNamed(CookieName) {
 		opened := s.open(cookie.Value, now)
 		switch {
 		case opened.apiKey == "":
 		case its.apiKey != "":
-			return "", held{}
+			return held{}
 		default:
-			value, its = cookie.Value, opened
+			its = opened
 		}
 	}
-	return value, its
+	return its
 }
 
 // open returns the content of a session, or nothing if it is invalid or expired.
@@ -103,31 +101,31 @@ func (s Sealer) open(value string, now time.Time) held {
 	return held{string(content[timeBytes:]), end}
 }
 
-// Token returns the value that forms of the request's session must send back, so that no other site can submit them.
+// Token returns the value that forms of the request's session must send back, so that no other site can submit them. It
+// is that of the API key: after a new login with the same key, a page that is still open can be sent.
 func (s Sealer) Token(r *http.Request, now time.Time) string {
-	value, _ := s.session(r, now)
-	return token(s.Keys(tokenPurpose)[0], value)
+	return token(s.Keys(tokenPurpose)[0], s.APIKey(r, now))
 }
 
 // tokenPurpose is the purpose of the keys for tokens.
-const tokenPurpose = "findings-operator console form 1"
+const tokenPurpose = "findings-operator console form 2"
 
-// Holds reports whether the token belongs to the request's session.
+// Holds reports whether the token belongs to the API key of the request's session.
 func (s Sealer) Holds(r *http.Request, given string, now time.Time) bool {
-	value, _ := s.session(r, now)
-	if value == "" {
+	apiKey := s.APIKey(r, now)
+	if apiKey == "" {
 		return false
 	}
 	for _, key := range s.Keys(tokenPurpose) {
-		if hmac.Equal([]byte(token(key, value)), []byte(given)) {
+		if hmac.Equal([]byte(token(key, apiKey)), []byte(given)) {
 			return true
 		}
 	}
 	return false
 }
 
-func token(key []byte, session string) string {
+func token(key []byte, apiKey string) string {
 	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(session))
+	mac.Write([]byte(apiKey))
 	return encoding.EncodeToString(mac.Sum(nil))
 }

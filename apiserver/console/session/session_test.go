@@ -75,12 +75,15 @@ func TestASessionEndsWithItsTimeAndWithTheKeysThatSealedIt(t *testing.T) {
 	}
 }
 
-func TestATokenHoldsForItsSessionAlone(t *testing.T) {
+func TestATokenHoldsForSessionsOfItsKeyAlone(t *testing.T) {
 	s := sealer("a")
-	mine, other := with(s.Cookie("key", true, now).Value), with(s.Cookie("key", true, now).Value)
+	mine, other := with(s.Cookie("key", true, now).Value), with(s.Cookie("another key", true, now).Value)
 	token := s.Token(mine, now)
 	if !s.Holds(mine, token, now) || !sealer("b", "a").Holds(mine, token, now) {
 		t.Error("it does not hold for its session")
+	}
+	if later := with(s.Cookie("key", true, now.Add(time.Hour)).Value); !s.Holds(later, token, now.Add(time.Hour)) {
+		t.Error("it does not hold after a new login with the same key")
 	}
 	if s.Holds(other, token, now) || s.Holds(with(), token, now) || s.Holds(mine, "", now) || sealer("b").Holds(mine, token, now) {
 		t.Error("it holds for another")

@@ -51,13 +51,13 @@ func (p Problem) Title() string {
 		if p.Change {
 			return "Not accepted"
 		}
-		return "This address does not work"
+		return "This address is not valid"
 	case http.StatusForbidden:
 		return "Not allowed"
 	case http.StatusNotFound:
 		return "Not found"
 	case http.StatusConflict, http.StatusPreconditionFailed:
-		return "Somebody was faster"
+		return "Changed by somebody else"
 	case http.StatusTooManyRequests:
 		return "Too many requests"
 	}
@@ -73,16 +73,16 @@ func (p Problem) Next() string {
 		}
 		return "Go back, or start from a list without filters."
 	case http.StatusForbidden:
-		return "If a scope is missing, ask whoever manages the organization's API keys for a key that has it, and log " +
+		return "If a scope is missing, ask whoever manages the organization's API keys for a key with that scope, and log " +
 			"in with that."
 	case http.StatusNotFound:
-		return "It may have been removed, or belong to another organization. Look for it in the list."
+		return "Check the address, or look in the list: what it names may have been removed, or belong to another organization."
 	case http.StatusConflict, http.StatusPreconditionFailed:
-		return "Load the page again to see what was decided, then decide again."
+		return "Reload the page to see what was decided, then decide again."
 	case http.StatusTooManyRequests:
-		return "The requests that your API key, or your address, may send in a minute are used up. Wait until the time below, then load the page again."
+		return "Your API key, or your address, has sent as many requests as it may in a minute. Wait until the time below, then reload the page."
 	}
-	return "Load the page again. If it stays so, tell whoever runs the service the request's name below."
+	return "Reload the page. If the problem stays, tell whoever runs the service the request id below."
 }
 
 // Said returns the error as JSON for modules.

@@ -74,8 +74,8 @@ export function localise(root) {
 /** How long a message stays where nothing has to be done about it. */
 const messageTime = 10_000;
 
-/** Shows a message, with a button if there is something to do about it. One that something is wrong stays until it is
- * dismissed.
+/** Shows a message, with a button if there is something to do about it. An error stays until it is dismissed; any other
+ * message makes room for the next one.
  * @param {string} text
  * @param {{wrong?: boolean, action?: string, run?: () => void}} [options] */
 export function message(text, options = {}) {
@@ -94,7 +94,12 @@ export function message(text, options = {}) {
   };
   if (options.action) offer(options.action, options.run);
   if (options.wrong) offer("Dismiss");
-  document.querySelector("#messages")?.replaceChildren(shown);
+  const list = document.querySelector("#messages");
+  for (const earlier of list?.querySelectorAll(".message") ?? []) {
+    const repeated = !options.action && earlier.textContent === shown.textContent;
+    if (repeated || !earlier.classList.contains("wrong")) earlier.remove();
+  }
+  list?.append(shown);
   if (!options.wrong) setTimeout(() => shown.remove(), messageTime);
 }
 
@@ -113,15 +118,19 @@ export function submitted(form) {
   return fields;
 }
 
-/** Whether somebody has changed a form since the page was made.
+/** The fields of a form that were changed since the page was made.
  * @param {HTMLFormElement} form */
-export function edited(form) {
-  return [...form.elements].some((field) => {
+export function edits(form) {
+  const fields = new URLSearchParams();
+  for (const field of form.elements) {
     if (field instanceof HTMLSelectElement) {
-      return field.selectedIndex !== Math.max(0, [...field.options].findIndex((option) => option.defaultSelected));
+      const offered = Math.max(0, [...field.options].findIndex((option) => option.defaultSelected));
+      if (field.selectedIndex !== offered) fields.set(field.name, field.value);
+    } else if (field instanceof HTMLTextAreaElement || field instanceof HTMLInputElement) {
+      if (field.value !== field.defaultValue) fields.set(field.name, field.value);
     }
-    return (field instanceof HTMLTextAreaElement || field instanceof HTMLInputElement) && field.value !== field.defaultValue;
-  });
+  }
+  return fields;
 }
 
 /** Fills a form with what was typed before. Its hidden fields stay as they are.
