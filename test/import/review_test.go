@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -605,10 +606,12 @@ func (p *pull) refusesOnce() *importer.Client {
 				return nil, err
 			}
 			r.Body = io.NopCloser(bytes.NewReader(sent))
-			if bytes.Contains(sent, []byte(`"outcome"`)) && !refused.Swap(true) {
-				return &http.Response{
-					StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody, Request: r,
-				}, nil
+			if bytes.Contains(sent, []byte(v1alpha1.ScanSucceeded)) && !refused.Swap(true) {
+				answer := httptest.NewRecorder()
+				answer.Header().Set("Content-Type", "application/json")
+				answer.WriteHeader(http.StatusForbidden)
+				_, _ = answer.WriteString(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
+				return answer.Result(), nil
 			}
 			return next.RoundTrip(r)
 		})
