@@ -88,7 +88,8 @@ func readUndone(ctx context.Context, v *page.Visit, all ...client.TriageOperatio
 const undosAsked = 10
 
 // readUndos reads the operations that undo these, and the operations that undo those in turn.
-func readUndos(ctx context.Context, v *page.Visit, of ...client.TriageOperation) (all []client.TriageOperation, err error) {
+func readUndos(ctx context.Context, v *page.Visit, of ...client.TriageOperation) ([]client.TriageOperation, error) {
+	var all []client.TriageOperation
 	known := map[string]bool{}
 	asking := func(found []client.TriageOperation) url.Values {
 		var ids []string

@@ -17,7 +17,7 @@ type standing struct {
 
 // standings maps the reasons of the condition InForce.
 var standings = map[string]standing{
-	"InForce": {"in force", ui.Good, "It is in force. There is nothing to do."},
+	"InForce":           {"in force", ui.Good, "It is in force. There is nothing to do."},
 	"EarlierGeneration": {"earlier version in force", ui.Doubt, "The latest version cannot decide, so the earlier one does."},
 	"NeverMatched": {"never matched", ui.Doubt, "Nothing has matched yet. Check the expression, or leave it for findings of " +
 		"later scans."},
@@ -55,7 +55,8 @@ func condition(p client.TriagePolicy, kind string) (c client.ResourceCondition) 
 	return c
 }
 
-// notInForce maps the reasons of the condition Ready why the latest version of a policy does not replace the earlier one.
+// notInForce says why the latest version of a policy does not replace the earlier one, by the reason of its condition
+// Ready.
 var notInForce = map[string]string{
 	"NotCompiled": "does not compile. Open the policy to see the error, and fix it.",
 	"TooMany":     "matches more findings than it may. Narrow the expression, or raise the limit if all of them are meant.",
