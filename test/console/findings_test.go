@@ -339,9 +339,13 @@ func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
 	p.presses("j", "m")
 	p.do(chromedp.SetValue("#one-reason", "duplicate"))
 	p.presses(kb.Enter)
-	p.reads("#messages", "apikey/bob was faster", "Decide again")
+	p.reads("#messages", "Finding number 1", "apikey/bob was faster", "Decide again")
+	p.presses("m")
+	p.reads("#decision", "Decide: Finding number 1")
+	p.sees("document.querySelector('#decision').open && document.querySelector('#one-reason').value === 'duplicate'")
+	p.clicks(`#decision button[value="cancel"]`)
 	p.presses("j", "c")
-	p.reads("#messages", "Decided.", "apikey/bob was faster") // what came later did not take its place
+	p.reads("#messages", "Decided: Finding number 0.", "Finding number 1", "apikey/bob was faster") // what came later did not take its place
 	// The row is not in the list when it is decided about once more.
 	p.presses("/")
 	p.do(chromedp.SendKeys("#text", "zzz"))

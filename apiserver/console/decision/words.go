@@ -20,7 +20,7 @@ var Reasons = []ui.Option{
 
 // Choices are the possible decisions.
 var Choices = []ui.Option{
-	{Value: "muted", Word: "Mute"}, {Value: "active", Word: "Confirm"}, {Value: Open, Word: "Take the decision back"},
+	{Value: "muted", Word: "Mute"}, {Value: "active", Word: "Confirm"}, {Value: Open, Word: "Withdraw the decision"},
 }
 
 // Choice returns the label of a decision's status as a choice.

@@ -1,7 +1,7 @@
 // Decisions about one finding: sent one after the other, each undone by u.
 import { ask, fragment, message, Refusal, report } from "../ui/ui.js";
-import { refresh } from "./panel.js";
-import { replaceRow } from "./rows.js";
+import { panel, refresh } from "./panel.js";
+import { replaceRow, titleOf } from "./rows.js";
 
 /** @typedef {{user_status: string, reason?: string, expires_at?: string, comments: string}} Change */
 
@@ -10,6 +10,14 @@ const undos = [];
 
 /** @type {Promise<unknown>} Each rests on what the one before has made. */
 let sending = Promise.resolve();
+
+/** @type {Map<string, {typed?: URLSearchParams, shown?: HTMLElement}>} The findings whose last decision was refused: what
+ * was typed into the dialog, and the message. */
+const refusals = new Map();
+
+/** What was typed into the dialog about a finding and refused.
+ * @param {string} id */
+export const refused = (id) => refusals.get(id)?.typed;
 
 /** What a decision is called in a row.
  * @type {Record<string, string>} */
@@ -21,14 +29,21 @@ const standings = { muted: "muted", active: "confirmed", open: "open" };
  * shows it again after a refusal, with the finding's row as it then is. */
 export function decide(id, form, { inPanel, again } = {}) {
   const restore = anticipate(id, form.get("user_status") ?? "");
+  const row = document.getElementById(id);
+  const title = (row ? titleOf(row) : panel.querySelector("h1"))?.textContent ?? id;
   enqueue(async () => {
     try {
       const answer = await send(id, form, inPanel);
       undos.push({ id, change: answer.undo, seen: answer.seen });
-      message("Decided.", { action: "Undo (u)", run: undo });
+      refusals.get(id)?.shown?.remove();
+      refusals.delete(id);
+      message(`Decided: ${title}.`, { action: "Undo (u)", run: undo });
     } catch (error) {
       restore();
-      report(error, again && { action: "Decide again", run: () => again(rowOf(id, error)) });
+      refusals.get(id)?.shown?.remove();
+      const shown = report(error, again && { action: "Decide again", run: () => again(rowOf(id, error)) });
+      shown?.prepend(Object.assign(document.createElement("strong"), { textContent: title }));
+      refusals.set(id, { typed: again && form, shown });
     }
   });
 }

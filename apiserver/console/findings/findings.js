@@ -1,8 +1,8 @@
 // The list of findings: filters and search without loading anew, a finding beside the list, keys and selection.
 import { ask, fill, fragment, message, report, submitted } from "../ui/ui.js";
-import { decide, undo } from "./decisions.js";
+import { decide, refused, undo } from "./decisions.js";
 import { follow, open, openRow, panel, shut } from "./panel.js";
-import { more, results, stand, standing, walk, watchEnd } from "./rows.js";
+import { more, results, stand, standing, titleOf, walk, watchEnd } from "./rows.js";
 
 /** @template {Element} T @param {string} selector @param {new () => T} type @returns {T | null} */
 function find(selector, type) {
@@ -136,24 +136,25 @@ function decideBy(status) {
   else decide(row.id, new URLSearchParams({ user_status: status }));
 }
 
-/** Asks for the reason, the end and the comment. It begins with those in force, or with what was typed before; an empty
- * comment leaves the one there is.
- * @param {HTMLElement} row @param {URLSearchParams} [typed] */
-function askWhy(row, typed) {
+/** Asks for the reason, the end and the comment. It begins with those in force, or with what was typed and refused; an
+ * empty comment leaves the one there is.
+ * @param {HTMLElement} row */
+function askWhy(row) {
   const dialog = find("#decision", HTMLDialogElement);
   const form = dialog?.querySelector("form");
   if (!dialog || !form) return;
   form.reset();
   form.querySelector(".missing")?.replaceChildren();
   const { reason = "", until = "" } = row.dataset;
-  fill(form, typed ?? new URLSearchParams({ user_status: "muted", reason, until }));
+  find("#decision-title", HTMLHeadingElement)?.replaceChildren(`Decide: ${titleOf(row)?.textContent ?? row.id}`);
+  fill(form, refused(row.id) ?? new URLSearchParams({ user_status: "muted", reason, until }));
   dialog.returnValue = "";
   dialog.onclose = () => {
     if (dialog.returnValue !== "decide") return;
     const fields = submitted(form);
     if (!fields.get("comments")) fields.delete("comments");
     fields.set("seen", row.dataset.seen ?? "");
-    decide(row.id, fields, { again: (now) => askWhy(now ?? row, fields) });
+    decide(row.id, fields, { again: (now) => askWhy(now ?? row) });
   };
   dialog.showModal();
   // Not the reason: the same key, pressed once more, would choose one by its first letter.

@@ -75,7 +75,7 @@ func (s shown) facts() []ui.Fact {
 		shared("Tool", f.Tool, "tool"),
 		shared("Rule", f.RuleId, "rule"),
 		shared("File", s.Details.Location.FilePath, "file"),
-		plain("Severity of the tool", f.ToolSeverity),
+		plain("Severity according to the tool", f.ToolSeverity),
 		shared("Class", f.Class, "class"),
 		shared("Vulnerability", f.Vulnerability.Id, "vulnerability"),
 		plain("Also known as", strings.Join(f.Vulnerability.Aliases, ", ")),

@@ -38,7 +38,7 @@ func logIn(ctx context.Context, v *page.Visit) (page.Response, error) {
 	}
 	cookie, err := v.LogIn(ctx, key)
 	if api.Is(err, http.StatusUnauthorized) {
-		return page.Response{Status: http.StatusUnauthorized, Title: title, Body: form(next, "This key is not valid, or no longer: look whether all of it was pasted.")}, nil
+		return page.Response{Status: http.StatusUnauthorized, Title: title, Body: form(next, "This key is not valid, or has expired. Check that you pasted all of it.")}, nil
 	}
 	if err != nil {
 		return page.Response{}, err

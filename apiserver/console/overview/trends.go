@@ -99,7 +99,7 @@ func (s *shown) upToDate(today string) {
 		return
 	}
 	open := &s.Trends.Days[len(s.Trends.Days)-1].Open
-	open.Critical, open.High = s.critical(), count(s.Open, "severity", "high")
+	open.Total, open.Critical, open.High = s.Open.Total, s.critical(), count(s.Open, "severity", "high")
 	open.Medium, open.Low = count(s.Open, "severity", "medium"), count(s.Open, "severity", "low")
 }
 

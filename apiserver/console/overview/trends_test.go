@@ -110,3 +110,16 @@ func TestTheFirstDayHasAStateOfItsOwn(t *testing.T) {
 		}
 	}
 }
+
+func TestTodaysRowAddsUp(t *testing.T) {
+	s := shown{
+		Open: client.FindingCounts{Total: 3, Fields: []client.FieldCounts{{Field: "severity", Values: []client.ValueCount{
+			{Value: "high", Count: 1}, {Value: "low", Count: 2},
+		}}}},
+		Trends: client.Trends{Days: []client.TrendDay{{Day: "2026-11-24", Open: client.TrendOpen{Total: 4, Low: 4}}}},
+	}
+	s.upToDate("2026-11-24")
+	if got, want := s.Trends.Days[0].Open, (client.TrendOpen{Total: 3, High: 1, Low: 2}); got != want {
+		t.Errorf("today is %+v, want %+v", got, want)
+	}
+}

@@ -1,11 +1,17 @@
 // Buttons that copy a text of the page. Where the browser lets no page copy, they stay hidden.
 import { message } from "../ui/ui.js";
 
-if (navigator.clipboard) {
-  for (const button of document.querySelectorAll("button[data-copy]")) button.removeAttribute("hidden");
+function showButtons() {
+  for (const button of document.querySelectorAll("button[data-copy][hidden]")) button.removeAttribute("hidden");
 }
 
-// What follows by itself replaces the buttons too.
+if (navigator.clipboard) {
+  showButtons();
+  // A page that updates by itself replaces its buttons.
+  const main = document.querySelector("main");
+  if (main) new MutationObserver(showButtons).observe(main, { childList: true, subtree: true });
+}
+
 document.addEventListener("click", async (event) => {
   if (!(event.target instanceof HTMLButtonElement) || event.target.dataset.copy === undefined) return;
   const text = document.getElementById(event.target.dataset.copy)?.textContent ?? "";

@@ -35,7 +35,7 @@ var standings = map[string]standing{
 }
 
 // stopped is the status of a policy that was in force before it became a preview.
-var stopped = standing{"stopped", ui.Doubt, "It decided, and decides nothing now: what it muted is open again. Apply it " +
+var stopped = standing{"stopped", ui.Doubt, "It no longer decides: what it muted is open again. Apply it " +
 	"to go on, or delete it."}
 
 // isStopped reports whether a preview was in force at some time since its expression compiled: only then did the
@@ -119,7 +119,7 @@ func facts(p client.TriagePolicy) []ui.Fact {
 		{Name: "Matches at most", Value: ui.Thousands(p.MaxFindings)},
 		{Name: "Begins", At: p.ValidFrom},
 		{Name: "Ends", At: p.ValidUntil},
-		{Name: "Last match found", At: p.LastMatchedAt},
+		{Name: "Newest match detected", At: p.LastMatchedAt},
 		{Name: "Made", At: &p.CreatedAt},
 	}
 }

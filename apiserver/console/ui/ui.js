@@ -77,7 +77,7 @@ const messageTime = 10_000;
 /** Shows a message, with a button if there is something to do about it. An error stays until it is dismissed; any other
  * message makes room for the next one.
  * @param {string} text
- * @param {{wrong?: boolean, action?: string, run?: () => void}} [options] */
+ * @param {{wrong?: boolean, action?: string, run?: () => void}} [options] @returns What is shown. */
 export function message(text, options = {}) {
   const shown = document.createElement("div");
   shown.className = options.wrong ? "message wrong" : "message";
@@ -101,13 +101,14 @@ export function message(text, options = {}) {
   }
   list?.append(shown);
   if (!options.wrong) setTimeout(() => shown.remove(), messageTime);
+  return shown;
 }
 
 /** Shows what went wrong, unless nobody waits for it any more, with a button if there is something to do about it.
  * @param {unknown} error @param {{action?: string, run?: () => void}} [options] */
 export function report(error, options = {}) {
-  if (error instanceof DOMException && error.name === "AbortError") return;
-  message(error instanceof Error ? error.message : String(error), { ...options, wrong: true });
+  if (error instanceof DOMException && error.name === "AbortError") return undefined;
+  return message(error instanceof Error ? error.message : String(error), { ...options, wrong: true });
 }
 
 /** The fields of a form as they are sent.
