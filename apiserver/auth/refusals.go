@@ -53,9 +53,8 @@ type refusals struct {
 	// instance identifies this replica, by its hostname.
 	instance string
 
-	// noted is when a refusal was last queued, per key and reason. Only listen uses it.
-	noted map[refusedFor]time.Time
-	swept time.Time
+	// queued is when a refusal was last queued, per key and reason. Only listen uses it.
+	queued recent[refusedFor]
 }
 
 type refusedFor struct {
@@ -80,7 +79,7 @@ func newRefusals() *refusals {
 		heard:    make(chan refused, refusalsHeard),
 		queue:    make(chan refused, refusalQueue),
 		instance: instance,
-		noted:    map[refusedFor]time.Time{},
+		queued:   newRecent[refusedFor](refusalInterval),
 	}
 }
 
@@ -111,30 +110,17 @@ func (r *refusals) pick(next refused) {
 	if _, ok := announced[next.reason]; !ok {
 		return
 	}
-	if at, ok := r.noted[next.refusedFor]; ok && next.at.Sub(at) < refusalInterval {
+	if r.queued.has(next.refusedFor, next.at) {
 		return
 	}
-	r.sweep(next.at)
-	if len(r.noted) >= refusalsKept {
+	r.queued.sweep(next.at)
+	if len(r.queued.at) >= refusalsKept {
 		return
 	}
 	select {
 	case r.queue <- next:
-		r.noted[next.refusedFor] = next.at
+		r.queued.at[next.refusedFor] = next.at
 	default:
-	}
-}
-
-// sweep drops the entries that no longer suppress an announcement.
-func (r *refusals) sweep(now time.Time) {
-	if now.Sub(r.swept) < usageInterval {
-		return
-	}
-	r.swept = now
-	for what, at := range r.noted {
-		if now.Sub(at) >= refusalInterval {
-			delete(r.noted, what)
-		}
 	}
 }
 

@@ -158,8 +158,8 @@ func TestRefusalsAreBounded(t *testing.T) {
 	for i := range 10 * refusalQueue { // nobody writes
 		r.pick(refusal(i, now))
 	}
-	if len(r.queue) != refusalQueue || len(r.noted) != refusalQueue {
-		t.Errorf("queued %d and noted %d, want %d: what was dropped must be announced later", len(r.queue), len(r.noted), refusalQueue)
+	if len(r.queue) != refusalQueue || len(r.queued.at) != refusalQueue {
+		t.Errorf("queued %d and noted %d, want %d: what was dropped must be announced later", len(r.queue), len(r.queued.at), refusalQueue)
 	}
 
 	r = newRefusals()
@@ -171,8 +171,8 @@ func TestRefusalsAreBounded(t *testing.T) {
 			}
 		}
 	}
-	if len(r.noted) != refusalsKept {
-		t.Errorf("%d are remembered, want %d", len(r.noted), refusalsKept)
+	if len(r.queued.at) != refusalsKept {
+		t.Errorf("%d are remembered, want %d", len(r.queued.at), refusalsKept)
 	}
 
 	r = newRefusals()
@@ -182,8 +182,8 @@ func TestRefusalsAreBounded(t *testing.T) {
 		t.Error("one key is announced twice within the interval")
 	}
 	r.pick(refusal(1, now.Add(refusalInterval+usageInterval)))
-	if len(r.queue) != 2 || len(r.noted) != 1 {
-		t.Errorf("after the interval %d are queued and %d remembered, want 2 and 1", len(r.queue), len(r.noted))
+	if len(r.queue) != 2 || len(r.queued.at) != 1 {
+		t.Errorf("after the interval %d are queued and %d remembered, want 2 and 1", len(r.queue), len(r.queued.at))
 	}
 }
 

@@ -29,9 +29,8 @@ type usage struct {
 	queue chan use
 
 	mu sync.Mutex
-	// noted is when each key's use was last queued.
-	noted map[types.UID]time.Time
-	swept time.Time
+	// queued is when each key's use was last queued.
+	queued recent[types.UID]
 }
 
 type use struct {
@@ -40,7 +39,7 @@ type use struct {
 }
 
 func newUsage() *usage {
-	return &usage{queue: make(chan use, usageQueue), noted: map[types.UID]time.Time{}}
+	return &usage{queue: make(chan use, usageQueue), queued: newRecent[types.UID](usageInterval)}
 }
 
 // note queues a write, unless the key's last use was noted less than an interval ago, by this replica or,
@@ -51,13 +50,13 @@ func (u *usage) note(key *v1alpha1.APIKey, now time.Time) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if at, ok := u.noted[key.UID]; ok && now.Sub(at) < usageInterval {
+	if u.queued.has(key.UID, now) {
 		return
 	}
-	u.sweep(now)
+	u.queued.sweep(now)
 	select {
 	case u.queue <- use{key: key.UID, at: now}:
-		u.noted[key.UID] = now
+		u.queued.at[key.UID] = now
 	default:
 	}
 }
@@ -67,19 +66,6 @@ func (u *usage) note(key *v1alpha1.APIKey, now time.Time) {
 func usedLately(key *v1alpha1.APIKey, now time.Time) bool {
 	last := key.Status.LastUsedAt
 	return last != nil && now.Sub(last.Time) < usageInterval+time.Second
-}
-
-// sweep drops the entries that no longer suppress a write, so that deleted keys take no memory.
-func (u *usage) sweep(now time.Time) {
-	if now.Sub(u.swept) < usageInterval {
-		return
-	}
-	u.swept = now
-	for key, at := range u.noted {
-		if now.Sub(at) >= usageInterval {
-			delete(u.noted, key)
-		}
-	}
 }
 
 // write performs the queued writes until the context ends.

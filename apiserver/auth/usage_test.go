@@ -151,7 +151,7 @@ func TestUseIsNotedOnceAMinute(t *testing.T) {
 		u := newUsage()
 		key := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{UID: "uid"}}
 		if tc.noted != 0 {
-			u.noted[key.UID] = now.Add(-tc.noted)
+			u.queued.at[key.UID] = now.Add(-tc.noted)
 		}
 		if tc.last != 0 {
 			key.Status.LastUsedAt = ptr.To(v1alpha1.NewTime(now.Add(-tc.last)))

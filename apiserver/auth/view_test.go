@@ -245,11 +245,11 @@ func TestNotingAUseNeverWaits(t *testing.T) {
 	for i := range 10 * usageQueue { // nobody works off the queue
 		u.note(&v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{UID: types.UID(fmt.Sprint(i))}}, now)
 	}
-	if len(u.queue) != usageQueue || len(u.noted) != usageQueue {
-		t.Errorf("queued %d and noted %d, want %d: what was dropped must be noted later", len(u.queue), len(u.noted), usageQueue)
+	if len(u.queue) != usageQueue || len(u.queued.at) != usageQueue {
+		t.Errorf("queued %d and noted %d, want %d: what was dropped must be noted later", len(u.queue), len(u.queued.at), usageQueue)
 	}
 	u.note(&v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{UID: "next"}}, now.Add(2*usageInterval))
-	if len(u.noted) != 0 {
-		t.Errorf("%d old notes are kept", len(u.noted))
+	if len(u.queued.at) != 0 {
+		t.Errorf("%d old notes are kept", len(u.queued.at))
 	}
 }
