@@ -16,5 +16,6 @@ var measurements = []bench.Measurement{
 	{Name: "cost", About: "a finding's whole way, against an earlier build", Run: cost},
 	{Name: "webhooks", About: "reconciles and deliveries that follow from decisions", Run: webhooks},
 	{Name: "sizes", About: "memory of each process at each size", Run: sizes},
+	{Name: "capacity", About: "one control plane of each size: restarted, read, decided and imported into", Run: capacity},
 	{Name: "start", About: "time until ready and memory, against a bare list and a cache of the same", Run: starting},
 }

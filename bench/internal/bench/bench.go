@@ -145,6 +145,11 @@ func (b *Bench) UndecidedFixture(ctx context.Context, findings int) (*Fixture, e
 	return b.fixture(ctx, fixtureKind{findings: findings, undecided: true})
 }
 
+// OwnFixture is Fixture for one measurement alone, which closes it.
+func (b *Bench) OwnFixture(ctx context.Context, findings int) (*Fixture, error) {
+	return b.makeFixture(ctx, fixtureKind{findings: findings})
+}
+
 // fixtureKind describes the content of a fixture.
 type fixtureKind struct {
 	findings  int
