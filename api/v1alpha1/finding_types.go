@@ -665,8 +665,10 @@ type Finding struct {
 	// spec holds the facts and the triage.
 	// +required
 	Spec FindingSpec `json:"spec"`
-	// status is what the controllers observed. Only they write it.
+	// status is what the controllers observed. Only they write it. Until they have stored one, which they need not do
+	// for a finding that is open and unchanged since its creation, it is this default.
 	// +structType=atomic
+	// +kubebuilder:default={state: open, userStatus: open}
 	// +optional
 	Status FindingStatus `json:"status,omitzero"`
 }

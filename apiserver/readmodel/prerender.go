@@ -89,7 +89,7 @@ func (m *Model) renderFinding(object *v1alpha1.Finding) *preparedFinding {
 		policy:          unique.Make(string(findingstate.DecidingPolicy(object))),
 		text:            findingquery.Text(&spec.Details),
 		path:            shared(findingquery.PathOf(&spec.Details)),
-		history:         render.NewHistory(object.Status.Transitions),
+		history:         render.NewHistory(findingstate.Recorded(object).Status.Transitions),
 	}
 	if s := prepared.stored; s.declared == s.Basis {
 		s.declared = s.Basis // usually they are equal, and then share memory

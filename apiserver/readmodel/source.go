@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
@@ -30,11 +31,12 @@ func (m *Model) rendered(object kube.Object) runtime.Object {
 	return m.preRender(object).(runtime.Object) // the object itself, or a preparedFinding
 }
 
-// isObserved reports whether the time of the last change is in the status, so that managedFields is not needed.
+// isObserved reports whether the time of the last change is known without managedFields: from the status, or because
+// the finding has not changed since its creation.
 func isObserved(object runtime.Object) bool {
 	switch o := object.(type) {
 	case *v1alpha1.Finding:
-		return o.Status.UpdatedAt != nil && o.Status.ObservedGeneration == o.Generation
+		return findingstate.IsRecorded(o)
 	case *v1alpha1.Repository:
 		return o.Status.UpdatedAt != nil && o.Status.ObservedGeneration == o.Generation
 	case *v1alpha1.Project:

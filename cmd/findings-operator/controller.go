@@ -63,7 +63,9 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 			return apikey.SetupWithManager(ctx, mgr, options, o.namespace)
 		}},
 		// Few workers, so that writes by scanners and people take precedence on a busy API server.
-		{"finding", 2, finding.SetupWithManager},
+		{"finding", 2, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+			return finding.Settings{ImpliedStatuses: o.impliedStatuses}.SetupWithManager(ctx, mgr, options)
+		}},
 		{"findingtrend", 1, findingtrend.SetupWithManager},
 		{"organization", 2, organization.SetupWithManager},
 		{"project", 4, project.SetupWithManager},
@@ -110,6 +112,7 @@ type controllerOptions struct {
 	concurrency       map[string]int
 	webhookAllowCIDR  []string
 	webhookMaxPending int
+	impliedStatuses   bool
 	cursorKeysSecret  string
 	retentionRate     float32
 
@@ -160,6 +163,9 @@ func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 		"how many objects are reconciled at a time, by controller; those not named: "+o.defaultConcurrency())
 	flags.StringArrayVar(&o.webhookAllowCIDR, "webhook-allow-cidr", nil,
 		"range of addresses that are not public and that webhooks may be sent to, for example 10.1.0.0/16; repeatable")
+	flags.BoolVar(&o.impliedStatuses, "implied-statuses", false,
+		"store no status for a finding that is open and unchanged since its creation, in organizations without webhook endpoints:\n"+
+			"imports cost the API server half the writes, and Ready and observedGeneration are absent until the finding changes")
 	flags.StringVar(&o.cursorKeysSecret, "cursor-keys-secret", "",
 		"Secret in --namespace that is mounted as the apiserver's --cursor-keys-dir; if it does not exist,\n"+
 			"it is created with a random key")

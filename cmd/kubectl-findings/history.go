@@ -64,6 +64,7 @@ func (o *historyOptions) run(ctx context.Context, name string) error {
 	if err := session.get(ctx, name, finding); err != nil {
 		return session.notFound(ctx, err, need{what: "read findings", role: roleViewer, kind: "Finding", name: name})
 	}
+	finding = findingstate.Recorded(finding)
 	shown, err := session.withKeys(ctx, history(finding.Status.Transitions, o.all))
 	if err != nil {
 		return err
@@ -192,7 +193,7 @@ func historyNotes(f *v1alpha1.Finding, shown int) []string {
 		suppressed := fmt.Sprintf("its source suppresses it (%s): %s", s.Kind, printable(s.Justification))
 		notes = append(notes, strings.TrimSuffix(suppressed, ": "))
 	}
-	if f.Status.ObservedGeneration < f.Generation {
+	if !findingstate.IsRecorded(f) {
 		notes = append(notes, "the last change has yet to be recorded: ask again in a moment")
 	}
 	return notes

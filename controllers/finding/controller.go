@@ -29,15 +29,29 @@ type Reconciler struct {
 	policies   *policies.Book
 	judgements judgements
 	// audit gets a line for each user's decision.
-	audit audit.Log
+	audit    audit.Log
+	settings Settings
+}
+
+// Settings of the controller of Findings.
+type Settings struct {
+	// ImpliedStatuses stores no status for a finding that is open and unchanged since its creation, in an
+	// organization without webhook endpoints.
+	ImpliedStatuses bool
+}
+
+// SetupWithManager adds the controller of Findings to the manager, with the default settings.
+func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	return Settings{}.SetupWithManager(ctx, mgr, options)
 }
 
 // SetupWithManager adds the controller of Findings to the manager.
-func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	return setUp(ctx, mgr, options, clock.RealClock{})
+func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	return setUp(ctx, mgr, options, s, clock.RealClock{})
 }
 
-func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, clock clock.WithTicker) error {
+func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, settings Settings,
+	clock clock.WithTicker) error {
 	deliveries, err := ledger.New(ctx, mgr, ledger.Finding)
 	if err != nil {
 		return err
@@ -46,6 +60,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, cl
 		Base:   reconcile.NewBase(mgr),
 		ledger: deliveries, policies: policies.NewBook(mgr.GetClient()),
 		audit: audit.Log{To: mgr.GetLogger().WithName("audit"), Kind: "finding", Subject: "A finding"},
+		settings: settings,
 	}
 	r.Clock = clock
 	if err := errors.Join(
@@ -93,7 +108,7 @@ func newScope() *scope { return reconcile.NewScope(&v1alpha1.Finding{}) }
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope, Ledger: r.ledger,
-		Phases: []reconcile.Phase[*scope]{r.observeSpec, r.auditTriage, r.observeReferences},
+		Phases: []reconcile.Phase[*scope]{r.observeSpec, r.auditTriage, r.observeReferences, r.leaveAsCreated},
 		Gone:   r.judgements.forget,
 	}.Run(ctx, req)
 }

@@ -23,7 +23,7 @@ func TestAPolicyThatReadsNowTakesUpAFindingWithoutAWrite(t *testing.T) {
 	g, ns, begin := NewWithT(t), env.Namespace(t), time.Now().Truncate(time.Second)
 	clock := clocktesting.NewFakeClock(begin)
 	controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-		return setUp(ctx, mgr, options, clock)
+		return setUp(ctx, mgr, options, Settings{}, clock)
 	})
 	policy := builder.TriagePolicy("old", "now - finding.detectedAt >= duration('720h')").In(ns).Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), policy)

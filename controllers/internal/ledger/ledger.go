@@ -121,6 +121,12 @@ func (l *Ledger) asked(ctx context.Context, object client.Object) (bool, error) 
 	return false, nil
 }
 
+// HasEndpoints reports whether the namespace has any webhook endpoint, whatever it subscribes to.
+func (l *Ledger) HasEndpoints(ctx context.Context, namespace string) (bool, error) {
+	endpoints, err := endpointsOf(ctx, l.client, namespace)
+	return len(endpoints) > 0, err
+}
+
 func (l *Ledger) eventType(t v1alpha1.Transition) string { return l.kind.prefix + "." + string(t.Type) }
 
 // emission holds options for making deliveries.

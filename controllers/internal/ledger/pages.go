@@ -195,6 +195,8 @@ func (p *Pager) owed(finding *v1alpha1.Finding) []string {
 	return names
 }
 
+// scansToCome returns the scans that changed the finding since its last recorded status. A finding without a stored
+// status is among them: where there are endpoints, one is stored.
 func scansToCome(finding *v1alpha1.Finding) []string {
 	if finding.Status.ObservedGeneration == finding.Generation {
 		return nil

@@ -1,0 +1,96 @@
+package findingstate
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// AsCreated reports whether the finding has not changed since a scanner created it, open and undecided. Its status
+// follows from that: one need not be stored.
+func AsCreated(finding *v1alpha1.Finding) bool {
+	return finding.Generation <= 1 && undecidedAndOpen(&finding.Spec)
+}
+
+// IsRecorded reports whether the status describes the current spec: the stored one, or the one that follows from the
+// creation.
+func IsRecorded(finding *v1alpha1.Finding) bool {
+	if finding.Status.UpdatedAt == nil {
+		return AsCreated(finding)
+	}
+	return finding.Status.ObservedGeneration == finding.Generation
+}
+
+// Recorded returns the finding with a status: the stored one, or the one that follows from its creation. A finding
+// that was created closed, suppressed or decided has none until the controllers store it. Without a stored status, a finding that has changed since counts as created open and undecided: for all others the
+// controllers store a status.
+func Recorded(finding *v1alpha1.Finding) *v1alpha1.Finding {
+	if finding.Status.UpdatedAt != nil {
+		return finding
+	}
+	recorded := *finding
+	if finding.Generation <= 1 && !undecidedAndOpen(&finding.Spec) {
+		recorded.Status.State, recorded.Status.UserStatus = "", "" // what the API server returned is only the default
+		return &recorded
+	}
+	recorded.Status = statusAtCreation(finding)
+	return &recorded
+}
+
+func undecidedAndOpen(spec *v1alpha1.FindingSpec) bool {
+	return spec.Closed == nil && spec.Suppression == nil && !isTriaged(spec) &&
+		spec.Triage.Reason == "" && spec.Triage.ExpiresAt == nil
+}
+
+// statusAtCreation is the status that a reconcile right after the creation would have recorded. Its transition is
+// not emitted yet. If the scanner has rewritten the facts since, their first digest and scan are unknown.
+func statusAtCreation(finding *v1alpha1.Finding) v1alpha1.FindingStatus {
+	at := v1alpha1.NewTime(finding.CreationTimestamp.UTC())
+	status := v1alpha1.FindingStatus{
+		ObservedGeneration: 1, UpdatedAt: &at,
+		State: v1alpha1.FindingStateOpen, UserStatus: v1alpha1.UserStatusOpen,
+		TriageDigest: triageDigest(&v1alpha1.FindingSpec{}),
+		Conditions:   finding.Status.Conditions,
+	}
+	created := v1alpha1.Transition{
+		Type: v1alpha1.TransitionCreated, To: string(v1alpha1.FindingStateOpen),
+		By: v1alpha1.ScannerFieldManagerPrefix + finding.Spec.Tool,
+	}
+	if !factsRewritten(finding) {
+		status.FactsDigest = factsDigest(&finding.Spec)
+		created.Scan = scanOf(&finding.Spec, v1alpha1.TransitionCreated)
+	}
+	status.Transitions = History(&status).Record(at, created)
+	return status
+}
+
+// factsRewritten reports whether the scanner has written the facts of a finding without a stored status again. Each
+// write of the spec counts in the generation: a decision, an end, a suppression and a doubt show in the spec and
+// explain one write each. Any further write is the facts', unless the scanner's last write was the creation.
+func factsRewritten(finding *v1alpha1.Finding) bool {
+	spec, explained := &finding.Spec, int64(1)
+	for _, shows := range []bool{isTriaged(spec), spec.Closed != nil, spec.Suppression != nil, spec.Doubt != nil} {
+		if shows {
+			explained++
+		}
+	}
+	return finding.Generation > explained && !scannedOnlyOnce(finding)
+}
+
+// scannedOnlyOnce reports whether managedFields prove that no scanner has written the finding since its creation.
+func scannedOnlyOnce(finding *v1alpha1.Finding) bool {
+	proved := false
+	for _, entry := range finding.ManagedFields {
+		if entry.Operation != metav1.ManagedFieldsOperationApply ||
+			!strings.HasPrefix(entry.Manager, v1alpha1.ScannerFieldManagerPrefix) {
+			continue
+		}
+		if entry.Time == nil || entry.Time.After(finding.CreationTimestamp.Time) {
+			return false
+		}
+		proved = true
+	}
+	return proved
+}
