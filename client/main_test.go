@@ -49,39 +49,29 @@ func run(m *testing.M) (code int) {
 
 // serve starts the service with an organization, and sets the address and key for the examples.
 func serve(ctx context.Context) (stop func() error, err error) {
-	var stops []func() error
-	stop = func() error {
-		var errs []error
-		for i := len(stops) - 1; i >= 0; i-- {
-			errs = append(errs, stops[i]())
-		}
-		return errors.Join(errs...)
-	}
+	var stops harness.Stops
+	stop = stops.Stop
 	programs, err := harness.Build(ctx)
 	if err != nil {
 		return stop, err
 	}
-	folder, err := os.MkdirTemp("", "client-")
+	folder, err := stops.Folder("client-")
 	if err != nil {
 		return stop, err
 	}
-	stops = append(stops, func() error { return os.RemoveAll(folder) })
 	env, err := testenv.Start()
 	if err != nil {
 		return stop, err
 	}
-	stops = append(stops, env.Stop)
+	stops.Add(env.Stop)
 	controller, facade, err := env.Operator(ctx, harness.Operator{
 		Binary: filepath.Join(programs, "findings-operator"), Folder: folder, Namespace: testenv.SystemNamespace,
 	})
 	if err != nil {
 		return stop, err
 	}
-	for _, component := range []*harness.Component{controller, facade} {
-		stops = append(stops, component.Stop)
-		if err := component.StartReady(ctx); err != nil {
-			return stop, err
-		}
+	if err := stops.Start(ctx, controller, facade); err != nil {
+		return stop, err
 	}
 	address = "http://" + facade.Address
 	return stop, populate(ctx, env.Client)

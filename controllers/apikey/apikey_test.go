@@ -25,9 +25,7 @@ import (
 
 func TestKeyGetsATokenInItsSecret(t *testing.T) {
 	start(t)
-	namespace := env.Organization(t, "issued")
-	key := builder.APIKey("ci").In(namespace).Build()
-	env.Create(t, key)
+	key := newKey(t, "issued")
 	_, claims := waitUntilIssued(t, key)
 
 	g := NewWithT(t)
@@ -46,14 +44,12 @@ func TestKeyGetsATokenInItsSecret(t *testing.T) {
 // A user who may read keys and events, but not Secrets, must not get a token.
 func TestTokenIsNowhereButInTheSecret(t *testing.T) {
 	start(t)
-	namespace := env.Organization(t, "secretive")
-	key := builder.APIKey("ci").In(namespace).Build()
-	env.Create(t, key)
+	key := newKey(t, "secretive")
 	token, _ := waitUntilIssued(t, key)
 	signature := token[strings.LastIndex(token, ".")+1:]
 	harness.Eventually(t, func(g Gomega) {
 		events := &eventsv1.EventList{}
-		g.Expect(env.Client.List(t.Context(), events, client.InNamespace(namespace))).To(Succeed())
+		g.Expect(env.Client.List(t.Context(), events, client.InNamespace(key.Namespace))).To(Succeed())
 		g.Expect(events.Items).NotTo(BeEmpty(), "an issue is announced")
 		for _, object := range []any{events, testenv.Get(t, g, env, key), testenv.Get(t, g, env, signingConfigMap())} {
 			text, err := json.Marshal(object)
@@ -98,9 +94,7 @@ func TestOrganizationBoundsTheLifeOfItsKeys(t *testing.T) {
 
 func TestKeySaysThatTheOrganizationBoundsItsLife(t *testing.T) {
 	start(t)
-	namespace := env.Organization(t, "shortened")
-	key := builder.APIKey("ci").In(namespace).Build()
-	env.Create(t, key)
+	key := newKey(t, "shortened")
 	waitUntilIssued(t, key)
 	message := func() string {
 		return v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady).Message
@@ -132,7 +126,7 @@ func TestKeySaysThatTheOrganizationBoundsItsLife(t *testing.T) {
 	}
 	harness.Eventually(t, func(g Gomega) {
 		events := &eventsv1.EventList{}
-		g.Expect(env.Client.List(t.Context(), events, client.InNamespace(namespace))).To(Succeed())
+		g.Expect(env.Client.List(t.Context(), events, client.InNamespace(key.Namespace))).To(Succeed())
 		said := map[string]int{}
 		for _, event := range events.Items {
 			said[event.Reason]++
@@ -250,9 +244,7 @@ func TestDisabledKeyIsRotatedAllTheSame(t *testing.T) {
 
 func TestRotationLeavesTheTokenBeforeForTheOverlap(t *testing.T) {
 	start(t)
-	namespace := env.Organization(t, "rotating")
-	key := builder.APIKey("ci").In(namespace).Build()
-	env.Create(t, key)
+	key := newKey(t, "rotating")
 	_, first := waitUntilIssued(t, key)
 
 	change(t, key, func(s *v1alpha1.APIKeySpec) {
@@ -285,9 +277,7 @@ func TestRotationLeavesTheTokenBeforeForTheOverlap(t *testing.T) {
 
 func TestRotationWithoutOverlapEndsTheTokenBefore(t *testing.T) {
 	start(t)
-	namespace := env.Organization(t, "cut")
-	key := builder.APIKey("ci").In(namespace).Build()
-	env.Create(t, key)
+	key := newKey(t, "cut")
 	_, first := waitUntilIssued(t, key)
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 7} })
 	waitUntilIssued(t, key, func(g Gomega) {
@@ -307,9 +297,7 @@ func TestRotationWithoutOverlapEndsTheTokenBefore(t *testing.T) {
 
 func TestSecretThatIsLostOrSpoiltGivesANewToken(t *testing.T) {
 	start(t)
-	namespace := env.Organization(t, "lost")
-	key := builder.APIKey("ci").In(namespace).Build()
-	env.Create(t, key)
+	key := newKey(t, "lost")
 	update := func(apply func(*corev1.Secret)) func(g Gomega) {
 		return func(g Gomega) {
 			secret := testenv.Get(t, g, env, tokenSecret(key))
@@ -345,9 +333,7 @@ func TestSecretThatIsLostOrSpoiltGivesANewToken(t *testing.T) {
 // A user who may write Secrets can change the annotations, but cannot extend a token's lifetime.
 func TestAnnotationsOfTheSecretRevokeNothingAndReviveNothing(t *testing.T) {
 	start(t)
-	namespace := env.Organization(t, "annotated")
-	key := builder.APIKey("ci").In(namespace).Build()
-	env.Create(t, key)
+	key := newKey(t, "annotated")
 	_, first := waitUntilIssued(t, key)
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1} })
 	_, second := waitUntilIssued(t, key, func(g Gomega) { g.Expect(key.Status.KeyID).NotTo(Equal(first.ID)) })
@@ -432,9 +418,7 @@ func forget(t *testing.T, key *v1alpha1.APIKey, to v1alpha1.APIKeyStatus) {
 
 func TestTokenWhoseStatusWasLostIsTakenOver(t *testing.T) {
 	stop := start(t)
-	namespace := env.Organization(t, "crashed")
-	key := builder.APIKey("ci").In(namespace).Build()
-	env.Create(t, key)
+	key := newKey(t, "crashed")
 	before, _ := waitUntilIssued(t, key)
 	stop()
 	forget(t, key, v1alpha1.APIKeyStatus{})
@@ -446,9 +430,7 @@ func TestTokenWhoseStatusWasLostIsTakenOver(t *testing.T) {
 
 func TestRotationWhoseStatusWasLostIsTakenOver(t *testing.T) {
 	stop := start(t)
-	namespace := env.Organization(t, "crashed-rotation")
-	key := builder.APIKey("ci").In(namespace).Build()
-	env.Create(t, key)
+	key := newKey(t, "crashed-rotation")
 	_, first := waitUntilIssued(t, key)
 	unrotated := *key.Status.DeepCopy()
 	change(t, key, func(s *v1alpha1.APIKeySpec) {
@@ -470,9 +452,7 @@ func TestRotationWhoseStatusWasLostIsTakenOver(t *testing.T) {
 
 func TestRotationAskedForDuringACrashComesAfterTheTakeOver(t *testing.T) {
 	stop := start(t)
-	namespace := env.Organization(t, "crashed-twice")
-	key := builder.APIKey("ci").In(namespace).Build()
-	env.Create(t, key)
+	key := newKey(t, "crashed-twice")
 	waitUntilIssued(t, key)
 	unrotated := *key.Status.DeepCopy()
 	overlap := &metav1.Duration{Duration: time.Hour}
@@ -491,15 +471,13 @@ func TestRotationAskedForDuringACrashComesAfterTheTakeOver(t *testing.T) {
 
 func TestSecretOfAnEarlierKeyIsReplaced(t *testing.T) {
 	start(t)
-	namespace := env.Organization(t, "again")
-	key := builder.APIKey("ci").In(namespace).Build()
-	env.Create(t, key)
+	key := newKey(t, "again")
 	before, _ := waitUntilIssued(t, key)
 	// No garbage collector runs here, so that the Secret stays.
 	if err := env.Client.Delete(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
-	again := builder.APIKey("ci").In(namespace).Build()
+	again := builder.APIKey("ci").In(key.Namespace).Build()
 	env.Create(t, again)
 	after, claims := waitUntilIssued(t, again)
 	if after == before || claims.KeyUID != again.UID {
@@ -510,9 +488,7 @@ func TestSecretOfAnEarlierKeyIsReplaced(t *testing.T) {
 func TestSecretGoesWithItsKey(t *testing.T) {
 	env.StartControllerManager(t, "garbage-collector-controller")
 	start(t)
-	namespace := env.Organization(t, "collected")
-	key := builder.APIKey("ci").In(namespace).Build()
-	env.Create(t, key)
+	key := newKey(t, "collected")
 	waitUntilIssued(t, key)
 	if err := env.Client.Delete(t.Context(), key); err != nil {
 		t.Fatal(err)
@@ -522,9 +498,7 @@ func TestSecretGoesWithItsKey(t *testing.T) {
 
 func TestSettledKeyIsNotWritten(t *testing.T) {
 	stop := start(t)
-	namespace := env.Organization(t, "calm")
-	key := builder.APIKey("ci").In(namespace).Build()
-	env.Create(t, key)
+	key := newKey(t, "calm")
 	waitUntilIssued(t, key)
 	versions := func() [4]string {
 		g := NewWithT(t)
@@ -537,7 +511,7 @@ func TestSettledKeyIsNotWritten(t *testing.T) {
 	stop()
 	// A start reconciles everything; the new key shows when that is done.
 	start(t)
-	marker := builder.APIKey("marker").In(namespace).Build()
+	marker := builder.APIKey("marker").In(key.Namespace).Build()
 	env.Create(t, marker)
 	waitUntilIssued(t, marker)
 	if after := versions(); before != after {
@@ -548,9 +522,7 @@ func TestSettledKeyIsNotWritten(t *testing.T) {
 // The facade writes lastUsedAt, and the controller must not revert it.
 func TestLastUseSurvivesAReconcile(t *testing.T) {
 	start(t)
-	namespace := env.Organization(t, "used")
-	key := builder.APIKey("ci").In(namespace).Build()
-	env.Create(t, key)
+	key := newKey(t, "used")
 	waitUntilIssued(t, key)
 	used := v1alpha1.NewTime(time.Now().UTC().Truncate(time.Second))
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"lastUsedAt":%q}}`, used.Format(time.RFC3339)))
@@ -567,9 +539,7 @@ func TestLastUseSurvivesAReconcile(t *testing.T) {
 
 func TestLostPublicKeyIsPublishedAgain(t *testing.T) {
 	start(t)
-	namespace := env.Organization(t, "published")
-	key := builder.APIKey("ci").In(namespace).Build()
-	env.Create(t, key)
+	key := newKey(t, "published")
 	before, _ := waitUntilIssued(t, key)
 	private := testenv.Get(t, NewWithT(t), env, signingSecret())
 	if err := env.Client.Delete(t.Context(), signingConfigMap()); err != nil {

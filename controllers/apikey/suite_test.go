@@ -13,6 +13,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -38,6 +39,14 @@ func change(t *testing.T, key *v1alpha1.APIKey, apply func(*v1alpha1.APIKeySpec)
 		apply(&key.Spec)
 		g.Expect(env.Client.Update(t.Context(), key)).To(Succeed())
 	})
+}
+
+// newKey creates an organization, and the key "ci" in it.
+func newKey(t *testing.T, organization string) *v1alpha1.APIKey {
+	t.Helper()
+	key := builder.APIKey("ci").In(env.Organization(t, organization)).Build()
+	env.Create(t, key)
+	return key
 }
 
 func tokenSecret(key *v1alpha1.APIKey) *corev1.Secret {

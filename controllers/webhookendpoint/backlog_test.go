@@ -110,9 +110,7 @@ func TestBacklogsAreAddedUp(t *testing.T) {
 func TestTooManyDeliveriesThatWait(t *testing.T) {
 	startWith(t, Settings{MaxPending: 6})
 	ns, g := env.Namespace(t), NewWithT(t)
-	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	env.Create(t, endpoint)
-	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	endpoint := newEndpoint(t, ns)
 	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
 	g.Expect(err).NotTo(HaveOccurred())
 	changes, err := watcher.Watch(t.Context(), &v1alpha1.WebhookEndpointList{}, &client.ListOptions{

@@ -22,9 +22,7 @@ import (
 func TestAnEndpointGetsASecretOfItsOwn(t *testing.T) {
 	start(t)
 	ns, g := env.Namespace(t), NewWithT(t)
-	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	env.Create(t, endpoint)
-	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	endpoint := newEndpoint(t, ns)
 
 	secret := testenv.Get(t, g, env, secretNamed(ns, "team-webhook", nil))
 	g.Expect(metav1.IsControlledBy(secret, endpoint)).To(BeTrue())
@@ -39,9 +37,7 @@ func TestAnEndpointGetsASecretOfItsOwn(t *testing.T) {
 func TestADeletedSecretIsReplacedByAFreshOne(t *testing.T) {
 	start(t)
 	ns, g := env.Namespace(t), NewWithT(t)
-	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	env.Create(t, endpoint)
-	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	endpoint := newEndpoint(t, ns)
 	former := endpoint.Status.Secrets[0].ID
 
 	g.Expect(env.Client.Delete(t.Context(), secretNamed(ns, "team-webhook", nil))).To(Succeed())
@@ -87,9 +83,7 @@ func TestTheSecretOfAnEarlierEndpointOfTheNameIsNotTakenOver(t *testing.T) {
 	}}
 	env.Create(t, left)
 	start(t)
-	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	env.Create(t, endpoint)
-	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	newEndpoint(t, ns)
 	g.Expect(string(testenv.Get(t, g, env, secretNamed(ns, "team-webhook", nil)).Data[v1alpha1.WebhookSecretKey])).NotTo(Equal(text))
 }
 
@@ -118,9 +112,7 @@ func TestAGivenSecretIsCheckedAndFollowed(t *testing.T) {
 func TestThePingIsMadeOnce(t *testing.T) {
 	stop := start(t)
 	ns, g := env.Namespace(t), NewWithT(t)
-	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	env.Create(t, endpoint)
-	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	endpoint := newEndpoint(t, ns)
 	pings := deliveries(t, g, ns)
 	g.Expect(pings).To(HaveLen(1))
 	g.Expect(pings[0].Name).To(Equal(webhooks.DeliveryName(endpoint.UID, 0, endpoint.UID)))
@@ -168,9 +160,7 @@ func TestADisabledEndpointIsPingedWhenItIsEnabled(t *testing.T) {
 func TestFailuresShowInTheCondition(t *testing.T) {
 	start(t)
 	ns, g := env.Namespace(t), NewWithT(t)
-	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	env.Create(t, endpoint)
-	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	endpoint := newEndpoint(t, ns)
 	report := func(body string) {
 		g.Expect(env.AsController(t).Status().Patch(t.Context(), endpoint, client.RawPatch(types.MergePatchType, []byte(body)))).To(Succeed())
 	}
@@ -186,9 +176,7 @@ func TestFailuresShowInTheCondition(t *testing.T) {
 func TestAnEndpointThatTheSenderHasDisabled(t *testing.T) {
 	start(t)
 	ns, g := env.Namespace(t), NewWithT(t)
-	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	env.Create(t, endpoint)
-	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	endpoint := newEndpoint(t, ns)
 	for _, reason := range []string{v1alpha1.ReasonGone, v1alpha1.ReasonFailingTooLong} {
 		harness.Eventually(t, func(g Gomega) {
 			status := &testenv.Get(t, g, env, endpoint).Status
@@ -216,9 +204,7 @@ func TestOneWriteForANewEndpoint(t *testing.T) {
 	start(t)
 	ns, g := env.Namespace(t), NewWithT(t)
 	writes := testenv.Writes[*v1alpha1.WebhookEndpoint](t, env, &v1alpha1.WebhookEndpointList{}, ns)
-	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	env.Create(t, endpoint)
-	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	endpoint := newEndpoint(t, ns)
 	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"last":"true"}}}`))
 	g.Expect(env.Client.Patch(t.Context(), endpoint, label)).To(Succeed())
 	count := 0

@@ -39,9 +39,7 @@ func rotatedTo(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, serial int64) *
 func TestARotationKeepsTheSecretBeforeForTheOverlap(t *testing.T) {
 	stop := start(t)
 	ns, g := env.Namespace(t), NewWithT(t)
-	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	env.Create(t, endpoint)
-	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	endpoint := newEndpoint(t, ns)
 	older := string(testenv.Get(t, g, env, secretNamed(ns, "team-webhook", nil)).Data[v1alpha1.WebhookSecretKey])
 	former := endpoint.Status.Secrets[0].ID
 
@@ -83,9 +81,7 @@ func TestARotationKeepsTheSecretBeforeForTheOverlap(t *testing.T) {
 func TestARotationIsCarriedOutOnceOverACrash(t *testing.T) {
 	stop := start(t)
 	ns, g := env.Namespace(t), NewWithT(t)
-	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	env.Create(t, endpoint)
-	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	endpoint := newEndpoint(t, ns)
 	stop()
 	testenv.Change(t, env, endpoint, rotate(3, time.Hour))
 	secret := secretNamed(ns, "team-webhook", nil)
@@ -108,9 +104,7 @@ func TestAFreshSecretNeedsNoRotation(t *testing.T) {
 func TestAFrozenSecretIsRotatedAllTheSame(t *testing.T) {
 	start(t)
 	ns, g := env.Namespace(t), NewWithT(t)
-	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	env.Create(t, endpoint)
-	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	endpoint := newEndpoint(t, ns)
 	frozen := true
 	testenv.Change(t, env, secretNamed(ns, "team-webhook", nil), func(s *corev1.Secret) { s.Immutable = &frozen })
 	testenv.Change(t, env, endpoint, rotate(1, time.Hour))

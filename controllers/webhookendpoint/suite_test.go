@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -42,6 +43,15 @@ func waitForReason(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, want string
 		g.Expect(ready.Reason).To(Equal(want), ready.Message)
 		g.Expect(endpoint.Status.ObservedGeneration).To(Equal(endpoint.Generation))
 	})
+}
+
+// newEndpoint creates the endpoint "team" and waits until it is reconciled.
+func newEndpoint(t *testing.T, namespace string) *v1alpha1.WebhookEndpoint {
+	t.Helper()
+	endpoint := builder.WebhookEndpoint("team").In(namespace).Build()
+	env.Create(t, endpoint)
+	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	return endpoint
 }
 
 func secretNamed(namespace, name string, data map[string]string) *corev1.Secret {

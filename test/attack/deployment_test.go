@@ -2,10 +2,8 @@ package attack
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"net/netip"
-	"os"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -53,7 +51,7 @@ type deployment struct {
 	programs string
 	// folder holds their configuration.
 	folder string
-	stops  []func() error
+	stops  harness.Stops
 	// facades counts the facades that were started.
 	facades int
 }
@@ -61,10 +59,9 @@ type deployment struct {
 // startDeployment returns what it has started even if there is an error.
 func startDeployment() (d *deployment, err error) {
 	d = &deployment{}
-	if d.folder, err = os.MkdirTemp("", "attack-"); err != nil {
+	if d.folder, err = d.stops.Folder("attack-"); err != nil {
 		return d, err
 	}
-	d.atEnd(func() error { return os.RemoveAll(d.folder) })
 	if d.programs = *programs; d.programs == "" {
 		if d.programs, err = harness.Build(context.Background()); err != nil {
 			return d, err
@@ -73,23 +70,13 @@ func startDeployment() (d *deployment, err error) {
 	if d.env, err = testenv.Start(); err != nil {
 		return d, err
 	}
-	d.atEnd(d.env.Stop)
+	d.stops.Add(d.env.Stop)
 	d.admin = d.env.Client
 	if err := d.startControllers(); err != nil {
 		return d, err
 	}
 	d.facade, err = d.startFacade()
 	return d, err
-}
-
-func (d *deployment) atEnd(stop func() error) { d.stops = append(d.stops, stop) }
-
-func (d *deployment) stop() error {
-	var errs []error
-	for i := len(d.stops) - 1; i >= 0; i-- {
-		errs = append(errs, d.stops[i]())
-	}
-	return errors.Join(errs...)
 }
 
 // startControllers runs the controllers in this process, where the tests control how the names of
@@ -116,6 +103,6 @@ func (d *deployment) startControllers() error {
 	if err != nil {
 		return err
 	}
-	d.atEnd(stop)
+	d.stops.Add(stop)
 	return nil
 }

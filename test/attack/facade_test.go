@@ -33,7 +33,7 @@ func (d *deployment) startFacade(flags ...string) (*facade, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.atEnd(f.stop)
+	d.stops.Add(f.stop)
 	return f, f.StartReady(context.Background())
 }
 

@@ -33,11 +33,11 @@ func run(m *testing.M) int {
 	useOwnNames()
 	var err error
 	if target, err = startDeployment(); err != nil {
-		fmt.Fprintln(os.Stderr, "attack:", errors.Join(err, target.stop()))
+		fmt.Fprintln(os.Stderr, "attack:", errors.Join(err, target.stops.Stop()))
 		return 1
 	}
 	code := m.Run()
-	if err := target.stop(); err != nil {
+	if err := target.stops.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "attack:", err)
 		code = 1
 	}

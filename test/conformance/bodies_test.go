@@ -1,6 +1,10 @@
 package conformance
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // badUserStatuses are bodies of both updates with an invalid user_status.
 var badUserStatuses = []string{
@@ -28,4 +32,20 @@ var badBodies = map[string]string{
 	"a byte order mark":     "\ufeff" + `{"user_status":"open"}`,
 	"a trailing comma":      `{"user_status":"open",}`,
 	"over 256 KiB":          `{"user_status":"open","x":"` + strings.Repeat("a", 256<<10) + `"}`,
+}
+
+// refusesBadBodies checks that an update of that path refuses each of badBodies.
+func (c *caller) refusesBadBodies(path string) {
+	c.t.Helper()
+	for _, reason := range slices.Sorted(maps.Keys(badBodies)) {
+		c.patch(path, badBodies[reason]).badRequest(reason)
+	}
+}
+
+// refusesBodies checks that an update of that path refuses each of the bodies.
+func (c *caller) refusesBodies(path string, bodies ...string) {
+	c.t.Helper()
+	for _, body := range bodies {
+		c.patch(path, body).badRequest(body)
+	}
 }

@@ -226,17 +226,13 @@ func TestFindingsV2_PatchOfWhatIsTheSameWritesNothing(t *testing.T) {
 func TestFindingsV2_PatchRefusesWhatIsNoUserStatus(t *testing.T) {
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1"))
-	for _, body := range badUserStatuses {
-		o.patch("/v2/findings/f-1", body).badRequest(body)
-	}
+	o.refusesBodies("/v2/findings/f-1", badUserStatuses...)
 }
 
 func TestFindingsV2_PatchRefusesABadBody(t *testing.T) {
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1"))
-	for _, reason := range slices.Sorted(maps.Keys(badBodies)) {
-		o.patch("/v2/findings/f-1", badBodies[reason]).badRequest(reason)
-	}
+	o.refusesBadBodies("/v2/findings/f-1")
 }
 
 func TestFindingsV2_PatchRefusesWrongTypes(t *testing.T) {

@@ -152,12 +152,10 @@ func TestIssueDecisions_AreCountedInTheReview(t *testing.T) {
 func TestIssueDecisions_RefuseWhatThoseAboutFindingsRefuse(t *testing.T) {
 	o := newOrganization(t)
 	o.reviewed()
-	for _, reason := range slices.Sorted(maps.Keys(badBodies)) {
-		o.patch(issuePath, badBodies[reason]).badRequest(reason)
-	}
-	for _, body := range append(badUserStatuses, `{}`, `{"x":1}`, `{"comments":null}`, `{"comments":["x"]}`, `{"comments":"`+strings.Repeat("a", 10_001)+`"}`) {
-		o.patch(issuePath, body).badRequest(body)
-	}
+	o.refusesBadBodies(issuePath)
+	o.refusesBodies(issuePath, badUserStatuses...)
+	o.refusesBodies(issuePath,
+		`{}`, `{"x":1}`, `{"comments":null}`, `{"comments":["x"]}`, `{"comments":"`+strings.Repeat("a", 10_001)+`"}`)
 	o.patch("/v2/issues/none", `{"user_status":"muted"}`).notFound("no issue")
 	if got := o.storedIssue("ri-1"); got.Generation != 1 {
 		t.Errorf("something was written: %+v", got.Spec.Triage)

@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -15,24 +14,17 @@ import (
 // its own service account, and sets the flags as a user of the suite would. This deployment has
 // everything that tests need, so every test must run.
 func startDeployment() (stop func() error, err error) {
-	var stops []func() error
-	stop = func() error {
-		var errs []error
-		for i := len(stops) - 1; i >= 0; i-- {
-			errs = append(errs, stops[i]())
-		}
-		return errors.Join(errs...)
-	}
+	var stops harness.Stops
+	stop = stops.Stop
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, stop())
 		}
 	}()
-	folder, err := os.MkdirTemp("", "conformance-")
+	folder, err := stops.Folder("conformance-")
 	if err != nil {
 		return stop, err
 	}
-	stops = append(stops, func() error { return os.RemoveAll(folder) })
 	// Use the race detector if the suite does.
 	build := harness.Build
 	if raceDetector {
@@ -47,11 +39,11 @@ func startDeployment() (stop func() error, err error) {
 	if err != nil {
 		return stop, err
 	}
-	stops = append(stops, env.Stop)
+	stops.Add(env.Stop)
 	if secretSearch, err = leaks.Start(env.Config, folder); err != nil {
 		return stop, err
 	}
-	stops = append(stops, endSearch)
+	stops.Add(endSearch)
 
 	controller, facade, err := env.Operator(ctx, harness.Operator{
 		Binary: filepath.Join(programs, "findings-operator"), Folder: folder, Namespace: testenv.SystemNamespace,
@@ -60,7 +52,7 @@ func startDeployment() (stop func() error, err error) {
 		return stop, err
 	}
 	for _, component := range []*harness.Component{controller, facade} {
-		stops = append(stops, func() error {
+		stops.Add(func() error {
 			return errors.Join(keepMetrics(component), component.Stop(), keepLog(component))
 		})
 		if err := component.StartReady(ctx); err != nil {

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 
@@ -38,17 +37,7 @@ func TestReviewIssues_AreThoseOfTheReviewAlone(t *testing.T) {
 			o.get(path).badQuery("a status of findings")
 			continue
 		}
-		page := o.get(path).page()
-		got := page.ids()
-		slices.Sort(got)
-		if diff := cmp.Diff(want, got); diff != "" || page.Total != len(want) {
-			t.Errorf("%s: total %d (-want +got):\n%s", path, page.Total, diff)
-		}
-		for _, item := range page.Items {
-			if diff := cmp.Diff(o.get("/v2/issues/"+item.text("id")).object(), item); diff != "" {
-				t.Errorf("%s (-alone +listed):\n%s", item.text("id"), diff)
-			}
-		}
+		o.wantsList(path, "/v2/issues/", want)
 	}
 	o.get("/v2/reviews/none/issues").notFound("no review")
 }

@@ -54,27 +54,21 @@ func run(m *testing.M) (code int) {
 
 // start starts the service with the console.
 func start() (stop func() error, err error) {
-	var stops []func() error
-	stop = func() (err error) {
-		for i := len(stops) - 1; i >= 0; i-- {
-			err = errors.Join(err, stops[i]())
-		}
-		return err
-	}
+	var stops harness.Stops
+	stop = stops.Stop
 	ctx := context.Background()
 	programs, err := harness.Build(ctx)
 	if err != nil {
 		return stop, err
 	}
-	folder, err := os.MkdirTemp("", "console-")
+	folder, err := stops.Folder("console-")
 	if err != nil {
 		return stop, err
 	}
-	stops = append(stops, func() error { return os.RemoveAll(folder) })
 	if env, err = testenv.Start(); err != nil {
 		return stop, err
 	}
-	stops = append(stops, env.Stop)
+	stops.Add(env.Stop)
 	operator := harness.Operator{
 		Binary: filepath.Join(programs, "findings-operator"), Folder: folder, Namespace: testenv.SystemNamespace,
 	}
@@ -86,11 +80,8 @@ func start() (stop func() error, err error) {
 	if err != nil {
 		return stop, err
 	}
-	for _, component := range []*harness.Component{controller, facade} {
-		stops = append(stops, component.Stop)
-		if err := component.StartReady(ctx); err != nil {
-			return stop, err
-		}
+	if err := stops.Start(ctx, controller, facade); err != nil {
+		return stop, err
 	}
 	base = "http://" + facade.Address
 	return stop, nil

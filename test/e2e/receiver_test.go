@@ -8,13 +8,14 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // oneInFails: one in that many events is refused at its first attempt.
@@ -48,21 +49,8 @@ type receivedEvent struct {
 
 func newReceiver(t *testing.T, seed uint64) *receiver {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &receiver{
-		url: "http://" + listener.Addr().String(), seed: seed,
-		keys: map[string][]byte{}, events: map[string]*receivedEvent{},
-	}
-	server := &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
-	var serving sync.WaitGroup
-	serving.Go(func() { server.Serve(listener) }) //nolint:errcheck // it ends by Close
-	t.Cleanup(func() {
-		server.Close() //nolint:errcheck // nothing is left to lose
-		serving.Wait()
-	})
+	r := &receiver{seed: seed, keys: map[string][]byte{}, events: map[string]*receivedEvent{}}
+	r.url = harness.Serve(t, r)
 	return r
 }
 

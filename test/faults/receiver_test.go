@@ -2,11 +2,11 @@ package faults
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // maxPayload bounds how much of a request or answer is read, in bytes.
@@ -26,18 +26,8 @@ type receiver struct {
 
 func newReceiver(t *testing.T) *receiver {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &receiver{url: "http://" + listener.Addr().String(), payloads: map[string]string{}, requests: map[string]int{}}
-	server := &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
-	var serving sync.WaitGroup
-	serving.Go(func() { server.Serve(listener) }) //nolint:errcheck // it ends by Close
-	t.Cleanup(func() {
-		server.Close() //nolint:errcheck // nothing is left to lose
-		serving.Wait()
-	})
+	r := &receiver{payloads: map[string]string{}, requests: map[string]int{}}
+	r.url = harness.Serve(t, r)
 	return r
 }
 

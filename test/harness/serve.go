@@ -1,0 +1,24 @@
+package harness
+
+import (
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Serve serves the handler on a free port of this machine until the test ends, and returns its URL without a path.
+func Serve(t testing.TB, handler http.Handler) (url string) {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	Must(t, err)
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	var serving sync.WaitGroup
+	serving.Go(func() { server.Serve(listener) }) //nolint:errcheck // it ends by Close
+	t.Cleanup(func() {
+		server.Close() //nolint:errcheck // nothing is left to lose
+		serving.Wait()
+	})
+	return "http://" + listener.Addr().String()
+}
