@@ -59,7 +59,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, se
 	r := &Reconciler{
 		Base:   reconcile.NewBase(mgr),
 		ledger: deliveries, policies: policies.NewBook(mgr.GetClient()),
-		audit: audit.Log{To: mgr.GetLogger().WithName("audit"), Kind: "finding", Subject: "A finding"},
+		audit:    audit.Log{To: mgr.GetLogger().WithName("audit"), Kind: "finding", Subject: "A finding"},
 		settings: settings,
 	}
 	r.Clock = clock
