@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
@@ -26,7 +27,7 @@ const (
 )
 
 const costText = "Both builds do the same work with the same findings, each on a control plane of its own and one after the other, " +
-	"the order changed from round to round: a SARIF file is imported by `kubectl findings import` while controllers and REST API run; " +
+	"the order changed from round to round, and this build a second time with `--implied-statuses`: a SARIF file is imported by `kubectl findings import` while controllers and REST API run; " +
 	"a person then decides about each finding by a merge patch; and the same file is imported again. A step ends when the controllers have " +
 	"nothing left to do. Processor time is that of the processes themselves, user and system. Written are the bytes that etcd was given to put, " +
 	"of everything. The heap is that of kube-apiserver after a collection, less what it was before the first import."
@@ -44,7 +45,8 @@ func cost(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 		section.Rows = []report.Row{report.Missing("a finding's whole way", "half of it", reason)}
 		return section, nil
 	}
-	builds := []bench.Build{earlier, b.ThisBuild()}
+	these := []bench.Build{b.ThisBuild(), b.ThisBuild().With("--implied-statuses")}
+	builds := append([]bench.Build{earlier}, these...)
 	ways := map[string][]*way{}
 	for round := range min(b.Plan.Rounds, mostCostRounds) {
 		for _, build := range builds {
@@ -57,9 +59,13 @@ func cost(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 		}
 		slices.Reverse(builds)
 	}
-	before, after := ways[earlier.Name], ways[b.ThisBuild().Name]
-	section.Rows = costRows(before, after)
-	section.Tables = []report.Table{stepTable(earlier.Name, before, after), sizeTable(earlier.Name, before, after)}
+	before := ways[earlier.Name]
+	for _, build := range these {
+		after := ways[build.Name]
+		section.Rows = append(section.Rows, costRows(build, before, after)...)
+		section.Tables = append(section.Tables, stepTable(earlier.Name, build.Name, before, after),
+			sizeTable(earlier.Name, build.Name, before, after))
+	}
 	return section, nil
 }
 
@@ -78,11 +84,12 @@ var costFigures = []costFigure{
 	{"heap of kube-apiserver for it", wantedBytes, func(w *way) float64 { return w.heap }, inBytes},
 }
 
-func costRows(before, after []*way) []report.Row {
+func costRows(build bench.Build, before, after []*way) []report.Row {
 	rows := make([]report.Row, len(costFigures))
+	name := strings.TrimPrefix(strings.Join(build.ControllerFlags, " ")+": ", ": ")
 	for i, f := range costFigures {
 		ratio := compared(before, after, f.of)
-		rows[i] = report.AtMost(f.name+", over that of the earlier build", f.wanted, ratio.Median, "%.2f").InSummary()
+		rows[i] = report.AtMost(name+f.name+", over that of the earlier build", f.wanted, ratio.Median, "%.2f").InSummary()
 		rows[i].Measured += fmt.Sprintf(" (%.2f to %.2f)", ratio.Least, ratio.Most)
 	}
 	return rows
@@ -106,9 +113,9 @@ func middle(ways []*way, of func(*way) float64) float64 {
 }
 
 // stepTable shows the processor time of each step in each process.
-func stepTable(earlier string, before, after []*way) report.Table {
+func stepTable(earlier, build string, before, after []*way) report.Table {
 	table := report.Table{
-		Title:   fmt.Sprintf("Processor time for one finding, at %s and in this build:", earlier),
+		Title:   fmt.Sprintf("Processor time for one finding, at %s and in %s:", earlier, build),
 		Columns: append([]string{"Step"}, costProcesses...),
 	}
 	for _, step := range costSteps {
@@ -122,8 +129,8 @@ func stepTable(earlier string, before, after []*way) report.Table {
 	return table
 }
 
-func sizeTable(earlier string, before, after []*way) report.Table {
-	table := report.Table{Columns: []string{"One finding", earlier, "this build"}}
+func sizeTable(earlier, build string, before, after []*way) report.Table {
+	table := report.Table{Columns: []string{"One finding", earlier, build}}
 	for _, f := range append(slices.Clone(costFigures), costFigure{
 		name: "of the stored bytes, managedFields", of: func(w *way) float64 { return w.owners }, format: inBytes,
 	}) {

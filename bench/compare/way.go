@@ -100,7 +100,7 @@ func goTheWay(ctx context.Context, b *bench.Bench, build bench.Build) (w *way, e
 
 // prepare creates an organization, and the identities of importer and decider.
 func (t *turn) prepare(ctx context.Context) error {
-	if err := t.StartController(ctx); err != nil {
+	if err := t.StartController(ctx, t.build.ControllerFlags...); err != nil {
 		return err
 	}
 	organization, err := t.NewOrganization(ctx, "cost", 1)

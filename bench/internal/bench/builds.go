@@ -19,6 +19,15 @@ type Build struct {
 	Source string
 	// Operator and Plugin are the paths of its programs.
 	Operator, Plugin string
+	// ControllerFlags are further flags of the controllers.
+	ControllerFlags []string
+}
+
+// With returns the build with further flags of the controllers, which its name shows.
+func (b Build) With(flags ...string) Build {
+	b.Name += " with " + strings.Join(flags, " ")
+	b.ControllerFlags = flags
+	return b
 }
 
 // ThisBuild returns the build that is measured. Its plugin is in the same folder as the operator.
