@@ -2,6 +2,7 @@ package findingstate
 
 import (
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -27,16 +28,29 @@ func IsRecorded(finding *v1alpha1.Finding) bool {
 // that was created closed, suppressed or decided has none until the controllers store it. Without a stored status, a finding that has changed since counts as created open and undecided: for all others the
 // controllers store a status.
 func Recorded(finding *v1alpha1.Finding) *v1alpha1.Finding {
-	if finding.Status.UpdatedAt != nil {
+	if finding.Status.UpdatedAt != nil || finding.Generation <= 1 && !AsCreated(finding) {
 		return finding
 	}
 	recorded := *finding
-	if finding.Generation <= 1 && !undecidedAndOpen(&finding.Spec) {
-		recorded.Status.State, recorded.Status.UserStatus = "", "" // what the API server returned is only the default
-		return &recorded
-	}
 	recorded.Status = statusAtCreation(finding)
 	return &recorded
+}
+
+// firstLook is how long after its creation a finding without a status may be observed for the first time. Later, it
+// counts as observed before and left without one.
+const firstLook = time.Minute
+
+// observedBefore returns the finding as the previous reconcile left it. At the first look nothing was recorded: what
+// the API server returns is the schema's default.
+func observedBefore(finding *v1alpha1.Finding, now time.Time) *v1alpha1.Finding {
+	created := finding.CreationTimestamp.Time
+	if finding.Status.UpdatedAt != nil || finding.Generation > 1 ||
+		AsCreated(finding) && !created.IsZero() && now.Sub(created) > firstLook {
+		return Recorded(finding)
+	}
+	first := *finding
+	first.Status.State, first.Status.UserStatus = "", ""
+	return &first
 }
 
 func undecidedAndOpen(spec *v1alpha1.FindingSpec) bool {

@@ -105,6 +105,20 @@ func TestTheFirstChangeIsRecordedAsIfTheStatusHadBeenStored(t *testing.T) {
 	}
 }
 
+// A policy that matches at the first look decides together with the creation, like the scan's other findings.
+func TestAVerdictAtTheFirstLookIsOfTheCreation(t *testing.T) {
+	f := unstored()
+	f.Status = findingstate.Observe(f, func(*v1alpha1.Finding) *v1alpha1.FindingVerdict {
+		return &v1alpha1.FindingVerdict{Policy: "p", UserStatus: "muted"}
+	}, now.Add(5*time.Second))
+	if d := cmp.Diff([]string{"created  open_muted scanner/gosec ", "judged open muted policy/p "}, since(f, 0)); d != "" {
+		t.Errorf("the history (-want +got):\n%s", d)
+	}
+	if scan := f.Status.Transitions[1].Scan; scan != "s-1" {
+		t.Errorf("the verdict's scan is %q", scan)
+	}
+}
+
 func TestAVerdictOnAFindingWithoutAStatusIsOfNow(t *testing.T) {
 	f := unstored()
 	week := now.Add(7 * 24 * time.Hour)

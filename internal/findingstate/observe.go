@@ -14,9 +14,10 @@ import (
 // the current one, unless the decision has ended meanwhile, or an earlier version wrote the status without the basis
 // of the decision. The judge is called only if no user's decision is in force; it may be nil.
 //
-// A finding without a stored status is observed as if the one at its creation had been stored: see Recorded.
+// A finding without a stored status that has changed since its creation, or that the controllers have left without one
+// (see AsCreated), is observed as if the status at its creation had been stored.
 func Observe(finding *v1alpha1.Finding, judge Judge, now time.Time) v1alpha1.FindingStatus {
-	finding = Recorded(finding)
+	finding = observedBefore(finding, now)
 	next := *finding.Status.DeepCopy()
 	next.EndedAt = endedAt(finding, now)
 	next.Verdict = due(&v1alpha1.Finding{ObjectMeta: finding.ObjectMeta, Spec: finding.Spec, Status: next}, judge)

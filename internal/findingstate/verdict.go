@@ -115,10 +115,8 @@ func judged(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1alpha1.
 	if after != nil {
 		t.Reason, t.Comment = after.Reason, after.Comment
 	}
-	if finding.Status.FactsDigest != next.FactsDigest || finding.Status.State == v1alpha1.FindingStateClosed ||
-		finding.Status.EmittedSeq == 0 {
-		// The scan brought the facts that the policy decides about, or the finding itself: the event belongs to
-		// the scan's pages.
+	if finding.Status.FactsDigest != next.FactsDigest || finding.Status.State == v1alpha1.FindingStateClosed {
+		// The scan brought the facts that the policy decides about: the event belongs to the scan's pages.
 		t.Scan = scanOf(&finding.Spec, v1alpha1.TransitionJudged)
 	}
 	return []v1alpha1.Transition{t}

@@ -63,7 +63,6 @@ func TestAPersonOverAPolicyOverNothing(t *testing.T) {
 			f.Generation++
 		}
 		f.Status = findingstate.Observe(f, s.judge, at)
-		f.Status.EmittedSeq = findingstate.History(&f.Status).LastSeq()
 		policy, added := "-", []string{}
 		if v := findingstate.Verdict(f); v != nil {
 			policy = string(v.Policy)
