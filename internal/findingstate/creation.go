@@ -18,17 +18,22 @@ func AsCreated(finding *v1alpha1.Finding) bool {
 // IsRecorded reports whether the status describes the current spec: the stored one, or the one that follows from the
 // creation.
 func IsRecorded(finding *v1alpha1.Finding) bool {
-	if finding.Status.UpdatedAt == nil {
+	if !isStored(&finding.Status) {
 		return AsCreated(finding)
 	}
 	return finding.Status.ObservedGeneration == finding.Generation
+}
+
+// isStored tells a status that the controllers have stored from the schema's default.
+func isStored(status *v1alpha1.FindingStatus) bool {
+	return status.UpdatedAt != nil || len(status.Transitions) > 0
 }
 
 // Recorded returns the finding with a status: the stored one, or the one that follows from its creation. A finding
 // that was created closed, suppressed or decided has none until the controllers store it. Without a stored status, a finding that has changed since counts as created open and undecided: for all others the
 // controllers store a status.
 func Recorded(finding *v1alpha1.Finding) *v1alpha1.Finding {
-	if finding.Status.UpdatedAt != nil || finding.Generation <= 1 && !AsCreated(finding) {
+	if isStored(&finding.Status) || finding.Generation <= 1 && !AsCreated(finding) {
 		return finding
 	}
 	recorded := *finding
@@ -44,7 +49,7 @@ const firstLook = time.Minute
 // the API server returns is the schema's default.
 func observedBefore(finding *v1alpha1.Finding, now time.Time) *v1alpha1.Finding {
 	created := finding.CreationTimestamp.Time
-	if finding.Status.UpdatedAt != nil || finding.Generation > 1 ||
+	if isStored(&finding.Status) || finding.Generation > 1 ||
 		AsCreated(finding) && !created.IsZero() && now.Sub(created) > firstLook {
 		return Recorded(finding)
 	}
