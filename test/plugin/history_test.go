@@ -27,7 +27,7 @@ func decided() []v1alpha1.Transition {
 
 func TestHistoryTellsWhoDecidedWhat(t *testing.T) {
 	o := newOrganization(t, "history")
-	o.has(builder.Finding("f-1"), builder.Finding("f-fresh"))
+	o.has(builder.Finding("f-1"), builder.Finding("f-fresh"), builder.Finding("f-muted").Triage(v1alpha1.UserStatusMuted, ""))
 	o.observed("f-1", func(s *v1alpha1.FindingStatus) { s.Transitions, s.ObservedGeneration = decided(), 1 })
 	viewer := o.member(testenv.Viewer)
 
@@ -45,7 +45,9 @@ func TestHistoryTellsWhoDecidedWhat(t *testing.T) {
 	if err := json.Unmarshal([]byte(a.stdout), &transitions); err != nil || len(transitions) != 2 || transitions[1].By != "apikey/ci" {
 		t.Errorf("-o json: %v:\n%s", err, a.stdout)
 	}
-	viewer.findings("history", "f-fresh").wants("nobody has decided anything", "yet to be recorded")
+	viewer.findings("history", "f-muted").wants("yet to be recorded")
+	viewer.findings("history", "f-fresh").wants("nobody has decided anything")
+	viewer.findings("history", "f-fresh", "--all").wants("created", "scanner/")
 	viewer.findings("history", "f-2").fails("Did you mean f-1?")
 	viewer.findings("history").fails("accepts 1 arg")
 }
