@@ -164,7 +164,7 @@ func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.webhookAllowCIDR, "webhook-allow-cidr", nil,
 		"range of addresses that are not public and that webhooks may be sent to, for example 10.1.0.0/16; repeatable")
 	flags.BoolVar(&o.impliedStatuses, "implied-statuses", false,
-		"store no status for a finding that is open and unchanged since its creation, in organizations without webhook endpoints:\n"+
+		"experimental: store no status for a finding that is open and unchanged since its creation, in organizations without webhook endpoints:\n"+
 			"imports cost the API server half the writes, and Ready and observedGeneration are absent until the finding changes")
 	flags.StringVar(&o.cursorKeysSecret, "cursor-keys-secret", "",
 		"Secret in --namespace that is mounted as the apiserver's --cursor-keys-dir; if it does not exist,\n"+

@@ -25,7 +25,11 @@ func (r *Reconciler) observeSpec(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	observed := findingstate.Observe(s.Object, judge.Of(ctx), s.Now)
+	before := s.Object
+	if r.settings.ImpliedStatuses {
+		before = findingstate.ObservedBefore(before, s.Now)
+	}
+	observed := findingstate.Observe(before, judge.Of(ctx), s.Now)
 	if err := judge.Err(); err != nil {
 		return err
 	}

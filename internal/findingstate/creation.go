@@ -9,7 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// AsCreated reports whether the finding has not changed since a scanner created it, open and undecided. Its status
+// AsCreated reports whether the finding has not changed since its creation, open and undecided. Its status
 // follows from that: one need not be stored.
 func AsCreated(finding *v1alpha1.Finding) bool {
 	return finding.Generation <= 1 && undecidedAndOpen(&finding.Spec)
@@ -30,7 +30,8 @@ func isStored(status *v1alpha1.FindingStatus) bool {
 }
 
 // Recorded returns the finding with a status: the stored one, or the one that follows from its creation. A finding
-// that was created closed, suppressed or decided has none until the controllers store it. Without a stored status, a finding that has changed since counts as created open and undecided: for all others the
+// that was created closed, suppressed or decided has none until the controllers store it. Without a stored status, a
+// finding that has changed since counts as created open and undecided: for all others the
 // controllers store a status.
 func Recorded(finding *v1alpha1.Finding) *v1alpha1.Finding {
 	if isStored(&finding.Status) || finding.Generation <= 1 && !AsCreated(finding) {
@@ -45,13 +46,20 @@ func Recorded(finding *v1alpha1.Finding) *v1alpha1.Finding {
 // counts as observed before and left without one.
 const firstLook = time.Minute
 
-// observedBefore returns the finding as the previous reconcile left it. At the first look nothing was recorded: what
-// the API server returns is the schema's default.
-func observedBefore(finding *v1alpha1.Finding, now time.Time) *v1alpha1.Finding {
-	created := finding.CreationTimestamp.Time
-	if isStored(&finding.Status) || finding.Generation > 1 ||
-		AsCreated(finding) && !created.IsZero() && now.Sub(created) > firstLook {
+// ObservedBefore returns the finding as the previous reconcile left it, for controllers that store no status of a
+// finding that is as created: pass it to Observe. A finding that has changed since its creation, or was created a while
+// ago, gets the status of Recorded.
+func ObservedBefore(finding *v1alpha1.Finding, now time.Time) *v1alpha1.Finding {
+	if finding.Generation > 1 || AsCreated(finding) && now.Sub(finding.CreationTimestamp.Time) > firstLook {
 		return Recorded(finding)
+	}
+	return finding
+}
+
+// withoutDefault removes the state that only the schema's default has set: before the first look there is none.
+func withoutDefault(finding *v1alpha1.Finding) *v1alpha1.Finding {
+	if isStored(&finding.Status) {
+		return finding
 	}
 	first := *finding
 	first.Status.State, first.Status.UserStatus = "", ""

@@ -186,9 +186,9 @@ func TestATransitionNamesTheScanThatMadeIt(t *testing.T) {
 		c.before(f)
 		if !strings.HasPrefix(c.want, "created") {
 			reconcile(f, now)
-			f.Generation++
 		}
 		c.change(f)
+		f.Generation++
 		reconcile(f, now)
 		last := f.Status.Transitions[len(f.Status.Transitions)-1]
 		if got := string(last.Type) + " " + last.Scan; got != c.want {

@@ -13,11 +13,8 @@ import (
 // emittedSeq are left as they are. If neither the spec nor the verdict has changed, the returned status is equal to
 // the current one, unless the decision has ended meanwhile, or an earlier version wrote the status without the basis
 // of the decision. The judge is called only if no user's decision is in force; it may be nil.
-//
-// A finding without a stored status that has changed since its creation, or that the controllers have left without one
-// (see AsCreated), is observed as if the status at its creation had been stored.
 func Observe(finding *v1alpha1.Finding, judge Judge, now time.Time) v1alpha1.FindingStatus {
-	finding = observedBefore(finding, now)
+	finding = withoutDefault(finding)
 	next := *finding.Status.DeepCopy()
 	next.EndedAt = endedAt(finding, now)
 	next.Verdict = due(&v1alpha1.Finding{ObjectMeta: finding.ObjectMeta, Spec: finding.Spec, Status: next}, judge)
