@@ -195,8 +195,9 @@ func (p *Pager) owed(finding *v1alpha1.Finding) []string {
 	return names
 }
 
-// scansToCome returns the scans that changed the finding since its last recorded status. A finding without a stored
-// status is among them: where there are endpoints, one is stored.
+// scansToCome returns the scans that changed the finding since its last stored status. Where there are endpoints, the
+// finding controller stores one for each finding. Findings left without one before the first endpoint existed delay only
+// the pages of a scan that was running then, for as long as pages may wait.
 func scansToCome(finding *v1alpha1.Finding) []string {
 	if finding.Status.ObservedGeneration == finding.Generation {
 		return nil
