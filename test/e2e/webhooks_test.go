@@ -152,8 +152,9 @@ func (w *webhookTrial) scanAndRescan(ctx context.Context) error {
 	// A finding that closes before its first reconcile was never observed open.
 	if err := w.poll(ctx, "every finding is seen", func(ctx context.Context) (bool, error) {
 		findings := &v1alpha1.FindingList{}
-		err := w.client.List(ctx, findings, client.InNamespace(w.namespace), client.MatchingFields{"status.state": "open"})
-		return len(findings.Items) == foundFindings, err
+		err := w.client.List(ctx, findings, client.InNamespace(w.namespace))
+		unseen := func(f v1alpha1.Finding) bool { return f.Status.ObservedGeneration == 0 }
+		return len(findings.Items) == foundFindings && !slices.ContainsFunc(findings.Items, unseen), err
 	}); err != nil {
 		return err
 	}
