@@ -71,7 +71,8 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 		{"project", 4, project.SetupWithManager},
 		{"repository", 2, repository.SetupWithManager},
 		{"retention", 2, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-			return retention.SetupWithManager(ctx, mgr, options, retention.Settings{Rate: o.retentionRate})
+			return retention.SetupWithManager(ctx, mgr, options,
+				retention.Settings{Rate: o.retentionRate, ImpliedStatuses: o.impliedStatuses})
 		}},
 		{"review", 2, review.SetupWithManager},
 		{"reviewissue", 4, reviewissue.SetupWithManager},

@@ -2,8 +2,10 @@ package finding
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -55,4 +57,71 @@ func TestAStatusThatSaysMoreIsStored(t *testing.T) {
 		reason := v1alpha1.FindCondition(testenv.Get(t, g, env, astray).Status.Conditions, v1alpha1.ConditionReady).Reason
 		g.Expect(reason).To(Equal(v1alpha1.ReasonRepositoryNotFound))
 	})
+}
+
+// Without the flag again, each finding gets the status that it would have had, and records its creation once.
+func TestStatusesAreStoredOnceTheyAreNoLongerImplied(t *testing.T) {
+	stop := controllertest.Start(t, env, Settings{ImpliedStatuses: true}.SetupWithManager)
+	left, seen := leftWithoutStatus(t, env.Namespace(t))
+	stop()
+	controllertest.Start(t, env, SetupWithManager)
+	observed(t, left)
+	g := NewWithT(t)
+	g.Expect(kinds(left.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{v1alpha1.TransitionCreated}))
+	g.Expect(left.Status.UpdatedAt.Unix()).To(Equal(seen.CreationTimestamp.Unix()))
+	g.Expect(v1alpha1.IsConditionTrue(left.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+}
+
+// A status that says that the project is missing stays, and says so when the project is back.
+func TestAFindingWithoutAStatusLosesItsProject(t *testing.T) {
+	controllertest.Start(t, env, Settings{ImpliedStatuses: true}.SetupWithManager)
+	ns := env.Namespace(t)
+	left, _ := leftWithoutStatus(t, ns)
+	ready := func(status metav1.ConditionStatus) {
+		t.Helper()
+		harness.Eventually(t, func(g Gomega) {
+			ready := v1alpha1.FindCondition(testenv.Get(t, g, env, left).Status.Conditions, v1alpha1.ConditionReady)
+			g.Expect(ready).NotTo(BeNil())
+			g.Expect(ready.Status).To(Equal(status))
+		})
+	}
+	harness.Must(t, env.Client.Delete(t.Context(), builder.Project("proj").In(ns).Build()))
+	ready(metav1.ConditionFalse)
+	env.Create(t, builder.Project("proj").In(ns).Build())
+	ready(metav1.ConditionTrue)
+	NewWithT(t).Expect(kinds(left.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{v1alpha1.TransitionCreated}))
+}
+
+// An endpoint receives nothing from before its creation: of a finding without a status neither.
+func TestALaterEndpointReceivesNoCreationThatWasImplied(t *testing.T) {
+	controllertest.Start(t, env, Settings{ImpliedStatuses: true}.SetupWithManager)
+	ns := env.Namespace(t)
+	left, seen := leftWithoutStatus(t, ns)
+	harness.Eventually(t, func(g Gomega) { // times are whole seconds
+		g.Expect(time.Now().Unix()).To(BeNumerically(">", seen.CreationTimestamp.Unix()))
+	})
+	env.Create(t, builder.WebhookEndpoint("e").In(ns).Build())
+	mergePatch(t, left, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
+	harness.Eventually(t, func(g Gomega) {
+		deliveries := &v1alpha1.WebhookDeliveryList{}
+		g.Expect(env.Client.List(t.Context(), deliveries, client.InNamespace(ns))).To(Succeed())
+		g.Expect(deliveries.Items).To(HaveLen(1))
+		g.Expect(deliveries.Items[0].Spec.Event.Type).To(BeEquivalentTo("finding.closed"))
+		emitted := testenv.Get(t, g, env, left).Status
+		g.Expect(emitted.EmittedSeq).To(Equal(emitted.Transitions[len(emitted.Transitions)-1].Seq))
+	})
+}
+
+// leftWithoutStatus creates a finding, and waits until its controller has come past it.
+func leftWithoutStatus(t *testing.T, ns string) (left, created *v1alpha1.Finding) {
+	t.Helper()
+	left = builder.Finding("f-1").In(ns).Build()
+	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), left)
+	created = left.DeepCopy()
+	later := builder.Finding("f-2").In(ns).Triage(v1alpha1.UserStatusMuted, "").Build()
+	env.Create(t, later)
+	observed(t, later)
+	testenv.Get(t, NewWithT(t), env, left)
+	NewWithT(t).Expect(left.ResourceVersion).To(Equal(created.ResourceVersion), "somebody wrote it")
+	return left, created
 }

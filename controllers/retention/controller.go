@@ -51,6 +51,8 @@ type Settings struct {
 	Rate float32
 	// Interval is the minimum time between two passes over one organization. Default: a minute.
 	Interval time.Duration
+	// ImpliedStatuses is the setting of the controller of Findings: a finding that needs no status holds no scan.
+	ImpliedStatuses bool
 	// Clock provides the current time. Default: the real one.
 	Clock clock.PassiveClock
 }
@@ -78,7 +80,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	r.Live = mgr.GetAPIReader()
 	if err := errors.Join(
 		index.Add(ctx, mgr, &v1alpha1.Scan{}, scanSeries, seriesOf),
-		index.Add(ctx, mgr, &v1alpha1.Finding{}, owedScans, owedScansOf),
+		index.Add(ctx, mgr, &v1alpha1.Finding{}, owedScans, settings.owedScansOf),
 	); err != nil {
 		return err
 	}

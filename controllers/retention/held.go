@@ -12,6 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
@@ -37,9 +38,17 @@ func seriesOf(scan *v1alpha1.Scan) []string {
 	}, "/")}
 }
 
+// recorded reports whether the finding's controller has recorded the latest generation, or need not.
+func (s Settings) recorded(finding *v1alpha1.Finding) bool {
+	if s.ImpliedStatuses {
+		return findingstate.IsRecorded(finding)
+	}
+	return finding.Generation == finding.Status.ObservedGeneration
+}
+
 // owedScansOf returns the scans whose transitions the finding has not emitted yet, and those whose
-// changes its controller has not observed yet.
-func owedScansOf(finding *v1alpha1.Finding) []string {
+// changes its controller has not recorded yet.
+func (s Settings) owedScansOf(finding *v1alpha1.Finding) []string {
 	var out []string
 	add := func(scan string) {
 		if scan != "" && !slices.Contains(out, scan) {
@@ -51,7 +60,7 @@ func owedScansOf(finding *v1alpha1.Finding) []string {
 			add(t.Scan)
 		}
 	}
-	if finding.Generation != finding.Status.ObservedGeneration {
+	if !s.recorded(finding) {
 		if finding.Spec.Scan != nil {
 			add(finding.Spec.Scan.ScanID)
 		}

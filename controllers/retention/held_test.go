@@ -25,8 +25,31 @@ func TestOwedScansOf(t *testing.T) {
 		}), []string{"s-9", "s"}},
 	}
 	for _, c := range cases {
-		if diff := cmp.Diff(c.want, owedScansOf(c.finding)); diff != "" {
+		if diff := cmp.Diff(c.want, Settings{}.owedScansOf(c.finding)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+		}
+	}
+}
+
+// A finding that gets no status as long as it does not change would hold the scan that created it forever.
+func TestAFindingWithoutAStatusHoldsAScanOnlyIfOneIsDue(t *testing.T) {
+	untouched := builder.Finding("f").Mutate(func(f *v1alpha1.Finding) {
+		f.Generation, f.Spec.Scan = 1, &v1alpha1.FindingScan{ScanID: "s-1"}
+	}).Build()
+	changed := untouched.DeepCopy()
+	changed.Generation = 2
+	every, implied := Settings{}, Settings{ImpliedStatuses: true}
+	for _, c := range []struct {
+		reason  string
+		owed    []string
+		holding bool
+	}{
+		{"not seen yet", every.owedScansOf(untouched), true},
+		{"not seen, and need not be", implied.owedScansOf(untouched), false},
+		{"changed since", implied.owedScansOf(changed), true},
+	} {
+		if holding := len(c.owed) > 0; holding != c.holding {
+			t.Errorf("%s: it holds %q", c.reason, c.owed)
 		}
 	}
 }
