@@ -9,8 +9,16 @@ import (
 // ScanAbandonedAfter is the time after its start when a scan with neither an end nor a Lease counts as failed.
 const ScanAbandonedAfter = time.Hour
 
+// ConditionSettled of a Scan reports whether the status of every finding that the scan changed is recorded: what lists,
+// webhooks and counts show is complete then. Absent while the scan runs, and for scans of pull requests.
+const ConditionSettled = "Settled"
+
 // Reasons of a Scan's conditions.
 const (
+	// ReasonStatusesPending goes with Settled=False: the controllers have not recorded all statuses yet.
+	ReasonStatusesPending = "StatusesPending"
+	// ReasonStatusesRecorded goes with Settled=True.
+	ReasonStatusesRecorded = "StatusesRecorded"
 	// ReasonScanRunning goes with Ready=False: the import is running.
 	ReasonScanRunning = "ScanRunning"
 	// ReasonScanFailed goes with Ready=False: the scanner or the import failed.
@@ -130,6 +138,10 @@ type ScanSpec struct {
 	// most, and at the end. Absent until the import knows what it has to write.
 	// +optional
 	Progress *ScanProgress `json:"progress,omitempty"`
+	// lastChange is the finding that the import wrote last, set at the end. The condition Settled waits until the
+	// controllers have seen it. Absent: no finding was written.
+	// +optional
+	LastChange *ScanChange `json:"lastChange,omitempty"`
 	// skippedBecause counts the skipped results by reason, written at the end. At most 32 reasons, the
 	// most frequent first.
 	// +listType=atomic
@@ -211,6 +223,20 @@ type ScanProgress struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Total int32 `json:"total"`
+}
+
+// ScanChange is a finding that an import wrote.
+type ScanChange struct {
+	// finding is the name of the Finding, for example "f-3f6d1a3b5c0e4f6f8a7b9c0d1e". 1 to 253 characters.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Finding string `json:"finding"`
+	// resourceVersion of the Finding after the write, for example "48211". 1 to 64 characters.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	ResourceVersion string `json:"resourceVersion"`
 }
 
 // ScanSkip is a reason for skipping results, with their number.
@@ -397,7 +423,7 @@ type ScanStatus struct {
 	// not needed.
 	// +optional
 	EmittedSeq int64 `json:"emittedSeq,omitempty"`
-	// conditions of the scan: Ready, Stalled.
+	// conditions of the scan: Ready, Stalled, Settled.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=4

@@ -76,7 +76,9 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 		}},
 		{"review", 2, review.SetupWithManager},
 		{"reviewissue", 4, reviewissue.SetupWithManager},
-		{"scan", 2, scan.SetupWithManager},
+		{"scan", 2, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+			return scan.Settings{ImpliedStatuses: o.impliedStatuses}.SetupWithManager(ctx, mgr, options)
+		}},
 		{"triageoperation", 2, triageoperation.SetupWithManager},
 		{"triagepolicy", 2, triagepolicy.SetupWithManager},
 		{"webhookdelivery", 4, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {

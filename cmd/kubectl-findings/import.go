@@ -46,6 +46,9 @@ const importExample = `  # Import what gosec found in a project of the organizat
   # Into a repository that nobody has written down, in an organization that lets imports create it
   kubectl findings import gosec.sarif --repository acme/payments --project payments --branch main
 
+  # Return only when lists, counts and webhooks show everything that the import changed
+  kubectl findings import gosec.sarif --repository payments --project api -n org-acme --wait
+
   # Several files of one tool form one scan; paths become relative to the scanned folder
   kubectl findings import eslint-*.sarif --repository payments --project web --source-root "$PWD"`
 
@@ -63,6 +66,8 @@ type importOptions struct {
 	startedAt           string
 	sourceRoot          string
 	dryRun, force       bool
+	wait                bool
+	timeout             time.Duration
 	concurrency         int
 	output              string
 	quiet               bool
@@ -101,6 +106,9 @@ func newImportCommand(kubeconfig *connectionFlags, streams genericiooptions.IOSt
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would change and write nothing")
 	flags.BoolVar(&o.force, "force", false,
 		"import a scan that is older than the last completed one, and close any number of findings")
+	flags.BoolVar(&o.wait, "wait", false,
+		"wait until the controllers have recorded the state of every finding that the import changed")
+	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long --wait waits in total")
 	flags.IntVar(&o.concurrency, "concurrency", importer.DefaultConcurrency,
 		"how many findings are written at the same time")
 	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json or yaml; default: text")
@@ -148,9 +156,13 @@ func (o *importOptions) run(ctx context.Context, names []string, chosenAnalysis 
 		OnProgress: progress.at,
 	}).Import(ctx, batches)
 	progress.finish()
+	failed := err != nil
+	if !failed && o.wait {
+		err = o.awaitSettled(ctx, client, session.namespace, summaries)
+	}
 	err = session.explainImport(ctx, err, "import scans")
 	if !o.quiet || o.output != "" {
-		err = errors.Join(err, o.print(summaries, err != nil))
+		err = errors.Join(err, o.print(summaries, failed))
 	}
 	return err
 }
@@ -173,5 +185,15 @@ func (o *importOptions) choices(chosenAnalysis bool) (importer.Choices, error) {
 	if c.StartedAt, err = timeFlag("started-at", o.startedAt); err != nil {
 		return c, err
 	}
-	return c, errors.Join(checkConcurrency(o.concurrency), checkOutput(o.output))
+	return c, errors.Join(checkConcurrency(o.concurrency), checkOutput(o.output), o.checkWait())
+}
+
+func (o *importOptions) checkWait() error {
+	switch {
+	case o.wait && o.dryRun:
+		return errors.New("--wait and --dry-run exclude each other: a dry run changes no state")
+	case o.timeout <= 0:
+		return fmt.Errorf("--timeout is %s and must be more than nothing", o.timeout)
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -69,6 +70,9 @@ func (o *importOptions) text(summaries []*importer.Summary, failed bool) []byte 
 			head, s.Results, s.Created, s.Updated, s.Reopened, s.Unchanged, s.Skipped, s.Closed)
 		if s.Scan != "" {
 			fmt.Fprintf(&b, "  scan %s\n", s.Scan)
+		}
+		if s.SettledAt != nil {
+			fmt.Fprintf(&b, "  all states recorded at %s\n", s.SettledAt.UTC().Format(time.RFC3339))
 		}
 		for _, rung := range slices.Sorted(maps.Keys(s.Recognised)) {
 			fmt.Fprintf(&b, "  recognised %d by: %s\n", s.Recognised[rung], rung)

@@ -38,14 +38,6 @@ func seriesOf(scan *v1alpha1.Scan) []string {
 	}, "/")}
 }
 
-// recorded reports whether the finding's controller has recorded the latest generation, or need not.
-func (s Settings) recorded(finding *v1alpha1.Finding) bool {
-	if s.ImpliedStatuses {
-		return findingstate.IsRecorded(finding)
-	}
-	return finding.Generation == finding.Status.ObservedGeneration
-}
-
 // owedScansOf returns the scans whose transitions the finding has not emitted yet, and those whose
 // changes its controller has not recorded yet.
 func (s Settings) owedScansOf(finding *v1alpha1.Finding) []string {
@@ -60,7 +52,7 @@ func (s Settings) owedScansOf(finding *v1alpha1.Finding) []string {
 			add(t.Scan)
 		}
 	}
-	if !s.recorded(finding) {
+	if !findingstate.IsSettled(finding, s.ImpliedStatuses) {
 		if finding.Spec.Scan != nil {
 			add(finding.Spec.Scan.ScanID)
 		}

@@ -1,5 +1,5 @@
-// Package scan records the progress of scans, marks a scan as abandoned when its importer has died,
-// and makes webhook deliveries of its end.
+// Package scan records the progress of scans and when the statuses of their findings have followed, marks a scan as
+// abandoned when its importer has died, and makes webhook deliveries of its end.
 package scan
 
 import (
@@ -24,10 +24,23 @@ type Reconciler struct {
 	pager  *ledger.Pager
 	// heartbeats of the running imports.
 	heartbeats *heartbeats
+	// implied is Settings.ImpliedStatuses.
+	implied bool
+}
+
+// Settings of the controller of Scans.
+type Settings struct {
+	// ImpliedStatuses is the setting of the controller of Findings: a finding that needs no status is not waited for.
+	ImpliedStatuses bool
+}
+
+// SetupWithManager adds the controller of Scans to the manager, with the default settings.
+func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	return Settings{}.SetupWithManager(ctx, mgr, options)
 }
 
 // SetupWithManager adds the controller of Scans to the manager.
-func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	deliveries, err := ledger.New(ctx, mgr, ledger.Scan)
 	if err != nil {
 		return err
@@ -42,6 +55,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		pager:  pager,
 
 		heartbeats: newHeartbeats(),
+		implied:    s.ImpliedStatuses,
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		// Pass over our own status writes.
@@ -63,7 +77,7 @@ func newScope() *scope { return reconcile.NewScope(&v1alpha1.Scan{}) }
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope, Ledger: r.ledger,
-		Phases: []reconcile.Phase[*scope]{r.observe, r.makePages},
+		Phases: []reconcile.Phase[*scope]{r.observe, r.makePages, r.settle},
 		Stored: r.announce,
 		Gone:   r.heartbeats.forget,
 	}.Run(ctx, req)

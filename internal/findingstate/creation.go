@@ -24,6 +24,15 @@ func IsRecorded(finding *v1alpha1.Finding) bool {
 	return finding.Status.ObservedGeneration == finding.Generation
 }
 
+// IsSettled reports whether nothing is left to record of the finding. implied says that what follows from its creation
+// need not be.
+func IsSettled(finding *v1alpha1.Finding, implied bool) bool {
+	if implied {
+		return IsRecorded(finding)
+	}
+	return finding.Status.ObservedGeneration == finding.Generation
+}
+
 // isStored tells a status that the controllers have stored from the schema's default.
 func isStored(status *v1alpha1.FindingStatus) bool {
 	return status.UpdatedAt != nil || len(status.Transitions) > 0

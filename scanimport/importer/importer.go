@@ -100,6 +100,8 @@ type job struct {
 	summary  *Summary
 	lock     *lock
 	progress Progress
+	// lastChange is the finding that was written last; nil if none was.
+	lastChange *v1alpha1.ScanChange
 	// recorded reports that the batch's Scan was created, ended that it has its outcome.
 	recorded, ended bool
 }

@@ -42,6 +42,7 @@ func (im *Importer) end(ctx context.Context, j *job, outcome v1alpha1.ScanOutcom
 	spec.Outcome = outcome
 	spec.Message = message
 	spec.Counts = j.summary.Counts()
+	spec.LastChange = j.lastChange
 	spec.SkippedBecause = j.summary.Skips()
 	spec.Warnings = KeptWarnings(j.summary.Said(false))
 	if err := im.applyScan(ctx, j, spec); err != nil {

@@ -15,9 +15,11 @@ import (
 // Results = Created + Updated + Reopened + Unchanged + Skipped.
 type Summary struct {
 	// Scan that was recorded; empty in a dry run.
-	Scan     string                   `json:"scan,omitempty"`
-	Tool     string                   `json:"tool"`
-	Category v1alpha1.FindingCategory `json:"category"`
+	Scan string `json:"scan,omitempty"`
+	// SettledAt is when the states of all changed findings were recorded; nil if nobody has waited for that.
+	SettledAt *v1alpha1.Time           `json:"settledAt,omitempty"`
+	Tool      string                   `json:"tool"`
+	Category  v1alpha1.FindingCategory `json:"category"`
 	// Analysis that the scan is of; empty: none.
 	Analysis string `json:"analysis,omitempty"`
 	Commit   string `json:"commit,omitempty"`

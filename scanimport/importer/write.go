@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
@@ -20,6 +21,7 @@ func (im *Importer) write(ctx context.Context, j *job) error {
 	im.options.OnProgress(0, len(j.plan.changes))
 	w := &writer{im: im, lock: j.lock, manager: fieldManager(j.Tool), scan: &j.context, summary: j.summary,
 		progress: &j.progress}
+	defer func() { j.lastChange = w.last }()
 	for _, changes := range j.plan.stages() {
 		if err := w.all(ctx, changes); err != nil {
 			return err
@@ -55,6 +57,8 @@ type writer struct {
 	mu       sync.Mutex
 	summary  *Summary
 	progress *Progress
+	// last is the finding that was written last.
+	last *v1alpha1.ScanChange
 }
 
 func (w *writer) all(ctx context.Context, changes []change) error {
@@ -100,9 +104,9 @@ const mostNames = 16
 func (w *writer) create(ctx context.Context, ch *change) error {
 	name := ch.name
 	for i := 1; ; i++ {
-		_, err := w.im.applyFinding(ctx, w.manager, appliedMeta{Name: ch.name, ResourceVersion: notThere}, ch.spec)
+		version, err := w.im.applyFinding(ctx, w.manager, appliedMeta{Name: ch.name, ResourceVersion: notThere}, ch.spec)
 		if err == nil {
-			w.changed(ch, "")
+			w.changed(ch, version)
 			return nil
 		}
 		if !apierrors.IsConflict(err) && !apierrors.IsInternalError(err) {
@@ -118,7 +122,7 @@ func (w *writer) create(ctx context.Context, ch *change) error {
 		case apierrors.IsInternalError(err):
 			return err
 		case now != nil && w.wrote(ch, &now.Spec):
-			w.changed(ch, "")
+			w.changed(ch, now.ResourceVersion)
 			return nil // the response to an earlier attempt was lost
 		case i == mostNames:
 			return fmt.Errorf("%d names are taken by other objects: %w", mostNames, err)
@@ -159,7 +163,7 @@ func (w *writer) change(ctx context.Context, ch *change) error {
 			return w.deleted(ctx, ch)
 		}
 		if w.wrote(ch, &now.Spec) {
-			w.changed(ch, "") // the response to an earlier attempt was lost
+			w.changed(ch, now.ResourceVersion) // the response to an earlier attempt was lost
 			return nil
 		}
 		if reason := w.crossed(ch, &now.Spec, i == mostConflicts); reason != "" {
@@ -182,15 +186,27 @@ func (w *writer) send(ctx context.Context, ch *change) (version string, err erro
 	return w.im.applyFinding(ctx, w.manager, metadata, ch.spec)
 }
 
-// changed counts a written change; version is the finding's new resource version, if known.
+// changed counts a written change; version is the finding's resource version since.
 func (w *writer) changed(ch *change, version string) {
 	w.count(func(s *Summary) {
+		w.last = later(w.last, ch.name, version)
 		if ch.action == ActionUpdate && version == ch.before.ResourceVersion {
 			s.Unchanged++ // another client had already made the change
 			return
 		}
 		s.add(ch.action)
 	})
+}
+
+// later returns the later one of a change and the write of a finding.
+func later(last *v1alpha1.ScanChange, finding, version string) *v1alpha1.ScanChange {
+	if last != nil {
+		order, err := resourceversion.CompareResourceVersion(version, last.ResourceVersion)
+		if err != nil || order < 0 {
+			return last
+		}
+	}
+	return &v1alpha1.ScanChange{Finding: finding, ResourceVersion: version}
 }
 
 // deleted handles a finding that was deleted in the meantime: a reported one is created again.

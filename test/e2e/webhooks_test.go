@@ -146,17 +146,17 @@ func (w *webhookTrial) prepare(t *testing.T) {
 // while people triage others.
 func (w *webhookTrial) scanAndRescan(ctx context.Context) error {
 	whole, part := w.writeScan("whole", foundFindings), w.writeScan("part", foundFindings-missedFindings)
-	if err := w.importScan(ctx, whole); err != nil {
+	// A finding that closes before its first reconcile was never observed open.
+	if err := w.importScan(ctx, whole, "--wait"); err != nil {
 		return err
 	}
-	// A finding that closes before its first reconcile was never observed open.
-	if err := w.poll(ctx, "every finding is seen", func(ctx context.Context) (bool, error) {
-		findings := &v1alpha1.FindingList{}
-		err := w.client.List(ctx, findings, client.InNamespace(w.namespace))
-		unseen := func(f v1alpha1.Finding) bool { return f.Status.ObservedGeneration == 0 }
-		return len(findings.Items) == foundFindings && !slices.ContainsFunc(findings.Items, unseen), err
-	}); err != nil {
+	findings := &v1alpha1.FindingList{}
+	if err := w.client.List(ctx, findings, client.InNamespace(w.namespace)); err != nil {
 		return err
+	}
+	unseen := func(f v1alpha1.Finding) bool { return f.Status.ObservedGeneration == 0 }
+	if len(findings.Items) != foundFindings || slices.ContainsFunc(findings.Items, unseen) {
+		return errors.New("the import has waited, and not every finding has a status")
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return w.triage(ctx) })
@@ -194,8 +194,9 @@ func (w *webhookTrial) importUntilClosed(ctx context.Context, path string) error
 	})
 }
 
-func (w *webhookTrial) importScan(ctx context.Context, path string) error {
-	_, err := w.command(ctx, w.importer(), "import", path, "--namespace="+w.namespace, "--repository=shop", "--project=api")
+func (w *webhookTrial) importScan(ctx context.Context, path string, flags ...string) error {
+	_, err := w.command(ctx, w.importer(), append([]string{"import", path,
+		"--namespace=" + w.namespace, "--repository=shop", "--project=api"}, flags...)...)
 	return err
 }
 

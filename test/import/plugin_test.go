@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -68,6 +69,39 @@ func TestThePluginImports(t *testing.T) {
 	}
 }
 
+// Nobody records states here: the import is complete nevertheless, and says so.
+func TestThePluginWaitsNoLongerThanItIsTold(t *testing.T) {
+	p := newProject(t)
+	var stdout, stderr bytes.Buffer
+	cmd := p.kubectl(p.file(document(numbered(2)...)), "--wait", "--timeout", "1s")
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err == nil {
+		t.Error("it succeeded, though no state was recorded")
+	}
+	scan := p.scans()[0]
+	if want := "kubectl wait --for=condition=Settled scan/" + scan.Name; !strings.Contains(stderr.String(), want) {
+		t.Errorf("it says %q, want %q", stderr.String(), want)
+	}
+	if scan.Spec.Outcome != v1alpha1.ScanSucceeded || strings.Contains(stdout.String(), "not finished") {
+		t.Errorf("the scan's outcome is %q, and the plugin prints %s", scan.Spec.Outcome, stdout.String())
+	}
+	if finding, known := p.findings()[scan.Spec.LastChange.Finding]; !known ||
+		finding.ResourceVersion != scan.Spec.LastChange.ResourceVersion || p.latest() != finding.ResourceVersion {
+		t.Errorf("the last change is %+v, and the latest version %s", scan.Spec.LastChange, p.latest())
+	}
+}
+
+// latest returns the latest resource version of the project's findings.
+func (p *project) latest() string {
+	latest := 0
+	for _, version := range p.versions() {
+		number, err := strconv.Atoi(version)
+		p.must(err)
+		latest = max(latest, number)
+	}
+	return strconv.Itoa(latest)
+}
+
 // lastOfEach keeps only the last occurrence of a repeated flag, which the plugin would refuse.
 func lastOfEach(arguments []string, flags ...string) []string {
 	for _, flag := range flags {
@@ -95,6 +129,7 @@ func TestThePluginSaysWhatToDoNext(t *testing.T) {
 		"started at":     {"a typing mistake", good, []string{"--started-at", "today"}, "RFC 3339"},
 		"in the future":  {"it would shut out every later scan", good, []string{"--started-at", "2999-01-01T00:00:00Z"}, "future"},
 		"concurrency":    {"a typing mistake", good, []string{"--concurrency", "0"}, "from 1 to 256"},
+		"wait, dry run":  {"nothing changes", good, []string{"--wait", "--dry-run"}, "exclude each other"},
 		"another's name": {"a role in one namespace is none in another", good, []string{"--namespace", "default"}, "forbidden"},
 	} {
 		t.Run(name, func(t *testing.T) {

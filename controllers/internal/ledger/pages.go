@@ -269,7 +269,7 @@ func (p *Pager) Make(ctx context.Context, namespace string, cause webhooks.Cause
 	err error) {
 	waits := patient
 	if waits {
-		if waits, err = p.moreToCome(ctx, namespace, cause); err != nil {
+		if waits, err = p.MoreToCome(ctx, namespace, cause, false); err != nil {
 			return false, err
 		}
 	}
@@ -325,9 +325,16 @@ func (p *Pager) makePages(ctx context.Context, namespace string, cause webhooks.
 	return left, nil
 }
 
-// moreToCome reports whether the cause has changed findings that are not reconciled yet.
-func (p *Pager) moreToCome(ctx context.Context, namespace string, cause webhooks.Cause) (bool, error) {
-	return index.Any(ctx, p.client, &v1alpha1.FindingList{}, namespace, p.coming(), cause.Name())
+// MoreToCome reports whether the cause has changed findings that are not reconciled yet. implied says that a finding
+// whose status follows from its creation need not be.
+func (p *Pager) MoreToCome(ctx context.Context, namespace string, cause webhooks.Cause, implied bool) (bool, error) {
+	list := &v1alpha1.FindingList{}
+	if !implied {
+		return index.Any(ctx, p.client, list, namespace, p.coming(), cause.Name())
+	}
+	err := index.List(ctx, p.client, list, namespace, p.coming(), cause.Name())
+	unsettled := func(f v1alpha1.Finding) bool { return !findingstate.IsSettled(&f, implied) }
+	return slices.ContainsFunc(list.Items, unsettled), err
 }
 
 // findings returns the findings that owe transitions of the named cause, sorted by name.

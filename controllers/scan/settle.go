@@ -1,0 +1,103 @@
+package scan
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
+)
+
+const (
+	// settleInterval is how often to check whether the last status has followed.
+	settleInterval = time.Second
+	// sightPatience is how long after its end a scan waits for a last change that the cache does not show: the finding
+	// may have been deleted, and an earlier importer names none.
+	sightPatience = time.Minute
+)
+
+// settle records when the statuses of all findings that the scan changed have followed.
+func (r *Reconciler) settle(ctx context.Context, s *scope) error {
+	if !settles(s.Object, s.Before) {
+		return nil
+	}
+	seen, err := r.sees(ctx, s.Object, s.Now)
+	if err != nil {
+		return err
+	}
+	pending := true
+	if seen {
+		if pending, err = r.pager.MoreToCome(ctx, s.Object.Namespace, webhooks.CauseOfScan(s.Object), r.implied); err != nil {
+			return err
+		}
+	}
+	if pending {
+		s.RequeueAfter(settleInterval)
+	}
+	v1alpha1.SetCondition(&s.Status.Conditions, settled(!pending, s.Object.Generation, s.Now))
+	return nil
+}
+
+// settles reports whether the scan has ended and its statuses may still follow. Scans that ended before this condition
+// existed do not get it: each would be written again after an upgrade.
+func settles(scan *v1alpha1.Scan, before *v1alpha1.ScanStatus) bool {
+	if scan.Spec.Outcome == "" || scan.IsOfReview() || scan.IsRefused() {
+		return false
+	}
+	condition := v1alpha1.FindCondition(before.Conditions, v1alpha1.ConditionSettled)
+	if condition == nil {
+		return !ended(before.Phase) || isAbandoned(before)
+	}
+	return condition.Status != metav1.ConditionTrue
+}
+
+// sees reports whether the cache shows everything that the import wrote. Changes arrive in the order in which they were
+// made, so it is enough to see the last one.
+func (r *Reconciler) sees(ctx context.Context, scan *v1alpha1.Scan, now time.Time) (bool, error) {
+	last := scan.Spec.LastChange
+	if last == nil {
+		return changedNothing(scan.Spec.Counts) || waitedLong(scan, now), nil
+	}
+	finding := &v1alpha1.Finding{}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: scan.Namespace, Name: last.Finding}, finding,
+		client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return waitedLong(scan, now), nil
+	}
+	if err != nil {
+		return false, err
+	}
+	order, err := resourceversion.CompareResourceVersion(finding.ResourceVersion, last.ResourceVersion)
+	if err != nil {
+		return waitedLong(scan, now), nil //nolint:nilerr // whoever wrote the scan named no version
+	}
+	return order >= 0 || waitedLong(scan, now), nil
+}
+
+func changedNothing(c *v1alpha1.ScanCounts) bool {
+	return c != nil && c.Created+c.Updated+c.Closed+c.Reopened == 0
+}
+
+// waitedLong compares with the end by the importer's clock. If that is far ahead of ours, nothing is waited for.
+func waitedLong(scan *v1alpha1.Scan, now time.Time) bool {
+	return now.Sub(scan.Spec.CompletedAt.Time).Abs() > sightPatience
+}
+
+func settled(all bool, generation int64, now time.Time) v1alpha1.Condition {
+	condition := v1alpha1.Condition{
+		Type: v1alpha1.ConditionSettled, Status: metav1.ConditionFalse, ObservedGeneration: generation,
+		LastTransitionTime: v1alpha1.NewTime(now),
+		Reason:             v1alpha1.ReasonStatusesPending,
+		Message:            "The controllers are recording the statuses of the findings that the scan changed.",
+	}
+	if all {
+		condition.Status, condition.Reason = metav1.ConditionTrue, v1alpha1.ReasonStatusesRecorded
+		condition.Message = "The status of each finding that the scan changed is recorded."
+	}
+	return condition
+}
