@@ -1,0 +1,54 @@
+package handlers
+
+import (
+	"net/url"
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/internal/findingquery"
+)
+
+// valuesThatMatchNothing has a value for each filter that a finding without any facts does not have.
+var valuesThatMatchNothing = map[string]string{
+	"status": "closed", "user_status": "muted", "severity": "high", "repo_id": "shop", "project_id": "api",
+	"class": "CWE-89", "tool": "gosec", "rule": "G201", "vulnerability": "CVE-2026-1", "package": "left-pad",
+	"owner": "team-a", "category": "Secret", "created_since": "2999-01-01T00:00:00Z", "created_until": "0001-01-01T00:00:00Z",
+	"updated_since": "2999-01-01T00:00:00Z", "updated_until": "0001-01-01T00:00:00Z", "min_score": "9", "text": "injection",
+	"stale": "true", "suppressed": "true", "file": "src/db.go", "policy": "mute-tests",
+}
+
+// An operation that ignored one of its filters would decide about findings that nobody asked for.
+func TestEachFilterNarrowsTheSelectionOfAnOperation(t *testing.T) {
+	contract, err := openapi.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	operations, err := openapi.Operations(contract)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := func(v1alpha1.ResourceName) string { return "" }
+	for _, name := range findingFilters {
+		value, known := valuesThatMatchNothing[name]
+		if !known {
+			t.Errorf("%s: add a value to valuesThatMatchNothing", name)
+			continue
+		}
+		given, err := operations["listFindingsV2"].ParseQuery(url.Values{name: {value}}.Encode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec, err := selectionOf(given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		selection, err := findingquery.NewSelection(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if selection.Matches(&v1alpha1.Finding{}, nobody) {
+			t.Errorf("%s=%s selects a finding without any facts: %+v", name, value, spec)
+		}
+	}
+}
