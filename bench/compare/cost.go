@@ -27,7 +27,7 @@ const (
 )
 
 const costText = "Both builds do the same work with the same findings, each on a control plane of its own and one after the other, " +
-	"the order changed from round to round, and this build a second time with `--implied-statuses`: a SARIF file is imported by `kubectl findings import` while controllers and REST API run; " +
+	"the order changed from round to round, and this build a second time with `--implied-statuses=false`: a SARIF file is imported by `kubectl findings import` while controllers and REST API run; " +
 	"a person then decides about each finding by a merge patch; and the same file is imported again. A step ends when the controllers have " +
 	"nothing left to do. Processor time is that of the processes themselves, user and system. Written are the bytes that etcd was given to put, " +
 	"of everything. The heap is that of kube-apiserver after a collection, less what it was before the first import."
@@ -45,7 +45,7 @@ func cost(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 		section.Rows = []report.Row{report.Missing("a finding's whole way", "half of it", reason)}
 		return section, nil
 	}
-	these := []bench.Build{b.ThisBuild(), b.ThisBuild().With("--implied-statuses")}
+	these := []bench.Build{b.ThisBuild(), b.ThisBuild().With("--implied-statuses=false")}
 	builds := append([]bench.Build{earlier}, these...)
 	ways := map[string][]*way{}
 	for round := range min(b.Plan.Rounds, mostCostRounds) {

@@ -16,6 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
@@ -303,7 +304,7 @@ func (im *imports) checkObserved(ctx context.Context, tool string) error {
 		return err
 	}
 	for i := range found.Items {
-		if f := &found.Items[i]; f.Status.ObservedGeneration != f.Generation {
+		if f := &found.Items[i]; !findingstate.IsRecorded(f) {
 			return fmt.Errorf("the controllers have not looked at finding %s yet", f.Name)
 		}
 	}

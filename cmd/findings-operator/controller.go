@@ -166,9 +166,10 @@ func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 		"how many objects are reconciled at a time, by controller; those not named: "+o.defaultConcurrency())
 	flags.StringArrayVar(&o.webhookAllowCIDR, "webhook-allow-cidr", nil,
 		"range of addresses that are not public and that webhooks may be sent to, for example 10.1.0.0/16; repeatable")
-	flags.BoolVar(&o.impliedStatuses, "implied-statuses", false,
-		"experimental: store no status for a finding that is open and unchanged since its creation, in organizations without webhook endpoints:\n"+
-			"imports cost the API server half the writes, and Ready and observedGeneration are absent until the finding changes")
+	flags.BoolVar(&o.impliedStatuses, "implied-statuses", true,
+		"store no status for a finding that is open and unchanged since its creation, in organizations without webhook\n"+
+			"endpoints: imports cost the API server half the writes, and Ready and observedGeneration are absent until the\n"+
+			"finding changes; false for tools that wait for every finding to be Ready")
 	flags.StringVar(&o.cursorKeysSecret, "cursor-keys-secret", "",
 		"Secret in --namespace that is mounted as the apiserver's --cursor-keys-dir; if it does not exist,\n"+
 			"it is created with a random key")

@@ -101,6 +101,23 @@ func TestAScanWaitsForNoStatusThatIsImplied(t *testing.T) {
 	NewWithT(t).Expect(testenv.Get(t, NewWithT(t), env, last).Status.ObservedGeneration).To(BeZero())
 }
 
+// With an endpoint each finding gets a status, by which its deliveries are made: without its controller, the scan waits.
+func TestAScanWaitsForStatusesWhereThereIsAnEndpoint(t *testing.T) {
+	controllertest.Start(t, env, Settings{ImpliedStatuses: true}.SetupWithManager)
+	ns := env.Namespace(t)
+	scan, last := places(t, ns), scanned(ns, "f-1")
+	endpoint := builder.WebhookEndpoint("e").In(ns).Build()
+	env.Create(t, last, endpoint)
+	endNow(t, scan, last)
+	isSettled(t, scan, metav1.ConditionFalse)
+	NewWithT(t).Consistently(func(g Gomega) { // also once the cache shows the finding
+		conditions := testenv.Get(t, g, env, scan).Status.Conditions
+		g.Expect(v1alpha1.IsConditionTrue(conditions, v1alpha1.ConditionSettled)).To(BeFalse())
+	}).WithTimeout(3 * settleInterval).Should(Succeed())
+	harness.Must(t, env.Client.Delete(t.Context(), endpoint))
+	isSettled(t, scan, metav1.ConditionTrue)
+}
+
 func TestWhichScansSettle(t *testing.T) {
 	running, ended := v1alpha1.ScanStatus{Phase: v1alpha1.ScanPhaseRunning}, v1alpha1.ScanStatus{Phase: v1alpha1.ScanPhaseCompleted}
 	pending, done := ended, ended

@@ -37,8 +37,6 @@ type neighbour struct {
 	viewer, triager, scanner client.Client
 	// comment is the number in the last shown comment.
 	comment atomic.Int64
-	// made is the number of its latest finding.
-	made int
 }
 
 func newNeighbour(t *testing.T, class string) *neighbour {
@@ -117,7 +115,6 @@ func (b *neighbour) writes(t *testing.T, done <-chan struct{}) {
 			return b.triager.Patch(ctx, b.finding(0), client.RawPatch(types.MergePatchType, []byte(patch)))
 		})
 		b.shows(t, b.findingPath(), over+1)
-		b.made = n
 		made := b.finding(n)
 		made.Spec.Triage = builder.Finding("f").Build().Spec.Triage // a scanner sets none
 		b.kubectl(t, "report a finding", func(ctx context.Context) error { return b.scanner.Create(ctx, made) })

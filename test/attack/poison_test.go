@@ -377,7 +377,7 @@ func (b *neighbour) goesOn(t *testing.T) {
 	})
 	attempt(t, b.class, true, "")
 	harness.Eventually(t, func(g Gomega) {
-		finding := b.finding(b.made)
+		finding := b.finding(0) // the one that it keeps deciding about
 		testenv.Get(t, g, target.env, finding)
 		g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
 	})

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -140,7 +141,7 @@ func (o *tenant) seed(t *testing.T) {
 		g.Expect(target.facade.send(t, o.token, shot{method: "GET", path: "/v1/findings"}).page(t).Total).To(Equal(3))
 		finding := &v1alpha1.Finding{}
 		g.Expect(target.admin.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: o.ids["finding"]}, finding)).To(Succeed())
-		g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
+		g.Expect(findingstate.IsRecorded(finding)).To(BeTrue())
 	})
 	o.verify(t)
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -218,10 +219,10 @@ func (o *organization) finding(b *builder.FindingBuilder) *v1alpha1.Finding {
 	o.create(finding)
 	harness.Eventually(o.t, func(g Gomega) {
 		g.Expect(theDeployment.cluster.Get(o.t.Context(), client.ObjectKeyFromObject(finding), finding)).To(Succeed())
-		g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
+		g.Expect(findingstate.IsRecorded(finding)).To(BeTrue())
 		shown := o.get(pathOf(finding))
 		g.Expect(shown.Status).To(Equal(200))
-		g.Expect(shown.object().text("updated_at")).To(Equal(shownTime(finding.Status.UpdatedAt.Time)))
+		g.Expect(shown.object().text("updated_at")).To(Equal(updatedAt(finding)))
 	})
 	return finding
 }
@@ -231,7 +232,7 @@ func (o *organization) finding(b *builder.FindingBuilder) *v1alpha1.Finding {
 func (o *organization) laterSecond(finding *v1alpha1.Finding) {
 	o.t.Helper()
 	harness.Eventually(o.t, func(g Gomega) {
-		g.Expect(time.Since(finding.Status.UpdatedAt.Time)).To(BeNumerically(">", time.Second))
+		g.Expect(time.Since(findingstate.Recorded(finding).Status.UpdatedAt.Time)).To(BeNumerically(">", time.Second))
 	})
 }
 
@@ -261,8 +262,8 @@ func (o *organization) settled(n int) {
 		want := map[string]string{}
 		for i := range list.Items {
 			finding := &list.Items[i]
-			g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
-			want[finding.Name] = shownTime(finding.Status.UpdatedAt.Time)
+			g.Expect(findingstate.IsRecorded(finding)).To(BeTrue())
+			want[finding.Name] = updatedAt(finding)
 		}
 		g.Expect(want).To(HaveLen(n))
 		shown := map[string]string{}
@@ -284,6 +285,11 @@ func findingPath(repository, project, finding string) string {
 
 // shownTime formats a time as the API does.
 func shownTime(t time.Time) string { return t.UTC().Truncate(time.Second).Format(time.RFC3339) }
+
+// updatedAt returns the time of the finding's last change, as the API shows it.
+func updatedAt(finding *v1alpha1.Finding) string {
+	return shownTime(findingstate.Recorded(finding).Status.UpdatedAt.Time)
+}
 
 // storedFinding returns a finding from the cluster.
 func (o *organization) storedFinding(name string) *v1alpha1.Finding {

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -148,7 +149,7 @@ func (o *organization) has(findings ...*builder.FindingBuilder) {
 		for _, f := range findings {
 			finding := f.Build()
 			g.Expect(env.Client.Get(o.Context(), client.ObjectKeyFromObject(finding), finding)).To(Succeed())
-			g.Expect(finding.Status.ObservedGeneration).To(BeNumerically(">", 0))
+			g.Expect(findingstate.IsRecorded(finding)).To(BeTrue())
 		}
 	})
 }

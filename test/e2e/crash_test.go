@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
 const (
@@ -202,9 +203,7 @@ func (r *run) findings(t *testing.T) []v1alpha1.Finding {
 }
 
 func settled(findings []v1alpha1.Finding) bool {
-	return !slices.ContainsFunc(findings, func(f v1alpha1.Finding) bool {
-		return f.Status.ObservedGeneration != f.Generation
-	})
+	return !slices.ContainsFunc(findings, func(f v1alpha1.Finding) bool { return !findingstate.IsRecorded(&f) })
 }
 
 func checkNothingDoubled(t *testing.T, findings []v1alpha1.Finding, ids []string) {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
 // v1Members are the members of a finding that the contract documents for v1.
@@ -213,10 +214,10 @@ func (r *run) checkAgreement(t *testing.T, rest *restClient, id string, before i
 	var finding v1alpha1.Finding
 	eventually(t, "the controllers see the change", func() bool {
 		finding = r.finding(t, id)
-		return finding.Status.ObservedGeneration == finding.Generation
+		return findingstate.IsRecorded(&finding)
 	})
 	var now item
-	want := finding.Status.UpdatedAt.UTC().Format(time.RFC3339)
+	want := findingstate.Recorded(&finding).Status.UpdatedAt.UTC().Format(time.RFC3339)
 	eventually(t, "both doors show one updated_at", func() bool {
 		now = rest.find(t, id)
 		return now.text("updated_at") == want

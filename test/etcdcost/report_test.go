@@ -22,9 +22,10 @@ their bytes). ` + "`make test`" + ` holds each step to it with few findings; thi
 go test ./test/etcdcost -count=1 -findings 50 -report "$PWD/docs/performance-etcd.md"
 ` + "```" + `
 
-The rule: beside what the caller writes itself, a step of a finding's life is one write of the operator, two
-where an endpoint subscribes (what has happened is stored before its deliveries are made, and that they are
-made after), deliveries apart. A rescan with the same results writes no finding.
+The rule: besides what the caller writes, a step of a finding's life costs one write by the operator, or two where
+an endpoint subscribes: what happened is stored before its deliveries are created, and that they exist is stored
+after. The deliveries come on top. Where nobody subscribes, a new finding costs the operator nothing: its status
+follows from its creation. A rescan with the same results writes no finding.
 
 `
 

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
 const (
@@ -125,7 +126,7 @@ func (s *trial) converge(out *outcome, index int) {
 }
 
 func seen(f *v1alpha1.Finding) error {
-	if n := len(f.Status.Transitions); f.Status.ObservedGeneration != f.Generation || n > 0 && f.Status.Transitions[n-1].Seq != f.Status.EmittedSeq {
+	if n := len(f.Status.Transitions); !findingstate.IsRecorded(f) || n > 0 && f.Status.Transitions[n-1].Seq != f.Status.EmittedSeq {
 		return fmt.Errorf("finding %s: generation %d is seen of %d, %d emitted", f.Name, f.Status.ObservedGeneration, f.Generation, f.Status.EmittedSeq)
 	}
 	return nil

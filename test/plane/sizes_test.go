@@ -67,7 +67,8 @@ func (p *plane) settledFinding(t *testing.T) string {
 		g.Expect(p.admin.Get(t.Context(), client.ObjectKey{Name: name}, o)).To(Succeed())
 		g.Expect(o.Status.Namespace).To(Equal(namespace))
 	})
-	finding := builder.Finding("f-model").In(namespace).Tool("gosec", v1alpha1.CategoryCode).Mutate(func(f *v1alpha1.Finding) {
+	finding := builder.Finding("f-model").In(namespace).Tool("gosec", v1alpha1.CategoryCode).
+		Triage(v1alpha1.UserStatusActive, "Reachable from the login page.").Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.Details.Description = strings.Repeat("Untrusted input flows into a query that is put together from text. ", 30)
 	}).Build()
 	for _, object := range []client.Object{

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -282,7 +283,7 @@ func (l *life) waitForFindings(t *testing.T, open, closed int) {
 		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(home))).To(Succeed())
 		got := map[bool]int{}
 		for i := range list.Items {
-			g.Expect(list.Items[i].Status.ObservedGeneration).To(Equal(list.Items[i].Generation))
+			g.Expect(findingstate.IsRecorded(&list.Items[i])).To(BeTrue())
 			got[list.Items[i].Status.State == v1alpha1.FindingStateClosed]++
 		}
 		g.Expect(got[false]).To(Equal(open))
