@@ -75,7 +75,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, se
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Finding{}, builder.WithPredicates(r.ofScanners())).
-		Watches(&v1alpha1.Finding{}, decisionsFirst(), builder.WithPredicates(r.ofDecisions())).
+		Watches(&v1alpha1.Finding{}, watch.EnqueueFirst(), builder.WithPredicates(r.ofDecisions())).
 		Watches(&v1alpha1.Repository{}, r.enqueueFindings(waitsForRepository, refersToRepository),
 			builder.WithPredicates(watch.CreatedOrDeleted)).
 		Watches(&v1alpha1.Project{}, r.enqueueFindings(waitsForProject, refersToProject),

@@ -1,29 +1,18 @@
 package finding
 
 import (
-	"context"
 	"strings"
 
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// decisionsFirst enqueues a finding ahead of those that an import has changed. It is for findings with a decision
-// that their status does not record yet: a user waits for it, a scanner does not.
-func decisionsFirst() handler.EventHandler {
-	return watch.Changes(func(_ context.Context, change watch.Change, q watch.Queue) {
-		watch.AddFirst(q, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(change.Object())})
-	})
-}
-
 // ofDecisions and ofScanners split the events between two lanes: each event goes to one of them, and only that lane
-// checks whether the event is worth a reconcile.
+// checks whether the event is worth a reconcile. Findings with a decision that their status does not record yet go
+// ahead of those that an import has changed: a user waits for the decision, a scanner does not.
 func (r *Reconciler) ofDecisions() predicate.Predicate {
 	return predicate.And(predicate.NewPredicateFuncs(decisionWaits), r.worthReconciling())
 }

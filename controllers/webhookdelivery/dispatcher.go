@@ -49,9 +49,22 @@ const (
 
 // queue holds the work for one endpoint.
 type queue struct {
-	waiting  []types.NamespacedName
-	running  int
-	standing standing
+	// urgent work begins before all that waits.
+	urgent, waiting []types.NamespacedName
+	running         int
+	standing        standing
+}
+
+func (q *queue) isEmpty() bool { return len(q.urgent)+len(q.waiting) == 0 }
+
+// take removes the next piece of work.
+func (q *queue) take() (next types.NamespacedName) {
+	from := &q.waiting
+	if len(q.urgent) > 0 {
+		from = &q.urgent
+	}
+	next, *from = (*from)[0], (*from)[1:]
+	return next
 }
 
 // job is a piece of work that was started.
@@ -61,8 +74,8 @@ type job struct {
 	over               bool
 }
 
-// dispatcher runs work outside of the reconciles that submit it: a few jobs at a time per endpoint,
-// in order, with endpoints taking turns. A slow endpoint delays only its own work.
+// dispatcher runs work outside of the reconciles that submit it: a few jobs at a time per endpoint, what is urgent
+// first and otherwise in order, with endpoints taking turns. A slow endpoint delays only its own work.
 type dispatcher struct {
 	limits
 	clock clock.WithDelayedExecution
@@ -132,12 +145,12 @@ func (d *dispatcher) hasRoom(endpoint types.NamespacedName, known standing) bool
 	if q == nil {
 		q = &queue{standing: known}
 	}
-	return d.ctx != nil && len(q.waiting) == 0 && d.mayBegin(q)
+	return d.ctx != nil && q.isEmpty() && d.mayBegin(q)
 }
 
-// submit queues work on the delivery, unless it is busy already. known applies only if the
-// dispatcher has no standing of its own for the endpoint.
-func (d *dispatcher) submit(delivery, endpoint types.NamespacedName, known standing) {
+// submit queues work on the delivery, unless it is busy already: ahead of the endpoint's other work if it is urgent.
+// known applies only if the dispatcher has no standing of its own for the endpoint.
+func (d *dispatcher) submit(delivery, endpoint types.NamespacedName, known standing, urgent bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, busy := d.busy[delivery]; busy {
@@ -149,10 +162,14 @@ func (d *dispatcher) submit(delivery, endpoint types.NamespacedName, known stand
 		q = &queue{standing: known}
 		d.queues[endpoint] = q
 	}
-	if len(q.waiting) == 0 {
+	if q.isEmpty() {
 		d.turns = append(d.turns, endpoint)
 	}
-	q.waiting = append(q.waiting, delivery)
+	if urgent {
+		q.urgent = append(q.urgent, delivery)
+	} else {
+		q.waiting = append(q.waiting, delivery)
+	}
 	d.dispatch()
 }
 
@@ -186,9 +203,9 @@ func (d *dispatcher) dispatch() {
 		}
 		endpoint := d.turns[i]
 		q := d.queues[endpoint]
-		j := &job{delivery: q.waiting[0], endpoint: endpoint, lane: laneOf(q)}
+		j := &job{delivery: q.take(), endpoint: endpoint, lane: laneOf(q)}
 		d.turns = slices.Delete(d.turns, i, i+1)
-		if q.waiting = q.waiting[1:]; len(q.waiting) > 0 {
+		if !q.isEmpty() {
 			d.turns = append(d.turns, endpoint)
 		}
 		q.running++
@@ -236,7 +253,7 @@ func (d *dispatcher) end(j *job, after standing) {
 	if after != standingUnknown {
 		q.standing = after
 	}
-	if q.running--; q.running == 0 && len(q.waiting) == 0 {
+	if q.running--; q.running == 0 && q.isEmpty() {
 		delete(d.queues, j.endpoint)
 	}
 	d.dispatch()

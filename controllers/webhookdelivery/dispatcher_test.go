@@ -56,7 +56,7 @@ func (b *bench) gate(delivery types.NamespacedName) chan standing {
 
 func (b *bench) ask(endpoint string, n int, known standing) {
 	b.finished.Add(1)
-	b.submit(types.NamespacedName{Name: fmt.Sprintf("%s/%d", endpoint, n)}, types.NamespacedName{Name: endpoint}, known)
+	b.submit(types.NamespacedName{Name: fmt.Sprintf("%s/%d", endpoint, n)}, types.NamespacedName{Name: endpoint}, known, false)
 }
 
 // release lets the work of that delivery end.
@@ -170,7 +170,7 @@ func TestADeliveryIsWorkedOnOnceAtATime(t *testing.T) {
 	b.run(t)
 	b.ask("a", 0, standingProven)
 	delivery := <-b.began
-	b.submit(delivery, types.NamespacedName{Name: "a"}, standingProven)
+	b.submit(delivery, types.NamespacedName{Name: "a"}, standingProven, false)
 	b.ask("a", 1, standingProven)
 	other := <-b.began
 	if other == delivery {
@@ -308,7 +308,7 @@ func TestAStopEndsWorkOnceTheGraceIsOver(t *testing.T) {
 	stop := b.run(t)
 	b.ask("a", 0, standingProven)
 	<-b.began
-	b.submit(types.NamespacedName{Name: "never"}, types.NamespacedName{Name: "a"}, standingProven)
+	b.submit(types.NamespacedName{Name: "never"}, types.NamespacedName{Name: "a"}, standingProven, false)
 	stop()
 	b.finished.Wait()
 	select {

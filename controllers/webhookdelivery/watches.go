@@ -40,6 +40,9 @@ func sameSecret(a, b v1alpha1.WebhookSecretStatus) bool {
 	return a.ID == b.ID && a.ExpiresAt.Equal(b.ExpiresAt)
 }
 
+// worthReconciling passes over status writes.
+var worthReconciling = predicate.Or(predicate.GenerationChangedPredicate{}, redeliveryAsked)
+
 // redeliveryAsked lets through deliveries with a new request for redelivery.
 var redeliveryAsked = predicate.NewPredicateFuncs(func(object client.Object) bool {
 	delivery, isDelivery := object.(*v1alpha1.WebhookDelivery)

@@ -68,7 +68,7 @@ func AddAfter(q Queue, delay time.Duration, requests []ctrl.Request) {
 	}
 }
 
-// first is the priority of what AddFirst adds, last of what AddLast adds. All other requests have priority 0, or the
+// first is the priority of what EnqueueFirst adds, last of what AddLast adds. All other requests have priority 0, or the
 // low priority of the initial list.
 const (
 	first = 100
@@ -84,13 +84,16 @@ func AddLast(q Queue, delay time.Duration, requests []ctrl.Request) {
 	AddAfter(q, delay, requests)
 }
 
-// AddFirst adds requests to the queue ahead of all others.
-func AddFirst(q Queue, requests ...ctrl.Request) {
-	if priorities, ok := q.(priorityqueue.PriorityQueue[ctrl.Request]); ok {
-		priorities.AddWithOpts(priorityqueue.AddOpts{Priority: new(first)}, requests...)
-		return
-	}
-	AddAfter(q, 0, requests)
+// EnqueueFirst enqueues the changed object ahead of all others: of those that a user waits for.
+func EnqueueFirst() handler.EventHandler {
+	return Changes(func(_ context.Context, change Change, q Queue) {
+		request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(change.Object())}
+		if priorities, ok := q.(priorityqueue.PriorityQueue[ctrl.Request]); ok {
+			priorities.AddWithOpts(priorityqueue.AddOpts{Priority: new(first)}, request)
+			return
+		}
+		q.Add(request)
+	})
 }
 
 // EnqueueIndexed enqueues the objects of the list's kind that the index field maps to the name of the changed

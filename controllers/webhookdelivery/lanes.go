@@ -1,0 +1,38 @@
+package webhookdelivery
+
+import (
+	"encoding/json"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// isUrgent reports whether the delivery is pending and tells of one person's decision. It goes ahead of what imports,
+// operations and policies have changed, which are thousands at a time. Events may arrive in any order.
+func isUrgent(delivery *v1alpha1.WebhookDelivery) bool {
+	if !isPending(delivery) || !strings.HasSuffix(delivery.Spec.Event.Type, "."+string(v1alpha1.TransitionTriaged)) {
+		return false
+	}
+	var payload struct {
+		Data struct {
+			By string `json:"by"`
+		} `json:"data"`
+	}
+	// A payload that the controllers have not made may hold anything.
+	err := json.Unmarshal([]byte(delivery.Spec.Payload), &payload)
+	return err == nil && !strings.HasPrefix(payload.Data.By, v1alpha1.OperationAuthorPrefix)
+}
+
+// urgent lets through urgent deliveries.
+var urgent = predicate.NewPredicateFuncs(func(object client.Object) bool {
+	delivery, isDelivery := object.(*v1alpha1.WebhookDelivery)
+	return isDelivery && isUrgent(delivery)
+})
+
+func isPending(delivery *v1alpha1.WebhookDelivery) bool {
+	return delivery.Status.Phase != v1alpha1.WebhookDeliveryDelivered &&
+		delivery.Status.Phase != v1alpha1.WebhookDeliveryFailed
+}
