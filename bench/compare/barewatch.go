@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,17 +12,25 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// bareWatch is a client-go watch of findings that reports when an expected change arrives.
+// bareWatch is a client-go watch of findings that reports when expected decisions arrive.
 type bareWatch struct {
 	watch watch.Interface
-
-	mu       sync.Mutex
-	expected decision
-	seen     chan time.Time
+	// shows reports whether a finding with the expected decision counts.
+	shows   func(*v1alpha1.Finding) bool
+	arrived *arrivals
 }
 
-// watchBare starts a watch of the namespace's findings. The caller calls stop.
-func watchBare(ctx context.Context, config *rest.Config, namespace string) (*bareWatch, error) {
+// asWritten counts a decision as soon as the watch brings it; asRecorded once the finding's status records it.
+func asWritten(*v1alpha1.Finding) bool { return true }
+
+func asRecorded(finding *v1alpha1.Finding) bool {
+	return finding.Status.ObservedGeneration == finding.Generation
+}
+
+// watchBare starts a watch of the namespace's findings, and waits at most that long for each expected decision. The
+// caller calls stop.
+func watchBare(ctx context.Context, config *rest.Config, namespace string, shows func(*v1alpha1.Finding) bool,
+	patience time.Duration) (*bareWatch, error) {
 	client, err := kube.NewClient(config)
 	if err != nil {
 		return nil, err
@@ -40,7 +46,7 @@ func watchBare(ctx context.Context, config *rest.Config, namespace string) (*bar
 	if err != nil {
 		return nil, err
 	}
-	w := &bareWatch{watch: begun}
+	w := &bareWatch{watch: begun, shows: shows, arrived: newArrivals("a watch of findings", patience)}
 	go w.receive()
 	return w, nil
 }
@@ -49,37 +55,15 @@ func (w *bareWatch) stop() { w.watch.Stop() }
 
 func (w *bareWatch) receive() {
 	for event := range w.watch.ResultChan() {
-		if finding, ok := event.Object.(*v1alpha1.Finding); ok {
-			w.take(finding, time.Now())
+		if finding, ok := event.Object.(*v1alpha1.Finding); ok && w.shows(finding) {
+			w.arrived.came(watchedName(finding.Name, finding.Spec.Triage.Comments), time.Now())
 		}
 	}
 }
 
-func (w *bareWatch) take(finding *v1alpha1.Finding, at time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.seen == nil || finding.Name != w.expected.finding || finding.Spec.Triage.Comments != w.expected.comments {
-		return
-	}
-	w.seen <- at // the channel's buffer has room for it
-	w.seen = nil
-}
-
-// expect waits for one decision that is made from now on; seen returns the time when the watch
-// received it.
+// expect waits for a decision that is made from now on; seen returns the time when the watch received it.
 func (w *bareWatch) expect(d decision) (seen func(context.Context) (time.Time, error)) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	came := make(chan time.Time, 1)
-	w.expected, w.seen = d, came
-	return func(ctx context.Context) (time.Time, error) {
-		select {
-		case at := <-came:
-			return at, nil
-		case <-time.After(probeTimeout):
-			return time.Time{}, fmt.Errorf("a watch has not brought the change of finding %s in %s", d.finding, probeTimeout)
-		case <-ctx.Done():
-			return time.Time{}, ctx.Err()
-		}
-	}
+	return w.arrived.expect(watchedName(d.finding, d.comments))
 }
+
+func watchedName(finding, comments string) string { return "finding " + finding + ": " + comments }

@@ -17,9 +17,9 @@ type controlled struct {
 	halted bool
 }
 
-// withControllers starts the controllers over the fixture. The caller calls stop.
-func withControllers(ctx context.Context, f *bench.Fixture) (*controlled, error) {
-	if err := f.StartController(ctx); err != nil {
+// withControllers starts the controllers, with further flags, over the fixture. The caller calls stop.
+func withControllers(ctx context.Context, f *bench.Fixture, flags ...string) (*controlled, error) {
+	if err := f.StartController(ctx, flags...); err != nil {
 		return nil, err
 	}
 	if err := waitIdle(ctx, f); err != nil {

@@ -116,14 +116,23 @@ type imports struct {
 }
 
 func newImporting(ctx context.Context, b *bench.Bench, c *controlled) (*imports, error) {
+	count := importedFindings
+	if b.Short {
+		count = importedInShort
+	}
+	im, err := newImports(ctx, b, c, min(count, c.Size))
+	if err != nil {
+		return nil, err
+	}
+	return im, im.learn(ctx)
+}
+
+// newImports prepares imports of a file with count findings.
+func newImports(ctx context.Context, b *bench.Bench, c *controlled, count int) (*imports, error) {
 	project := c.Data.Projects[0]
-	im := &imports{controlled: c, bench: b, count: importedFindings, target: importer.Target{
+	im := &imports{controlled: c, bench: b, count: count, target: importer.Target{
 		Namespace: c.Organization.Namespace, Repository: string(project.Spec.RepositoryRef.Name), Project: project.Name,
 	}}
-	if b.Short {
-		im.count = importedInShort
-	}
-	im.count = min(im.count, c.Size)
 	config, err := c.Member(ctx, im.target.Namespace, importAccount, testenv.Scanner)
 	if err != nil {
 		return nil, err
@@ -134,10 +143,8 @@ func newImporting(ctx context.Context, b *bench.Bench, c *controlled) (*imports,
 	if im.creator, err = kube.NewClient(config); err != nil {
 		return nil, err
 	}
-	if im.file, err = sarifOf(im.count, c.Data.Finding); err != nil {
-		return nil, err
-	}
-	return im, im.learn(ctx)
+	im.file, err = sarifOf(im.count, c.Data.Finding)
+	return im, err
 }
 
 // learn imports the file once, and keeps the created findings for the side that creates them without
@@ -266,26 +273,36 @@ func (im *imports) create(ctx context.Context, tool string) (int, error) {
 	return sample.Operations, err
 }
 
-// importFile does what `kubectl findings import` does.
+// importFile imports the file, and returns the number of its findings.
 func (im *imports) importFile(ctx context.Context, tool string) (int, error) {
-	log, err := sarif.Parse(bytes.NewReader(im.file), sarif.Options{})
+	s, err := im.importScan(ctx, tool)
 	if err != nil {
 		return 0, err
+	}
+	return s.Created + s.Unchanged, nil
+}
+
+// importScan does what `kubectl findings import` does.
+func (im *imports) importScan(ctx context.Context, tool string) (*importer.Summary, error) {
+	log, err := sarif.Parse(bytes.NewReader(im.file), sarif.Options{})
+	if err != nil {
+		return nil, err
 	}
 	batches, err := importer.Collect([]importer.File{{Name: "bench.sarif", Log: log}},
 		importer.Choices{Tool: tool, Category: v1alpha1.CategoryCode}, time.Now())
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	summaries, err := importer.New(im.importer, im.target, importer.Options{Concurrency: importConcurrent}).Import(ctx,
 		batches)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	if s := summaries[0]; s.Skipped > 0 || s.Updated+s.Closed+s.Reopened > 0 || s.Created > 0 && s.Unchanged > 0 {
-		return 0, fmt.Errorf("the import was not as it should have been: %+v", s)
+	s := summaries[0]
+	if s.Skipped > 0 || s.Updated+s.Closed+s.Reopened > 0 || s.Created > 0 && s.Unchanged > 0 {
+		return nil, fmt.Errorf("the import was not as it should have been: %+v", s)
 	}
-	return summaries[0].Created + summaries[0].Unchanged, nil
+	return s, nil
 }
 
 func (im *imports) ofTool(tool string) []client.ListOption {

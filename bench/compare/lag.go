@@ -132,7 +132,8 @@ func newProbing(ctx context.Context, c *controlled) (*probing, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.watcher, err = watchBare(ctx, config, c.Organization.Namespace); err != nil {
+	p.watcher, err = watchBare(ctx, config, c.Organization.Namespace, asWritten, probeTimeout)
+	if err != nil {
 		return nil, err
 	}
 	half := len(names) / 2
@@ -227,7 +228,7 @@ func (p *probing) probe(ctx context.Context, short bool) (lagTaken, error) {
 			return taken, err
 		}
 		after := time.Now()
-		if err := p.await(ctx, path, []byte(d.comments)); err != nil {
+		if err := awaitShown(ctx, p.Fixture, path, []byte(d.comments)); err != nil {
 			return taken, err
 		}
 		taken.answers = append(taken.answers, time.Since(after))
@@ -252,9 +253,10 @@ func (p *probing) pathOf(i int) string {
 	return fmt.Sprintf("/v2/repos/%s/projects/%s/findings/%s", spec.RepositoryRef.Name, spec.ProjectRef.Name, p.probed[i])
 }
 
-func (p *probing) await(ctx context.Context, path string, shown []byte) error {
+// awaitShown repeats a GET of the path until its answer contains the text.
+func awaitShown(ctx context.Context, f *bench.Fixture, path string, shown []byte) error {
 	err := wait.PollUntilContextTimeout(ctx, probePause, probeTimeout, true, func(ctx context.Context) (bool, error) {
-		content, err := p.Get(ctx, path)
+		content, err := f.Get(ctx, path)
 		return bytes.Contains(content, shown), err
 	})
 	if err != nil {

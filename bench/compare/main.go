@@ -58,6 +58,7 @@ type options struct {
 	results  int
 	again    int
 	triaged  int
+	imported int
 	rounds   int
 	turn     time.Duration
 	callers  int
@@ -69,8 +70,8 @@ type options struct {
 	short    bool
 }
 
-// usualResults, usualAgain and usualTriaged are the defaults of --results, --results-again and --triaged.
-const usualResults, usualAgain, usualTriaged = 5_000, 20_000, 10_000
+// The defaults of --results, --results-again, --triaged and --imported.
+const usualResults, usualAgain, usualTriaged, usualImported = 5_000, 20_000, 10_000, 5_000
 
 func newCommand(self func(context.Context, ...string) *exec.Cmd) *cobra.Command {
 	o := &options{}
@@ -96,6 +97,7 @@ Measurements:
 	flags.IntVar(&o.again, "results-again", usualAgain, "results of the file that is uploaded twice")
 	flags.IntVar(&o.triaged, "triaged", usualTriaged,
 		"findings of a policy that is compared with bare writes; an operation is over half of them (100000: an hour and more)")
+	flags.IntVar(&o.imported, "imported", usualImported, "findings of the imports during which a person decides")
 	flags.IntVar(&o.rounds, "rounds", 7, "rounds in which each side has its turn")
 	flags.DurationVar(&o.turn, "turn", 500*time.Millisecond, "how long a turn takes")
 	flags.IntVar(&o.callers, "connections", 4, "connections that requests are sent over")
@@ -136,7 +138,7 @@ func children() []*cobra.Command {
 func list() string {
 	var b strings.Builder
 	for _, m := range measurements {
-		fmt.Fprintf(&b, "  %-10s %s\n", m.Name, m.About)
+		fmt.Fprintf(&b, "  %-11s %s\n", m.Name, m.About)
 	}
 	return b.String()
 }
@@ -160,11 +162,12 @@ func (o *options) chosen() ([]bench.Measurement, error) {
 func (o *options) complete() error {
 	if o.short {
 		o.findings, o.reviews, o.rounds, o.turn = []int{1_000}, 500, 3, 100*time.Millisecond
-		o.results, o.again, o.triaged = 150, 300, 200
+		o.results, o.again, o.triaged, o.imported = 150, 300, 200, 200
 	}
 	if len(o.findings) == 0 || slices.Min(o.findings) < 1 || o.rounds < 1 || o.turn <= 0 || o.callers < 1 ||
-		o.reviews < 1 || o.results < 1 || o.again < 1 || o.triaged < 2 {
-		return errors.New("--findings, --reviews, --results, --results-again, --triaged, --rounds, --turn and --connections must be positive")
+		o.reviews < 1 || o.results < 1 || o.again < 1 || o.triaged < 2 || o.imported < 1 {
+		return errors.New("--findings, --reviews, --results, --results-again, --triaged, --imported, --rounds, --turn and " +
+			"--connections must be positive")
 	}
 	return nil
 }
@@ -185,7 +188,9 @@ func (o *options) run(ctx context.Context, command *cobra.Command, self func(con
 	}
 	b, err := bench.New(ctx, bench.Options{
 		Sizes: o.findings, Reviews: o.reviews, Plan: measure.Plan{Rounds: o.rounds, Duration: o.turn},
-		Results: o.results, ResultsAgain: o.again, Triaged: o.triaged, Connections: o.callers, Binary: o.binary, Against: o.against, Profiles: o.profiles, Short: o.short, Self: self, Say: say,
+		Results: o.results, ResultsAgain: o.again, Triaged: o.triaged, Imported: o.imported,
+		Connections: o.callers, Binary: o.binary, Against: o.against, Profiles: o.profiles,
+		Short: o.short, Self: self, Say: say,
 	})
 	if err != nil {
 		return err
@@ -219,7 +224,7 @@ func (o *options) command() string {
 		arguments = append(arguments, "--findings "+sizes, fmt.Sprintf("--rounds %d", o.rounds))
 		for name, value := range map[string]struct{ given, usual int }{
 			"results": {o.results, usualResults}, "results-again": {o.again, usualAgain},
-			"triaged": {o.triaged, usualTriaged},
+			"triaged": {o.triaged, usualTriaged}, "imported": {o.imported, usualImported},
 		} {
 			if value.given != value.usual {
 				arguments = append(arguments, fmt.Sprintf("--%s %d", name, value.given))

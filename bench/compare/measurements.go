@@ -12,6 +12,7 @@ var measurements = []bench.Measurement{
 	{Name: "lag", About: "how far the REST API is behind what is written past it", Run: lag},
 	{Name: "triage", About: "policies and operations over many findings, against bare writes", Run: triage},
 	{Name: "importing", About: "imports, against bare creates by client-go", Run: importing},
+	{Name: "underimport", About: "a person's decisions during an import, and its states after it", Run: underImport},
 	{Name: "uploads", About: "uploads over REST, against the plugin's import of the same", Run: uploads},
 	{Name: "cost", About: "a finding's whole way, against an earlier build", Run: cost},
 	{Name: "webhooks", About: "reconciles and deliveries that follow from decisions", Run: webhooks},

@@ -110,7 +110,12 @@ func (p *people) until(ctx context.Context, over <-chan struct{}, person int) (t
 func (p *people) decide(ctx context.Context, person int) error {
 	d := newDecision(p.findings, fmt.Sprintf("series %d of people", p.series), p.next[person])
 	p.next[person] += peopleCount
-	url := "http://" + p.fixture.Facade.Address + "/v2/findings/" + d.finding
+	return p.store(ctx, d, person)
+}
+
+// store has a person send the decision until it is stored.
+func (p *people) store(ctx context.Context, d decision, person int) error {
+	url := "http://" + p.fixture.Facade.Address + findingPath(d.finding)
 	tokens := p.fixture.Organization.Tokens
 	return eventually(ctx, personAgain, personTimeout, func(ctx context.Context) error {
 		err := p.patch(ctx, url, d.restBody(), tokens[person%len(tokens)])
@@ -120,6 +125,9 @@ func (p *people) decide(ctx context.Context, person int) error {
 		return err
 	})
 }
+
+// findingPath is the path of a finding in the REST API.
+func findingPath(finding string) string { return "/v2/findings/" + finding }
 
 func (p *people) patch(ctx context.Context, url string, body []byte, token string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, bytes.NewReader(body))

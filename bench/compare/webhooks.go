@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -142,7 +143,7 @@ func newHooks(ctx context.Context, b *bench.Bench, c *controlled) (*hooks, error
 		return nil, err
 	}
 	h.count = min(h.count, len(h.findings))
-	h.receiver, err = newReceiver(ctx)
+	h.receiver, err = newReceiver(ctx, 0, nil)
 	return h, err
 }
 
@@ -152,29 +153,33 @@ func (h *hooks) listen(ctx context.Context, count int) error {
 		return err
 	}
 	for i := range count {
-		endpoint := &v1alpha1.WebhookEndpoint{
-			ObjectMeta: metav1.ObjectMeta{Namespace: h.Organization.Namespace, Name: fmt.Sprintf("bench-%d", i)},
-			Spec: v1alpha1.WebhookEndpointSpec{URL: h.receiver.url(i),
-				Events: []v1alpha1.WebhookEventPattern{"finding.triaged"}},
-		}
-		if err := h.Client.Create(ctx, endpoint); err != nil {
-			return err
-		}
-		if err := eventually(ctx, settleInterval, deliveredTimeout, func(ctx context.Context) error {
-			if err := h.Client.Get(ctx, client.ObjectKeyFromObject(endpoint), endpoint); err != nil {
-				return err
-			}
-			for _, condition := range endpoint.Status.Conditions {
-				if condition.Type == v1alpha1.ConditionReady && condition.Status == metav1.ConditionTrue {
-					return nil
-				}
-			}
-			return fmt.Errorf("webhook endpoint %s is not ready", endpoint.Name)
-		}); err != nil {
+		if err := makeEndpoint(ctx, h.Fixture, fmt.Sprintf("bench-%d", i), h.receiver.url(i), "finding.triaged"); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// makeEndpoint gives the organization an endpoint for the events, and waits until it is ready. The controllers must
+// run.
+func makeEndpoint(ctx context.Context, f *bench.Fixture, name, url string,
+	events ...v1alpha1.WebhookEventPattern) error {
+	endpoint := &v1alpha1.WebhookEndpoint{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.Organization.Namespace, Name: name},
+		Spec:       v1alpha1.WebhookEndpointSpec{URL: url, Events: events},
+	}
+	if err := f.Client.Create(ctx, endpoint); err != nil {
+		return err
+	}
+	return eventually(ctx, settleInterval, deliveredTimeout, func(ctx context.Context) error {
+		if err := f.Client.Get(ctx, client.ObjectKeyFromObject(endpoint), endpoint); err != nil {
+			return err
+		}
+		if !v1alpha1.IsConditionTrue(endpoint.Status.Conditions, v1alpha1.ConditionReady) {
+			return fmt.Errorf("webhook endpoint %s is not ready", endpoint.Name)
+		}
+		return nil
+	})
 }
 
 // round writes decisions while the controllers are halted, resumes them, and waits for all consequences.
@@ -285,6 +290,10 @@ func (h *hooks) close(ctx context.Context) error {
 type receiver struct {
 	server  *http.Server
 	address string
+	// takes is how long an answer takes.
+	takes time.Duration
+	// got is called with the payload of each delivery when it arrives for the first time, one at a time. Optional.
+	got func(payload []byte, at time.Time)
 
 	lock   sync.Mutex
 	seen   map[string]bool
@@ -292,12 +301,13 @@ type receiver struct {
 	done   chan struct{}
 }
 
-func newReceiver(ctx context.Context) (*receiver, error) {
+func newReceiver(ctx context.Context, takes time.Duration,
+	got func(payload []byte, at time.Time)) (*receiver, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	r := &receiver{address: listener.Addr().String(), seen: map[string]bool{}}
+	r := &receiver{address: listener.Addr().String(), takes: takes, got: got, seen: map[string]bool{}}
 	r.server = &http.Server{Handler: http.HandlerFunc(r.take), ReadHeaderTimeout: receiverTimeout}
 	go r.server.Serve(listener) //nolint:errcheck // it ends when it is closed; what it does not take is missed
 	return r, nil
@@ -306,10 +316,30 @@ func newReceiver(ctx context.Context) (*receiver, error) {
 func (r *receiver) url(i int) string { return fmt.Sprintf("http://%s/%d", r.address, i) }
 
 func (r *receiver) take(w http.ResponseWriter, request *http.Request) {
+	at := time.Now()
+	payload, err := io.ReadAll(request.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.note(request, payload, at)
+	if r.takes > 0 {
+		select {
+		case <-request.Context().Done():
+		case <-time.After(r.takes):
+		}
+	}
 	w.WriteHeader(http.StatusNoContent)
+}
+
+func (r *receiver) note(request *http.Request, payload []byte, at time.Time) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	r.seen[request.URL.Path+" "+request.Header.Get("webhook-id")] = true
+	delivery := request.URL.Path + " " + request.Header.Get("webhook-id")
+	if r.got != nil && !r.seen[delivery] {
+		r.got(payload, at)
+	}
+	r.seen[delivery] = true
 	if r.done != nil && len(r.seen) >= r.wanted {
 		close(r.done)
 		r.done = nil

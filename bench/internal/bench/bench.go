@@ -50,6 +50,8 @@ type Options struct {
 	Results, ResultsAgain int
 	// Triaged is the number of findings that a policy decides about.
 	Triaged int
+	// Imported is the number of findings of the imports during which a person decides.
+	Imported int
 	// Short makes the run a check, within seconds, that everything works.
 	Short bool
 	// Self starts this program again with other arguments: see Children.

@@ -29,21 +29,25 @@ func (b *Bench) CompareCollected(ctx context.Context, f *Fixture, sides ...measu
 
 // Calm returns when all control planes are idle. After sending a hundred pages, kube-apiserver
 // collects garbage for seconds.
-func (b *Bench) Calm(ctx context.Context) error {
+func (b *Bench) Calm(ctx context.Context) error { return b.calm(ctx) }
+
+// calm waits for the given fixtures too: a measurement's own is not among the shared ones.
+func (b *Bench) calm(ctx context.Context, fixtures ...*Fixture) error {
 	var pids []int
-	for _, f := range b.fixtures {
+	for _, f := range slices.AppendSeq(fixtures, maps.Values(b.fixtures)) {
 		pids = slices.AppendSeq(pids, maps.Values(f.PIDs()))
 	}
-	return measure.AwaitIdle(ctx, pids)
+	slices.Sort(pids)
+	return measure.AwaitIdle(ctx, slices.Compact(pids))
 }
 
-// Collected returns when the fixture's kube-apiserver has collected its garbage and all control
-// planes are idle.
+// Collected returns when the fixture's kube-apiserver has collected its garbage, and the fixture and all shared
+// control planes are idle.
 func (b *Bench) Collected(ctx context.Context, f *Fixture) error {
 	if err := f.collect(ctx); err != nil {
 		return err
 	}
-	return b.Calm(ctx)
+	return b.calm(ctx, f)
 }
 
 // collect makes kube-apiserver collect its garbage.

@@ -151,7 +151,7 @@ func summary(workers []*worker, elapsed time.Duration) Result {
 }
 
 // Quantile returns a quantile of times in ascending order; 0 if there are no times.
-func Quantile(sorted []time.Duration, q float64) time.Duration {
+func Quantile[T time.Duration | int](sorted []T, q float64) T {
 	if len(sorted) == 0 {
 		return 0
 	}
