@@ -56,7 +56,7 @@ func underImport(ctx context.Context, b *bench.Bench) (section *report.Section, 
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	found := &underFound{present: f.Size, imported: b.Imported}
-	for _, flags := range [][]string{nil, {"--implied-statuses"}} {
+	for _, flags := range [][]string{nil, {"--implied-statuses=false"}} {
 		b.Say("underimport: an import without an endpoint %v", flags)
 		times, err := importAlone(ctx, b, f, flags...)
 		if err != nil {
