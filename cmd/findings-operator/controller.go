@@ -58,13 +58,17 @@ type controllerSetup struct {
 // controllerSetups returns all controllers, one per line. A package that needs more than the manager gets it here, by a
 // closure over the options.
 func (o *controllerOptions) controllerSetups() []controllerSetup {
+	left := finding.NewImplied()
+	if !o.impliedStatuses {
+		left = nil
+	}
 	return []controllerSetup{
 		{"apikey", 2, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 			return apikey.SetupWithManager(ctx, mgr, options, o.namespace)
 		}},
 		// Few workers, so that writes by scanners and people take precedence on a busy API server.
 		{"finding", 2, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-			return finding.Settings{ImpliedStatuses: o.impliedStatuses}.SetupWithManager(ctx, mgr, options)
+			return finding.Settings{Implied: left}.SetupWithManager(ctx, mgr, options)
 		}},
 		{"findingtrend", 1, findingtrend.SetupWithManager},
 		{"organization", 2, organization.SetupWithManager},
@@ -77,7 +81,7 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 		{"review", 2, review.SetupWithManager},
 		{"reviewissue", 4, reviewissue.SetupWithManager},
 		{"scan", 2, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-			return scan.Settings{ImpliedStatuses: o.impliedStatuses}.SetupWithManager(ctx, mgr, options)
+			return scan.Settings{Implied: left}.SetupWithManager(ctx, mgr, options)
 		}},
 		{"triageoperation", 2, triageoperation.SetupWithManager},
 		{"triagepolicy", 2, triagepolicy.SetupWithManager},

@@ -46,7 +46,7 @@ const importExample = `  # Import what gosec found in a project of the organizat
   # Into a repository that nobody has written down, in an organization that lets imports create it
   kubectl findings import gosec.sarif --repository acme/payments --project payments --branch main
 
-  # Return only when lists, counts and webhooks show everything that the import changed
+  # Return only when the state of everything that the import changed is recorded
   kubectl findings import gosec.sarif --repository payments --project api -n org-acme --wait
 
   # Several files of one tool form one scan; paths become relative to the scanned folder

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/audit"
+	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
@@ -29,18 +31,22 @@ type Reconciler struct {
 	policies   *policies.Book
 	judgements judgements
 	// audit gets a line for each user's decision.
-	audit    audit.Log
-	settings Settings
+	audit audit.Log
+	// implied is Settings.Implied.
+	implied *implied.Statuses
 }
 
 // Settings of the controller of Findings.
 type Settings struct {
-	// ImpliedStatuses stores no status for a finding that is open and unchanged since its creation, in an
-	// organization without webhook endpoints.
-	ImpliedStatuses bool
+	// Implied, if not nil, gets the findings that are open and unchanged since their creation, in an organization without
+	// webhook endpoints: no status is stored for them.
+	Implied *implied.Statuses
 }
 
-// SetupWithManager adds the controller of Findings to the manager, with the default settings.
+// NewImplied returns a value of Settings.Implied. The controller of Scans needs the same one.
+func NewImplied() *implied.Statuses { return implied.NewStatuses() }
+
+// SetupWithManager adds the controller of Findings to the manager. It stores the status of each finding.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	return Settings{}.SetupWithManager(ctx, mgr, options)
 }
@@ -59,8 +65,8 @@ func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, se
 	r := &Reconciler{
 		Base:   reconcile.NewBase(mgr),
 		ledger: deliveries, policies: policies.NewBook(mgr.GetClient()),
-		audit:    audit.Log{To: mgr.GetLogger().WithName("audit"), Kind: "finding", Subject: "A finding"},
-		settings: settings,
+		audit:   audit.Log{To: mgr.GetLogger().WithName("audit"), Kind: "finding", Subject: "A finding"},
+		implied: settings.Implied,
 	}
 	r.Clock = clock
 	if err := errors.Join(
@@ -90,6 +96,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, se
 		Watches(&v1alpha1.Finding{}, r.rejudgeAlike(), builder.WithPredicates(anotherResult)).
 		WatchesRawSource(hourly.Source(r.rejudge(ctx, policies.WholeNamespace, ofNamespace))).
 		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).
+		Watches(&v1alpha1.WebhookEndpoint{}, r.enqueueHeard()).
 		Watches(&v1alpha1.WebhookDelivery{}, deliveries.Pages()).
 		Watches(&v1alpha1.Scan{}, deliveries.ScansGone()).
 		Watches(&v1alpha1.TriageOperation{}, deliveries.OperationsGone()).
@@ -109,6 +116,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope, Ledger: r.ledger,
 		Phases: []reconcile.Phase[*scope]{r.observeSpec, r.auditTriage, r.observeReferences, r.leaveAsCreated},
-		Gone:   r.judgements.forget,
+		Gone: func(finding types.NamespacedName) {
+			r.judgements.forget(finding)
+			r.implied.Forget(finding)
+		},
 	}.Run(ctx, req)
 }

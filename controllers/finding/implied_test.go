@@ -19,7 +19,7 @@ import (
 // With implied statuses, an open finding is written by its scanner alone, and shows its state nevertheless. Its first
 // change is recorded as if the status had been stored before.
 func TestAnOpenFindingNeedsNoStoredStatus(t *testing.T) {
-	controllertest.Start(t, env, Settings{ImpliedStatuses: true}.SetupWithManager)
+	controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
 	ns, g := env.Namespace(t), NewWithT(t)
 	plain, muted := builder.Finding("f-1").In(ns).Build(), builder.Finding("f-2").In(ns).Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), plain, muted)
@@ -45,7 +45,7 @@ func TestAnOpenFindingNeedsNoStoredStatus(t *testing.T) {
 
 // What follows from anything but the creation is stored: a missing project, and what an endpoint may ask for.
 func TestAStatusThatSaysMoreIsStored(t *testing.T) {
-	controllertest.Start(t, env, Settings{ImpliedStatuses: true}.SetupWithManager)
+	controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
 	without, with := env.Namespace(t), env.Namespace(t)
 	astray := builder.Finding("f-1").In(without).Build()
 	env.Create(t, astray, builder.WebhookEndpoint("e").In(with).Build())
@@ -61,7 +61,7 @@ func TestAStatusThatSaysMoreIsStored(t *testing.T) {
 
 // Without the flag again, each finding gets the status that it would have had, and records its creation once.
 func TestStatusesAreStoredOnceTheyAreNoLongerImplied(t *testing.T) {
-	stop := controllertest.Start(t, env, Settings{ImpliedStatuses: true}.SetupWithManager)
+	stop := controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
 	left, seen := leftWithoutStatus(t, env.Namespace(t))
 	stop()
 	controllertest.Start(t, env, SetupWithManager)
@@ -72,9 +72,47 @@ func TestStatusesAreStoredOnceTheyAreNoLongerImplied(t *testing.T) {
 	g.Expect(v1alpha1.IsConditionTrue(left.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 }
 
+// What happens while statuses begin to be stored again is recorded as if they had been stored before.
+func TestAChangeOfAFindingWithoutAStatusIsRecordedWhicheverWay(t *testing.T) {
+	stop := controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
+	left, _ := leftWithoutStatus(t, env.Namespace(t))
+	stop()
+	mergePatch(t, left, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
+	controllertest.Start(t, env, SetupWithManager)
+	observed(t, left)
+	NewWithT(t).Expect(kinds(left.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{
+		v1alpha1.TransitionCreated, v1alpha1.TransitionClosed,
+	}))
+}
+
+// A finding may be left before the cache shows an endpoint that is older than the finding.
+func TestAFindingThatANewEndpointHearsOfGetsAStatus(t *testing.T) {
+	implied := NewImplied()
+	controllertest.Start(t, env, Settings{Implied: implied}.SetupWithManager)
+	ns, g := env.Namespace(t), NewWithT(t)
+	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build())
+	before, later := createdAt(t, ns, "f-before", time.Now().Add(-time.Hour)), createdAt(t, ns, "f-later", time.Now().Add(time.Hour))
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(implied.Suffice(testenv.Get(t, g, env, before))).To(BeTrue())
+		g.Expect(implied.Suffice(testenv.Get(t, g, env, later))).To(BeTrue())
+	})
+	env.Create(t, builder.WebhookEndpoint("e").In(ns).Build())
+	observed(t, later)
+	g.Expect(implied.Suffice(testenv.Get(t, g, env, later))).To(BeFalse())
+	g.Expect(testenv.Get(t, g, env, before).Status.UpdatedAt).To(BeNil(), "the endpoint gets no event from before its creation")
+}
+
+// createdAt stores a finding with that time of creation.
+func createdAt(t *testing.T, ns, name string, at time.Time) *v1alpha1.Finding {
+	t.Helper()
+	finding := builder.Finding(name).In(ns).Build()
+	harness.Must(t, putFinding(t, finding, at))
+	return finding
+}
+
 // A status that says that the project is missing stays, and says so when the project is back.
 func TestAFindingWithoutAStatusLosesItsProject(t *testing.T) {
-	controllertest.Start(t, env, Settings{ImpliedStatuses: true}.SetupWithManager)
+	controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
 	ns := env.Namespace(t)
 	left, _ := leftWithoutStatus(t, ns)
 	ready := func(status metav1.ConditionStatus) {
@@ -94,7 +132,7 @@ func TestAFindingWithoutAStatusLosesItsProject(t *testing.T) {
 
 // An endpoint receives nothing from before its creation: of a finding without a status neither.
 func TestALaterEndpointReceivesNoCreationThatWasImplied(t *testing.T) {
-	controllertest.Start(t, env, Settings{ImpliedStatuses: true}.SetupWithManager)
+	controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
 	ns := env.Namespace(t)
 	left, seen := leftWithoutStatus(t, ns)
 	harness.Eventually(t, func(g Gomega) { // times are whole seconds

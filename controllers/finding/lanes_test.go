@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +31,9 @@ func TestADecisionIsRecordedBeforeTheBacklogOfAnImport(t *testing.T) {
 	var group errgroup.Group
 	group.SetLimit(putAtATime)
 	for i := range backlog { // faster than through the API server, and than the controllers reconcile
-		group.Go(func() error { return putFinding(t, ns, fmt.Sprintf("f-%d", i)) })
+		group.Go(func() error {
+			return putFinding(t, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Build(), time.Now())
+		})
 	}
 	harness.Must(t, group.Wait())
 	decided := builder.Finding("decided").In(ns).Build()
@@ -66,15 +69,15 @@ func revision(t *testing.T, finding *v1alpha1.Finding) int64 {
 	return number
 }
 
-func putFinding(t *testing.T, namespace, name string) error {
-	finding := builder.Finding(name).In(namespace).Build()
+// putFinding stores a finding past the API server, with that time of creation.
+func putFinding(t *testing.T, finding *v1alpha1.Finding, created time.Time) error {
 	finding.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Finding"}
-	finding.UID, finding.Generation, finding.CreationTimestamp = types.UID(name), 1, metav1.Now()
+	finding.UID, finding.Generation, finding.CreationTimestamp = types.UID(finding.Name), 1, metav1.NewTime(created)
 	content, err := json.Marshal(finding)
 	if err != nil {
 		return err
 	}
-	return env.PutIntoEtcd(t.Context(), "findings", namespace, name, content)
+	return env.PutIntoEtcd(t.Context(), "findings", finding.Namespace, finding.Name, content)
 }
 
 func TestWhatAnOperationDecidesKeepsNobodyWaiting(t *testing.T) {

@@ -25,11 +25,7 @@ func (r *Reconciler) observeSpec(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	before := s.Object
-	if r.settings.ImpliedStatuses {
-		before = findingstate.ObservedBefore(before, s.Now)
-	}
-	observed := findingstate.Observe(before, judge.Of(ctx), s.Now)
+	observed := findingstate.Observe(findingstate.ObservedBefore(s.Object, s.Now), judge.Of(ctx), s.Now)
 	if err := judge.Err(); err != nil {
 		return err
 	}
@@ -58,27 +54,6 @@ func (r *Reconciler) observeReferences(ctx context.Context, s *scope) error {
 	found.repositoryOfProject = project.Spec.RepositoryRef.Name
 	s.Judge(verdict(spec, found))
 	return nil
-}
-
-// leaveAsCreated stores no status if it would hold nothing but what follows from the creation, if the settings say so.
-// Storing it costs the API server as much as creating the finding, and an import creates thousands. Where there is a
-// webhook endpoint, the status is stored nevertheless: it records which deliveries have been made, and an endpoint may
-// change what it subscribes to.
-func (r *Reconciler) leaveAsCreated(ctx context.Context, s *scope) error {
-	if !r.settings.ImpliedStatuses || s.Before.UpdatedAt != nil || !addsNothing(s.Object) {
-		return nil
-	}
-	endpoints, err := r.ledger.HasEndpoints(ctx, s.Object.Namespace)
-	if err == nil && !endpoints {
-		s.LeaveStatus()
-	}
-	return err
-}
-
-// addsNothing reports whether the observed status follows from the finding's creation.
-func addsNothing(finding *v1alpha1.Finding) bool {
-	return findingstate.AsCreated(finding) && finding.Status.Verdict == nil && len(finding.Status.Conditions) == 1 &&
-		v1alpha1.IsConditionTrue(finding.Status.Conditions, v1alpha1.ConditionReady)
 }
 
 // references holds what the cache knows about the objects that a finding names.

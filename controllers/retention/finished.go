@@ -122,8 +122,7 @@ func caughtUp(object client.Object) bool {
 	var history transitions.History
 	switch o := object.(type) {
 	case *v1alpha1.Finding:
-		observed = o.Status.ObservedGeneration
-		history = transitions.History{Transitions: o.Status.Transitions, EmittedSeq: o.Status.EmittedSeq}
+		return findingstate.IsRecorded(o) && len(findingstate.History(&o.Status).Owed()) == 0
 	case *v1alpha1.Scan:
 		observed = o.Status.ObservedGeneration
 		history = transitions.History{Transitions: o.Status.Transitions, EmittedSeq: o.Status.EmittedSeq}

@@ -52,7 +52,7 @@ func (s Settings) owedScansOf(finding *v1alpha1.Finding) []string {
 			add(t.Scan)
 		}
 	}
-	if !findingstate.IsSettled(finding, s.ImpliedStatuses) {
+	if !s.isRecorded(finding) {
 		if finding.Spec.Scan != nil {
 			add(finding.Spec.Scan.ScanID)
 		}
@@ -61,6 +61,14 @@ func (s Settings) owedScansOf(finding *v1alpha1.Finding) []string {
 		}
 	}
 	return out
+}
+
+// isRecorded reports whether the finding's controller has nothing left to record.
+func (s Settings) isRecorded(finding *v1alpha1.Finding) bool {
+	if s.ImpliedStatuses {
+		return findingstate.IsRecorded(finding)
+	}
+	return finding.Status.ObservedGeneration == finding.Generation
 }
 
 // held reports whether another object still needs this finished one.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 )
@@ -24,17 +25,15 @@ type Reconciler struct {
 	pager  *ledger.Pager
 	// heartbeats of the running imports.
 	heartbeats *heartbeats
-	// implied is Settings.ImpliedStatuses.
-	implied bool
 }
 
 // Settings of the controller of Scans.
 type Settings struct {
-	// ImpliedStatuses is the setting of the controller of Findings: a finding that needs no status is not waited for.
-	ImpliedStatuses bool
+	// Implied is that of the controller of Findings: a finding that needs no status is not waited for.
+	Implied *implied.Statuses
 }
 
-// SetupWithManager adds the controller of Scans to the manager, with the default settings.
+// SetupWithManager adds the controller of Scans to the manager. It waits for the status of each finding.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	return Settings{}.SetupWithManager(ctx, mgr, options)
 }
@@ -49,13 +48,13 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 	if err != nil {
 		return err
 	}
+	pager.Implied = s.Implied
 	r := &Reconciler{
 		Base:   reconcile.NewBase(mgr),
 		ledger: deliveries,
 		pager:  pager,
 
 		heartbeats: newHeartbeats(),
-		implied:    s.ImpliedStatuses,
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		// Pass over our own status writes.

@@ -32,7 +32,7 @@ func (r *Reconciler) settle(ctx context.Context, s *scope) error {
 	}
 	pending := true
 	if seen {
-		if pending, err = r.moreToCome(ctx, s.Object); err != nil {
+		if pending, err = r.pager.MoreToCome(ctx, s.Object.Namespace, webhooks.CauseOfScan(s.Object)); err != nil {
 			return err
 		}
 	}
@@ -41,16 +41,6 @@ func (r *Reconciler) settle(ctx context.Context, s *scope) error {
 	}
 	v1alpha1.SetCondition(&s.Status.Conditions, settled(!pending, s.Object.Generation, s.Now))
 	return nil
-}
-
-// moreToCome reports whether statuses of findings that the scan changed are still to be stored. Where there is an
-// endpoint, each finding gets one.
-func (r *Reconciler) moreToCome(ctx context.Context, scan *v1alpha1.Scan) (bool, error) {
-	endpoints, err := r.ledger.HasEndpoints(ctx, scan.Namespace)
-	if err != nil {
-		return false, err
-	}
-	return r.pager.MoreToCome(ctx, scan.Namespace, webhooks.CauseOfScan(scan), r.implied && !endpoints)
 }
 
 // settles reports whether the scan has ended and its statuses may still follow. Scans that ended before this condition

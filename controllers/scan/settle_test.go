@@ -90,31 +90,37 @@ func TestAScanThatChangedNothingIsSettledWhenItEnds(t *testing.T) {
 	NewWithT(t).Expect(v1alpha1.IsConditionTrue(scan.Status.Conditions, v1alpha1.ConditionSettled)).To(BeTrue())
 }
 
+// A finding that needs no status is waited for until its controller has looked at it: a policy may decide about it.
 func TestAScanWaitsForNoStatusThatIsImplied(t *testing.T) {
-	controllertest.Start(t, env, Settings{ImpliedStatuses: true}.SetupWithManager,
-		finding.Settings{ImpliedStatuses: true}.SetupWithManager)
+	implied := finding.NewImplied()
+	stop := controllertest.Start(t, env, Settings{Implied: implied}.SetupWithManager)
 	ns := env.Namespace(t)
 	scan, last := places(t, ns), scanned(ns, "f-1")
 	env.Create(t, last)
-	endNow(t, scan, last)
-	isSettled(t, scan, metav1.ConditionTrue)
-	NewWithT(t).Expect(testenv.Get(t, NewWithT(t), env, last).Status.ObservedGeneration).To(BeZero())
-}
-
-// With an endpoint each finding gets a status, by which its deliveries are made: without its controller, the scan waits.
-func TestAScanWaitsForStatusesWhereThereIsAnEndpoint(t *testing.T) {
-	controllertest.Start(t, env, Settings{ImpliedStatuses: true}.SetupWithManager)
-	ns := env.Namespace(t)
-	scan, last := places(t, ns), scanned(ns, "f-1")
-	endpoint := builder.WebhookEndpoint("e").In(ns).Build()
-	env.Create(t, last, endpoint)
 	endNow(t, scan, last)
 	isSettled(t, scan, metav1.ConditionFalse)
 	NewWithT(t).Consistently(func(g Gomega) { // also once the cache shows the finding
 		conditions := testenv.Get(t, g, env, scan).Status.Conditions
 		g.Expect(v1alpha1.IsConditionTrue(conditions, v1alpha1.ConditionSettled)).To(BeFalse())
 	}).WithTimeout(3 * settleInterval).Should(Succeed())
-	harness.Must(t, env.Client.Delete(t.Context(), endpoint))
+	stop()
+	controllertest.Start(t, env, Settings{Implied: implied}.SetupWithManager,
+		finding.Settings{Implied: implied}.SetupWithManager)
+	isSettled(t, scan, metav1.ConditionTrue)
+	NewWithT(t).Expect(testenv.Get(t, NewWithT(t), env, last).Status.ObservedGeneration).To(BeZero())
+}
+
+// A finding that was left without a status gets none from a later endpoint, and is not waited for.
+func TestAScanIsSettledThoughAnEndpointWasCreatedMeanwhile(t *testing.T) {
+	implied := finding.NewImplied()
+	controllertest.Start(t, env, Settings{Implied: implied}.SetupWithManager,
+		finding.Settings{Implied: implied}.SetupWithManager)
+	ns := env.Namespace(t)
+	scan, last := places(t, ns), scanned(ns, "f-1")
+	env.Create(t, last)
+	harness.Eventually(t, func(g Gomega) { g.Expect(implied.Suffice(last)).To(BeTrue()) })
+	env.Create(t, builder.WebhookEndpoint("e").In(ns).Build())
+	endNow(t, scan, last)
 	isSettled(t, scan, metav1.ConditionTrue)
 }
 

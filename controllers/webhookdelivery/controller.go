@@ -104,8 +104,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		// Only this controller writes the status, and requeues itself where needed.
-		For(&v1alpha1.WebhookDelivery{}, builder.WithPredicates(predicate.Not(urgent), worthReconciling)).
-		Watches(&v1alpha1.WebhookDelivery{}, watch.EnqueueFirst(), builder.WithPredicates(urgent, worthReconciling)).
+		For(&v1alpha1.WebhookDelivery{}, builder.WithPredicates(worthReconciling, predicate.Not(urgent))).
+		Watches(&v1alpha1.WebhookDelivery{}, watch.EnqueueFirst(), builder.WithPredicates(worthReconciling, urgent)).
 		// Finished deliveries too: their recorded signatures are updated when a secret expires.
 		Watches(&v1alpha1.WebhookEndpoint{}, watch.EnqueueIndexed(r.Client, &v1alpha1.WebhookDeliveryList{}, endpointIndex),
 			builder.WithPredicates(watch.NewSinceStart, concernsDeliveries)).

@@ -47,23 +47,31 @@ const (
 	laneCount
 )
 
+// urgentRun is how many pieces of urgent work begin in a row, so that a script that decides without a pause puts off
+// other work of its endpoint, but not for ever.
+const urgentRun = 8
+
 // queue holds the work for one endpoint.
 type queue struct {
-	// urgent work begins before all that waits.
+	// urgent work begins before what waits, but at most urgentRun pieces of it in a row.
 	urgent, waiting []types.NamespacedName
-	running         int
-	standing        standing
+	// inARow counts the pieces of urgent work since one that waited.
+	inARow   int
+	running  int
+	standing standing
 }
 
 func (q *queue) isEmpty() bool { return len(q.urgent)+len(q.waiting) == 0 }
 
 // take removes the next piece of work.
 func (q *queue) take() (next types.NamespacedName) {
-	from := &q.waiting
-	if len(q.urgent) > 0 {
-		from = &q.urgent
+	if len(q.urgent) > 0 && (q.inARow < urgentRun || len(q.waiting) == 0) {
+		next, q.urgent = q.urgent[0], q.urgent[1:]
+		q.inARow++
+		return next
 	}
-	next, *from = (*from)[0], (*from)[1:]
+	next, q.waiting = q.waiting[0], q.waiting[1:]
+	q.inARow = 0
 	return next
 }
 

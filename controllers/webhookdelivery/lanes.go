@@ -10,10 +10,11 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// isUrgent reports whether the delivery is pending and tells of one person's decision. It goes ahead of what imports,
-// operations and policies have changed, which are thousands at a time. Events may arrive in any order.
+// isUrgent reports whether the delivery tells of a single decision, by a person or with an API key, and was not
+// attempted yet. It goes ahead of what imports, operations and policies have changed, which are thousands at a time.
+// This breaks no promise: events may arrive in any order.
 func isUrgent(delivery *v1alpha1.WebhookDelivery) bool {
-	if !isPending(delivery) || !strings.HasSuffix(delivery.Spec.Event.Type, "."+string(v1alpha1.TransitionTriaged)) {
+	if len(delivery.Status.Attempts) > 0 || !strings.HasSuffix(delivery.Spec.Event.Type, "."+string(v1alpha1.TransitionTriaged)) {
 		return false
 	}
 	var payload struct {
@@ -31,8 +32,3 @@ var urgent = predicate.NewPredicateFuncs(func(object client.Object) bool {
 	delivery, isDelivery := object.(*v1alpha1.WebhookDelivery)
 	return isDelivery && isUrgent(delivery)
 })
-
-func isPending(delivery *v1alpha1.WebhookDelivery) bool {
-	return delivery.Status.Phase != v1alpha1.WebhookDeliveryDelivered &&
-		delivery.Status.Phase != v1alpha1.WebhookDeliveryFailed
-}

@@ -40,7 +40,7 @@ func sameSecret(a, b v1alpha1.WebhookSecretStatus) bool {
 	return a.ID == b.ID && a.ExpiresAt.Equal(b.ExpiresAt)
 }
 
-// worthReconciling passes over status writes.
+// worthReconciling passes over status writes, and lets through requests for redelivery.
 var worthReconciling = predicate.Or(predicate.GenerationChangedPredicate{}, redeliveryAsked)
 
 // redeliveryAsked lets through deliveries with a new request for redelivery.

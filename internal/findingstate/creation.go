@@ -18,19 +18,7 @@ func AsCreated(finding *v1alpha1.Finding) bool {
 // IsRecorded reports whether the status describes the current spec: the stored one, or the one that follows from the
 // creation.
 func IsRecorded(finding *v1alpha1.Finding) bool {
-	if !isStored(&finding.Status) {
-		return AsCreated(finding)
-	}
-	return finding.Status.ObservedGeneration == finding.Generation
-}
-
-// IsSettled reports whether nothing is left to record of the finding. implied says that what follows from its creation
-// need not be.
-func IsSettled(finding *v1alpha1.Finding, implied bool) bool {
-	if implied {
-		return IsRecorded(finding)
-	}
-	return finding.Status.ObservedGeneration == finding.Generation
+	return finding.Status.ObservedGeneration == finding.Generation || !isStored(&finding.Status) && AsCreated(finding)
 }
 
 // isStored tells a status that the controllers have stored from the schema's default.
@@ -55,9 +43,8 @@ func Recorded(finding *v1alpha1.Finding) *v1alpha1.Finding {
 // counts as observed before and left without one.
 const firstLook = time.Minute
 
-// ObservedBefore returns the finding as the previous reconcile left it, for controllers that store no status of a
-// finding that is as created: pass it to Observe. A finding that has changed since its creation, or was created a while
-// ago, gets the status of Recorded.
+// ObservedBefore returns the finding as the previous reconcile left it: pass it to Observe. A finding without a status
+// that has changed since its creation, or was created a while ago, gets that of Recorded.
 func ObservedBefore(finding *v1alpha1.Finding, now time.Time) *v1alpha1.Finding {
 	if finding.Generation > 1 || AsCreated(finding) && now.Sub(finding.CreationTimestamp.Time) > firstLook {
 		return Recorded(finding)

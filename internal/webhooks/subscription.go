@@ -13,8 +13,13 @@ import (
 // second of the creation is sent.
 func Subscribes(endpoint *v1alpha1.WebhookEndpoint, eventType string, at time.Time) bool {
 	return Enabled(endpoint) &&
-		!at.Before(endpoint.CreationTimestamp.Truncate(time.Second)) &&
+		!IsOlder(endpoint, at) &&
 		asksFor(endpoint.Spec.Events, eventType)
+}
+
+// IsOlder reports whether the time is before the endpoint's creation.
+func IsOlder(endpoint *v1alpha1.WebhookEndpoint, at time.Time) bool {
+	return at.Before(endpoint.CreationTimestamp.Truncate(time.Second))
 }
 
 // Enabled reports whether deliveries are made for the endpoint at all. Events that happen while it

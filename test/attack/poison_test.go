@@ -376,10 +376,16 @@ func (b *neighbour) goesOn(t *testing.T) {
 		g.Expect(v1alpha1.IsConditionTrue(organization.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 	})
 	attempt(t, b.class, true, "")
-	harness.Eventually(t, func(g Gomega) {
-		finding := b.finding(0) // the one that it keeps deciding about
-		testenv.Get(t, g, target.env, finding)
-		g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
-	})
+	reported := b.finding(0) // one that needs a status, though nobody has decided about it
+	reported.Name += "-" + letters(6)
+	reported.Spec.Triage = builder.Finding("f").Build().Spec.Triage
+	reported.Spec.Suppression = &v1alpha1.FindingSuppression{Kind: v1alpha1.SuppressionInSource}
+	harness.Must(t, b.scanner.Create(t.Context(), reported))
+	for _, finding := range []*v1alpha1.Finding{b.finding(0), reported} {
+		harness.Eventually(t, func(g Gomega) {
+			testenv.Get(t, g, target.env, finding)
+			g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
+		})
+	}
 	attempt(t, b.class, true, "")
 }

@@ -121,10 +121,12 @@ func (l *Ledger) asked(ctx context.Context, object client.Object) (bool, error) 
 	return false, nil
 }
 
-// HasEndpoints reports whether the namespace has any webhook endpoint, whatever it subscribes to.
-func (l *Ledger) HasEndpoints(ctx context.Context, namespace string) (bool, error) {
+// HasListener reports whether the namespace has an endpoint that existed at that time, whatever it subscribes to.
+func (l *Ledger) HasListener(ctx context.Context, namespace string, at time.Time) (bool, error) {
 	endpoints, err := endpointsOf(ctx, l.client, namespace)
-	return len(endpoints) > 0, err
+	return slices.ContainsFunc(endpoints, func(e v1alpha1.WebhookEndpoint) bool {
+		return !webhooks.IsOlder(&e, at)
+	}), err
 }
 
 func (l *Ledger) eventType(t v1alpha1.Transition) string { return l.kind.prefix + "." + string(t.Type) }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
@@ -141,6 +142,8 @@ type Pager struct {
 	client client.Client
 	// live reads from the API server.
 	live *kube.Reader
+	// Implied holds the findings that need no status. It may be nil.
+	Implied *implied.Statuses
 }
 
 // NewScanPager returns the pager of scans. It indexes the manager's findings, so there must be one per manager.
@@ -195,9 +198,7 @@ func (p *Pager) owed(finding *v1alpha1.Finding) []string {
 	return names
 }
 
-// scansToCome returns the scans that changed the finding since its last stored status. Where there are endpoints, the
-// finding controller stores one for each finding. Findings left without one before the first endpoint existed delay only
-// the pages of a scan that was running then, for as long as pages may wait.
+// scansToCome returns the scans that changed the finding since its last stored status.
 func scansToCome(finding *v1alpha1.Finding) []string {
 	if finding.Status.ObservedGeneration == finding.Generation {
 		return nil
@@ -269,7 +270,7 @@ func (p *Pager) Make(ctx context.Context, namespace string, cause webhooks.Cause
 	err error) {
 	waits := patient
 	if waits {
-		if waits, err = p.MoreToCome(ctx, namespace, cause, false); err != nil {
+		if waits, err = p.MoreToCome(ctx, namespace, cause); err != nil {
 			return false, err
 		}
 	}
@@ -325,16 +326,14 @@ func (p *Pager) makePages(ctx context.Context, namespace string, cause webhooks.
 	return left, nil
 }
 
-// MoreToCome reports whether the cause has changed findings that are not reconciled yet. implied says that a finding
-// whose status follows from its creation need not be.
-func (p *Pager) MoreToCome(ctx context.Context, namespace string, cause webhooks.Cause, implied bool) (bool, error) {
+// MoreToCome reports whether the cause has changed findings that are not reconciled yet.
+func (p *Pager) MoreToCome(ctx context.Context, namespace string, cause webhooks.Cause) (bool, error) {
 	list := &v1alpha1.FindingList{}
-	if !implied {
+	if p.Implied == nil {
 		return index.Any(ctx, p.client, list, namespace, p.coming(), cause.Name())
 	}
 	err := index.List(ctx, p.client, list, namespace, p.coming(), cause.Name())
-	unsettled := func(f v1alpha1.Finding) bool { return !findingstate.IsSettled(&f, implied) }
-	return slices.ContainsFunc(list.Items, unsettled), err
+	return slices.ContainsFunc(list.Items, func(f v1alpha1.Finding) bool { return !p.Implied.Suffice(&f) }), err
 }
 
 // findings returns the findings that owe transitions of the named cause, sorted by name.

@@ -84,7 +84,7 @@ func AddLast(q Queue, delay time.Duration, requests []ctrl.Request) {
 	AddAfter(q, delay, requests)
 }
 
-// EnqueueFirst enqueues the changed object ahead of all others: of those that a user waits for.
+// EnqueueFirst enqueues the changed object ahead of all others. It is for changes that a user waits for.
 func EnqueueFirst() handler.EventHandler {
 	return Changes(func(_ context.Context, change Change, q Queue) {
 		request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(change.Object())}
