@@ -56,7 +56,8 @@ func (b *bench) gate(delivery types.NamespacedName) chan standing {
 
 func (b *bench) ask(endpoint string, n int, known standing) {
 	b.finished.Add(1)
-	b.submit(types.NamespacedName{Name: fmt.Sprintf("%s/%d", endpoint, n)}, types.NamespacedName{Name: endpoint}, known, false)
+	delivery := types.NamespacedName{Name: fmt.Sprintf("%s/%d", endpoint, n)}
+	b.submit(delivery, types.NamespacedName{Name: endpoint}, known, false)
 }
 
 // release lets the work of that delivery end.

@@ -14,7 +14,8 @@ import (
 // attempted yet. It goes ahead of what imports, operations and policies have changed, which are thousands at a time.
 // This breaks no promise: events may arrive in any order.
 func isUrgent(delivery *v1alpha1.WebhookDelivery) bool {
-	if len(delivery.Status.Attempts) > 0 || !strings.HasSuffix(delivery.Spec.Event.Type, "."+string(v1alpha1.TransitionTriaged)) {
+	const decision = "." + string(v1alpha1.TransitionTriaged)
+	if len(delivery.Status.Attempts) > 0 || !strings.HasSuffix(delivery.Spec.Event.Type, decision) {
 		return false
 	}
 	var payload struct {

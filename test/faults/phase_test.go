@@ -126,7 +126,7 @@ func (s *trial) converge(out *outcome, index int) {
 }
 
 func seen(f *v1alpha1.Finding) error {
-	if n := len(f.Status.Transitions); !findingstate.IsRecorded(f) || n > 0 && f.Status.Transitions[n-1].Seq != f.Status.EmittedSeq {
+	if !findingstate.IsRecorded(f) || len(findingstate.History(&f.Status).Owed()) > 0 {
 		return fmt.Errorf("finding %s: generation %d is seen of %d, %d emitted", f.Name, f.Status.ObservedGeneration, f.Generation, f.Status.EmittedSeq)
 	}
 	return nil

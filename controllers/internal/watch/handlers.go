@@ -68,8 +68,8 @@ func AddAfter(q Queue, delay time.Duration, requests []ctrl.Request) {
 	}
 }
 
-// first is the priority of what EnqueueFirst adds, last of what AddLast adds. All other requests have priority 0, or the
-// low priority of the initial list.
+// first is the priority of what EnqueueFirst adds, last of what AddLast adds. All other requests have priority 0, or
+// the low priority of the initial list.
 const (
 	first = 100
 	last  = handler.LowPriority
