@@ -108,7 +108,7 @@ func (c *cluster) start(t testing.TB, findings []runtime.Object) (stop func()) {
 	t.Helper()
 	return run(t, findings, func(ctx context.Context, mgr ctrl.Manager) error {
 		for name, setup := range map[string]setup{
-			"finding": finding.SetupWithManager, "organization": organization.SetupWithManager,
+			"finding": finding.Settings{}.SetupWithManager, "organization": organization.SetupWithManager,
 			"project": project.SetupWithManager, "repository": repository.SetupWithManager,
 			"retention": func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 				return retention.SetupWithManager(ctx, mgr, options, retention.Settings{})

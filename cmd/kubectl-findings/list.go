@@ -194,7 +194,9 @@ var sortings = map[string]sorting{
 	}},
 	"age":      {key: func(f *v1alpha1.Finding) string { return instant(madeAt(f)) }, descending: true},
 	"detected": {key: func(f *v1alpha1.Finding) string { return instant(detectedAt(f)) }, descending: true},
-	"updated":  {key: func(f *v1alpha1.Finding) string { return instant(findingstate.Recorded(f).Status.UpdatedAt) }, descending: true},
+	"updated": {key: func(f *v1alpha1.Finding) string {
+		return instant(findingstate.Recorded(f).Status.UpdatedAt)
+	}, descending: true},
 }
 
 // worstFirst returns a key that sorts higher scores first, and findings without a score last.

@@ -46,11 +46,6 @@ type Settings struct {
 // NewImplied returns a value of Settings.Implied. The controller of Scans needs the same one.
 func NewImplied() *implied.Statuses { return implied.NewStatuses() }
 
-// SetupWithManager adds the controller of Findings to the manager. It stores the status of each finding.
-func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	return Settings{}.SetupWithManager(ctx, mgr, options)
-}
-
 // SetupWithManager adds the controller of Findings to the manager.
 func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	return setUp(ctx, mgr, options, s, clock.RealClock{})

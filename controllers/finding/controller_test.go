@@ -43,7 +43,7 @@ func kinds(transitions []v1alpha1.Transition) []v1alpha1.TransitionType {
 }
 
 func TestStatusFollowsTheSpec(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	finding := builder.Finding("f-1").In(ns).Tool("gosec", v1alpha1.CategoryCode).Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), finding)
@@ -77,7 +77,7 @@ func TestStatusFollowsTheSpec(t *testing.T) {
 }
 
 func TestReadySaysWhatIsMissingAndIsWokenWhenItComesOrGoes(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	finding := builder.Finding("f-1").In(ns).Build()
 	repository, project := builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build()
@@ -106,7 +106,7 @@ func TestReadySaysWhatIsMissingAndIsWokenWhenItComesOrGoes(t *testing.T) {
 
 // A finding that begins to wait at the moment when the awaited object is created must be woken.
 func TestNoFindingSleepsThroughTheArrivalOfItsProject(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	env.Create(t, builder.Repository("repo").In(ns).Build())
 	const n = 40
@@ -127,7 +127,7 @@ func TestNoFindingSleepsThroughTheArrivalOfItsProject(t *testing.T) {
 }
 
 func TestLabelsMoveNeitherStatusNorTime(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	labelled := builder.Finding("f-1").In(ns).Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), labelled)
@@ -148,7 +148,7 @@ func TestLabelsMoveNeitherStatusNorTime(t *testing.T) {
 }
 
 func TestStatusSurvivesARestart(t *testing.T) {
-	stop := controllertest.Start(t, env, SetupWithManager)
+	stop := controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	finding := builder.Finding("f-1").In(ns).Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), finding)
@@ -163,7 +163,7 @@ func TestStatusSurvivesARestart(t *testing.T) {
 	mergePatch(t, finding, `{"spec":{"triage":{"userStatus":"active","comments":"real"}}}`)
 	written := newestWrite(finding)
 	clockPasses(written)
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	observed(t, finding)
 	g := NewWithT(t)
 	g.Expect(finding.Status.UpdatedAt.UTC()).To(Equal(written.UTC()), "the time is that of the write, not that of the reconcile")
@@ -238,7 +238,7 @@ func TestVerdict(t *testing.T) {
 }
 
 func TestAProjectOfAnotherRepositoryKeepsTheFindingFromBeingReady(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	finding, elsewhere := builder.Finding("f-1").In(ns).Build(), builder.Project("proj").In(ns).Repository("other").Build()
 	ready := func(want string) v1alpha1.Condition {

@@ -76,7 +76,7 @@ func TestADecisionEndsAtItsSecondAndNothingIsWrittenBeside(t *testing.T) {
 }
 
 func TestTheEndOfADecisionIsAnEvent(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	places(t, ns)
 	receive(t, ns, "all", nil)

@@ -64,7 +64,7 @@ func TestStatusesAreStoredOnceTheyAreNoLongerImplied(t *testing.T) {
 	stop := controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
 	left, seen := leftWithoutStatus(t, env.Namespace(t))
 	stop()
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	observed(t, left)
 	g := NewWithT(t)
 	g.Expect(kinds(left.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{v1alpha1.TransitionCreated}))
@@ -78,7 +78,7 @@ func TestAChangeOfAFindingWithoutAStatusIsRecordedWhicheverWay(t *testing.T) {
 	left, _ := leftWithoutStatus(t, env.Namespace(t))
 	stop()
 	mergePatch(t, left, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	observed(t, left)
 	NewWithT(t).Expect(kinds(left.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{
 		v1alpha1.TransitionCreated, v1alpha1.TransitionClosed,

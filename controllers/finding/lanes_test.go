@@ -22,7 +22,7 @@ import (
 // The decided finding came last, so all others would be reconciled before it.
 func TestADecisionIsRecordedBeforeTheBacklogOfAnImport(t *testing.T) {
 	const backlog, putAtATime = 1500, 8
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build())
 	t.Cleanup(func() { // later tests would reconcile the leftovers

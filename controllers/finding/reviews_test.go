@@ -46,7 +46,7 @@ func shows(t *testing.T, reason string, f *v1alpha1.Finding, state v1alpha1.Find
 }
 
 func TestTheBaseBranchsFindingShowsTheDecisionAboutTheIssueWithItsAuthor(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager, reviewissue.SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager, reviewissue.SetupWithManager)
 	g, ns := NewWithT(t), env.Namespace(t)
 	places(t, ns)
 	f := inBase(ns, "f-1", "md5")
@@ -88,7 +88,7 @@ func TestTheBaseBranchsFindingShowsTheDecisionAboutTheIssueWithItsAuthor(t *test
 }
 
 func TestTheVerdictEndsWithTheDecisionAboutTheIssue(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager, reviewissue.SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager, reviewissue.SetupWithManager)
 	ns := env.Namespace(t)
 	places(t, ns)
 	f := inBase(ns, "f-1", "md5")
@@ -106,7 +106,7 @@ func TestTheVerdictEndsWithTheDecisionAboutTheIssue(t *testing.T) {
 
 // If two findings differ only in their lines, it is unknown which one the decision was about.
 func TestNoFindingShowsADecisionThatMayBeAboutAnother(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager, reviewissue.SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager, reviewissue.SetupWithManager)
 	ns := env.Namespace(t)
 	places(t, ns)
 	f := inBase(ns, "f-1", "md5")

@@ -13,7 +13,7 @@ import (
 )
 
 func TestAStaleDecisionIsKeptAndMarkedUntilItIsRepeated(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	places(t, ns)
 	finding := builder.Finding("f-1").In(ns).Tool("gosec", v1alpha1.CategoryCode).Build()
@@ -41,7 +41,7 @@ func TestAStaleDecisionIsKeptAndMarkedUntilItIsRepeated(t *testing.T) {
 }
 
 func TestASuppressionIsAnEventOfTheFinding(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	places(t, ns)
 	receive(t, ns, "all", nil)

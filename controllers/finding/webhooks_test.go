@@ -61,7 +61,7 @@ func (h hooks) setup() controllertest.Setup {
 		if logger.GetSink() == nil {
 			logger = mgr.GetLogger()
 		}
-		return SetupWithManager(ctx, tampered{mgr, hooked{mgr.GetClient(), h}, logger}, options)
+		return Settings{}.SetupWithManager(ctx, tampered{mgr, hooked{mgr.GetClient(), h}, logger}, options)
 	}
 }
 
@@ -197,7 +197,7 @@ func makeMarker(t *testing.T, namespace, endpoint string) {
 }
 
 func TestEachTransitionGoesToEachThatAsksForIt(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	places(t, ns)
 	all := receive(t, ns, "all", nil)
@@ -236,7 +236,7 @@ func TestEachTransitionGoesToEachThatAsksForIt(t *testing.T) {
 }
 
 func TestNothingOlderThanTheEndpointIsSent(t *testing.T) {
-	stop := controllertest.Start(t, env, SetupWithManager)
+	stop := controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	places(t, ns)
 	finding := builder.Finding("f-1").In(ns).Build()
@@ -253,7 +253,7 @@ func TestNothingOlderThanTheEndpointIsSent(t *testing.T) {
 	triage(t, finding, "before")
 	clockPasses(newestWrite(finding))
 	receive(t, ns, "late", nil)
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	caughtUp(t, finding, 2)
 	makeMarker(t, ns, "late")
 	g := NewWithT(t)
@@ -381,7 +381,7 @@ func TestNothingIsLostOrDoubledWhereverTheControllerDies(t *testing.T) {
 			})
 			stop()
 
-			stop = controllertest.Start(t, env, SetupWithManager)
+			stop = controllertest.Start(t, env, Settings{}.SetupWithManager)
 			caughtUp(t, finding, 2)
 			g := NewWithT(t)
 			for _, endpoint := range []string{"a", "b"} {
@@ -391,7 +391,7 @@ func TestNothingIsLostOrDoubledWhereverTheControllerDies(t *testing.T) {
 
 			g.Expect(env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(ns))).To(Succeed())
 			version := testenv.Get(t, g, env, finding).ResourceVersion
-			controllertest.Start(t, env, SetupWithManager)
+			controllertest.Start(t, env, Settings{}.SetupWithManager)
 			makeMarker(t, ns, "a")
 			for _, endpoint := range []string{"a", "b"} {
 				g.Expect(sentTo(t, g, ns, endpoint, "f-1")).To(BeEmpty(), "a retired delivery was made again")
@@ -463,7 +463,7 @@ func TestACacheThatIsBehindMakesNoRetiredDeliveryAgain(t *testing.T) {
 	harness.Eventually(t, func(g Gomega) { g.Expect(testenv.Get(t, g, env, finding).Status.Transitions).To(HaveLen(1)) })
 	stop()
 	old := finding.DeepCopy()
-	stop = controllertest.Start(t, env, SetupWithManager)
+	stop = controllertest.Start(t, env, Settings{}.SetupWithManager)
 	caughtUp(t, finding, 1)
 	stop()
 	g := NewWithT(t)
@@ -491,7 +491,7 @@ func TestACacheThatIsBehindMakesNoRetiredDeliveryAgain(t *testing.T) {
 }
 
 func TestABacklogHoldsBackAndIsCaughtUpWith(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	places(t, ns)
 	receive(t, ns, "well", nil)
@@ -514,7 +514,7 @@ func TestABacklogHoldsBackAndIsCaughtUpWith(t *testing.T) {
 }
 
 func TestAnEndpointThatGoesLeavesNothingOwed(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	places(t, ns)
 	busy := receive(t, ns, "busy", nil)
@@ -531,7 +531,7 @@ func TestAnEndpointThatGoesLeavesNothingOwed(t *testing.T) {
 
 // A full status is emitted despite a backlog: no owed transition is dropped.
 func TestAFullStatusIsEmittedWhateverTheBacklog(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	places(t, ns)
 	busy := receive(t, ns, "busy", nil)
@@ -560,7 +560,7 @@ func TestAFullStatusIsEmittedWhateverTheBacklog(t *testing.T) {
 }
 
 func TestWhatAQuotaRefusesIsMadeWhenThereIsRoom(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	places(t, ns)
 	receive(t, ns, "all", nil)

@@ -75,7 +75,7 @@ func TestWhatPeopleSayComesFirst(t *testing.T) {
 }
 
 func TestLastScan(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager, scan.SetupWithManager)
+	controllertest.Start(t, env, SetupWithManager, scan.Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	project := builder.Project("proj").In(ns).Build()
 	succeeded := builder.Scan("s-2", noon).In(ns).Ended(noon.Add(time.Minute), v1alpha1.ScanSucceeded).Build()

@@ -288,7 +288,8 @@ func TestItGoesAtTheRateAndOverARestart(t *testing.T) {
 
 // Retention changes none of the numbers that users see.
 func TestCountsStayTrue(t *testing.T) {
-	start(t, quick, organizations.SetupWithManager, repository.SetupWithManager, project.SetupWithManager, findings.SetupWithManager)
+	start(t, quick, organizations.SetupWithManager, repository.SetupWithManager, project.SetupWithManager,
+		findings.Settings{}.SetupWithManager)
 	env.Create(t, builder.Organization("counts").Build())
 	o := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "counts"}}
 	harness.Eventually(t, func(g Gomega) {

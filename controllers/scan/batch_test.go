@@ -80,7 +80,7 @@ func each(names []string, suffix string) []string {
 }
 
 func TestAScanOfThreeHundredIsThreePages(t *testing.T) {
-	stop := controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
+	stop := controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	scan, endpoint := places(t, ns), batched(t, ns)
 	env.Create(t, builder.WebhookEndpoint("single").In(ns).Events("finding.*").Build())
@@ -124,7 +124,7 @@ func TestAScanOfThreeHundredIsThreePages(t *testing.T) {
 	stop()
 
 	g.Expect(env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(ns))).To(Succeed())
-	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 	env.Create(t, scanned(ns, "z-marker"))
 	recorded(t, ns, len(all)+2)
 	controllertest.NothingOwed(t, env, ns)
@@ -135,7 +135,7 @@ func TestAScanOfThreeHundredIsThreePages(t *testing.T) {
 
 // The findings' controller may lag far behind the import.
 func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
-	stop := controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
+	stop := controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 	ns, g := env.Namespace(t), NewWithT(t)
 	scan := places(t, ns)
 	batched(t, ns)
@@ -158,7 +158,7 @@ func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
 	for _, ended := range []*v1alpha1.Scan{scan, other} {
 		g.Expect(env.Client.Patch(t.Context(), ended, client.RawPatch(types.MergePatchType, []byte(end)))).To(Succeed())
 	}
-	stop = controllertest.Start(t, env, SetupWithManager)
+	stop = controllertest.Start(t, env, Settings{}.SetupWithManager)
 	harness.Eventually(t, func(g Gomega) {
 		pages, _ := controllertest.Pages(t, env, g, ns)
 		g.Expect(pages).To(HaveLen(1), "that of the other scan, of which nothing is to come")
@@ -170,7 +170,7 @@ func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
 	}, 2*ledger.PageDelay).Should(Succeed())
 
 	stop()
-	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 	recorded(t, ns, len(all)+1)
 	controllertest.NothingOwed(t, env, ns)
 	pages, entries := controllertest.Pages(t, env, g, ns)
@@ -181,7 +181,8 @@ func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
 func TestAControllerThatDiesBetweenPagesDoublesNothing(t *testing.T) {
 	left := &atomic.Int32{}
 	left.Store(1)
-	stop := controllertest.Start(t, env, controllertest.CutOffPages(SetupWithManager, left), finding.SetupWithManager)
+	stop := controllertest.Start(t, env, controllertest.CutOffPages(Settings{}.SetupWithManager, left),
+		finding.Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	scan := places(t, ns)
 	batched(t, ns)
@@ -199,7 +200,7 @@ func TestAControllerThatDiesBetweenPagesDoublesNothing(t *testing.T) {
 	stop()
 
 	env.Create(t, scanned(ns, "a-late"))
-	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 	recorded(t, ns, len(all)+1)
 	controllertest.NothingOwed(t, env, ns)
 	_, entries := controllertest.Pages(t, env, NewWithT(t), ns)
@@ -207,7 +208,7 @@ func TestAControllerThatDiesBetweenPagesDoublesNothing(t *testing.T) {
 }
 
 func TestPagesWaitForABacklogToEnd(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	scan, endpoint := places(t, ns), batched(t, ns)
 	g := NewWithT(t)
@@ -234,7 +235,7 @@ func TestPagesWaitForABacklogToEnd(t *testing.T) {
 }
 
 func TestWhatDoesNotGoInPages(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	scan := places(t, ns)
 	batched(t, ns)
@@ -263,7 +264,7 @@ func TestWhatDoesNotGoInPages(t *testing.T) {
 // A finding that changes so often during a scan that its status is full does not wait for a page,
 // and is in none.
 func TestAFullStatusDoesNotWaitForItsPage(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	scan := places(t, ns)
 	batched(t, ns)
@@ -288,7 +289,7 @@ func TestAFullStatusDoesNotWaitForItsPage(t *testing.T) {
 // An endpoint that changes to pages gets none for the single deliveries it already has, though the
 // finding still owes them to another endpoint.
 func TestWhatAnEndpointHasByItselfIsInNoPage(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	scan := places(t, ns)
 	g := NewWithT(t)

@@ -33,11 +33,6 @@ type Settings struct {
 	Implied *implied.Statuses
 }
 
-// SetupWithManager adds the controller of Scans to the manager. It waits for the status of each finding.
-func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	return Settings{}.SetupWithManager(ctx, mgr, options)
-}
-
 // SetupWithManager adds the controller of Scans to the manager.
 func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	deliveries, err := ledger.New(ctx, mgr, ledger.Scan)

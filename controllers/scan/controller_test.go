@@ -29,7 +29,7 @@ func phase(t *testing.T, scan *v1alpha1.Scan, phase v1alpha1.ScanPhase, reason s
 }
 
 func TestPhaseFollowsTheImporter(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	scan := builder.Scan("s-1", time.Now()).In(ns).Build()
 	failed := builder.Scan("s-2", time.Now()).In(ns).Ended(time.Now(), v1alpha1.ScanFailed).Build()
@@ -54,7 +54,7 @@ func TestPhaseFollowsTheImporter(t *testing.T) {
 
 // The Review's events report what the scan of a pull request did; its end is recorded nevertheless.
 func TestAScanOfAPullRequestIsNoEvent(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	ended := builder.Scan("s-1", time.Now()).In(ns).OfPullRequest("r-1", 7).Ended(time.Now(), v1alpha1.ScanSucceeded).Build()
 	dead := builder.Scan("s-2", time.Now()).In(ns).OfPullRequest("r-1", 7).Mutate(func(s *v1alpha1.Scan) {
@@ -71,7 +71,7 @@ func TestAScanOfAPullRequestIsNoEvent(t *testing.T) {
 }
 
 func TestScanWithNoEndIsAbandonedByTheClockAlone(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	// Two seconds of its hour are left.
 	scan := builder.Scan("s-1", time.Now().Add(2*time.Second-v1alpha1.ScanAbandonedAfter)).In(ns).Build()

@@ -42,7 +42,7 @@ func owedNothing(t *testing.T, scan *v1alpha1.Scan, transitions int) {
 }
 
 func TestTheEndOfAScanIsSentOnce(t *testing.T) {
-	stop := controllertest.Start(t, env, SetupWithManager)
+	stop := controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("scans").In(ns).Events("scan.completed").Build()
 	env.Create(t, endpoint, builder.WebhookEndpoint("findings").In(ns).Events("finding.*").Build())
@@ -66,7 +66,7 @@ func TestTheEndOfAScanIsSentOnce(t *testing.T) {
 	// After the delivery is retired and the controller restarted, it is not made again.
 	stop()
 	g.Expect(env.Client.Delete(t.Context(), delivery)).To(Succeed())
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	next := builder.Scan("s-2", time.Now()).In(ns).Ended(time.Now(), v1alpha1.ScanFailed).Build()
 	env.Create(t, next)
 	owedNothing(t, next, 1)
@@ -74,7 +74,7 @@ func TestTheEndOfAScanIsSentOnce(t *testing.T) {
 }
 
 func TestAScanThatIsGivenUpAndItsLateEndAreSent(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("all").In(ns).Build()
 	env.Create(t, endpoint)
@@ -94,7 +94,7 @@ func TestAScanThatIsGivenUpAndItsLateEndAreSent(t *testing.T) {
 
 // Without a subscriber, the end of a scan causes one write, and no delivery is owed.
 func TestAnEndThatNobodyAsksForIsOneWrite(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	env.Create(t, builder.WebhookEndpoint("findings").In(ns).Events("finding.*").Build())
 	g := NewWithT(t)

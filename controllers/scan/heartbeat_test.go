@@ -83,7 +83,7 @@ func importing(t *testing.T, seconds int32) (*v1alpha1.Scan, *coordinationv1.Lea
 }
 
 func TestAScanWhoseImportIsSilentIsAbandonedWithinAMinute(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	scan, _ := importing(t, 1)
 	phase(t, scan, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned)
 	g := NewWithT(t)
@@ -98,7 +98,7 @@ func TestAScanWhoseImportIsSilentIsAbandonedWithinAMinute(t *testing.T) {
 }
 
 func TestAScanWhoseImportLostItsLeaseIsAbandoned(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	for name, lose := range map[string]func(*coordinationv1.Lease) error{
 		"to another": func(lease *coordinationv1.Lease) error {
 			lease.Spec.HolderIdentity = ptr.To("runner-2")

@@ -40,7 +40,7 @@ func isSettled(t *testing.T, scan *v1alpha1.Scan, status metav1.ConditionStatus)
 }
 
 func TestAScanIsSettledOnceEachStatusHasFollowed(t *testing.T) {
-	stop := controllertest.Start(t, env, SetupWithManager)
+	stop := controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	scan := places(t, ns)
 	last := scanned(ns, "f-1")
@@ -55,7 +55,7 @@ func TestAScanIsSettledOnceEachStatusHasFollowed(t *testing.T) {
 	g.Expect(pending.Reason).To(Equal(v1alpha1.ReasonStatusesPending))
 	stop()
 
-	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 	done := isSettled(t, scan, metav1.ConditionTrue)
 	g.Expect(done.Reason).To(Equal(v1alpha1.ReasonStatusesRecorded))
 	g.Expect(testenv.Get(t, g, env, last).Status.ObservedGeneration).To(Equal(last.Generation))
@@ -63,7 +63,7 @@ func TestAScanIsSettledOnceEachStatusHasFollowed(t *testing.T) {
 
 // The watch of scans may be ahead of that of findings: what is not seen yet is not recorded either.
 func TestAScanIsNotSettledBeforeItsLastChangeIsSeen(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager, finding.SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	scan, unseen := places(t, ns), scanned(ns, "f-unseen")
 	unseen.ResourceVersion = "1"
@@ -78,7 +78,7 @@ func TestAScanIsNotSettledBeforeItsLastChangeIsSeen(t *testing.T) {
 
 // A rescan without a difference costs no further write.
 func TestAScanThatChangedNothingIsSettledWhenItEnds(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	scan := places(t, ns)
 	patch := fmt.Sprintf(`{"spec":{"completedAt":%q,"outcome":"Succeeded","counts":{"unchanged":7}}}`,

@@ -51,7 +51,7 @@ func newRoom(t *testing.T) room {
 // running returns a room with both controllers running.
 func running(t *testing.T) room {
 	t.Helper()
-	controllertest.Start(t, env, finding.SetupWithManager, SetupWithManager)
+	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
 	return newRoom(t)
 }
 
@@ -308,7 +308,7 @@ func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 func TestAnOperationThatIsKilledDoesNothingTwice(t *testing.T) {
 	const all = 12
 	r, g := newRoom(t), NewWithT(t)
-	stop := controllertest.Start(t, env, finding.SetupWithManager)
+	stop := controllertest.Start(t, env, finding.Settings{}.SetupWithManager)
 	var names []string
 	for i := range all {
 		names = append(names, fmt.Sprintf("f-%02d", i))
@@ -327,7 +327,7 @@ func TestAnOperationThatIsKilledDoesNothingTwice(t *testing.T) {
 		var killed controllertest.Setup = func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 			return SetupWithManager(ctx, cut{mgr, left, dead, once}, options)
 		}
-		stop := controllertest.Start(t, env, finding.SetupWithManager, killed)
+		stop := controllertest.Start(t, env, finding.Settings{}.SetupWithManager, killed)
 		harness.Eventually(t, func(g Gomega) { g.Expect(dead).To(BeClosed()) })
 		r.settled()
 		done := map[string]int64{}
@@ -343,7 +343,7 @@ func TestAnOperationThatIsKilledDoesNothingTwice(t *testing.T) {
 			done[overruled] = r.finding(overruled).Generation
 		}
 		stop()
-		stop = controllertest.Start(t, env, finding.SetupWithManager, SetupWithManager)
+		stop = controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
 		o := r.awaits(name, v1alpha1.OperationCompleted)
 		g.Expect(counts(o)).To(Equal(fmt.Sprintf("%d %d; %d 0 0 0", all, all, all)), name)
 		r.settled()

@@ -41,7 +41,7 @@ func newRoom(t *testing.T) room {
 // running returns a room with both controllers running.
 func running(t *testing.T) room {
 	t.Helper()
-	controllertest.Start(t, env, finding.SetupWithManager, SetupWithManager)
+	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
 	return newRoom(t)
 }
 
@@ -339,7 +339,7 @@ func TestPoliciesDecideInTheirOwnNamespaceAlone(t *testing.T) {
 
 func TestARestartKeepsVerdictsAndWritesNothing(t *testing.T) {
 	g := NewWithT(t)
-	stop := controllertest.Start(t, env, finding.SetupWithManager, SetupWithManager)
+	stop := controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
 	r := newRoom(t)
 	f := r.finds("f-1", "G1")
 	policy := r.declares("mute", "true", nil)
@@ -348,7 +348,7 @@ func TestARestartKeepsVerdictsAndWritesNothing(t *testing.T) {
 	r.says(policy, v1alpha1.ReasonInForce, ok)
 	stop()
 	versions := []string{f.ResourceVersion, policy.ResourceVersion}
-	controllertest.Start(t, env, finding.SetupWithManager, SetupWithManager)
+	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
 	marker := r.finds("f-2", "G1")
 	r.is(marker, v1alpha1.FindingStateOpenMuted, "mute")
 	g.Expect(testenv.Get(t, g, env, f).ResourceVersion).To(Equal(versions[0]), "the finding was written")

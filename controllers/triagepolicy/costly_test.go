@@ -26,7 +26,7 @@ func counting(longest time.Duration) controllertest.Setup {
 }
 
 func TestAPolicyThatTakesTooLongToCountDoesNotComeIntoForceAndWhatDecidesGoesOn(t *testing.T) {
-	stop := controllertest.Start(t, env, finding.SetupWithManager, counting(time.Minute))
+	stop := controllertest.Start(t, env, finding.Settings{}.SetupWithManager, counting(time.Minute))
 	g, r := NewWithT(t), newRoom(t)
 	f := r.finds("f-1", "G1")
 	decides := r.declares("decides", "finding.ruleID == 'G1'", nil)
@@ -34,7 +34,7 @@ func TestAPolicyThatTakesTooLongToCountDoesNotComeIntoForceAndWhatDecidesGoesOn(
 	r.counts(decides, 1, 1, 0, 0, 0, 0)
 	stop()
 
-	controllertest.Start(t, env, finding.SetupWithManager, counting(-1))
+	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, counting(-1))
 	other := r.declares("costly", "true", nil)
 	r.says(other, v1alpha1.ReasonTooCostly, v1alpha1.ReasonTooCostly)
 	g.Expect(testenv.Get(t, g, env, other).Status.InForce).To(BeNil())

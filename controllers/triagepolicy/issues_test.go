@@ -65,7 +65,7 @@ func TestOfAnIssueAPersonWinsOverAPolicyAndThePolicyOverNothing(t *testing.T) {
 }
 
 func TestADecisionInAPullRequestComesBeforeThePolicies(t *testing.T) {
-	controllertest.Start(t, env, finding.SetupWithManager, reviewissue.SetupWithManager, SetupWithManager)
+	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, reviewissue.SetupWithManager, SetupWithManager)
 	r := newRoom(t)
 	f := builder.Finding("f-1").In(r.namespace).Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.RuleID, f.Spec.Evidence = "G1", "message.code"

@@ -115,7 +115,8 @@ func TestWhatAPolicyDoesToManyIsAFewPagesForEndpointsThatBatch(t *testing.T) {
 func TestAControllerThatDiesBetweenThePagesOfADeletedPolicyLosesAndDoublesNothing(t *testing.T) {
 	left := &atomic.Int32{}
 	left.Store(1)
-	stop := controllertest.Start(t, env, finding.SetupWithManager, controllertest.CutOffPages(SetupWithManager, left))
+	stop := controllertest.Start(t, env, finding.Settings{}.SetupWithManager,
+		controllertest.CutOffPages(SetupWithManager, left))
 	g, r := NewWithT(t), newRoom(t)
 	r.findsMany(many)
 	policy := r.declares("mute", "finding.ruleID == 'G1'", nil)
@@ -130,14 +131,14 @@ func TestAControllerThatDiesBetweenThePagesOfADeletedPolicyLosesAndDoublesNothin
 	})
 	stop()
 
-	stop = controllertest.Start(t, env, finding.SetupWithManager, SetupWithManager)
+	stop = controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
 	controllertest.NothingOwed(t, env, r.namespace)
 	_, entries := r.pages(g)
 	g.Expect(entries).To(Equal(eachOf(many, 3)))
 	stop()
 
 	g.Expect(env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(r.namespace))).To(Succeed())
-	controllertest.Start(t, env, finding.SetupWithManager, SetupWithManager)
+	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
 	r.declares("mute", "finding.ruleID == 'G2'", nil)
 	marker := r.finds("marker", "G2")
 	r.is(marker, v1alpha1.FindingStateOpenMuted, "mute")
@@ -152,7 +153,7 @@ func TestAPolicysPagesWaitUntilItIsQuiet(t *testing.T) {
 		harness.Must(t, setUpPages(ctx, mgr, options, clock))
 		return newReconciler(reconcile.NewBase(mgr)).setUp(mgr, options)
 	}
-	controllertest.Start(t, env, finding.SetupWithManager, setup)
+	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, setup)
 	g, r := NewWithT(t), newRoom(t)
 	r.findsMany(many)
 	endpoint := r.batches("finding.judged")
@@ -184,7 +185,7 @@ func TestAPolicysPagesWaitUntilItIsQuiet(t *testing.T) {
 }
 
 func TestANewFindingsVerdictIsInItsScansPage(t *testing.T) {
-	controllertest.Start(t, env, finding.SetupWithManager, SetupWithManager, scan.SetupWithManager)
+	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager, scan.Settings{}.SetupWithManager)
 	g, r := NewWithT(t), newRoom(t)
 	r.batches("finding.*")
 	run := builder.Scan("s-1", time.Now()).In(r.namespace).Build()
@@ -220,7 +221,7 @@ func TestANewFindingsVerdictIsInItsScansPage(t *testing.T) {
 
 // A later verdict on a finding of a scan does not wait for the end of the scan.
 func TestAVerdictOfLaterDoesNotWaitForTheScan(t *testing.T) {
-	controllertest.Start(t, env, finding.SetupWithManager, SetupWithManager, scan.SetupWithManager)
+	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager, scan.Settings{}.SetupWithManager)
 	g, r := NewWithT(t), newRoom(t)
 	r.batches("finding.*")
 	run := builder.Scan("s-1", time.Now()).In(r.namespace).Build()
@@ -248,7 +249,7 @@ func TestAVerdictOfLaterDoesNotWaitForTheScan(t *testing.T) {
 }
 
 func TestThePagesOfADeletedPolicyWaitForABacklogToEnd(t *testing.T) {
-	controllertest.Start(t, env, finding.SetupWithManager, SetupWithManager)
+	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
 	g, r, other := NewWithT(t), newRoom(t), newRoom(t)
 	endpoint := r.batches("finding.judged")
 	controllertest.SetBacklogged(t, env, endpoint, true)

@@ -54,7 +54,7 @@ func TestTheExamplesOfTheDocumentation(t *testing.T) {
 	}
 	// The earlier examples were recorded without controllers.
 	controllers := sync.OnceFunc(func() {
-		controllertest.Start(t, env, finding.SetupWithManager, triageoperation.SetupWithManager,
+		controllertest.Start(t, env, finding.Settings{}.SetupWithManager, triageoperation.SetupWithManager,
 			triagepolicy.SetupWithManager, deliveries)
 	})
 	variables := map[string]string{"FINDINGS_URL": facade.url(""), "FINDINGS_API_KEY": key.token}

@@ -87,11 +87,12 @@ func (d *deployment) startControllers() error {
 		func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 			return apikey.SetupWithManager(ctx, mgr, options, testenv.SystemNamespace)
 		},
-		finding.SetupWithManager, organization.SetupWithManager, project.SetupWithManager, repository.SetupWithManager,
+		finding.Settings{}.SetupWithManager, organization.SetupWithManager, project.SetupWithManager,
+		repository.SetupWithManager,
 		func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 			return retention.SetupWithManager(ctx, mgr, options, retention.Settings{Rate: retention.DefaultRate})
 		},
-		review.SetupWithManager, reviewissue.SetupWithManager, scan.SetupWithManager,
+		review.SetupWithManager, reviewissue.SetupWithManager, scan.Settings{}.SetupWithManager,
 		triageoperation.SetupWithManager, triagepolicy.SetupWithManager,
 		func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 			return webhookdelivery.SetupWithManager(ctx, mgr, options, webhookdelivery.Settings{Allowed: []netip.Prefix{receivers}})

@@ -60,7 +60,7 @@ func (p *project) wantOneEnd(unchanged int) {
 // One import is killed and one is stopped, as on a laptop that goes to sleep, in the middle of 600 findings, of
 // which 50 earlier ones are no longer reported.
 func TestTheScanOfAnImportThatDiesIsFailedWithinAMinuteAndTheSameImportFinishesTheWork(t *testing.T) {
-	controllertest.Start(t, env, scan.SetupWithManager)
+	controllertest.Start(t, env, scan.Settings{}.SetupWithManager)
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
 			p := newProject(t)
