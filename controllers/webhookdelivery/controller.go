@@ -152,8 +152,8 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 		}
 	}
 	endpoint := types.NamespacedName{Namespace: s.Object.Namespace, Name: string(s.Object.Spec.EndpointRef.Name)}
-	due, known := step.outlook == outlookDue, standingOf(s.endpoint)
-	if !due || abandoned || !r.dispatcher.hasRoom(endpoint, known) {
+	due, known, urgent := step.outlook == outlookDue, standingOf(s.endpoint), isUrgent(s.Object)
+	if !due || abandoned || !r.dispatcher.hasRoom(endpoint, known, urgent) {
 		// An attempt that can begin at once writes all this itself.
 		if err := r.conclude(ctx, s, step); err != nil {
 			return err
@@ -163,7 +163,7 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 		attemptsMade.count(v1alpha1.WebhookAttemptUnknown)
 	}
 	if due {
-		r.dispatcher.submit(client.ObjectKeyFromObject(s.Object), endpoint, known, isUrgent(s.Object))
+		r.dispatcher.submit(client.ObjectKeyFromObject(s.Object), endpoint, known, urgent)
 	}
 	s.RequeueAfter(step.wait)
 	return nil

@@ -17,7 +17,7 @@ type limits struct {
 	// endpoints that hang always leave room for others.
 	overall, failing, slow int
 	// perEndpoint bounds the work for one endpoint whose last attempt succeeded. Any other endpoint
-	// gets one job at a time, until an attempt succeeds.
+	// gets one job at a time, until an attempt succeeds. Urgent work may be one more.
 	perEndpoint int
 	// slowAfter is when work counts as slow.
 	slowAfter time.Duration
@@ -146,14 +146,15 @@ func (d *dispatcher) isBusy(delivery types.NamespacedName) bool {
 }
 
 // hasRoom reports whether work for the endpoint would start at once.
-func (d *dispatcher) hasRoom(endpoint types.NamespacedName, known standing) bool {
+func (d *dispatcher) hasRoom(endpoint types.NamespacedName, known standing, urgent bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	q := d.queues[endpoint]
 	if q == nil {
 		q = &queue{standing: known}
 	}
-	return d.ctx != nil && q.isEmpty() && d.mayBegin(q)
+	isNext := len(q.urgent) == 0 && (urgent || len(q.waiting) == 0)
+	return d.ctx != nil && isNext && d.mayBegin(q, urgent)
 }
 
 // submit queues work on the delivery, unless it is busy already: ahead of the endpoint's other work if it is urgent.
@@ -191,21 +192,29 @@ func laneOf(q *queue) lane {
 
 // mayBegin reports whether the limits allow another job for the endpoint. The lock is held.
 //
+// Urgent work does not wait until a slow receiver has answered what came before: it may be one job more.
 // Further jobs of an endpoint may use only the first half of the overall limit: the rest is for
 // endpoints without a running job.
-func (d *dispatcher) mayBegin(q *queue) bool {
+func (d *dispatcher) mayBegin(q *queue, urgent bool) bool {
 	bounds := [laneCount]int{laneOverall: d.overall, laneFailing: d.failing}
 	in := laneOf(q)
 	if d.used[in] >= bounds[in] {
 		return false
 	}
-	return q.running == 0 || (q.standing == standingProven && q.running < d.perEndpoint && 2*d.used[in] < d.overall)
+	mostRunning := d.perEndpoint
+	if urgent {
+		mostRunning++
+	}
+	return q.running == 0 || (q.standing == standingProven && q.running < mostRunning && 2*d.used[in] < d.overall)
 }
 
 // dispatch starts all jobs that may start. The lock is held.
 func (d *dispatcher) dispatch() {
 	for d.ctx != nil {
-		i := slices.IndexFunc(d.turns, func(endpoint types.NamespacedName) bool { return d.mayBegin(d.queues[endpoint]) })
+		i := slices.IndexFunc(d.turns, func(endpoint types.NamespacedName) bool {
+			q := d.queues[endpoint]
+			return d.mayBegin(q, len(q.urgent) > 0)
+		})
 		if i < 0 {
 			return
 		}

@@ -145,14 +145,14 @@ func TestEndpointsTakeTurnsWithinTheLimits(t *testing.T) {
 		}
 	}
 	b.wantsRunning(5, "several at a time for one come out of the first half")
-	if b.hasRoom(types.NamespacedName{Name: "b"}, standingProven) || !b.hasRoom(types.NamespacedName{Name: "e"}, standingProven) {
+	if b.hasRoom(types.NamespacedName{Name: "b"}, standingProven, false) || !b.hasRoom(types.NamespacedName{Name: "e"}, standingProven, false) {
 		t.Error("the second half is not for those that have none")
 	}
 	for n := range 5 {
 		b.ask(fmt.Sprintf("e%d", n), 0, standingProven)
 	}
 	b.next(5)
-	if b.hasRoom(types.NamespacedName{Name: "f"}, standingProven) {
+	if b.hasRoom(types.NamespacedName{Name: "f"}, standingProven, false) {
 		t.Error("there is room above the overall limit")
 	}
 	for _, name := range []string{"a/0", "a/1", "a/2", "b/0", "c/0", "d/0", "e0/0", "e1/0", "e2/0", "e3/0", "e4/0"} {
@@ -255,7 +255,7 @@ func TestFailingEndpointsLeaveRoomForTheOthers(t *testing.T) {
 			t.Errorf("%s began", began)
 		}
 	}
-	if b.hasRoom(types.NamespacedName{Name: "dead-201"}, standingFailing) {
+	if b.hasRoom(types.NamespacedName{Name: "dead-201"}, standingFailing, false) {
 		t.Error("there is room for one more that fails")
 	}
 }

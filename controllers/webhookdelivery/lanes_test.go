@@ -95,6 +95,27 @@ func TestUrgentWorkBeginsFirst(t *testing.T) {
 	}
 }
 
+func TestUrgentWorkDoesNotWaitForASlowReceiver(t *testing.T) {
+	b := newBench(t, roomy)
+	b.run(t)
+	for n := range roomy.perEndpoint + 1 {
+		b.ask("a", n, standingProven)
+	}
+	b.next(roomy.perEndpoint)
+	endpoint, urgent := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "a/urgent"}
+	if b.hasRoom(endpoint, standingProven, false) || !b.hasRoom(endpoint, standingProven, true) {
+		t.Error("there is no room for urgent work, or some for more than that")
+	}
+	for _, delivery := range []types.NamespacedName{urgent, {Name: "a/urgent too"}} {
+		b.finished.Add(1)
+		b.submit(delivery, endpoint, standingProven, true)
+	}
+	if began := <-b.began; began != urgent {
+		t.Errorf("%s began, want the urgent work", began.Name)
+	}
+	b.wantsRunning(roomy.perEndpoint+1, "with more work of both kinds")
+}
+
 // Other work is not put off for ever.
 func TestOtherWorkBeginsAmongUrgentWork(t *testing.T) {
 	q := &queue{waiting: []types.NamespacedName{{Name: "other"}}}

@@ -62,7 +62,7 @@ func newSender(timeout time.Duration, allowed []netip.Prefix) *sender {
 				TLSHandshakeTimeout:    timeout,
 				IdleConnTimeout:        idleTimeout,
 				MaxIdleConns:           overallLimit + failingLimit,
-				MaxIdleConnsPerHost:    endpointLimit,
+				MaxIdleConnsPerHost:    endpointLimit + 1,
 				MaxResponseHeaderBytes: headerLimit,
 				DisableCompression:     true,
 			},

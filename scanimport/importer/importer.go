@@ -11,8 +11,9 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// DefaultConcurrency is how many findings are written at the same time.
-const DefaultConcurrency = 8
+// DefaultConcurrency is how many findings are written at the same time. Each of them delays the decisions that people
+// make meanwhile. On a control plane of two cores, 8 import no faster than 4.
+const DefaultConcurrency = 4
 
 // DefaultProgressInterval is how often a running Scan reports its progress.
 const DefaultProgressInterval = 5 * time.Second
