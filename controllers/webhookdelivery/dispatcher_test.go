@@ -77,16 +77,23 @@ func (b *bench) run(t *testing.T) (stop func()) {
 func (b *bench) next(n int) map[string]int {
 	b.t.Helper()
 	out := map[string]int{}
-	for i := range n {
-		select {
-		case delivery := <-b.began:
-			endpoint, _, _ := strings.Cut(delivery.Name, "/")
-			out[endpoint]++
-		case <-time.After(waitLimit):
-			b.t.Fatalf("%d have begun, want %d: %v", i, n, out)
-		}
+	for range n {
+		endpoint, _, _ := strings.Cut(b.nextJob().Name, "/")
+		out[endpoint]++
 	}
 	return out
+}
+
+// nextJob waits until a job has started, and returns its delivery.
+func (b *bench) nextJob() types.NamespacedName {
+	b.t.Helper()
+	select {
+	case delivery := <-b.began:
+		return delivery
+	case <-time.After(waitLimit):
+		b.t.Fatal("no other job begins")
+		return types.NamespacedName{}
+	}
 }
 
 // wantsRunning fails the test unless n jobs run. Jobs are counted under the same lock under which

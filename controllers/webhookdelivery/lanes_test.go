@@ -86,11 +86,11 @@ func TestUrgentWorkBeginsFirst(t *testing.T) {
 	b.finished.Add(1)
 	b.submit(urgent, types.NamespacedName{Name: "a"}, standingProven, true)
 	b.release(types.NamespacedName{Name: "a/0"}, standingProven)
-	if began := <-b.began; began != urgent {
+	if began := b.nextJob(); began != urgent {
 		t.Errorf("%s began before the urgent work", began.Name)
 	}
 	b.release(urgent, standingProven)
-	if began := <-b.began; began.Name != "a/1" {
+	if began := b.nextJob(); began.Name != "a/1" {
 		t.Errorf("after the urgent work, %s began", began.Name)
 	}
 }
@@ -110,7 +110,7 @@ func TestUrgentWorkDoesNotWaitForASlowReceiver(t *testing.T) {
 		b.finished.Add(1)
 		b.submit(delivery, endpoint, standingProven, true)
 	}
-	if began := <-b.began; began != urgent {
+	if began := b.nextJob(); began != urgent {
 		t.Errorf("%s began, want the urgent work", began.Name)
 	}
 	b.wantsRunning(roomy.perEndpoint+1, "with more work of both kinds")
