@@ -20,7 +20,7 @@ const (
 	versions = 4
 	// leastQuota is etcd's default quota, in bytes.
 	leastQuota = 2 << 30
-	// onePlane is how many objects of a kind Kubernetes recommends at most. 100,000 were tested.
+	// onePlane is how many objects of a kind Kubernetes recommends at most. 200,000 were tested.
 	onePlane = 150_000
 	// organizationObjects is the number of objects per organization, each counted like a finding: namespace, accounts,
 	// bindings, quota, repositories, projects, keys.
