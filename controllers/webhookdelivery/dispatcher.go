@@ -63,9 +63,14 @@ type queue struct {
 
 func (q *queue) isEmpty() bool { return len(q.urgent)+len(q.waiting) == 0 }
 
+// isNextUrgent reports whether the next piece of work is urgent.
+func (q *queue) isNextUrgent() bool {
+	return len(q.urgent) > 0 && (q.inARow < urgentRun || len(q.waiting) == 0)
+}
+
 // take removes the next piece of work.
 func (q *queue) take() (next types.NamespacedName) {
-	if len(q.urgent) > 0 && (q.inARow < urgentRun || len(q.waiting) == 0) {
+	if q.isNextUrgent() {
 		next, q.urgent = q.urgent[0], q.urgent[1:]
 		q.inARow++
 		return next
@@ -213,7 +218,7 @@ func (d *dispatcher) dispatch() {
 	for d.ctx != nil {
 		i := slices.IndexFunc(d.turns, func(endpoint types.NamespacedName) bool {
 			q := d.queues[endpoint]
-			return d.mayBegin(q, len(q.urgent) > 0)
+			return d.mayBegin(q, q.isNextUrgent())
 		})
 		if i < 0 {
 			return
