@@ -22,7 +22,7 @@ FIRST = @$(MAKE) --no-print-directory
 # The image's tag: the version that the chart asks for.
 VERSION ?= $(shell sed -n 's/^appVersion: //p' charts/findings-operator/Chart.yaml)
 # Packages tested at a time: each may run a control plane of its own.
-TEST_JOBS ?= 2
+TEST_JOBS ?= 3
 TEST_TIMEOUT ?= 15m
 
 # Tests run in their packages' folders.

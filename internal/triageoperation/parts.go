@@ -20,12 +20,18 @@ func PartName(operation string, index int) string { return fmt.Sprintf("%s-%03d"
 // decisions were dropped.
 func Parts(operation *v1alpha1.TriageOperation, entries []Entry) (parts []*v1alpha1.TriageOperationPart, lost int32,
 	err error) {
+	return partsUpTo(maxSetLength, operation, entries)
+}
+
+// partsUpTo is Parts for an operation that may keep that many characters.
+func partsUpTo(most int, operation *v1alpha1.TriageOperation, entries []Entry) (
+	parts []*v1alpha1.TriageOperationPart, lost int32, err error) {
 	total, n := 0, v1alpha1.MaxPartEntries
 	for len(entries) > 0 {
 		// Start with twice the size of the last part: starting with all entries for each part would take minutes
 		// with long comments.
 		n = min(2*n, len(entries), v1alpha1.MaxPartEntries)
-		if total > maxSetLength {
+		if total > most {
 			n = min(len(entries), v1alpha1.MaxPartEntries)
 			lost += forget(entries[:n])
 		}

@@ -29,13 +29,14 @@ func entries(n, length int) []Entry {
 }
 
 func TestPartsHoldTheSetWithinTheirBounds(t *testing.T) {
+	const most = 1 << 20 // in place of maxSetLength, which takes minutes to fill with the race detector
 	operation := builder.TriageOperation("mute", "G1").Build()
 	for _, c := range []struct {
 		n, length int
 		lost      bool
-	}{{0, 0, false}, {1, 0, false}, {1200, 20, false}, {60, v1alpha1MaxComments, false}, {3000, v1alpha1MaxComments, true}} {
+	}{{0, 0, false}, {1, 0, false}, {1200, 20, false}, {60, v1alpha1MaxComments, false}, {200, v1alpha1MaxComments, true}} {
 		set := entries(c.n, c.length)
-		parts, lost, err := Parts(operation, set)
+		parts, lost, err := partsUpTo(most, operation, set)
 		if err != nil {
 			t.Fatal(err)
 		}
