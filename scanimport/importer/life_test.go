@@ -52,7 +52,9 @@ func (m *memory) importEarlier(b *Batch) {
 	}
 }
 
-func batchesOf(t *testing.T, path string) []*Batch {
+// batchesOf returns the batches of a file. Each call of the returned function gives them anew, with the results moved
+// down by that many lines.
+func batchesOf(t *testing.T, path string) (moved func(lines int32) []*Batch) {
 	t.Helper()
 	file, err := os.Open(path) //nolint:gosec // a test names its own files
 	if err != nil {
@@ -67,27 +69,36 @@ func batchesOf(t *testing.T, path string) []*Batch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return batches
+	return func(lines int32) []*Batch {
+		out := make([]*Batch, len(batches))
+		for i, b := range batches {
+			copied := *b
+			copied.Results = slices.Clone(b.Results)
+			for i := range copied.Results {
+				if l := &copied.Results[i].Location; l.Line > 0 {
+					l.Line += lines
+				}
+			}
+			out[i] = &copied
+		}
+		return out
+	}
 }
 
 // The first import recognises all findings of an earlier version, and then nothing changes.
 func TestFindingsOfAnEarlierVersionKeepNamesAndDecisions(t *testing.T) {
 	for _, path := range corpusFiles(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".sarif"), func(t *testing.T) {
+			batches := batchesOf(t, path)
 			for _, moved := range []int32{0, 7} {
 				m := &memory{t: t, findings: map[string]v1alpha1.Finding{}}
-				for _, b := range batchesOf(t, path) {
+				for _, b := range batches(0) {
 					m.importEarlier(b)
 				}
 				before := slices.Sorted(maps.Keys(m.findings))
 				m.observe()
 				for scan := range 2 {
-					for _, b := range batchesOf(t, path) {
-						for i := range b.Results {
-							if l := &b.Results[i].Location; l.Line > 0 {
-								l.Line += moved
-							}
-						}
+					for _, b := range batches(moved) {
 						changes := m.scan(b, func(int, string) {})
 						if scan == 1 && len(changes) != 0 {
 							t.Errorf("moved by %d lines: the second import writes %d findings", moved, len(changes))
