@@ -149,7 +149,7 @@ func (s *stream) said(e event) string {
 func (s *stream) ends(reason string) {
 	s.t.Helper()
 	// Sooner than the next heartbeat would reveal it.
-	end := time.After(patience / 3)
+	end := time.After(10 * time.Second)
 	for {
 		select {
 		case _, ok := <-s.events:

@@ -25,11 +25,12 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// patience bounds every wait of a test. Nothing takes nearly as long.
-const patience = 30 * time.Second
+// patience bounds every wait of a test: client-go tries a lost API server again after up to 30 seconds.
+const patience = harness.Patience
 
 var (
 	env *testenv.Environment

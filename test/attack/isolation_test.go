@@ -327,14 +327,20 @@ func TestIsolation_NothingButTheKeyNamesTheOrganization(t *testing.T) {
 			if !op.isList() {
 				continue
 			}
-			own := target.facade.send(t, attacker.token, shot{method: op.method, path: op.listOf(t, attacker)})
+			own := shot{method: op.method, path: op.listOf(t, attacker)}
+			before := target.facade.send(t, attacker.token, own)
 			for _, name := range []string{
 				"organization", "organization_id", "org", "tenant", "namespace", "ns", "labelSelector", "fieldSelector", "allNamespaces", "limit", "continue", "access_token", "api_key", "key",
 			} {
 				for _, value := range []string{victim.name, victim.namespace, "metadata.namespace=" + victim.namespace, victim.token, "true"} {
-					s := withQuery(shot{method: op.method, path: op.listOf(t, attacker)}, name, value)
+					s := withQuery(own, name, value)
 					a := fire(t, attacker, victim, s, http.StatusOK)
-					attempt(t, isolation, a.same(own), "%s: the page is another: %s", s, a)
+					held := a.same(before)
+					if !held { // or a controller has written since: then the attacker's own page is another, too
+						before = target.facade.send(t, attacker.token, own)
+						held = a.same(before)
+					}
+					attempt(t, isolation, held, "%s: the page is another: %s", s, a)
 				}
 			}
 		}

@@ -10,18 +10,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-const (
-	// killedResults is enough for an import to take several seconds.
-	killedResults = 2_000
-	// diesWithin is how soon the Scan of a dead process becomes Failed, and noise the delay that a busy
-	// machine may add.
-	diesWithin, noise = time.Minute, 30 * time.Second
-)
+// killedResults is enough for an import to take several seconds.
+const killedResults = 2_000
 
 // uploadAnswer holds the members of an upload that a client reads.
 type uploadAnswer struct {
@@ -86,7 +80,6 @@ func killAmid(t *testing.T, r *run, rest *restClient, tool, query string) (again
 	if err := syscall.Kill(r.pid(t, "apiserver"), syscall.SIGKILL); err != nil {
 		t.Fatalf("kill the facade: %v", err)
 	}
-	killed := time.Now()
 	cancel()
 	<-answered
 	if first.Spec.CompletedAt != nil {
@@ -101,9 +94,6 @@ func killAmid(t *testing.T, r *run, rest *restClient, tool, query string) (again
 		r.read(t, scan, "scans.appsec.dev/"+first.Name)
 		return scan.Status.Phase == v1alpha1.ScanPhaseFailed
 	})
-	if took := time.Since(killed); took > diesWithin+noise {
-		t.Errorf("it took %s until the Scan of %s was Failed; promised is %s", took, tool, diesWithin)
-	}
 	eventually(t, "the upload is failed over REST", func() bool {
 		var upload uploadAnswer
 		return read(first.Spec.Upload.ID, &upload) && upload.Status == "failed" && upload.Scans[0].Message != ""
