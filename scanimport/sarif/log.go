@@ -135,10 +135,11 @@ type Rule struct {
 	messages         map[string]string
 	// helpMarkdown is the help in Markdown, if Help is not.
 	helpMarkdown string
-	// advice caches the result of Advice once advised is set, labels that of labelled.
+	// advice caches the result of Advice once advised is set, labels that of labelled, and ids that of identified.
 	advice  string
 	advised bool
 	labels  map[string]string
+	ids     []string
 	// cvss are the scores that the rule gives in addition to securitySeverity, the newest version first.
 	cvss []string
 	// severityWord and problemSeverity are the rule's own words for the severity.

@@ -90,7 +90,6 @@ func packageInMessage(message string) *Package {
 // packageInLocation reads a logical location that is a package URL, or a name with a version if the rule is about a
 // package.
 func packageInLocation(wire *wireResult, rule *Rule, ruleID string, help map[string]string) *Package {
-	aboutPackage := help["vulnerable module"] != "" || help["package manager"] != "" || vulnerabilityID.MatchString(ruleID)
 	for _, location := range wire.Locations {
 		for _, logical := range location.LogicalLocations {
 			name := firstOf(string(logical.FullyQualifiedName), string(logical.Name))
@@ -98,7 +97,7 @@ func packageInLocation(wire *wireResult, rule *Rule, ruleID string, help map[str
 				return purl
 			}
 			m := nameAtVersion.FindStringSubmatch(name)
-			if m == nil || !aboutPackage {
+			if m == nil || !isAboutPackage(ruleID, help) {
 				continue
 			}
 			return &Package{
@@ -108,6 +107,10 @@ func packageInLocation(wire *wireResult, rule *Rule, ruleID string, help map[str
 		}
 	}
 	return nil
+}
+
+func isAboutPackage(ruleID string, help map[string]string) bool {
+	return help["vulnerable module"] != "" || help["package manager"] != "" || vulnerabilityID.MatchString(ruleID)
 }
 
 // fixedByUpgrade returns the version from a fix that upgrades the package itself, by its name or by the name in the
