@@ -1,12 +1,16 @@
 package apiclient
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 )
 
 func TestAnAnswerThatViolatesTheContractIsNoticed(t *testing.T) {
-	const list = `{"items":[],"has_more":false,"next_cursor":"","total":0}`
+	const (
+		list = `{"items":[],"has_more":false,"next_cursor":"","total":0}`
+		key  = `{"organization_id":"o","key":"ci","scopes":[],"requests_per_minute":9,"requires_reason":false,"expires_at":"%s"}`
+	)
 	for name, c := range map[string]struct {
 		path, body, media, remaining string
 		status                       int
@@ -21,6 +25,8 @@ func TestAnAnswerThatViolatesTheContractIsNoticed(t *testing.T) {
 		"an undescribed status": {"/v1/findings", list, jsonMediaType, "1", http.StatusTeapot, true},
 		"another media type":    {"/v1/findings", list, "text/html", "1", http.StatusOK, true},
 		"an error of no shape":  {"/v1/findings", list, jsonMediaType, "1", http.StatusUnauthorized, true},
+		"a time":                {"/v2/whoami", fmt.Sprintf(key, "2026-01-02T03:04:05Z"), jsonMediaType, "1", http.StatusOK, false},
+		"a text for a time":     {"/v2/whoami", fmt.Sprintf(key, "tomorrow"), jsonMediaType, "1", http.StatusOK, true},
 		"no error for no path":  {"/v9/nothing", list, jsonMediaType, "1", http.StatusNotFound, true},
 	} {
 		t.Run(name, func(t *testing.T) {
