@@ -5,6 +5,7 @@ package openapi
 import (
 	_ "embed"
 	"fmt"
+	"sync"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"sigs.k8s.io/yaml"
@@ -13,24 +14,24 @@ import (
 //go:embed openapi.yaml
 var document []byte
 
-// Load reads the contract and checks that it is valid OpenAPI.
-func Load() (*openapi3.T, error) {
-	loader := openapi3.NewLoader()
-	spec, err := loader.LoadFromData(document)
+// Load returns the contract, which is read once per process; callers must not change it. A test validates it.
+var Load = sync.OnceValues(func() (*openapi3.T, error) {
+	content, err := JSON()
+	if err != nil {
+		return nil, err
+	}
+	spec, err := openapi3.NewLoader().LoadFromData(content)
 	if err != nil {
 		return nil, fmt.Errorf("read openapi.yaml: %w", err)
 	}
-	if err := spec.Validate(loader.Context, openapi3.IsOpenAPI31OrLater()); err != nil {
-		return nil, fmt.Errorf("openapi.yaml is not valid OpenAPI: %w", err)
-	}
 	return spec, nil
-}
+})
 
-// JSON returns the contract as JSON.
-func JSON() ([]byte, error) {
+// JSON returns the contract as JSON, which is converted once per process; callers must not change it.
+var JSON = sync.OnceValues(func() ([]byte, error) {
 	converted, err := yaml.YAMLToJSON(document)
 	if err != nil {
 		return nil, fmt.Errorf("convert openapi.yaml to JSON: %w", err)
 	}
 	return converted, nil
-}
+})

@@ -10,11 +10,14 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
 
-// Load validates the document, including its examples against their schemas.
+// The document is valid OpenAPI, and its examples match their schemas.
 func TestTheContractIsValid(t *testing.T) {
 	spec, err := openapi.Load()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := spec.Validate(t.Context(), openapi3.IsOpenAPI31OrLater()); err != nil {
+		t.Errorf("openapi.yaml is not valid OpenAPI: %v", err)
 	}
 	if spec.Info.Version != "2.0.0" {
 		t.Errorf("info.version is %q; the contract names 2.0.0", spec.Info.Version)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/appsec-dev/findings-operator/test/apiclient"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
@@ -84,7 +84,7 @@ func TestDocsListEveryOperationInABrowserAndAskNobodyElse(t *testing.T) {
 	for _, found := range listedOperation.FindAllStringSubmatch(dom, -1) {
 		got = append(got, found[1]+" "+zeroWidth.Replace(found[2]))
 	}
-	spec, err := apiclient.Contract()
+	spec, err := openapi.Load()
 	if err != nil {
 		t.Fatal(err)
 	}

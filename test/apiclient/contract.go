@@ -14,12 +14,10 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
 
-// Contract is the openapi.yaml of this repository, regardless of what the deployment serves.
-var Contract = sync.OnceValues(openapi.Load)
-
-// routes finds the contract's operation for a request.
+// routes finds the operation for a request in the openapi.yaml of this repository, regardless of what the deployment
+// serves.
 var routes = sync.OnceValues(func() (routers.Router, error) {
-	spec, err := Contract()
+	spec, err := openapi.Load()
 	if err != nil {
 		return nil, err
 	}

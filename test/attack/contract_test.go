@@ -12,7 +12,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"github.com/appsec-dev/findings-operator/test/apiclient"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
 
 const sarifMediaType = "application/sarif+json"
@@ -33,7 +33,7 @@ type operation struct {
 // operations returns all operations of the contract, in order.
 func operations(t *testing.T) []operation {
 	t.Helper()
-	spec, err := apiclient.Contract()
+	spec, err := openapi.Load()
 	if err != nil {
 		t.Fatal(err)
 	}

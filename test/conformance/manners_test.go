@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -239,7 +240,7 @@ func TestVersioning_TheContractIsServedAndLabeled2(t *testing.T) {
 
 func TestVersioning_TheServedContractIsThatOfThisRepository(t *testing.T) {
 	enter(t)
-	spec, err := apiclient.Contract()
+	spec, err := openapi.Load()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
@@ -17,7 +18,7 @@ import (
 // forEachOperation runs a test for each operation in the contract, including new ones.
 func forEachOperation(t *testing.T, test func(t *testing.T, path string, operation *openapi3.Operation)) {
 	t.Helper()
-	spec, err := apiclient.Contract()
+	spec, err := openapi.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
