@@ -21,9 +21,11 @@ CHECK = @hack/check.sh $@
 FIRST = @$(MAKE) --no-print-directory
 # The image's tag: the version that the chart asks for.
 VERSION ?= $(shell sed -n 's/^appVersion: //p' charts/findings-operator/Chart.yaml)
-# Packages tested at a time: each may run a control plane of its own.
-TEST_JOBS ?= 3
-TEST_TIMEOUT ?= 15m
+# Packages tested at a time: each may run a control plane of its own, and three of them on two cores wait for each
+# other until tests lose their patience.
+TEST_JOBS ?= 2
+# How long one package may take.
+TEST_TIMEOUT ?= 20m
 
 # Tests run in their packages' folders.
 ifneq ($(FINDINGS_SARIF_CORPUS),)
