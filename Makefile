@@ -21,8 +21,8 @@ CHECK = @hack/check.sh $@
 FIRST = @$(MAKE) --no-print-directory
 # The image's tag: the version that the chart asks for.
 VERSION ?= $(shell sed -n 's/^appVersion: //p' charts/findings-operator/Chart.yaml)
-# Packages tested at a time: each may run a control plane of its own, and three of them on two cores wait for each
-# other until tests lose their patience.
+# Packages tested at a time: each may run a control plane of its own. Three on two cores slow each other down until
+# tests time out.
 TEST_JOBS ?= 2
 # How long one package may take.
 TEST_TIMEOUT ?= 20m
