@@ -29,8 +29,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// patience bounds every wait of a test. client-go may wait 30 seconds before it retries a lost API server, so it is well
-// above that.
+// patience bounds every wait of a test. client-go may wait 30 seconds before it retries a lost API server, so it is
+// well above that.
 const patience = harness.Patience
 
 var (
