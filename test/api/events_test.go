@@ -148,7 +148,7 @@ func (s *stream) said(e event) string {
 // ends waits for the end of the stream.
 func (s *stream) ends(reason string) {
 	s.t.Helper()
-	// Sooner than the next heartbeat would reveal it.
+	// Sooner than the next heartbeat, after 15 seconds, would reveal it.
 	end := time.After(10 * time.Second)
 	for {
 		select {

@@ -107,10 +107,11 @@ func checkHeader(place string, described *openapi3.Header, headers http.Header, 
 	case len(values) == 0:
 		return nil
 	}
-	if place += "/schema"; described.Schema.Value.Type.Is(openapi3.TypeString) {
-		return check(place, values[0])
+	schema := place + "/schema"
+	if described.Schema.Value.Type.Is(openapi3.TypeString) {
+		return check(schema, values[0])
 	}
-	return checkBody(place, []byte(values[0]))
+	return checkBody(schema, []byte(values[0]))
 }
 
 // placeOf returns the reference if there is one, and else the place below another one.
