@@ -40,14 +40,20 @@ need() {
 # Debian keeps PostgreSQL's servers out of the path.
 postgresql() { compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || installed initdb; }
 
+# The browsers that test/needs knows.
+browser() { installed chromium-headless-shell || installed chromium || installed chromium-browser || installed google-chrome; }
+
 # without WHAT PROGRAM... says what is left out where one of the programs does not exist. For tests it
 # is a failure where REQUIRE_ALL=1 wants every test run.
 without() {
   local what=$1 program
   shift
   for program in "$@"; do
-    if [ "$program" = postgresql ] && postgresql; then continue; fi
-    if installed "$program"; then continue; fi
+    case "$program" in
+      postgresql) if postgresql; then continue; fi ;;
+      chromium) if browser; then continue; fi ;;
+      *) if installed "$program"; then continue; fi ;;
+    esac
     if [ "${REQUIRE_ALL:-}" = 1 ]; then
       problems+=("$program is not installed, and REQUIRE_ALL=1 wants every test run")
     else

@@ -25,13 +25,8 @@ func startDeployment() (stop func() error, err error) {
 	if err != nil {
 		return stop, err
 	}
-	// Use the race detector if the suite does.
-	build := harness.Build
-	if raceDetector {
-		build = harness.BuildWithRaceDetector
-	}
 	ctx := context.Background()
-	programs, err := build(ctx)
+	programs, err := harness.Build(ctx)
 	if err != nil {
 		return stop, err
 	}

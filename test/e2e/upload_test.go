@@ -15,7 +15,7 @@ import (
 )
 
 // killedResults is enough for an import to take several seconds.
-const killedResults = 2_000
+const killedResults = 800
 
 // uploadAnswer holds the members of an upload that a client reads.
 type uploadAnswer struct {
@@ -89,11 +89,9 @@ func killAmid(t *testing.T, r *run, rest *restClient, tool, query string) (again
 		status, content, err := rest.call(t.Context(), http.MethodGet, "/v2/uploads/"+id, nil)
 		return err == nil && status == http.StatusOK && json.Unmarshal(content, into) == nil
 	}
-	eventually(t, "the Scan is Failed", func() bool {
-		scan := &v1alpha1.Scan{}
-		r.read(t, scan, "scans.appsec.dev/"+first.Name)
-		return scan.Status.Phase == v1alpha1.ScanPhaseFailed
-	})
+	// It fails once its heartbeat has been silent for a minute.
+	r.kubectl(t, "wait", "--for=jsonpath={.status.phase}="+string(v1alpha1.ScanPhaseFailed), "scans.appsec.dev/"+first.Name,
+		"--namespace="+r.env["FINDINGS_NAMESPACE"], "--timeout="+settleTimeout.String())
 	eventually(t, "the upload is failed over REST", func() bool {
 		var upload uploadAnswer
 		return read(first.Spec.Upload.ID, &upload) && upload.Status == "failed" && upload.Scans[0].Message != ""

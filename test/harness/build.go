@@ -23,17 +23,10 @@ func Root() string {
 
 // Build compiles this project's programs, as `make build` does, and returns the folder that holds
 // them. Programs that are up to date are not linked again.
-func Build(ctx context.Context) (folder string, err error) { return build(ctx, "bin", "./cmd/...") }
-
-// BuildWithRaceDetector builds only the operator, with the race detector and without debug information.
-func BuildWithRaceDetector(ctx context.Context) (folder string, err error) {
-	return build(ctx, filepath.Join("bin", "race"), "-race", "-ldflags=-w", "./cmd/findings-operator")
-}
-
-func build(ctx context.Context, folder string, arguments ...string) (_ string, err error) {
+func Build(ctx context.Context) (folder string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
 	defer cancel()
-	folder = filepath.Join(Root(), folder)
+	folder = filepath.Join(Root(), "bin")
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // programs for everybody, as make build leaves them
 		return "", err
 	}
@@ -46,8 +39,7 @@ func build(ctx context.Context, folder string, arguments ...string) (_ string, e
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return "", fmt.Errorf("lock %s: %w", folder, err)
 	}
-	arguments = append([]string{"build", "-o", folder + string(filepath.Separator)}, arguments...)
-	command := exec.CommandContext(ctx, "go", arguments...) //nolint:gosec // the project's own
+	command := exec.CommandContext(ctx, "go", "build", "-o", folder+string(filepath.Separator), "./cmd/...") //nolint:gosec // the project's own
 	command.Dir = Root()
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build this project's programs: %w\n%s", err, output)
