@@ -2,14 +2,11 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
@@ -17,16 +14,12 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
-const operationsResource = "triageoperations"
+const operationNoun = "triage operation"
 
 // CreateOperation stores an operation and returns it as it was stored.
 func (c *Client) CreateOperation(ctx context.Context, operation *v1alpha1.TriageOperation) (*v1alpha1.TriageOperation,
 	error) {
-	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
-	defer cancel()
-	created := &v1alpha1.TriageOperation{}
-	err := c.rest.Post().Namespace(operation.Namespace).Resource(operationsResource).
-		Param("fieldManager", v1alpha1.APIFieldManager).Body(operation).Do(ctx).Into(created)
+	created, err := create(ctx, c, operation)
 	if err != nil {
 		return nil, explainOperation(err)
 	}
@@ -35,14 +28,7 @@ func (c *Client) CreateOperation(ctx context.Context, operation *v1alpha1.Triage
 
 // Operation returns the operation as it is stored now.
 func (c *Client) Operation(ctx context.Context, namespace, name string) (*v1alpha1.TriageOperation, error) {
-	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return nil, problem.NotFound("triage operation") // no resource can have that name
-	}
-	operation := &v1alpha1.TriageOperation{}
-	if err := kube.Get(ctx, c.rest, namespace, name, operation); err != nil {
-		return nil, explainOperation(err)
-	}
-	return operation, nil
+	return read[*v1alpha1.TriageOperation](ctx, c, namespace, name, operationNoun)
 }
 
 // Operations returns all operations of a namespace as they are stored now. Unreadable operations are left out.
@@ -50,46 +36,19 @@ func (c *Client) Operations(ctx context.Context, namespace string) ([]*v1alpha1.
 	return listOf[*v1alpha1.TriageOperation](ctx, c, namespace, "triage operations")
 }
 
-// CommitOperation commits the operation and returns the result. An operation that is already committed stays
-// unchanged.
+// CommitOperation commits the operation and returns the result. An operation that has failed or is already committed
+// stays unchanged.
 func (c *Client) CommitOperation(ctx context.Context, namespace, name, by string) (*v1alpha1.TriageOperation, error) {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
-	defer cancel()
-	for {
-		operation, err := c.Operation(ctx, namespace, name)
-		switch {
-		case err != nil:
-			return nil, err
-		case operation.Status.Phase == v1alpha1.OperationFailed:
-			return operation, nil
-		case operation.Spec.Commit:
-			return operation, nil
+	committed, err := change(ctx, c, namespace, name, operationNoun, func(operation *v1alpha1.TriageOperation) (map[string]any, error) {
+		if operation.Status.Phase == v1alpha1.OperationFailed || operation.Spec.Commit {
+			return nil, nil
 		}
-		committed, err := c.commit(ctx, operation, by)
-		if err == nil {
-			return committed, nil
-		}
-		if !apierrors.IsConflict(err) || ctx.Err() != nil {
-			return nil, explainOperation(err)
-		}
-	}
-}
-
-func (c *Client) commit(ctx context.Context, operation *v1alpha1.TriageOperation, by string) (*v1alpha1.TriageOperation,
-	error) {
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": operation.ResourceVersion},
-		"spec":     map[string]any{"commit": true, "committedBy": by},
+		return map[string]any{"commit": true, "committedBy": by}, nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, explainOperation(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
-	defer cancel()
-	committed := &v1alpha1.TriageOperation{}
-	return committed, c.rest.Patch(types.MergePatchType).
-		Namespace(operation.Namespace).Resource(operationsResource).Name(operation.Name).
-		Param("fieldManager", v1alpha1.APIFieldManager).Body(patch).Do(ctx).Into(committed)
+	return committed, nil
 }
 
 // AwaitOperation returns the operation once done accepts it, or as it is after ten seconds. If the watch fails,
@@ -130,13 +89,13 @@ func explainOperation(err error) error {
 	case errors.As(err, &known):
 		return err
 	case apierrors.IsNotFound(err):
-		return problem.NotFound("triage operation")
-	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
+		return problem.NotFound(operationNoun)
+	case kube.IsQuotaExceeded(err):
 		return problem.Refused(errQuota)
 	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), reasonsPolicy):
 		return reasonRequired("finding", "set.reason")
 	default:
-		return explain("triage operation", fmt.Errorf("store the triage operation: %w", err))
+		return explain(operationNoun, fmt.Errorf("store the triage operation: %w", err))
 	}
 }
 

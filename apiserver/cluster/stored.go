@@ -2,18 +2,97 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // answerAfter is how long a response waits for the controllers.
 const answerAfter = 10 * time.Second
+
+// kindOf returns the kind of T.
+func kindOf[T kube.Object]() kube.Kind {
+	var object T
+	kind, _ := kube.KindOf(object)
+	return kind
+}
+
+func empty[T kube.Object]() T { return kindOf[T]().New().(T) } //nolint:forcetypeassert // the kind is T's
+
+// read returns the named object as it is stored now.
+func read[T kube.Object](ctx context.Context, c *Client, namespace, name, noun string) (none T, err error) {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		// No resource can have that name; the client would return an error without a request.
+		return none, problem.NotFound(noun)
+	}
+	object := empty[T]()
+	err = kube.Get(ctx, c.rest, namespace, name, object)
+	switch {
+	case err == nil:
+		return object, nil
+	case apierrors.IsNotFound(err):
+		return none, problem.NotFound(noun)
+	default:
+		return none, problem.TryAgain("the "+noun+" could not be read", err)
+	}
+}
+
+// create stores an object and returns it as it was stored.
+func create[T kube.Object](ctx context.Context, c *Client, object T) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
+	defer cancel()
+	created := empty[T]()
+	return created, c.rest.Post().Namespace(object.GetNamespace()).Resource(kindOf[T]().Resource).
+		Param("fieldManager", v1alpha1.APIFieldManager).Body(object).Do(ctx).Into(created)
+}
+
+// patch applies a JSON merge patch to the named object and returns the result.
+func patch[T kube.Object](ctx context.Context, client rest.Interface, namespace, name string, content []byte) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
+	defer cancel()
+	patched := empty[T]()
+	return patched, client.Patch(types.MergePatchType).Namespace(namespace).Resource(kindOf[T]().Resource).Name(name).
+		Param("fieldManager", v1alpha1.APIFieldManager).Body(content).Do(ctx).Into(patched)
+}
+
+// change reads the named object, writes the members of its spec that members returns, and returns the result. It begins
+// again if another writer comes in between. Without members the object stays as it is.
+func change[T kube.Object](ctx context.Context, c *Client, namespace, name, noun string,
+	members func(T) (map[string]any, error)) (none T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	for {
+		object, err := read[T](ctx, c, namespace, name, noun)
+		if err != nil {
+			return none, err
+		}
+		spec, err := members(object)
+		if err != nil || len(spec) == 0 {
+			return object, err
+		}
+		content, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"resourceVersion": object.GetResourceVersion()}, "spec": spec,
+		})
+		if err != nil {
+			return none, err
+		}
+		changed, err := patch[T](ctx, c.rest, namespace, name, content)
+		if err == nil || !apierrors.IsConflict(err) || ctx.Err() != nil {
+			return changed, err
+		}
+	}
+}
 
 // await returns the object once done accepts it, or as it is after ten seconds. If the watch fails, it returns
 // the object as last seen.
@@ -49,9 +128,7 @@ func await[T kube.Object](ctx context.Context, c *Client, object T, done func(T)
 
 // sourceOf returns the source of a kind's objects in a namespace.
 func sourceOf[T kube.Object](c *Client, namespace string) kube.Source {
-	var object T
-	kind, _ := kube.KindOf(object)
-	return c.reader.In(namespace, kind)
+	return c.reader.In(namespace, kindOf[T]())
 }
 
 // listOf returns all objects of a kind in a namespace as they are stored now. Unreadable objects are left out.

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
@@ -38,7 +37,6 @@ type Triager[T kube.Object] struct {
 	// Noun is the name of the kind in messages to clients.
 	Noun string
 
-	kind kube.Kind
 	// standing returns the decisions made about an object so far.
 	standing func(T) findingstate.Standing
 	rest     rest.Interface
@@ -47,9 +45,7 @@ type Triager[T kube.Object] struct {
 }
 
 func newTriager[T kube.Object](client rest.Interface, noun string, standing func(T) findingstate.Standing) *Triager[T] {
-	var object T
-	kind, _ := kube.KindOf(object)
-	t := &Triager[T]{Noun: noun, kind: kind, standing: standing, rest: client}
+	t := &Triager[T]{Noun: noun, standing: standing, rest: client}
 	t.lines = newLines(func() time.Duration { return t.pace.between(shortestPause, longestPause) })
 	return t
 }
@@ -145,29 +141,20 @@ func (t *Triager[T]) patch(ctx context.Context, known Known[T], decision Decisio
 	ctx, span := tracing.Start(ctx, "kubernetes: patch "+t.Noun,
 		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attribute.Int("findings.attempt", attempt)))
 	defer func() { end(span, err) }()
-	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
-	defer cancel()
-	patch, err := mergePatch(known, decision)
+	content, err := mergePatch(known, decision)
 	if err != nil {
 		return written, err
 	}
-	written = t.empty()
-	return written, t.rest.Patch(types.MergePatchType).
-		Namespace(known.Object.GetNamespace()).Resource(t.kind.Resource).Name(known.Object.GetName()).
-		Param("fieldManager", v1alpha1.APIFieldManager).
-		Body(patch).
-		Do(ctx).Into(written)
+	return patch[T](ctx, t.rest, known.Object.GetNamespace(), known.Object.GetName(), content)
 }
 
 // get returns the object as it is stored now.
 func (t *Triager[T]) get(ctx context.Context, known T) (stored T, err error) {
 	ctx, span := tracing.Start(ctx, "kubernetes: get "+t.Noun, trace.WithSpanKind(trace.SpanKindClient))
 	defer func() { end(span, err) }()
-	stored = t.empty()
+	stored = empty[T]()
 	return stored, kube.Get(ctx, t.rest, known.GetNamespace(), known.GetName(), stored)
 }
-
-func (t *Triager[T]) empty() T { return t.kind.New().(T) } //nolint:forcetypeassert // the kind is T's
 
 // end ends the span of a call. It records only the reason of an error: the message may repeat what a client
 // sent.

@@ -10,12 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/version"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
@@ -230,7 +230,7 @@ func explain(err error) error {
 		return problem.Busy(errNoTurn.Error(), busyRetryAfter)
 	case errors.Is(err, errStopping):
 		return problem.TryAgain("the service is stopping; what has been written will be found as it is", err)
-	case errors.As(err, &refused), apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
+	case errors.As(err, &refused), kube.IsQuotaExceeded(err):
 		return problem.Refused(err)
 	default:
 		return problem.TryAgain("the import ended early; what has been written will be found as it is", err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
 
@@ -300,7 +301,7 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 		return true, nil
 	case apierrors.IsAlreadyExists(err):
 		return false, nil
-	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
+	case kube.IsQuotaExceeded(err):
 		return false, explainQuota(err, strings.ToUpper(kind[:1])+kind[1:])
 	case apierrors.IsForbidden(err):
 		return false, withReason(noSuch(kind, client.ObjectKeyFromObject(object)), err)

@@ -2,15 +2,14 @@ package importer
 
 import (
 	"fmt"
-	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // explainQuota explains what to do about a write that the organization's quota refused, and returns any other error
 // unchanged. Such a write ends an import before it closes anything.
 func explainQuota(err error, kind string) error {
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "exceeded quota") {
+	if !kube.IsQuotaExceeded(err) {
 		return err
 	}
 	return fmt.Errorf("the organization has used up its quota of objects of kind %s: delete what is no longer needed, or have spec.quotas "+
