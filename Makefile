@@ -21,8 +21,8 @@ CHECK = @hack/check.sh $@
 FIRST = @$(MAKE) --no-print-directory
 # The image's tag: the version that the chart asks for.
 VERSION ?= $(shell sed -n 's/^appVersion: //p' charts/findings-operator/Chart.yaml)
-# Packages tested at a time: each may run a control plane of its own. Three on two cores slow each other down until
-# tests time out.
+# Packages tested at a time, one more of those that mostly wait for other programs (hack/test.sh): each may run a control
+# plane of its own.
 TEST_JOBS ?= 2
 # How long one package may take.
 TEST_TIMEOUT ?= 20m
@@ -82,7 +82,7 @@ test: ## Run all tests, with the race detector where there is a C compiler. Ends
 	$(CHECK)
 	$(FIRST) controlplane helm build
 	@race=$$(hack/race.sh) && set -x && \
-	$(TOOL) gotestsum --format=pkgname --raw-command -- hack/test.sh $$race -p=$(TEST_JOBS) -timeout=$(TEST_TIMEOUT)
+	TEST_JOBS=$(TEST_JOBS) $(TOOL) gotestsum --format=pkgname --raw-command -- hack/test.sh $$race -timeout=$(TEST_TIMEOUT)
 
 .PHONY: chart
 chart: ## Pack the chart into bin/chart.
