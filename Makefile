@@ -21,8 +21,8 @@ CHECK = @hack/check.sh $@
 FIRST = @$(MAKE) --no-print-directory
 # The image's tag: the version that the chart asks for.
 VERSION ?= $(shell sed -n 's/^appVersion: //p' charts/findings-operator/Chart.yaml)
-# Packages tested at a time, one more of those that mostly wait for other programs (hack/test.sh): each may run a control
-# plane of its own.
+# How many packages are tested at the same time. Each may start a control plane. hack/test.sh adds one for packages that
+# mostly wait.
 TEST_JOBS ?= 2
 # How long one package may take.
 TEST_TIMEOUT ?= 20m
@@ -78,7 +78,7 @@ generate: ## Write all generated code and manifests anew.
 	go run ./hack/chart
 
 .PHONY: test
-test: ## Run all tests, with the race detector where there is a C compiler. Ends with a count.
+test: ## Run all tests, with the race detector for what runs in the test's process. Ends with a count.
 	$(CHECK)
 	$(FIRST) controlplane helm build
 	@race=$$(hack/race.sh) && set -x && \

@@ -12,16 +12,18 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 jobs=${TEST_JOBS:-2}
 
 # The race detector sees only its own process. These packages test programs that run beside them, or only the API server.
-outside='/test/(admission|attack|chart|conditions|conformance|e2e|image|plugin|privilege|schema|targets|unreadable)$'
+# What some of them also run in their own process has tests of its own with the detector.
+outside='/test/(admission|attack|chart|conditions|conformance|console|e2e|image|plugin|privilege|samples|schema|targets|unreadable)$'
 
 code=0
 # in_module FOLDER ARGUMENT... tests packages of the module in a folder.
 in_module() { (cd "$1" && shift && go test -json -vet=off "$@") || code=1; }
 
+packages=$(go list -e ./...)
 # shellcheck disable=SC2046 # import paths are words
-in_module . "$@" -p="$jobs" $(go list ./... | grep -vE "$outside")
+in_module . -p="$jobs" "$@" $(grep -vE "$outside" <<<"$packages")
 # shellcheck disable=SC2046
-in_module . "$@" -p="$((jobs + 1))" -race=false $(go list ./... | grep -E "$outside")
-in_module bench "$@" -p="$jobs" ./...
-in_module test/faults "$@" -p="$jobs" -race=false ./...
+in_module . -p="$((jobs + 1))" "$@" -race=false $(grep -E "$outside" <<<"$packages")
+in_module bench -p="$jobs" "$@" ./...
+in_module test/faults -p="$jobs" "$@" -race=false ./...
 exit "$code"

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"net/http"
 	"testing"
 
@@ -9,16 +10,54 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
-// A name that no resource can have is not found, without a request: the address here leads nowhere.
-func TestNamesThatAreNoneAreNotFound(t *testing.T) {
+// readers are the methods that return a single object.
+var readers = map[string]func(ctx context.Context, c *Client, name string) error{
+	"webhook delivery": func(ctx context.Context, c *Client, name string) error {
+		_, err := c.WebhookDelivery(ctx, "org-acme", name)
+		return err
+	},
+	"webhook delivery to send again": func(ctx context.Context, c *Client, name string) error {
+		_, err := c.Redeliver(ctx, "org-acme", name, "ada")
+		return err
+	},
+	"triage operation": func(ctx context.Context, c *Client, name string) error {
+		_, err := c.Operation(ctx, "org-acme", name)
+		return err
+	},
+	"triage policy": func(ctx context.Context, c *Client, name string) error {
+		_, err := c.Policy(ctx, "org-acme", name)
+		return err
+	},
+}
+
+// nowhere returns a client whose address leads nowhere.
+func nowhere(t *testing.T) *Client {
+	t.Helper()
 	client, err := NewClient(&rest.Config{Host: "http://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"", ".", "..", "../org-other/d-1", "org-other/d-1", "d-1/status", "%2e%2e%2fd-1", "d-1%00", "D-1", "d 1", "d\u20101"} {
-		_, err := client.WebhookDelivery(t.Context(), "org-acme", name)
-		if got := problem.Of(err); err == nil || got.Status != http.StatusNotFound {
-			t.Errorf("%q: got %v, want that there is none", name, err)
+	return client
+}
+
+// A name that no resource can have is not found, without a request.
+func TestNamesThatAreNoneAreNotFound(t *testing.T) {
+	client := nowhere(t)
+	for noun, read := range readers {
+		for _, name := range []string{"", ".", "..", "../org-other/d-1", "org-other/d-1", "d-1/status", "%2e%2e%2fd-1", "d-1%00", "D-1", "d 1", "d\u20101"} {
+			if got := problem.Of(read(t.Context(), client, name)); got.Status != http.StatusNotFound {
+				t.Errorf("%s %q: got %v, want that there is none", noun, name, got)
+			}
+		}
+	}
+}
+
+func TestAnObjectThatCannotBeReadIsNamedAndMayBeAskedForAgain(t *testing.T) {
+	client := nowhere(t)
+	for _, noun := range []string{"webhook delivery", "triage operation", "triage policy"} {
+		got := problem.Of(readers[noun](t.Context(), client, "a"))
+		if got.Detail != "the "+noun+" could not be read; try again" || got.RetryAfter <= 0 {
+			t.Errorf("got %q, again after %s", got.Detail, got.RetryAfter)
 		}
 	}
 }

@@ -39,12 +39,13 @@ func (c *Client) Operations(ctx context.Context, namespace string) ([]*v1alpha1.
 // CommitOperation commits the operation and returns the result. An operation that has failed or is already committed
 // stays unchanged.
 func (c *Client) CommitOperation(ctx context.Context, namespace, name, by string) (*v1alpha1.TriageOperation, error) {
-	committed, err := change(ctx, c, namespace, name, operationNoun, func(operation *v1alpha1.TriageOperation) (map[string]any, error) {
+	members := func(operation *v1alpha1.TriageOperation) (map[string]any, error) {
 		if operation.Status.Phase == v1alpha1.OperationFailed || operation.Spec.Commit {
 			return nil, nil
 		}
 		return map[string]any{"commit": true, "committedBy": by}, nil
-	})
+	}
+	committed, err := change(ctx, c, namespace, name, operationNoun, members)
 	if err != nil {
 		return nil, explainOperation(err)
 	}
@@ -88,8 +89,6 @@ func explainOperation(err error) error {
 	switch {
 	case errors.As(err, &known):
 		return err
-	case apierrors.IsNotFound(err):
-		return problem.NotFound(operationNoun)
 	case kube.IsQuotaExceeded(err):
 		return problem.Refused(errQuota)
 	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), reasonsPolicy):

@@ -52,7 +52,7 @@ type ModeChange struct {
 // is after ten seconds. If the policy already has that mode, nothing is written and the author stays.
 func (c *Client) SetPolicyMode(ctx context.Context, namespace, name string,
 	to ModeChange) (*v1alpha1.TriagePolicy, error) {
-	policy, err := change(ctx, c, namespace, name, policyNoun, func(policy *v1alpha1.TriagePolicy) (map[string]any, error) {
+	members := func(policy *v1alpha1.TriagePolicy) (map[string]any, error) {
 		if to.Generation != nil && int64(*to.Generation) != policy.Generation {
 			return nil, problem.PreconditionFailed("the policy has changed since: look at it as it is now").In("generation")
 		}
@@ -60,7 +60,8 @@ func (c *Client) SetPolicyMode(ctx context.Context, namespace, name string,
 			return nil, nil
 		}
 		return map[string]any{"mode": to.Mode, "by": to.By}, nil
-	})
+	}
+	policy, err := change(ctx, c, namespace, name, policyNoun, members)
 	if err != nil {
 		return nil, explainPolicy(name, err)
 	}

@@ -28,12 +28,16 @@ func kindOf[T kube.Object]() kube.Kind {
 	return kind
 }
 
+// empty returns an empty object.
 func empty[T kube.Object]() T { return kindOf[T]().New().(T) } //nolint:forcetypeassert // the kind is T's
+
+// isName reports whether a resource can have the name. For any other name the client would return an error without a
+// request.
+func isName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
 
 // read returns the named object as it is stored now.
 func read[T kube.Object](ctx context.Context, c *Client, namespace, name, noun string) (none T, err error) {
-	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		// No resource can have that name; the client would return an error without a request.
+	if !isName(name) {
 		return none, problem.NotFound(noun)
 	}
 	object := empty[T]()
@@ -58,7 +62,8 @@ func create[T kube.Object](ctx context.Context, c *Client, object T) (T, error) 
 }
 
 // patch applies a JSON merge patch to the named object and returns the result.
-func patch[T kube.Object](ctx context.Context, client rest.Interface, namespace, name string, content []byte) (T, error) {
+func patch[T kube.Object](ctx context.Context, client rest.Interface, namespace, name string,
+	content []byte) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
 	patched := empty[T]()
@@ -72,26 +77,42 @@ func change[T kube.Object](ctx context.Context, c *Client, namespace, name, noun
 	members func(T) (map[string]any, error)) (none T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
+	var conflict error
 	for {
 		object, err := read[T](ctx, c, namespace, name, noun)
+		if conflict != nil && ctx.Err() != nil {
+			return none, conflict
+		}
 		if err != nil {
 			return none, err
 		}
 		spec, err := members(object)
-		if err != nil || len(spec) == 0 {
-			return object, err
-		}
-		content, err := json.Marshal(map[string]any{
-			"metadata": map[string]any{"resourceVersion": object.GetResourceVersion()}, "spec": spec,
-		})
 		if err != nil {
 			return none, err
 		}
-		changed, err := patch[T](ctx, c.rest, namespace, name, content)
-		if err == nil || !apierrors.IsConflict(err) || ctx.Err() != nil {
-			return changed, err
+		if len(spec) == 0 {
+			return object, nil
 		}
+		changed, err := patchSpec(ctx, c, object, spec)
+		if err == nil {
+			return changed, nil
+		}
+		if !apierrors.IsConflict(err) {
+			return none, err
+		}
+		conflict = err
 	}
+}
+
+// patchSpec writes members of an object's spec, if the object is still as it was read, and returns the result.
+func patchSpec[T kube.Object](ctx context.Context, c *Client, object T, spec map[string]any) (none T, err error) {
+	content, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": object.GetResourceVersion()}, "spec": spec,
+	})
+	if err != nil {
+		return none, err
+	}
+	return patch[T](ctx, c.rest, object.GetNamespace(), object.GetName(), content)
 }
 
 // await returns the object once done accepts it, or as it is after ten seconds. If the watch fails, it returns

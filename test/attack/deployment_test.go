@@ -46,8 +46,7 @@ type deployment struct {
 	env    *testenv.Environment
 	admin  client.Client
 	facade *facade
-	// programs is the folder of the attacked programs. They are built without the race detector, because it
-	// adds to the memory that is measured.
+	// programs is the folder of the attacked programs.
 	programs string
 	// folder holds their configuration.
 	folder string

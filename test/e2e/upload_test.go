@@ -89,7 +89,7 @@ func killAmid(t *testing.T, r *run, rest *restClient, tool, query string) (again
 		status, content, err := rest.call(t.Context(), http.MethodGet, "/v2/uploads/"+id, nil)
 		return err == nil && status == http.StatusOK && json.Unmarshal(content, into) == nil
 	}
-	// It fails once its heartbeat has been silent for a minute.
+	// It fails once its Lease is over.
 	r.kubectl(t, "wait", "--for=jsonpath={.status.phase}="+string(v1alpha1.ScanPhaseFailed), "scans.appsec.dev/"+first.Name,
 		"--namespace="+r.env["FINDINGS_NAMESPACE"], "--timeout="+settleTimeout.String())
 	eventually(t, "the upload is failed over REST", func() bool {
@@ -113,6 +113,9 @@ func checkKilledUpload(t *testing.T, r *run, rest *restClient) {
 	if counts["created"]+counts["unchanged"] != killedResults || counts["closed"]+counts["reopened"]+counts["updated"] != 0 {
 		t.Errorf("after the second upload the counts are %v", counts)
 	}
+	if counts["created"] == 0 {
+		t.Error("the kill came after all findings were written")
+	}
 	t.Logf("of %d findings the killed import had written %d", killedResults, counts["unchanged"])
 	stored := 0
 	for _, finding := range r.findings(t) {
@@ -133,6 +136,8 @@ func checkKilledReview(t *testing.T, r *run, rest *restClient) {
 	again := killAmid(t, r, rest, "killed-review", "?pull_request=77&commit="+commit)
 	if counts := again.Scans[0].Counts; counts["created"]+counts["updated"]+counts["unchanged"] != killedResults || counts["closed"] != 0 {
 		t.Errorf("after the second upload the counts are %v", counts)
+	} else if counts["created"] == 0 {
+		t.Error("the kill came after all issues were written")
 	} else {
 		t.Logf("of %d issues the killed review had written %d", killedResults, killedResults-counts["created"])
 	}
