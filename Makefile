@@ -21,8 +21,8 @@ CHECK = @hack/check.sh $@
 FIRST = @$(MAKE) --no-print-directory
 # The image's tag: the version that the chart asks for.
 VERSION ?= $(shell sed -n 's/^appVersion: //p' charts/findings-operator/Chart.yaml)
-# How many packages are tested at the same time. Each may start a control plane. hack/test.sh adds one for packages that
-# mostly wait.
+# How many packages are tested at the same time. Each may start a control plane. Three on two cores slow each other down
+# and take no less time.
 TEST_JOBS ?= 2
 # How long one package may take.
 TEST_TIMEOUT ?= 20m
@@ -82,7 +82,7 @@ test: ## Run all tests, with the race detector for what runs in the test's proce
 	$(CHECK)
 	$(FIRST) controlplane helm build
 	@race=$$(hack/race.sh) && set -x && \
-	TEST_JOBS=$(TEST_JOBS) $(TOOL) gotestsum --format=pkgname --raw-command -- hack/test.sh $$race -timeout=$(TEST_TIMEOUT)
+	$(TOOL) gotestsum --format=pkgname --raw-command -- hack/test.sh $$race -p=$(TEST_JOBS) -timeout=$(TEST_TIMEOUT)
 
 .PHONY: chart
 chart: ## Pack the chart into bin/chart.

@@ -2,14 +2,8 @@
 # Runs the tests of each of our modules, and prints their events as one stream, for gotestsum.
 # Vetting is left to `make verify`.
 set -euo pipefail
-case "${1:-}" in
-  -h | --help)
-    echo "Usage: [TEST_JOBS=N] hack/test.sh [FLAG OF go test ...]"
-    echo "N packages are tested at a time, and one more of those that mostly wait for other programs."
-    exit 0 ;;
-esac
+case "${1:-}" in -h | --help) echo "Usage: hack/test.sh [FLAG OF go test ...]"; exit 0 ;; esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-jobs=${TEST_JOBS:-2}
 
 # The race detector sees only its own process. These packages test programs that run beside them, or only the API server.
 # What some of them also run in their own process has tests of its own with the detector.
@@ -21,9 +15,9 @@ in_module() { (cd "$1" && shift && go test -json -vet=off "$@") || code=1; }
 
 packages=$(go list -e ./...)
 # shellcheck disable=SC2046 # import paths are words
-in_module . -p="$jobs" "$@" $(grep -vE "$outside" <<<"$packages")
+in_module . "$@" $(grep -vE "$outside" <<<"$packages")
 # shellcheck disable=SC2046
-in_module . -p="$((jobs + 1))" "$@" -race=false $(grep -E "$outside" <<<"$packages")
-in_module bench -p="$jobs" "$@" ./...
-in_module test/faults -p="$jobs" "$@" -race=false ./...
+in_module . "$@" -race=false $(grep -E "$outside" <<<"$packages")
+in_module bench "$@" ./...
+in_module test/faults "$@" -race=false ./...
 exit "$code"
