@@ -10,8 +10,8 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
-// readers are the methods that return a single object.
-var readers = map[string]func(ctx context.Context, c *Client, name string) error{
+// byName holds the methods that take the name of an object.
+var byName = map[string]func(ctx context.Context, c *Client, name string) error{
 	"webhook delivery": func(ctx context.Context, c *Client, name string) error {
 		_, err := c.WebhookDelivery(ctx, "org-acme", name)
 		return err
@@ -43,10 +43,10 @@ func nowhere(t *testing.T) *Client {
 // A name that no resource can have is not found, without a request.
 func TestNamesThatAreNoneAreNotFound(t *testing.T) {
 	client := nowhere(t)
-	for noun, read := range readers {
+	for noun, call := range byName {
 		for _, name := range []string{"", ".", "..", "../org-other/d-1", "org-other/d-1", "d-1/status", "%2e%2e%2fd-1", "d-1%00", "D-1", "d 1", "d\u20101"} {
-			if got := problem.Of(read(t.Context(), client, name)); got.Status != http.StatusNotFound {
-				t.Errorf("%s %q: got %v, want that there is none", noun, name, got)
+			if got := problem.Of(call(t.Context(), client, name)); got.Status != http.StatusNotFound {
+				t.Errorf("%s %q: got %v, want 404", noun, name, got)
 			}
 		}
 	}
@@ -55,7 +55,7 @@ func TestNamesThatAreNoneAreNotFound(t *testing.T) {
 func TestAnObjectThatCannotBeReadIsNamedAndMayBeAskedForAgain(t *testing.T) {
 	client := nowhere(t)
 	for _, noun := range []string{"webhook delivery", "triage operation", "triage policy"} {
-		got := problem.Of(readers[noun](t.Context(), client, "a"))
+		got := problem.Of(byName[noun](t.Context(), client, "a"))
 		if got.Detail != "the "+noun+" could not be read; try again" || got.RetryAfter <= 0 {
 			t.Errorf("got %q, again after %s", got.Detail, got.RetryAfter)
 		}

@@ -2,18 +2,14 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/rest"
 
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
@@ -50,69 +46,6 @@ func read[T kube.Object](ctx context.Context, c *Client, namespace, name, noun s
 	default:
 		return none, problem.TryAgain("the "+noun+" could not be read", err)
 	}
-}
-
-// create stores an object and returns it as it was stored.
-func create[T kube.Object](ctx context.Context, c *Client, object T) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
-	defer cancel()
-	created := empty[T]()
-	return created, c.rest.Post().Namespace(object.GetNamespace()).Resource(kindOf[T]().Resource).
-		Param("fieldManager", v1alpha1.APIFieldManager).Body(object).Do(ctx).Into(created)
-}
-
-// patch applies a JSON merge patch to the named object and returns the result.
-func patch[T kube.Object](ctx context.Context, client rest.Interface, namespace, name string,
-	content []byte) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
-	defer cancel()
-	patched := empty[T]()
-	return patched, client.Patch(types.MergePatchType).Namespace(namespace).Resource(kindOf[T]().Resource).Name(name).
-		Param("fieldManager", v1alpha1.APIFieldManager).Body(content).Do(ctx).Into(patched)
-}
-
-// change reads the named object, writes the members of its spec that members returns, and returns the result. It begins
-// again if another writer comes in between. Without members the object stays as it is.
-func change[T kube.Object](ctx context.Context, c *Client, namespace, name, noun string,
-	members func(T) (map[string]any, error)) (none T, err error) {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
-	defer cancel()
-	var conflict error
-	for {
-		object, err := read[T](ctx, c, namespace, name, noun)
-		if conflict != nil && ctx.Err() != nil {
-			return none, conflict
-		}
-		if err != nil {
-			return none, err
-		}
-		spec, err := members(object)
-		if err != nil {
-			return none, err
-		}
-		if len(spec) == 0 {
-			return object, nil
-		}
-		changed, err := patchSpec(ctx, c, object, spec)
-		if err == nil {
-			return changed, nil
-		}
-		if !apierrors.IsConflict(err) {
-			return none, err
-		}
-		conflict = err
-	}
-}
-
-// patchSpec writes members of an object's spec, if the object is still as it was read, and returns the result.
-func patchSpec[T kube.Object](ctx context.Context, c *Client, object T, spec map[string]any) (none T, err error) {
-	content, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": object.GetResourceVersion()}, "spec": spec,
-	})
-	if err != nil {
-		return none, err
-	}
-	return patch[T](ctx, c.rest, object.GetNamespace(), object.GetName(), content)
 }
 
 // await returns the object once done accepts it, or as it is after ten seconds. If the watch fails, it returns
