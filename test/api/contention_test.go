@@ -179,3 +179,29 @@ func TestTwoReplicasAndTheStatusShowOneTime(t *testing.T) {
 	expect("a removal is told by nothing", before)
 	expect("but the controllers' clock, by whatever it says", record(time.Now().Add(time.Minute)))
 }
+
+// Whoever commits an operation while others do gets it committed, by the one who was first.
+func TestWhoCommitsAnOperationWhileOthersDoGetsItCommitted(t *testing.T) {
+	o, c := newOrganization(t), facadeClient(t)
+	operation := builder.TriageOperation("op-1", "R1").In(o.namespace).Build()
+	operation.Spec.By = "apikey/ci"
+	if _, err := c.CreateOperation(t.Context(), operation); err != nil {
+		t.Fatal(err)
+	}
+	var committers [8]string
+	var group sync.WaitGroup
+	for i := range committers {
+		group.Go(func() {
+			committed, err := c.CommitOperation(t.Context(), o.namespace, "op-1", fmt.Sprintf("apikey/ci-%d", i))
+			if err != nil || !committed.Spec.Commit {
+				t.Errorf("committer %d: %v, %v", i, committed, err)
+				return
+			}
+			committers[i] = committed.Spec.CommittedBy
+		})
+	}
+	group.Wait()
+	if who := slices.Compact(committers[:]); len(who) != 1 || who[0] == "" {
+		t.Errorf("committed by %q, want one", who)
+	}
+}
