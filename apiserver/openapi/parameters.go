@@ -51,7 +51,11 @@ func (p Parameters) Bool(name string) *bool {
 
 // Time returns the value of a timestamp parameter, nil if it is not given.
 func (p Parameters) Time(name string) *time.Time {
-	at, err := v1alpha1.ParseTime(p.values[name]) // checked against the schema before
+	value, given := p.values[name]
+	if !given {
+		return nil
+	}
+	at, err := v1alpha1.ParseTime(value) // checked against the schema before
 	if err != nil {
 		return nil
 	}

@@ -60,7 +60,7 @@ type stored struct {
 	declared string
 	// grounds of the decision; nil if it has neither reason nor end.
 	grounds  *grounds
-	rendered *render.Finding
+	rendered render.Finding
 	traits   unique.Handle[traits]
 	// policy is the result of Policy.
 	policy unique.Handle[string]

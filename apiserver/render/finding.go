@@ -18,8 +18,10 @@ type Finding struct {
 	endsV1 [partsV1]uint32
 	endsV2 [partsV2]uint32
 	texts  [textCount]span
-	common common
-	rest   rest
+	// ownV1 and ownV2 are the lengths of the shapes without what they show of other objects.
+	ownV1, ownV2 uint32
+	common       common
+	rest         rest
 }
 
 // Shown is what a finding shows of other objects, and the time of its last change. It never changes.
@@ -34,26 +36,26 @@ type Shown struct {
 }
 
 // NewFinding renders a finding. The same finding always gives the same bytes.
-func NewFinding(finding *v1alpha1.Finding) (*Finding, error) {
+func NewFinding(finding *v1alpha1.Finding) (Finding, error) {
 	buffer := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(buffer)
 	buffer.Reset()
 	rest, err := newRest(finding)
 	if err != nil {
-		return nil, fmt.Errorf("encode finding %s in the full shape: %w", finding.Name, err)
+		return Finding{}, fmt.Errorf("encode finding %s in the full shape: %w", finding.Name, err)
 	}
 	w := &writer{buffer: buffer}
 	shapes(w, finding)
-	rendered := &Finding{content: bytes.Clone(buffer.Bytes()), texts: w.texts, common: w.common, rest: rest}
+	rendered := Finding{content: bytes.Clone(buffer.Bytes()), texts: w.texts, common: w.common, rest: rest}
 	copy(rendered.endsV1[:], w.ends)
 	copy(rendered.endsV2[:], w.ends[partsV1:])
+	rendered.ownV1 = rendered.endsV1[partsV1-1] + rendered.ownFillings(holesV1)
+	rendered.ownV2 = rendered.endsV2[partsV2-1] - rendered.endsV1[partsV1-1] + rendered.ownFillings(holesV2)
 	return rendered, nil
 }
 
 // LenV1 returns how many bytes AppendV1 appends.
-func (f *Finding) LenV1(shown *Shown) int {
-	return int(f.endsV1[partsV1-1]) + f.fillings(holesV1, shown)
-}
+func (f *Finding) LenV1(shown *Shown) int { return int(f.ownV1) + shown.lengthV1() }
 
 // AppendV1 appends the JSON of shape v1.
 func (f *Finding) AppendV1(to []byte, shown *Shown) []byte {
@@ -61,25 +63,21 @@ func (f *Finding) AppendV1(to []byte, shown *Shown) []byte {
 }
 
 // LenV2 returns how many bytes AppendV2 appends.
-func (f *Finding) LenV2(shown *Shown) int {
-	return int(f.endsV2[partsV2-1]-f.endsV1[partsV1-1]) + f.fillings(holesV2, shown)
-}
+func (f *Finding) LenV2(shown *Shown) int { return int(f.ownV2) + shown.lengthV2() }
 
 // AppendV2 appends the JSON of shape v2.
 func (f *Finding) AppendV2(to []byte, shown *Shown) []byte {
 	return f.append(to, f.endsV1[partsV1-1], f.endsV2[:], holesV2, shown)
 }
 
-// fillings returns the total length of the content of the holes.
-func (f *Finding) fillings(holes []filling, shown *Shown) (length int) {
+// ownFillings returns the total length of the content of the holes that comes from the finding's own object.
+func (f *Finding) ownFillings(holes []filling) (length uint32) {
 	for _, hole := range holes {
 		switch {
 		case hole < textCount:
-			length += int(f.texts[hole].end - f.texts[hole].start)
+			length += f.texts[hole].end - f.texts[hole].start
 		case hole < ownCount:
-			length += len(f.common.of(hole))
-		default:
-			length += shown.length(hole)
+			length += uint32(len(f.common.of(hole))) //nolint:gosec // an object is far below 4 GiB
 		}
 	}
 	return length

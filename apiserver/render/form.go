@@ -95,11 +95,14 @@ func (s *Shown) repository() *Repository {
 	return s.Repository
 }
 
-func (s *Shown) length(of filling) int {
-	if of == updatedAtTime {
-		return len(s.UpdatedAt) + len(`""`)
-	}
-	return len(s.fragment(of))
+// lengthV1 returns the length of what shape v1 shows of other objects.
+func (s *Shown) lengthV1() int {
+	return len(s.UpdatedAt) + len(`""`) + len(s.project().v1) + len(s.repository().urlJSON)
+}
+
+// lengthV2 returns the length of what shape v2 shows of other objects.
+func (s *Shown) lengthV2() int {
+	return len(s.UpdatedAt) + len(`""`) + len(s.Organization.json) + len(s.project().words) + len(s.repository().words)
 }
 
 func (s *Shown) append(to []byte, of filling) []byte {

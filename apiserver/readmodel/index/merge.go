@@ -105,7 +105,7 @@ func (r *run[T]) advance() bool {
 
 func (r *run[T]) inside() bool {
 	e := r.entries.Item()
-	return e.bucket == r.bucket && r.span.Holds(e.row.values[r.query.Sort])
+	return e.bucket == r.bucket && (r.span.Unbounded() || r.span.Holds(e.row.values[r.query.Sort]))
 }
 
 // end returns an entry that sorts before the first row of every later bucket.

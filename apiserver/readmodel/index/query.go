@@ -133,24 +133,39 @@ func within[T any](rows iter.Seq[*row[T]], s Selection[T]) iter.Seq[*row[T]] {
 	}
 }
 
-// pageOf returns a page of the rows; count is how many match.
+// pageOf returns a page of the rows; count is how many match. Each loop reads one thing of every row, because the
+// processor then fetches the things of many rows at a time: with many findings, memory is what a page waits for.
 func pageOf[T any](q Query, rows iter.Seq[*row[T]], count int, length func(T) int) Page[T] {
-	page := Page[T]{Total: count, Items: make([]T, 0, min(q.size, count))}
+	page := Page[T]{Total: count, Items: []T{}}
 	if count == 0 {
 		return page
 	}
-	var last *row[T]
+	first := firstOf(rows, min(q.size, count)+1)
+	page.Items = make([]T, len(first))
+	for i, r := range first {
+		page.Items[i] = r.item
+	}
 	bytes := 0
-	for r := range rows {
-		takes := length(r.item) + 1
-		if !q.fits(len(page.Items), bytes, takes) {
-			page.HasMore, page.Next = true, last.position(q.Sort)
+	for i, item := range page.Items {
+		takes := length(item) + 1
+		if !q.fits(i, bytes, takes) {
+			page.Items, page.HasMore, page.Next = page.Items[:i], true, first[i-1].position(q.Sort)
 			break
 		}
-		page.Items = append(page.Items, r.item)
-		last, bytes = r, bytes+takes
+		bytes += takes
 	}
 	return page
+}
+
+// firstOf returns the first rows, at most n.
+func firstOf[T any](rows iter.Seq[*row[T]], n int) []*row[T] {
+	first := make([]*row[T], 0, n)
+	for r := range rows {
+		if first = append(first, r); len(first) == n {
+			break
+		}
+	}
+	return first
 }
 
 // isCheaperToCollect reports whether to examine all rows in the span rather than to walk the sorted rows until
