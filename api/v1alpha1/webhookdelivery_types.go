@@ -188,7 +188,7 @@ type WebhookDeliveryStatus struct {
 	// than the current one, the status is not up to date yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// phase is Pending, Delivered or Failed. Absent until the first reconcile.
+	// phase is Pending, Delivered or Failed.
 	// +optional
 	Phase WebhookDeliveryPhase `json:"phase,omitempty"`
 	// attempts in order, at most 32. The oldest are dropped.
@@ -240,8 +240,10 @@ type WebhookDelivery struct {
 	// +structType=atomic
 	// +required
 	Spec WebhookDeliverySpec `json:"spec"`
-	// status is what the controllers observed. Only they write it.
+	// status is what the controllers observed. Only they write it. Until they have stored one, which they need not do
+	// before the first attempt, it is this default.
 	// +structType=atomic
+	// +kubebuilder:default={phase: Pending}
 	// +optional
 	Status WebhookDeliveryStatus `json:"status,omitzero"`
 }

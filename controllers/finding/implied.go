@@ -15,20 +15,18 @@ import (
 // leaveAsCreated stores no status if it would hold nothing but what follows from the creation, unless the settings ask
 // for it. Storing it costs the API server as much as creating the finding, and an import creates thousands. Where an
 // endpoint may get the event of the creation, the status is stored nevertheless: it records which deliveries have been
-// made.
+// made. One write stores both, because that a finding was created can be told from the finding.
 func (r *Reconciler) leaveAsCreated(ctx context.Context, s *scope) error {
-	if r.implied == nil {
+	if s.Before.UpdatedAt != nil || !addsNothing(s.Object) {
+		r.implied.Forget(client.ObjectKeyFromObject(s.Object))
 		return nil
 	}
-	leave := s.Before.UpdatedAt == nil && addsNothing(s.Object)
-	if leave {
-		heard, err := r.ledger.HasListener(ctx, s.Object.Namespace, s.Object.CreationTimestamp.Time)
-		if err != nil {
-			return err
-		}
-		leave = !heard
+	s.Derivable()
+	heard, err := r.ledger.HasListener(ctx, s.Object.Namespace, s.Object.CreationTimestamp.Time)
+	if err != nil {
+		return err
 	}
-	if !leave {
+	if heard || r.implied == nil {
 		r.implied.Forget(client.ObjectKeyFromObject(s.Object))
 		return nil
 	}

@@ -153,8 +153,9 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	}
 	endpoint := types.NamespacedName{Namespace: s.Object.Namespace, Name: string(s.Object.Spec.EndpointRef.Name)}
 	due, known, urgent := step.outlook == outlookDue, standingOf(s.endpoint), isUrgent(s.Object)
-	if !due || abandoned || !r.dispatcher.hasRoom(endpoint, known, urgent) {
-		// An attempt that can begin at once writes all this itself.
+	if !due || abandoned || isObserved(s) && !r.dispatcher.hasRoom(endpoint, known, urgent) {
+		// An attempt that can begin at once writes all this itself. The default status of a new delivery says that it
+		// is pending, and after an import thousands of them wait.
 		if err := r.conclude(ctx, s, step); err != nil {
 			return err
 		}
@@ -168,6 +169,9 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	s.RequeueAfter(step.wait)
 	return nil
 }
+
+// isObserved reports whether the delivery has a status of its own, and not only the default.
+func isObserved(s *scope) bool { return s.Before.ObservedGeneration > 0 }
 
 // standingOf returns the standing according to the endpoint's status.
 func standingOf(endpoint *v1alpha1.WebhookEndpoint) standing {

@@ -24,7 +24,7 @@ go test ./test/etcdcost -count=1 -findings 50 -report "$PWD/docs/performance-etc
 
 The rule: besides what the caller writes, a step of a finding's life costs one write by the operator, or two where
 an endpoint subscribes: what happened is stored before its deliveries are created, and that they exist is stored
-after. The deliveries come on top. Where nobody subscribes, a new finding costs the operator nothing: its status
+after. That a finding was created can be told from the finding, so then both are one write. The deliveries come on top. Where nobody subscribes, a new finding costs the operator nothing: its status
 follows from its creation. A rescan with the same results writes no finding.
 
 `
@@ -33,7 +33,7 @@ const reportTail = `
 All but the last column are of one finding.
 
 - *caller*: the importer, or whoever triages by REST or kubectl. *operator*: the controllers' status.
-- *deliveries*: writes of WebhookDelivery: when it is made, and up to three times as it is sent.
+- *deliveries*: writes of WebhookDelivery: when it is made, before it is sent, and after.
 - *puts* and *bytes*: of etcd, of everything: the API server's own few puts in ten seconds are among them.
   A write stores the whole object anew, so its bytes are the finding's size; etcd drops the old ones when
   the API server has it compacted, after five minutes.

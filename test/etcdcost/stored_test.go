@@ -29,7 +29,7 @@ func TestWhatAnEarlierVersionStoredIsWrittenAtItsNextChangeAlone(t *testing.T) {
 	controller, facade := operator(t)
 	controller.Run(t)
 	facade.Run(t)
-	l := newLife(t, "stored", "http://"+facade.Address, 1)
+	l := newLife(t, "stored", "http://"+facade.Address)
 	files := l.putStored()
 	decided := l.all()
 	for name := range files {

@@ -1,8 +1,8 @@
 // Package ledger makes webhook deliveries of the transitions in the status of objects: one delivery
 // per transition and endpoint.
 //
-// A transition is stored before its deliveries are made, and counts as emitted once they are
-// stored. A delivery's name is derived from the transition and the endpoint, so an interrupted run
+// A transition is stored before its deliveries are made, unless it can be derived from the object at any time, and
+// counts as emitted once they are stored. A delivery's name is derived from the transition and the endpoint, so an interrupted run
 // is repeated without making a delivery twice. Emitted transitions are never processed again, so
 // their deliveries may be retired.
 package ledger
@@ -74,12 +74,14 @@ func (l *Ledger) MakeRoom(ctx context.Context, object client.Object, write Write
 }
 
 // Settle stores the observed status of the object, makes the deliveries that it owes, and stores that they are
-// made. If no endpoint subscribes to any of them, it writes only once. It returns when to reconcile again; 0 for
-// no need.
+// made. If no endpoint subscribes to any of them, or the transitions are derivable, it writes only once: derivable
+// means that the next reconcile observes the same transitions again if they are not stored, and so they need not be
+// stored before their deliveries are made. It returns when to reconcile again; 0 for no need.
 //
 // An object that still owes deliveries, because of an endpoint's backlog or a page to come, is
 // enqueued by the watches of package ledger: see Endpoints, Pages, ScansGone and OperationsGone.
-func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write) (again time.Duration, err error) {
+func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write,
+	derivable bool) (again time.Duration, err error) {
 	book := l.kind.book(object)
 	asked, err := l.asked(ctx, object)
 	if err != nil {
@@ -88,14 +90,16 @@ func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write) 
 	if !asked && len(book.history().Owed()) > 0 {
 		book.emitted(book.history().LastSeq())
 	}
-	written, err := write(ctx)
-	if err != nil || !asked {
+	how := emission{unstored: derivable}
+	if !asked || !derivable {
+		if how.current, err = write(ctx); err != nil || !asked {
+			return 0, err
+		}
+	}
+	if err := l.emit(ctx, object, write, how); err != nil {
 		return 0, err
 	}
-	if err := l.emit(ctx, object, write, emission{current: written}); err != nil {
-		return 0, err
-	}
-	if written && len(book.history().Owed()) > 0 {
+	if (how.current || how.unstored) && len(book.history().Owed()) > 0 {
 		return secondLook, nil
 	}
 	return 0, nil
@@ -137,36 +141,43 @@ type emission struct {
 	force bool
 	// current means that the object is known to be up to date, by a response of the API server.
 	current bool
+	// unstored means that the status has not been stored yet.
+	unstored bool
 }
 
 // emit makes the deliveries that the object owes and stores how far it got, even if one of them
 // fails.
 func (l *Ledger) emit(ctx context.Context, object client.Object, write Write, how emission) error {
-	due, upTo, err := l.bill(ctx, object, how.force)
-	if err != nil {
-		return err
-	}
-	if len(due) > 0 && !how.current {
-		if err := l.checkCurrent(ctx, object); err != nil {
-			return err
-		}
-	}
+	upTo, failed := l.makeDue(ctx, object, how)
 	book := l.kind.book(object)
-	var failed error
-	for _, d := range due {
-		if failed = makeDelivery(ctx, l.client, d.delivery); failed != nil {
-			upTo = min(upTo, d.seq-1)
-			break
-		}
-	}
-	if upTo <= *book.EmittedSeq {
+	if upTo > *book.EmittedSeq {
+		book.emitted(upTo)
+	} else if !how.unstored {
 		return failed
 	}
-	book.emitted(upTo)
 	if _, err := write(ctx); err != nil && failed == nil {
 		return err
 	}
 	return failed
+}
+
+// makeDue makes the deliveries that the object owes, and returns the seq up to which all exist.
+func (l *Ledger) makeDue(ctx context.Context, object client.Object, how emission) (upTo int64, err error) {
+	due, upTo, err := l.bill(ctx, object, how.force)
+	if err != nil {
+		return 0, err
+	}
+	if len(due) > 0 && !how.current {
+		if err := l.checkCurrent(ctx, object); err != nil {
+			return 0, err
+		}
+	}
+	for _, d := range due {
+		if err := makeDelivery(ctx, l.client, d.delivery); err != nil {
+			return min(upTo, d.seq-1), err
+		}
+	}
+	return upTo, nil
 }
 
 // checkCurrent fails with a conflict if the cached object is stale: deliveries that it owes may

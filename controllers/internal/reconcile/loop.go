@@ -107,7 +107,7 @@ func (l Loop[S]) finish(ctx context.Context, s S) error {
 	case outcome.untouched:
 		return nil
 	case l.Ledger != nil:
-		again, err := l.Ledger.Settle(ctx, s.object(), l.writer(s))
+		again, err := l.Ledger.Settle(ctx, s.object(), l.writer(s), outcome.derivable)
 		outcome.RequeueAfter(again)
 		return err
 	}
@@ -129,6 +129,7 @@ func (l Loop[S]) writer(s S) ledger.Write {
 type outcome struct {
 	again                        time.Duration
 	stopped, untouched, released bool
+	derivable                    bool
 }
 
 // RequeueAfter asks for another reconcile after that time. The shortest time of all phases counts; 0 asks for
@@ -145,6 +146,10 @@ func (o *outcome) Stop() { o.stopped = true }
 // LeaveStatus prevents the status from being stored: another controller owns it, or it is stored
 // already.
 func (o *outcome) LeaveStatus() { o.untouched = true }
+
+// Derivable reports that the next reconcile observes the same transitions if the status is not stored: Ledger then
+// makes their deliveries before it is stored.
+func (o *outcome) Derivable() { o.derivable = true }
 
 // Release ends a removal: the finalizer is removed, and no status is stored.
 func (o *outcome) Release() { o.stopped, o.released = true, true }
