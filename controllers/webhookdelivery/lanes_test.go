@@ -14,6 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // tells makes the delivery one of an event of that type, caused by that writer.
@@ -45,6 +46,33 @@ func TestADecisionIsSentBeforeTheBacklogOfAnImport(t *testing.T) {
 	// Once the endpoint has answered, several are sent at a time, the decision among the first.
 	if place >= underWay+endpointLimit {
 		t.Errorf("the decision was sent as number %d, and %d were under way", place+1, underWay)
+	}
+}
+
+// An import leaves thousands of deliveries waiting, and each write of one costs as much as sending it.
+func TestADeliveryThatWaitsForItsTurnIsPendingWithoutAWrite(t *testing.T) {
+	start(t, loopback)
+	ns, release := namespace(t), make(chan struct{})
+	defer close(release)
+	slow := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) { hold(request, release) })
+	quick := newReceiver(t, answers(http.StatusOK))
+	quiet(t, ns, "slow", slow.URL)
+	quiet(t, ns, "quick", quick.URL)
+	env.Create(t, delivery(ns, "first", "slow"))
+	harness.Eventually(t, func(g Gomega) { g.Expect(slow.got()).NotTo(BeEmpty()) })
+	waiting := []*v1alpha1.WebhookDelivery{delivery(ns, "d-1", "slow"), delivery(ns, "d-2", "slow"), delivery(ns, "d-3", "slow")}
+	for _, d := range waiting {
+		env.Create(t, d)
+	}
+	last := delivery(ns, "last", "quick")
+	env.Create(t, last)
+	waitFor(t, last, v1alpha1.WebhookDeliveryDelivered, 1) // so those before it have been reconciled
+
+	g := NewWithT(t)
+	for _, d := range waiting {
+		now := testenv.Get(t, g, env, d.DeepCopy())
+		g.Expect(now.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending))
+		g.Expect(now.ResourceVersion).To(Equal(d.ResourceVersion))
 	}
 }
 
