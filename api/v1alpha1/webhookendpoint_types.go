@@ -8,8 +8,10 @@ const ConditionBacklogged = "Backlogged"
 
 // Reasons of a WebhookEndpoint's conditions.
 const (
-	// ReasonTooManyPending goes with Backlogged=True.
+	// ReasonTooManyPending goes with Backlogged=True: only single decisions still become deliveries.
 	ReasonTooManyPending = "TooManyPending"
+	// ReasonDecisionsHeldBack goes with Backlogged=True: twice as many are pending, and nothing becomes a delivery.
+	ReasonDecisionsHeldBack = "DecisionsHeldBack"
 	// ReasonSecretNotFound goes with Ready=False: the Secret in spec.secretRef does not exist.
 	ReasonSecretNotFound = "SecretNotFound"
 	// ReasonSecretInvalid goes with Ready=False: the Secret holds no usable signing secret.

@@ -531,7 +531,7 @@ func TestABacklogHoldsBackAndIsCaughtUpWith(t *testing.T) {
 	places(t, ns)
 	receive(t, ns, "well", nil)
 	busy := receive(t, ns, "busy", nil)
-	controllertest.SetBacklogged(t, env, busy, true)
+	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonDecisionsHeldBack)
 	finding := builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build()
 	env.Create(t, finding)
 	harness.Eventually(t, func(g Gomega) {
@@ -542,10 +542,36 @@ func TestABacklogHoldsBackAndIsCaughtUpWith(t *testing.T) {
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(BeEmpty())
 
 	sleeps(t)
-	controllertest.SetBacklogged(t, env, busy, false)
+	controllertest.SetBacklogged(t, env, busy, "")
 	caughtUp(t, finding, 2)
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
 	g.Expect(sentTo(t, g, ns, "well", "f-1")).To(HaveLen(2))
+}
+
+// First twice as many deliveries are pending as may, then fewer.
+func TestABacklogLetsSingleDecisionsThrough(t *testing.T) {
+	controllertest.Start(t, env, Settings{}.SetupWithManager)
+	ns := env.Namespace(t)
+	places(t, ns)
+	busy := receive(t, ns, "busy", nil)
+	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonDecisionsHeldBack)
+	finding := builder.Finding("f-1").In(ns).Build()
+	env.Create(t, finding)
+	triage(t, finding, "x")
+	observed(t, finding)
+	g := NewWithT(t)
+	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(BeEmpty())
+
+	sleeps(t)
+	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonTooManyPending)
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(ConsistOf("finding.triaged 2"))
+	})
+	g.Expect(testenv.Get(t, g, env, finding).Status.EmittedSeq).To(BeZero())
+
+	controllertest.SetBacklogged(t, env, busy, "")
+	caughtUp(t, finding, 2)
+	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
 }
 
 func TestAnEndpointThatGoesLeavesNothingOwed(t *testing.T) {
@@ -553,7 +579,7 @@ func TestAnEndpointThatGoesLeavesNothingOwed(t *testing.T) {
 	ns := env.Namespace(t)
 	places(t, ns)
 	busy := receive(t, ns, "busy", nil)
-	controllertest.SetBacklogged(t, env, busy, true)
+	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonDecisionsHeldBack)
 	finding := builder.Finding("f-1").In(ns).Build()
 	env.Create(t, finding)
 	observed(t, finding)
@@ -570,7 +596,7 @@ func TestAFullStatusIsEmittedWhateverTheBacklog(t *testing.T) {
 	ns := env.Namespace(t)
 	places(t, ns)
 	busy := receive(t, ns, "busy", nil)
-	controllertest.SetBacklogged(t, env, busy, true)
+	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonDecisionsHeldBack)
 	finding := builder.Finding("f-1").In(ns).Build()
 	env.Create(t, finding)
 	observed(t, finding)
@@ -588,7 +614,7 @@ func TestAFullStatusIsEmittedWhateverTheBacklog(t *testing.T) {
 	g.Expect(sent).NotTo(BeEmpty())
 	g.Expect(last-finding.Status.EmittedSeq).To(BeNumerically(">", 0), "the next ones are held back again")
 
-	controllertest.SetBacklogged(t, env, busy, false)
+	controllertest.SetBacklogged(t, env, busy, "")
 	caughtUp(t, finding, last)
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(HaveLen(int(last)))
 	g.Expect(len(finding.Status.Transitions)).To(BeNumerically("<=", v1alpha1.MaxTransitions), "no more are kept than need be")

@@ -86,7 +86,7 @@ func TestWhatABackloggedEndpointIsOwedIsMadeWhenItHasCaughtUp(t *testing.T) {
 	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("slow").In(ns).Events("review.*").Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), endpoint)
-	controllertest.SetBacklogged(t, env, endpoint, true)
+	controllertest.SetBacklogged(t, env, endpoint, v1alpha1.ReasonDecisionsHeldBack)
 	review := builder.Review("review").In(ns).Build()
 	env.Create(t, review)
 	emitted(t, review, 1, 0)
@@ -98,7 +98,7 @@ func TestWhatABackloggedEndpointIsOwedIsMadeWhenItHasCaughtUp(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(deliveries(t, g, ns)).To(BeEmpty())
 
-	controllertest.SetBacklogged(t, env, endpoint, false)
+	controllertest.SetBacklogged(t, env, endpoint, "")
 	emitted(t, review, 2, 2)
 	g.Expect(deliveries(t, g, ns)).To(Equal(names(review, endpoint, 2)))
 }
@@ -109,7 +109,7 @@ func TestAFullStatusIsEmptiedThoughTheEndpointIsBacklogged(t *testing.T) {
 	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("slow").In(ns).Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), endpoint)
-	controllertest.SetBacklogged(t, env, endpoint, true)
+	controllertest.SetBacklogged(t, env, endpoint, v1alpha1.ReasonDecisionsHeldBack)
 	review := builder.Review("review").In(ns).Build()
 	env.Create(t, review)
 	const changes = v1alpha1.MaxStoredTransitions + 2
@@ -133,7 +133,7 @@ func TestAReviewThatIsRemovedEmitsWhatItOwes(t *testing.T) {
 	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("slow").In(ns).Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), endpoint)
-	controllertest.SetBacklogged(t, env, endpoint, true)
+	controllertest.SetBacklogged(t, env, endpoint, v1alpha1.ReasonDecisionsHeldBack)
 	bare, full := builder.Review("bare").In(ns).PullRequest("repo", 2).Build(), builder.Review("review").In(ns).Build()
 	env.Create(t, bare, full, builder.ReviewIssue("i-1").In(ns).Build())
 	harness.Eventually(t, func(g Gomega) {
@@ -148,7 +148,7 @@ func TestAReviewThatIsRemovedEmitsWhatItOwes(t *testing.T) {
 		g.Expect(review.Finalizers).NotTo(BeEmpty())
 		g.Expect(env.Client.Delete(t.Context(), review)).To(Succeed())
 	}
-	controllertest.SetBacklogged(t, env, endpoint, false)
+	controllertest.SetBacklogged(t, env, endpoint, "")
 	controllertest.Start(t, env, SetupWithManager)
 	gone(t, bare)
 	gone(t, full)
@@ -160,7 +160,7 @@ func TestABacklogDoesNotHoldAReviewThatIsRemoved(t *testing.T) {
 	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("slow").In(ns).Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), endpoint)
-	controllertest.SetBacklogged(t, env, endpoint, true)
+	controllertest.SetBacklogged(t, env, endpoint, v1alpha1.ReasonDecisionsHeldBack)
 	review := builder.Review("review").In(ns).Build()
 	env.Create(t, review)
 	emitted(t, review, 1, 0)

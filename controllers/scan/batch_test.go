@@ -212,7 +212,7 @@ func TestPagesWaitForABacklogToEnd(t *testing.T) {
 	ns := env.Namespace(t)
 	scan, endpoint := places(t, ns), batched(t, ns)
 	g := NewWithT(t)
-	controllertest.SetBacklogged(t, env, endpoint, true)
+	controllertest.SetBacklogged(t, env, endpoint, v1alpha1.ReasonDecisionsHeldBack)
 	env.Create(t, scanned(ns, "f-1"))
 	recorded(t, ns, 1)
 	finish(t, scan)
@@ -228,7 +228,7 @@ func TestPagesWaitForABacklogToEnd(t *testing.T) {
 	pages, _ := controllertest.Pages(t, env, g, ns)
 	g.Expect(pages).To(BeEmpty())
 
-	controllertest.SetBacklogged(t, env, endpoint, false)
+	controllertest.SetBacklogged(t, env, endpoint, "")
 	controllertest.NothingOwed(t, env, ns)
 	_, entries := controllertest.Pages(t, env, g, ns)
 	g.Expect(entries).To(Equal([]string{"f-1 1"}))
@@ -295,7 +295,7 @@ func TestWhatAnEndpointHasByItselfIsInNoPage(t *testing.T) {
 	g := NewWithT(t)
 	paged, busy := builder.WebhookEndpoint("paged").In(ns).Build(), builder.WebhookEndpoint("busy").In(ns).Build()
 	env.Create(t, paged, busy)
-	controllertest.SetBacklogged(t, env, busy, true)
+	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonDecisionsHeldBack)
 	env.Create(t, scanned(ns, "f-1"))
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(controllertest.Alone(t, env, g, ns, "paged")).To(Equal([]string{"f-1 finding.created"}))

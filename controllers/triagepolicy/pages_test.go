@@ -157,7 +157,7 @@ func TestAPolicysPagesWaitUntilItIsQuiet(t *testing.T) {
 	g, r := NewWithT(t), newRoom(t)
 	r.findsMany(many)
 	endpoint := r.batches("finding.judged")
-	controllertest.SetBacklogged(t, env, endpoint, true)
+	controllertest.SetBacklogged(t, env, endpoint, v1alpha1.ReasonDecisionsHeldBack)
 	r.declares("mute", "finding.ruleID == 'G1'", nil)
 	var newest time.Time // of the entries that do not fit into the full page, which is sorted by name
 	for _, f := range r.recorded(2)[webhooks.MaxPageEntries:] {
@@ -166,7 +166,7 @@ func TestAPolicysPagesWaitUntilItIsQuiet(t *testing.T) {
 		}
 	}
 	clock.SetTime(newest.Add(ledger.PageDelay - time.Millisecond))
-	controllertest.SetBacklogged(t, env, endpoint, false)
+	controllertest.SetBacklogged(t, env, endpoint, "")
 	harness.Eventually(t, func(g Gomega) {
 		pages, entries := r.pages(g)
 		g.Expect(pages).To(HaveLen(1), "the full page")
@@ -252,7 +252,7 @@ func TestThePagesOfADeletedPolicyWaitForABacklogToEnd(t *testing.T) {
 	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
 	g, r, other := NewWithT(t), newRoom(t), newRoom(t)
 	endpoint := r.batches("finding.judged")
-	controllertest.SetBacklogged(t, env, endpoint, true)
+	controllertest.SetBacklogged(t, env, endpoint, v1alpha1.ReasonDecisionsHeldBack)
 	r.findsMany(1)
 	policy := r.declares("mute", "true", nil)
 	r.recorded(2)
@@ -268,7 +268,7 @@ func TestThePagesOfADeletedPolicyWaitForABacklogToEnd(t *testing.T) {
 	pages, _ := r.pages(g)
 	g.Expect(pages).To(BeEmpty())
 
-	controllertest.SetBacklogged(t, env, endpoint, false)
+	controllertest.SetBacklogged(t, env, endpoint, "")
 	controllertest.NothingOwed(t, env, r.namespace)
 	pages, entries := r.pages(g)
 	g.Expect(entries).To(Equal(eachOf(1, 2, 3)))

@@ -8,14 +8,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// isUrgent reports whether the delivery tells of a single decision, by a person or with an API key, and was not
-// attempted yet. It goes ahead of what imports, operations and policies have changed, which are thousands at a time.
-// This breaks no promise: events may arrive in any order.
+// isUrgent reports whether the delivery tells of a single decision and was not attempted yet. It goes ahead of the
+// others. This breaks no promise: events may arrive in any order.
 func isUrgent(delivery *v1alpha1.WebhookDelivery) bool {
-	const decision = "." + string(v1alpha1.TransitionTriaged)
-	if len(delivery.Status.Attempts) > 0 || !strings.HasSuffix(delivery.Spec.Event.Type, decision) {
+	_, change, _ := strings.Cut(delivery.Spec.Event.Type, ".")
+	if len(delivery.Status.Attempts) > 0 || change != string(v1alpha1.TransitionTriaged) {
 		return false
 	}
 	var payload struct {
@@ -25,7 +25,7 @@ func isUrgent(delivery *v1alpha1.WebhookDelivery) bool {
 	}
 	// A payload that the controllers have not made may hold anything.
 	err := json.Unmarshal([]byte(delivery.Spec.Payload), &payload)
-	return err == nil && !strings.HasPrefix(payload.Data.By, v1alpha1.OperationAuthorPrefix)
+	return err == nil && webhooks.IsSingleDecision(v1alpha1.TransitionType(change), payload.Data.By)
 }
 
 // urgent lets through urgent deliveries.

@@ -90,25 +90,40 @@ func waitsSince(delivery *v1alpha1.WebhookDelivery) time.Time {
 	return delivery.CreationTimestamp.Time
 }
 
-// setBacklogged sets the condition above the bound and removes it below half the bound. In between
-// it stays unchanged, so that it does not flap.
+// setBacklogged sets the condition above the bound and removes it below half the bound. Above twice the bound not even
+// decisions become deliveries, until no more are pending than the bound. In between nothing changes, so that the
+// condition does not flap.
 func setBacklogged(endpoint *v1alpha1.WebhookEndpoint, pending, bound int, now time.Time) {
 	list := &endpoint.Status.Conditions
-	backlogged := v1alpha1.IsConditionTrue(*list, v1alpha1.ConditionBacklogged)
-	switch {
-	case pending > bound:
-		backlogged = true
-	case 2*pending < bound:
-		backlogged = false
+	var reason string
+	if before := v1alpha1.FindCondition(*list, v1alpha1.ConditionBacklogged); before != nil {
+		reason = before.Reason
 	}
-	if !backlogged {
+	switch {
+	case 2*pending < bound:
 		v1alpha1.RemoveCondition(list, v1alpha1.ConditionBacklogged)
+		return
+	case pending > 2*bound:
+		reason = v1alpha1.ReasonDecisionsHeldBack
+	case pending > bound && reason == "", reason != "" && pending <= bound:
+		reason = v1alpha1.ReasonTooManyPending
+	}
+	if reason == "" {
 		return
 	}
 	v1alpha1.SetCondition(list, v1alpha1.Condition{
 		Type: v1alpha1.ConditionBacklogged, Status: metav1.ConditionTrue, ObservedGeneration: endpoint.Generation,
-		LastTransitionTime: v1alpha1.NewTime(now), Reason: v1alpha1.ReasonTooManyPending,
-		Message: "More deliveries wait than the operator's --webhook-max-pending allows, and no more are made until less than half as many do. " +
-			"What happens meanwhile is recorded, and sent then: see to it that the receiver answers, or delete the WebhookDeliveries that are of no use to it.",
+		LastTransitionTime: v1alpha1.NewTime(now), Reason: reason, Message: backlogMessages[reason],
 	})
 }
+
+// backlogMessages explain the reasons of the condition.
+var backlogMessages = map[string]string{
+	v1alpha1.ReasonTooManyPending: "More deliveries are pending than the operator's --webhook-max-pending allows. " +
+		"Until fewer than half as many are, only single decisions become deliveries; other changes are recorded, and sent later. " +
+		whatToDo,
+	v1alpha1.ReasonDecisionsHeldBack: "More than twice as many deliveries are pending as the operator's --webhook-max-pending allows. " +
+		"Changes are recorded, and sent later. " + whatToDo,
+}
+
+const whatToDo = "Make the receiver answer, or delete the WebhookDeliveries that it does not need."

@@ -27,24 +27,32 @@ func TestSetBacklogged(t *testing.T) {
 	steps := []struct {
 		reason  string
 		pending int
-		want    bool
+		want    string
 	}{
-		{"nothing waits", 0, false},
-		{"as many as may", 10, false},
-		{"one more", 11, true},
-		{"as many as may, once it is open", 10, true},
-		{"half of them", 5, true},
-		{"less than half", 4, false},
-		{"half of them, once it is closed", 5, false},
-		{"as many as may, once it is closed", 10, false},
+		{"nothing waits", 0, ""},
+		{"as many as may", 10, ""},
+		{"one more", 11, v1alpha1.ReasonTooManyPending},
+		{"as many as may, once it is open", 10, v1alpha1.ReasonTooManyPending},
+		{"half of them", 5, v1alpha1.ReasonTooManyPending},
+		{"less than half", 4, ""},
+		{"half of them, once it is closed", 5, ""},
+		{"as many as may, once it is closed", 10, ""},
+		{"twice as many", 20, v1alpha1.ReasonTooManyPending},
+		{"one more than twice as many", 21, v1alpha1.ReasonDecisionsHeldBack},
+		{"twice as many, once decisions are held back", 20, v1alpha1.ReasonDecisionsHeldBack},
+		{"one more than may, once decisions are held back", 11, v1alpha1.ReasonDecisionsHeldBack},
+		{"as many as may, once decisions are held back", 10, v1alpha1.ReasonTooManyPending},
+		{"one more than twice as many, again", 21, v1alpha1.ReasonDecisionsHeldBack},
+		{"less than half, at once", 4, ""},
 	}
 	for _, step := range steps {
 		setBacklogged(endpoint, step.pending, 10, noon)
-		if got := v1alpha1.IsConditionTrue(endpoint.Status.Conditions, v1alpha1.ConditionBacklogged); got != step.want {
-			t.Errorf("%s: %t", step.reason, got)
+		got := ""
+		if c := v1alpha1.FindCondition(endpoint.Status.Conditions, v1alpha1.ConditionBacklogged); c != nil {
+			got = c.Reason
 		}
-		if c := v1alpha1.FindCondition(endpoint.Status.Conditions, v1alpha1.ConditionBacklogged); !step.want && c != nil {
-			t.Errorf("%s: it is there: %+v", step.reason, c)
+		if got != step.want {
+			t.Errorf("%s: %q, want %q", step.reason, got, step.want)
 		}
 	}
 	setBacklogged(endpoint, 2, 1, noon)

@@ -118,12 +118,12 @@ func (r *Reconciler) announce(s *scope) {
 		(was == nil || was.Reason != stalled.Reason) {
 		r.Recorder.Eventf(endpoint, nil, corev1.EventTypeWarning, stalled.Reason, "Deliver", "%s", stalled.Message)
 	}
-	was, is := v1alpha1.IsConditionTrue(before, v1alpha1.ConditionBacklogged), v1alpha1.FindCondition(after,
-		v1alpha1.ConditionBacklogged)
+	was := v1alpha1.FindCondition(before, v1alpha1.ConditionBacklogged)
+	is := v1alpha1.FindCondition(after, v1alpha1.ConditionBacklogged)
 	switch {
-	case !was && is != nil:
+	case is != nil && (was == nil || was.Reason != is.Reason):
 		r.Recorder.Eventf(endpoint, nil, corev1.EventTypeWarning, is.Reason, "Deliver", "%s", is.Message)
-	case was && is == nil:
+	case was != nil && is == nil:
 		r.Recorder.Eventf(endpoint, nil, corev1.EventTypeNormal, "BacklogCleared", "Deliver", "Deliveries are made again")
 	}
 }

@@ -34,6 +34,22 @@ func Backlogged(endpoint *v1alpha1.WebhookEndpoint) bool {
 	return v1alpha1.IsConditionTrue(endpoint.Status.Conditions, v1alpha1.ConditionBacklogged)
 }
 
+// HoldsBack reports whether no delivery of the change is made for the endpoint because too many are pending. Single
+// decisions are few, and somebody waits for them: they are held back only once twice as many are pending.
+func HoldsBack(endpoint *v1alpha1.WebhookEndpoint, change v1alpha1.TransitionType, by string) bool {
+	if !Backlogged(endpoint) {
+		return false
+	}
+	backlog := v1alpha1.FindCondition(endpoint.Status.Conditions, v1alpha1.ConditionBacklogged)
+	return backlog.Reason != v1alpha1.ReasonTooManyPending || !IsSingleDecision(change, by)
+}
+
+// IsSingleDecision reports whether the change is a decision about one object, by a person or with an API key. Those of
+// imports, operations and policies are thousands at a time.
+func IsSingleDecision(change v1alpha1.TransitionType, by string) bool {
+	return change == v1alpha1.TransitionTriaged && !strings.HasPrefix(by, v1alpha1.OperationAuthorPrefix)
+}
+
 // asksFor reports whether one of the patterns matches the type. Without patterns every type matches.
 func asksFor(patterns []v1alpha1.WebhookEventPattern, eventType string) bool {
 	for _, pattern := range patterns {

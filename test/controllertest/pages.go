@@ -70,12 +70,12 @@ func Alone(t *testing.T, env *testenv.Environment, g Gomega, namespace, endpoint
 	return out
 }
 
-// SetBacklogged sets or clears the endpoint's Backlogged condition in place of its controller.
-func SetBacklogged(t *testing.T, env *testenv.Environment, endpoint *v1alpha1.WebhookEndpoint, backlogged bool) {
+// SetBacklogged sets the endpoint's Backlogged condition in place of its controller, or clears it if the reason is empty.
+func SetBacklogged(t *testing.T, env *testenv.Environment, endpoint *v1alpha1.WebhookEndpoint, reason string) {
 	t.Helper()
 	list := `[]`
-	if backlogged {
-		list = `[{"type":"Backlogged","status":"True","reason":"TooManyPending","message":"x",` +
+	if reason != "" {
+		list = `[{"type":"Backlogged","status":"True","reason":"` + reason + `","message":"x",` +
 			`"lastTransitionTime":"2026-03-01T12:00:00Z"}]`
 	}
 	harness.Must(t, env.AsController(t).Status().Patch(t.Context(), endpoint,

@@ -260,7 +260,7 @@ func (l *Ledger) owedTo(ctx context.Context, object client.Object, t v1alpha1.Tr
 			return nil, err
 		}
 	}
-	if !force && (paged || webhooks.Backlogged(endpoint)) {
+	if !force && (paged || webhooks.HoldsBack(endpoint, t.Type, t.By)) {
 		return nil, errHeld
 	}
 	return webhooks.NewDelivery(webhooks.Event{

@@ -89,5 +89,10 @@ func onEndpoints(concerned func(ctx context.Context, namespace string) []reconci
 func asksAnew(before, after *v1alpha1.WebhookEndpoint) bool {
 	return before.Generation != after.Generation ||
 		webhooks.Enabled(before) != webhooks.Enabled(after) ||
-		webhooks.Backlogged(before) && !webhooks.Backlogged(after)
+		webhooks.Backlogged(before) && !webhooks.Backlogged(after) ||
+		holdsDecisionsBack(before) && !holdsDecisionsBack(after)
+}
+
+func holdsDecisionsBack(endpoint *v1alpha1.WebhookEndpoint) bool {
+	return webhooks.HoldsBack(endpoint, v1alpha1.TransitionTriaged, "")
 }
