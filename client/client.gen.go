@@ -2437,12 +2437,12 @@ type FindingV1Project struct {
 
 // FindingV1Update A change of a finding. Members that are not described are ignored.
 type FindingV1Update struct {
-	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` takes the end
-	// away. Another `user_status` comes without the end of the one before.
+	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` removes
+	// the end. Changing `user_status` removes the previous end.
 	ExpiresAt *GivenEnd `json:"expires_at,omitempty"`
 
-	// Reason Why it is decided so; `none` takes the reason away. Another `user_status` comes without the reason of the one
-	// before. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
+	// Reason The reason for the decision; `none` removes it. Changing `user_status` removes the previous
+	// reason. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
 	Reason *GivenReason `json:"reason,omitempty"`
 
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
@@ -2510,15 +2510,15 @@ type FindingV2Update struct {
 	// Comments Triage comments; they replace those that were there.
 	Comments *string `json:"comments,omitempty"`
 
-	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` takes the end
-	// away. Another `user_status` comes without the end of the one before.
+	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` removes
+	// the end. Changing `user_status` removes the previous end.
 	ExpiresAt *GivenEnd `json:"expires_at,omitempty"`
 
 	// ProjectId A resource's id, at most 253 bytes of UTF-8 without control characters.
 	ProjectId *ID `json:"project_id,omitempty"`
 
-	// Reason Why it is decided so; `none` takes the reason away. Another `user_status` comes without the reason of the one
-	// before. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
+	// Reason The reason for the decision; `none` removes it. Changing `user_status` removes the previous
+	// reason. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
 	Reason *GivenReason `json:"reason,omitempty"`
 
 	// RepoId A resource's id, at most 253 bytes of UTF-8 without control characters.
@@ -2579,8 +2579,8 @@ type Fingerprint struct {
 // GateVerdict What a gate says of a pull request.
 type GateVerdict string
 
-// GivenEnd When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` takes the end
-// away. Another `user_status` comes without the end of the one before.
+// GivenEnd When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` removes
+// the end. Changing `user_status` removes the previous end.
 type GivenEnd = string
 
 // GivenPolicyDecision What the policy decides about each finding that it matches.
@@ -2601,8 +2601,8 @@ type GivenPolicyDecisionReason string
 // GivenPolicyDecisionUserStatus What they become.
 type GivenPolicyDecisionUserStatus string
 
-// GivenReason Why it is decided so; `none` takes the reason away. Another `user_status` comes without the reason of the one
-// before. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
+// GivenReason The reason for the decision; `none` removes it. Changing `user_status` removes the previous
+// reason. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
 type GivenReason string
 
 // GivenTriage What is decided about each finding. At least one of `user_status` and `comments` is needed; what is not given stays, but
@@ -3355,12 +3355,12 @@ type ReviewIssueUpdate struct {
 	// Comments Triage comments; they replace those that were there.
 	Comments *string `json:"comments,omitempty"`
 
-	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` takes the end
-	// away. Another `user_status` comes without the end of the one before.
+	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` removes
+	// the end. Changing `user_status` removes the previous end.
 	ExpiresAt *GivenEnd `json:"expires_at,omitempty"`
 
-	// Reason Why it is decided so; `none` takes the reason away. Another `user_status` comes without the reason of the one
-	// before. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
+	// Reason The reason for the decision; `none` removes it. Changing `user_status` removes the previous
+	// reason. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
 	Reason *GivenReason `json:"reason,omitempty"`
 
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
@@ -3831,9 +3831,9 @@ type TriageOperationExample struct {
 	Message string `json:"message"`
 }
 
-// TriageOperationFilters The filters of `GET /v2/findings`, each written as in its query; findings have to meet all. At least one is needed. Other
-// than in a query, an empty value is refused: it would decide about more findings than somebody meant whose variable is
-// not set. Leave such a member out.
+// TriageOperationFilters The filters of `GET /v2/findings`, each written as in its query; findings have to meet all. At least one is needed. Unlike
+// in a query, an empty value is refused: with an unset variable it would select more findings than intended. Omit such a
+// member.
 type TriageOperationFilters struct {
 	// Category The sort of thing that was found: Code, a weakness in code or configuration; Package, a known
 	// vulnerability of a package that is used; Secret, a credential where it should not be.
@@ -3962,9 +3962,9 @@ type TriageOperationRequest struct {
 	// Commit Whether to do it. By default the answer shows what would be done.
 	Commit *bool `json:"commit,omitempty"`
 
-	// Filters The filters of `GET /v2/findings`, each written as in its query; findings have to meet all. At least one is needed. Other
-	// than in a query, an empty value is refused: it would decide about more findings than somebody meant whose variable is
-	// not set. Leave such a member out.
+	// Filters The filters of `GET /v2/findings`, each written as in its query; findings have to meet all. At least one is needed. Unlike
+	// in a query, an empty value is refused: with an unset variable it would select more findings than intended. Omit such a
+	// member.
 	Filters *TriageOperationFilters `json:"filters,omitempty"`
 
 	// Ids The ids of the findings.
@@ -4006,8 +4006,8 @@ type TriagePolicy struct {
 	// Failure One of the findings that the expression failed for; its members are empty where there is none.
 	Failure TriagePolicyFailure `json:"failure"`
 
-	// Generation Counts the changes of what the policy declares. With it in the change of a mode, that applies to the policy that was
-	// looked at, and to no other.
+	// Generation Increases with each change of the policy's spec. Send it when you change the mode, so that the change applies only
+	// to the version that you read.
 	Generation int64 `json:"generation"`
 
 	// Id The policy's id, which is its name.
@@ -4798,7 +4798,7 @@ type CountFindingsParams struct {
 	// Field The only field to count by. By default findings are counted by all but `file`, of which most values have few.
 	Field *CountFindingsParamsField `form:"field,omitempty" json:"field,omitempty"`
 
-	// Values How many values of a field are told at most.
+	// Values The maximum number of values returned per field.
 	Values *int `form:"values,omitempty" json:"values,omitempty"`
 
 	// Status Only findings of this status.
@@ -5497,10 +5497,10 @@ type GetTrendsParams struct {
 	// To The last day. Today unless it is given, and no later than that.
 	To *string `form:"to,omitempty" json:"to,omitempty"`
 
-	// Group What projects are put together by. By default there are no groups.
+	// Group What projects are grouped by. By default there are no groups.
 	Group *GetTrendsParamsGroup `form:"group,omitempty" json:"group,omitempty"`
 
-	// Values How many groups are told at most.
+	// Values The maximum number of groups returned.
 	Values *int `form:"values,omitempty" json:"values,omitempty"`
 
 	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
@@ -5796,8 +5796,8 @@ type ClientInterface interface {
 	// UpdateFindingV1WithBody Update finding status (v1)
 	//
 	// Sets what people decided about the finding. Any status may follow any. A request that
-	// changes nothing succeeds and writes nothing, unless the decision is stale: then to give
-	// the same `user_status` again is a decision about the present facts. `reason` and `expires_at` are an
+	// changes nothing succeeds and writes nothing, unless the decision is stale: then sending
+	// the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
 	// addition: why, and when the decision ends by itself. Needs the scope `findings:triage`.
 	//
 	// Takes any type of body and a specified content type.
@@ -5808,8 +5808,8 @@ type ClientInterface interface {
 	// UpdateFindingV1 Update finding status (v1)
 	//
 	// Sets what people decided about the finding. Any status may follow any. A request that
-	// changes nothing succeeds and writes nothing, unless the decision is stale: then to give
-	// the same `user_status` again is a decision about the present facts. `reason` and `expires_at` are an
+	// changes nothing succeeds and writes nothing, unless the decision is stale: then sending
+	// the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
 	// addition: why, and when the decision ends by itself. Needs the scope `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type.
@@ -5819,7 +5819,7 @@ type ClientInterface interface {
 
 	// ListReviews Get pull-request reviews (v1)
 	//
-	// The organization's reviews, one a pull request, a page at a time. All filters that are
+	// The organization's reviews, one per pull request, a page at a time. All filters that are
 	// given must match. A row that does not change while pages are read is returned exactly
 	// once, whatever else changes. Needs the scope `reviews:read`.
 	//
@@ -5840,11 +5840,11 @@ type ClientInterface interface {
 	// An addition to the contract. Server-sent events about what changes in the caller's organization: an `event` is the kind
 	// of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, as far as the kind has
 	// them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. What else there is to know is read by the id, and
-	// is then at least as new. A key is told of the kinds that its scopes let it read.
+	// is then at least as new. A key receives events only for the kinds that its scopes let it read.
 	//
 	// The answer does not end by itself, and counts once against the rate limit. It ends with the key, with a change of its
 	// scopes, with the process, and for a client that does not read. Connect again with the last `id` in `last-event-id`, to any
-	// replica: nothing is left out and nothing told twice. A replica that does not remember all that came after the id sends
+	// replica: no event is lost or repeated. A replica that does not remember all that came after the id sends
 	// one `event: reset` in place of it; then ask again for what you show. It remembers at least the last 4,096 changes or 1 MiB
 	// of an organization, unless all organizations together have more than 65,536. An `id` without data only moves the place; a
 	// comment every 15 seconds keeps the connection. A key may have 4 streams at a time: the next gets 429 with the code `busy`.
@@ -5895,8 +5895,8 @@ type ClientInterface interface {
 	//
 	// Sets what people decided about the finding, and the comments that say why. At least one
 	// of `user_status` and `comments` is needed; `comments` replaces what was there. A request
-	// that changes nothing succeeds and writes nothing, unless the decision is stale: then to
-	// give the same `user_status` again is a decision about the present facts. `reason` and `expires_at` are an
+	// that changes nothing succeeds and writes nothing, unless the decision is stale: then
+	// sending the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
 	// addition: why, and when the decision ends by itself. They belong to a decision that is active or muted, made by the
 	// same request or before.
 	//
@@ -5914,8 +5914,8 @@ type ClientInterface interface {
 	//
 	// Sets what people decided about the finding, and the comments that say why. At least one
 	// of `user_status` and `comments` is needed; `comments` replaces what was there. A request
-	// that changes nothing succeeds and writes nothing, unless the decision is stale: then to
-	// give the same `user_status` again is a decision about the present facts. `reason` and `expires_at` are an
+	// that changes nothing succeeds and writes nothing, unless the decision is stale: then
+	// sending the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
 	// addition: why, and when the decision ends by itself. They belong to a decision that is active or muted, made by the
 	// same request or before.
 	//
@@ -6121,8 +6121,8 @@ type ClientInterface interface {
 	// closed and muted on it, summed over the projects that match. Days are those of UTC. The first is `from`, or the first
 	// that anything is known of; the last is `to`. What is known of today may be an hour old; `GET /v2/finding-counts` counts
 	// now. The ages of one project's findings are exact; those of several together are estimated by a sample of ten
-	// findings of each project. With `group` the answer has how many were open on the first day and on the last of each
-	// repository, project or owner, those first that have the most more. Needs the scope `findings:read`.
+	// findings of each project. With `group` the answer also holds how many were open on the first and on the last day
+	// for each repository, project or owner, sorted by the largest increase. Needs the scope `findings:read`.
 	//
 	// Corresponds with GET /v2/trends (the `GetTrends` operationId).
 	GetTrends(ctx context.Context, params *GetTrendsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6176,7 +6176,7 @@ type ClientInterface interface {
 
 	// CommitTriageOperation Commit a triage operation
 	//
-	// An addition to the contract. Has the operation done: it decides about the findings that were selected, but for those
+	// An addition to the contract. Carries out the operation: it decides about the selected findings, except those
 	// about which somebody has decided since. One that is committed already stays as it is. The answer comes once all of them
 	// are worked through, and after ten seconds in any case. An operation that failed is answered with 400. Needs the
 	// scope `findings:triage`.
@@ -6200,11 +6200,11 @@ type ClientInterface interface {
 	// Corresponds with GET /v2/triage-policies (the `ListTriagePolicies` operationId).
 	ListTriagePolicies(ctx context.Context, params *ListTriagePoliciesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CreateTriagePolicyWithBody Make a triage policy
+	// CreateTriagePolicyWithBody Create a triage policy
 	//
-	// An addition to the contract. Makes a policy, by default in the mode `preview`: it decides about nothing and shows what it
+	// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
 	// would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
-	// answer comes once the policy's counts are there, and after ten seconds in any case: `observed` says which.
+	// answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
 	// Members that are not described are refused. Needs the scope `policies:write`, which only a key that lists it has, and
 	// `findings:triage`: a policy decides about findings.
 	//
@@ -6213,11 +6213,11 @@ type ClientInterface interface {
 	// Corresponds with POST /v2/triage-policies (the `CreateTriagePolicy` operationId).
 	CreateTriagePolicyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CreateTriagePolicy Make a triage policy
+	// CreateTriagePolicy Create a triage policy
 	//
-	// An addition to the contract. Makes a policy, by default in the mode `preview`: it decides about nothing and shows what it
+	// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
 	// would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
-	// answer comes once the policy's counts are there, and after ten seconds in any case: `observed` says which.
+	// answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
 	// Members that are not described are refused. Needs the scope `policies:write`, which only a key that lists it has, and
 	// `findings:triage`: a policy decides about findings.
 	//
@@ -6237,8 +6237,8 @@ type ClientInterface interface {
 	//
 	// An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 	// stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-	// that it has already changes nothing. With `generation` nobody applies an expression that another has written since. The answer comes as that of making one. Needs the scope `policies:write`, which
-	// only a key that lists it has, and `findings:triage`.
+	// that it has already changes nothing. Send `generation` so that you do not apply an expression that somebody has changed since.
+	// The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6249,8 +6249,8 @@ type ClientInterface interface {
 	//
 	// An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 	// stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-	// that it has already changes nothing. With `generation` nobody applies an expression that another has written since. The answer comes as that of making one. Needs the scope `policies:write`, which
-	// only a key that lists it has, and `findings:triage`.
+	// that it has already changes nothing. Send `generation` so that you do not apply an expression that somebody has changed since.
+	// The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -6284,8 +6284,8 @@ type ClientInterface interface {
 
 	// RedeliverWebhookDelivery Send a webhook delivery again
 	//
-	// An addition to the contract. Has the event of a delivery sent again at once, whatever its status, with the same `webhook-id`.
-	// The answer comes once the request is taken up, and after ten seconds in any case: ask for the delivery to see what
+	// An addition to the contract. Sends the event of a delivery again at once, whatever its status, with the same `webhook-id`.
+	// The answer is sent once the request is accepted, or after ten seconds at the latest: read the delivery to see what
 	// comes of it. Needs the scope `webhooks:redeliver`, which only a key that lists it has.
 	//
 	// Corresponds with POST /v2/webhook-deliveries/{id}/redeliver (the `RedeliverWebhookDelivery` operationId).
@@ -6473,8 +6473,8 @@ func (c *Client) ListFindingsV1(ctx context.Context, params *ListFindingsV1Param
 // UpdateFindingV1WithBody Update finding status (v1)
 //
 // Sets what people decided about the finding. Any status may follow any. A request that
-// changes nothing succeeds and writes nothing, unless the decision is stale: then to give
-// the same `user_status` again is a decision about the present facts. `reason` and `expires_at` are an
+// changes nothing succeeds and writes nothing, unless the decision is stale: then sending
+// the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
 // addition: why, and when the decision ends by itself. Needs the scope `findings:triage`.
 //
 // Takes any type of body and a specified content type.
@@ -6495,8 +6495,8 @@ func (c *Client) UpdateFindingV1WithBody(ctx context.Context, id ID, params *Upd
 // UpdateFindingV1 Update finding status (v1)
 //
 // Sets what people decided about the finding. Any status may follow any. A request that
-// changes nothing succeeds and writes nothing, unless the decision is stale: then to give
-// the same `user_status` again is a decision about the present facts. `reason` and `expires_at` are an
+// changes nothing succeeds and writes nothing, unless the decision is stale: then sending
+// the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
 // addition: why, and when the decision ends by itself. Needs the scope `findings:triage`.
 //
 // Takes a body of the `application/json` content type.
@@ -6516,7 +6516,7 @@ func (c *Client) UpdateFindingV1(ctx context.Context, id ID, params *UpdateFindi
 
 // ListReviews Get pull-request reviews (v1)
 //
-// The organization's reviews, one a pull request, a page at a time. All filters that are
+// The organization's reviews, one per pull request, a page at a time. All filters that are
 // given must match. A row that does not change while pages are read is returned exactly
 // once, whatever else changes. Needs the scope `reviews:read`.
 //
@@ -6557,11 +6557,11 @@ func (c *Client) ListAPIKeys(ctx context.Context, params *ListAPIKeysParams, req
 // An addition to the contract. Server-sent events about what changes in the caller's organization: an `event` is the kind
 // of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, as far as the kind has
 // them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. What else there is to know is read by the id, and
-// is then at least as new. A key is told of the kinds that its scopes let it read.
+// is then at least as new. A key receives events only for the kinds that its scopes let it read.
 //
 // The answer does not end by itself, and counts once against the rate limit. It ends with the key, with a change of its
 // scopes, with the process, and for a client that does not read. Connect again with the last `id` in `last-event-id`, to any
-// replica: nothing is left out and nothing told twice. A replica that does not remember all that came after the id sends
+// replica: no event is lost or repeated. A replica that does not remember all that came after the id sends
 // one `event: reset` in place of it; then ask again for what you show. It remembers at least the last 4,096 changes or 1 MiB
 // of an organization, unless all organizations together have more than 65,536. An `id` without data only moves the place; a
 // comment every 15 seconds keeps the connection. A key may have 4 streams at a time: the next gets 429 with the code `busy`.
@@ -6662,8 +6662,8 @@ func (c *Client) GetFinding(ctx context.Context, id ID, params *GetFindingParams
 //
 // Sets what people decided about the finding, and the comments that say why. At least one
 // of `user_status` and `comments` is needed; `comments` replaces what was there. A request
-// that changes nothing succeeds and writes nothing, unless the decision is stale: then to
-// give the same `user_status` again is a decision about the present facts. `reason` and `expires_at` are an
+// that changes nothing succeeds and writes nothing, unless the decision is stale: then
+// sending the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
 // addition: why, and when the decision ends by itself. They belong to a decision that is active or muted, made by the
 // same request or before.
 //
@@ -6691,8 +6691,8 @@ func (c *Client) UpdateFindingV2WithBody(ctx context.Context, id ID, params *Upd
 //
 // Sets what people decided about the finding, and the comments that say why. At least one
 // of `user_status` and `comments` is needed; `comments` replaces what was there. A request
-// that changes nothing succeeds and writes nothing, unless the decision is stale: then to
-// give the same `user_status` again is a decision about the present facts. `reason` and `expires_at` are an
+// that changes nothing succeeds and writes nothing, unless the decision is stale: then
+// sending the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
 // addition: why, and when the decision ends by itself. They belong to a decision that is active or muted, made by the
 // same request or before.
 //
@@ -7098,8 +7098,8 @@ func (c *Client) GetScan(ctx context.Context, id ID, reqEditors ...RequestEditor
 // closed and muted on it, summed over the projects that match. Days are those of UTC. The first is `from`, or the first
 // that anything is known of; the last is `to`. What is known of today may be an hour old; `GET /v2/finding-counts` counts
 // now. The ages of one project's findings are exact; those of several together are estimated by a sample of ten
-// findings of each project. With `group` the answer has how many were open on the first day and on the last of each
-// repository, project or owner, those first that have the most more. Needs the scope `findings:read`.
+// findings of each project. With `group` the answer also holds how many were open on the first and on the last day
+// for each repository, project or owner, sorted by the largest increase. Needs the scope `findings:read`.
 //
 // Corresponds with GET /v2/trends (the `GetTrends` operationId).
 func (c *Client) GetTrends(ctx context.Context, params *GetTrendsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7203,7 +7203,7 @@ func (c *Client) GetTriageOperation(ctx context.Context, id ID, reqEditors ...Re
 
 // CommitTriageOperation Commit a triage operation
 //
-// An addition to the contract. Has the operation done: it decides about the findings that were selected, but for those
+// An addition to the contract. Carries out the operation: it decides about the selected findings, except those
 // about which somebody has decided since. One that is committed already stays as it is. The answer comes once all of them
 // are worked through, and after ten seconds in any case. An operation that failed is answered with 400. Needs the
 // scope `findings:triage`.
@@ -7257,11 +7257,11 @@ func (c *Client) ListTriagePolicies(ctx context.Context, params *ListTriagePolic
 	return c.Client.Do(req)
 }
 
-// CreateTriagePolicyWithBody Make a triage policy
+// CreateTriagePolicyWithBody Create a triage policy
 //
-// An addition to the contract. Makes a policy, by default in the mode `preview`: it decides about nothing and shows what it
+// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
 // would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
-// answer comes once the policy's counts are there, and after ten seconds in any case: `observed` says which.
+// answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
 // Members that are not described are refused. Needs the scope `policies:write`, which only a key that lists it has, and
 // `findings:triage`: a policy decides about findings.
 //
@@ -7280,11 +7280,11 @@ func (c *Client) CreateTriagePolicyWithBody(ctx context.Context, contentType str
 	return c.Client.Do(req)
 }
 
-// CreateTriagePolicy Make a triage policy
+// CreateTriagePolicy Create a triage policy
 //
-// An addition to the contract. Makes a policy, by default in the mode `preview`: it decides about nothing and shows what it
+// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
 // would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
-// answer comes once the policy's counts are there, and after ten seconds in any case: `observed` says which.
+// answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
 // Members that are not described are refused. Needs the scope `policies:write`, which only a key that lists it has, and
 // `findings:triage`: a policy decides about findings.
 //
@@ -7324,8 +7324,8 @@ func (c *Client) GetTriagePolicy(ctx context.Context, id ID, reqEditors ...Reque
 //
 // An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 // stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-// that it has already changes nothing. With `generation` nobody applies an expression that another has written since. The answer comes as that of making one. Needs the scope `policies:write`, which
-// only a key that lists it has, and `findings:triage`.
+// that it has already changes nothing. Send `generation` so that you do not apply an expression that somebody has changed since.
+// The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7346,8 +7346,8 @@ func (c *Client) UpdateTriagePolicyWithBody(ctx context.Context, id ID, contentT
 //
 // An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 // stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-// that it has already changes nothing. With `generation` nobody applies an expression that another has written since. The answer comes as that of making one. Needs the scope `policies:write`, which
-// only a key that lists it has, and `findings:triage`.
+// that it has already changes nothing. Send `generation` so that you do not apply an expression that somebody has changed since.
+// The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7421,8 +7421,8 @@ func (c *Client) GetWebhookDelivery(ctx context.Context, id ID, reqEditors ...Re
 
 // RedeliverWebhookDelivery Send a webhook delivery again
 //
-// An addition to the contract. Has the event of a delivery sent again at once, whatever its status, with the same `webhook-id`.
-// The answer comes once the request is taken up, and after ten seconds in any case: ask for the delivery to see what
+// An addition to the contract. Sends the event of a delivery again at once, whatever its status, with the same `webhook-id`.
+// The answer is sent once the request is accepted, or after ten seconds at the latest: read the delivery to see what
 // comes of it. Needs the scope `webhooks:redeliver`, which only a key that lists it has.
 //
 // Corresponds with POST /v2/webhook-deliveries/{id}/redeliver (the `RedeliverWebhookDelivery` operationId).
@@ -12466,8 +12466,8 @@ type ClientWithResponsesInterface interface {
 	// UpdateFindingV1WithBodyWithResponse Update finding status (v1)
 	//
 	// Sets what people decided about the finding. Any status may follow any. A request that
-	// changes nothing succeeds and writes nothing, unless the decision is stale: then to give
-	// the same `user_status` again is a decision about the present facts. `reason` and `expires_at` are an
+	// changes nothing succeeds and writes nothing, unless the decision is stale: then sending
+	// the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
 	// addition: why, and when the decision ends by itself. Needs the scope `findings:triage`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -12478,8 +12478,8 @@ type ClientWithResponsesInterface interface {
 	// UpdateFindingV1WithResponse Update finding status (v1)
 	//
 	// Sets what people decided about the finding. Any status may follow any. A request that
-	// changes nothing succeeds and writes nothing, unless the decision is stale: then to give
-	// the same `user_status` again is a decision about the present facts. `reason` and `expires_at` are an
+	// changes nothing succeeds and writes nothing, unless the decision is stale: then sending
+	// the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
 	// addition: why, and when the decision ends by itself. Needs the scope `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -12489,7 +12489,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListReviewsWithResponse Get pull-request reviews (v1)
 	//
-	// The organization's reviews, one a pull request, a page at a time. All filters that are
+	// The organization's reviews, one per pull request, a page at a time. All filters that are
 	// given must match. A row that does not change while pages are read is returned exactly
 	// once, whatever else changes. Needs the scope `reviews:read`.
 	//
@@ -12514,11 +12514,11 @@ type ClientWithResponsesInterface interface {
 	// An addition to the contract. Server-sent events about what changes in the caller's organization: an `event` is the kind
 	// of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, as far as the kind has
 	// them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. What else there is to know is read by the id, and
-	// is then at least as new. A key is told of the kinds that its scopes let it read.
+	// is then at least as new. A key receives events only for the kinds that its scopes let it read.
 	//
 	// The answer does not end by itself, and counts once against the rate limit. It ends with the key, with a change of its
 	// scopes, with the process, and for a client that does not read. Connect again with the last `id` in `last-event-id`, to any
-	// replica: nothing is left out and nothing told twice. A replica that does not remember all that came after the id sends
+	// replica: no event is lost or repeated. A replica that does not remember all that came after the id sends
 	// one `event: reset` in place of it; then ask again for what you show. It remembers at least the last 4,096 changes or 1 MiB
 	// of an organization, unless all organizations together have more than 65,536. An `id` without data only moves the place; a
 	// comment every 15 seconds keeps the connection. A key may have 4 streams at a time: the next gets 429 with the code `busy`.
@@ -12579,8 +12579,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// Sets what people decided about the finding, and the comments that say why. At least one
 	// of `user_status` and `comments` is needed; `comments` replaces what was there. A request
-	// that changes nothing succeeds and writes nothing, unless the decision is stale: then to
-	// give the same `user_status` again is a decision about the present facts. `reason` and `expires_at` are an
+	// that changes nothing succeeds and writes nothing, unless the decision is stale: then
+	// sending the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
 	// addition: why, and when the decision ends by itself. They belong to a decision that is active or muted, made by the
 	// same request or before.
 	//
@@ -12598,8 +12598,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// Sets what people decided about the finding, and the comments that say why. At least one
 	// of `user_status` and `comments` is needed; `comments` replaces what was there. A request
-	// that changes nothing succeeds and writes nothing, unless the decision is stale: then to
-	// give the same `user_status` again is a decision about the present facts. `reason` and `expires_at` are an
+	// that changes nothing succeeds and writes nothing, unless the decision is stale: then
+	// sending the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
 	// addition: why, and when the decision ends by itself. They belong to a decision that is active or muted, made by the
 	// same request or before.
 	//
@@ -12835,8 +12835,8 @@ type ClientWithResponsesInterface interface {
 	// closed and muted on it, summed over the projects that match. Days are those of UTC. The first is `from`, or the first
 	// that anything is known of; the last is `to`. What is known of today may be an hour old; `GET /v2/finding-counts` counts
 	// now. The ages of one project's findings are exact; those of several together are estimated by a sample of ten
-	// findings of each project. With `group` the answer has how many were open on the first day and on the last of each
-	// repository, project or owner, those first that have the most more. Needs the scope `findings:read`.
+	// findings of each project. With `group` the answer also holds how many were open on the first and on the last day
+	// for each repository, project or owner, sorted by the largest increase. Needs the scope `findings:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12896,7 +12896,7 @@ type ClientWithResponsesInterface interface {
 
 	// CommitTriageOperationWithResponse Commit a triage operation
 	//
-	// An addition to the contract. Has the operation done: it decides about the findings that were selected, but for those
+	// An addition to the contract. Carries out the operation: it decides about the selected findings, except those
 	// about which somebody has decided since. One that is committed already stays as it is. The answer comes once all of them
 	// are worked through, and after ten seconds in any case. An operation that failed is answered with 400. Needs the
 	// scope `findings:triage`.
@@ -12926,11 +12926,11 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v2/triage-policies (the `ListTriagePolicies` operationId).
 	ListTriagePoliciesWithResponse(ctx context.Context, params *ListTriagePoliciesParams, reqEditors ...RequestEditorFn) (*ListTriagePoliciesResult, error)
 
-	// CreateTriagePolicyWithBodyWithResponse Make a triage policy
+	// CreateTriagePolicyWithBodyWithResponse Create a triage policy
 	//
-	// An addition to the contract. Makes a policy, by default in the mode `preview`: it decides about nothing and shows what it
+	// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
 	// would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
-	// answer comes once the policy's counts are there, and after ten seconds in any case: `observed` says which.
+	// answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
 	// Members that are not described are refused. Needs the scope `policies:write`, which only a key that lists it has, and
 	// `findings:triage`: a policy decides about findings.
 	//
@@ -12939,11 +12939,11 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v2/triage-policies (the `CreateTriagePolicy` operationId).
 	CreateTriagePolicyWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateTriagePolicyResult, error)
 
-	// CreateTriagePolicyWithResponse Make a triage policy
+	// CreateTriagePolicyWithResponse Create a triage policy
 	//
-	// An addition to the contract. Makes a policy, by default in the mode `preview`: it decides about nothing and shows what it
+	// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
 	// would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
-	// answer comes once the policy's counts are there, and after ten seconds in any case: `observed` says which.
+	// answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
 	// Members that are not described are refused. Needs the scope `policies:write`, which only a key that lists it has, and
 	// `findings:triage`: a policy decides about findings.
 	//
@@ -12965,8 +12965,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 	// stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-	// that it has already changes nothing. With `generation` nobody applies an expression that another has written since. The answer comes as that of making one. Needs the scope `policies:write`, which
-	// only a key that lists it has, and `findings:triage`.
+	// that it has already changes nothing. Send `generation` so that you do not apply an expression that somebody has changed since.
+	// The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12977,8 +12977,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 	// stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-	// that it has already changes nothing. With `generation` nobody applies an expression that another has written since. The answer comes as that of making one. Needs the scope `policies:write`, which
-	// only a key that lists it has, and `findings:triage`.
+	// that it has already changes nothing. Send `generation` so that you do not apply an expression that somebody has changed since.
+	// The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13018,8 +13018,8 @@ type ClientWithResponsesInterface interface {
 
 	// RedeliverWebhookDeliveryWithResponse Send a webhook delivery again
 	//
-	// An addition to the contract. Has the event of a delivery sent again at once, whatever its status, with the same `webhook-id`.
-	// The answer comes once the request is taken up, and after ten seconds in any case: ask for the delivery to see what
+	// An addition to the contract. Sends the event of a delivery again at once, whatever its status, with the same `webhook-id`.
+	// The answer is sent once the request is accepted, or after ten seconds at the latest: read the delivery to see what
 	// comes of it. Needs the scope `webhooks:redeliver`, which only a key that lists it has.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -21234,8 +21234,8 @@ func (c *ClientWithResponses) ListFindingsV1WithResponse(ctx context.Context, pa
 // UpdateFindingV1WithBodyWithResponse Update finding status (v1)
 //
 // Sets what people decided about the finding. Any status may follow any. A request that
-// changes nothing succeeds and writes nothing, unless the decision is stale: then to give
-// the same `user_status` again is a decision about the present facts. `reason` and `expires_at` are an
+// changes nothing succeeds and writes nothing, unless the decision is stale: then sending
+// the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
 // addition: why, and when the decision ends by itself. Needs the scope `findings:triage`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -21252,8 +21252,8 @@ func (c *ClientWithResponses) UpdateFindingV1WithBodyWithResponse(ctx context.Co
 // UpdateFindingV1WithResponse Update finding status (v1)
 //
 // Sets what people decided about the finding. Any status may follow any. A request that
-// changes nothing succeeds and writes nothing, unless the decision is stale: then to give
-// the same `user_status` again is a decision about the present facts. `reason` and `expires_at` are an
+// changes nothing succeeds and writes nothing, unless the decision is stale: then sending
+// the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
 // addition: why, and when the decision ends by itself. Needs the scope `findings:triage`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -21269,7 +21269,7 @@ func (c *ClientWithResponses) UpdateFindingV1WithResponse(ctx context.Context, i
 
 // ListReviewsWithResponse Get pull-request reviews (v1)
 //
-// The organization's reviews, one a pull request, a page at a time. All filters that are
+// The organization's reviews, one per pull request, a page at a time. All filters that are
 // given must match. A row that does not change while pages are read is returned exactly
 // once, whatever else changes. Needs the scope `reviews:read`.
 //
@@ -21306,11 +21306,11 @@ func (c *ClientWithResponses) ListAPIKeysWithResponse(ctx context.Context, param
 // An addition to the contract. Server-sent events about what changes in the caller's organization: an `event` is the kind
 // of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, as far as the kind has
 // them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. What else there is to know is read by the id, and
-// is then at least as new. A key is told of the kinds that its scopes let it read.
+// is then at least as new. A key receives events only for the kinds that its scopes let it read.
 //
 // The answer does not end by itself, and counts once against the rate limit. It ends with the key, with a change of its
 // scopes, with the process, and for a client that does not read. Connect again with the last `id` in `last-event-id`, to any
-// replica: nothing is left out and nothing told twice. A replica that does not remember all that came after the id sends
+// replica: no event is lost or repeated. A replica that does not remember all that came after the id sends
 // one `event: reset` in place of it; then ask again for what you show. It remembers at least the last 4,096 changes or 1 MiB
 // of an organization, unless all organizations together have more than 65,536. An `id` without data only moves the place; a
 // comment every 15 seconds keeps the connection. A key may have 4 streams at a time: the next gets 429 with the code `busy`.
@@ -21401,8 +21401,8 @@ func (c *ClientWithResponses) GetFindingWithResponse(ctx context.Context, id ID,
 //
 // Sets what people decided about the finding, and the comments that say why. At least one
 // of `user_status` and `comments` is needed; `comments` replaces what was there. A request
-// that changes nothing succeeds and writes nothing, unless the decision is stale: then to
-// give the same `user_status` again is a decision about the present facts. `reason` and `expires_at` are an
+// that changes nothing succeeds and writes nothing, unless the decision is stale: then
+// sending the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
 // addition: why, and when the decision ends by itself. They belong to a decision that is active or muted, made by the
 // same request or before.
 //
@@ -21426,8 +21426,8 @@ func (c *ClientWithResponses) UpdateFindingV2WithBodyWithResponse(ctx context.Co
 //
 // Sets what people decided about the finding, and the comments that say why. At least one
 // of `user_status` and `comments` is needed; `comments` replaces what was there. A request
-// that changes nothing succeeds and writes nothing, unless the decision is stale: then to
-// give the same `user_status` again is a decision about the present facts. `reason` and `expires_at` are an
+// that changes nothing succeeds and writes nothing, unless the decision is stale: then
+// sending the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
 // addition: why, and when the decision ends by itself. They belong to a decision that is active or muted, made by the
 // same request or before.
 //
@@ -21783,8 +21783,8 @@ func (c *ClientWithResponses) GetScanWithResponse(ctx context.Context, id ID, re
 // closed and muted on it, summed over the projects that match. Days are those of UTC. The first is `from`, or the first
 // that anything is known of; the last is `to`. What is known of today may be an hour old; `GET /v2/finding-counts` counts
 // now. The ages of one project's findings are exact; those of several together are estimated by a sample of ten
-// findings of each project. With `group` the answer has how many were open on the first day and on the last of each
-// repository, project or owner, those first that have the most more. Needs the scope `findings:read`.
+// findings of each project. With `group` the answer also holds how many were open on the first and on the last day
+// for each repository, project or owner, sorted by the largest increase. Needs the scope `findings:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21874,7 +21874,7 @@ func (c *ClientWithResponses) GetTriageOperationWithResponse(ctx context.Context
 
 // CommitTriageOperationWithResponse Commit a triage operation
 //
-// An addition to the contract. Has the operation done: it decides about the findings that were selected, but for those
+// An addition to the contract. Carries out the operation: it decides about the selected findings, except those
 // about which somebody has decided since. One that is committed already stays as it is. The answer comes once all of them
 // are worked through, and after ten seconds in any case. An operation that failed is answered with 400. Needs the
 // scope `findings:triage`.
@@ -21922,11 +21922,11 @@ func (c *ClientWithResponses) ListTriagePoliciesWithResponse(ctx context.Context
 	return ParseListTriagePoliciesResult(rsp)
 }
 
-// CreateTriagePolicyWithBodyWithResponse Make a triage policy
+// CreateTriagePolicyWithBodyWithResponse Create a triage policy
 //
-// An addition to the contract. Makes a policy, by default in the mode `preview`: it decides about nothing and shows what it
+// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
 // would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
-// answer comes once the policy's counts are there, and after ten seconds in any case: `observed` says which.
+// answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
 // Members that are not described are refused. Needs the scope `policies:write`, which only a key that lists it has, and
 // `findings:triage`: a policy decides about findings.
 //
@@ -21941,11 +21941,11 @@ func (c *ClientWithResponses) CreateTriagePolicyWithBodyWithResponse(ctx context
 	return ParseCreateTriagePolicyResult(rsp)
 }
 
-// CreateTriagePolicyWithResponse Make a triage policy
+// CreateTriagePolicyWithResponse Create a triage policy
 //
-// An addition to the contract. Makes a policy, by default in the mode `preview`: it decides about nothing and shows what it
+// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
 // would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
-// answer comes once the policy's counts are there, and after ten seconds in any case: `observed` says which.
+// answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
 // Members that are not described are refused. Needs the scope `policies:write`, which only a key that lists it has, and
 // `findings:triage`: a policy decides about findings.
 //
@@ -21979,8 +21979,8 @@ func (c *ClientWithResponses) GetTriagePolicyWithResponse(ctx context.Context, i
 //
 // An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 // stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-// that it has already changes nothing. With `generation` nobody applies an expression that another has written since. The answer comes as that of making one. Needs the scope `policies:write`, which
-// only a key that lists it has, and `findings:triage`.
+// that it has already changes nothing. Send `generation` so that you do not apply an expression that somebody has changed since.
+// The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21997,8 +21997,8 @@ func (c *ClientWithResponses) UpdateTriagePolicyWithBodyWithResponse(ctx context
 //
 // An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 // stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-// that it has already changes nothing. With `generation` nobody applies an expression that another has written since. The answer comes as that of making one. Needs the scope `policies:write`, which
-// only a key that lists it has, and `findings:triage`.
+// that it has already changes nothing. Send `generation` so that you do not apply an expression that somebody has changed since.
+// The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22062,8 +22062,8 @@ func (c *ClientWithResponses) GetWebhookDeliveryWithResponse(ctx context.Context
 
 // RedeliverWebhookDeliveryWithResponse Send a webhook delivery again
 //
-// An addition to the contract. Has the event of a delivery sent again at once, whatever its status, with the same `webhook-id`.
-// The answer comes once the request is taken up, and after ten seconds in any case: ask for the delivery to see what
+// An addition to the contract. Sends the event of a delivery again at once, whatever its status, with the same `webhook-id`.
+// The answer is sent once the request is accepted, or after ten seconds at the latest: read the delivery to see what
 // comes of it. Needs the scope `webhooks:redeliver`, which only a key that lists it has.
 //
 // Returns a wrapper object for the known response body format(s).

@@ -93,7 +93,7 @@ type WebhookEndpointSpec struct {
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
 	// batch is how the changes of findings by one scan, TriageOperation or TriagePolicy become events: None, one event
-	// per change, or PerScan, in pages after its end, or while a policy is at work. Default: None.
+	// per change, or PerScan, in pages after its end, or while a policy decides. Default: None.
 	// +optional
 	Batch WebhookBatch `json:"batch,omitempty"`
 }

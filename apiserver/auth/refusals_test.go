@@ -191,7 +191,7 @@ func TestEveryReasonIsListedOnce(t *testing.T) {
 	seen := map[Reason]bool{}
 	for _, reason := range Reasons {
 		if seen[reason] {
-			t.Errorf("%s is there twice", reason)
+			t.Errorf("%s occurs twice", reason)
 		}
 		seen[reason] = true
 	}

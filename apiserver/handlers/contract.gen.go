@@ -83,7 +83,7 @@ type Contract interface {
 	ListTriageOperationFindings(ctx context.Context, request Request) (Response, error)
 	// ListTriagePolicies answers GET /v2/triage-policies: Get triage policies.
 	ListTriagePolicies(ctx context.Context, request Request) (Response, error)
-	// CreateTriagePolicy answers POST /v2/triage-policies: Make a triage policy.
+	// CreateTriagePolicy answers POST /v2/triage-policies: Create a triage policy.
 	CreateTriagePolicy(ctx context.Context, request Request) (Response, error)
 	// GetTriagePolicy answers GET /v2/triage-policies/{id}: Get a triage policy.
 	GetTriagePolicy(ctx context.Context, request Request) (Response, error)

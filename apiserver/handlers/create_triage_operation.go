@@ -91,7 +91,7 @@ func addSubject(spec *v1alpha1.TriageOperationSpec, given *openapi.TriageOperati
 		return err
 	}
 	if (given.Set == nil) != (given.Undo != nil) {
-		return problem.InvalidBody("set is needed with ids and filters, and has no place beside undo").
+		return problem.InvalidBody("set is required with ids or filters, and must be absent with undo").
 			In("set").Coded(openapi.CodeMissing)
 	}
 	if given.Set == nil {

@@ -23,7 +23,7 @@ const (
 // nameIn returns an id that is a valid resource name. The API server would reject any other.
 func nameIn(member, id string) (v1alpha1.ResourceName, error) {
 	if len(validation.IsDNS1123Subdomain(id)) > 0 {
-		return "", problem.InvalidBody(fmt.Sprintf("%s holds %.80q, which no resource has as its id", member, id)).In(member)
+		return "", problem.InvalidBody(fmt.Sprintf("%s holds %.80q, which is not a valid id", member, id)).In(member)
 	}
 	return v1alpha1.ResourceName(id), nil
 }

@@ -51,7 +51,7 @@ func Operations(spec *openapi3.T) (map[string]*Operation, error) {
 				return nil, fmt.Errorf("openapi.yaml: %s %s: %w", method, path, err)
 			}
 			if operations[operation.ID] != nil {
-				return nil, fmt.Errorf("openapi.yaml: operationId %q is there twice", operation.ID)
+				return nil, fmt.Errorf("openapi.yaml: operationId %q occurs twice", operation.ID)
 			}
 			operations[operation.ID] = operation
 		}

@@ -29,7 +29,7 @@ var Load = sync.OnceValues(func() (*openapi3.T, error) {
 
 // JSON returns the contract as JSON, which is converted once per process; callers must not change it.
 var JSON = sync.OnceValues(func() ([]byte, error) {
-	converted, err := yaml.YAMLToJSONStrict(document) // which refuses a member that is there twice
+	converted, err := yaml.YAMLToJSONStrict(document) // which refuses a member that occurs twice
 	if err != nil {
 		return nil, fmt.Errorf("convert openapi.yaml to JSON: %w", err)
 	}

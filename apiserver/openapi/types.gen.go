@@ -2427,12 +2427,12 @@ type FindingV1Project struct {
 
 // FindingV1Update A change of a finding. Members that are not described are ignored.
 type FindingV1Update struct {
-	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` takes the end
-	// away. Another `user_status` comes without the end of the one before.
+	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` removes
+	// the end. Changing `user_status` removes the previous end.
 	ExpiresAt *GivenEnd `json:"expires_at,omitempty"`
 
-	// Reason Why it is decided so; `none` takes the reason away. Another `user_status` comes without the reason of the one
-	// before. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
+	// Reason The reason for the decision; `none` removes it. Changing `user_status` removes the previous
+	// reason. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
 	Reason *GivenReason `json:"reason,omitempty"`
 
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
@@ -2500,15 +2500,15 @@ type FindingV2Update struct {
 	// Comments Triage comments; they replace those that were there.
 	Comments *string `json:"comments,omitempty"`
 
-	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` takes the end
-	// away. Another `user_status` comes without the end of the one before.
+	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` removes
+	// the end. Changing `user_status` removes the previous end.
 	ExpiresAt *GivenEnd `json:"expires_at,omitempty"`
 
 	// ProjectId A resource's id, at most 253 bytes of UTF-8 without control characters.
 	ProjectId *ID `json:"project_id,omitempty"`
 
-	// Reason Why it is decided so; `none` takes the reason away. Another `user_status` comes without the reason of the one
-	// before. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
+	// Reason The reason for the decision; `none` removes it. Changing `user_status` removes the previous
+	// reason. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
 	Reason *GivenReason `json:"reason,omitempty"`
 
 	// RepoId A resource's id, at most 253 bytes of UTF-8 without control characters.
@@ -2569,8 +2569,8 @@ type Fingerprint struct {
 // GateVerdict What a gate says of a pull request.
 type GateVerdict string
 
-// GivenEnd When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` takes the end
-// away. Another `user_status` comes without the end of the one before.
+// GivenEnd When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` removes
+// the end. Changing `user_status` removes the previous end.
 type GivenEnd = string
 
 // GivenPolicyDecision What the policy decides about each finding that it matches.
@@ -2591,8 +2591,8 @@ type GivenPolicyDecisionReason string
 // GivenPolicyDecisionUserStatus What they become.
 type GivenPolicyDecisionUserStatus string
 
-// GivenReason Why it is decided so; `none` takes the reason away. Another `user_status` comes without the reason of the one
-// before. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
+// GivenReason The reason for the decision; `none` removes it. Changing `user_status` removes the previous
+// reason. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
 type GivenReason string
 
 // GivenTriage What is decided about each finding. At least one of `user_status` and `comments` is needed; what is not given stays, but
@@ -3345,12 +3345,12 @@ type ReviewIssueUpdate struct {
 	// Comments Triage comments; they replace those that were there.
 	Comments *string `json:"comments,omitempty"`
 
-	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` takes the end
-	// away. Another `user_status` comes without the end of the one before.
+	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` removes
+	// the end. Changing `user_status` removes the previous end.
 	ExpiresAt *GivenEnd `json:"expires_at,omitempty"`
 
-	// Reason Why it is decided so; `none` takes the reason away. Another `user_status` comes without the reason of the one
-	// before. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
+	// Reason The reason for the decision; `none` removes it. Changing `user_status` removes the previous
+	// reason. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
 	Reason *GivenReason `json:"reason,omitempty"`
 
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
@@ -3821,9 +3821,9 @@ type TriageOperationExample struct {
 	Message string `json:"message"`
 }
 
-// TriageOperationFilters The filters of `GET /v2/findings`, each written as in its query; findings have to meet all. At least one is needed. Other
-// than in a query, an empty value is refused: it would decide about more findings than somebody meant whose variable is
-// not set. Leave such a member out.
+// TriageOperationFilters The filters of `GET /v2/findings`, each written as in its query; findings have to meet all. At least one is needed. Unlike
+// in a query, an empty value is refused: with an unset variable it would select more findings than intended. Omit such a
+// member.
 type TriageOperationFilters struct {
 	// Category The sort of thing that was found: Code, a weakness in code or configuration; Package, a known
 	// vulnerability of a package that is used; Secret, a credential where it should not be.
@@ -3952,9 +3952,9 @@ type TriageOperationRequest struct {
 	// Commit Whether to do it. By default the answer shows what would be done.
 	Commit *bool `json:"commit,omitempty"`
 
-	// Filters The filters of `GET /v2/findings`, each written as in its query; findings have to meet all. At least one is needed. Other
-	// than in a query, an empty value is refused: it would decide about more findings than somebody meant whose variable is
-	// not set. Leave such a member out.
+	// Filters The filters of `GET /v2/findings`, each written as in its query; findings have to meet all. At least one is needed. Unlike
+	// in a query, an empty value is refused: with an unset variable it would select more findings than intended. Omit such a
+	// member.
 	Filters *TriageOperationFilters `json:"filters,omitempty"`
 
 	// Ids The ids of the findings.
@@ -3996,8 +3996,8 @@ type TriagePolicy struct {
 	// Failure One of the findings that the expression failed for; its members are empty where there is none.
 	Failure TriagePolicyFailure `json:"failure"`
 
-	// Generation Counts the changes of what the policy declares. With it in the change of a mode, that applies to the policy that was
-	// looked at, and to no other.
+	// Generation Increases with each change of the policy's spec. Send it when you change the mode, so that the change applies only
+	// to the version that you read.
 	Generation int64 `json:"generation"`
 
 	// Id The policy's id, which is its name.
@@ -4788,7 +4788,7 @@ type CountFindingsParams struct {
 	// Field The only field to count by. By default findings are counted by all but `file`, of which most values have few.
 	Field *CountFindingsParamsField `form:"field,omitempty" json:"field,omitempty"`
 
-	// Values How many values of a field are told at most.
+	// Values The maximum number of values returned per field.
 	Values *int `form:"values,omitempty" json:"values,omitempty"`
 
 	// Status Only findings of this status.
@@ -5487,10 +5487,10 @@ type GetTrendsParams struct {
 	// To The last day. Today unless it is given, and no later than that.
 	To *string `form:"to,omitempty" json:"to,omitempty"`
 
-	// Group What projects are put together by. By default there are no groups.
+	// Group What projects are grouped by. By default there are no groups.
 	Group *GetTrendsParamsGroup `form:"group,omitempty" json:"group,omitempty"`
 
-	// Values How many groups are told at most.
+	// Values The maximum number of groups returned.
 	Values *int `form:"values,omitempty" json:"values,omitempty"`
 
 	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.

@@ -136,7 +136,7 @@ func NotFound(sort string) *Problem {
 func MethodNotAllowed() *Problem {
 	return &Problem{
 		Status: http.StatusMethodNotAllowed, Message: messageMethodNotAllowed, Code: codeMethodNotAllowed,
-		Detail: "the header Allow lists the methods that the path knows",
+		Detail: "use one of the methods in the header Allow",
 	}
 }
 
@@ -158,7 +158,7 @@ func IsPreconditionFailed(err error) bool {
 func TooManyRequests() *Problem {
 	return &Problem{
 		Status: http.StatusTooManyRequests, Message: messageTooManyRequests, Code: codeRateLimited,
-		Detail: "wait for the seconds in the header retry-after",
+		Detail: "wait for the number of seconds in the header retry-after, then try again",
 	}
 }
 
@@ -166,7 +166,7 @@ func TooManyRequests() *Problem {
 func Busy(detail string, after time.Duration) *Problem {
 	return &Problem{
 		Status: http.StatusTooManyRequests, Message: messageTooManyRequests, Code: codeBusy,
-		Detail: detail + "; wait for the seconds in the header retry-after", RetryAfter: after,
+		Detail: detail + "; wait for the number of seconds in the header retry-after, then try again", RetryAfter: after,
 	}
 }
 

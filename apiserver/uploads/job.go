@@ -229,10 +229,10 @@ func explain(err error) error {
 	case errors.Is(err, errNoTurn):
 		return problem.Busy(errNoTurn.Error(), busyRetryAfter)
 	case errors.Is(err, errStopping):
-		return problem.TryAgain("the service is stopping; what has been written will be found as it is", err)
+		return problem.TryAgain("the service is stopping; what is already written is kept", err)
 	case errors.As(err, &refused), kube.IsQuotaExceeded(err):
 		return problem.Refused(err)
 	default:
-		return problem.TryAgain("the import ended early; what has been written will be found as it is", err)
+		return problem.TryAgain("the import ended early; what is already written is kept", err)
 	}
 }

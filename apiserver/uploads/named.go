@@ -43,8 +43,8 @@ func pick(ctx context.Context, c *importer.Client, j *job) error {
 	case found != nil:
 		j.Repository = found.Name
 	case j.Imports == nil:
-		return &importer.RefusedError{Reason: fmt.Sprintf("the file is of %s, and the repository %s of that full name is elsewhere: "+
-			"mend its spec.url, or have the other one created", cmp.Or(facts.URL, facts.FullName), j.Named[0])}
+		return &importer.RefusedError{Reason: fmt.Sprintf("the file belongs to %s, but the repository %s with that full name has another URL: "+
+			"correct its spec.url, or have the other repository created", cmp.Or(facts.URL, facts.FullName), j.Named[0])}
 	}
 	return nil
 }

@@ -61,11 +61,11 @@ func begins(repository *v1alpha1.Repository, j *job) error {
 			return errNotHere
 		}
 	case j.commit != nil:
-		return &importer.RefusedError{Reason: fmt.Sprintf("the repository %s does not exist yet, and begins with results of its branch: "+
-			"upload those before the ones of a pull request", j.Repository)}
+		return &importer.RefusedError{Reason: fmt.Sprintf("the repository %s does not exist yet, and only results of its branch can create it: "+
+			"upload those before the results of a pull request", j.Repository)}
 	case strings.HasPrefix(j.Ref, "refs/") && !strings.HasPrefix(j.Ref, "refs/heads/"):
-		return &importer.RefusedError{Reason: fmt.Sprintf("the repository %s does not exist yet, and begins with results of its branch: "+
-			"upload those before the ones of %s", j.Repository, j.Ref)}
+		return &importer.RefusedError{Reason: fmt.Sprintf("the repository %s does not exist yet, and only results of its branch can create it: "+
+			"upload those before the results of %s", j.Repository, j.Ref)}
 	}
 	return nil
 }

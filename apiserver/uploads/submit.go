@@ -84,7 +84,7 @@ func projectsOf(ctx context.Context, c *importer.Client, repository client.Objec
 	case err != nil:
 		return nil, fmt.Errorf("list the projects of repository %s: %w", repository.Name, err)
 	case len(unreadable) > 0:
-		return nil, &importer.RefusedError{Reason: fmt.Sprintf("project %s cannot be read, and the results may be about it: mend it with kubectl",
+		return nil, &importer.RefusedError{Reason: fmt.Sprintf("project %s cannot be read, and the results may be about it: correct it with kubectl",
 			unreadable[0])}
 	}
 	var projects []routing.Project

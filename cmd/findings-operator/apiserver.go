@@ -125,7 +125,7 @@ func (o *apiserverOptions) validate() error {
 	}
 	if o.dataStaleness < leastDataStaleness {
 		problems = append(problems,
-			fmt.Errorf("--data-staleness must be at least %s: where nothing changes, the API server may say so after two minutes only", leastDataStaleness))
+			fmt.Errorf("--data-staleness must be at least %s: if nothing changes, the API server may send nothing for up to two minutes", leastDataStaleness))
 	}
 	if (o.tlsCertFile == "") != (o.tlsPrivateKeyFile == "") {
 		problems = append(problems, errors.New("--tls-cert-file and --tls-private-key-file go together"))

@@ -193,7 +193,7 @@ func (o *importOptions) checkWait() error {
 	case o.wait && o.dryRun:
 		return errors.New("--wait and --dry-run exclude each other: a dry run changes no state")
 	case o.timeout <= 0:
-		return fmt.Errorf("--timeout is %s and must be more than nothing", o.timeout)
+		return fmt.Errorf("--timeout is %s and must be greater than 0s", o.timeout)
 	}
 	return nil
 }

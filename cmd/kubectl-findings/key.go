@@ -59,7 +59,7 @@ func (i *issuance) untilIssued(ctx context.Context, s *session, key *v1alpha1.AP
 		return isIssued(key, generation, serial)
 	})
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("API key %s has no token after %s; is the controller of findings-operator at work? See: kubectl describe apikey %s -n %s",
+		return fmt.Errorf("API key %s has no token after %s; is the controller of findings-operator running? See: kubectl describe apikey %s -n %s",
 			key.Name, i.timeout, key.Name, s.namespace)
 	}
 	return s.explain(err, need{what: "read API keys", role: roleViewer})

@@ -122,7 +122,7 @@ func (o *keyCreateOptions) spec(now time.Time) (v1alpha1.APIKeySpec, error) {
 		}
 	}
 	if o.timeout <= 0 {
-		errs = append(errs, fmt.Errorf("--timeout is %s and must be more than nothing", o.timeout))
+		errs = append(errs, fmt.Errorf("--timeout is %s and must be greater than 0s", o.timeout))
 	}
 	return spec, errors.Join(errs...)
 }

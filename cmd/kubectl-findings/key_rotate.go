@@ -61,7 +61,7 @@ func (o *rotateOptions) run(ctx context.Context, name string) error {
 		return fmt.Errorf("--overlap is %s and must be from 0s to %s", o.overlap, mostOverlap)
 	}
 	if o.timeout <= 0 {
-		return fmt.Errorf("--timeout is %s and must be more than nothing", o.timeout)
+		return fmt.Errorf("--timeout is %s and must be greater than 0s", o.timeout)
 	}
 	session, err := o.kubeconfig.open()
 	if err != nil {

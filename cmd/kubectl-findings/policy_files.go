@@ -48,7 +48,7 @@ func (o *policyTestOptions) read() ([]*filedPolicy, error) {
 		policies, errs = append(policies, policy), append(errs, err)
 	}
 	if passed := len(infos) - len(policies); passed > 0 {
-		fmt.Fprintf(o.streams.ErrOut, "passed over, because they are no TriagePolicies: %d\n", passed)
+		fmt.Fprintf(o.streams.ErrOut, "skipped because they are not TriagePolicies: %d\n", passed)
 	}
 	if len(policies) == 0 {
 		return nil, errors.New("the files contain no TriagePolicy")
@@ -77,7 +77,7 @@ func (o *policyTestOptions) file(object *unstructured.Unstructured, source strin
 	}
 	chosen := o.kubeconfig.organization != "" || *o.kubeconfig.Namespace != ""
 	if chosen && policy.Namespace != "" && policy.Namespace != namespace {
-		return nil, fmt.Errorf("%s: policy %s is of namespace %s, and the flags choose %s: omit one of them", source,
+		return nil, fmt.Errorf("%s: policy %s has the namespace %s, but the flags select %s: omit one of them", source,
 			policy.Name, policy.Namespace, namespace)
 	}
 	policy.Namespace = cmp.Or(policy.Namespace, namespace)

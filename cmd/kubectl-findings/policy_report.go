@@ -108,7 +108,7 @@ func (t *trials) newReport(trial *trial) *policyReport {
 	if r.Mode != v1alpha1.PolicyApply {
 		r.note("the file says mode Preview, which decides nothing: this is what mode Apply would do")
 		if r.Cluster.InForce != 0 {
-			r.note("to apply the file as it is would end what the policy decides in the cluster")
+			r.note("applying the file as it is would end the policy's decisions in the cluster")
 		}
 	}
 	if rules.WindowOf(spec, t.now) == rules.NotYetValid {

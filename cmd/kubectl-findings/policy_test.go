@@ -183,7 +183,7 @@ func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
 		},
 		"with a preview in the file it is tested as if it applied": {
 			policies{inCluster("p", first, nil)}, policies{inCluster("p", first, preview)}, [6]int{2, 2}, "", "", "", "",
-			"mode Preview, which decides nothing: this is what mode Apply would do\n  note: to apply the file as it is would end",
+			"mode Preview, which decides nothing: this is what mode Apply would do\n  note: applying the file as it is would end",
 		},
 		"with a preview in the cluster all is gained": {
 			policies{inCluster("p", first, preview)}, policies{inCluster("p", first, nil)}, [6]int{2, 2},

@@ -119,10 +119,10 @@ func takenOver(b *bytes.Buffer, s *importer.Summary) {
 		fmt.Fprintf(b, "  took over %d of: %s\n", s.Renamed[name], printable(name))
 	}
 	if s.Adopted > 0 {
-		fmt.Fprintf(b, "  took over %d of no analysis\n", s.Adopted)
+		fmt.Fprintf(b, "  took over %d findings without an analysis\n", s.Adopted)
 	}
 	if s.NotAdopted > 0 {
-		fmt.Fprintf(b, "  left %d of no analysis: they are from before analyses were told apart, and may be another's; the next import of this one closes what no other has taken over\n", s.NotAdopted)
+		fmt.Fprintf(b, "  left %d findings without an analysis: an earlier version imported them, and they may belong to another analysis; the next import of this analysis closes those that no other has taken over\n", s.NotAdopted)
 	}
 }
 

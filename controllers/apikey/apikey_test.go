@@ -121,7 +121,7 @@ func TestKeySaysThatTheOrganizationBoundsItsLife(t *testing.T) {
 	claims.IssuedAt = claims.IssuedAt.Add(-2 * time.Hour)
 	replaceToken(t, key, claims)
 	waitForReason(t, key, v1alpha1.ReasonExpired)
-	if !strings.Contains(message(), "The organization's spec.apiKeys.maxLifetime has ended") {
+	if !strings.Contains(message(), "The key has expired because of the organization's spec.apiKeys.maxLifetime") {
 		t.Errorf("says %q, want who has ended the key's life", message())
 	}
 	harness.Eventually(t, func(g Gomega) {

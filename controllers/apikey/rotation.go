@@ -145,7 +145,7 @@ func (k signingKeys) advance(ctx context.Context, held holding, public *corev1.C
 	}
 	if ownsecret.Frozen(held.secret) {
 		k.announce(public, corev1.EventTypeWarning, "RotationRefused",
-			"Secret %s is immutable, so that no key can be added to it; it can only be deleted, which ends every token at once", held.secret.Name)
+			"Secret %s is immutable, so no key can be added to it. To replace the key, delete the Secret; this invalidates every token at once", held.secret.Name)
 		return ctrl.Result{}, nil
 	}
 	before := held.ring
@@ -190,14 +190,14 @@ func (k signingKeys) tell(done step, before tokens.Ring, public *corev1.ConfigMa
 	switch done {
 	case prepare:
 		k.announce(public, corev1.EventTypeNormal, "SigningKeyAdded",
-			"Made a new signing key; it is published before it signs")
+			"Created a new signing key; it is published before it is used")
 	case promote:
 		k.announce(public, corev1.EventTypeNormal, "SigningKeyRotated",
-			"Tokens are signed by key %s; what key %s has signed stays valid until every token has been signed anew and %s have passed",
+			"Tokens are signed by key %s; tokens signed by key %s stay valid until every token has been reissued and %s have passed",
 			before.Next.ID(), before.Signer.ID(), signingOverlap(public))
 	case withdraw:
 		k.announce(public, corev1.EventTypeNormal, "SigningKeyWithdrawn",
-			"What key %s has signed is no longer accepted", fmt.Sprint(before.Previous.IDs()))
+			"Tokens signed by key %s are no longer accepted", fmt.Sprint(before.Previous.IDs()))
 	case stay, countNotice, countOverlap:
 	}
 }

@@ -18,23 +18,23 @@ func judge(s *scope) conditions.Verdict {
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonExpired,
-			Message: "The organization's spec.apiKeys.maxLifetime has ended the key's life: raise spec.rotation.serial for a new token.",
+			Message: "The key has expired because of the organization's spec.apiKeys.maxLifetime: raise spec.rotation.serial for a new token.",
 		}
 	case status.KeyID == "" || expired(status, s.Now):
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonExpired,
-			Message: "The key's life is over: see to it that spec.expiresAt is not in the past, and raise spec.rotation.serial for a new token.",
+			Message: "The key has expired: set spec.expiresAt to a time in the future, or remove it, and raise spec.rotation.serial for a new token.",
 		}
 	case s.Object.Spec.Disabled:
 		return conditions.Verdict{
 			Reason:  v1alpha1.ReasonDisabled,
-			Message: "Requests with this key are refused while spec.disabled is set: take it back to have the key work.",
+			Message: "Requests with this key are refused while spec.disabled is set: remove it to enable the key.",
 		}
 	}
 	message := fmt.Sprintf("The token is in Secret %q under the key %q.", status.SecretRef.Name, v1alpha1.APIKeyTokenKey)
 	if shortened(s) {
-		message += " Its life is the organization's spec.apiKeys.maxLifetime."
+		message += " The organization's spec.apiKeys.maxLifetime limits its lifetime."
 	}
 	return conditions.Ready(message)
 }
@@ -69,7 +69,7 @@ func organizationNotFound(namespace string) conditions.Verdict {
 	return conditions.Verdict{
 		Stalled: true,
 		Reason:  v1alpha1.ReasonOrganizationNotFound,
-		Message: fmt.Sprintf("Namespace %q belongs to no Organization: create the key in the namespace that an Organization names in its status.", namespace),
+		Message: fmt.Sprintf("Namespace %q does not belong to an Organization: create the key in the namespace that status.namespace of its Organization names.", namespace),
 	}
 }
 
@@ -77,6 +77,6 @@ func secretConflict(name string) conditions.Verdict {
 	return conditions.Verdict{
 		Stalled: true,
 		Reason:  v1alpha1.ReasonSecretConflict,
-		Message: fmt.Sprintf("Secret %q is there and is not this key's: remove the Secret, or make the key under another name.", name),
+		Message: fmt.Sprintf("Secret %q exists and does not belong to this key: delete the Secret, or create the key under another name.", name),
 	}
 }

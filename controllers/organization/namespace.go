@@ -58,13 +58,13 @@ func refuse(namespace *corev1.Namespace, organization *v1alpha1.Organization) (c
 		// Ours or not: once it is deleted, we create our own.
 		return conditions.Verdict{
 			Reason:  v1alpha1.ReasonNamespaceTerminating,
-			Message: fmt.Sprintf("Namespace %q is being removed: it is made anew once it has gone.", namespace.Name),
+			Message: fmt.Sprintf("Namespace %q is being deleted: it is created again once it is gone.", namespace.Name),
 		}, true
 	case !ours(namespace, organization):
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonNamespaceConflict,
-			Message: fmt.Sprintf("Namespace %q is there and does not carry this Organization's UID in the annotation %s: remove the namespace, or give the Organization another name.",
+			Message: fmt.Sprintf("Namespace %q exists without this Organization's UID in the annotation %s: delete the namespace, or give the Organization another name.",
 				namespace.Name, v1alpha1.OrganizationUIDAnnotation),
 		}, true
 	}

@@ -129,7 +129,7 @@ func (s *scope) judgeQuotas() {
 		ObservedGeneration: s.Object.Generation,
 		LastTransitionTime: v1alpha1.NewTime(s.Now),
 		Reason:             v1alpha1.ReasonQuotaReached,
-		Message: fmt.Sprintf("No more can be made of: %s. Delete what is no longer needed, have spec.retention do it, or raise spec.quotas.",
+		Message: fmt.Sprintf("The quota is used up for: %s. Delete objects that are no longer needed, set spec.retention to remove them, or raise spec.quotas.",
 			strings.Join(s.usedUp, ", ")),
 	})
 }

@@ -144,7 +144,7 @@ func TestQuotaBoundsWhatCanBeMadeAndSaysSo(t *testing.T) {
 		g.Expect(reason(organization, v1alpha1.ConditionQuotaExceeded)).To(Equal("QuotaReached/True"))
 		g.Expect(reason(organization, v1alpha1.ConditionReady)).To(Equal("Reconciled/True"))
 		message := v1alpha1.FindCondition(organization.Status.Conditions, v1alpha1.ConditionQuotaExceeded).Message
-		g.Expect(message).To(ContainSubstring("No more can be made of: findings."))
+		g.Expect(message).To(ContainSubstring("The quota is used up for: findings."))
 	})
 	harness.Eventually(t, func(g Gomega) {
 		events := &eventsv1.EventList{}

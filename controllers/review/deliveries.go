@@ -16,7 +16,8 @@ func (r *Reconciler) emitLast(ctx context.Context, s *scope) error {
 	if len(transitions.History{Transitions: s.Status.Transitions, EmittedSeq: s.Status.EmittedSeq}.Owed()) == 0 {
 		return nil
 	}
-	_, err := r.ledger.Settle(ctx, s.Object, func(ctx context.Context) (bool, error) { return s.Store(ctx, r.Client) }, false)
+	write := func(ctx context.Context) (bool, error) { return s.Store(ctx, r.Client) }
+	_, err := r.ledger.Settle(ctx, s.Object, write, false)
 	if apierrors.IsForbidden(err) {
 		ctrl.LoggerFrom(ctx).Error(err, "a review goes before its last events were made")
 		err = nil

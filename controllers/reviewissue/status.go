@@ -66,7 +66,7 @@ func (r *Reconciler) announce(s *scope) {
 		reason, action, note = "Resolved", "Resolve", "Commit "+after.ResolvedBy+" no longer shows the issue."
 	}
 	if after.State == v1alpha1.ReviewIssueResolved && after.ResolvedBy == "" {
-		note = "A commit that the review no longer keeps resolved the issue."
+		note = "The issue was resolved by a commit that the review no longer lists."
 	}
 	r.Recorder.Eventf(s.Object, nil, corev1.EventTypeNormal, reason, action, "%s", note)
 }

@@ -131,7 +131,7 @@ func (h heartbeat) hear(lease *coordinationv1.Lease, named *v1alpha1.ScanLease, 
 		h.version, h.since = lease.ResourceVersion, read
 	} else if asked.Sub(h.since) > duration {
 		return h, pulse{dead: givenUp(fmt.Sprintf(
-			"The import has died: it no longer renews its Lease %q. The same import again finishes the work.", named.Name))}
+			"The import has died: it no longer renews its Lease %q. Run the same import again to finish it.", named.Name))}
 	}
 	h.lookAt = h.since.Add(duration + heartbeatMargin)
 	return h, pulse{lookIn: h.lookAt.Sub(asked)}
@@ -141,16 +141,16 @@ func (h heartbeat) hear(lease *coordinationv1.Lease, named *v1alpha1.ScanLease, 
 func notHeld(lease *coordinationv1.Lease, named *v1alpha1.ScanLease) *conditions.Verdict {
 	if lease == nil {
 		return givenUp(fmt.Sprintf(
-			"The import has died: its Lease %q does not exist. The same import again finishes the work.", named.Name))
+			"The import has died: its Lease %q does not exist. Run the same import again to finish it.", named.Name))
 	}
 	switch holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder {
 	case named.Holder:
 		return nil
 	case "":
 		return givenUp(fmt.Sprintf(
-			"The import has died: it let go of its Lease %q and recorded no end. The same import again finishes the work.", named.Name))
+			"The import has died: it released its Lease %q without recording an end. Run the same import again to finish it.", named.Name))
 	default:
 		return givenUp(fmt.Sprintf(
-			"The import has died: %q holds its Lease %q. The same import again finishes the work.", holder, named.Name))
+			"The import has died: %q holds its Lease %q. Run the same import again to finish it.", holder, named.Name))
 	}
 }

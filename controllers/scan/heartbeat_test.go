@@ -88,7 +88,7 @@ func TestAScanWhoseImportIsSilentIsAbandonedWithinAMinute(t *testing.T) {
 	phase(t, scan, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned)
 	g := NewWithT(t)
 	message := v1alpha1.FindCondition(scan.Status.Conditions, v1alpha1.ConditionReady).Message
-	g.Expect(message).To(Equal(`The import has died: it no longer renews its Lease "import-1". The same import again finishes the work.`))
+	g.Expect(message).To(Equal(`The import has died: it no longer renews its Lease "import-1". Run the same import again to finish it.`))
 	g.Expect(v1alpha1.IsConditionTrue(scan.Status.Conditions, v1alpha1.ConditionStalled)).To(BeTrue())
 	g.Expect(scan.Status.Progress).To(Equal("1200/5000"))
 

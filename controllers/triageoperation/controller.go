@@ -113,7 +113,7 @@ func (r *Reconciler) awaitTurn(ctx context.Context, s *scope) error {
 	if s.Status.Phase == "" {
 		s.Status.Phase = v1alpha1.OperationSelecting
 	}
-	inProgress(s, fmt.Sprintf("The operation %q of the organization is at work: this one comes after it.", first.Name))
+	inProgress(s, fmt.Sprintf("The operation %q of the organization is running: this one starts after it.", first.Name))
 	s.RequeueAfter(lookAgain)
 	s.Stop()
 	return nil

@@ -447,7 +447,7 @@ func TestASetThatCouldNotBeKeptAtOnceIsTheSameInTheEnd(t *testing.T) {
 	env.Create(t, again)
 	waiting := r.awaits("other", v1alpha1.OperationSelecting)
 	ready := v1alpha1.FindCondition(waiting.Status.Conditions, v1alpha1.ConditionReady)
-	g.Expect(ready.Message).To(ContainSubstring("comes after it"), "one operation at a time")
+	g.Expect(ready.Message).To(ContainSubstring("starts after it"), "one operation at a time")
 	harness.Must(t, env.Client.Delete(t.Context(), left))
 	o := r.awaits("mute", v1alpha1.OperationPreview)
 	g.Expect(counts(o)).To(Equal("12 12; 0 0 0 0"))

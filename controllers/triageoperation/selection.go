@@ -45,7 +45,7 @@ func (r *Reconciler) selectFindings(ctx context.Context, s *scope) error {
 		return nil
 	}
 	s.Status.Phase = v1alpha1.OperationRunning
-	inProgress(s, "The operation works through its findings.")
+	inProgress(s, "The operation is processing its findings.")
 	return nil
 }
 
@@ -90,8 +90,8 @@ func kept(others []v1alpha1.TriageOperation) (operations, parts int) {
 }
 
 func tooMany(s *scope) {
-	fail(s, v1alpha1.ReasonTooManyOperations, "The organization keeps as many operations as it may: "+
-		"delete some that nobody will undo, or shorten its spec.retention.finishedOperations.")
+	fail(s, v1alpha1.ReasonTooManyOperations, "The organization has the maximum number of operations: "+
+		"delete some that need no undo, or shorten its spec.retention.finishedOperations.")
 }
 
 // behind reports whether the cache does not show yet that the set was made, and requeues the operation then.

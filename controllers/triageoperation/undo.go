@@ -19,7 +19,7 @@ func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, erro
 	err := r.Live.Get(ctx, key, undone)
 	switch {
 	case apierrors.IsNotFound(err):
-		fail(s, v1alpha1.ReasonNotUndoable, fmt.Sprintf("There is no operation %q in this namespace, or no longer.", key.Name))
+		fail(s, v1alpha1.ReasonNotUndoable, fmt.Sprintf("The operation %q does not exist in this namespace, or has been deleted.", key.Name))
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("look up operation %q: %w", key.Name, err)
@@ -27,7 +27,7 @@ func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, erro
 		fail(s, v1alpha1.ReasonNotUndoable, fmt.Sprintf("The operation %q has not decided about anything.", key.Name))
 		return nil, nil
 	case undone.Status.CompletedAt == nil:
-		inProgress(s, fmt.Sprintf("The operation %q is still at work: it will be undone afterwards.", key.Name))
+		inProgress(s, fmt.Sprintf("The operation %q is still running: it will be undone once it has ended.", key.Name))
 		s.RequeueAfter(lookAgain)
 		s.Stop()
 		return nil, nil

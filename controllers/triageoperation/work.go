@@ -52,7 +52,7 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 			}
 		}
 		if err := r.perform(ctx, s.Object, entries, results, part.Begun); err != nil {
-			inProgress(s, fmt.Sprintf("The operation cannot write now, and tries again: %q.", shortened(err.Error())))
+			inProgress(s, fmt.Sprintf("A write failed and is being retried: %q.", shortened(err.Error())))
 			return err
 		}
 		r.refused.Delete(client.ObjectKeyFromObject(s.Object))

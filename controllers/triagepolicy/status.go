@@ -154,7 +154,7 @@ func (s *scope) judgeInForce() {
 		s.condition(v1alpha1.ConditionInForce, false, s.whyNot, s.because)
 	case in.Generation != s.Object.Generation:
 		s.condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonEarlierGeneration,
-			"The generation in status.inForce decides on. "+s.because)
+			"The generation in status.inForce remains in force. "+s.because)
 	case status.Matched == 0 && status.LastMatchedAt == nil && status.Failed > 0:
 		s.condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonNeverMatched,
 			"No open finding has matched yet, and spec.match cannot be evaluated for some: see status.failure.")
@@ -182,16 +182,16 @@ func (s *scope) explain() {
 	case v1alpha1.ReasonPreview:
 		because = "The mode is Preview: the status shows what the policy would decide. Set spec.mode to Apply."
 	case v1alpha1.ReasonNotYetValid:
-		because = "The time in spec.validFrom has not come."
+		because = "spec.validFrom is in the future."
 	case v1alpha1.ReasonPolicyExpired:
-		because = "The time in spec.validUntil has come: delete the policy, or set another end."
+		because = "spec.validUntil has passed: delete the policy, or set another end."
 	case v1alpha1.ReasonTooMany:
 		because = "More findings match the present spec than spec.maxFindings: narrow spec.match, or raise the limit."
 	case v1alpha1.ReasonTooCostly:
-		because = "To evaluate the present spec over all findings takes too long: " +
-			"have spec.match rule most of them out by a short comparison first."
+		because = "Evaluating the current spec over all findings takes too long: " +
+			"begin spec.match with a short comparison that rules most of them out."
 	case v1alpha1.ReasonTooManyPolicies:
-		because = "A hundred other policies are in force in the organization, which is all there may be: " +
+		because = "A hundred other policies are in force in the organization, which is the maximum: " +
 			"delete one that is not needed."
 	}
 	s.because = because
@@ -203,7 +203,7 @@ func (s *scope) judgeReady() {
 		if s.partial {
 			s.Judge(conditions.Verdict{
 				Stalled: true, Reason: v1alpha1.ReasonTooCostly,
-				Message: "To count what the policy matches takes too long: the counts are earlier ones. It decides all the same.",
+				Message: "Counting the policy's matches takes too long: the counts are out of date. The policy still decides.",
 			})
 			return
 		}

@@ -61,10 +61,10 @@ func decide(s *scope) step {
 				s.Object.Spec.EndpointRef.Name))
 	case s.endpoint.Spec.Disabled:
 		return waiting(v1alpha1.ReasonEndpointDisabled,
-			"The endpoint is disabled: take its spec.disabled back to have this sent.")
+			"The endpoint is disabled: remove its spec.disabled to send this delivery.")
 	case s.endpoint.DisabledByControllers() != nil:
 		return waiting(v1alpha1.ReasonEndpointDisabled,
-			fmt.Sprintf("The endpoint is disabled, for %s: its conditions say what to do to have this sent.",
+			fmt.Sprintf("The endpoint is disabled because %s: its conditions tell what to do.",
 				s.endpoint.DisabledByControllers().Message))
 	case s.endpoint.Status.SecretRef == nil:
 		return waiting(v1alpha1.ReasonSecretNotFound,
@@ -74,14 +74,14 @@ func decide(s *scope) step {
 		later.next, later.wait = ptr.To(v1alpha1.NewTime(at)), at.Sub(s.Now)
 		return later
 	}
-	now := waiting(v1alpha1.ReasonProgressing, "An attempt is on its way, or about to be.")
+	now := waiting(v1alpha1.ReasonProgressing, "An attempt is in progress or about to start.")
 	now.outlook = outlookDue
 	return now
 }
 
 // failedMessage explains what to do about a delivery without further attempts.
-const failedMessage = "The receiver has not confirmed it and no attempt is left: the last one's message says why. " +
-	"Give the annotation " + v1alpha1.RedeliverAnnotation + " another value to have it sent again."
+const failedMessage = "All attempts have failed: the message of the last one tells why. " +
+	"Set the annotation " + v1alpha1.RedeliverAnnotation + " to a new value to send the event again."
 
 func waiting(reason, message string) step {
 	return step{
@@ -100,7 +100,7 @@ func finallyFailed(reason, message string) step {
 
 func endpointGone(s *scope) step {
 	return finallyFailed(v1alpha1.ReasonEndpointNotFound,
-		fmt.Sprintf("The WebhookEndpoint %q that this was for is gone, and another of that name gets nothing older than itself: delete the delivery, or leave it to retention.", s.Object.Spec.EndpointRef.Name))
+		fmt.Sprintf("The WebhookEndpoint %q was deleted, and a new endpoint of the same name does not receive earlier events: delete the delivery, or wait until retention removes it.", s.Object.Spec.EndpointRef.Name))
 }
 
 // unfinishedMessage is the message of an attempt whose outcome was never recorded.

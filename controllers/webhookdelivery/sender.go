@@ -150,7 +150,7 @@ func (s *sender) explain(err error) string {
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return "the host cannot be reached"
 	case isTLS(err):
-		return "no TLS connection came about; look at the receiver's certificate"
+		return "the TLS handshake failed; check the receiver's certificate"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err,
 		syscall.EPIPE):
 		return "the receiver closed the connection without an answer"

@@ -124,7 +124,7 @@ func (r *Reconciler) announce(s *scope) {
 	case is != nil && (was == nil || was.Reason != is.Reason):
 		r.Recorder.Eventf(endpoint, nil, corev1.EventTypeWarning, is.Reason, "Deliver", "%s", is.Message)
 	case was != nil && is == nil:
-		r.Recorder.Eventf(endpoint, nil, corev1.EventTypeNormal, "BacklogCleared", "Deliver", "Deliveries are made again")
+		r.Recorder.Eventf(endpoint, nil, corev1.EventTypeNormal, "BacklogCleared", "Deliver", "The backlog has cleared: changes become deliveries again")
 	}
 }
 

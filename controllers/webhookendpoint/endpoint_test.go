@@ -189,7 +189,7 @@ func TestAnEndpointThatTheSenderHasDisabled(t *testing.T) {
 		waitForReason(t, endpoint, reason)
 		stalled := v1alpha1.FindCondition(endpoint.Status.Conditions, v1alpha1.ConditionStalled)
 		g.Expect(stalled).NotTo(BeNil())
-		g.Expect(stalled.Message).To(And(ContainSubstring("why"), ContainSubstring("change anything in the spec")))
+		g.Expect(stalled.Message).To(And(ContainSubstring("why"), ContainSubstring("change the spec")))
 
 		testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.URL += "/other" })
 		waitForReason(t, endpoint, v1alpha1.ReasonReconciled)

@@ -26,14 +26,14 @@ func judge(endpoint *v1alpha1.WebhookEndpoint, f found) conditions.Verdict {
 	case endpoint.Spec.Disabled:
 		return conditions.Verdict{
 			Reason:  v1alpha1.ReasonEndpointDisabled,
-			Message: "Nothing is sent while spec.disabled is set: take it back to have what waits sent.",
+			Message: "Nothing is sent while spec.disabled is set: remove it to send the pending deliveries.",
 		}
 	case endpoint.DisabledByControllers() != nil:
 		return disabledVerdict(endpoint.DisabledByControllers())
 	case failing(endpoint.Status):
 		return conditions.Verdict{
 			Reason:  v1alpha1.ReasonDeliveryFailing,
-			Message: "The last attempts failed: those of the endpoint's WebhookDeliveries say why.",
+			Message: "The last attempts failed: status.attempts of the endpoint's WebhookDeliveries tells why.",
 		}
 	}
 	return conditions.Ready(fmt.Sprintf("Events are signed with the secret in Secret %q under the key %q.", f.name,
@@ -44,8 +44,8 @@ func disabledVerdict(disabled *v1alpha1.WebhookDisabled) conditions.Verdict {
 	return conditions.Verdict{
 		Stalled: true,
 		Reason:  string(disabled.Reason),
-		Message: fmt.Sprintf("Nothing more is sent, for %s. When the receiver takes events again, change anything in the spec "+
-			"(spec.url, or set spec.disabled and take it back), and what waits is sent.", disabled.Message),
+		Message: fmt.Sprintf("Sending has stopped because %s. Once the receiver accepts events again, change the spec "+
+			"(correct spec.url, or set spec.disabled and remove it): the pending deliveries are then sent.", disabled.Message),
 	}
 }
 
@@ -55,19 +55,19 @@ func secretVerdict(f found) conditions.Verdict {
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonSecretNotFound,
-			Message: fmt.Sprintf("There is no Secret %q in this namespace: create it with a signing secret under the key %q, or remove spec.secretRef to have one made.", f.name, v1alpha1.WebhookSecretKey),
+			Message: fmt.Sprintf("There is no Secret %q in this namespace: create it with a signing secret under the key %q, or remove spec.secretRef to have one created.", f.name, v1alpha1.WebhookSecretKey),
 		}
 	case apierrors.IsAlreadyExists(f.problem):
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonSecretConflict,
-			Message: fmt.Sprintf("Secret %q is there and is not this endpoint's: name it in spec.secretRef to use it, or remove it.", f.name),
+			Message: fmt.Sprintf("Secret %q exists and does not belong to this endpoint: name it in spec.secretRef to use it, or delete it.", f.name),
 		}
 	}
 	return conditions.Verdict{
 		Stalled: true,
 		Reason:  v1alpha1.ReasonSecretInvalid,
-		Message: fmt.Sprintf("Secret %q cannot be used: %s. Set it right, or delete a Secret that was made for the endpoint to have a fresh one.", f.name, f.problem),
+		Message: fmt.Sprintf("Secret %q cannot be used: %s. Correct it. If the controllers created it, you can delete it instead: they create a new one.", f.name, f.problem),
 	}
 }
 

@@ -78,7 +78,7 @@ func (r *Unreadables) add(kind Kind, object *Unreadable) {
 	if !r.count(key) {
 		return
 	}
-	r.log.Error(object.Err, "An object cannot be read and is passed over; mend it with kubectl",
+	r.log.Error(object.Err, "An object cannot be read and is skipped; correct it with kubectl",
 		"resource", kind.Resource, "namespace", object.Namespace, "name", object.Name)
 	r.onFound(object)
 }
@@ -152,7 +152,7 @@ func keyOf(kind Kind, object metav1.Object) objectKey {
 
 var (
 	unreadableCount = prometheus.NewDesc("findings_unreadable_objects",
-		"Objects that the Kubernetes API serves and that cannot be read, by kind; they are passed over.", []string{"kind"}, nil)
+		"Objects that the Kubernetes API serves and that cannot be read, by kind; they are skipped.", []string{"kind"}, nil)
 	unreadableName = prometheus.NewDesc("findings_unreadable_object_info",
 		"An object that cannot be read; at most 100 of a namespace are named.", []string{"kind", "namespace", "name"}, nil)
 )

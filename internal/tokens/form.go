@@ -65,7 +65,7 @@ func members(part string, known []string) (map[string]json.RawMessage, error) {
 			return nil, ErrMalformed
 		}
 		if _, again := out[name]; again || misspelt(name, known) {
-			return nil, fmt.Errorf("%w: a member is there twice", ErrMalformed)
+			return nil, fmt.Errorf("%w: a member occurs twice", ErrMalformed)
 		}
 		out[name] = value
 	}

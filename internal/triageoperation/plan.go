@@ -55,7 +55,7 @@ func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.F
 		}
 		return Step{Outcome: Conflicted, Why: meanwhile(finding.Spec.Triage.By)}
 	case entry.Unknown:
-		return Step{Outcome: Failed, Why: "there was no room to keep the decision that it had"}
+		return Step{Outcome: Failed, Why: "its previous decision was too long to be kept for an undo"}
 	}
 	changes := changesOf(operation, entry, finding)
 	if len(changes) == 0 {

@@ -100,12 +100,12 @@ func guardAnalysis(b *Batch, h history, p *plan, results int) error {
 	}
 	if known := alikeAnalysis(h, b.series()); known != "" {
 		return &RefusedError{fmt.Sprintf("automationDetails.id names the analysis %q, which is new, and %q is known: it seems to change with each run, and then each scan would leave the findings of the last one open. "+
-			"Go on with --analysis %q, the same at each import; if this is an analysis of its own, import it once with --analysis %q or --force", b.Analysis, known, known, b.Analysis)}
+			"Use --analysis %q in every import; if this is a separate analysis, import it once with --analysis %q or --force", b.Analysis, known, known, b.Analysis)}
 	}
 	for _, known := range slices.Sorted(maps.Keys(p.elsewhere)) {
 		if n := p.elsewhere[known]; n*2 > results && (p.decided || n >= guardFrom) {
 			return &RefusedError{fmt.Sprintf("%d of %d results are new in %s and are open findings in %s: it seems to be another name of the same scan. "+
-				"Go on with --analysis %q, the same at each import; if it is one of its own, import it once with --analysis %q or --force", n, results, analysisName(b.Analysis), analysisName(known), known, b.Analysis)}
+				"Use --analysis %q in every import; if it is a separate analysis, import it once with --analysis %q or --force", n, results, analysisName(b.Analysis), analysisName(known), known, b.Analysis)}
 		}
 	}
 	return nil

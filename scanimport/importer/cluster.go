@@ -97,7 +97,7 @@ func checkBond(project *v1alpha1.Project, repository string) error {
 	if of == repository {
 		return nil
 	}
-	return &RefusedError{fmt.Sprintf("project %s is of repository %s and not of %s: give --repository %s, or another --project", project.Name, of, repository, of)}
+	return &RefusedError{fmt.Sprintf("project %s belongs to repository %s, not to %s: give --repository %s, or another --project", project.Name, of, repository, of)}
 }
 
 // whoCreates completes the error about an object that does not exist, which the ClusterRole of scanners cannot create.
@@ -107,7 +107,7 @@ var whoCreates = map[string]string{
 }
 
 func ownRole(resource string) string {
-	return fmt.Sprintf("; that takes the verbs create and report on %s.appsec.dev (ClusterRole findings-admin), or spec.imports.create of the Organization, which lets imports create it", resource)
+	return fmt.Sprintf("; that requires the verbs create and report on %s.appsec.dev (ClusterRole findings-admin), or spec.imports.create of the Organization, which lets imports create it", resource)
 }
 
 // Require reads an object that must exist before anything is imported; kind is for messages.

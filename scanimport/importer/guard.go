@@ -19,7 +19,7 @@ func guardClosing(open, toClose int) error {
 	if open < guardFrom || toClose*2 <= open {
 		return nil
 	}
-	return &RefusedError{fmt.Sprintf("it would close %d of %d open findings, which is more than half: see with --dry-run which ones, look whether the scanner ran over everything, and then use --force", toClose, open)}
+	return &RefusedError{fmt.Sprintf("it would close %d of %d open findings, which is more than half: use --dry-run to see which ones, check that the scanner covered everything, then use --force", toClose, open)}
 }
 
 // guardAge refuses a scan that is older than the last completed one: it would reopen findings that were repaired since

@@ -142,7 +142,7 @@ func (im *Importer) Import(ctx context.Context, batches []*Batch) ([]*Summary, e
 
 // stopped returns the error for a context that ended, which caused whatever failed after it.
 func stopped(ctx context.Context) error {
-	return fmt.Errorf("stopped before its end (%w): import again, what has been written will be found as it is",
+	return fmt.Errorf("stopped before its end (%w): import again, what is already written is kept",
 		context.Cause(ctx))
 }
 

@@ -245,7 +245,7 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 		}
 		same, err := provision.Find([]v1alpha1.Repository{*p.found.Repository}, facts)
 		if p.place.byFullName() && (same == nil || err != nil) {
-			return &RefusedError{fmt.Sprintf("the Repository %s is to be created for %s and is another's: give its name", name, facts.FullName)}
+			return &RefusedError{fmt.Sprintf("the Repository %s, which was to be created for %s, exists and belongs to another repository: give the name of the right one", name, facts.FullName)}
 		}
 		return nil
 	}

@@ -12,6 +12,6 @@ func explainQuota(err error, kind string) error {
 	if !kube.IsQuotaExceeded(err) {
 		return err
 	}
-	return fmt.Errorf("the organization has used up its quota of objects of kind %s: delete what is no longer needed, or have spec.quotas "+
-		"of the Organization raised, and import again: what has been written will be found as it is (%w)", kind, err)
+	return fmt.Errorf("the organization has used up its quota of objects of kind %s: delete what is no longer needed, or raise spec.quotas "+
+		"of the Organization, and import again: what is already written is kept (%w)", kind, err)
 }

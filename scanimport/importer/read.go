@@ -95,7 +95,7 @@ func kindOf[T any]() (kube.Kind, error) {
 
 // PassedOver returns the message that an object cannot be read.
 func PassedOver(kind, name string) string {
-	return fmt.Sprintf("%s %s cannot be read and is passed over; mend it with kubectl", kind, name)
+	return fmt.Sprintf("%s %s cannot be read and is skipped; correct it with kubectl", kind, name)
 }
 
 // selector selects the objects of a tool in the project. The API server compares field by field until one differs, so

@@ -130,11 +130,11 @@ const SkipSuppressed = "suppressed in the source"
 func (s *Summary) Name() string { return scanName(s.Tool, s.Category, s.Analysis) }
 
 const (
-	skipDuplicate  = "the same in everything as another result"
+	skipDuplicate  = "identical to another result"
 	skipRefused    = "refused by the API server"
 	skipUnreadable = "its finding cannot be read"
-	skipTaken      = "its finding was taken over by another import meanwhile: the next import sees to it"
-	skipCrossed    = "its finding was changed again and again meanwhile: the next import sees to it"
+	skipTaken      = "another import took over its finding in the meantime: the next import handles it"
+	skipCrossed    = "its finding kept changing in the meantime: the next import handles it"
 )
 
 // mostWarnings bounds how many unreadable objects are named.

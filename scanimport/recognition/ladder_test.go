@@ -145,7 +145,7 @@ var cases = map[string]one{
 	"one of three goes and another comes": {"those that stayed are not taken for their neighbours", "",
 		open(ev("R", "a", 5, message("m")), ev("R", "a", 9, message("m")), ev("R", "a", 30, message("m"))),
 		[]Evidence{ev("R", "a", 9, message("m")), ev("R", "a", 30, message("m")), ev("R", "a", 1030, message("m"))}, nil, []int{1, 2, 0}, 1},
-	"ambiguous elsewhere": {"the code is there twice in new files", "",
+	"ambiguous elsewhere": {"the code occurs twice in new files", "",
 		open(ev("R", "a", 5, code("x"), message("m")), ev("S", "a", 6)),
 		[]Evidence{ev("R", "b", 5, code("x"), message("m")), ev("R", "c", 5, code("x"), message("m"))}, nil, []int{-1, -1}, 0},
 	"ambiguous lines": {"two are as near", "",

@@ -82,7 +82,7 @@ func (im *Importer) Import(ctx context.Context, commit *Commit, batches []*impor
 			return im.recorder(commit, batches, lease).during(held, s, func() error {
 				err := im.record(held, repository, commit, batches, s)
 				if err != nil && held.Err() != nil {
-					return fmt.Errorf("stopped before its end (%w), no issue was resolved by it: import again, what has been written will be found as it is", context.Cause(held))
+					return fmt.Errorf("stopped before its end (%w), no issue was resolved by it: import again, what is already written is kept", context.Cause(held))
 				}
 				return err
 			})
@@ -93,7 +93,7 @@ func (im *Importer) Import(ctx context.Context, commit *Commit, batches []*impor
 func complete(batches []*importer.Batch) error {
 	for _, b := range batches {
 		if len(b.Incomplete) > 0 {
-			return &importer.RefusedError{Reason: fmt.Sprintf("nothing was imported, for %s did not look at everything (%s): what it missed would count as resolved. Let it run to its end", b.Tool, b.Incomplete[0])}
+			return &importer.RefusedError{Reason: fmt.Sprintf("nothing was imported, because %s did not cover everything (%s): issues that it missed would count as resolved. Run it to completion, then import again", b.Tool, b.Incomplete[0])}
 		}
 	}
 	return nil

@@ -99,7 +99,7 @@ type Change struct {
 const mostExamples = 10
 
 const (
-	skipDuplicate = "the same in everything as another result"
+	skipDuplicate = "identical to another result"
 	skipRefused   = "refused by the API server"
 	skipUnread    = "its issue cannot be read"
 )

@@ -56,11 +56,11 @@ func normalise(run *wireRun, sourceRoot string, unfolded *budget) Run {
 
 func incomplete(run *wireRun) string {
 	if !run.resultsGiven {
-		return "`results` is absent or null, so the tool did not get as far as to report"
+		return "`results` is absent or null, so the tool stopped before it reported results"
 	}
 	for _, invocation := range run.invocations {
 		if invocation.ExecutionSuccessful != nil && !*invocation.ExecutionSuccessful {
-			return "the tool says that it failed (executionSuccessful is false)"
+			return "the tool reports that it failed (executionSuccessful is false)"
 		}
 	}
 	return ""

@@ -64,7 +64,7 @@ func explain(err error) error {
 	case errors.Is(err, io.EOF):
 		return errors.New("the file is empty: the scanner may have failed before it wrote anything")
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("not JSON: it ends too early, as a file does that was cut off")
+		return errors.New("not JSON: the file ends too early and is probably truncated")
 	case errors.As(err, &syntax):
 		return fmt.Errorf("not JSON: at byte %d: %w", syntax.Offset, syntax)
 	default:
@@ -124,7 +124,7 @@ func (p *parser) file() error {
 	case !runsGiven:
 		return errors.New(`not SARIF 2.1.0: it has no member "runs"`)
 	case len(p.runs) == 0:
-		return errors.New("it holds no run, so no tool says anything: nothing to import")
+		return errors.New("it holds no run, so there is nothing to import: check that the scanner ran")
 	}
 	if _, err := p.decoder.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("not JSON: something follows the end of the document")
@@ -209,7 +209,7 @@ func (p *parser) members(visit func(name string) error) error {
 			return fmt.Errorf("not JSON: a member's name is %v", token)
 		}
 		if seen[name] {
-			return fmt.Errorf("not SARIF 2.1.0: the member %q is there twice", name)
+			return fmt.Errorf("not SARIF 2.1.0: the member %q occurs twice", name)
 		}
 		seen[name] = true
 		if err := visit(name); err != nil {

@@ -68,7 +68,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		"runs an object": {"it is not SARIF", `{"version":"2.1.0","runs":{}}`, "runs is not an array"},
 		"run a string":   {"it is not SARIF", `{"version":"2.1.0","runs":["x"]}`, "runs[0] is not an object"},
 		"results object": {"to take it for empty would close everything", file(`"results":{}`), "runs[0].results is not an array"},
-		"results twice":  {"which of them counts is anybody's guess", file(`"results":[],"results":[{}]`), `"results" is there twice`},
+		"results twice":  {"which of them counts is anybody's guess", file(`"results":[],"results":[{}]`), `"results" occurs twice`},
 		"too large":      {"memory is finite", file(`"results":[],"x":"` + strings.Repeat("x", 5000) + `"`), "larger than"},
 		"too deep":       {"a stack is finite", file(`"results":[],"x":` + strings.Repeat("[", 50) + strings.Repeat("]", 50)), "nested deeper than 32"},
 		"too many":       {"a cluster is finite", file(`"results":[{},{},{},{}]`), "3 "},

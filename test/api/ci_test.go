@@ -318,7 +318,7 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 		{"a pull request with nothing new", sarif(numbered(30)...), pullRequest, 0, `"gate":"passed"`},
 		{"a pull request with something new", sarif("one"), pullRequest, 3, "the gate failed"},
 		{"a title that looks like an answer", injected, pullRequest, 3, "the gate failed"},
-		{"a scanner that crashed, in a pull request", crashed, pullRequest, 1, "did not look at everything"},
+		{"a scanner that crashed, in a pull request", crashed, pullRequest, 1, "did not cover everything"},
 		{"a scanner that crashed, on the branch", crashed, nil, 1, "the import failed"},
 		{"a scanner that wrote nothing", "", nil, 1, "the scanner did not run to its end"},
 		{"what is not SARIF", "not SARIF", nil, 1, "not JSON"},

@@ -314,7 +314,7 @@ func TestTheHostTellsRepositoriesOfOneNameApart(t *testing.T) {
 		c.wantsComplete(c.follow(post(root).wants(http.StatusAccepted, root)))
 	}
 	const elsewhere = "https://ghe.example.com/acme/payments"
-	if a := post(elsewhere).wants(http.StatusConflict, "another host"); !strings.Contains(string(a.body), "the repository repo of that full name is elsewhere") {
+	if a := post(elsewhere).wants(http.StatusConflict, "another host"); !strings.Contains(string(a.body), "the repository repo with that full name has another URL") {
 		t.Errorf("the answer is %s", a.body)
 	}
 	o.create(builder.Repository("second").In(o.namespace).Build())

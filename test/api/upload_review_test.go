@@ -143,7 +143,7 @@ func TestAPullRequestsScannerThatCrashedFailsTheUpload(t *testing.T) {
 	o, c := uploader(t)
 	crashed := strings.Replace(sarif("one"), `"results"`, `"invocations":[{"executionSuccessful":false}],"results"`, 1)
 	a := c.upload("?pull_request=5&fail_on=high&commit="+headCommit, crashed).wants(http.StatusConflict, "a scanner that crashed")
-	if !strings.Contains(string(a.body), "lint did not look at everything") {
+	if !strings.Contains(string(a.body), "lint did not cover everything") {
 		t.Errorf("the answer is %s", a.body)
 	}
 	if reviews, issues := o.ofReviews(); len(reviews)+len(issues) != 0 {
@@ -152,7 +152,7 @@ func TestAPullRequestsScannerThatCrashedFailsTheUpload(t *testing.T) {
 	o.eventually(func(g Gomega) {
 		failed := decoded[openapi.ScanList](c.get("/v2/scans?status=failed")).Items
 		g.Expect(failed).To(HaveLen(1))
-		g.Expect(failed[0].Message).To(ContainSubstring("lint did not look at everything"))
+		g.Expect(failed[0].Message).To(ContainSubstring("lint did not cover everything"))
 		upload := decoded[openapi.Upload](c.get("/v2/uploads/"+failed[0].UploadId).wants(http.StatusOK, "the upload"))
 		g.Expect(*upload.Status).To(Equal(openapi.ScanStatusFailed))
 		g.Expect(upload.Reviews).To(HaveLen(1))

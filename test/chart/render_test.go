@@ -131,7 +131,7 @@ func byName(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 	for _, object := range objects {
 		name := object.GetKind() + " " + object.GetName()
 		if out[name] != nil {
-			t.Errorf("%s is there twice", name)
+			t.Errorf("%s occurs twice", name)
 		}
 		out[name] = without(object.Object, "app.kubernetes.io/instance", "app.kubernetes.io/managed-by",
 			"app.kubernetes.io/version", "helm.sh/chart", "helm.sh/resource-policy",

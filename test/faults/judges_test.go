@@ -88,7 +88,7 @@ func TestTheAuditSeesWhatIsLostAndDoubled(t *testing.T) {
 		{"one leaves before it is emitted", []rig.Stored{created, finding("", 0, 1, 2), delivery("d", "uid", 1), delivery("e", "uid", 2), finding("", 0, 2)}, nil, "before it was emitted"},
 		{"what was emitted no longer is", []rig.Stored{created, finding("", 1, 1), delivery("d", "uid", 1), finding("", 0, 1)}, nil, "went back"},
 		{"a delivery is missing", []rig.Stored{created, finding("", 1, 1)}, nil, "no delivery"},
-		{"a delivery is there twice", []rig.Stored{created, finding("", 1, 1), delivery("d", "uid", 1), delivery("e", "uid", 1)}, nil, "of one transition"},
+		{"a delivery occurs twice", []rig.Stored{created, finding("", 1, 1), delivery("d", "uid", 1), delivery("e", "uid", 1)}, nil, "of one transition"},
 	} {
 		said := judged(func(s *trial) {
 			a := newAudit(s)

@@ -309,7 +309,7 @@ func TestWhatAReviewRefuses(t *testing.T) {
 		words  string
 	}{
 		"incomplete": {"what was not looked at is not resolved", p, reviewimport.Commit{SHA: commitB},
-			`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}},"results":[],"invocations":[{"executionSuccessful":false}]}]}`, "did not look at everything"},
+			`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}},"results":[],"invocations":[{"executionSuccessful":false}]}]}`, "did not cover everything"},
 		"out of order": {"states follow from the order", p, reviewimport.Commit{SHA: commitB, ReviewedAt: time.Now().Add(-time.Hour)}, document(), "before the last one recorded"},
 		"future":       {"every later review would be refused", p, reviewimport.Commit{SHA: commitB, ReviewedAt: time.Now().Add(time.Hour)}, document(), "in the future"},
 		"repository":   {"a review of nothing shows nowhere", elsewhere, reviewimport.Commit{SHA: commitB}, document(), "kubectl get repository"},

@@ -55,7 +55,7 @@ func TestAScanThatRunsTellsItsUploadItsHeartbeatAndHowFarItIs(t *testing.T) {
 	if diff := cmp.Diff(&v1alpha1.ScanProgress{Done: 30, Total: 30}, spec.Progress); diff != "" {
 		t.Errorf("progress at the end (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]v1alpha1.ScanSkip{{Reason: "the same in everything as another result", Count: 1}}, spec.SkippedBecause); diff != "" {
+	if diff := cmp.Diff([]v1alpha1.ScanSkip{{Reason: "identical to another result", Count: 1}}, spec.SkippedBecause); diff != "" {
 		t.Errorf("skipped (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"s-chosen"}, recorded); diff != "" {

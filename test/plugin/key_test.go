@@ -141,7 +141,7 @@ func TestAKeySaysWhatToDoNext(t *testing.T) {
 		"overlap":      {"rotate-key a --overlap 721h", "from 0s to 720h"},
 		"no such key":  {"rotate-key a", "not found"},
 		"timeout":      {"rotate-key a --timeout 0s", "--timeout"},
-		"nobody there": {"key create waiting --timeout 100ms", "is the controller of findings-operator at work?"},
+		"nobody there": {"key create waiting --timeout 100ms", "is the controller of findings-operator running?"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			(&person{t, administrator.kubeconfig}).findings(strings.Fields(tc.arguments)...).fails(tc.want)

@@ -78,7 +78,7 @@ func TestPoliciesAreTestedAgainstTheCluster(t *testing.T) {
 			"gained 1, lost 1, decided otherwise 0",
 			"gained  f-2  low     Title 2  (open -> muted by mute)", "lost    f-0  low     Title 0  (muted by mute -> open)",
 			"other in "+o.namespace, "no policy of this name", "0 decided alike by people; 4 failed",
-			"for example f-0: no such key: score", "passed over, because they are no TriagePolicies: 1",
+			"for example f-0: no such key: score", "skipped because they are not TriagePolicies: 1",
 		)
 	}
 	viewer.findings("policy", "test", "-f", folder).wants("the API server was not asked whether it accepts this one")

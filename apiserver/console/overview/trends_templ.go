@@ -1066,14 +1066,14 @@ func gotWorseCard(s shown) templ.Component {
 		}
 		if repositories, projects := s.gotWorse("repo_id", s.ByRepository), s.gotWorse("project_id", s.ByProject); len(repositories)+len(projects) == 0 {
 			if s.isYoung() {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 84, "<p class=\"quiet\">No repository and no project has more open findings than then: history begins on ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 84, "<p class=\"quiet\">No repository and no project has more open findings than at the start: history begins on ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var61 string
 				templ_7745c5c3_Var61, templ_7745c5c3_Err = templ.JoinStringErrs(long(s.firstDay()))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `overview/trends.templ`, Line: 196, Col: 122}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `overview/trends.templ`, Line: 196, Col: 130}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var61))
 				if templ_7745c5c3_Err != nil {

@@ -14,17 +14,17 @@ func scan(status client.ScanStatus, message string) client.Scan {
 
 // Messages of the importer about scans that it refused or gave up.
 const (
-	closing = "the import failed: it would close 40 of 60 open findings, which is more than half: see with --dry-run " +
-		"which ones, look whether the scanner ran over everything, and then use --force"
+	closing = "the import failed: it would close 40 of 60 open findings, which is more than half: use --dry-run " +
+		"to see which ones, check that the scanner covered everything, then use --force"
 	old = "the import failed: the scan started at 2026-03-01T12:00:00Z, before the last completed one (scan s-1 of " +
 		"2026-03-02T12:00:00Z): import a newer one, give its real start with --started-at, or use --force"
 	renamed = "the import failed: automationDetails.id names the analysis \"run-7\", which is new, and \"run-6\" is " +
-		"known. Go on with --analysis \"run-6\", the same at each import; if this is an analysis of its own, import it " +
+		"known. Use --analysis \"run-6\" in every import; if this is a separate analysis, import it " +
 		"once with --analysis \"run-7\" or --force"
 	missing = "the import failed: the repository shop has no project: have one created"
-	stopped = "the import failed: stopped before its end (context canceled): import again, what has been written will " +
-		"be found as it is"
-	killed  = "The import has died: it no longer renews its Lease \"import-1\". The same import again finishes the work."
+	stopped = "the import failed: stopped before its end (context canceled): import again, what is already " +
+		"written is kept"
+	killed  = "The import has died: it no longer renews its Lease \"import-1\". Run the same import again to finish it."
 	overdue = "No end was recorded within an hour of the start: the import has died. Scan again."
 )
 

@@ -2,8 +2,8 @@
 // per transition and endpoint.
 //
 // A transition is stored before its deliveries are made, unless it can be derived from the object at any time, and
-// counts as emitted once they are stored. A delivery's name is derived from the transition and the endpoint, so an interrupted run
-// is repeated without making a delivery twice. Emitted transitions are never processed again, so
+// counts as emitted once they are stored. A delivery's name is derived from the transition and the endpoint, so an
+// interrupted run is repeated without making a delivery twice. Emitted transitions are never processed again, so
 // their deliveries may be retired.
 package ledger
 
