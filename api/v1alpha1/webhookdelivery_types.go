@@ -185,7 +185,7 @@ type WebhookRedelivery struct {
 // WebhookDeliveryStatus is what the controllers observe of a delivery.
 type WebhookDeliveryStatus struct {
 	// observedGeneration is the metadata.generation that the status describes. If it is smaller
-	// than the current one, the status is not up to date yet.
+	// than the current one, the status is not up to date yet; -1 until the controllers have stored one.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// phase is Pending, Delivered or Failed.
@@ -243,7 +243,7 @@ type WebhookDelivery struct {
 	// status is what the controllers observed. Only they write it. Until they have stored one, which they need not do
 	// before the first attempt, it is this default.
 	// +structType=atomic
-	// +kubebuilder:default={phase: Pending}
+	// +default={"phase": "Pending", "observedGeneration": -1}
 	// +optional
 	Status WebhookDeliveryStatus `json:"status,omitzero"`
 }

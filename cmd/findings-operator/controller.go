@@ -178,8 +178,8 @@ func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 		"Secret in --namespace that is mounted as the apiserver's --cursor-keys-dir; if it does not exist,\n"+
 			"it is created with a random key")
 	flags.IntVar(&o.webhookMaxPending, "webhook-max-pending", webhookendpoint.DefaultMaxPending,
-		"how many deliveries may be pending for a webhook endpoint before no more are made; events are recorded,\n"+
-			"and sent once fewer than half as many are pending")
+		"how many deliveries may be pending for a webhook endpoint before only single decisions become further ones, and\n"+
+			"above twice as many none; all events are recorded, and sent once fewer than half as many are pending")
 	flags.Float32Var(&o.retentionRate, "retention-rate", retention.DefaultRate,
 		"how many objects retention removes per second, over all organizations")
 	flags.SetNormalizeFunc(formerNames)

@@ -225,6 +225,34 @@ func TestDeliveriesAreRetiredWithoutBeingNamed(t *testing.T) {
 	g.Expect(env.Gone(t, closed)).To(BeFalse())
 }
 
+// The controller of findings makes the delivery of a creation before it stores that, and would make it again.
+func TestTheDeliveryOfACreationStaysUntilTheFindingHasAStatus(t *testing.T) {
+	ns := env.Organization(t, "created")
+	keeps(t, "created", v1alpha1.Retention{FinishedDeliveries: duration(0)})
+	finding := builder.Finding("f-new").In(ns).Build()
+	env.Create(t, finding)
+	finished := func(name, event string) *v1alpha1.WebhookDelivery {
+		d := builder.WebhookDelivery(name, time.Now()).In(ns).Mutate(func(d *v1alpha1.WebhookDelivery) {
+			d.Spec.Event.Type = event
+			d.Spec.Event.Subject = v1alpha1.WebhookEventSubject{Kind: "Finding", Name: "f-new"}
+		}).Build()
+		env.Create(t, d)
+		d.Status = v1alpha1.WebhookDeliveryStatus{
+			Phase: v1alpha1.WebhookDeliveryDelivered, FinishedAt: ptr.To(v1alpha1.NewTime(time.Now().Add(-time.Hour))),
+		}
+		told(t, d)
+		return d
+	}
+	created, other := finished("d-created", "finding.created"), finished("d-other", "finding.updated")
+	start(t, quick)
+	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, other)).To(BeTrue()) })
+	NewWithT(t).Expect(env.Gone(t, created)).To(BeFalse())
+
+	finding.Status.UpdatedAt = ptr.To(v1alpha1.Now())
+	told(t, finding)
+	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, created)).To(BeTrue()) })
+}
+
 // An object that becomes due while the controller waits is removed when it is due, without any
 // event.
 func TestItWakesWhenTheNextIsDue(t *testing.T) {

@@ -113,11 +113,18 @@ func (r *Reconciler) deliveryHeld(ctx context.Context, delivery *v1alpha1.Webhoo
 		case client.IgnoreNotFound(err) != nil:
 			return false, fmt.Errorf("look at %s %s, which delivery %s tells of: %w", subject.Kind, subject.Name, delivery.Name,
 				err)
-		case err == nil && !caughtUp(object):
+		case err == nil && (!caughtUp(object) || isUnrecorded(delivery, object)):
 			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// isUnrecorded reports whether the delivery tells of the creation of a finding whose status is not stored yet: until
+// then its controller, which makes the delivery first, would make it again.
+func isUnrecorded(delivery *v1alpha1.WebhookDelivery, subject client.Object) bool {
+	finding, isFinding := subject.(*v1alpha1.Finding)
+	return isFinding && finding.Status.UpdatedAt == nil && delivery.Spec.Event.Type == webhooks.FindingEvent(v1alpha1.TransitionCreated)
 }
 
 // newSubject returns an empty object of the kind; nil for a kind without transitions.

@@ -212,7 +212,7 @@ func TestPagesWaitForABacklogToEnd(t *testing.T) {
 	ns := env.Namespace(t)
 	scan, endpoint := places(t, ns), batched(t, ns)
 	g := NewWithT(t)
-	controllertest.SetBacklogged(t, env, endpoint, v1alpha1.ReasonDecisionsHeldBack)
+	controllertest.SetBacklogged(t, env, endpoint, v1alpha1.ReasonTooManyPending)
 	env.Create(t, scanned(ns, "f-1"))
 	recorded(t, ns, 1)
 	finish(t, scan)
@@ -295,7 +295,7 @@ func TestWhatAnEndpointHasByItselfIsInNoPage(t *testing.T) {
 	g := NewWithT(t)
 	paged, busy := builder.WebhookEndpoint("paged").In(ns).Build(), builder.WebhookEndpoint("busy").In(ns).Build()
 	env.Create(t, paged, busy)
-	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonDecisionsHeldBack)
+	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonTooManyPending)
 	env.Create(t, scanned(ns, "f-1"))
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(controllertest.Alone(t, env, g, ns, "paged")).To(Equal([]string{"f-1 finding.created"}))

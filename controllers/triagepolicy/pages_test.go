@@ -157,7 +157,7 @@ func TestAPolicysPagesWaitUntilItIsQuiet(t *testing.T) {
 	g, r := NewWithT(t), newRoom(t)
 	r.findsMany(many)
 	endpoint := r.batches("finding.judged")
-	controllertest.SetBacklogged(t, env, endpoint, v1alpha1.ReasonDecisionsHeldBack)
+	controllertest.SetBacklogged(t, env, endpoint, v1alpha1.ReasonTooManyPending)
 	r.declares("mute", "finding.ruleID == 'G1'", nil)
 	var newest time.Time // of the entries that do not fit into the full page, which is sorted by name
 	for _, f := range r.recorded(2)[webhooks.MaxPageEntries:] {
@@ -252,7 +252,7 @@ func TestThePagesOfADeletedPolicyWaitForABacklogToEnd(t *testing.T) {
 	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
 	g, r, other := NewWithT(t), newRoom(t), newRoom(t)
 	endpoint := r.batches("finding.judged")
-	controllertest.SetBacklogged(t, env, endpoint, v1alpha1.ReasonDecisionsHeldBack)
+	controllertest.SetBacklogged(t, env, endpoint, v1alpha1.ReasonTooManyPending)
 	r.findsMany(1)
 	policy := r.declares("mute", "true", nil)
 	r.recorded(2)

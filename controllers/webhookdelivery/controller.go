@@ -153,7 +153,7 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	}
 	endpoint := types.NamespacedName{Namespace: s.Object.Namespace, Name: string(s.Object.Spec.EndpointRef.Name)}
 	due, known, urgent := step.outlook == outlookDue, standingOf(s.endpoint), isUrgent(s.Object)
-	if !due || abandoned || isObserved(s) && !r.dispatcher.hasRoom(endpoint, known, urgent) {
+	if !due || abandoned || hasStatus(s) && !r.dispatcher.hasRoom(endpoint, known, urgent) {
 		// An attempt that can begin at once writes all this itself. The default status of a new delivery says that it
 		// is pending, and after an import thousands of them wait.
 		if err := r.conclude(ctx, s, step); err != nil {
@@ -170,8 +170,8 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// isObserved reports whether the delivery has a status of its own, and not only the default.
-func isObserved(s *scope) bool { return s.Before.ObservedGeneration > 0 }
+// hasStatus reports whether the delivery has a status other than the default, or needs one to confirm a redelivery.
+func hasStatus(s *scope) bool { return s.Before.ObservedGeneration > 0 || s.Status.Redelivery != nil }
 
 // standingOf returns the standing according to the endpoint's status.
 func standingOf(endpoint *v1alpha1.WebhookEndpoint) standing {

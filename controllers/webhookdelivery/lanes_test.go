@@ -74,6 +74,13 @@ func TestADeliveryThatWaitsForItsTurnIsPendingWithoutAWrite(t *testing.T) {
 		g.Expect(now.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending))
 		g.Expect(now.ResourceVersion).To(Equal(d.ResourceVersion))
 	}
+
+	// A redelivery is confirmed nevertheless: somebody waits for that.
+	again := waiting[1]
+	testenv.Change(t, env, again, func(d *v1alpha1.WebhookDelivery) {
+		d.Annotations = map[string]string{v1alpha1.RedeliverAnnotation: "now"}
+	})
+	harness.Eventually(t, func(g Gomega) { g.Expect(testenv.Get(t, g, env, again).Status.Redelivery).NotTo(BeNil()) })
 }
 
 func TestOnlyTheFirstAttemptForADecisionIsUrgent(t *testing.T) {

@@ -123,7 +123,8 @@ var backlogMessages = map[string]string{
 		"Until fewer than half as many are, only single decisions become deliveries; other changes are recorded, and sent later. " +
 		whatToDo,
 	v1alpha1.ReasonDecisionsHeldBack: "More than twice as many deliveries are pending as the operator's --webhook-max-pending allows. " +
-		"Changes are recorded, and sent later. " + whatToDo,
+		"Until no more are than it allows, not even single decisions become deliveries; all changes are recorded, and sent later. " +
+		whatToDo,
 }
 
-const whatToDo = "Make the receiver answer, or delete the WebhookDeliveries that it does not need."
+const whatToDo = "Make the receiver answer, or delete WebhookDeliveries from before the backlog that it does not need."

@@ -2,6 +2,7 @@ package webhookendpoint
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,9 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -63,6 +66,36 @@ func TestSetBacklogged(t *testing.T) {
 	}
 	if setBacklogged(endpoint, 0, 1, noon); len(endpoint.Status.Conditions) != 0 {
 		t.Error("with a bound of 1 it never closes")
+	}
+}
+
+func TestABacklogIsAnnouncedAsItGrowsAndEnds(t *testing.T) {
+	recorder := events.NewFakeRecorder(10)
+	r := &Reconciler{Base: reconcile.Base{Recorder: recorder}}
+	s := newScope()
+	for _, step := range []struct {
+		pending int
+		want    string
+	}{
+		{0, ""},
+		{11, "Warning TooManyPending"},
+		{12, ""},
+		{21, "Warning DecisionsHeldBack"},
+		{10, ""},
+		{21, "Warning DecisionsHeldBack"},
+		{4, "Normal BacklogCleared"},
+	} {
+		s.Begin(noon)
+		setBacklogged(s.Object, step.pending, 10, noon)
+		r.announce(s)
+		var got string
+		select {
+		case got = <-recorder.Events:
+		default:
+		}
+		if step.want == "" && got != "" || !strings.HasPrefix(got, step.want) {
+			t.Errorf("%d pending: announced %q, want %q", step.pending, got, step.want)
+		}
 	}
 }
 

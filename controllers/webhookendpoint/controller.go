@@ -121,7 +121,7 @@ func (r *Reconciler) announce(s *scope) {
 	was := v1alpha1.FindCondition(before, v1alpha1.ConditionBacklogged)
 	is := v1alpha1.FindCondition(after, v1alpha1.ConditionBacklogged)
 	switch {
-	case is != nil && (was == nil || was.Reason != is.Reason):
+	case is != nil && (was == nil || was.Reason != is.Reason && is.Reason == v1alpha1.ReasonDecisionsHeldBack):
 		r.Recorder.Eventf(endpoint, nil, corev1.EventTypeWarning, is.Reason, "Deliver", "%s", is.Message)
 	case was != nil && is == nil:
 		r.Recorder.Eventf(endpoint, nil, corev1.EventTypeNormal, "BacklogCleared", "Deliver", "The backlog has cleared: changes become deliveries again")

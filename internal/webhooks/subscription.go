@@ -28,8 +28,8 @@ func Enabled(endpoint *v1alpha1.WebhookEndpoint) bool {
 	return endpoint.DeletionTimestamp.IsZero() && !endpoint.IsDisabled()
 }
 
-// Backlogged reports whether deliveries for the endpoint are suspended because too many are
-// pending.
+// Backlogged reports whether too many deliveries for the endpoint are pending. HoldsBack reports for which changes no
+// more are made then.
 func Backlogged(endpoint *v1alpha1.WebhookEndpoint) bool {
 	return v1alpha1.IsConditionTrue(endpoint.Status.Conditions, v1alpha1.ConditionBacklogged)
 }
@@ -37,11 +37,13 @@ func Backlogged(endpoint *v1alpha1.WebhookEndpoint) bool {
 // HoldsBack reports whether no delivery of the change is made for the endpoint because too many are pending. Single
 // decisions are few, and somebody waits for them: they are held back only once twice as many are pending.
 func HoldsBack(endpoint *v1alpha1.WebhookEndpoint, change v1alpha1.TransitionType, by string) bool {
-	if !Backlogged(endpoint) {
-		return false
-	}
+	return Backlogged(endpoint) && (HoldsDecisionsBack(endpoint) || !IsSingleDecision(change, by))
+}
+
+// HoldsDecisionsBack reports whether not even single decisions become deliveries for the endpoint.
+func HoldsDecisionsBack(endpoint *v1alpha1.WebhookEndpoint) bool {
 	backlog := v1alpha1.FindCondition(endpoint.Status.Conditions, v1alpha1.ConditionBacklogged)
-	return backlog.Reason != v1alpha1.ReasonTooManyPending || !IsSingleDecision(change, by)
+	return Backlogged(endpoint) && backlog.Reason != v1alpha1.ReasonTooManyPending
 }
 
 // IsSingleDecision reports whether the change is a decision about one object, by a person or with an API key. Those of

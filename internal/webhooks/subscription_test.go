@@ -64,3 +64,39 @@ func TestBacklogged(t *testing.T) {
 		t.Error("an endpoint that says it is backlogged is not")
 	}
 }
+
+func TestABacklogHoldsBackAllButSingleDecisions(t *testing.T) {
+	changes := []struct {
+		change v1alpha1.TransitionType
+		by     string
+		single bool
+	}{
+		{v1alpha1.TransitionTriaged, "ann", true},
+		{v1alpha1.TransitionTriaged, "apikey/ci", true},
+		{v1alpha1.TransitionTriaged, v1alpha1.OperationAuthorPrefix + "mute", false},
+		{v1alpha1.TransitionCreated, "scanner/gosec", false},
+		{v1alpha1.TransitionJudged, "policy/mute", false},
+	}
+	for reason, held := range map[string]struct{ single, others bool }{
+		"":                               {false, false},
+		v1alpha1.ReasonTooManyPending:    {false, true},
+		v1alpha1.ReasonDecisionsHeldBack: {true, true},
+		"OfALaterVersion":                {true, true},
+	} {
+		endpoint := &v1alpha1.WebhookEndpoint{}
+		if reason != "" {
+			endpoint.Status.Conditions = []v1alpha1.Condition{
+				{Type: v1alpha1.ConditionBacklogged, Status: metav1.ConditionTrue, Reason: reason},
+			}
+		}
+		for _, c := range changes {
+			want := held.others
+			if c.single {
+				want = held.single
+			}
+			if got := HoldsBack(endpoint, c.change, c.by); got != want {
+				t.Errorf("%q, %s by %s: held back is %t", reason, c.change, c.by, got)
+			}
+		}
+	}
+}

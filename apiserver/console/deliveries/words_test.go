@@ -28,6 +28,7 @@ func TestADeliverySaysHowItGoesOn(t *testing.T) {
 		{"its endpoint is gone", client.WebhookDeliveryStatusFailed, nil, nil, "the endpoint was deleted"},
 		{"a request is on its way", client.WebhookDeliveryStatusPending, started, nil, "in progress"},
 		{"its endpoint is disabled", client.WebhookDeliveryStatusPending, failed, nil, "describe webhookendpoint team"},
+		{"many are before it", client.WebhookDeliveryStatusPending, nil, nil, "waits for its turn"},
 		{"it is new", client.WebhookDeliveryStatusPending, nil, &at, "first attempt"},
 		{"it waits", client.WebhookDeliveryStatusPending, failed, &at, "retried automatically"},
 	} {

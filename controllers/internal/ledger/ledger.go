@@ -75,8 +75,8 @@ func (l *Ledger) MakeRoom(ctx context.Context, object client.Object, write Write
 
 // Settle stores the observed status of the object, makes the deliveries that it owes, and stores that they are
 // made. If no endpoint subscribes to any of them, or the transitions are derivable, it writes only once: derivable
-// means that the next reconcile observes the same transitions again if they are not stored, and so they need not be
-// stored before their deliveries are made. It returns when to reconcile again; 0 for no need.
+// means that if they are not stored, the next reconcile observes transitions of the same numbers and types, and so they
+// need not be stored before their deliveries are made. It returns when to reconcile again; 0 for no need.
 //
 // An object that still owes deliveries, because of an endpoint's backlog or a page to come, is
 // enqueued by the watches of package ledger: see Endpoints, Pages, ScansGone and OperationsGone.
@@ -90,19 +90,28 @@ func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write,
 	if !asked && len(book.history().Owed()) > 0 {
 		book.emitted(book.history().LastSeq())
 	}
-	how := emission{unstored: derivable}
-	if !asked || !derivable {
-		if how.current, err = write(ctx); err != nil || !asked {
+	if asked && derivable {
+		if err := l.emit(ctx, object, write, emission{store: true}); err != nil {
 			return 0, err
 		}
+		return l.again(object, true), nil
 	}
-	if err := l.emit(ctx, object, write, how); err != nil {
+	written, err := write(ctx)
+	if err != nil || !asked {
 		return 0, err
 	}
-	if (how.current || how.unstored) && len(book.history().Owed()) > 0 {
-		return secondLook, nil
+	if err := l.emit(ctx, object, write, emission{current: written}); err != nil {
+		return 0, err
 	}
-	return 0, nil
+	return l.again(object, written), nil
+}
+
+// again returns when to reconcile the object once more: if it has just begun to owe deliveries, after secondLook.
+func (l *Ledger) again(object client.Object, stored bool) time.Duration {
+	if stored && len(l.kind.book(object).history().Owed()) > 0 {
+		return secondLook
+	}
+	return 0
 }
 
 // asked reports whether an endpoint subscribes to any transition that the object owes.
@@ -141,8 +150,8 @@ type emission struct {
 	force bool
 	// current means that the object is known to be up to date, by a response of the API server.
 	current bool
-	// unstored means that the status has not been stored yet.
-	unstored bool
+	// store means that the status is to be stored even if no delivery was made.
+	store bool
 }
 
 // emit makes the deliveries that the object owes and stores how far it got, even if one of them
@@ -152,7 +161,7 @@ func (l *Ledger) emit(ctx context.Context, object client.Object, write Write, ho
 	book := l.kind.book(object)
 	if upTo > *book.EmittedSeq {
 		book.emitted(upTo)
-	} else if !how.unstored {
+	} else if !how.store {
 		return failed
 	}
 	if _, err := write(ctx); err != nil && failed == nil {

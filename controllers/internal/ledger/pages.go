@@ -238,7 +238,10 @@ func (p *Pager) Findings() handler.EventHandler {
 // Endpoints enqueues the causes that findings owe transitions of, when an endpoint is created,
 // deleted or changed, or has caught up with its backlog.
 func (p *Pager) Endpoints() handler.EventHandler {
-	return onEndpoints(func(ctx context.Context, namespace string) []reconcile.Request {
+	return onEndpoints(func(ctx context.Context, namespace string, what unblocked) []reconcile.Request {
+		if what == decisions {
+			return nil // a decision about a single finding is not in a page
+		}
 		findings, err := p.findings(ctx, namespace, ofAny)
 		if err != nil {
 			// A cached list fails only while the manager stops, and a handler cannot return an error.

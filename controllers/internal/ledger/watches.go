@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -19,6 +20,7 @@ const owes = "owes"
 // Index values of an object that owes a delivery; owesForCause is followed by the cause.
 const (
 	owesAnything = "anything"
+	owesDecision = "decision"
 	owesForCause = "cause/"
 )
 
@@ -28,6 +30,9 @@ func (l *Ledger) owedBy(object client.Object) []string {
 		return nil
 	}
 	values := []string{owesAnything}
+	if slices.ContainsFunc(owed, func(t v1alpha1.Transition) bool { return webhooks.IsSingleDecision(t.Type, t.By) }) {
+		values = append(values, owesDecision)
+	}
 	if l.kind.paged {
 		for _, c := range causesOf(owed) {
 			values = append(values, owesForCause+c.String())
@@ -39,7 +44,10 @@ func (l *Ledger) owedBy(object client.Object) []string {
 // Endpoints enqueues the namespace's objects that owe deliveries when an endpoint is created, deleted or changed,
 // or has caught up with its backlog.
 func (l *Ledger) Endpoints() handler.EventHandler {
-	return onEndpoints(func(ctx context.Context, namespace string) []reconcile.Request {
+	return onEndpoints(func(ctx context.Context, namespace string, what unblocked) []reconcile.Request {
+		if what == decisions {
+			return l.owing(ctx, namespace, owesDecision)
+		}
 		return l.owing(ctx, namespace, owesAnything)
 	})
 }
@@ -73,26 +81,42 @@ func (l *Ledger) owing(ctx context.Context, namespace, value string) []reconcile
 	return watch.List(ctx, l.client, l.kind.list, client.InNamespace(namespace), client.MatchingFields{owes: value})
 }
 
+// unblocked is what a change of an endpoint may allow to become deliveries.
+type unblocked int
+
+const (
+	nothing unblocked = iota
+	// decisions about single objects, while a backlog still holds back everything else.
+	decisions
+	everything
+)
+
 // onEndpoints enqueues the concerned objects when a change of an endpoint may allow new deliveries.
-func onEndpoints(concerned func(ctx context.Context, namespace string) []reconcile.Request) handler.EventHandler {
+func onEndpoints(
+	concerned func(ctx context.Context, namespace string, what unblocked) []reconcile.Request) handler.EventHandler {
 	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
 		before, existed := change.Before.(*v1alpha1.WebhookEndpoint)
 		after, exists := change.After.(*v1alpha1.WebhookEndpoint)
-		if change.Initial || existed && exists && !asksAnew(before, after) {
+		what := everything
+		if existed && exists {
+			what = unblocks(before, after)
+		}
+		if change.Initial || what == nothing {
 			return
 		}
-		watch.AddAfter(q, 0, concerned(ctx, change.Object().GetNamespace()))
+		watch.AddAfter(q, 0, concerned(ctx, change.Object().GetNamespace(), what))
 	})
 }
 
-// asksAnew ignores what the sender records in an endpoint's status after each attempt.
-func asksAnew(before, after *v1alpha1.WebhookEndpoint) bool {
-	return before.Generation != after.Generation ||
-		webhooks.Enabled(before) != webhooks.Enabled(after) ||
-		webhooks.Backlogged(before) && !webhooks.Backlogged(after) ||
-		holdsDecisionsBack(before) && !holdsDecisionsBack(after)
-}
-
-func holdsDecisionsBack(endpoint *v1alpha1.WebhookEndpoint) bool {
-	return webhooks.HoldsBack(endpoint, v1alpha1.TransitionTriaged, "")
+// unblocks ignores what the sender records in an endpoint's status after each attempt.
+func unblocks(before, after *v1alpha1.WebhookEndpoint) unblocked {
+	switch {
+	case before.Generation != after.Generation,
+		webhooks.Enabled(before) != webhooks.Enabled(after),
+		webhooks.Backlogged(before) && !webhooks.Backlogged(after):
+		return everything
+	case webhooks.HoldsDecisionsBack(before) && !webhooks.HoldsDecisionsBack(after):
+		return decisions
+	}
+	return nothing
 }

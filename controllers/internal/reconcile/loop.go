@@ -147,8 +147,8 @@ func (o *outcome) Stop() { o.stopped = true }
 // already.
 func (o *outcome) LeaveStatus() { o.untouched = true }
 
-// Derivable reports that the next reconcile observes the same transitions if the status is not stored: Ledger then
-// makes their deliveries before it is stored.
+// Derivable reports that if the status is not stored, the next reconcile observes transitions of the same numbers and
+// types: Ledger then makes their deliveries before it is stored.
 func (o *outcome) Derivable() { o.derivable = true }
 
 // Release ends a removal: the finalizer is removed, and no status is stored.
