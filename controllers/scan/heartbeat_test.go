@@ -52,7 +52,7 @@ func TestAnImportIsDeadOnceItsLeaseIsSeenUnchangedForItsDuration(t *testing.T) {
 		{"renewed late, and nobody looked meanwhile", []look{{leaseOf(me, "1", 15), 0, "", 16 * time.Second}, {leaseOf(me, "2", 15), time.Hour, "", 16 * time.Second}}},
 		{"a Lease of no duration has the usual one", []look{{leaseOf(me, "1", 0), 0, "", 16 * time.Second}}},
 		{"held by another", []look{{leaseOf("runner-2", "1", 15), 0, `"runner-2" holds`, 0}}},
-		{"held by nobody", []look{{leaseOf("", "1", 15), 0, "let go", 0}}},
+		{"held by nobody", []look{{leaseOf("", "1", 15), 0, "released its Lease", 0}}},
 		{"gone", []look{{leaseOf(me, "1", 15), 0, "", 16 * time.Second}, {nil, time.Second, "does not exist", 0}}},
 	} {
 		h, named := heartbeat{}, &v1alpha1.ScanLease{Name: "import-1", Holder: me}

@@ -111,20 +111,28 @@ func setBacklogged(endpoint *v1alpha1.WebhookEndpoint, pending, bound int, now t
 	if reason == "" {
 		return
 	}
-	v1alpha1.SetCondition(list, v1alpha1.Condition{
-		Type: v1alpha1.ConditionBacklogged, Status: metav1.ConditionTrue, ObservedGeneration: endpoint.Generation,
-		LastTransitionTime: v1alpha1.NewTime(now), Reason: reason, Message: backlogMessages[reason],
-	})
+	condition := backlogged(reason)
+	condition.Type, condition.Status = v1alpha1.ConditionBacklogged, metav1.ConditionTrue
+	condition.ObservedGeneration, condition.LastTransitionTime = endpoint.Generation, v1alpha1.NewTime(now)
+	v1alpha1.SetCondition(list, condition)
 }
 
-// backlogMessages explain the reasons of the condition.
-var backlogMessages = map[string]string{
-	v1alpha1.ReasonTooManyPending: "More deliveries are pending than the operator's --webhook-max-pending allows. " +
-		"Until fewer than half as many are, only single decisions become deliveries; other changes are recorded, and sent later. " +
-		whatToDo,
-	v1alpha1.ReasonDecisionsHeldBack: "More than twice as many deliveries are pending as the operator's --webhook-max-pending allows. " +
-		"Until no more are than it allows, not even single decisions become deliveries; all changes are recorded, and sent later. " +
-		whatToDo,
+// backlogged returns the reason and the message of the condition.
+func backlogged(reason string) v1alpha1.Condition {
+	if reason == v1alpha1.ReasonDecisionsHeldBack {
+		return v1alpha1.Condition{
+			Reason: reason,
+			Message: "More than twice as many deliveries are pending as the operator's --webhook-max-pending allows. " +
+				"Until no more are than it allows, not even single decisions become deliveries; all changes are recorded, and sent later. " +
+				whatToDo,
+		}
+	}
+	return v1alpha1.Condition{
+		Reason: v1alpha1.ReasonTooManyPending,
+		Message: "More deliveries are pending than the operator's --webhook-max-pending allows. " +
+			"Until fewer than half as many are, only single decisions become deliveries; other changes are recorded, and sent later. " +
+			whatToDo,
+	}
 }
 
 const whatToDo = "Make the receiver answer, or delete WebhookDeliveries from before the backlog that it does not need."

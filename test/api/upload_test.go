@@ -164,7 +164,7 @@ func TestAFileThatIsNotSARIFIsRefused(t *testing.T) {
 		"empty":                  {body: "", want: "the file is empty"},
 		"not JSON":               {body: "<sarif/>", want: "not JSON"},
 		"another version":        {body: `{"version":"1.0.0","runs":[]}`, want: `version is \"1.0.0\"`},
-		"cut off":                {body: sarif("one")[:80], want: "it ends too early"},
+		"cut off":                {body: sarif("one")[:80], want: "the file ends too early"},
 		"no tool":                {body: `{"version":"2.1.0","runs":[{"results":[]}]}`, want: "it names no tool"},
 		"not compressed":         {body: sarif(), changes: []change{header("Content-Encoding", "gzip")}, want: "not gzip"},
 		"compressed and cut off": {body: zipped(sarif("one"))[:40], changes: []change{header("Content-Encoding", "gzip")}, want: "damaged"},

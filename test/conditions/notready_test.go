@@ -32,16 +32,16 @@ func hindrances(t *testing.T, namespace string) map[string]hindered {
 	env.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-taken"}})
 	env.Create(t, builder.Repository("repo").In(namespace).Build())
 	return map[string]hindered{
-		"Organization":    {builder.Organization("taken").Build(), v1alpha1.ReasonNamespaceConflict, true, "remove the namespace"},
+		"Organization":    {builder.Organization("taken").Build(), v1alpha1.ReasonNamespaceConflict, true, "delete the namespace"},
 		"Repository":      {held(t, namespace), v1alpha1.ReasonDeleting, false, "its projects are being removed"},
 		"Project":         {builder.Project("lost").In(namespace).Mutate(func(p *v1alpha1.Project) { p.Spec.RepositoryRef.Name = "nowhere" }).Build(), v1alpha1.ReasonRepositoryNotFound, false, "create it"},
 		"Finding":         {builder.Finding("lost").In(namespace).Build(), v1alpha1.ReasonProjectNotFound, false, "create it"},
 		"Scan":            {builder.Scan("dead", time.Now().Add(-2*time.Hour)).In(namespace).Build(), v1alpha1.ReasonAbandoned, true, "Scan again."},
 		"Review":          {builder.Review("lost").In(namespace).Mutate(func(r *v1alpha1.Review) { r.Spec.RepositoryRef.Name = "nowhere" }).Build(), v1alpha1.ReasonRepositoryNotFound, false, "create it"},
 		"ReviewIssue":     {builder.ReviewIssue("lost").In(namespace).Mutate(func(i *v1alpha1.ReviewIssue) { i.Spec.ReviewRef.Name = "nowhere" }).Build(), v1alpha1.ReasonReviewNotFound, false, "create it"},
-		"TriageOperation": {builder.TriageOperation("back", "").Undoes("nowhere").In(namespace).Build(), v1alpha1.ReasonNotUndoable, true, "There is no operation"},
+		"TriageOperation": {builder.TriageOperation("back", "").Undoes("nowhere").In(namespace).Build(), v1alpha1.ReasonNotUndoable, true, "does not exist in this namespace"},
 		"TriagePolicy":    {builder.TriagePolicy("wrong", "finding.rule == ''").In(namespace).Build(), v1alpha1.ReasonNotCompiled, true, "does not compile"},
-		"APIKey":          {builder.APIKey("off").In(namespace).Disabled().Build(), v1alpha1.ReasonDisabled, false, "take it back"},
+		"APIKey":          {builder.APIKey("off").In(namespace).Disabled().Build(), v1alpha1.ReasonDisabled, false, "remove it to enable the key"},
 		"WebhookEndpoint": {
 			builder.WebhookEndpoint("mute").In(namespace).Secret("nowhere").Build(), v1alpha1.ReasonSecretNotFound, true, "remove spec.secretRef",
 		},
