@@ -112,7 +112,7 @@ func (t *trials) newReport(trial *trial) *policyReport {
 		}
 	}
 	if rules.WindowOf(spec, t.now) == rules.NotYetValid {
-		r.note("spec.validFrom has not come: this is what the policy would do if it were valid now")
+		r.note("spec.validFrom is in the future: this is what the policy would do if it were valid now")
 	}
 	return r
 }

@@ -250,6 +250,7 @@ func TestTheDeliveryOfACreationStaysUntilTheFindingHasAStatus(t *testing.T) {
 
 	finding.Status.UpdatedAt = ptr.To(v1alpha1.Now())
 	told(t, finding)
+	keeps(t, "created", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(time.Hour)}) // look at once
 	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, created)).To(BeTrue()) })
 }
 

@@ -182,9 +182,9 @@ func (s *scope) explain() {
 	case v1alpha1.ReasonPreview:
 		because = "The mode is Preview: the status shows what the policy would decide. Set spec.mode to Apply."
 	case v1alpha1.ReasonNotYetValid:
-		because = "spec.validFrom is in the future."
+		because = "The time in spec.validFrom is in the future."
 	case v1alpha1.ReasonPolicyExpired:
-		because = "spec.validUntil has passed: delete the policy, or set another end."
+		because = "The time in spec.validUntil has passed: delete the policy, or set another end."
 	case v1alpha1.ReasonTooMany:
 		because = "More findings match the present spec than spec.maxFindings: narrow spec.match, or raise the limit."
 	case v1alpha1.ReasonTooCostly:
