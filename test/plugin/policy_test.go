@@ -169,7 +169,7 @@ func TestAPolicyThatCannotBeTestedIsAnError(t *testing.T) {
 		})
 	}
 	file := filepath.Join(folderOf(t, map[string]string{"p.yaml": strings.Replace(good, "{name: p}", "{name: p, namespace: org-other}", 1)}), "p.yaml")
-	viewer.findings("policy", "test", "-f", file, "-n", o.namespace).fails("policy p is of namespace org-other, and the flags choose " + o.namespace)
+	viewer.findings("policy", "test", "-f", file, "-n", o.namespace).fails("policy p has the namespace org-other, but the flags select " + o.namespace)
 	viewer.findings("policy", "test").fails("Give files with -f")
 	viewer.findings("policy", "test", "-f", file, "--fail-on", "nothing").fails("must be gains")
 	viewer.findings("policy", "test", "-f", "nowhere.yaml").fails("nowhere.yaml")
