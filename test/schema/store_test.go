@@ -79,7 +79,10 @@ func TestAnObjectFilledToItsBoundsIsStored(t *testing.T) {
 
 // defaultStatus is the status of a new object, for kinds that have one by default. Manifests hold no status, so that it
 // is no lasting difference for GitOps tools.
-var defaultStatus = map[string]any{"Finding": map[string]any{"state": "open", "userStatus": "open"}}
+var defaultStatus = map[string]any{
+	"Finding":         map[string]any{"state": "open", "userStatus": "open"},
+	"WebhookDelivery": map[string]any{"phase": "Pending", "observedGeneration": int64(-1)},
+}
 
 // A default would be a permanent difference between what GitOps declares and what is stored.
 func TestTheServerInjectsNoDefaultButTriage(t *testing.T) {
