@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ConditionBacklogged is True while too many deliveries to an endpoint are pending. Its reason tells what still becomes a
-// delivery; all else is recorded, and becomes one once fewer than half as many are pending. Negative polarity: absent
+// ConditionBacklogged is True while too many deliveries to an endpoint are pending. Its reason tells what still becomes
+// a delivery; all else is recorded, and becomes one once fewer than half as many are pending. Negative polarity: absent
 // otherwise.
 const ConditionBacklogged = "Backlogged"
 

@@ -124,7 +124,8 @@ func (r *Reconciler) deliveryHeld(ctx context.Context, delivery *v1alpha1.Webhoo
 // then its controller, which makes the delivery first, would make it again.
 func isUnrecorded(delivery *v1alpha1.WebhookDelivery, subject client.Object) bool {
 	finding, isFinding := subject.(*v1alpha1.Finding)
-	return isFinding && finding.Status.UpdatedAt == nil && delivery.Spec.Event.Type == webhooks.FindingEvent(v1alpha1.TransitionCreated)
+	return isFinding && finding.Status.UpdatedAt == nil &&
+		delivery.Spec.Event.Type == webhooks.FindingEvent(v1alpha1.TransitionCreated)
 }
 
 // newSubject returns an empty object of the kind; nil for a kind without transitions.
