@@ -525,13 +525,20 @@ func reconcileBehind(t *testing.T, old *v1alpha1.Finding) (result ctrl.Result, e
 	return result, err
 }
 
-func TestABacklogHoldsBackAndIsCaughtUpWith(t *testing.T) {
+// heldBack starts the controller, and returns an endpoint with so many pending deliveries that it gets no more.
+func heldBack(t *testing.T) (namespace string, busy *v1alpha1.WebhookEndpoint) {
+	t.Helper()
 	controllertest.Start(t, env, Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	places(t, ns)
-	receive(t, ns, "well", nil)
-	busy := receive(t, ns, "busy", nil)
+	namespace = env.Namespace(t)
+	places(t, namespace)
+	busy = receive(t, namespace, "busy", nil)
 	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonDecisionsHeldBack)
+	return namespace, busy
+}
+
+func TestABacklogHoldsBackAndIsCaughtUpWith(t *testing.T) {
+	ns, busy := heldBack(t)
+	receive(t, ns, "well", nil)
 	finding := builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build()
 	env.Create(t, finding)
 	harness.Eventually(t, func(g Gomega) {
@@ -550,11 +557,7 @@ func TestABacklogHoldsBackAndIsCaughtUpWith(t *testing.T) {
 
 // First twice as many deliveries are pending as may, then fewer.
 func TestABacklogLetsSingleDecisionsThrough(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	places(t, ns)
-	busy := receive(t, ns, "busy", nil)
-	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonDecisionsHeldBack)
+	ns, busy := heldBack(t)
 	finding := builder.Finding("f-1").In(ns).Build()
 	env.Create(t, finding)
 	triage(t, finding, "x")
@@ -575,11 +578,7 @@ func TestABacklogLetsSingleDecisionsThrough(t *testing.T) {
 }
 
 func TestAnEndpointThatGoesLeavesNothingOwed(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	places(t, ns)
-	busy := receive(t, ns, "busy", nil)
-	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonDecisionsHeldBack)
+	ns, busy := heldBack(t)
 	finding := builder.Finding("f-1").In(ns).Build()
 	env.Create(t, finding)
 	observed(t, finding)
@@ -592,11 +591,7 @@ func TestAnEndpointThatGoesLeavesNothingOwed(t *testing.T) {
 
 // A full status is emitted despite a backlog: no owed transition is dropped.
 func TestAFullStatusIsEmittedWhateverTheBacklog(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	places(t, ns)
-	busy := receive(t, ns, "busy", nil)
-	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonDecisionsHeldBack)
+	ns, busy := heldBack(t)
 	finding := builder.Finding("f-1").In(ns).Build()
 	env.Create(t, finding)
 	observed(t, finding)
