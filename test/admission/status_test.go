@@ -48,7 +48,9 @@ var statusChanges = []change{
 		reason:  "the sender knows what the receiver answered",
 	},
 	{
-		name: "phase of a delivery", object: deliveryOf, change: status(map[string]any{"phase": "Delivered"}),
+		name: "phase of a delivery", object: deliveryOf,
+		// All that the default holds: an apply replaces an atomic status as a whole.
+		change:  status(map[string]any{"phase": "Delivered", "observedGeneration": int64(1)}),
 		allowed: []who{controller},
 		reason:  "what verify answers rests on it",
 	},
