@@ -76,7 +76,7 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 		{"repository", 2, repository.SetupWithManager},
 		{"retention", 2, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 			return retention.SetupWithManager(ctx, mgr, options,
-				retention.Settings{Rate: o.retentionRate, ImpliedStatuses: o.impliedStatuses})
+				retention.Settings{Rate: o.retentionRate, Implied: left})
 		}},
 		{"review", 2, review.SetupWithManager},
 		{"reviewissue", 4, reviewissue.SetupWithManager},
@@ -171,9 +171,9 @@ func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.webhookAllowCIDR, "webhook-allow-cidr", nil,
 		"range of addresses that are not public and that webhooks may be sent to, for example 10.1.0.0/16; repeatable")
 	flags.BoolVar(&o.impliedStatuses, "implied-statuses", true,
-		"store no status for a finding that is open and unchanged since its creation, in organizations without webhook\n"+
-			"endpoints: imports cost the API server half the writes, and Ready and observedGeneration are absent until the\n"+
-			"finding changes; false for tools that wait for every finding to be Ready")
+		"store no status for a finding that is open and unchanged since its creation, as long as its webhook deliveries\n"+
+			"record that they exist: imports cost the API server half the writes, and Ready and observedGeneration are\n"+
+			"absent until the finding changes; false for tools that wait for every finding to be Ready")
 	flags.StringVar(&o.cursorKeysSecret, "cursor-keys-secret", "",
 		"Secret in --namespace that is mounted as the apiserver's --cursor-keys-dir; if it does not exist,\n"+
 			"it is created with a random key")

@@ -11,7 +11,9 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/audit"
@@ -38,12 +40,15 @@ type Reconciler struct {
 
 // Settings of the controller of Findings.
 type Settings struct {
-	// Implied, if not nil, gets the findings that are open and unchanged since their creation, in an organization without
-	// webhook endpoints: no status is stored for them.
+	// Implied, if not nil, gets the findings that are open and unchanged since their creation, if each webhook endpoint has
+	// a delivery of its creation: no status is stored for them.
 	Implied *implied.Statuses
 }
 
-// NewImplied returns a value of Settings.Implied. The controller of Scans needs the same one.
+// Implied is the type of Settings.Implied.
+type Implied = implied.Statuses
+
+// NewImplied returns a value of Settings.Implied. The controllers of Scans and of retention need the same one.
 func NewImplied() *implied.Statuses { return implied.NewStatuses() }
 
 // SetupWithManager adds the controller of Findings to the manager.
@@ -90,9 +95,11 @@ func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, se
 		Watches(&v1alpha1.ReviewIssue{}, r.rejudgeIssue(), builder.WithPredicates(issueDecidesOtherwise)).
 		Watches(&v1alpha1.Finding{}, r.rejudgeAlike(), builder.WithPredicates(anotherResult)).
 		WatchesRawSource(hourly.Source(r.rejudge(ctx, policies.WholeNamespace, ofNamespace))).
+		WatchesRawSource(source.TypedChannel(r.implied.News(), r.enqueueDue())).
 		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).
 		Watches(&v1alpha1.WebhookEndpoint{}, r.enqueueHeard()).
 		Watches(&v1alpha1.WebhookDelivery{}, deliveries.Pages()).
+		Watches(&v1alpha1.WebhookDelivery{}, r.noteLost()).
 		Watches(&v1alpha1.Scan{}, deliveries.ScansGone()).
 		Watches(&v1alpha1.TriageOperation{}, deliveries.OperationsGone()).
 		WithOptions(options).
@@ -111,6 +118,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope, Ledger: r.ledger,
 		Phases: []reconcile.Phase[*scope]{r.observeSpec, r.auditTriage, r.observeReferences, r.leaveAsCreated},
+		Stored: func(s *scope) { r.implied.Forget(client.ObjectKeyFromObject(s.Object)) },
 		Gone: func(finding types.NamespacedName) {
 			r.judgements.forget(finding)
 			r.implied.Forget(finding)

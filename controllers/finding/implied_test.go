@@ -43,20 +43,92 @@ func TestAnOpenFindingNeedsNoStoredStatus(t *testing.T) {
 	g.Expect(plain.Status.State).To(Equal(v1alpha1.FindingStateClosed))
 }
 
-// What follows from anything but the creation is stored: a missing project, and what an endpoint may ask for.
+// What follows from anything but the creation is stored: a missing project, and that an endpoint is not to be sent the
+// creation, which it could ask for later, or gets it in a page.
 func TestAStatusThatSaysMoreIsStored(t *testing.T) {
 	controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
-	without, with := env.Namespace(t), env.Namespace(t)
-	astray := builder.Finding("f-1").In(without).Build()
-	env.Create(t, astray, builder.WebhookEndpoint("e").In(with).Build())
-	asked := builder.Finding("f-1").In(with).Build()
-	env.Create(t, builder.Repository("repo").In(with).Build(), builder.Project("proj").In(with).Build(), asked)
+	astray := builder.Finding("f-1").In(env.Namespace(t)).Build()
+	env.Create(t, astray)
+	for _, endpoint := range []*builder.WebhookEndpointBuilder{
+		builder.WebhookEndpoint("e").Events("finding.closed"), builder.WebhookEndpoint("e").Batched(),
+	} {
+		ns := env.Namespace(t)
+		places(t, ns)
+		asked := builder.Finding("f-1").In(ns).Build()
+		env.Create(t, endpoint.In(ns).Build(), builder.WebhookEndpoint("all").In(ns).Build(), asked)
+		caughtUp(t, asked, 1)
+		NewWithT(t).Expect(sentTo(t, NewWithT(t), ns, "all", "f-1")).To(ConsistOf("finding.created 1"))
+	}
 	observed(t, astray)
-	observed(t, asked)
 	harness.Eventually(t, func(g Gomega) {
 		reason := v1alpha1.FindCondition(testenv.Get(t, g, env, astray).Status.Conditions, v1alpha1.ConditionReady).Reason
 		g.Expect(reason).To(Equal(v1alpha1.ReasonRepositoryNotFound))
 	})
+}
+
+// leftTold creates a finding that every endpoint of the namespace asks for, and waits until the delivery of its creation
+// is all that records it.
+func leftTold(t *testing.T, ns string, implied *Implied) *v1alpha1.Finding {
+	t.Helper()
+	finding := builder.Finding("f-1").In(ns).Build()
+	env.Create(t, finding)
+	created := finding.ResourceVersion
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(implied.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue())
+		g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1"))
+	})
+	NewWithT(t).Expect(finding.ResourceVersion).To(Equal(created), "somebody wrote it")
+	return finding
+}
+
+// The delivery is the record that a creation was sent. It is sent once, over restarts and whatever happens next.
+func TestADeliveryRecordsTheCreationOfAFinding(t *testing.T) {
+	implied := NewImplied()
+	stop := controllertest.Start(t, env, Settings{Implied: implied}.SetupWithManager)
+	ns, g := env.Namespace(t), NewWithT(t)
+	places(t, ns)
+	receive(t, ns, "all", nil)
+	finding := leftTold(t, ns, implied)
+	stop()
+
+	implied = NewImplied()
+	controllertest.Start(t, env, Settings{Implied: implied}.SetupWithManager)
+	harness.Eventually(t, func(g Gomega) { g.Expect(implied.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue()) })
+	g.Expect(finding.Status.UpdatedAt).To(BeNil())
+	triage(t, finding, "x")
+	caughtUp(t, finding, 2)
+	g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
+}
+
+// Before the delivery that records a creation goes, the status takes over, as retention asks. So it does when somebody
+// else has deleted the delivery, which is not made again.
+func TestTheStatusTakesOverFromTheDeliveryOfACreation(t *testing.T) {
+	for reason, goes := range map[string]func(*testing.T, *v1alpha1.Finding, *Implied){
+		"retention asks": func(_ *testing.T, finding *v1alpha1.Finding, implied *Implied) {
+			implied.Store(client.ObjectKeyFromObject(finding))
+		},
+		"somebody deletes it": func(t *testing.T, finding *v1alpha1.Finding, _ *Implied) {
+			harness.Must(t, env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(finding.Namespace)))
+		},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			implied := NewImplied()
+			stop := controllertest.Start(t, env, Settings{Implied: implied}.SetupWithManager)
+			ns, g := env.Namespace(t), NewWithT(t)
+			places(t, ns)
+			receive(t, ns, "all", nil)
+			finding := leftTold(t, ns, implied)
+			goes(t, finding, implied)
+			caughtUp(t, finding, 1)
+			stop()
+
+			harness.Must(t, env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(ns)))
+			controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
+			triage(t, finding, "x")
+			caughtUp(t, finding, 2)
+			g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.triaged 2"))
+		})
+	}
 }
 
 // Without the flag again, each finding gets the status that it would have had, and records its creation once.
@@ -86,20 +158,21 @@ func TestAChangeOfAFindingWithoutAStatusIsRecordedWhicheverWay(t *testing.T) {
 }
 
 // A finding may be left before the cache shows an endpoint that is older than the finding.
-func TestAFindingThatANewEndpointHearsOfGetsAStatus(t *testing.T) {
+func TestAnEndpointHearsOfAFindingThatWasLeftBeforeTheCacheShowedIt(t *testing.T) {
 	implied := NewImplied()
 	controllertest.Start(t, env, Settings{Implied: implied}.SetupWithManager)
 	ns, g := env.Namespace(t), NewWithT(t)
-	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build())
+	places(t, ns)
 	before, later := createdAt(t, ns, "f-before", time.Now().Add(-time.Hour)), createdAt(t, ns, "f-later", time.Now().Add(time.Hour))
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(implied.Suffice(testenv.Get(t, g, env, before))).To(BeTrue())
 		g.Expect(implied.Suffice(testenv.Get(t, g, env, later))).To(BeTrue())
 	})
-	env.Create(t, builder.WebhookEndpoint("e").In(ns).Build())
-	observed(t, later)
-	g.Expect(implied.Suffice(testenv.Get(t, g, env, later))).To(BeFalse())
-	g.Expect(testenv.Get(t, g, env, before).Status.UpdatedAt).To(BeNil(), "the endpoint gets no event from before its creation")
+	receive(t, ns, "all", nil)
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(sentTo(t, g, ns, "all", "f-later")).To(ConsistOf("finding.created 1"))
+	})
+	g.Expect(sentTo(t, g, ns, "all", "f-before")).To(BeEmpty(), "the endpoint gets no event from before its creation")
 }
 
 // createdAt stores a finding with that time of creation.

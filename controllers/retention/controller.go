@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
@@ -51,8 +52,9 @@ type Settings struct {
 	Rate float32
 	// Interval is the minimum time between two passes over one organization. Default: a minute.
 	Interval time.Duration
-	// ImpliedStatuses is the setting of the controller of Findings: a finding that needs no status holds no scan.
-	ImpliedStatuses bool
+	// Implied is that of the controller of Findings: a finding that needs no status holds no scan, and gets one before the
+	// deliveries of its creation are removed.
+	Implied *implied.Statuses
 	// Clock provides the current time. Default: the real one.
 	Clock clock.PassiveClock
 }
@@ -61,6 +63,7 @@ type Settings struct {
 type Reconciler struct {
 	reconcile.Base
 	interval time.Duration
+	implied  *implied.Statuses
 	agenda   *agenda
 	// limiter is shared by all organizations; batch is how many objects it lets through in one
 	// turn.
@@ -108,7 +111,8 @@ func newReconciler(c client.Client, recorder events.EventRecorder, settings Sett
 	}
 	batch := max(1, int(settings.Rate*float32(turn.Seconds())))
 	return &Reconciler{
-		Base: reconcile.Base{Client: c, Recorder: recorder, Clock: settings.Clock}, interval: settings.Interval,
+		Base:     reconcile.Base{Client: c, Recorder: recorder, Clock: settings.Clock},
+		interval: settings.Interval, implied: settings.Implied,
 		agenda: newAgenda(), limiter: flowcontrol.NewTokenBucketRateLimiter(settings.Rate, 1), batch: batch,
 		passes: map[string]*pass{}, leases: leases{seen: map[string]sighting{}},
 	}

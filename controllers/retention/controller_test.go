@@ -25,6 +25,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/repository"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func duration(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
@@ -252,6 +253,33 @@ func TestTheDeliveryOfACreationStaysUntilTheFindingHasAStatus(t *testing.T) {
 	told(t, finding)
 	keeps(t, "created", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(time.Hour)}) // look at once
 	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, created)).To(BeTrue()) })
+}
+
+// A finding whose creation only its delivery records gets a status, so that the delivery can go.
+func TestTheDeliveryOfACreationGoesOnceTheFindingHasBeenGivenAStatus(t *testing.T) {
+	ns := env.Organization(t, "told")
+	left := findings.NewImplied()
+	start(t, Settings{Interval: quick.Interval, Implied: left}, findings.Settings{Implied: left}.SetupWithManager)
+	finding := builder.Finding("f-new").In(ns).Build()
+	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(),
+		builder.WebhookEndpoint("all").In(ns).Build(), finding)
+	deliveries := &v1alpha1.WebhookDeliveryList{}
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(env.Client.List(t.Context(), deliveries, client.InNamespace(ns))).To(Succeed())
+		g.Expect(deliveries.Items).To(HaveLen(1))
+		g.Expect(left.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue())
+	})
+	delivery := &deliveries.Items[0]
+	delivery.Status = v1alpha1.WebhookDeliveryStatus{
+		Phase: v1alpha1.WebhookDeliveryDelivered, FinishedAt: ptr.To(v1alpha1.NewTime(time.Now().Add(-time.Hour))),
+	}
+	told(t, delivery)
+	keeps(t, "told", v1alpha1.Retention{FinishedDeliveries: duration(0)})
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(testenv.Get(t, g, env, finding).Status.EmittedSeq).To(BeEquivalentTo(1))
+	})
+	keeps(t, "told", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(time.Hour)}) // look at once
+	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, delivery)).To(BeTrue()) })
 }
 
 // An object that becomes due while the controller waits is removed when it is due, without any

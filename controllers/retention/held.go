@@ -65,7 +65,7 @@ func (s Settings) owedScansOf(finding *v1alpha1.Finding) []string {
 
 // isRecorded reports whether the finding's controller has nothing left to record.
 func (s Settings) isRecorded(finding *v1alpha1.Finding) bool {
-	if s.ImpliedStatuses {
+	if s.Implied != nil {
 		return findingstate.IsRecorded(finding)
 	}
 	return finding.Status.ObservedGeneration == finding.Generation
@@ -113,7 +113,10 @@ func (r *Reconciler) deliveryHeld(ctx context.Context, delivery *v1alpha1.Webhoo
 		case client.IgnoreNotFound(err) != nil:
 			return false, fmt.Errorf("look at %s %s, which delivery %s tells of: %w", subject.Kind, subject.Name, delivery.Name,
 				err)
-		case err == nil && (!caughtUp(object) || isUnrecorded(delivery, object)):
+		case err == nil && isUnrecorded(delivery, object):
+			r.implied.Store(client.ObjectKeyFromObject(object))
+			return true, nil
+		case err == nil && !caughtUp(object):
 			return true, nil
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
@@ -38,15 +39,15 @@ func TestAFindingWithoutAStatusHoldsAScanOnlyIfOneIsDue(t *testing.T) {
 	}).Build()
 	changed := untouched.DeepCopy()
 	changed.Generation = 2
-	every, implied := Settings{}, Settings{ImpliedStatuses: true}
+	every, some := Settings{}, Settings{Implied: implied.NewStatuses()}
 	for _, c := range []struct {
 		reason  string
 		owed    []string
 		holding bool
 	}{
 		{"not seen yet", every.owedScansOf(untouched), true},
-		{"not seen, and need not be", implied.owedScansOf(untouched), false},
-		{"changed since", implied.owedScansOf(changed), true},
+		{"not seen, and need not be", some.owedScansOf(untouched), false},
+		{"changed since", some.owedScansOf(changed), true},
 	} {
 		if holding := len(c.owed) > 0; holding != c.holding {
 			t.Errorf("%s: it holds %q", c.reason, c.owed)

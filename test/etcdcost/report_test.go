@@ -24,8 +24,8 @@ go test ./test/etcdcost -count=1 -findings 50 -report "$PWD/docs/performance-etc
 
 The rule: besides what the caller writes, a step of a finding's life costs one write by the operator, or two where
 an endpoint subscribes: what happened is stored before its deliveries are created, and that they exist is stored
-after. That a finding was created can be told from the finding, so then both are one write. The deliveries come on top. Where nobody subscribes, a new finding costs the operator nothing: its status
-follows from its creation. A rescan with the same results writes no finding.
+after. The deliveries come on top. A new finding costs the operator nothing: its status follows from its creation, and
+its deliveries record that they exist. A rescan with the same results writes no finding.
 
 `
 

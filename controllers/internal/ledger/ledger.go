@@ -134,12 +134,34 @@ func (l *Ledger) asked(ctx context.Context, object client.Object) (bool, error) 
 	return false, nil
 }
 
-// HasListener reports whether the namespace has an endpoint that existed at that time, whatever it subscribes to.
-func (l *Ledger) HasListener(ctx context.Context, namespace string, at time.Time) (bool, error) {
-	endpoints, err := endpointsOf(ctx, l.client, namespace)
-	return slices.ContainsFunc(endpoints, func(e v1alpha1.WebhookEndpoint) bool {
-		return !webhooks.IsOlder(&e, at)
-	}), err
+// Tell makes the deliveries that the object owes, and reports whether their existence is record enough, so that nothing
+// need be stored: whether each endpoint that existed has one of its own for each transition. Any other endpoint could
+// be sent the transition later, once it asks for it.
+func (l *Ledger) Tell(ctx context.Context, object client.Object) (bool, error) {
+	goes, err := l.goesToAll(ctx, object)
+	if err != nil || !goes {
+		return false, err
+	}
+	upTo, err := l.makeDue(ctx, object, emission{})
+	return err == nil && upTo == l.kind.book(object).history().LastSeq(), err
+}
+
+// goesToAll reports whether each endpoint that existed when a transition happened gets a delivery of it alone.
+func (l *Ledger) goesToAll(ctx context.Context, object client.Object) (bool, error) {
+	endpoints, err := endpointsOf(ctx, l.client, object.GetNamespace())
+	if err != nil {
+		return false, err
+	}
+	for _, t := range l.kind.book(object).history().Owed() {
+		for i := range endpoints {
+			e := &endpoints[i]
+			if !webhooks.IsOlder(e, t.At.Time) &&
+				(e.Spec.Batch == v1alpha1.WebhookBatchPerScan || !webhooks.Subscribes(e, l.eventType(t), t.At.Time)) {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
 }
 
 func (l *Ledger) eventType(t v1alpha1.Transition) string { return l.kind.prefix + "." + string(t.Type) }
