@@ -103,14 +103,7 @@ func TestADeliveryRecordsTheCreationOfAFinding(t *testing.T) {
 // Before the delivery that records a creation goes, the status takes over, as retention asks. So it does when somebody
 // else has deleted the delivery, which is not made again.
 func TestTheStatusTakesOverFromTheDeliveryOfACreation(t *testing.T) {
-	for reason, goes := range map[string]func(*testing.T, *v1alpha1.Finding, *Implied){
-		"retention asks": func(_ *testing.T, finding *v1alpha1.Finding, implied *Implied) {
-			implied.Store(client.ObjectKeyFromObject(finding))
-		},
-		"somebody deletes it": func(t *testing.T, finding *v1alpha1.Finding, _ *Implied) {
-			harness.Must(t, env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(finding.Namespace)))
-		},
-	} {
+	for reason, deleted := range map[string]bool{"retention asks": false, "somebody deletes it": true} {
 		t.Run(reason, func(t *testing.T) {
 			implied := NewImplied()
 			stop := controllertest.Start(t, env, Settings{Implied: implied}.SetupWithManager)
@@ -118,11 +111,21 @@ func TestTheStatusTakesOverFromTheDeliveryOfACreation(t *testing.T) {
 			places(t, ns)
 			receive(t, ns, "all", nil)
 			finding := leftTold(t, ns, implied)
-			goes(t, finding, implied)
+			deleteAll := func() {
+				harness.Must(t, env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(ns)))
+			}
+			if deleted {
+				deleteAll()
+			} else {
+				implied.Store(client.ObjectKeyFromObject(finding))
+			}
 			caughtUp(t, finding, 1)
+			if deleted {
+				g.Expect(sentTo(t, g, ns, "all", "f-1")).To(BeEmpty(), "it was made again")
+			}
 			stop()
 
-			harness.Must(t, env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(ns)))
+			deleteAll()
 			controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
 			triage(t, finding, "x")
 			caughtUp(t, finding, 2)
