@@ -171,9 +171,9 @@ func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.webhookAllowCIDR, "webhook-allow-cidr", nil,
 		"range of addresses that are not public and that webhooks may be sent to, for example 10.1.0.0/16; repeatable")
 	flags.BoolVar(&o.impliedStatuses, "implied-statuses", true,
-		"store no status for a finding that is open and unchanged since its creation, as long as its webhook deliveries\n"+
-			"record that they exist: imports cost the API server half the writes, and Ready and observedGeneration are\n"+
-			"absent until the finding changes; false for tools that wait for every finding to be Ready")
+		"store no status for a finding that is open and unchanged since its creation and whose finding.created has a\n"+
+			"delivery for every webhook endpoint: imports cost the API server half the writes, and Ready and\n"+
+			"observedGeneration are absent meanwhile; false for tools that wait for every finding to be Ready")
 	flags.StringVar(&o.cursorKeysSecret, "cursor-keys-secret", "",
 		"Secret in --namespace that is mounted as the apiserver's --cursor-keys-dir; if it does not exist,\n"+
 			"it is created with a random key")

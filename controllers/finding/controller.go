@@ -40,13 +40,10 @@ type Reconciler struct {
 
 // Settings of the controller of Findings.
 type Settings struct {
-	// Implied, if not nil, gets the findings that are open and unchanged since their creation, if each webhook endpoint has
-	// a delivery of its creation: no status is stored for them.
+	// Implied, if not nil, gets the findings that are open and unchanged since their creation, if each webhook endpoint
+	// that existed then has a delivery of their creation: no status is stored for them.
 	Implied *implied.Statuses
 }
-
-// Implied is the type of Settings.Implied.
-type Implied = implied.Statuses
 
 // NewImplied returns a value of Settings.Implied. The controllers of Scans and of retention need the same one.
 func NewImplied() *implied.Statuses { return implied.NewStatuses() }
@@ -62,6 +59,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, se
 	if err != nil {
 		return err
 	}
+	deliveries.Implied = settings.Implied
 	r := &Reconciler{
 		Base:   reconcile.NewBase(mgr),
 		ledger: deliveries, policies: policies.NewBook(mgr.GetClient()),
@@ -95,7 +93,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, se
 		Watches(&v1alpha1.ReviewIssue{}, r.rejudgeIssue(), builder.WithPredicates(issueDecidesOtherwise)).
 		Watches(&v1alpha1.Finding{}, r.rejudgeAlike(), builder.WithPredicates(anotherResult)).
 		WatchesRawSource(hourly.Source(r.rejudge(ctx, policies.WholeNamespace, ofNamespace))).
-		WatchesRawSource(source.TypedChannel(r.implied.News(), r.enqueueDue())).
+		WatchesRawSource(source.Func(r.takeRequests)).
 		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).
 		Watches(&v1alpha1.WebhookEndpoint{}, r.enqueueHeard()).
 		Watches(&v1alpha1.WebhookDelivery{}, deliveries.Pages()).

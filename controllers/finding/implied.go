@@ -3,51 +3,31 @@ package finding
 import (
 	"context"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// creationSeq is the number of the transition that a finding was created.
-const creationSeq = 1
-
-// leaveAsCreated stores no status if it would hold nothing but what follows from the creation, unless the settings ask
-// for it. Storing it costs the API server as much as creating the finding, and an import creates thousands. What
-// follows from the creation is not which deliveries have been made of it: they are made first. If each endpoint has
-// one, they are the record, and retention asks for the status before it removes them.
-func (r *Reconciler) leaveAsCreated(ctx context.Context, s *scope) error {
-	finding := client.ObjectKeyFromObject(s.Object)
-	if s.Before.UpdatedAt != nil {
-		r.implied.Forget(finding)
-		return nil
-	}
-	due, told := r.implied.Due(finding)
-	if told {
-		s.Status.EmittedSeq = max(s.Status.EmittedSeq, creationSeq)
-	}
-	if !addsNothing(s.Object) {
-		return nil
-	}
-	s.Derivable()
-	if due {
-		return nil
-	}
-	told, err := r.ledger.Tell(ctx, s.Object)
-	if err != nil {
-		s.LeaveStatus()
-		return err
-	}
-	if told {
-		s.LeaveStatus()
-		r.implied.Leave(s.Object)
+// leaveAsCreated stores no status if it would hold nothing but what follows from the creation, unless the settings or a
+// request ask for it. Storing it costs the API server as much as creating the finding, and an import creates thousands.
+// That the deliveries of the creation exist does not follow from it: they are made first, and if every endpoint that
+// existed has one, they are the record. Retention requests the status before it removes one of them.
+func (r *Reconciler) leaveAsCreated(_ context.Context, s *scope) error {
+	switch {
+	case s.Before.UpdatedAt != nil:
+		r.implied.Forget(client.ObjectKeyFromObject(s.Object)) // requested by somebody whose cache did not show it yet
+	case !addsNothing(s.Object):
+	case r.implied.IsRequested(s.Object):
+		s.Derivable(nil)
+	default:
+		s.Derivable(func() { r.implied.Leave(s.Object) })
 	}
 	return nil
 }
@@ -58,33 +38,24 @@ func addsNothing(finding *v1alpha1.Finding) bool {
 		v1alpha1.IsConditionTrue(finding.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-// enqueueDue enqueues, after all others, the findings whose status is to be stored.
-func (r *Reconciler) enqueueDue() handler.TypedEventHandler[implied.News, ctrl.Request] {
-	return handler.TypedFuncs[implied.News, ctrl.Request]{
-		GenericFunc: func(_ context.Context, _ event.TypedGenericEvent[implied.News], q watch.Queue) {
-			var requests []ctrl.Request
-			for _, finding := range r.implied.NewlyDue() {
-				requests = append(requests, ctrl.Request{NamespacedName: finding})
-			}
-			watch.AddLast(q, 0, requests)
-		},
-	}
+// takeRequests has findings reconciled whose status is requested, after all that wait.
+func (r *Reconciler) takeRequests(_ context.Context, q watch.Queue) error {
+	r.implied.OnRequest(func(finding types.NamespacedName) {
+		watch.AddLast(q, 0, []ctrl.Request{{NamespacedName: finding}})
+	})
+	return nil
 }
 
-// noteLost has the status stored of a finding that was left without one, when a delivery of its creation is deleted by
-// anyone but retention. Deliveries that go with their endpoint are of no interest any more.
+// noteLost has the status stored of a finding whose creation only a delivery recorded that was just deleted. Retention
+// deletes no such delivery.
 func (r *Reconciler) noteLost() handler.EventHandler {
 	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, _ watch.Queue) {
-		delivery := e.Object.(*v1alpha1.WebhookDelivery)
-		subject, endpoint := delivery.Spec.Event.Subject, &v1alpha1.WebhookEndpoint{}
-		if delivery.Spec.Event.Type != webhooks.FindingEvent(v1alpha1.TransitionCreated) {
-			return
+		delivery, finding := e.Object.(*v1alpha1.WebhookDelivery), &v1alpha1.Finding{}
+		key := client.ObjectKey{Namespace: delivery.Namespace, Name: string(delivery.Spec.Event.Subject.Name)}
+		err := r.Client.Get(ctx, key, finding, client.UnsafeDisableDeepCopy) // fails only if there is none
+		if err == nil && finding.DeletionTimestamp.IsZero() && webhooks.RecordsCreation(delivery, finding) {
+			r.implied.Lose(finding, delivery.Name)
 		}
-		key := client.ObjectKey{Namespace: delivery.Namespace, Name: string(delivery.Spec.EndpointRef.Name)}
-		if err := r.Client.Get(ctx, key, endpoint, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
-			return
-		}
-		r.implied.Lost(client.ObjectKey{Namespace: delivery.Namespace, Name: string(subject.Name)})
 	}}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
@@ -54,9 +55,12 @@ func TestAStatusThatSaysMoreIsStored(t *testing.T) {
 	} {
 		ns := env.Namespace(t)
 		places(t, ns)
-		asked := builder.Finding("f-1").In(ns).Build()
-		env.Create(t, endpoint.In(ns).Build(), builder.WebhookEndpoint("all").In(ns).Build(), asked)
-		caughtUp(t, asked, 1)
+		asked := builder.Finding("f-1").In(ns).Mutate(func(f *v1alpha1.Finding) {
+			f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
+		}).Build()
+		env.Create(t, builder.Scan("s-1", time.Now()).In(ns).Build(), endpoint.In(ns).Build(),
+			builder.WebhookEndpoint("all").In(ns).Build(), asked)
+		observed(t, asked)
 		NewWithT(t).Expect(sentTo(t, NewWithT(t), ns, "all", "f-1")).To(ConsistOf("finding.created 1"))
 	}
 	observed(t, astray)
@@ -68,68 +72,100 @@ func TestAStatusThatSaysMoreIsStored(t *testing.T) {
 
 // leftTold creates a finding that every endpoint of the namespace asks for, and waits until the delivery of its creation
 // is all that records it.
-func leftTold(t *testing.T, ns string, implied *Implied) *v1alpha1.Finding {
+func leftTold(t *testing.T, ns string, left *implied.Statuses) *v1alpha1.Finding {
 	t.Helper()
 	finding := builder.Finding("f-1").In(ns).Build()
 	env.Create(t, finding)
 	created := finding.ResourceVersion
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(implied.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue())
+		g.Expect(left.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue())
 		g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1"))
 	})
 	NewWithT(t).Expect(finding.ResourceVersion).To(Equal(created), "somebody wrote it")
 	return finding
 }
 
-// The delivery is the record that a creation was sent. It is sent once, over restarts and whatever happens next.
+// The delivery is the record that a creation was sent. It is sent once, over restarts and whatever happens next, and an
+// endpoint that has it needs no status even if it asks for something else now.
 func TestADeliveryRecordsTheCreationOfAFinding(t *testing.T) {
-	implied := NewImplied()
-	stop := controllertest.Start(t, env, Settings{Implied: implied}.SetupWithManager)
+	statuses := NewImplied()
+	stop := controllertest.Start(t, env, Settings{Implied: statuses}.SetupWithManager)
 	ns, g := env.Namespace(t), NewWithT(t)
 	places(t, ns)
-	receive(t, ns, "all", nil)
-	finding := leftTold(t, ns, implied)
+	endpoint := receive(t, ns, "all", nil)
+	finding := leftTold(t, ns, statuses)
 	stop()
+	testenv.Get(t, g, env, endpoint)
+	endpoint.Spec.Events = []v1alpha1.WebhookEventPattern{"finding.triaged"}
+	harness.Must(t, env.Client.Update(t.Context(), endpoint))
 
-	implied = NewImplied()
-	controllertest.Start(t, env, Settings{Implied: implied}.SetupWithManager)
-	harness.Eventually(t, func(g Gomega) { g.Expect(implied.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue()) })
+	statuses = NewImplied()
+	controllertest.Start(t, env, Settings{Implied: statuses}.SetupWithManager)
+	harness.Eventually(t, func(g Gomega) { g.Expect(statuses.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue()) })
 	g.Expect(finding.Status.UpdatedAt).To(BeNil())
 	triage(t, finding, "x")
 	caughtUp(t, finding, 2)
 	g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
 }
 
-// Before the delivery that records a creation goes, the status takes over, as retention asks. So it does when somebody
-// else has deleted the delivery, which is not made again.
+// If one of two deliveries of a creation cannot be made, the status is stored: it shows what is owed.
+func TestACreationThatAnEndpointHasNotGotIsStored(t *testing.T) {
+	refused := hooks{
+		implied: NewImplied(),
+		create: func(d *v1alpha1.WebhookDelivery) error {
+			if d.Spec.EndpointRef.Name == "b" {
+				return errCut
+			}
+			return nil
+		},
+	}
+	stop := controllertest.Start(t, env, refused.setup())
+	ns, g := env.Namespace(t), NewWithT(t)
+	places(t, ns)
+	receive(t, ns, "a", nil)
+	receive(t, ns, "b", nil)
+	finding := builder.Finding("f-1").In(ns).Build()
+	env.Create(t, finding)
+	observed(t, finding)
+	g.Expect(finding.Status.EmittedSeq).To(BeZero())
+	stop()
+
+	controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
+	caughtUp(t, finding, 1)
+	for _, endpoint := range []string{"a", "b"} {
+		g.Expect(sentTo(t, g, ns, endpoint, "f-1")).To(ConsistOf("finding.created 1"))
+	}
+}
+
+// Before the delivery that records a creation goes, the status takes over, as retention requests. So it does when
+// somebody else has deleted the delivery, which is not made again.
 func TestTheStatusTakesOverFromTheDeliveryOfACreation(t *testing.T) {
-	for reason, deleted := range map[string]bool{"retention asks": false, "somebody deletes it": true} {
+	for reason, deleted := range map[string]bool{"retention requests it": false, "somebody deletes it": true} {
 		t.Run(reason, func(t *testing.T) {
-			implied := NewImplied()
-			stop := controllertest.Start(t, env, Settings{Implied: implied}.SetupWithManager)
+			statuses := NewImplied()
+			stop := controllertest.Start(t, env, Settings{Implied: statuses}.SetupWithManager)
 			ns, g := env.Namespace(t), NewWithT(t)
 			places(t, ns)
 			receive(t, ns, "all", nil)
-			finding := leftTold(t, ns, implied)
+			finding := leftTold(t, ns, statuses)
 			deleteAll := func() {
 				harness.Must(t, env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(ns)))
 			}
 			if deleted {
 				deleteAll()
 			} else {
-				implied.Store(client.ObjectKeyFromObject(finding))
+				statuses.Request(finding)
 			}
 			caughtUp(t, finding, 1)
-			if deleted {
-				g.Expect(sentTo(t, g, ns, "all", "f-1")).To(BeEmpty(), "it was made again")
-			}
 			stop()
+			if !deleted {
+				deleteAll()
+			}
 
-			deleteAll()
 			controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
 			triage(t, finding, "x")
 			caughtUp(t, finding, 2)
-			g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.triaged 2"))
+			g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.triaged 2"), "it was made again")
 		})
 	}
 }
@@ -162,14 +198,14 @@ func TestAChangeOfAFindingWithoutAStatusIsRecordedWhicheverWay(t *testing.T) {
 
 // A finding may be left before the cache shows an endpoint that is older than the finding.
 func TestAnEndpointHearsOfAFindingThatWasLeftBeforeTheCacheShowedIt(t *testing.T) {
-	implied := NewImplied()
-	controllertest.Start(t, env, Settings{Implied: implied}.SetupWithManager)
+	statuses := NewImplied()
+	controllertest.Start(t, env, Settings{Implied: statuses}.SetupWithManager)
 	ns, g := env.Namespace(t), NewWithT(t)
 	places(t, ns)
 	before, later := createdAt(t, ns, "f-before", time.Now().Add(-time.Hour)), createdAt(t, ns, "f-later", time.Now().Add(time.Hour))
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(implied.Suffice(testenv.Get(t, g, env, before))).To(BeTrue())
-		g.Expect(implied.Suffice(testenv.Get(t, g, env, later))).To(BeTrue())
+		g.Expect(statuses.Suffice(testenv.Get(t, g, env, before))).To(BeTrue())
+		g.Expect(statuses.Suffice(testenv.Get(t, g, env, later))).To(BeTrue())
 	})
 	receive(t, ns, "all", nil)
 	harness.Eventually(t, func(g Gomega) {

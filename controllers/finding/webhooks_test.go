@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
@@ -51,6 +52,8 @@ type hooks struct {
 	create func(*v1alpha1.WebhookDelivery) error
 	status func(*v1alpha1.Finding) error
 	logger logr.Logger
+	// implied is that of the Settings.
+	implied *implied.Statuses
 	// blind means that the cache shows no deliveries and scans.
 	blind bool
 }
@@ -61,7 +64,7 @@ func (h hooks) setup() controllertest.Setup {
 		if logger.GetSink() == nil {
 			logger = mgr.GetLogger()
 		}
-		return Settings{}.SetupWithManager(ctx, tampered{mgr, hooked{mgr.GetClient(), h}, logger}, options)
+		return Settings{Implied: h.implied}.SetupWithManager(ctx, tampered{mgr, hooked{mgr.GetClient(), h}, logger}, options)
 	}
 }
 
@@ -528,7 +531,7 @@ func reconcileBehind(t *testing.T, old *v1alpha1.Finding) (result ctrl.Result, e
 // heldBack starts the controller, and returns an endpoint with so many pending deliveries that it gets no more.
 func heldBack(t *testing.T) (namespace string, busy *v1alpha1.WebhookEndpoint) {
 	t.Helper()
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
+	controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
 	namespace = env.Namespace(t)
 	places(t, namespace)
 	busy = receive(t, namespace, "busy", nil)
@@ -540,11 +543,13 @@ func TestABacklogHoldsBackAndIsCaughtUpWith(t *testing.T) {
 	ns, busy := heldBack(t)
 	receive(t, ns, "well", nil)
 	finding := builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build()
-	env.Create(t, finding)
+	asCreated := builder.Finding("f-2").In(ns).Build()
+	env.Create(t, finding, asCreated)
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(sentTo(t, g, ns, "well", "f-1")).To(HaveLen(2), "the one that is well gets its own")
 	})
 	g := NewWithT(t)
+	observed(t, asCreated)
 	g.Expect(testenv.Get(t, g, env, finding).Status.EmittedSeq).To(BeZero())
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(BeEmpty())
 
@@ -553,6 +558,8 @@ func TestABacklogHoldsBackAndIsCaughtUpWith(t *testing.T) {
 	caughtUp(t, finding, 2)
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
 	g.Expect(sentTo(t, g, ns, "well", "f-1")).To(HaveLen(2))
+	caughtUp(t, asCreated, 1)
+	g.Expect(sentTo(t, g, ns, "busy", "f-2")).To(ConsistOf("finding.created 1"))
 }
 
 // First twice as many deliveries are pending as may, then fewer.
@@ -616,7 +623,7 @@ func TestAFullStatusIsEmittedWhateverTheBacklog(t *testing.T) {
 }
 
 func TestWhatAQuotaRefusesIsMadeWhenThereIsRoom(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
+	controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
 	ns := env.Namespace(t)
 	places(t, ns)
 	receive(t, ns, "all", nil)

@@ -23,6 +23,7 @@ import (
 	organizations "github.com/appsec-dev/findings-operator/controllers/organization"
 	"github.com/appsec-dev/findings-operator/controllers/project"
 	"github.com/appsec-dev/findings-operator/controllers/repository"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -234,6 +235,7 @@ func TestTheDeliveryOfACreationStaysUntilTheFindingHasAStatus(t *testing.T) {
 	env.Create(t, finding)
 	finished := func(name, event string) *v1alpha1.WebhookDelivery {
 		d := builder.WebhookDelivery(name, time.Now()).In(ns).Mutate(func(d *v1alpha1.WebhookDelivery) {
+			d.Spec.EndpointRef.UID = "endpoint"
 			d.Spec.Event.Type = event
 			d.Spec.Event.Subject = v1alpha1.WebhookEventSubject{Kind: "Finding", Name: "f-new"}
 		}).Build()
@@ -244,9 +246,14 @@ func TestTheDeliveryOfACreationStaysUntilTheFindingHasAStatus(t *testing.T) {
 		told(t, d)
 		return d
 	}
-	created, other := finished("d-created", "finding.created"), finished("d-other", "finding.updated")
+	created := finished(webhooks.DeliveryName(finding.UID, 1, "endpoint"), "finding.created")
+	other := finished("d-other", "finding.updated")
+	namesake := finished(webhooks.DeliveryName("an earlier finding", 1, "endpoint"), "finding.created")
 	start(t, quick)
-	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, other)).To(BeTrue()) })
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(env.Gone(t, other)).To(BeTrue())
+		g.Expect(env.Gone(t, namesake)).To(BeTrue())
+	})
 	NewWithT(t).Expect(env.Gone(t, created)).To(BeFalse())
 
 	finding.Status.UpdatedAt = ptr.To(v1alpha1.Now())

@@ -113,9 +113,6 @@ func (r *Reconciler) deliveryHeld(ctx context.Context, delivery *v1alpha1.Webhoo
 		case client.IgnoreNotFound(err) != nil:
 			return false, fmt.Errorf("look at %s %s, which delivery %s tells of: %w", subject.Kind, subject.Name, delivery.Name,
 				err)
-		case err == nil && isUnrecorded(delivery, object):
-			r.implied.Store(client.ObjectKeyFromObject(object))
-			return true, nil
 		case err == nil && !caughtUp(object):
 			return true, nil
 		}
@@ -123,12 +120,20 @@ func (r *Reconciler) deliveryHeld(ctx context.Context, delivery *v1alpha1.Webhoo
 	return false, nil
 }
 
-// isUnrecorded reports whether the delivery tells of the creation of a finding whose status is not stored yet: until
-// then its controller, which makes the delivery first, would make it again.
-func isUnrecorded(delivery *v1alpha1.WebhookDelivery, subject client.Object) bool {
-	finding, isFinding := subject.(*v1alpha1.Finding)
-	return isFinding && finding.Status.UpdatedAt == nil &&
-		delivery.Spec.Event.Type == webhooks.FindingEvent(v1alpha1.TransitionCreated)
+// unrecorded returns the finding whose creation only this object, a delivery, records; nil if there is none. Without the
+// delivery, the finding's controller would make it again.
+func (r *Reconciler) unrecorded(ctx context.Context, object client.Object) (*v1alpha1.Finding, error) {
+	delivery, isDelivery := object.(*v1alpha1.WebhookDelivery)
+	if !isDelivery || delivery.Spec.Event.Type != webhooks.FindingEvent(v1alpha1.TransitionCreated) {
+		return nil, nil
+	}
+	finding := &v1alpha1.Finding{}
+	key := client.ObjectKey{Namespace: delivery.Namespace, Name: string(delivery.Spec.Event.Subject.Name)}
+	err := r.Client.Get(ctx, key, finding, client.UnsafeDisableDeepCopy)
+	if err == nil && webhooks.RecordsCreation(delivery, finding) {
+		return finding, nil
+	}
+	return nil, client.IgnoreNotFound(err)
 }
 
 // newSubject returns an empty object of the kind; nil for a kind without transitions.

@@ -32,6 +32,8 @@ const (
 	// fateGone: deleted already, or no longer due. A watch adds it again if needed.
 	fateGone fate = iota
 	fateRetired
+	// fateRequested: the status that the object stands in for was requested, which is a write as a removal is.
+	fateRequested
 	fateHeld
 	fateChanged
 )
@@ -51,7 +53,7 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 			}
 			p.note(t.shelf, e, outcome)
 			looks--
-			if outcome == fateRetired {
+			if outcome == fateRetired || outcome == fateRequested {
 				left--
 			}
 		}
@@ -75,7 +77,7 @@ func (p *pass) note(on shelf, e entry, outcome fate) {
 	switch outcome {
 	case fateRetired:
 		p.retired[on]++
-	case fateHeld:
+	case fateRequested, fateHeld:
 		p.held = true
 	case fateChanged:
 		p.changed = true
@@ -96,12 +98,20 @@ func (r *Reconciler) retire(ctx context.Context, from place, e entry, t term) (f
 	if held, err := r.held(ctx, object); err != nil || held {
 		return fateHeld, err
 	}
+	finding, err := r.unrecorded(ctx, object)
+	if err != nil {
+		return fateHeld, fmt.Errorf("look at the finding that delivery %s tells of: %w", e.name, err)
+	}
 	if err := r.limiter.Wait(ctx); err != nil {
 		return fateGone, fmt.Errorf("wait for a turn to remove %s %s: %w", t.shelf.kind(), e.name, err)
 	}
+	if finding != nil {
+		r.implied.Request(finding)
+		return fateRequested, nil
+	}
 	// Only if unchanged: it may have been reopened or triaged since.
 	asSeen := client.Preconditions{UID: ptr.To(object.GetUID()), ResourceVersion: ptr.To(object.GetResourceVersion())}
-	err := r.Client.Delete(ctx, object, asSeen)
+	err = r.Client.Delete(ctx, object, asSeen)
 	switch {
 	case apierrors.IsNotFound(err):
 		return fateGone, nil

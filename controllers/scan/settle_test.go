@@ -90,13 +90,14 @@ func TestAScanThatChangedNothingIsSettledWhenItEnds(t *testing.T) {
 	NewWithT(t).Expect(v1alpha1.IsConditionTrue(scan.Status.Conditions, v1alpha1.ConditionSettled)).To(BeTrue())
 }
 
-// A finding that needs no status is waited for until its controller has looked at it: a policy may decide about it.
+// A finding that needs no status is waited for until its controller has looked at it: a policy may decide about it, and
+// its deliveries must be made.
 func TestAScanWaitsForNoStatusThatIsImplied(t *testing.T) {
 	implied := finding.NewImplied()
 	stop := controllertest.Start(t, env, Settings{Implied: implied}.SetupWithManager)
 	ns := env.Namespace(t)
 	scan, last := places(t, ns), scanned(ns, "f-1")
-	env.Create(t, last)
+	env.Create(t, builder.WebhookEndpoint("e").In(ns).Build(), last)
 	endNow(t, scan, last)
 	isSettled(t, scan, metav1.ConditionFalse)
 	NewWithT(t).Consistently(func(g Gomega) { // also once the cache shows the finding
@@ -110,7 +111,7 @@ func TestAScanWaitsForNoStatusThatIsImplied(t *testing.T) {
 	NewWithT(t).Expect(testenv.Get(t, NewWithT(t), env, last).Status.ObservedGeneration).To(BeZero())
 }
 
-// A finding that was left without a status gets none from a later endpoint, and is not waited for.
+// A finding that was left without a status gets none because of a later endpoint, and is not waited for.
 func TestAScanIsSettledThoughAnEndpointWasCreatedMeanwhile(t *testing.T) {
 	implied := finding.NewImplied()
 	controllertest.Start(t, env, Settings{Implied: implied}.SetupWithManager,

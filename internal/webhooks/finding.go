@@ -3,6 +3,8 @@ package webhooks
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
@@ -11,6 +13,16 @@ const FindingEventPrefix = "finding"
 
 // FindingEvent returns the event type for a finding's transition.
 func FindingEvent(t v1alpha1.TransitionType) string { return FindingEventPrefix + "." + string(t) }
+
+// creationSeq is the number of the transition that a finding was created.
+const creationSeq = 1
+
+// RecordsCreation reports whether nothing but this delivery records that it was made of the finding's creation: the
+// finding has no stored status.
+func RecordsCreation(delivery *v1alpha1.WebhookDelivery, finding *v1alpha1.Finding) bool {
+	return finding.Status.UpdatedAt == nil &&
+		delivery.Name == DeliveryName(finding.UID, creationSeq, types.UID(delivery.Spec.EndpointRef.UID))
+}
 
 // FindingData is the data of a finding's event. It holds ids and what changed; the scanner's texts and
 // people's comments are left to the REST API.

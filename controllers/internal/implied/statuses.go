@@ -1,12 +1,12 @@
-// Package implied keeps track of the findings that need no stored status.
+// Package implied keeps track of the findings that need no stored status, and of those that get one all the same.
 package implied
 
 import (
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
@@ -14,26 +14,26 @@ import (
 
 // Statuses holds the findings that their controller has reconciled and left without a status, because all that it would
 // hold follows from their creation. Nothing in such a finding tells it from one that was not reconciled yet. After a
-// restart, each finding is reconciled again. Statuses is safe for concurrent use; a nil one holds nothing.
+// restart, each finding is reconciled again. Statuses is safe for concurrent use; with a nil one every status is stored.
 type Statuses struct {
 	mu   sync.Mutex
 	left map[types.NamespacedName]types.UID
-	// due holds the findings whose status is to be stored all the same, and whether all deliveries of their creation were
-	// made. fresh are those of them that NewlyDue has not returned yet.
-	due   map[types.NamespacedName]bool
-	fresh []types.NamespacedName
-	news  chan event.TypedGenericEvent[News]
+	// requested holds the findings whose status is to be stored all the same.
+	requested map[types.NamespacedName]*request
+	// enqueue has a finding reconciled; nil until OnRequest.
+	enqueue func(types.NamespacedName)
 }
 
-// News is an event of findings that have become due. NewlyDue returns them.
-type News struct{}
+// request for the status of a finding.
+type request struct {
+	finding types.UID
+	// lost holds the names of the deliveries of its creation that somebody has deleted.
+	lost []string
+}
 
 // NewStatuses returns an empty Statuses.
 func NewStatuses() *Statuses {
-	return &Statuses{
-		left: map[types.NamespacedName]types.UID{}, due: map[types.NamespacedName]bool{},
-		news: make(chan event.TypedGenericEvent[News], 1),
-	}
+	return &Statuses{left: map[types.NamespacedName]types.UID{}, requested: map[types.NamespacedName]*request{}}
 }
 
 // Leave records that the finding is left without a status.
@@ -51,7 +51,7 @@ func (s *Statuses) Forget(finding types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.left, finding)
-	delete(s.due, finding)
+	delete(s.requested, finding)
 }
 
 // Suffice reports whether the finding was left without a status and has not changed since.
@@ -65,63 +65,59 @@ func (s *Statuses) Suffice(finding *v1alpha1.Finding) bool {
 	return left && uid == finding.UID
 }
 
-// Store asks for the finding's status to be stored: the deliveries of its creation, which record that they were made,
-// are about to go.
-func (s *Statuses) Store(finding types.NamespacedName) { s.store(finding, false) }
-
-// Lost asks for the status to be stored of a finding that was left without one, because a delivery of its creation is
-// gone: it must not be made again.
-func (s *Statuses) Lost(finding types.NamespacedName) {
+// OnRequest sets what has a finding reconciled whose status is requested.
+func (s *Statuses) OnRequest(enqueue func(types.NamespacedName)) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
-	_, left := s.left[finding]
-	s.mu.Unlock()
-	if left {
-		s.store(finding, true)
-	}
+	defer s.mu.Unlock()
+	s.enqueue = enqueue
 }
 
-func (s *Statuses) store(finding types.NamespacedName, told bool) {
+// Request asks for the finding's status to be stored, before the deliveries that record its creation go.
+func (s *Statuses) Request(finding *v1alpha1.Finding) { s.request(finding) }
+
+// Lose asks for the finding's status to be stored because a delivery that recorded its creation is gone.
+func (s *Statuses) Lose(finding *v1alpha1.Finding, delivery string) { s.request(finding, delivery) }
+
+func (s *Statuses) request(finding *v1alpha1.Finding, lost ...string) {
 	if s == nil {
 		return
 	}
+	key := client.ObjectKeyFromObject(finding)
 	s.mu.Lock()
-	s.due[finding] = told || s.due[finding]
-	s.fresh = append(s.fresh, finding)
+	known := s.requested[key]
+	if known == nil || known.finding != finding.UID {
+		known = &request{finding: finding.UID}
+		s.requested[key] = known
+	}
+	known.lost = append(known.lost, lost...)
+	enqueue := s.enqueue
 	s.mu.Unlock()
-	select {
-	case s.news <- event.TypedGenericEvent[News]{}:
-	default: // whoever handles the waiting event finds this one too
+	if enqueue != nil {
+		enqueue(key)
 	}
 }
 
-// News has an event when findings have become due.
-func (s *Statuses) News() <-chan event.TypedGenericEvent[News] {
+// IsRequested reports whether the finding's status is to be stored although all that it holds follows from its creation.
+func (s *Statuses) IsRequested(finding *v1alpha1.Finding) bool {
 	if s == nil {
-		return make(chan event.TypedGenericEvent[News])
-	}
-	return s.news
-}
-
-// NewlyDue returns the findings that have become due since it was called last.
-func (s *Statuses) NewlyDue() []types.NamespacedName {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	due := s.fresh
-	s.fresh = nil
-	return due
-}
-
-// Due reports whether the finding's status is to be stored, and whether all deliveries of its creation were made,
-// whatever became of them.
-func (s *Statuses) Due(finding types.NamespacedName) (due, told bool) {
-	if s == nil {
-		return true, false
+		return true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	told, due = s.due[finding]
-	return due, told
+	known := s.requested[client.ObjectKeyFromObject(finding)]
+	return known != nil && known.finding == finding.UID
+}
+
+// IsLost reports whether that delivery of the creation of the object, a finding, was deleted.
+func (s *Statuses) IsLost(object client.Object, delivery string) bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.requested[client.ObjectKeyFromObject(object)]
+	return known != nil && known.finding == object.GetUID() && slices.Contains(known.lost, delivery)
 }

@@ -42,37 +42,44 @@ func TestOnlyWhatWasLeftAndHasNotChangedNeedsNoStatus(t *testing.T) {
 	}
 }
 
-func TestAFindingIsDueOnceAndOnlyOneThatWasLeftCanBeLost(t *testing.T) {
+func TestARequestIsForOneFindingAndRemembersWhatItLost(t *testing.T) {
 	f := builder.Finding("f-1").In("org-a").Build()
-	key, stranger := client.ObjectKeyFromObject(f), types.NamespacedName{Namespace: "org-a", Name: "f-2"}
+	f.UID = "one"
+	again := f.DeepCopy()
+	again.UID = "another"
 	statuses := implied.NewStatuses()
-	statuses.Lost(stranger)
-	if due, _ := statuses.Due(stranger); due || len(statuses.News()) > 0 {
-		t.Error("a finding that has a status is due")
+	statuses.Request(f) // before anybody listens
+	var enqueued []types.NamespacedName
+	statuses.OnRequest(func(finding types.NamespacedName) { enqueued = append(enqueued, finding) })
+	statuses.Lose(f, "d-1")
+	statuses.Request(f)
+	if key := client.ObjectKeyFromObject(f); !slices.Equal(enqueued, []types.NamespacedName{key, key}) {
+		t.Errorf("enqueued are %v", enqueued)
 	}
-	statuses.Leave(f)
-	statuses.Lost(key)
-	statuses.Store(key)
-	if due, told := statuses.Due(key); !due || !told {
-		t.Errorf("lost: due is %t, told is %t", due, told)
+	for reason, c := range map[string]struct {
+		finding         *v1alpha1.Finding
+		delivery        string
+		requested, lost bool
+	}{
+		"lost": {f, "d-1", true, true}, "another delivery": {f, "d-2", true, false},
+		"created again by the same name": {again, "d-1", false, false},
+	} {
+		if requested, lost := statuses.IsRequested(c.finding), statuses.IsLost(c.finding, c.delivery); requested != c.requested || lost != c.lost {
+			t.Errorf("%s: requested is %t, lost is %t", reason, requested, lost)
+		}
 	}
-	if len(statuses.News()) != 1 {
-		t.Errorf("%d events wait", len(statuses.News()))
+	statuses.Request(again)
+	if statuses.IsLost(again, "d-1") || statuses.IsRequested(f) {
+		t.Error("a request for a finding is one for another of the same name")
 	}
-	if got := statuses.NewlyDue(); !slices.Contains(got, key) {
-		t.Errorf("newly due are %v", got)
-	}
-	if got := statuses.NewlyDue(); len(got) > 0 {
-		t.Errorf("newly due again are %v", got)
-	}
-	statuses.Forget(key)
-	if due, _ := statuses.Due(key); due {
-		t.Error("a finding that has a status now is due")
+	statuses.Forget(client.ObjectKeyFromObject(f))
+	if statuses.IsRequested(again) {
+		t.Error("a status that is stored is requested")
 	}
 	var none *implied.Statuses
-	none.Store(key)
-	none.Lost(key)
-	if due, told := none.Due(key); !due || told {
-		t.Errorf("where all statuses are stored: due is %t, told is %t", due, told)
+	none.OnRequest(nil)
+	none.Lose(f, "d-1")
+	if !none.IsRequested(f) || none.IsLost(f, "d-1") {
+		t.Error("where every status is stored, one is left")
 	}
 }

@@ -1,10 +1,12 @@
 // Package ledger makes webhook deliveries of the transitions in the status of objects: one delivery
 // per transition and endpoint.
 //
-// A transition is stored before its deliveries are made, unless it can be derived from the object at any time, and
-// counts as emitted once they are stored. A delivery's name is derived from the transition and the endpoint, so an
-// interrupted run is repeated without making a delivery twice. Emitted transitions are never processed again, so
-// their deliveries may be retired.
+// A transition is stored before its deliveries are made, and that it is emitted after. A delivery's name is derived from
+// the transition and the endpoint, so an interrupted run is repeated without making a delivery twice. Emitted transitions
+// are never processed again, so their deliveries may be retired.
+//
+// A transition that can be derived from the object at any time need not be stored: then its deliveries are the record
+// that they were made, and must not be retired before the status is stored.
 package ledger
 
 import (
@@ -25,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
@@ -47,6 +50,8 @@ type Ledger struct {
 	live client.Reader
 	// own reads this project's kinds from the API server, and skips unreadable objects.
 	own rest.Interface
+	// Implied knows which deliveries of creations of findings were deleted, and are not to be made again. It may be nil.
+	Implied *implied.Statuses
 }
 
 // New returns the ledger of the kind. It indexes the kind's objects in the manager's cache by
@@ -73,15 +78,27 @@ func (l *Ledger) MakeRoom(ctx context.Context, object client.Object, write Write
 	return l.emit(ctx, object, write, emission{force: true})
 }
 
+// Settlement is how Settle may store a status.
+type Settlement struct {
+	// Derivable means that if the transitions are not stored, the next reconcile observes ones of the same numbers and
+	// types: their deliveries may be made first.
+	Derivable bool
+	// Left is called in place of storing a status that is derivable, if its deliveries are record enough. If it is nil, the
+	// status is stored.
+	Left func()
+}
+
 // Settle stores the observed status of the object, makes the deliveries that it owes, and stores that they are
-// made. If no endpoint subscribes to any of them, or the transitions are derivable, it writes only once: derivable
-// means that if they are not stored, the next reconcile observes transitions of the same numbers and types, and so they
-// need not be stored before their deliveries are made. It returns when to reconcile again; 0 for no need.
+// made. If no endpoint subscribes to any of them, or the transitions are derivable, it writes once at most. It returns
+// when to reconcile again; 0 for no need.
 //
 // An object that still owes deliveries, because of an endpoint's backlog or a page to come, is
 // enqueued by the watches of package ledger: see Endpoints, Pages, ScansGone and OperationsGone.
 func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write,
-	derivable bool) (again time.Duration, err error) {
+	how Settlement) (again time.Duration, err error) {
+	if how.Derivable {
+		return l.settleDerivable(ctx, object, write, how.Left)
+	}
 	book := l.kind.book(object)
 	asked, err := l.asked(ctx, object)
 	if err != nil {
@@ -89,12 +106,6 @@ func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write,
 	}
 	if !asked && len(book.history().Owed()) > 0 {
 		book.emitted(book.history().LastSeq())
-	}
-	if asked && derivable {
-		if err := l.emit(ctx, object, write, emission{store: true}); err != nil {
-			return 0, err
-		}
-		return l.again(object, true), nil
 	}
 	written, err := write(ctx)
 	if err != nil || !asked {
@@ -104,6 +115,53 @@ func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write,
 		return 0, err
 	}
 	return l.again(object, written), nil
+}
+
+// settleDerivable makes the deliveries that the object owes, and then stores the status, unless it may be left.
+func (l *Ledger) settleDerivable(ctx context.Context, object client.Object, write Write,
+	left func()) (again time.Duration, err error) {
+	made, upTo, err := l.makeDue(ctx, object, emission{})
+	enough := false
+	if err == nil && left != nil {
+		enough, err = l.eachHasItsOwn(ctx, object, made)
+	}
+	if enough {
+		left()
+		return 0, nil
+	}
+	if book := l.kind.book(object); upTo > *book.EmittedSeq {
+		book.emitted(upTo)
+	}
+	if _, failed := write(ctx); err == nil {
+		err = failed
+	}
+	if err != nil {
+		return 0, err
+	}
+	return l.again(object, true), nil
+}
+
+// eachHasItsOwn reports whether each endpoint that existed when a transition happened has a delivery of it alone, given
+// those that were just made. An endpoint without one could be sent the transition later: once it asks for it, is enabled
+// or has worked off its backlog, or in a page.
+func (l *Ledger) eachHasItsOwn(ctx context.Context, object client.Object, made []due) (bool, error) {
+	endpoints, err := endpointsOf(ctx, l.client, object.GetNamespace())
+	if err != nil {
+		return false, err
+	}
+	for _, t := range l.kind.book(object).history().Owed() {
+		for i := range endpoints {
+			e := &endpoints[i]
+			isIt := func(d due) bool { return d.seq == t.Seq && d.delivery.Spec.EndpointRef.UID == string(e.UID) }
+			if webhooks.IsOlder(e, t.At.Time) || slices.ContainsFunc(made, isIt) {
+				continue
+			}
+			if has, err := l.wasMade(ctx, object, t, e); err != nil || !has {
+				return false, err
+			}
+		}
+	}
+	return true, nil
 }
 
 // again returns when to reconcile the object once more: if it has just begun to owe deliveries, after secondLook.
@@ -134,36 +192,6 @@ func (l *Ledger) asked(ctx context.Context, object client.Object) (bool, error) 
 	return false, nil
 }
 
-// Tell makes the deliveries that the object owes, and reports whether their existence is record enough, so that nothing
-// need be stored: whether each endpoint that existed has one of its own for each transition. Any other endpoint could
-// be sent the transition later, once it asks for it.
-func (l *Ledger) Tell(ctx context.Context, object client.Object) (bool, error) {
-	goes, err := l.goesToAll(ctx, object)
-	if err != nil || !goes {
-		return false, err
-	}
-	upTo, err := l.makeDue(ctx, object, emission{})
-	return err == nil && upTo == l.kind.book(object).history().LastSeq(), err
-}
-
-// goesToAll reports whether each endpoint that existed when a transition happened gets a delivery of it alone.
-func (l *Ledger) goesToAll(ctx context.Context, object client.Object) (bool, error) {
-	endpoints, err := endpointsOf(ctx, l.client, object.GetNamespace())
-	if err != nil {
-		return false, err
-	}
-	for _, t := range l.kind.book(object).history().Owed() {
-		for i := range endpoints {
-			e := &endpoints[i]
-			if !webhooks.IsOlder(e, t.At.Time) &&
-				(e.Spec.Batch == v1alpha1.WebhookBatchPerScan || !webhooks.Subscribes(e, l.eventType(t), t.At.Time)) {
-				return false, nil
-			}
-		}
-	}
-	return true, nil
-}
-
 func (l *Ledger) eventType(t v1alpha1.Transition) string { return l.kind.prefix + "." + string(t.Type) }
 
 // emission holds options for making deliveries.
@@ -172,43 +200,40 @@ type emission struct {
 	force bool
 	// current means that the object is known to be up to date, by a response of the API server.
 	current bool
-	// store means that the status is to be stored even if no delivery was made.
-	store bool
 }
 
 // emit makes the deliveries that the object owes and stores how far it got, even if one of them
 // fails.
 func (l *Ledger) emit(ctx context.Context, object client.Object, write Write, how emission) error {
-	upTo, failed := l.makeDue(ctx, object, how)
+	_, upTo, failed := l.makeDue(ctx, object, how)
 	book := l.kind.book(object)
-	if upTo > *book.EmittedSeq {
-		book.emitted(upTo)
-	} else if !how.store {
+	if upTo <= *book.EmittedSeq {
 		return failed
 	}
+	book.emitted(upTo)
 	if _, err := write(ctx); err != nil && failed == nil {
 		return err
 	}
 	return failed
 }
 
-// makeDue makes the deliveries that the object owes, and returns the seq up to which all exist.
-func (l *Ledger) makeDue(ctx context.Context, object client.Object, how emission) (upTo int64, err error) {
-	due, upTo, err := l.bill(ctx, object, how.force)
+// makeDue makes the deliveries that the object owes, and returns them and the seq up to which all exist.
+func (l *Ledger) makeDue(ctx context.Context, object client.Object, how emission) (made []due, upTo int64, err error) {
+	made, upTo, err = l.bill(ctx, object, how.force)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
-	if len(due) > 0 && !how.current {
+	if len(made) > 0 && !how.current {
 		if err := l.checkCurrent(ctx, object); err != nil {
-			return 0, err
+			return nil, 0, err
 		}
 	}
-	for _, d := range due {
+	for i, d := range made {
 		if err := makeDelivery(ctx, l.client, d.delivery); err != nil {
-			return min(upTo, d.seq-1), err
+			return made[:i], min(upTo, d.seq-1), err
 		}
 	}
-	return upTo, nil
+	return made, upTo, nil
 }
 
 // checkCurrent fails with a conflict if the cached object is stale: deliveries that it owes may
@@ -277,7 +302,7 @@ var errHeld = errors.New("held back")
 // exists already.
 func (l *Ledger) owedTo(ctx context.Context, object client.Object, t v1alpha1.Transition,
 	endpoint *v1alpha1.WebhookEndpoint, force bool) (*v1alpha1.WebhookDelivery, error) {
-	made, err := isMade(ctx, l.client, object, t, endpoint)
+	made, err := l.wasMade(ctx, object, t, endpoint)
 	if err != nil || made {
 		return nil, err
 	}
@@ -302,6 +327,15 @@ func (l *Ledger) owedTo(ctx context.Context, object client.Object, t v1alpha1.Tr
 		Sequence:   t.Seq,
 		Data:       l.kind.data(object, t),
 	}, endpoint)
+}
+
+// wasMade reports whether the transition's own delivery to the endpoint is in the cache, or was until somebody deleted it.
+func (l *Ledger) wasMade(ctx context.Context, object client.Object, t v1alpha1.Transition,
+	endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
+	if l.Implied.IsLost(object, webhooks.DeliveryName(object.GetUID(), t.Seq, endpoint.UID)) {
+		return true, nil
+	}
+	return isMade(ctx, l.client, object, t, endpoint)
 }
 
 // isMade reports whether the transition's own delivery to the endpoint is in the cache.

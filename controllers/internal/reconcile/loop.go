@@ -107,7 +107,7 @@ func (l Loop[S]) finish(ctx context.Context, s S) error {
 	case outcome.untouched:
 		return nil
 	case l.Ledger != nil:
-		again, err := l.Ledger.Settle(ctx, s.object(), l.writer(s), outcome.derivable)
+		again, err := l.Ledger.Settle(ctx, s.object(), l.writer(s), outcome.settlement)
 		outcome.RequeueAfter(again)
 		return err
 	}
@@ -129,7 +129,7 @@ func (l Loop[S]) writer(s S) ledger.Write {
 type outcome struct {
 	again                        time.Duration
 	stopped, untouched, released bool
-	derivable                    bool
+	settlement                   ledger.Settlement
 }
 
 // RequeueAfter asks for another reconcile after that time. The shortest time of all phases counts; 0 asks for
@@ -148,8 +148,11 @@ func (o *outcome) Stop() { o.stopped = true }
 func (o *outcome) LeaveStatus() { o.untouched = true }
 
 // Derivable reports that if the status is not stored, the next reconcile observes transitions of the same numbers and
-// types: Ledger then makes their deliveries before it is stored.
-func (o *outcome) Derivable() { o.derivable = true }
+// types: Ledger then makes their deliveries before it is stored. If left is not nil and these deliveries are record
+// enough, the status is not stored, and left is called.
+func (o *outcome) Derivable(left func()) {
+	o.settlement = ledger.Settlement{Derivable: true, Left: left}
+}
 
 // Release ends a removal: the finalizer is removed, and no status is stored.
 func (o *outcome) Release() { o.stopped, o.released = true, true }
