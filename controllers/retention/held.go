@@ -120,8 +120,8 @@ func (r *Reconciler) deliveryHeld(ctx context.Context, delivery *v1alpha1.Webhoo
 	return false, nil
 }
 
-// unrecorded returns the finding whose creation only this object, a delivery, records; nil if there is none. Without the
-// delivery, the finding's controller would make it again.
+// unrecorded returns the finding whose creation only this object, a delivery, records; nil if there is none. Without
+// the delivery, the finding's controller would make it again.
 func (r *Reconciler) unrecorded(ctx context.Context, object client.Object) (*v1alpha1.Finding, error) {
 	delivery, isDelivery := object.(*v1alpha1.WebhookDelivery)
 	if !isDelivery || delivery.Spec.Event.Type != webhooks.FindingEvent(v1alpha1.TransitionCreated) {

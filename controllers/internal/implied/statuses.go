@@ -14,7 +14,7 @@ import (
 
 // Statuses holds the findings that their controller has reconciled and left without a status, because all that it would
 // hold follows from their creation. Nothing in such a finding tells it from one that was not reconciled yet. After a
-// restart, each finding is reconciled again. Statuses is safe for concurrent use; with a nil one every status is stored.
+// restart, each finding is reconciled again. Statuses is safe for concurrent use; with a nil one all are stored.
 type Statuses struct {
 	mu   sync.Mutex
 	left map[types.NamespacedName]types.UID
@@ -100,7 +100,7 @@ func (s *Statuses) request(finding *v1alpha1.Finding, lost ...string) {
 	}
 }
 
-// IsRequested reports whether the finding's status is to be stored although all that it holds follows from its creation.
+// IsRequested reports whether the finding's status is to be stored although it follows from its creation.
 func (s *Statuses) IsRequested(finding *v1alpha1.Finding) bool {
 	if s == nil {
 		return true

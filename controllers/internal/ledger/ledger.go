@@ -1,9 +1,9 @@
 // Package ledger makes webhook deliveries of the transitions in the status of objects: one delivery
 // per transition and endpoint.
 //
-// A transition is stored before its deliveries are made, and that it is emitted after. A delivery's name is derived from
-// the transition and the endpoint, so an interrupted run is repeated without making a delivery twice. Emitted transitions
-// are never processed again, so their deliveries may be retired.
+// A transition is stored before its deliveries are made, and that it is emitted after. A delivery's name is derived
+// from the transition and the endpoint, so an interrupted run is repeated without making a delivery twice. Emitted
+// transitions are never processed again, so their deliveries may be retired.
 //
 // A transition that can be derived from the object at any time need not be stored: then its deliveries are the record
 // that they were made, and must not be retired before the status is stored.
@@ -83,8 +83,8 @@ type Settlement struct {
 	// Derivable means that if the transitions are not stored, the next reconcile observes ones of the same numbers and
 	// types: their deliveries may be made first.
 	Derivable bool
-	// Left is called in place of storing a status that is derivable, if its deliveries are record enough. If it is nil, the
-	// status is stored.
+	// Left is called in place of storing a status that is derivable, if its deliveries are record enough. If it is
+	// nil, the status is stored.
 	Left func()
 }
 
@@ -142,8 +142,8 @@ func (l *Ledger) settleDerivable(ctx context.Context, object client.Object, writ
 }
 
 // eachHasItsOwn reports whether each endpoint that existed when a transition happened has a delivery of it alone, given
-// those that were just made. An endpoint without one could be sent the transition later: once it asks for it, is enabled
-// or has worked off its backlog, or in a page.
+// those that were just made. An endpoint without one could be sent the transition later: once it asks for it, is
+// enabled or has worked off its backlog, or in a page.
 func (l *Ledger) eachHasItsOwn(ctx context.Context, object client.Object, made []due) (bool, error) {
 	endpoints, err := endpointsOf(ctx, l.client, object.GetNamespace())
 	if err != nil {
@@ -329,7 +329,7 @@ func (l *Ledger) owedTo(ctx context.Context, object client.Object, t v1alpha1.Tr
 	}, endpoint)
 }
 
-// wasMade reports whether the transition's own delivery to the endpoint is in the cache, or was until somebody deleted it.
+// wasMade reports whether the transition's own delivery to the endpoint is in the cache, or was until it was deleted.
 func (l *Ledger) wasMade(ctx context.Context, object client.Object, t v1alpha1.Transition,
 	endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
 	if l.Implied.IsLost(object, webhooks.DeliveryName(object.GetUID(), t.Seq, endpoint.UID)) {
