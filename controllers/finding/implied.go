@@ -2,6 +2,7 @@ package finding
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,7 +23,7 @@ import (
 func (r *Reconciler) leaveAsCreated(_ context.Context, s *scope) error {
 	switch {
 	case s.Before.UpdatedAt != nil:
-		r.implied.Forget(client.ObjectKeyFromObject(s.Object)) // requested by somebody whose cache did not show it yet
+		r.forgetRecorded(s)
 	case !addsNothing(s.Object):
 	case r.implied.IsRequested(s.Object):
 		s.Derivable(nil)
@@ -38,6 +39,13 @@ func addsNothing(finding *v1alpha1.Finding) bool {
 		v1alpha1.IsConditionTrue(finding.Status.Conditions, v1alpha1.ConditionReady)
 }
 
+// forgetRecorded forgets the finding once its status records that the deliveries of its creation were made.
+func (r *Reconciler) forgetRecorded(s *scope) {
+	if s.Status.EmittedSeq > 0 {
+		r.implied.Forget(client.ObjectKeyFromObject(s.Object))
+	}
+}
+
 // takeRequests has findings reconciled whose status is requested, after all that wait.
 func (r *Reconciler) takeRequests(_ context.Context, q watch.Queue) error {
 	r.implied.OnRequest(func(finding types.NamespacedName) {
@@ -46,15 +54,20 @@ func (r *Reconciler) takeRequests(_ context.Context, q watch.Queue) error {
 	return nil
 }
 
+// lossDelay is when a finding is reconciled after a delivery of its creation was deleted: others may be deleted with it.
+const lossDelay = time.Second
+
 // noteLost has the status stored of a finding whose creation only a delivery recorded that was just deleted. Retention
 // deletes no such delivery.
 func (r *Reconciler) noteLost() handler.EventHandler {
-	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, _ watch.Queue) {
+	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q watch.Queue) {
 		delivery, finding := e.Object.(*v1alpha1.WebhookDelivery), &v1alpha1.Finding{}
 		key := client.ObjectKey{Namespace: delivery.Namespace, Name: string(delivery.Spec.Event.Subject.Name)}
-		err := r.Client.Get(ctx, key, finding, client.UnsafeDisableDeepCopy) // fails only if there is none
+		// A cached Get fails only if there is none, or while the manager stops.
+		err := r.Client.Get(ctx, key, finding, client.UnsafeDisableDeepCopy)
 		if err == nil && finding.DeletionTimestamp.IsZero() && webhooks.RecordsCreation(delivery, finding) {
 			r.implied.Lose(finding, delivery.Name)
+			q.AddAfter(ctrl.Request{NamespacedName: key}, lossDelay)
 		}
 	}}
 }

@@ -170,6 +170,36 @@ func TestTheStatusTakesOverFromTheDeliveryOfACreation(t *testing.T) {
 	}
 }
 
+// A change that comes before the status does not bring back a delivery that was deleted.
+func TestALostDeliveryIsNotMadeAgainByAChange(t *testing.T) {
+	statuses := NewImplied()
+	controllertest.Start(t, env, Settings{Implied: statuses}.SetupWithManager)
+	ns, g := env.Namespace(t), NewWithT(t)
+	places(t, ns)
+	receive(t, ns, "all", nil)
+	finding := leftTold(t, ns, statuses)
+	harness.Must(t, env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(ns)))
+	harness.Eventually(t, func(g Gomega) { g.Expect(statuses.IsRequested(finding)).To(BeTrue()) })
+	triage(t, finding, "x")
+	caughtUp(t, finding, 2)
+	g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.triaged 2"))
+	g.Expect(statuses.IsRequested(finding)).To(BeFalse())
+}
+
+// A rescan that adds only evidence is no change of the facts, of a finding without a status neither.
+func TestARescanThatChangesNoFactsSendsNothingOfAFindingWithoutAStatus(t *testing.T) {
+	statuses := NewImplied()
+	controllertest.Start(t, env, Settings{Implied: statuses}.SetupWithManager)
+	ns, g := env.Namespace(t), NewWithT(t)
+	places(t, ns)
+	receive(t, ns, "all", nil)
+	finding := leftTold(t, ns, statuses)
+	mergePatch(t, finding, `{"spec":{"evidence":"{}"}}`)
+	caughtUp(t, finding, 1)
+	g.Expect(kinds(finding.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{v1alpha1.TransitionCreated}))
+	g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1"))
+}
+
 // Without the flag again, each finding gets the status that it would have had, and records its creation once.
 func TestStatusesAreStoredOnceTheyAreNoLongerImplied(t *testing.T) {
 	stop := controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
@@ -212,6 +242,7 @@ func TestAnEndpointHearsOfAFindingThatWasLeftBeforeTheCacheShowedIt(t *testing.T
 		g.Expect(sentTo(t, g, ns, "all", "f-later")).To(ConsistOf("finding.created 1"))
 	})
 	g.Expect(sentTo(t, g, ns, "all", "f-before")).To(BeEmpty(), "the endpoint gets no event from before its creation")
+	g.Expect(testenv.Get(t, g, env, before).Status.UpdatedAt).To(BeNil())
 }
 
 // createdAt stores a finding with that time of creation.

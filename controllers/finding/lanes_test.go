@@ -8,10 +8,13 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -22,7 +25,11 @@ import (
 // The decided finding came last, so all others would be reconciled before it.
 func TestADecisionIsRecordedBeforeTheBacklogOfAnImport(t *testing.T) {
 	const backlog, putAtATime = 1500, 8
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
+	var cached client.Client
+	controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+		cached = mgr.GetClient()
+		return Settings{}.SetupWithManager(ctx, mgr, options)
+	})
 	ns := env.Namespace(t)
 	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build())
 	t.Cleanup(func() { // later tests would reconcile the leftovers
@@ -36,13 +43,17 @@ func TestADecisionIsRecordedBeforeTheBacklogOfAnImport(t *testing.T) {
 		})
 	}
 	harness.Must(t, group.Wait())
+	list := &v1alpha1.FindingList{}
+	harness.Eventually(t, func(g Gomega) { // the API server sends the decision after all that came before
+		g.Expect(cached.List(t.Context(), list, client.InNamespace(ns))).To(Succeed())
+		g.Expect(list.Items).To(HaveLen(backlog))
+	})
 	decided := builder.Finding("decided").In(ns).Build()
 	env.Create(t, decided)
 	mergePatch(t, decided, `{"spec":{"triage":{"userStatus":"muted"}}}`)
 	began := revision(t, decided)
 	observed(t, decided)
 
-	list := &v1alpha1.FindingList{}
 	harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
 	before, waiting := 0, 0
 	for i := range list.Items {

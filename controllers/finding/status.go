@@ -25,7 +25,8 @@ func (r *Reconciler) observeSpec(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	observed := findingstate.Observe(findingstate.ObservedBefore(s.Object, s.Now), judge.Of(ctx), s.Now)
+	before := findingstate.ObservedBefore(s.Object, r.implied.Creation(s.Object), s.Now)
+	observed := findingstate.Observe(before, judge.Of(ctx), s.Now)
 	if err := judge.Err(); err != nil {
 		return err
 	}

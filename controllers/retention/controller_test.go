@@ -233,7 +233,7 @@ func TestTheDeliveryOfACreationStaysUntilTheFindingHasAStatus(t *testing.T) {
 	keeps(t, "created", v1alpha1.Retention{FinishedDeliveries: duration(0)})
 	finding := builder.Finding("f-new").In(ns).Build()
 	env.Create(t, finding)
-	finished := func(name, event string) *v1alpha1.WebhookDelivery {
+	finished := func(name, event string, ago time.Duration) *v1alpha1.WebhookDelivery {
 		d := builder.WebhookDelivery(name, time.Now()).In(ns).Mutate(func(d *v1alpha1.WebhookDelivery) {
 			d.Spec.EndpointRef.UID = "endpoint"
 			d.Spec.Event.Type = event
@@ -241,14 +241,14 @@ func TestTheDeliveryOfACreationStaysUntilTheFindingHasAStatus(t *testing.T) {
 		}).Build()
 		env.Create(t, d)
 		d.Status = v1alpha1.WebhookDeliveryStatus{
-			Phase: v1alpha1.WebhookDeliveryDelivered, FinishedAt: ptr.To(v1alpha1.NewTime(time.Now().Add(-time.Hour))),
+			Phase: v1alpha1.WebhookDeliveryDelivered, FinishedAt: ptr.To(v1alpha1.NewTime(time.Now().Add(-ago))),
 		}
 		told(t, d)
 		return d
 	}
-	created := finished(webhooks.DeliveryName(finding.UID, 1, "endpoint"), "finding.created")
-	other := finished("d-other", "finding.updated")
-	namesake := finished(webhooks.DeliveryName("an earlier finding", 1, "endpoint"), "finding.created")
+	created := finished(webhooks.DeliveryName(finding.UID, 1, "endpoint"), "finding.created", 2*time.Hour)
+	other := finished("d-other", "finding.updated", time.Hour) // later, so it is looked at after the first
+	namesake := finished(webhooks.DeliveryName("an earlier finding", 1, "endpoint"), "finding.created", time.Hour)
 	start(t, quick)
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Gone(t, other)).To(BeTrue())

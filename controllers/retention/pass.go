@@ -18,7 +18,7 @@ type pass struct {
 	// reached holds the last checked entry of each shelf.
 	reached map[shelf]entry
 	retired map[shelf]int
-	// held means that another object still needed a due one, changed that a due object had changed
+	// held means that another object still needed a due one, or that one stands in for a status; changed that a due object had changed
 	// since the cache saw it. Both require another pass.
 	held, changed bool
 }
@@ -101,6 +101,9 @@ func (r *Reconciler) retire(ctx context.Context, from place, e entry, t term) (f
 	finding, err := r.unrecorded(ctx, object)
 	if err != nil {
 		return fateHeld, fmt.Errorf("look at the finding that delivery %s tells of: %w", e.name, err)
+	}
+	if finding != nil && r.implied.IsRequested(finding) {
+		return fateHeld, nil
 	}
 	if err := r.limiter.Wait(ctx); err != nil {
 		return fateGone, fmt.Errorf("wait for a turn to remove %s %s: %w", t.shelf.kind(), e.name, err)

@@ -30,13 +30,27 @@ func isStored(status *v1alpha1.FindingStatus) bool {
 // that was created closed, suppressed or decided has none until the controllers store it. Without a stored status, a
 // finding that has changed since counts as created open and undecided: for all others the
 // controllers store a status.
-func Recorded(finding *v1alpha1.Finding) *v1alpha1.Finding {
+func Recorded(finding *v1alpha1.Finding) *v1alpha1.Finding { return recorded(finding, nil) }
+
+func recorded(finding *v1alpha1.Finding, seen *Creation) *v1alpha1.Finding {
 	if isStored(&finding.Status) || finding.Generation <= 1 && !AsCreated(finding) {
 		return finding
 	}
-	recorded := *finding
-	recorded.Status = statusAtCreation(finding)
-	return &recorded
+	with := *finding
+	with.Status = statusAtCreation(finding, seen)
+	return &with
+}
+
+// Creation is what a finding without a stored status no longer tells once its scanner has rewritten its facts.
+type Creation struct{ factsDigest, scan string }
+
+// CreationOf returns it of a status that was observed before that.
+func CreationOf(status *v1alpha1.FindingStatus) *Creation {
+	seen := &Creation{factsDigest: status.FactsDigest}
+	if len(status.Transitions) > 0 {
+		seen.scan = status.Transitions[0].Scan
+	}
+	return seen
 }
 
 // firstLook is how long after its creation a finding without a status may be observed for the first time. Later, it
@@ -44,10 +58,11 @@ func Recorded(finding *v1alpha1.Finding) *v1alpha1.Finding {
 const firstLook = time.Minute
 
 // ObservedBefore returns the finding as the previous reconcile left it: pass it to Observe. A finding without a status
-// that has changed since its creation, or was created a while ago, gets that of Recorded.
-func ObservedBefore(finding *v1alpha1.Finding, now time.Time) *v1alpha1.Finding {
+// that has changed since its creation, or was created a while ago, gets that of Recorded. What was seen of its creation
+// may be nil.
+func ObservedBefore(finding *v1alpha1.Finding, seen *Creation, now time.Time) *v1alpha1.Finding {
 	if finding.Generation > 1 || AsCreated(finding) && now.Sub(finding.CreationTimestamp.Time) > firstLook {
-		return Recorded(finding)
+		return recorded(finding, seen)
 	}
 	return finding
 }
@@ -68,8 +83,9 @@ func undecidedAndOpen(spec *v1alpha1.FindingSpec) bool {
 }
 
 // statusAtCreation is the status that a reconcile right after the creation would have recorded. Its transition is
-// not emitted yet. If the scanner has rewritten the facts since, their first digest and scan are unknown.
-func statusAtCreation(finding *v1alpha1.Finding) v1alpha1.FindingStatus {
+// not emitted yet. If the scanner has rewritten the facts since and nobody has seen them before, their first digest and
+// scan are unknown.
+func statusAtCreation(finding *v1alpha1.Finding, seen *Creation) v1alpha1.FindingStatus {
 	at := v1alpha1.NewTime(finding.CreationTimestamp.UTC())
 	status := v1alpha1.FindingStatus{
 		ObservedGeneration: 1, UpdatedAt: &at,
@@ -81,7 +97,10 @@ func statusAtCreation(finding *v1alpha1.Finding) v1alpha1.FindingStatus {
 		Type: v1alpha1.TransitionCreated, To: string(v1alpha1.FindingStateOpen),
 		By: v1alpha1.ScannerFieldManagerPrefix + finding.Spec.Tool,
 	}
-	if !factsRewritten(finding) {
+	switch {
+	case seen != nil:
+		status.FactsDigest, created.Scan = seen.factsDigest, seen.scan
+	case !factsRewritten(finding):
 		status.FactsDigest = factsDigest(&finding.Spec)
 		created.Scan = scanOf(&finding.Spec, v1alpha1.TransitionCreated)
 	}

@@ -29,7 +29,7 @@ func scannedAt(at time.Time) metav1.ManagedFieldsEntry {
 
 // look updates the status like a controller that stores none for findings that are as created.
 func look(f *v1alpha1.Finding, now time.Time) {
-	f.Status = findingstate.Observe(findingstate.ObservedBefore(f, now), nil, now)
+	f.Status = findingstate.Observe(findingstate.ObservedBefore(f, nil, now), nil, now)
 	f.Status.EmittedSeq = findingstate.History(&f.Status).LastSeq()
 }
 
@@ -128,7 +128,7 @@ func TestAVerdictAtTheFirstLookIsOfTheCreation(t *testing.T) {
 func TestAVerdictOnAFindingWithoutAStatusIsOfNow(t *testing.T) {
 	f := unstored()
 	week := now.Add(7 * 24 * time.Hour)
-	f.Status = findingstate.Observe(findingstate.ObservedBefore(f, week), func(*v1alpha1.Finding) *v1alpha1.FindingVerdict {
+	f.Status = findingstate.Observe(findingstate.ObservedBefore(f, nil, week), func(*v1alpha1.Finding) *v1alpha1.FindingVerdict {
 		return &v1alpha1.FindingVerdict{Policy: "p", UserStatus: "muted"}
 	}, week)
 	if at := v1alpha1.NewTime(week); !f.Status.UpdatedAt.Equal(&at) || !f.Status.Verdict.Since.Equal(&at) {

@@ -17,33 +17,54 @@ import (
 // restart, each finding is reconciled again. Statuses is safe for concurrent use; with a nil one all are stored.
 type Statuses struct {
 	mu   sync.Mutex
-	left map[types.NamespacedName]types.UID
+	left map[types.NamespacedName]left
 	// requested holds the findings whose status is to be stored all the same.
 	requested map[types.NamespacedName]*request
 	// enqueue has a finding reconciled; nil until OnRequest.
 	enqueue func(types.NamespacedName)
 }
 
+// left is a finding that was left without a status.
+type left struct {
+	finding types.UID
+	// creation is what the finding would no longer tell once its facts have changed.
+	creation *findingstate.Creation
+}
+
 // request for the status of a finding.
 type request struct {
 	finding types.UID
-	// lost holds the names of the deliveries of its creation that somebody has deleted.
+	// lost holds the names of the deliveries of its creation that somebody has deleted. Nothing else records that they
+	// were made.
 	lost []string
 }
 
 // NewStatuses returns an empty Statuses.
 func NewStatuses() *Statuses {
-	return &Statuses{left: map[types.NamespacedName]types.UID{}, requested: map[types.NamespacedName]*request{}}
+	return &Statuses{left: map[types.NamespacedName]left{}, requested: map[types.NamespacedName]*request{}}
 }
 
-// Leave records that the finding is left without a status.
+// Leave records that the finding is left without a status; it has the observed one.
 func (s *Statuses) Leave(finding *v1alpha1.Finding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.left[client.ObjectKeyFromObject(finding)] = finding.UID
+	s.left[client.ObjectKeyFromObject(finding)] = left{finding.UID, findingstate.CreationOf(&finding.Status)}
 }
 
-// Forget removes a finding that has a status or no longer exists.
+// Creation returns what was seen of the finding's creation when it was left; nil if it was not.
+func (s *Statuses) Creation(finding *v1alpha1.Finding) *findingstate.Creation {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l, is := s.left[client.ObjectKeyFromObject(finding)]; is && l.finding == finding.UID {
+		return l.creation
+	}
+	return nil
+}
+
+// Forget removes a finding whose status records all that is known of it here, or that no longer exists.
 func (s *Statuses) Forget(finding types.NamespacedName) {
 	if s == nil {
 		return
@@ -61,8 +82,8 @@ func (s *Statuses) Suffice(finding *v1alpha1.Finding) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	uid, left := s.left[client.ObjectKeyFromObject(finding)]
-	return left && uid == finding.UID
+	l, is := s.left[client.ObjectKeyFromObject(finding)]
+	return is && l.finding == finding.UID
 }
 
 // OnRequest sets what has a finding reconciled whose status is requested.
@@ -76,28 +97,37 @@ func (s *Statuses) OnRequest(enqueue func(types.NamespacedName)) {
 }
 
 // Request asks for the finding's status to be stored, before the deliveries that record its creation go.
-func (s *Statuses) Request(finding *v1alpha1.Finding) { s.request(finding) }
-
-// Lose asks for the finding's status to be stored because a delivery that recorded its creation is gone.
-func (s *Statuses) Lose(finding *v1alpha1.Finding, delivery string) { s.request(finding, delivery) }
-
-func (s *Statuses) request(finding *v1alpha1.Finding, lost ...string) {
+func (s *Statuses) Request(finding *v1alpha1.Finding) {
 	if s == nil {
 		return
 	}
 	key := client.ObjectKeyFromObject(finding)
+	s.request(key, finding.UID)
 	s.mu.Lock()
-	known := s.requested[key]
-	if known == nil || known.finding != finding.UID {
-		known = &request{finding: finding.UID}
-		s.requested[key] = known
-	}
-	known.lost = append(known.lost, lost...)
 	enqueue := s.enqueue
 	s.mu.Unlock()
 	if enqueue != nil {
 		enqueue(key)
 	}
+}
+
+// Lose requests the status of a finding because a delivery that recorded its creation is gone. The caller has the
+// finding reconciled.
+func (s *Statuses) Lose(finding *v1alpha1.Finding, delivery string) {
+	if s != nil {
+		s.request(client.ObjectKeyFromObject(finding), finding.UID, delivery)
+	}
+}
+
+func (s *Statuses) request(finding types.NamespacedName, uid types.UID, lost ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.requested[finding]
+	if known == nil || known.finding != uid {
+		known = &request{finding: uid}
+		s.requested[finding] = known
+	}
+	known.lost = append(known.lost, lost...)
 }
 
 // IsRequested reports whether the finding's status is to be stored although it follows from its creation.

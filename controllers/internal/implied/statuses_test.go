@@ -53,7 +53,7 @@ func TestARequestIsForOneFindingAndRemembersWhatItLost(t *testing.T) {
 	statuses.OnRequest(func(finding types.NamespacedName) { enqueued = append(enqueued, finding) })
 	statuses.Lose(f, "d-1")
 	statuses.Request(f)
-	if key := client.ObjectKeyFromObject(f); !slices.Equal(enqueued, []types.NamespacedName{key, key}) {
+	if key := client.ObjectKeyFromObject(f); !slices.Equal(enqueued, []types.NamespacedName{key}) {
 		t.Errorf("enqueued are %v", enqueued)
 	}
 	for reason, c := range map[string]struct {

@@ -121,6 +121,9 @@ func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write,
 func (l *Ledger) settleDerivable(ctx context.Context, object client.Object, write Write,
 	left func()) (again time.Duration, err error) {
 	made, upTo, err := l.makeDue(ctx, object, emission{})
+	if apierrors.IsConflict(err) {
+		return 0, err // the status would conflict too
+	}
 	enough := false
 	if err == nil && left != nil {
 		enough, err = l.eachHasItsOwn(ctx, object, made)
@@ -156,7 +159,7 @@ func (l *Ledger) eachHasItsOwn(ctx context.Context, object client.Object, made [
 			if webhooks.IsOlder(e, t.At.Time) || slices.ContainsFunc(made, isIt) {
 				continue
 			}
-			if has, err := l.wasMade(ctx, object, t, e); err != nil || !has {
+			if has, err := isMade(ctx, l.client, l.Implied, object, t, e); err != nil || !has {
 				return false, err
 			}
 		}
@@ -302,7 +305,7 @@ var errHeld = errors.New("held back")
 // exists already.
 func (l *Ledger) owedTo(ctx context.Context, object client.Object, t v1alpha1.Transition,
 	endpoint *v1alpha1.WebhookEndpoint, force bool) (*v1alpha1.WebhookDelivery, error) {
-	made, err := l.wasMade(ctx, object, t, endpoint)
+	made, err := isMade(ctx, l.client, l.Implied, object, t, endpoint)
 	if err != nil || made {
 		return nil, err
 	}
@@ -329,21 +332,14 @@ func (l *Ledger) owedTo(ctx context.Context, object client.Object, t v1alpha1.Tr
 	}, endpoint)
 }
 
-// wasMade reports whether the transition's own delivery to the endpoint is in the cache, or was until it was deleted.
-func (l *Ledger) wasMade(ctx context.Context, object client.Object, t v1alpha1.Transition,
+// isMade reports whether the transition's own delivery to the endpoint is in the cache, or was until it was deleted.
+func isMade(ctx context.Context, c client.Reader, left *implied.Statuses, object client.Object, t v1alpha1.Transition,
 	endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
-	if l.Implied.IsLost(object, webhooks.DeliveryName(object.GetUID(), t.Seq, endpoint.UID)) {
+	name := webhooks.DeliveryName(object.GetUID(), t.Seq, endpoint.UID)
+	if left.IsLost(object, name) {
 		return true, nil
 	}
-	return isMade(ctx, l.client, object, t, endpoint)
-}
-
-// isMade reports whether the transition's own delivery to the endpoint is in the cache.
-func isMade(ctx context.Context, c client.Reader, object client.Object, t v1alpha1.Transition,
-	endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
-	key := client.ObjectKey{
-		Namespace: object.GetNamespace(), Name: webhooks.DeliveryName(object.GetUID(), t.Seq, endpoint.UID),
-	}
+	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: name}
 	err := c.Get(ctx, key, &v1alpha1.WebhookDelivery{}, client.UnsafeDisableDeepCopy)
 	return err == nil, client.IgnoreNotFound(err)
 }

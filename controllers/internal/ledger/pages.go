@@ -393,8 +393,8 @@ func (p *Pager) known(ctx context.Context, name string, endpoint *v1alpha1.Webho
 			if c != (cause{p.kind, name}) || !webhooks.Subscribes(endpoint, webhooks.FindingEvent(t.Type), t.At.Time) {
 				continue
 			}
-			// MakeRoom makes single deliveries for a finding whose status was full.
-			made, err := isMade(ctx, p.client, &findings[i], t, endpoint)
+			// There are single deliveries of a finding whose status was full, or that was left without one.
+			made, err := isMade(ctx, p.client, p.Implied, &findings[i], t, endpoint)
 			if err != nil {
 				return nil, err
 			}
