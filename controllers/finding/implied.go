@@ -54,7 +54,7 @@ func (r *Reconciler) takeRequests(_ context.Context, q watch.Queue) error {
 	return nil
 }
 
-// lossDelay is when a finding is reconciled after a delivery of its creation was deleted: others may be deleted with it.
+// lossDelay is when a finding is reconciled after a delivery of its creation was deleted: others may go with it.
 const lossDelay = time.Second
 
 // noteLost has the status stored of a finding whose creation only a delivery recorded that was just deleted. Retention
