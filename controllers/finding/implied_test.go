@@ -70,11 +70,16 @@ func TestAStatusThatSaysMoreIsStored(t *testing.T) {
 	})
 }
 
-// leftTold creates a finding that every endpoint of the namespace asks for, and waits until the delivery of its creation
-// is all that records it.
-func leftTold(t *testing.T, ns string, left *implied.Statuses) *v1alpha1.Finding {
+// leftTold starts the controllers, and creates an endpoint "all" and a finding. It returns once the delivery of the
+// creation is all that records it.
+func leftTold(t *testing.T) (finding *v1alpha1.Finding, left *implied.Statuses, stop func()) {
 	t.Helper()
-	finding := builder.Finding("f-1").In(ns).Build()
+	left = NewImplied()
+	stop = controllertest.Start(t, env, Settings{Implied: left}.SetupWithManager)
+	ns := env.Namespace(t)
+	places(t, ns)
+	receive(t, ns, "all", nil)
+	finding = builder.Finding("f-1").In(ns).Build()
 	env.Create(t, finding)
 	created := finding.ResourceVersion
 	harness.Eventually(t, func(g Gomega) {
@@ -82,26 +87,28 @@ func leftTold(t *testing.T, ns string, left *implied.Statuses) *v1alpha1.Finding
 		g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1"))
 	})
 	NewWithT(t).Expect(finding.ResourceVersion).To(Equal(created), "somebody wrote it")
-	return finding
+	return finding, left, stop
+}
+
+// deleteDeliveries deletes the namespace's deliveries as a user does.
+func deleteDeliveries(t *testing.T, ns string) {
+	t.Helper()
+	harness.Must(t, env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(ns)))
 }
 
 // The delivery is the record that a creation was sent. It is sent once, over restarts and whatever happens next, and an
 // endpoint that has it needs no status even if it asks for something else now.
 func TestADeliveryRecordsTheCreationOfAFinding(t *testing.T) {
-	statuses := NewImplied()
-	stop := controllertest.Start(t, env, Settings{Implied: statuses}.SetupWithManager)
-	ns, g := env.Namespace(t), NewWithT(t)
-	places(t, ns)
-	endpoint := receive(t, ns, "all", nil)
-	finding := leftTold(t, ns, statuses)
+	finding, _, stop := leftTold(t)
+	ns, g := finding.Namespace, NewWithT(t)
 	stop()
-	testenv.Get(t, g, env, endpoint)
+	endpoint := testenv.Get(t, g, env, builder.WebhookEndpoint("all").In(ns).Build())
 	endpoint.Spec.Events = []v1alpha1.WebhookEventPattern{"finding.triaged"}
 	harness.Must(t, env.Client.Update(t.Context(), endpoint))
 
-	statuses = NewImplied()
-	controllertest.Start(t, env, Settings{Implied: statuses}.SetupWithManager)
-	harness.Eventually(t, func(g Gomega) { g.Expect(statuses.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue()) })
+	left := NewImplied()
+	controllertest.Start(t, env, Settings{Implied: left}.SetupWithManager)
+	harness.Eventually(t, func(g Gomega) { g.Expect(left.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue()) })
 	g.Expect(finding.Status.UpdatedAt).To(BeNil())
 	triage(t, finding, "x")
 	caughtUp(t, finding, 2)
@@ -142,24 +149,17 @@ func TestACreationThatAnEndpointHasNotGotIsStored(t *testing.T) {
 func TestTheStatusTakesOverFromTheDeliveryOfACreation(t *testing.T) {
 	for reason, deleted := range map[string]bool{"retention requests it": false, "somebody deletes it": true} {
 		t.Run(reason, func(t *testing.T) {
-			statuses := NewImplied()
-			stop := controllertest.Start(t, env, Settings{Implied: statuses}.SetupWithManager)
-			ns, g := env.Namespace(t), NewWithT(t)
-			places(t, ns)
-			receive(t, ns, "all", nil)
-			finding := leftTold(t, ns, statuses)
-			deleteAll := func() {
-				harness.Must(t, env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(ns)))
-			}
+			finding, left, stop := leftTold(t)
+			ns, g := finding.Namespace, NewWithT(t)
 			if deleted {
-				deleteAll()
+				deleteDeliveries(t, ns)
 			} else {
-				statuses.Request(finding)
+				left.Request(finding)
 			}
 			caughtUp(t, finding, 1)
 			stop()
 			if !deleted {
-				deleteAll()
+				deleteDeliveries(t, ns)
 			}
 
 			controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
@@ -172,32 +172,24 @@ func TestTheStatusTakesOverFromTheDeliveryOfACreation(t *testing.T) {
 
 // A change that comes before the status does not bring back a delivery that was deleted.
 func TestALostDeliveryIsNotMadeAgainByAChange(t *testing.T) {
-	statuses := NewImplied()
-	controllertest.Start(t, env, Settings{Implied: statuses}.SetupWithManager)
-	ns, g := env.Namespace(t), NewWithT(t)
-	places(t, ns)
-	receive(t, ns, "all", nil)
-	finding := leftTold(t, ns, statuses)
-	harness.Must(t, env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(ns)))
-	harness.Eventually(t, func(g Gomega) { g.Expect(statuses.IsRequested(finding)).To(BeTrue()) })
+	finding, left, _ := leftTold(t)
+	g := NewWithT(t)
+	deleteDeliveries(t, finding.Namespace)
+	harness.Eventually(t, func(g Gomega) { g.Expect(left.IsRequested(finding)).To(BeTrue()) })
 	triage(t, finding, "x")
 	caughtUp(t, finding, 2)
-	g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.triaged 2"))
-	g.Expect(statuses.IsRequested(finding)).To(BeFalse())
+	g.Expect(sentTo(t, g, finding.Namespace, "all", "f-1")).To(ConsistOf("finding.triaged 2"))
+	g.Expect(left.IsRequested(finding)).To(BeFalse())
 }
 
 // A rescan that adds only evidence is no change of the facts, of a finding without a status neither.
 func TestARescanThatChangesNoFactsSendsNothingOfAFindingWithoutAStatus(t *testing.T) {
-	statuses := NewImplied()
-	controllertest.Start(t, env, Settings{Implied: statuses}.SetupWithManager)
-	ns, g := env.Namespace(t), NewWithT(t)
-	places(t, ns)
-	receive(t, ns, "all", nil)
-	finding := leftTold(t, ns, statuses)
+	finding, _, _ := leftTold(t)
+	g := NewWithT(t)
 	mergePatch(t, finding, `{"spec":{"evidence":"{}"}}`)
 	caughtUp(t, finding, 1)
 	g.Expect(kinds(finding.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{v1alpha1.TransitionCreated}))
-	g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1"))
+	g.Expect(sentTo(t, g, finding.Namespace, "all", "f-1")).To(ConsistOf("finding.created 1"))
 }
 
 // Without the flag again, each finding gets the status that it would have had, and records its creation once.

@@ -32,13 +32,14 @@ func isStored(status *v1alpha1.FindingStatus) bool {
 // controllers store a status.
 func Recorded(finding *v1alpha1.Finding) *v1alpha1.Finding { return recorded(finding, nil) }
 
+// recorded is Recorded for a finding whose creation may have been seen.
 func recorded(finding *v1alpha1.Finding, seen *Creation) *v1alpha1.Finding {
 	if isStored(&finding.Status) || finding.Generation <= 1 && !AsCreated(finding) {
 		return finding
 	}
-	with := *finding
-	with.Status = statusAtCreation(finding, seen)
-	return &with
+	asCreated := *finding
+	asCreated.Status = statusAtCreation(finding, seen)
+	return &asCreated
 }
 
 // Creation is what a finding without a stored status no longer tells once its scanner has rewritten its facts.
