@@ -1,13 +1,14 @@
 package harness
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -15,11 +16,25 @@ import (
 // buildTimeout is long enough for a machine that compiles everything for the first time.
 const buildTimeout = 10 * time.Minute
 
-// Root returns the repository's folder.
-func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..")
-}
+// Root returns the repository's folder. Programs of bin/ are below it, and tests run in their package's folder.
+func Root() string { return root() }
+
+var root = sync.OnceValue(func() string {
+	program, err := os.Executable()
+	here, err2 := os.Getwd()
+	if err := errors.Join(err, err2); err != nil {
+		panic(err)
+	}
+	for _, folder := range []string{filepath.Dir(program), here} {
+		for ; folder != filepath.Dir(folder); folder = filepath.Dir(folder) {
+			content, err := os.ReadFile(filepath.Join(folder, "go.mod")) //nolint:gosec // any folder may be the right one
+			if err == nil && bytes.HasPrefix(content, []byte("module github.com/appsec-dev/findings-operator\n")) {
+				return folder
+			}
+		}
+	}
+	panic(fmt.Sprintf("neither %s nor %s is in a checkout of findings-operator: start it in one", program, here))
+})
 
 // Build compiles this project's programs, as `make build` does, and returns the folder that holds
 // them. Programs that are up to date are not linked again.
@@ -39,8 +54,8 @@ func Build(ctx context.Context) (folder string, err error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return "", fmt.Errorf("lock %s: %w", folder, err)
 	}
-	command := exec.CommandContext(ctx, "go", "build", "-o", folder+string(filepath.Separator), "./cmd/...") //nolint:gosec // the project's own
-	command.Dir = Root()
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", folder+string(filepath.Separator), "./cmd/...") //nolint:gosec // the project's own
+	command.Dir, command.Env = Root(), append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build this project's programs: %w\n%s", err, output)
 	}

@@ -60,10 +60,10 @@ func (b *Bench) EarlierBuild(ctx context.Context, commit string) (Build, error) 
 	}{
 		{harness.Root(), []string{"git", "archive", "--output=" + archive, commit}},
 		{source, []string{"tar", "-xf", archive}},
-		{source, []string{"go", "build", "-buildvcs=false", "-o", programs + string(filepath.Separator), "./cmd/..."}},
+		{source, []string{"go", "build", "-trimpath", "-buildvcs=false", "-o", programs + string(filepath.Separator), "./cmd/..."}},
 	} {
 		command := exec.CommandContext(ctx, step.arguments[0], step.arguments[1:]...) //nolint:gosec // the arguments are this program's own
-		command.Dir = step.folder
+		command.Dir, command.Env = step.folder, append(os.Environ(), "CGO_ENABLED=0")
 		if output, err := command.CombinedOutput(); err != nil {
 			return build, fmt.Errorf("%s: %w\n%s", strings.Join(step.arguments, " "), err, output)
 		}
