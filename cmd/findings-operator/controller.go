@@ -171,15 +171,15 @@ func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.webhookAllowCIDR, "webhook-allow-cidr", nil,
 		"range of addresses that are not public and that webhooks may be sent to, for example 10.1.0.0/16; repeatable")
 	flags.BoolVar(&o.impliedStatuses, "implied-statuses", true,
-		"store no status for a finding that is open and unchanged since its creation and whose finding.created has a\n"+
-			"delivery for every webhook endpoint: imports cost the API server half the writes, and Ready and\n"+
-			"observedGeneration are absent meanwhile; false for tools that wait for every finding to be Ready")
+		"store no status for a finding that is open and unchanged since its creation, if every webhook endpoint has a\n"+
+			"delivery of its finding.created or gets one after its backlog: imports cost the API server half the writes,\n"+
+			"and Ready and observedGeneration are absent meanwhile; false for tools that wait for every finding to be Ready")
 	flags.StringVar(&o.cursorKeysSecret, "cursor-keys-secret", "",
 		"Secret in --namespace that is mounted as the apiserver's --cursor-keys-dir; if it does not exist,\n"+
 			"it is created with a random key")
 	flags.IntVar(&o.webhookMaxPending, "webhook-max-pending", webhookendpoint.DefaultMaxPending,
 		"how many deliveries may be pending for a webhook endpoint before only single decisions become further ones, and\n"+
-			"above twice as many none; all events are recorded, and sent once fewer than half as many are pending")
+			"above twice as many none; no event is lost: all are sent once fewer than half as many are pending")
 	flags.Float32Var(&o.retentionRate, "retention-rate", retention.DefaultRate,
 		"how many objects retention removes per second, over all organizations")
 	flags.SetNormalizeFunc(formerNames)

@@ -40,7 +40,7 @@ type Reconciler struct {
 // Settings of the controller of Findings.
 type Settings struct {
 	// Implied, if not nil, gets the findings that are open and unchanged since their creation, if each webhook endpoint
-	// that existed then has a delivery of their creation: no status is stored for them.
+	// that existed then has a delivery of their creation, or gets one after its backlog: no status is stored for them.
 	Implied *implied.Statuses
 }
 

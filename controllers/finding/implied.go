@@ -19,7 +19,8 @@ import (
 // leaveAsCreated stores no status if it would hold nothing but what follows from the creation, unless the settings or a
 // request ask for it. Storing it costs the API server as much as creating the finding, and an import creates thousands.
 // That the deliveries of the creation exist does not follow from it: they are made first, and if every endpoint that
-// existed has one, they are the record. Retention requests the status before it removes one of them.
+// existed has one, or waits for it until its backlog ends, they are the record. Retention requests the status before it
+// removes one of them.
 func (r *Reconciler) leaveAsCreated(_ context.Context, s *scope) error {
 	switch {
 	case s.Before.UpdatedAt != nil:
@@ -28,7 +29,7 @@ func (r *Reconciler) leaveAsCreated(_ context.Context, s *scope) error {
 	case r.implied.IsRequested(s.Object):
 		s.Derivable(nil)
 	default:
-		s.Derivable(func() { r.implied.Leave(s.Object) })
+		s.Derivable(func(owes bool) { r.implied.Leave(s.Object, owes) })
 	}
 	return nil
 }

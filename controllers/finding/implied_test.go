@@ -144,6 +144,89 @@ func TestACreationThatAnEndpointHasNotGotIsStored(t *testing.T) {
 	}
 }
 
+// A creation that an endpoint gets only after its backlog is sent then, once, over a restart too, and needs no status
+// until the finding changes.
+func TestACreationThatWaitsForABacklogNeedsNoStatus(t *testing.T) {
+	ns, busy, left, stop := heldBackBy(t)
+	receive(t, ns, "well", nil)
+	f := builder.Finding("f-1").In(ns).Build()
+	env.Create(t, f)
+	g, created := NewWithT(t), f.ResourceVersion
+	owes := func(left *implied.Statuses, want bool) {
+		t.Helper()
+		harness.Eventually(t, func(g Gomega) {
+			g.Expect(left.Suffice(testenv.Get(t, g, env, f))).To(BeTrue())
+			g.Expect(left.Owes(f)).To(Equal(want))
+		})
+		g.Expect(f.ResourceVersion).To(Equal(created), "somebody wrote it")
+	}
+	owes(left, true)
+	g.Expect(sentTo(t, g, ns, "well", "f-1")).To(ConsistOf("finding.created 1"))
+	stop()
+
+	left = NewImplied()
+	controllertest.Start(t, env, Settings{Implied: left}.SetupWithManager)
+	owes(left, true)
+	sleeps(t)
+	controllertest.SetBacklogged(t, env, busy, "")
+	owes(left, false)
+	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(ConsistOf("finding.created 1"))
+	g.Expect(sentTo(t, g, ns, "well", "f-1")).To(ConsistOf("finding.created 1"))
+
+	triage(t, f, "x")
+	caughtUp(t, f, 2)
+	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
+}
+
+// owing returns a finding whose creation waits for the backlog of an endpoint.
+func owing(t *testing.T) (finding *v1alpha1.Finding, busy *v1alpha1.WebhookEndpoint, left *implied.Statuses) {
+	t.Helper()
+	ns, busy, left, _ := heldBackBy(t)
+	finding = builder.Finding("f-1").In(ns).Build()
+	env.Create(t, finding)
+	harness.Eventually(t, func(g Gomega) { g.Expect(left.Owes(finding)).To(BeTrue()) })
+	sleeps(t)
+	return finding, testenv.Get(t, NewWithT(t), env, busy), left
+}
+
+func TestACreationIsNoLongerOwedToAnEndpointThatGoes(t *testing.T) {
+	finding, busy, left := owing(t)
+	created := finding.ResourceVersion
+	harness.Must(t, env.Client.Delete(t.Context(), busy))
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(left.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue())
+		g.Expect(left.Owes(finding)).To(BeFalse())
+	})
+	NewWithT(t).Expect(finding.ResourceVersion).To(Equal(created), "somebody wrote it")
+}
+
+// An endpoint that stops asking for creations during its backlog does not get one that it asks for again later: the
+// status says so.
+func TestACreationThatAnEndpointStopsAskingForIsNotSentLater(t *testing.T) {
+	finding, busy, _ := owing(t)
+	busy.Spec.Events = []v1alpha1.WebhookEventPattern{"finding.closed"}
+	harness.Must(t, env.Client.Update(t.Context(), busy))
+	caughtUp(t, finding, 1)
+	busy.Spec.Events = nil
+	harness.Must(t, env.Client.Update(t.Context(), busy))
+	controllertest.SetBacklogged(t, env, busy, "")
+	triage(t, finding, "x")
+	caughtUp(t, finding, 2)
+	NewWithT(t).Expect(sentTo(t, NewWithT(t), finding.Namespace, "busy", "f-1")).To(ConsistOf("finding.triaged 2"))
+}
+
+// Pages need the transition in a status.
+func TestACreationIsStoredForAnEndpointThatBeginsToBatch(t *testing.T) {
+	finding, busy, left := owing(t)
+	busy.Spec.Batch = v1alpha1.WebhookBatchPerScan
+	harness.Must(t, env.Client.Update(t.Context(), busy))
+	observed(t, finding)
+	NewWithT(t).Expect(finding.Status.EmittedSeq).To(BeZero())
+	controllertest.SetBacklogged(t, env, busy, "")
+	caughtUp(t, finding, 1)
+	NewWithT(t).Expect(left.Owes(finding)).To(BeFalse())
+}
+
 // Before the delivery that records a creation goes, the status takes over, as retention requests. So it does when
 // somebody else has deleted the delivery, which is not made again.
 func TestTheStatusTakesOverFromTheDeliveryOfACreation(t *testing.T) {

@@ -234,17 +234,7 @@ func TestTheDeliveryOfACreationStaysUntilTheFindingHasAStatus(t *testing.T) {
 	finding := builder.Finding("f-new").In(ns).Build()
 	env.Create(t, finding)
 	finished := func(name, event string, ago time.Duration) *v1alpha1.WebhookDelivery {
-		d := builder.WebhookDelivery(name, time.Now()).In(ns).Mutate(func(d *v1alpha1.WebhookDelivery) {
-			d.Spec.EndpointRef.UID = "endpoint"
-			d.Spec.Event.Type = event
-			d.Spec.Event.Subject = v1alpha1.WebhookEventSubject{Kind: "Finding", Name: "f-new"}
-		}).Build()
-		env.Create(t, d)
-		d.Status = v1alpha1.WebhookDeliveryStatus{
-			Phase: v1alpha1.WebhookDeliveryDelivered, FinishedAt: ptr.To(v1alpha1.NewTime(time.Now().Add(-ago))),
-		}
-		told(t, d)
-		return d
+		return delivered(t, ns, name, event, "f-new", ago)
 	}
 	created := finished(webhooks.DeliveryName(finding.UID, 1, "endpoint"), "finding.created", 2*time.Hour)
 	other := finished("d-other", "finding.updated", time.Hour) // later, so it is looked at after the first
@@ -260,6 +250,50 @@ func TestTheDeliveryOfACreationStaysUntilTheFindingHasAStatus(t *testing.T) {
 	told(t, finding)
 	keeps(t, "created", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(time.Hour)}) // look at once
 	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, created)).To(BeTrue()) })
+}
+
+// delivered creates a delivery about the finding that has arrived that long ago.
+func delivered(t *testing.T, ns, name, event, finding string, ago time.Duration) *v1alpha1.WebhookDelivery {
+	t.Helper()
+	d := builder.WebhookDelivery(name, time.Now()).In(ns).Mutate(func(d *v1alpha1.WebhookDelivery) {
+		d.Spec.EndpointRef.UID = "endpoint"
+		d.Spec.Event.Type = event
+		d.Spec.Event.Subject = v1alpha1.WebhookEventSubject{Kind: "Finding", Name: v1alpha1.ResourceName(finding)}
+	}).Build()
+	env.Create(t, d)
+	d.Status = v1alpha1.WebhookDeliveryStatus{
+		Phase: v1alpha1.WebhookDeliveryDelivered, FinishedAt: ptr.To(v1alpha1.NewTime(time.Now().Add(-ago))),
+	}
+	told(t, d)
+	return d
+}
+
+// While an endpoint with a backlog still has to get the creation of a finding without a status, the finding's deliveries
+// stay, and the scans that it may name.
+func TestACreationThatWaitsForABacklogHoldsDeliveriesAndScans(t *testing.T) {
+	ns, left, long := env.Organization(t, "backlog"), findings.NewImplied(), time.Now().Add(-24*time.Hour)
+	keeps(t, "backlog", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(0)})
+	finding := builder.Finding("f-new").In(ns).Build()
+	scan := builder.Scan("s-1", long).In(ns).Ended(long.Add(time.Minute), v1alpha1.ScanSucceeded).Build()
+	last := builder.Scan("s-2", long.Add(time.Hour)).In(ns).Ended(long.Add(2*time.Hour), v1alpha1.ScanSucceeded).Build()
+	env.Create(t, finding, scan, last)
+	told(t, scan, last)
+	left.Leave(finding, true)
+	held := delivered(t, ns, "d-held", "finding.created", finding.Name, 2*time.Hour)
+	other := delivered(t, ns, "d-other", "finding.created", "f-gone", time.Hour)
+	start(t, Settings{Rate: quick.Rate, Interval: quick.Interval, Implied: left})
+	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, other)).To(BeTrue()) })
+	NewWithT(t).Expect(env.Gone(t, held)).To(BeFalse())
+	NewWithT(t).Expect(env.Gone(t, scan)).To(BeFalse())
+	NewWithT(t).Expect(left.IsRequested(finding)).To(BeFalse(), "a status would free nothing")
+
+	left.Leave(finding, false)
+	keeps(t, "backlog", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(time.Hour)}) // look at once
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(env.Gone(t, held)).To(BeTrue())
+		g.Expect(env.Gone(t, scan)).To(BeTrue())
+	})
+	NewWithT(t).Expect(env.Gone(t, last)).To(BeFalse())
 }
 
 // A finding whose creation only its delivery records gets a status, so that the delivery can go.

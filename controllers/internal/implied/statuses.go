@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -18,6 +19,8 @@ import (
 type Statuses struct {
 	mu   sync.Mutex
 	left map[types.NamespacedName]left
+	// owing holds the names of those of left, by namespace, whose creation an endpoint still has to get.
+	owing map[string]sets.Set[string]
 	// requested holds the findings whose status is to be stored all the same.
 	requested map[types.NamespacedName]*request
 	// enqueue has a finding reconciled; nil until OnRequest.
@@ -41,14 +44,55 @@ type request struct {
 
 // NewStatuses returns an empty Statuses.
 func NewStatuses() *Statuses {
-	return &Statuses{left: map[types.NamespacedName]left{}, requested: map[types.NamespacedName]*request{}}
+	return &Statuses{left: map[types.NamespacedName]left{}, owing: map[string]sets.Set[string]{},
+		requested: map[types.NamespacedName]*request{}}
 }
 
-// Leave records that the finding is left without a status; it has the observed one.
-func (s *Statuses) Leave(finding *v1alpha1.Finding) {
+// Leave records that the finding is left without a status; it has the observed one. It may owe the delivery of its
+// creation to an endpoint with a backlog.
+func (s *Statuses) Leave(finding *v1alpha1.Finding, owes bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.left[client.ObjectKeyFromObject(finding)] = left{finding.UID, findingstate.CreationOf(&finding.Status)}
+	key := client.ObjectKeyFromObject(finding)
+	s.left[key] = left{finding.UID, findingstate.CreationOf(&finding.Status)}
+	if !owes {
+		s.paid(key)
+		return
+	}
+	if s.owing[key.Namespace] == nil {
+		s.owing[key.Namespace] = sets.Set[string]{}
+	}
+	s.owing[key.Namespace].Insert(key.Name)
+}
+
+// paid records that the finding owes nothing.
+func (s *Statuses) paid(finding types.NamespacedName) {
+	names := s.owing[finding.Namespace]
+	names.Delete(finding.Name)
+	if len(names) == 0 {
+		delete(s.owing, finding.Namespace)
+	}
+}
+
+// Owes reports whether the object is a finding that was left without a status and owes a delivery.
+func (s *Statuses) Owes(object client.Object) bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.left[client.ObjectKeyFromObject(object)]
+	return l.finding == object.GetUID() && s.owing[object.GetNamespace()].Has(object.GetName())
+}
+
+// Owing returns the names of the namespace's findings that were left without a status and owe a delivery.
+func (s *Statuses) Owing(namespace string) []string {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.owing[namespace].UnsortedList()
 }
 
 // Creation returns what was seen of the finding's creation when it was left; nil if it was not.
@@ -73,6 +117,7 @@ func (s *Statuses) Forget(finding types.NamespacedName) {
 	defer s.mu.Unlock()
 	delete(s.left, finding)
 	delete(s.requested, finding)
+	s.paid(finding)
 }
 
 // Suffice reports whether the finding was left without a status and has not changed since.

@@ -16,7 +16,7 @@ func TestOnlyWhatWasLeftAndHasNotChangedNeedsNoStatus(t *testing.T) {
 	f := builder.Finding("f-1").In("org-a").Build()
 	f.UID, f.Generation = "one", 1
 	statuses := implied.NewStatuses()
-	statuses.Leave(f)
+	statuses.Leave(f, false)
 	changed, again, other := f.DeepCopy(), f.DeepCopy(), f.DeepCopy()
 	changed.Generation = 2
 	again.UID = "another"
@@ -81,5 +81,31 @@ func TestARequestIsForOneFindingAndRemembersWhatItLost(t *testing.T) {
 	none.Lose(f, "d-1")
 	if !none.IsRequested(f) || none.IsLost(f, "d-1") {
 		t.Error("where every status is stored, one is left")
+	}
+}
+
+func TestWhatIsOwedIsOfOneNamespaceAndUntilItIsMade(t *testing.T) {
+	here, there := builder.Finding("f-1").In("org-a").Build(), builder.Finding("f-1").In("org-b").Build()
+	here.UID, there.UID = "one", "two"
+	statuses := implied.NewStatuses()
+	for _, f := range []*v1alpha1.Finding{here, there} {
+		statuses.Leave(f, true)
+	}
+	again := here.DeepCopy()
+	again.UID = "another"
+	if !statuses.Owes(here) || statuses.Owes(again) {
+		t.Error("not exactly the finding that was left owes")
+	}
+	if owing := statuses.Owing("org-a"); !slices.Equal(owing, []string{"f-1"}) {
+		t.Errorf("in org-a %q owe", owing)
+	}
+	statuses.Leave(here, false)
+	statuses.Forget(client.ObjectKeyFromObject(there))
+	if statuses.Owes(here) || statuses.Owes(there) || len(statuses.Owing("org-a"))+len(statuses.Owing("org-b")) > 0 {
+		t.Error("what was made, or is forgotten, is still owed")
+	}
+	var none *implied.Statuses
+	if none.Owes(here) || none.Owing("org-a") != nil {
+		t.Error("a finding owes although all statuses are stored")
 	}
 }

@@ -50,7 +50,8 @@ type Ledger struct {
 	live client.Reader
 	// own reads this project's kinds from the API server, and skips unreadable objects.
 	own rest.Interface
-	// Implied knows which deliveries of creations of findings were deleted, and are not to be made again. It may be nil.
+	// Implied knows of findings without a status which deliveries of their creation were deleted, and are not to be made
+	// again, and which are still owed. It may be nil.
 	Implied *implied.Statuses
 }
 
@@ -83,9 +84,9 @@ type Settlement struct {
 	// Derivable means that if the transitions are not stored, the next reconcile observes ones of the same numbers and
 	// types: their deliveries may be made first.
 	Derivable bool
-	// Left is called in place of storing a status that is derivable, if its deliveries are record enough. If it is
-	// nil, the status is stored.
-	Left func()
+	// Left is called in place of storing a status that is derivable, if its deliveries are record enough: each endpoint
+	// has one, or will get one after its backlog. In the second case the object owes. If Left is nil, the status is stored.
+	Left func(owes bool)
 }
 
 // Settle stores the observed status of the object, makes the deliveries that it owes, and stores that they are
@@ -119,18 +120,21 @@ func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write,
 
 // settleDerivable makes the deliveries that the object owes, and then stores the status, unless it may be left.
 func (l *Ledger) settleDerivable(ctx context.Context, object client.Object, write Write,
-	left func()) (again time.Duration, err error) {
+	left func(owes bool)) (again time.Duration, err error) {
 	made, upTo, err := l.makeDue(ctx, object, emission{})
 	if apierrors.IsConflict(err) {
 		return 0, err // the status would conflict too
 	}
-	enough := false
+	enough, waits := false, false
 	if err == nil && left != nil {
-		enough, err = l.eachHasItsOwn(ctx, object, made)
+		enough, waits, err = l.eachGetsItsOwn(ctx, object, made)
 	}
 	if enough {
-		left()
-		return 0, nil
+		if waits && !l.Implied.Owes(object) {
+			again = secondLook
+		}
+		left(waits)
+		return again, nil
 	}
 	if book := l.kind.book(object); upTo > *book.EmittedSeq {
 		book.emitted(upTo)
@@ -144,13 +148,13 @@ func (l *Ledger) settleDerivable(ctx context.Context, object client.Object, writ
 	return l.again(object, true), nil
 }
 
-// eachHasItsOwn reports whether each endpoint that existed when a transition happened has a delivery of it alone, given
-// those that were just made. An endpoint without one could be sent the transition later: once it asks for it, is
-// enabled or has worked off its backlog, or in a page.
-func (l *Ledger) eachHasItsOwn(ctx context.Context, object client.Object, made []due) (bool, error) {
+// eachGetsItsOwn reports whether each endpoint that existed when a transition happened has a delivery of it alone, given
+// those that were just made, or waits for it until its backlog ends. An endpoint without one could be sent the
+// transition otherwise: once it asks for it or is enabled, or in a page.
+func (l *Ledger) eachGetsItsOwn(ctx context.Context, object client.Object, made []due) (each, waits bool, err error) {
 	endpoints, err := endpointsOf(ctx, l.client, object.GetNamespace())
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	for _, t := range l.kind.book(object).history().Owed() {
 		for i := range endpoints {
@@ -159,12 +163,20 @@ func (l *Ledger) eachHasItsOwn(ctx context.Context, object client.Object, made [
 			if webhooks.IsOlder(e, t.At.Time) || slices.ContainsFunc(made, isIt) {
 				continue
 			}
-			if has, err := isMade(ctx, l.client, l.Implied, object, t, e); err != nil || !has {
-				return false, err
+			has, err := isMade(ctx, l.client, l.Implied, object, t, e)
+			if err != nil || !has && !l.waitsForBacklog(t, e) {
+				return false, false, err
 			}
+			waits = waits || !has
 		}
 	}
-	return true, nil
+	return true, waits, nil
+}
+
+// waitsForBacklog reports whether the endpoint gets a delivery of the transition alone, though only after its backlog.
+func (l *Ledger) waitsForBacklog(t v1alpha1.Transition, endpoint *v1alpha1.WebhookEndpoint) bool {
+	return webhooks.Subscribes(endpoint, l.eventType(t), t.At.Time) && webhooks.HoldsBack(endpoint, t.Type, t.By) &&
+		endpoint.Spec.Batch != v1alpha1.WebhookBatchPerScan
 }
 
 // again returns when to reconcile the object once more: if it has just begun to owe deliveries, after secondLook.

@@ -48,7 +48,11 @@ func (l *Ledger) Endpoints() handler.EventHandler {
 		if what == decisions {
 			return l.owing(ctx, namespace, owesDecision)
 		}
-		return l.owing(ctx, namespace, owesAnything)
+		owing := l.owing(ctx, namespace, owesAnything)
+		for _, name := range l.Implied.Owing(namespace) {
+			owing = append(owing, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}})
+		}
+		return owing
 	})
 }
 

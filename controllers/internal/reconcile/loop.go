@@ -150,7 +150,7 @@ func (o *outcome) LeaveStatus() { o.untouched = true }
 // Derivable reports that if the status is not stored, the next reconcile observes transitions of the same numbers and
 // types: Ledger then makes their deliveries before it is stored. If left is not nil and these deliveries are record
 // enough, the status is not stored, and left is called.
-func (o *outcome) Derivable(left func()) {
+func (o *outcome) Derivable(left func(owes bool)) {
 	o.settlement = ledger.Settlement{Derivable: true, Left: left}
 }
 
