@@ -39,7 +39,7 @@ help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*##"} /^[a-zA-Z_-]+:.*?##/ {printf "  \033[36m%-13s\033[0m %s\n", $$1, $$2} /^##@/ {printf "\n%s\n", substr($$0, 5)}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: ## Run everything on this machine until Ctrl-C (PORT=8080 RUN_DIR=.run SAMPLES=true).
+run: ## Run everything on this machine until Ctrl-C (PORT=8080 RUN_DIR=.run SAMPLES=true CONTROLLER_FLAGS=).
 	$(CHECK)
 	$(FIRST) controlplane build
 	@exec bin/findings-local

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -26,7 +27,8 @@ func startOperator(ctx context.Context, o options, children *supervisor, p *plan
 		return nil, err
 	}
 	// The sample's receiver listens on loopback, which no deployment would allow.
-	controller, err := programs.Controller("controller", config, "--webhook-allow-cidr="+loopback+"/32")
+	controller, err := programs.Controller("controller", config,
+		append([]string{"--webhook-allow-cidr=" + loopback + "/32"}, strings.Fields(o.controllerFlags)...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,8 @@ type options struct {
 	port int
 	// samples enables the sample organization. Environment: SAMPLES, default true.
 	samples bool
+	// controllerFlags are added to those of the controllers, separated by spaces. Environment: CONTROLLER_FLAGS.
+	controllerFlags string
 }
 
 func optionsFromEnvironment() (options, error) {
@@ -32,7 +34,10 @@ func optionsFromEnvironment() (options, error) {
 }
 
 func parseOptions(root string, getenv func(string) string) (options, error) {
-	o := options{root: root, runDir: filepath.Join(root, ".run"), port: 8080, samples: true}
+	o := options{
+		root: root, runDir: filepath.Join(root, ".run"), port: 8080, samples: true,
+		controllerFlags: getenv("CONTROLLER_FLAGS"),
+	}
 	var err error
 	if value := getenv("PORT"); value != "" {
 		if o.port, err = strconv.Atoi(value); err != nil || o.port < 1 || o.port > 65535 {

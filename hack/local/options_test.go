@@ -22,6 +22,13 @@ func TestOptionsComeFromTheEnvironment(t *testing.T) {
 			want:   options{root: "/repo", runDir: "/repo/.run-2", port: 8081},
 		},
 		{
+			reason: "flags of the controllers are passed on",
+			env:    map[string]string{"CONTROLLER_FLAGS": "--a=b --c=d"},
+			want: options{
+				root: "/repo", runDir: "/repo/.run", port: 8080, samples: true, controllerFlags: "--a=b --c=d",
+			},
+		},
+		{
 			reason: "an absolute folder is taken as it is",
 			env:    map[string]string{"RUN_DIR": "/elsewhere"},
 			want:   options{root: "/repo", runDir: "/elsewhere", port: 8080, samples: true},

@@ -30,6 +30,8 @@ type receiver struct {
 	// minutes away.
 	isFirst func(id string) bool
 	seed    uint64
+	// gate holds up every event but pings until it is closed.
+	gate chan struct{}
 
 	mutex    sync.Mutex
 	keys     map[string][]byte
@@ -49,7 +51,7 @@ type receivedEvent struct {
 
 func newReceiver(t *testing.T, seed uint64) *receiver {
 	t.Helper()
-	r := &receiver{seed: seed, keys: map[string][]byte{}, events: map[string]*receivedEvent{}}
+	r := &receiver{seed: seed, gate: make(chan struct{}), keys: map[string][]byte{}, events: map[string]*receivedEvent{}}
 	r.url = harness.Serve(t, r)
 	return r
 }
@@ -72,6 +74,13 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(request.Body, 1<<20))
 	if err != nil {
 		return // The sender was killed while it wrote.
+	}
+	if !strings.Contains(string(body), `"webhook.ping"`) {
+		select {
+		case <-r.gate:
+		case <-request.Context().Done():
+			return
+		}
 	}
 	id := request.Header.Get("webhook-id")
 	draw := fnv.New64a()

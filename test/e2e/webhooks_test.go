@@ -27,6 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -38,21 +40,24 @@ const (
 	foundFindings, missedFindings, triagedFindings = 400, 50, 60
 	pullRequests, issuesOfEach                     = 3, 4
 	controllerKills                                = 5
+	// maxPending is so small that the endpoints soon have a backlog.
+	maxPending = 50
 	// trialTimeout bounds each wait of the trial. An event that was interrupted by two kills in a
 	// row is retried after six minutes.
 	trialTimeout = 8 * time.Minute
 )
 
-// subscriptions are the events that each endpoint of the trial subscribes to. All are sent singly.
+// subscriptions are the events that each endpoint of the trial subscribes to. All are sent singly. All endpoints hear of
+// new findings, so that these need no status.
 var subscriptions = map[string][]v1alpha1.WebhookEventPattern{
 	"everything": nil,
-	"some":       {"finding.triaged", "review_issue.*", "scan.completed"},
+	"some":       {"finding.created", "finding.triaged", "review_issue.*", "scan.completed"},
 }
 
-// Every change that a status records reaches the subscribed endpoints under one webhook-id, and
-// nothing else does: during an import, rescans that close and reopen, triage and reviews, with a
-// controller that is killed repeatedly, and a receiver that refuses some events. Once the
-// deliveries are retired, a restarted controller sends nothing again.
+// Every change that a status records, or that follows from a new finding without one, reaches the subscribed endpoints
+// under one webhook-id, and nothing else does: during an import, rescans that close and reopen, triage and reviews, with
+// a controller that is killed repeatedly, endpoints that have a backlog, and a receiver that refuses some events. Once
+// the deliveries are retired, a restarted controller sends nothing again.
 func TestEachRecordedChangeReachesTheReceiverUnderOneID(t *testing.T) {
 	t.Parallel()
 	trial := newWebhookTrial(t)
@@ -60,6 +65,7 @@ func TestEachRecordedChangeReachesTheReceiverUnderOneID(t *testing.T) {
 	work, ctx := errgroup.WithContext(t.Context())
 	work.Go(func() error { return trial.scanAndRescan(ctx) })
 	work.Go(func() error { return trial.review(ctx) })
+	work.Go(func() error { return trial.receiveOnceBacklogged(ctx) })
 	for range controllerKills {
 		trial.killAmongEvents(t)
 	}
@@ -91,7 +97,7 @@ func newWebhookTrial(t *testing.T) *webhookTrial {
 	seed := rand.Uint64()
 	t.Logf("seed of what is refused and when the controller is killed: %d", seed)
 	trial := &webhookTrial{
-		run:       start(t, t.TempDir(), "SAMPLES=false"),
+		run:       start(t, t.TempDir(), "SAMPLES=false", fmt.Sprintf("CONTROLLER_FLAGS=--webhook-max-pending=%d", maxPending)),
 		namespace: v1alpha1.NamespacePrefix + hooksOrganization,
 		receiver:  newReceiver(t, seed),
 		random:    rand.New(rand.NewPCG(seed, seed)),
@@ -154,9 +160,9 @@ func (w *webhookTrial) scanAndRescan(ctx context.Context) error {
 	if err := w.client.List(ctx, findings, client.InNamespace(w.namespace)); err != nil {
 		return err
 	}
-	unseen := func(f v1alpha1.Finding) bool { return f.Status.ObservedGeneration == 0 }
+	unseen := func(f v1alpha1.Finding) bool { return !findingstate.IsRecorded(&f) }
 	if len(findings.Items) != foundFindings || slices.ContainsFunc(findings.Items, unseen) {
-		return errors.New("the import has waited, and not every finding has a status")
+		return errors.New("the import has waited, and not every finding has a status or needs none")
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return w.triage(ctx) })
@@ -167,6 +173,16 @@ func (w *webhookTrial) scanAndRescan(ctx context.Context) error {
 		return w.importScan(ctx, whole)
 	})
 	return group.Wait()
+}
+
+// receiveOnceBacklogged lets the receiver answer once both endpoints have a backlog.
+func (w *webhookTrial) receiveOnceBacklogged(ctx context.Context) error {
+	defer close(w.receiver.gate)
+	return w.poll(ctx, "the endpoints have a backlog", func(ctx context.Context) (bool, error) {
+		list := &v1alpha1.WebhookEndpointList{}
+		err := w.client.List(ctx, list, client.InNamespace(w.namespace))
+		return !slices.ContainsFunc(list.Items, func(e v1alpha1.WebhookEndpoint) bool { return !webhooks.Backlogged(&e) }), err
+	})
 }
 
 // importUntilClosed imports a scan that lacks findings until all of them are observed closed. An
@@ -366,9 +382,19 @@ func (w *webhookTrial) observed(t *testing.T) []observedObject {
 	add := func(kind, prefix string, m *metav1.ObjectMeta, seen, emitted int64, transitions []v1alpha1.Transition) {
 		out = append(out, observedObject{kind, prefix, m.Name, m.UID, m.Generation, seen, emitted, transitions})
 	}
+	told := map[string]int{}
+	for _, d := range w.deliveries(t) {
+		if d.Spec.Event.Type == "finding.created" {
+			told[string(d.Spec.Event.Subject.Name)]++
+		}
+	}
 	for i := range findings.Items {
-		f := &findings.Items[i]
-		add("Finding", "finding.", &f.ObjectMeta, f.Status.ObservedGeneration, f.Status.EmittedSeq, f.Status.Transitions)
+		f := findingstate.Recorded(&findings.Items[i])
+		emitted := f.Status.EmittedSeq
+		if hasNoStatus(&findings.Items[i]) && told[f.Name] == len(subscriptions) {
+			emitted = 1 // the deliveries are the record
+		}
+		add("Finding", "finding.", &f.ObjectMeta, f.Status.ObservedGeneration, emitted, f.Status.Transitions)
 	}
 	for i := range reviews.Items {
 		r := &reviews.Items[i]
@@ -384,6 +410,8 @@ func (w *webhookTrial) observed(t *testing.T) []observedObject {
 	}
 	return out
 }
+
+func hasNoStatus(f *v1alpha1.Finding) bool { return f.Status.UpdatedAt == nil }
 
 // change identifies a recorded transition, independently of its receivers.
 type change struct {
@@ -431,7 +459,13 @@ func (w *webhookTrial) checkWork(t *testing.T, recorded map[change]string) {
 			t.Errorf("%d transitions %s are recorded; want %d at least", counts[event], event, least)
 		}
 	}
-	t.Logf("recorded over %d kills: %v", controllerKills, counts)
+	findings := &v1alpha1.FindingList{}
+	w.must(t, w.client.List(t.Context(), findings, client.InNamespace(w.namespace)))
+	stored := slices.DeleteFunc(findings.Items, func(f v1alpha1.Finding) bool { return hasNoStatus(&f) })
+	if len(stored) > foundFindings-missedFindings {
+		t.Errorf("%d of %d findings have a status, though most have not changed", len(stored), foundFindings)
+	}
+	t.Logf("recorded over %d kills: %v; findings with a status: %d", controllerKills, counts, len(stored))
 }
 
 func (w *webhookTrial) deliveries(t *testing.T) []v1alpha1.WebhookDelivery {
@@ -525,11 +559,17 @@ func (w *webhookTrial) checkReceived(t *testing.T, sent map[string]v1alpha1.Webh
 	}
 }
 
-// checkNothingIsSentAgain deletes all deliveries, as retention does, and restarts the controller.
+// checkNothingIsSentAgain deletes all deliveries, waits until the controller has stored the statuses of the findings that
+// only these recorded, and restarts it.
 func (w *webhookTrial) checkNothingIsSentAgain(t *testing.T, recorded int) {
 	t.Helper()
 	w.must(t, w.client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(w.namespace)))
 	w.eventually(t, "the deliveries are gone", func(context.Context) (bool, error) { return len(w.deliveries(t)) == 0, nil })
+	w.eventually(t, "statuses record what was sent", func(ctx context.Context) (bool, error) {
+		findings := &v1alpha1.FindingList{}
+		err := w.client.List(ctx, findings, client.InNamespace(w.namespace))
+		return !slices.ContainsFunc(findings.Items, func(f v1alpha1.Finding) bool { return hasNoStatus(&f) }), err
+	})
 	requests, _, _ := w.receiver.counts()
 	creates := w.creates(t)
 	if creates < float64(recorded) {
