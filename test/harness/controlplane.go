@@ -32,6 +32,8 @@ type ControlPlaneOptions struct {
 	Folder string
 	// EtcdFlags and APIServerFlags are added to the flags that every control plane has.
 	EtcdFlags, APIServerFlags []string
+	// Env is the environment of both processes; nil uses that of the test.
+	Env []string
 	// Credentials are those of an earlier control plane; nil creates new ones in the folder.
 	Credentials *Credentials
 }
@@ -99,6 +101,7 @@ func NewControlPlane(options ControlPlaneOptions) (*ControlPlane, error) {
 	}, options.EtcdFlags...)...)
 	p.APIServer = NewProcess(options.Folder, "kube-apiserver", server,
 		append(p.serverFlags(options.Folder, credentials), options.APIServerFlags...)...)
+	p.Etcd.Env, p.APIServer.Env = options.Env, options.Env
 	return p, nil
 }
 
