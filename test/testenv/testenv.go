@@ -120,7 +120,9 @@ var collectLess = append(os.Environ(), "GOGC=400", "GOMEMLIMIT=1GiB")
 
 // Start starts etcd and kube-apiserver, the latter with the additional flags, and installs
 // everything under config/.
-func Start(flags ...string) (*Environment, error) { return launch(RepositoryRoot(), collectLess, flags) }
+func Start(flags ...string) (*Environment, error) {
+	return launch(RepositoryRoot(), collectLess, flags)
+}
 
 // StartOf is Start with the config/ of another commit, whose tree is in the folder source, and with processes that run
 // as they do elsewhere, to be measured.

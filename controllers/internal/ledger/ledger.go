@@ -85,7 +85,8 @@ type Settlement struct {
 	// types: their deliveries may be made first.
 	Derivable bool
 	// Left is called in place of storing a status that is derivable, if its deliveries are record enough: each endpoint
-	// has one, or will get one after its backlog. In the second case the object owes. If Left is nil, the status is stored.
+	// has one, or will get one after its backlog. In the second case the object owes. If Left is nil, the status is
+	// stored.
 	Left func(owes bool)
 }
 
@@ -148,8 +149,8 @@ func (l *Ledger) settleDerivable(ctx context.Context, object client.Object, writ
 	return l.again(object, true), nil
 }
 
-// eachGetsItsOwn reports whether each endpoint that existed when a transition happened has a delivery of it alone, given
-// those that were just made, or waits for it until its backlog ends. An endpoint without one could be sent the
+// eachGetsItsOwn reports whether each endpoint that existed when a transition happened has a delivery of it alone,
+// given those that were just made, or waits for it until its backlog ends. An endpoint without one could be sent the
 // transition otherwise: once it asks for it or is enabled, or in a page.
 func (l *Ledger) eachGetsItsOwn(ctx context.Context, object client.Object, made []due) (each, waits bool, err error) {
 	endpoints, err := endpointsOf(ctx, l.client, object.GetNamespace())
