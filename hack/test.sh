@@ -12,24 +12,24 @@ fewer=$((jobs > 1 ? jobs - 1 : 1))
 # The race detector sees only its own process. These packages test programs that run beside them, or only the API server.
 # What some of them also run in their own process has tests of its own with the detector.
 outside='/test/(admission|attack|chart|conditions|conformance|console|e2e|etcdcost|image|plugin|privilege|samples|schema|targets|unreadable)$'
+plain=()
+for flag in "$@"; do [ "$flag" = -race ] || plain+=("$flag"); done
 
 code=0
-# in_module FOLDER ARGUMENT... tests packages of the module in a folder.
-in_module() { (cd "$1" && shift && go test -json -vet=off "$@") || code=1; }
-
-# without_race FOLDER ARGUMENT... is in_module without the race detector, and with the flags of `make build`, so that
-# what both need is compiled once.
-without_race() {
-  local folder=$1
+# in_module FOLDER ARGUMENT... tests packages of the module in a folder. Without the race detector, it compiles with the
+# flags of `make build`, so that what both need is compiled once.
+in_module() {
+  local folder=$1 command=(env CGO_ENABLED=0 go test -trimpath)
   shift
-  CGO_ENABLED=0 in_module "$folder" -p="$fewer" "$@" -race=false -trimpath
+  case " $* " in *" -race "*) command=(go test) ;; esac
+  (cd "$folder" && "${command[@]}" -json -vet=off "$@") || code=1
 }
 
 packages=$(go list -e ./...)
 # shellcheck disable=SC2046 # import paths are words
 in_module . -p="$jobs" "$@" $(grep -vE "$outside" <<<"$packages")
 # shellcheck disable=SC2046
-without_race . "$@" $(grep -E "$outside" <<<"$packages")
+in_module . -p="$fewer" "${plain[@]}" $(grep -E "$outside" <<<"$packages")
 in_module bench -p="$fewer" "$@" ./...
-without_race test/faults "$@" ./...
+in_module test/faults -p="$fewer" "${plain[@]}" ./...
 exit "$code"

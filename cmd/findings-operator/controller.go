@@ -179,7 +179,7 @@ func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 			"it is created with a random key")
 	flags.IntVar(&o.webhookMaxPending, "webhook-max-pending", webhookendpoint.DefaultMaxPending,
 		"how many deliveries may be pending for a webhook endpoint before only single decisions become further ones, and\n"+
-			"above twice as many none; no event is lost: all are sent once fewer than half as many are pending")
+			"above twice as many none; what is held back is sent once fewer than half as many are pending")
 	flags.Float32Var(&o.retentionRate, "retention-rate", retention.DefaultRate,
 		"how many objects retention removes per second, over all organizations")
 	flags.SetNormalizeFunc(formerNames)

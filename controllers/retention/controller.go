@@ -83,7 +83,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	r.Live = mgr.GetAPIReader()
 	if err := errors.Join(
 		index.Add(ctx, mgr, &v1alpha1.Scan{}, scanSeries, seriesOf),
-		index.Add(ctx, mgr, &v1alpha1.Finding{}, owedScans, settings.owedScansOf),
+		index.Add(ctx, mgr, &v1alpha1.Finding{}, owedScans, owedScansOf),
 	); err != nil {
 		return err
 	}

@@ -273,13 +273,15 @@ func delivered(t *testing.T, ns, name, event, finding string, ago time.Duration)
 func TestACreationThatWaitsForABacklogHoldsDeliveriesAndScans(t *testing.T) {
 	ns, left, long := env.Organization(t, "backlog"), findings.NewImplied(), time.Now().Add(-24*time.Hour)
 	keeps(t, "backlog", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(0)})
-	finding := builder.Finding("f-new").In(ns).Build()
+	finding := builder.Finding("f-new").In(ns).Mutate(func(f *v1alpha1.Finding) {
+		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
+	}).Build()
 	scan := builder.Scan("s-1", long).In(ns).Ended(long.Add(time.Minute), v1alpha1.ScanSucceeded).Build()
 	last := builder.Scan("s-2", long.Add(time.Hour)).In(ns).Ended(long.Add(2*time.Hour), v1alpha1.ScanSucceeded).Build()
 	env.Create(t, finding, scan, last)
 	told(t, scan, last)
 	left.Leave(finding, true)
-	held := delivered(t, ns, "d-held", "finding.created", finding.Name, 2*time.Hour)
+	held := delivered(t, ns, webhooks.DeliveryName(finding.UID, 1, "endpoint"), "finding.created", finding.Name, 2*time.Hour)
 	other := delivered(t, ns, "d-other", "finding.created", "f-gone", time.Hour)
 	start(t, Settings{Rate: quick.Rate, Interval: quick.Interval, Implied: left})
 	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, other)).To(BeTrue()) })
@@ -290,7 +292,7 @@ func TestACreationThatWaitsForABacklogHoldsDeliveriesAndScans(t *testing.T) {
 	left.Leave(finding, false)
 	keeps(t, "backlog", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(time.Hour)}) // look at once
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Gone(t, held)).To(BeTrue())
+		g.Expect(left.IsRequested(finding)).To(BeTrue())
 		g.Expect(env.Gone(t, scan)).To(BeTrue())
 	})
 	NewWithT(t).Expect(env.Gone(t, last)).To(BeFalse())

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
-	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
@@ -40,7 +40,7 @@ func seriesOf(scan *v1alpha1.Scan) []string {
 
 // owedScansOf returns the scans whose transitions the finding has not emitted yet, and those whose
 // changes its controller has not recorded yet.
-func (s Settings) owedScansOf(finding *v1alpha1.Finding) []string {
+func owedScansOf(finding *v1alpha1.Finding) []string {
 	var out []string
 	add := func(scan string) {
 		if scan != "" && !slices.Contains(out, scan) {
@@ -52,7 +52,7 @@ func (s Settings) owedScansOf(finding *v1alpha1.Finding) []string {
 			add(t.Scan)
 		}
 	}
-	if !s.isRecorded(finding) {
+	if finding.Status.ObservedGeneration != finding.Generation {
 		if finding.Spec.Scan != nil {
 			add(finding.Spec.Scan.ScanID)
 		}
@@ -63,12 +63,10 @@ func (s Settings) owedScansOf(finding *v1alpha1.Finding) []string {
 	return out
 }
 
-// isRecorded reports whether the finding's controller has nothing left to record.
-func (s Settings) isRecorded(finding *v1alpha1.Finding) bool {
-	if s.Implied != nil {
-		return findingstate.IsRecorded(finding)
-	}
-	return finding.Status.ObservedGeneration == finding.Generation
+// holds reports whether one of the findings that owedScans holds for a scan needs the scan. A finding that is left
+// without a status needs it only while its creation waits for the backlog of an endpoint.
+func holds(left *implied.Statuses, finding *v1alpha1.Finding) bool {
+	return finding.Status.UpdatedAt != nil || !left.Suffice(finding) || left.Owes(finding)
 }
 
 // held reports whether another object still needs this finished one.
@@ -93,11 +91,12 @@ func (r *Reconciler) scanHeld(ctx context.Context, scan *v1alpha1.Scan) (bool, e
 	if err := index.List(ctx, r.Client, series, scan.Namespace, scanSeries, seriesOf(scan)[0]); err != nil {
 		return false, err
 	}
-	// A creation that waits for a backlog without a status is in no index. Such a backlog is rare, and ends.
-	if scans.IsLast(scan, series.Items) || len(r.implied.Owing(scan.Namespace)) > 0 {
+	if scans.IsLast(scan, series.Items) {
 		return true, nil
 	}
-	return index.Any(ctx, r.Client, &v1alpha1.FindingList{}, scan.Namespace, owedScans, scan.Name)
+	owing := &v1alpha1.FindingList{}
+	err := index.List(ctx, r.Client, owing, scan.Namespace, owedScans, scan.Name)
+	return slices.ContainsFunc(owing.Items, func(f v1alpha1.Finding) bool { return holds(r.implied, &f) }), err
 }
 
 // deliveryHeld reports whether a subject of the delivery has not caught up. Until it has, only the

@@ -26,7 +26,7 @@ func TestOwedScansOf(t *testing.T) {
 		}), []string{"s-9", "s"}},
 	}
 	for _, c := range cases {
-		if diff := cmp.Diff(c.want, Settings{}.owedScansOf(c.finding)); diff != "" {
+		if diff := cmp.Diff(c.want, owedScansOf(c.finding)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 		}
 	}
@@ -34,23 +34,28 @@ func TestOwedScansOf(t *testing.T) {
 
 // A finding that gets no status as long as it does not change would hold the scan that created it forever.
 func TestAFindingWithoutAStatusHoldsAScanOnlyIfOneIsDue(t *testing.T) {
-	untouched := builder.Finding("f").Mutate(func(f *v1alpha1.Finding) {
-		f.Generation, f.Spec.Scan = 1, &v1alpha1.FindingScan{ScanID: "s-1"}
+	finding := builder.Finding("f").Mutate(func(f *v1alpha1.Finding) {
+		f.UID, f.Generation, f.Spec.Scan = "f", 1, &v1alpha1.FindingScan{ScanID: "s-1"}
 	}).Build()
-	changed := untouched.DeepCopy()
+	changed := finding.DeepCopy()
 	changed.Generation = 2
-	every, some := Settings{}, Settings{Implied: implied.NewStatuses()}
+	unseen, left, owing := implied.NewStatuses(), implied.NewStatuses(), implied.NewStatuses()
+	left.Leave(finding, false)
+	owing.Leave(finding, true)
 	for _, c := range []struct {
 		reason  string
-		owed    []string
-		holding bool
+		finding *v1alpha1.Finding
+		implied *implied.Statuses
+		want    bool
 	}{
-		{"not seen yet", every.owedScansOf(untouched), true},
-		{"not seen, and need not be", some.owedScansOf(untouched), false},
-		{"changed since", some.owedScansOf(changed), true},
+		{"all statuses are stored", finding, nil, true},
+		{"not seen yet", finding, unseen, true},
+		{"left", finding, left, false},
+		{"left, and waits for a backlog", finding, owing, true},
+		{"changed since", changed, left, true},
 	} {
-		if holding := len(c.owed) > 0; holding != c.holding {
-			t.Errorf("%s: it holds %q", c.reason, c.owed)
+		if got := len(owedScansOf(c.finding)) > 0 && holds(c.implied, c.finding); got != c.want {
+			t.Errorf("%s: it holds its scan: %t", c.reason, got)
 		}
 	}
 }

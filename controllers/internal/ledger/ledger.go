@@ -33,8 +33,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// secondLook is how long after an object began to owe deliveries it is reconciled once more. An
-// endpoint that changed just before could not enqueue it, since the index did not contain it yet.
+// secondLook is how long after an object began to owe deliveries it is reconciled once more. An endpoint that changed
+// just before could not enqueue it, since it was not known to owe any.
 const secondLook = time.Second
 
 // Write stores the status of the object that the ledger works on, if it differs from what is
@@ -245,6 +245,9 @@ func (l *Ledger) makeDue(ctx context.Context, object client.Object, how emission
 		}
 	}
 	for i, d := range made {
+		if l.Implied.IsLost(object, d.delivery.Name) {
+			continue // it was deleted while this was decided
+		}
 		if err := makeDelivery(ctx, l.client, d.delivery); err != nil {
 			return made[:i], min(upTo, d.seq-1), err
 		}
@@ -349,12 +352,10 @@ func (l *Ledger) owedTo(ctx context.Context, object client.Object, t v1alpha1.Tr
 func isMade(ctx context.Context, c client.Reader, left *implied.Statuses, object client.Object, t v1alpha1.Transition,
 	endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
 	name := webhooks.DeliveryName(object.GetUID(), t.Seq, endpoint.UID)
-	if left.IsLost(object, name) {
-		return true, nil
-	}
 	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: name}
 	err := c.Get(ctx, key, &v1alpha1.WebhookDelivery{}, client.UnsafeDisableDeepCopy)
-	return err == nil, client.IgnoreNotFound(err)
+	// That it is lost is noted after the cache has dropped it.
+	return err == nil || left.IsLost(object, name), client.IgnoreNotFound(err)
 }
 
 // makeDelivery creates the delivery. If it exists, an interrupted run has made it. In a namespace
