@@ -52,8 +52,8 @@ type Settings struct {
 	Rate float32
 	// Interval is the minimum time between two passes over one organization. Default: a minute.
 	Interval time.Duration
-	// Implied is that of the controller of Findings: a finding that needs no status holds no scan, and gets one before
-	// the deliveries of its creation are removed.
+	// Implied is that of the controller of Findings: a finding that needs no status holds a scan only while it owes a
+	// delivery, and gets one before the deliveries of its creation are removed.
 	Implied *implied.Statuses
 	// Clock provides the current time. Default: the real one.
 	Clock clock.PassiveClock

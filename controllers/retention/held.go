@@ -20,7 +20,8 @@ import (
 const (
 	// scanSeries holds scans by their series, see seriesOf.
 	scanSeries = "retention.series"
-	// owedScans holds findings by the scans whose transitions they have still to emit or record.
+	// owedScans holds findings by the scans whose transitions they have still to emit or record, and those without a
+	// status by the scan that found them: see holds.
 	owedScans = "retention.owed"
 )
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -17,12 +16,10 @@ import (
 const buildTimeout = 10 * time.Minute
 
 // Root returns the repository's folder. Programs of bin/ are below it, and tests run in their package's folder.
-func Root() string { return root() }
-
-var root = sync.OnceValue(func() string {
+func Root() string {
 	program, err := os.Executable()
-	here, err2 := os.Getwd()
-	if err := errors.Join(err, err2); err != nil {
+	here, errHere := os.Getwd()
+	if err := errors.Join(err, errHere); err != nil {
 		panic(err)
 	}
 	for _, folder := range []string{filepath.Dir(program), here} {
@@ -34,7 +31,7 @@ var root = sync.OnceValue(func() string {
 		}
 	}
 	panic(fmt.Sprintf("neither %s nor %s is in a checkout of findings-operator: start it in one", program, here))
-})
+}
 
 // Build compiles this project's programs, as `make build` does, and returns the folder that holds
 // them. Programs that are up to date are not linked again.
