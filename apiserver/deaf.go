@@ -35,8 +35,10 @@ var restsOn = map[v1alpha1.Scope][]string{
 // alsoRestsOn lists further kinds, by operationId.
 var alsoRestsOn = map[string][]string{
 	"listScans": {"scans"}, "getScan": {"scans"}, "updateReviewIssue": {"reviews", "reviewissues"},
-	"getTrends": {"findingtrends"},
+	"getTrends": {"findingtrends"}, streamEvents: {"findings", "triageoperations", "scans", "reviews", "webhookdeliveries"},
 }
+
+const streamEvents = "streamEvents"
 
 // checkDataAge adds the maximum age of the data behind a response if a kind has long been silent, and refuses
 // to answer from data that is older than the operator allows.
@@ -47,12 +49,15 @@ func (r *router) checkDataAge(scope v1alpha1.Scope, operation string) gin.Handle
 		if silence > deafAfter {
 			c.Header(dataAgeHeader, strconv.Itoa(int(max(silence, r.auth.Age(time.Now())).Seconds())))
 		}
-		if silence > r.dataStaleness {
+		if r.isStale(silence) {
 			fail(c, problem.Internal("data is stale", fmt.Errorf("nothing was heard of %s for %s", kind,
 				silence.Round(time.Second))).Coded(problem.CodeStale))
 		}
 	}
 }
+
+// isStale reports whether nobody may be answered from data that is that old.
+func (r *router) isStale(silence time.Duration) bool { return silence > r.dataStaleness }
 
 // deafness returns the part of the readiness report that names the silent kinds. A replica with silent kinds
 // stays ready: usually all replicas are affected at the same time, and a Service without endpoints helps

@@ -86,33 +86,59 @@ func TestEachKindThatGoesDeafIsNamedAndMarksWhatRestsOnIt(t *testing.T) {
 		if report := s.deafness(); strings.Count(report, "\n") != 1 || !strings.Contains(report, "[!] "+deaf+": nothing heard for 2m31s") {
 			t.Errorf("%s is deaf: the report is %q", deaf, report)
 		}
-		for scope, kinds := range restsOn {
-			_, code, age := w.get(t, scope, time.Hour)
+		for asked, kinds := range resting() {
+			_, code, age := w.get(t, asked, time.Hour)
 			if code != http.StatusOK || (age != "") != slices.Contains(kinds, deaf) {
-				t.Errorf("%s is deaf: %s answers %d with age %q", deaf, scope, code, age)
+				t.Errorf("%s is deaf: %s answers %d with age %q", deaf, asked, code, age)
 			}
 			if seconds, _ := strconv.Atoi(age); age != "" && seconds < 151 {
-				t.Errorf("%s is deaf: %s gives an age of %q", deaf, scope, age)
+				t.Errorf("%s is deaf: %s gives an age of %q", deaf, asked, age)
 			}
-			body, code, _ := w.get(t, scope, 2*time.Minute)
+			body, code, _ := w.get(t, asked, 2*time.Minute)
 			refused := code == http.StatusInternalServerError && strings.Contains(body, `"code":"stale"`)
 			if refused != slices.Contains(kinds, deaf) {
-				t.Errorf("%s has been deaf for longer than is allowed: %s answers %d %s", deaf, scope, code, body)
+				t.Errorf("%s has been deaf for longer than is allowed: %s answers %d %s", deaf, asked, code, body)
+			}
+		}
+		for staleness, alive := range map[time.Duration]bool{time.Hour: true, 2 * time.Minute: !slices.Contains(resting()[theStream], deaf)} {
+			r := &router{model: w.model, dataStaleness: staleness}
+			if r.beat(&eventStream{client: &pacedWriter{to: httptest.NewRecorder(), control: http.NewResponseController(httptest.NewRecorder())}, flush: func() {}}) != alive {
+				t.Errorf("%s has been deaf for 151 s, of at most %s: the stream goes on: %t", deaf, staleness, !alive)
 			}
 		}
 		w.bookmark(t, deaf)
 	}
 }
 
-// get calls an operation with that scope, with staleness as the maximum age of data.
-func (w *watched) get(t *testing.T, scope v1alpha1.Scope, staleness time.Duration) (body string, code int, age string) {
+// asking is an operation by its scope and operationId; one of the two is empty.
+type asking struct {
+	scope     v1alpha1.Scope
+	operation string
+}
+
+var theStream = asking{operation: streamEvents}
+
+// resting returns the kinds that responses depend on.
+func resting() map[asking][]string {
+	out := map[asking][]string{}
+	for scope, kinds := range restsOn {
+		out[asking{scope: scope}] = kinds
+	}
+	for operation, kinds := range alsoRestsOn {
+		out[asking{operation: operation}] = kinds
+	}
+	return out
+}
+
+// get calls an operation, with staleness as the maximum age of data.
+func (w *watched) get(t *testing.T, asked asking, staleness time.Duration) (body string, code int, age string) {
 	t.Helper()
 	authenticator, err := auth.New(auth.Options{Config: &rest.Config{Host: "127.0.0.1:1"}, Namespace: "findings-system"})
 	harness.Must(t, err)
 	r := &router{model: w.model, auth: authenticator, dataStaleness: staleness}
 	engine := newEngine()
 	engine.Use(func(c *gin.Context) { c.Set(stateKey, &state{}) })
-	engine.GET("/", r.checkDataAge(scope, ""), func(c *gin.Context) { c.Status(http.StatusOK) })
+	engine.GET("/", r.checkDataAge(asked.scope, asked.operation), func(c *gin.Context) { c.Status(http.StatusOK) })
 	answer := httptest.NewRecorder()
 	engine.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 	return answer.Body.String(), answer.Code, answer.Header().Get(dataAgeHeader)
@@ -125,9 +151,11 @@ func TestEveryScopeRestsOnKindsThatAreWatched(t *testing.T) {
 		if len(restsOn[scope]) == 0 {
 			t.Errorf("%s rests on nothing", scope)
 		}
-		for _, kind := range restsOn[scope] {
+	}
+	for asked, kinds := range resting() {
+		for _, kind := range kinds {
 			if !slices.Contains(w.model.Kinds(), kind) {
-				t.Errorf("%s rests on %s, which nobody watches", scope, kind)
+				t.Errorf("%s rests on %s, which nobody watches", asked, kind)
 			}
 		}
 	}

@@ -75,11 +75,14 @@ func (r *router) follow(c *gin.Context, stream *eventStream) {
 	for {
 		changed := r.auth.Changed()
 		left, admitted := r.admitted(c)
-		if !admitted || !stream.send() || stream.events.Once && stream.wake != nil {
+		if !admitted || !stream.send() {
 			return
 		}
-		if stream.wake == nil {
+		if stream.wake == nil { // there is more to send
 			continue
+		}
+		if stream.events.Once {
+			return
 		}
 		end := time.NewTimer(left)
 		select {
@@ -87,7 +90,10 @@ func (r *router) follow(c *gin.Context, stream *eventStream) {
 		case <-changed:
 		case <-end.C:
 		case <-beat.C:
-			stream.beat()
+			if !r.beat(stream) {
+				end.Stop()
+				return
+			}
 			r.auth.MarkUsed(stateOf(c).identity)
 		case <-c.Request.Context().Done():
 			end.Stop()
@@ -100,6 +106,16 @@ func (r *router) follow(c *gin.Context, stream *eventStream) {
 		}
 		end.Stop()
 	}
+}
+
+// beat shows the client that the stream is alive. It reports false if changes have not been heard of for too long:
+// then the stream ends, and the client connects again and is told that the data is stale.
+func (r *router) beat(stream *eventStream) bool {
+	if _, silence := r.model.Silence(alsoRestsOn[streamEvents]...); r.isStale(silence) {
+		return false
+	}
+	stream.beat()
+	return true
 }
 
 // admitted reports whether the key is still valid with the same scopes, and how long it stays so if nobody

@@ -36,9 +36,8 @@ import (
 // The bounds of a connection. A response may contain 1,000 findings and go to a slow client.
 const (
 	readHeaderTimeout = 5 * time.Second
-	// While a request is handled, net/http keeps reading to notice a disconnect, and cancels the request when
-	// this timeout ends. So it must leave a decision its time after the body was read.
-	readTimeout    = cluster.Patience + 15*time.Second
+	// readTimeout bounds the headers and the body of a request, except a streamed one.
+	readTimeout    = 45 * time.Second
 	writeTimeout   = 2 * time.Minute
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 32 << 10

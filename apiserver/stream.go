@@ -71,9 +71,10 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	_ = b.control.SetReadDeadline(deadline)
 	n, err := b.body.Read(p)
 	if err != nil {
-		// Until the response, net/http keeps reading to notice a disconnect.
-		_ = b.control.SetReadDeadline(time.Now().Add(readTimeout))
-		_ = b.control.SetWriteDeadline(time.Now().Add(readTimeout + writeTimeout))
+		// Until the response, net/http keeps reading to notice a disconnect: a deadline would look like one. The
+		// response may wait for other imports.
+		_ = b.control.SetReadDeadline(time.Time{})
+		_ = b.control.SetWriteDeadline(time.Now().Add(streamTimeout))
 	}
 	return n, err
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -47,5 +48,25 @@ func TestABodyThatTricklesEndsAtItsTime(t *testing.T) {
 	defer stop()
 	if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the body ended with %v", err)
+	}
+}
+
+// deadlines records the read deadline of a connection.
+type deadlines struct {
+	http.ResponseWriter
+	read time.Time
+}
+
+func (d *deadlines) SetReadDeadline(at time.Time) error { d.read = at; return nil }
+
+// Net/http would cancel the request at the deadline, although its client waits for the response.
+func TestAfterABodyNoDeadlineEndsTheWaitForTheResponse(t *testing.T) {
+	d := &deadlines{ResponseWriter: httptest.NewRecorder()}
+	body := &pacedBody{body: strings.NewReader("{}"), control: http.NewResponseController(d), end: time.Now().Add(time.Hour)}
+	if _, err := body.Read(make([]byte, 2)); err != nil || d.read.IsZero() {
+		t.Errorf("the deadline within the body is %s: %v", d.read, err)
+	}
+	if _, err := body.Read(make([]byte, 2)); !errors.Is(err, io.EOF) || !d.read.IsZero() {
+		t.Errorf("the deadline after the body is %s: %v", d.read, err)
 	}
 }

@@ -6187,7 +6187,8 @@ type ClientInterface interface {
 	// ListTriageOperationFindings Get the findings of a triage operation
 	//
 	// An addition to the contract. The findings that the operation has selected, in the order of their ids, each with what came
-	// of it. Needs the scope `findings:read`.
+	// of it. A page with `outcome` looks at 5,000 findings at most: it may be empty although `has_more` is true. Needs the
+	// scope `findings:read`.
 	//
 	// Corresponds with GET /v2/triage-operations/{id}/findings (the `ListTriageOperationFindings` operationId).
 	ListTriageOperationFindings(ctx context.Context, id ID, params *ListTriageOperationFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7224,7 +7225,8 @@ func (c *Client) CommitTriageOperation(ctx context.Context, id ID, reqEditors ..
 // ListTriageOperationFindings Get the findings of a triage operation
 //
 // An addition to the contract. The findings that the operation has selected, in the order of their ids, each with what came
-// of it. Needs the scope `findings:read`.
+// of it. A page with `outcome` looks at 5,000 findings at most: it may be empty although `has_more` is true. Needs the
+// scope `findings:read`.
 //
 // Corresponds with GET /v2/triage-operations/{id}/findings (the `ListTriageOperationFindings` operationId).
 func (c *Client) ListTriageOperationFindings(ctx context.Context, id ID, params *ListTriageOperationFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -12909,7 +12911,8 @@ type ClientWithResponsesInterface interface {
 	// ListTriageOperationFindingsWithResponse Get the findings of a triage operation
 	//
 	// An addition to the contract. The findings that the operation has selected, in the order of their ids, each with what came
-	// of it. Needs the scope `findings:read`.
+	// of it. A page with `outcome` looks at 5,000 findings at most: it may be empty although `has_more` is true. Needs the
+	// scope `findings:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -21893,7 +21896,8 @@ func (c *ClientWithResponses) CommitTriageOperationWithResponse(ctx context.Cont
 // ListTriageOperationFindingsWithResponse Get the findings of a triage operation
 //
 // An addition to the contract. The findings that the operation has selected, in the order of their ids, each with what came
-// of it. Needs the scope `findings:read`.
+// of it. A page with `outcome` looks at 5,000 findings at most: it may be empty although `has_more` is true. Needs the
+// scope `findings:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

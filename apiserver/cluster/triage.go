@@ -66,9 +66,9 @@ func (t *Triager[T]) Turn(ctx context.Context, object T) (done func(), err error
 //
 // known is the object as the caller last saw it. The API server checks that it is still current, even if the
 // decision changes nothing. If it is not, Triage reads the object and tries again, for as long as Patience and
-// ctx allow. Triage calls check before each try and returns its error: a finding that was deleted and created
-// again under the same name may belong to another project. Only if check fails with a failed precondition on
-// the state that the caller knew, it is called again with the stored one.
+// ctx allow. Triage calls check before each try: a finding that was deleted and created again under the same
+// name may belong to another project. Its error is returned only for a state that the API server has just
+// returned, because what the caller knew may be old.
 //
 // If the outcome of a write is unknown, the decision may be written again, which changes nothing the second
 // time.
@@ -79,7 +79,7 @@ func (t *Triager[T]) Triage(ctx context.Context, known Known[T], check func(Know
 	current, begun := known, time.Now()
 	for attempt := 1; ; attempt++ {
 		err := check(current)
-		if err != nil && (attempt > 1 || !problem.IsPreconditionFailed(err)) {
+		if err != nil && attempt > 1 {
 			return none, err
 		}
 		if err == nil {

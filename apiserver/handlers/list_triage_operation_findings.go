@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/cluster"
@@ -20,6 +21,9 @@ var outcomeWords = map[triageoperation.Outcome]openapi.TriageOperationFindingOut
 	triageoperation.Failed:     openapi.TriageOperationFindingOutcomeFailed,
 }
 
+// mostParts bounds the parts that are read for a page: few findings may have the outcome, and the API server is shared.
+const mostParts = 10
+
 // ListTriageOperationFindings is an operation of the contract. It reads only as many parts of the operation as
 // the page needs.
 func (b *Backend) ListTriageOperationFindings(ctx context.Context, request Request) (Response, error) {
@@ -32,54 +36,89 @@ func (b *Backend) ListTriageOperationFindings(ctx context.Context, request Reque
 	if err != nil {
 		return Response{}, err
 	}
-	outcome, filtered := request.Query.Lookup("outcome")
-	page := index.Page[content.Part]{Total: int(countOf(&operation.Status, outcome))}
-	if filtered && page.Total == 0 {
-		return respond(b.Cursors, list, page, asIs) // without reading any part
+	outcome, _ := request.Query.Lookup("outcome")
+	findings := operationFindings{
+		outcome: outcome, parts: int(operation.Status.Parts), total: int(countOf(&operation.Status, outcome)),
+		final: operation.Status.Phase == v1alpha1.OperationCompleted,
+		read:  func(part int) (cluster.Part, error) { return b.Cluster.OperationPart(ctx, operation, part) },
 	}
-	part, entry := startOf(after)
-	for ; part < int(operation.Status.Parts); part, entry = part+1, 0 {
-		if len(page.Items) == list.limit.Size {
-			page.HasMore, page.Next = true, positionOf(part, 0)
-			break
-		}
-		read, err := b.Cluster.OperationPart(ctx, operation, part)
-		if err != nil {
-			return Response{}, err
-		}
-		for ; entry < len(read.Entries) && len(page.Items) < list.limit.Size; entry++ {
-			word := outcomeOf(read, entry)
-			if filtered && (word == nil || string(*word) != outcome) {
-				continue
-			}
-			shown, err := render.JSON(openapi.TriageOperationFinding{
-				FindingId: string(read.Entries[entry].Finding), Outcome: word,
-			})
-			if err != nil {
-				return Response{}, err
-			}
-			page.Items = append(page.Items, content.Of(shown))
-		}
-		if entry < len(read.Entries) {
-			page.HasMore, page.Next = true, positionOf(part, entry)
-			break
-		}
+	page, err := findings.page(placeOf(after), list.limit.Size)
+	if err != nil {
+		return Response{}, err
 	}
 	return respond(b.Cursors, list, page, asIs)
 }
 
-// startOf returns the part, and the entry in it, where a page begins.
-func startOf(after *index.Position) (part, entry int) {
-	if after == nil {
-		return 0, 0
-	}
-	part, _ = strconv.Atoi(after.Value) // made by positionOf, and signed
-	entry, _ = strconv.Atoi(after.ID)
-	return part, entry
+// operationFindings are the findings of an operation with an outcome; empty: all of them.
+type operationFindings struct {
+	outcome string
+	// parts is the number of parts that read can read, and total that of the findings. Unless final, it may be behind
+	// what the parts hold.
+	parts, total int
+	final        bool
+	read         func(part int) (cluster.Part, error)
 }
 
-func positionOf(part, entry int) index.Position {
-	return index.Position{Value: strconv.Itoa(part), ID: strconv.Itoa(entry)}
+// page returns the page that begins at a place.
+func (f *operationFindings) page(at place, size int) (page index.Page[content.Part], err error) {
+	page.Total = f.total
+	if f.total == 0 {
+		return page, nil
+	}
+	for read := 0; at.part < f.parts && (!f.final || at.found < f.total); read++ {
+		if len(page.Items) == size || read == mostParts {
+			page.HasMore, page.Next = true, at.position()
+			break
+		}
+		part, err := f.read(at.part)
+		if err != nil {
+			return page, err
+		}
+		if err := at.take(&page, part, f.outcome, size); err != nil {
+			return page, err
+		}
+	}
+	return page, nil
+}
+
+// place is where a page begins or ends: an entry of a part, and how many findings precede it in the list.
+type place struct{ part, entry, found int }
+
+func placeOf(after *index.Position) (p place) {
+	if after != nil { // made by position, and signed
+		p.part, _ = strconv.Atoi(after.Value)
+		entry, found, _ := strings.Cut(after.ID, "/")
+		p.entry, _ = strconv.Atoi(entry)
+		p.found, _ = strconv.Atoi(found)
+	}
+	return p
+}
+
+func (p *place) position() index.Position {
+	return index.Position{Value: strconv.Itoa(p.part), ID: strconv.Itoa(p.entry) + "/" + strconv.Itoa(p.found)}
+}
+
+// take adds the findings of the part with that outcome, from the place on, until the page is full, and moves the place.
+func (p *place) take(page *index.Page[content.Part], part cluster.Part, outcome string, size int) error {
+	for ; p.entry < len(part.Entries); p.entry++ {
+		word := outcomeOf(part, p.entry)
+		if outcome != "" && (word == nil || string(*word) != outcome) {
+			continue
+		}
+		if len(page.Items) == size {
+			return nil
+		}
+		shown, err := render.JSON(openapi.TriageOperationFinding{
+			FindingId: string(part.Entries[p.entry].Finding), Outcome: word,
+		})
+		if err != nil {
+			return err
+		}
+		page.Items = append(page.Items, content.Of(shown))
+		p.found++
+	}
+	p.part, p.entry = p.part+1, 0
+	return nil
 }
 
 // outcomeOf returns the outcome of an entry; nil if it has not been processed yet.

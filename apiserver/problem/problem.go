@@ -148,12 +148,6 @@ func PreconditionFailed(detail string) *Problem {
 	}
 }
 
-// IsPreconditionFailed reports whether err is or wraps that problem.
-func IsPreconditionFailed(err error) bool {
-	var p *Problem
-	return errors.As(err, &p) && p.Status == http.StatusPreconditionFailed
-}
-
 // TooManyRequests is for a caller that has used up its limit.
 func TooManyRequests() *Problem {
 	return &Problem{

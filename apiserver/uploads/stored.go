@@ -32,6 +32,8 @@ func (s *Service) Get(ctx context.Context, namespace, id string) (*openapi.Uploa
 	if len(validation.IsDNS1123Label(id)) > 0 {
 		return nil, problem.NotFound("upload") // no upload can have that id
 	}
+	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
+	defer cancel()
 	kind, _ := kube.KindOf(&v1alpha1.Scan{})
 	var scans []*v1alpha1.Scan
 	_, err := s.stored.reader.In(namespace, kind).List(ctx, metav1.ListOptions{

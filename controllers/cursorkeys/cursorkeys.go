@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
@@ -26,11 +27,16 @@ const (
 	keySize = 32
 	// requestTimeout bounds one attempt.
 	requestTimeout = 10 * time.Second
+	// recheckInterval is how soon a deleted Secret is created again.
+	recheckInterval = time.Minute
 )
 
 // Maker creates the Secret. It is a Runnable that runs on every replica: the first one wins, and
 // the facade's pods, which wait for the Secret, need not wait for an election.
 type Maker struct {
+	// Clock is replaced by tests.
+	Clock clock.Clock
+
 	client          kubernetes.Interface
 	namespace, name string
 	log             logr.Logger
@@ -42,27 +48,29 @@ func New(config *rest.Config, namespace, name string, log logr.Logger) (*Maker, 
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the Secret of cursor keys: %w", err)
 	}
-	return &Maker{client: client, namespace: namespace, name: name, log: log}, nil
+	return &Maker{Clock: clock.RealClock{}, client: client, namespace: namespace, name: name, log: log}, nil
 }
 
 // NeedLeaderElection returns false: creating a missing Secret needs no leader.
 func (*Maker) NeedLeaderElection() bool { return false }
 
-// Start creates the Secret if it does not exist, and returns once it exists or ctx ends. An
-// existing Secret is not changed: users rotate the keys, and a changed key invalidates the cursors
-// of all lists under way.
+// Start creates the Secret whenever it does not exist, until ctx ends. An existing Secret is not
+// changed: users rotate the keys, and a changed key invalidates the cursors of all lists under way.
 func (m *Maker) Start(ctx context.Context) error {
-	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: time.Minute}
+	first := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: recheckInterval}
+	backoff := first
 	for {
-		err := m.make(ctx)
-		if err == nil || ctx.Err() != nil {
-			return nil
+		next := recheckInterval
+		if err := m.make(ctx); err == nil {
+			backoff = first
+		} else if ctx.Err() == nil {
+			m.log.Error(err, "The Secret of cursor keys could not be made; the REST API's pods wait for it")
+			next = backoff.Step()
 		}
-		m.log.Error(err, "The Secret of cursor keys could not be made; the REST API's pods wait for it")
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(backoff.Step()):
+		case <-m.Clock.After(next):
 		}
 	}
 }

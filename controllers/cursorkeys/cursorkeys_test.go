@@ -8,13 +8,16 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/controllers/cursorkeys"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -24,14 +27,26 @@ func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
 func TestTheSecretIsMadeOnceWithTheRightsOfTheControllers(t *testing.T) {
 	config := account(t)
-	start(t, config)
-	made := read(t)
+	made := eventually(t, run(t, config))
 	if n := len(made.Data["key-1"]); len(made.Data) != 1 || n != 32 {
 		t.Errorf("the Secret holds %d keys, key-1 of %d bytes; want one of 32", len(made.Data), n)
 	}
-	start(t, config) // another replica, or the same after a restart
-	if difference := cmp.Diff(made, read(t)); difference != "" {
+	another := run(t, config) // a replica, or the same after a restart
+	harness.Eventually(t, func(g Gomega) { g.Expect(another.HasWaiters()).To(BeTrue()) })
+	if difference := cmp.Diff(made, eventually(t, another)); difference != "" {
 		t.Errorf("the Secret was written again:\n%s", difference)
+	}
+}
+
+// SECURITY.md tells users to delete the Secret if it leaks.
+func TestADeletedSecretIsMadeAgain(t *testing.T) {
+	clock := run(t, account(t))
+	leaked := eventually(t, clock)
+	if err := env.Client.Delete(t.Context(), leaked); err != nil {
+		t.Fatal(err)
+	}
+	if made := eventually(t, clock); cmp.Equal(made.Data, leaked.Data) {
+		t.Error("the leaked keys are used again")
 	}
 }
 
@@ -75,25 +90,34 @@ func account(t *testing.T) *rest.Config {
 	return config
 }
 
-func start(t *testing.T, config *rest.Config) {
+// run runs a Maker until the end of the test, and returns its clock.
+func run(t *testing.T, config *rest.Config) *testclock.FakeClock {
 	t.Helper()
 	maker, err := cursorkeys.New(config, testenv.SystemNamespace, "cursor-keys", logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Start returns once the Secret exists, which may take a moment until the role is effective.
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := maker.Start(ctx); err != nil || ctx.Err() != nil {
-		t.Fatalf("%v, %v", err, ctx.Err())
-	}
+	clock := testclock.NewFakeClock(time.Now())
+	maker.Clock = clock
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { ended <- maker.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return clock
 }
 
-func read(t *testing.T) *corev1.Secret {
+// eventually returns the Secret once it exists. Each look is a minute later, for a role that is not effective at once.
+func eventually(t *testing.T, clock *testclock.FakeClock) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.SystemNamespace, Name: "cursor-keys"}}
-	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
-		t.Fatal(err)
-	}
+	harness.Eventually(t, func(g Gomega) {
+		clock.Step(time.Minute)
+		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(secret), secret)).To(Succeed())
+	})
 	return secret
 }

@@ -242,6 +242,28 @@ func TestADecisionOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
 	}
 }
 
+// Whether a decision is possible is decided by the finding's current state too: another replica may have stored what it
+// builds on.
+func TestADecisionThatAnOldStateRefusesIsJudgedByTheNewOne(t *testing.T) {
+	o := newOrganization(t)
+	o.create(builder.Finding("f-1").In(o.namespace).Build())
+	old := o.stored("f-1")
+	if err := o.kubectlPatch(t.Context(), "f-1", `{"spec":{"triage":{"userStatus":"muted"}}}`); err != nil {
+		t.Fatal(err)
+	}
+	onlyMuted := func(f knownFinding) error {
+		if f.Standing.UserStatus != v1alpha1.UserStatusMuted {
+			return problem.InvalidBody("reason belongs to a decision")
+		}
+		return nil
+	}
+	reason := v1alpha1.DecisionFalsePositive
+	written, err := facadeClient(t).Findings.Triage(t.Context(), asSeen(old), onlyMuted, cluster.Decision{Decision: findingstate.Decision{Reason: &reason}, By: "apikey/ci"})
+	if err != nil || written.Spec.Triage.Reason != reason {
+		t.Fatalf("got %v", err)
+	}
+}
+
 // Decisions about the issue of a review work in the same way, without a basis.
 func TestADecisionAboutAnIssueOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
 	o := newOrganization(t)

@@ -201,8 +201,10 @@ func (o *organization) operationsFindings(path string) {
 			o.t.Errorf("%s: got %q, want %q", query, got, want)
 		}
 	}
-	if got := o.get(path + "/findings?outcome=changed&size=1").page(); got.Total != 3 || !got.HasMore {
-		o.t.Errorf("of those that are changed the page has total %d, has_more %v", got.Total, got.HasMore)
+	for outcome, want := range map[string]int{"changed": 3, "conflicted": 1} {
+		if got := o.get(path + "/findings?size=1&outcome=" + outcome).page(); got.Total != want || got.HasMore != (want > 1) {
+			o.t.Errorf("of those that are %s the page has total %d, has_more %v", outcome, got.Total, got.HasMore)
+		}
 	}
 }
 

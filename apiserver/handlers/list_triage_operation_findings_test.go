@@ -1,0 +1,63 @@
+package handlers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/cluster"
+	"github.com/appsec-dev/findings-operator/internal/triageoperation"
+)
+
+// Whatever the outcomes and the size, the pages hold each finding once, say until the last one that there are more, and
+// read few parts each.
+func TestPagesOfAnOperationsFindingsReadFewPartsAndEndWithTheLastFinding(t *testing.T) {
+	const parts, entries = 4 * mostParts, 5
+	for name, conflicted := range map[string][]int{
+		"none": nil, "the first": {0}, "the last": {parts*entries - 1}, "far apart": {3, 7, 8, 60, 61, 62, 63, 64, 170},
+	} {
+		for _, final := range []bool{true, false} {
+			reads := 0
+			f := &operationFindings{outcome: "conflicted", parts: parts, total: len(conflicted), final: final}
+			f.read = func(index int) (part cluster.Part, err error) {
+				reads++
+				var outcomes strings.Builder
+				for i := index * entries; i < (index+1)*entries; i++ {
+					part.Entries = append(part.Entries, triageoperation.Entry{Finding: v1alpha1.ResourceName(fmt.Sprintf("f-%03d", i))})
+					outcomes.WriteByte(map[bool]byte{true: byte(triageoperation.Conflicted), false: byte(triageoperation.Changed)}[slices.Contains(conflicted, i)])
+				}
+				part.Outcomes = outcomes.String()
+				return part, nil
+			}
+			for size := 1; size <= 3; size++ {
+				var got []int
+				for at := (place{}); ; {
+					reads = 0
+					page, err := f.page(at, size)
+					if err != nil || reads > mostParts || len(page.Items) > size {
+						t.Fatalf("%s: a page of %d reads %d parts and has %d items: %v", name, size, reads, len(page.Items), err)
+					}
+					for _, item := range page.Items {
+						var id int
+						if _, err := fmt.Sscanf(string(item.AppendTo(nil)), `{"finding_id":"f-%d`, &id); err != nil {
+							t.Fatal(err)
+						}
+						got = append(got, id)
+					}
+					if page.HasMore && final && len(got) == len(conflicted) {
+						t.Errorf("%s: the page with the last of them says that there are more", name)
+					}
+					if !page.HasMore {
+						break
+					}
+					at = placeOf(&page.Next)
+				}
+				if !slices.Equal(got, conflicted) {
+					t.Errorf("%s, final %t: pages of %d hold %v, want %v", name, final, size, got, conflicted)
+				}
+			}
+		}
+	}
+}
