@@ -21,6 +21,10 @@ const (
 	BesideAnnotation = GroupName + "/beside"
 )
 
+// RequireReasonLabel, with the value "true", is on the Namespace of an Organization with spec.triage.requireReason: the
+// admission policy selects namespaces by it.
+const RequireReasonLabel = GroupName + "/require-reason"
+
 // The label and its value on every Namespace, RoleBinding, ServiceAccount and Secret that the
 // controllers made.
 const (

@@ -51,6 +51,8 @@ func SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Op
 // scope is what one reconcile works on.
 type scope struct {
 	*reconcile.Scope[*v1alpha1.Organization, *v1alpha1.OrganizationStatus]
+	// home is the organization's namespace.
+	home *corev1.Namespace
 	// usedUp holds the plural names of the kinds whose quota is exhausted.
 	usedUp []string
 }
@@ -69,7 +71,7 @@ func (s *scope) namespace() string { return v1alpha1.NamespacePrefix + s.Object.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
-		Phases:  []reconcile.Phase[*scope]{r.adoptNamespace, r.grantAccess, r.setQuota, r.count, r.open},
+		Phases:  []reconcile.Phase[*scope]{r.adoptNamespace, r.labelNamespace, r.grantAccess, r.setQuota, r.count, r.open},
 		Removal: []reconcile.Phase[*scope]{r.remove},
 		Stored:  r.announceQuotas,
 	}.Run(ctx, req)

@@ -30,7 +30,28 @@ func (r *Reconciler) adoptNamespace(ctx context.Context, s *scope) error {
 		s.conclude(verdict)
 		s.Stop()
 	}
+	s.home = namespace
 	return nil
+}
+
+// labelNamespace labels the namespace as the spec asks for, so that the admission policies follow it.
+func (r *Reconciler) labelNamespace(ctx context.Context, s *scope) error {
+	want, has := requiresReason(s.Object), s.home.Labels[v1alpha1.RequireReasonLabel] == "true"
+	if want == has {
+		return nil
+	}
+	changed := s.home.DeepCopy()
+	if delete(changed.Labels, v1alpha1.RequireReasonLabel); want {
+		addLabels(changed, map[string]string{v1alpha1.RequireReasonLabel: "true"})
+	}
+	if err := r.Client.Patch(ctx, changed, client.MergeFrom(s.home)); err != nil {
+		return fmt.Errorf("label namespace %s: %w", s.namespace(), err)
+	}
+	return nil
+}
+
+func requiresReason(organization *v1alpha1.Organization) bool {
+	return organization.Spec.Triage != nil && organization.Spec.Triage.RequireReason
 }
 
 // createNamespace creates the namespace, or returns the existing one, which may not be ours.

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,6 +56,32 @@ func TestOrganizationGetsItsNamespaceAndRoles(t *testing.T) {
 		g.Expect(b.RoleRef).To(Equal(rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: role}))
 		g.Expect(b.Subjects).To(Equal(subjects))
 	}
+}
+
+func TestNamespaceIsLabelledAsLongAsAReasonIsRequired(t *testing.T) {
+	start(t)
+	organization := newOrganization(t, "reasons")
+	waitUntilReady(t, organization)
+	labelled := func(want string) {
+		t.Helper()
+		harness.Eventually(t, func(g Gomega) {
+			namespace := testenv.Get(t, g, env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-reasons"}})
+			g.Expect(namespace.Labels["appsec.dev/require-reason"]).To(Equal(want))
+		})
+	}
+	labelled("")
+	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) {
+		s.Triage = &v1alpha1.OrganizationTriage{RequireReason: true}
+	})
+	labelled("true")
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-reasons"}}
+	remove := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"appsec.dev/require-reason":null}}}`))
+	if err := env.Client.Patch(t.Context(), namespace, remove); err != nil {
+		t.Fatal(err)
+	}
+	labelled("true")
+	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) { s.Triage = nil })
+	labelled("")
 }
 
 // The effect of the bindings, checked with the API server's own authorizer.

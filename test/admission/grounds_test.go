@@ -5,7 +5,10 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -125,12 +128,10 @@ func TestAReasonIsRequiredWhereTheOrganizationSaysSo(t *testing.T) {
 	}
 }
 
-// requireReasons makes the Organization require a reason for muting.
+// requireReasons labels the namespace of an Organization as its controller does if it requires a reason for muting.
 func requireReasons(t *testing.T, name string) {
 	t.Helper()
-	organization := &v1alpha1.Organization{}
-	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKey{Name: name}, organization))
-	before := organization.DeepCopy()
-	organization.Spec.Triage = &v1alpha1.OrganizationTriage{RequireReason: true}
-	harness.Must(t, env.Client.Patch(t.Context(), organization, client.MergeFrom(before)))
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.NamespacePrefix + name}}
+	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+v1alpha1.RequireReasonLabel+`":"true"}}}`))
+	harness.Must(t, env.Client.Patch(t.Context(), namespace, label))
 }

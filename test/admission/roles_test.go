@@ -2,17 +2,20 @@ package admission_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -179,7 +182,15 @@ func TestWhoSaysWhichNamespaceIsAnOrganizations(t *testing.T) {
 	if err := maker.Patch(t.Context(), namespace, annotate); !isRefusal(err) {
 		t.Errorf("annotate: want a refusal, got %v", err)
 	}
+	status := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"appsec.dev/organization-uid":"forged"}}}`))
+	if err := maker.Status().Patch(t.Context(), namespace, status); !isRefusal(err) {
+		t.Errorf("annotate through the status: want a refusal, got %v", err)
+	}
 	ours := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
+	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"appsec.dev/require-reason":"true"}}}`))
+	if err := maker.Patch(t.Context(), ours, label); !isRefusal(err) {
+		t.Errorf("label: want a refusal, got %v", err)
+	}
 	remove := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"appsec.dev/organization-uid":null}}}`))
 	if err := maker.Patch(t.Context(), ours, remove); !isRefusal(err) {
 		t.Errorf("remove the annotation: want a refusal, got %v", err)
@@ -192,6 +203,30 @@ func TestWhoSaysWhichNamespaceIsAnOrganizations(t *testing.T) {
 	adopted.Annotations = mark
 	if err := c.as(controller).Create(t.Context(), adopted); err != nil {
 		t.Errorf("the controller adopts: %v", err)
+	}
+}
+
+// Each replica of the REST API reads all keys each second, and everybody waits for that.
+func TestAKeysLabelsAndAnnotationsAreBounded(t *testing.T) {
+	c := newCast(t, "heavy-keys")
+	annotated := func(name string, bytes int) *v1alpha1.APIKey {
+		return builder.APIKey(name).In(c.namespace).Mutate(func(k *v1alpha1.APIKey) {
+			k.Annotations = map[string]string{"note": strings.Repeat("x", bytes/2-4), "more": strings.Repeat("y", bytes/2-4)}
+		}).Build()
+	}
+	if err := c.as(editor).Create(t.Context(), annotated("heavy", 16386)); !apierrors.IsInvalid(err) {
+		t.Errorf("more than 16 KiB: want a refusal, got %v", err)
+	}
+	light := annotated("light", 16384)
+	harness.Must(t, c.as(editor).Create(t.Context(), light))
+	grow := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
+	if err := c.as(editor).Patch(t.Context(), light.DeepCopy(), grow); !apierrors.IsInvalid(err) {
+		t.Errorf("labels count too: want a refusal, got %v", err)
+	}
+	if err := env.Client.Create(t.Context(), builder.Repository("heavy").In(c.namespace).Mutate(func(r *v1alpha1.Repository) {
+		r.Annotations = annotated("", 20000).Annotations
+	}).Build()); err != nil {
+		t.Errorf("other kinds are not bounded by this: %v", err)
 	}
 }
 
@@ -241,7 +276,7 @@ func namespaceMaker(t *testing.T) client.Client {
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "test-namespace-maker"},
 		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create", "update", "patch"}},
+			{APIGroups: []string{""}, Resources: []string{"namespaces", "namespaces/status"}, Verbs: []string{"create", "update", "patch"}},
 			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"organizations"}, Verbs: []string{"create", "update", "patch"}},
 			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"findings"}, Verbs: []string{"get"}},
 		},
