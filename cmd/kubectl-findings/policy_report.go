@@ -107,12 +107,12 @@ func (t *trials) newReport(trial *trial) *policyReport {
 	}
 	if r.Mode != v1alpha1.PolicyApply {
 		r.note("the file says mode Preview, which decides nothing: this is what mode Apply would do")
-		if r.Cluster.InForce != 0 {
-			r.note("applying the file as it is would end the policy's decisions in the cluster")
-		}
 	}
 	if rules.WindowOf(spec, t.now) == rules.NotYetValid {
 		r.note("spec.validFrom is in the future: this is what the policy would do if it were valid now")
+	}
+	if trial.ends {
+		r.note("applying the file as it is would end the policy's decisions in the cluster, so they are listed as lost")
 	}
 	return r
 }

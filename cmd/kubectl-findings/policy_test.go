@@ -181,9 +181,23 @@ func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
 			policies{inCluster("a", first, nil), inCluster("p", first, high)}, policies{inCluster("p", first, nil)}, [6]int{2, 0, 2},
 			"", "f-0: muted by p -> muted by a, f-1: muted by p -> muted by a", "", "", "see spec.priority",
 		},
-		"with a preview in the file it is tested as if it applied": {
-			policies{inCluster("p", first, nil)}, policies{inCluster("p", first, preview)}, [6]int{2, 2}, "", "", "", "",
+		"a new preview is tested as if it applied": {
+			nil, policies{inCluster("p", first, preview)}, [6]int{2, 2}, "f-0: open -> muted by p, f-1: open -> muted by p", "", "", "",
+			"mode Preview, which decides nothing: this is what mode Apply would do",
+		},
+		"a preview ends what is in force": {
+			policies{inCluster("p", first, nil)}, policies{inCluster("p", first, preview)}, [6]int{2, 2}, "",
+			"f-0: muted by p -> open, f-1: muted by p -> open", "", "",
 			"mode Preview, which decides nothing: this is what mode Apply would do\n  note: applying the file as it is would end",
+		},
+		"what begins later ends what is in force": {
+			policies{inCluster("p", first, nil)}, policies{inCluster("p", first, later)}, [6]int{2, 2}, "",
+			"f-0: muted by p -> open, f-1: muted by p -> open", "", "",
+			"if it were valid now\n  note: applying the file as it is would end the policy's decisions in the cluster, so they are listed as lost",
+		},
+		"it follows one that a preview ends": {
+			policies{inCluster("a", first, nil)}, policies{inCluster("a", first, preview), inCluster("p", first, nil)}, [6]int{2, 2},
+			"f-0: muted by a -> muted by p, f-1: muted by a -> muted by p", "", "", "", "",
 		},
 		"with a preview in the cluster all is gained": {
 			policies{inCluster("p", first, preview)}, policies{inCluster("p", first, nil)}, [6]int{2, 2},

@@ -28,6 +28,8 @@ type trial struct {
 	policy rules.Policy
 	// others are the policies that would be in force beside it.
 	others []rules.Policy
+	// ends reports that applying the file would end the decisions of the version in force.
+	ends   bool
 	report *policyReport
 }
 
@@ -39,11 +41,15 @@ func newTrials(w *world, filed []*filedPolicy, now time.Time) *trials {
 	t := &trials{world: w, now: now, before: rules.InForce(declared, rules.Compile)}
 	t.after = slices.Clone(t.before)
 	for _, policy := range filed {
-		t.after = without(t.after, policy.Name)
-		t.all = append(t.all, &trial{filed: policy, policy: asInForce(policy, now)})
+		left := without(t.after, policy.Name)
+		ends := len(left) < len(t.after) && decidesNothingYet(&policy.Spec, now)
+		t.all = append(t.all, &trial{filed: policy, policy: asInForce(policy, now), ends: ends})
+		t.after = left
 	}
 	for _, trial := range t.all {
-		t.after = append(t.after, trial.policy)
+		if !trial.ends {
+			t.after = append(t.after, trial.policy)
+		}
 	}
 	rules.Sort(t.after)
 	for _, trial := range t.all {
@@ -56,6 +62,11 @@ func newTrials(w *world, filed []*filedPolicy, now time.Time) *trials {
 // without returns the policies except the named one.
 func without(policies []rules.Policy, name string) []rules.Policy {
 	return slices.DeleteFunc(slices.Clone(policies), func(p rules.Policy) bool { return string(p.Name) == name })
+}
+
+// decidesNothingYet reports whether the policy's author wants it to decide later, or after a preview.
+func decidesNothingYet(spec *v1alpha1.TriagePolicySpec, now time.Time) bool {
+	return spec.Mode != v1alpha1.PolicyApply || rules.WindowOf(spec, now) == rules.NotYetValid
 }
 
 // asInForce returns the policy as if it already applied: people want to know its effect in advance.
