@@ -33,10 +33,12 @@ func newConnectionFlags(errOut io.Writer) *connectionFlags {
 	})}
 }
 
+const flagOrganization = "organization"
+
 // AddFlags adds kubectl's own flags, and --organization as an alternative to --namespace.
 func (f *connectionFlags) AddFlags(flags *pflag.FlagSet) {
 	f.ConfigFlags.AddFlags(flags)
-	flags.StringVar(&f.organization, "organization", "",
+	flags.StringVar(&f.organization, flagOrganization, "",
 		"the organization to work in; short for --namespace "+v1alpha1.NamespacePrefix+"ORGANIZATION")
 }
 

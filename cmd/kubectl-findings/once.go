@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -38,4 +41,27 @@ func refuseTwice(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		refuseTwice(sub)
 	}
+}
+
+// blankFlags are the flags for which an empty value has a meaning: no analysis, no comment.
+var blankFlags = []string{"analysis", "comment"}
+
+// refuseBlank refuses flags with a blank value, as from an unset shell variable: a filter, a scope or a gate would be
+// missing silently. The flags that commands inherit are kubectl's and mean what they mean there, except --organization.
+func refuseBlank(cmd *cobra.Command, _ []string) error {
+	var errs []error
+	inherited := cmd.InheritedFlags()
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if slices.Contains(blankFlags, flag.Name) || inherited.Lookup(flag.Name) != nil && flag.Name != flagOrganization {
+			return
+		}
+		value := flag.Value.String()
+		if list, is := flag.Value.(pflag.SliceValue); is {
+			value = strings.Join(list.GetSlice(), "")
+		}
+		if strings.TrimSpace(value) == "" {
+			errs = append(errs, fmt.Errorf("--%s has no value: give it one, or leave it out", flag.Name))
+		}
+	})
+	return errors.Join(errs...)
 }

@@ -46,5 +46,6 @@ func newRootCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	)
 	addCompletion(root, kubeconfig)
 	refuseTwice(root)
+	root.PersistentPreRunE = refuseBlank
 	return root
 }

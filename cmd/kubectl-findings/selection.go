@@ -154,22 +154,6 @@ func (f *filter) addFlags(to *pflag.FlagSet) {
 	to.AddFlagSet(flags)
 }
 
-// refuseBlank refuses flags with an empty value, as from an unset shell variable: the decision would affect more
-// findings than intended.
-func (f *filter) refuseBlank() error {
-	var errs []error
-	f.flags.VisitAll(func(flag *pflag.Flag) {
-		value := flag.Value.String()
-		if list, is := flag.Value.(pflag.SliceValue); is {
-			value = strings.Join(list.GetSlice(), "")
-		}
-		if flag.Changed && strings.TrimSpace(value) == "" {
-			errs = append(errs, fmt.Errorf("--%s has no value: give it one, or leave it out", flag.Name))
-		}
-	})
-	return errors.Join(errs...)
-}
-
 func addSelectorFlags(flags *pflag.FlagSet, labels, fields *string) {
 	flags.StringVarP(labels, "selector", "l", "", "label selector, for example team=payments,env!=test")
 	flags.StringVar(fields, "field-selector", "", "field selector, for example spec.class=CWE-89,status.state!=closed")

@@ -129,25 +129,6 @@ func TestTheFlagsAreASelection(t *testing.T) {
 	}
 }
 
-// A script with an unset variable must not decide about more findings than intended.
-func TestAFilterWithoutAValueIsRefusedWhereItDecides(t *testing.T) {
-	for _, c := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"--tool=", "--severity", "low"}, "--tool has no value"},
-		{[]string{"--tool", " "}, "--tool has no value"},
-		{[]string{"--severity=", "--tool=gosec"}, "--severity has no value"},
-		{[]string{"-l", "", "--tool=gosec"}, "--selector has no value"},
-		{[]string{"--tool=gosec", "--stale=false"}, ""},
-	} {
-		err := flagged(t, c.args...).refuseBlank()
-		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: got %v, want %q", c.args, err, c.want)
-		}
-	}
-}
-
 // The documented selectable fields are those that the API server selects by.
 func TestTheFieldsAreThoseOfTheCRD(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "bases", "appsec.dev_findings.yaml"))

@@ -139,7 +139,7 @@ func (o *triageOptions) validate(names []string) (decision, error) {
 	if !slices.Contains([]string{dryRunNone, dryRunClient, dryRunServer}, o.dryRun) {
 		errs = append(errs, fmt.Errorf("--dry-run is %q and must be none, client or server", o.dryRun))
 	}
-	if err := errors.Join(o.filter.refuseBlank(), o.filter.read()); err != nil {
+	if err := o.filter.read(); err != nil {
 		return decision{}, errors.Join(append(errs, err)...)
 	}
 	if o.undo != "" {
