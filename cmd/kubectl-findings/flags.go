@@ -15,6 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/version"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
 // connectionFlags select the API server and the organization.
@@ -97,6 +98,14 @@ func timeFlag(flag, value string) (time.Time, error) {
 func checkConcurrency(n int) error {
 	if n < 1 || n > 256 {
 		return fmt.Errorf("--concurrency is %d and must be from 1 to 256", n)
+	}
+	return nil
+}
+
+// checkSourceRoot refuses a root that would have no effect.
+func checkSourceRoot(root string) error {
+	if root != "" && !sarif.IsRoot(root) {
+		return fmt.Errorf("--source-root is %q and must be an absolute path or a file:// URI, as \"$PWD\" is", root)
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func newImportCommand(kubeconfig *connectionFlags, streams genericiooptions.IOSt
 	flags.StringVar(&o.startedAt, "started-at", "",
 		"when the scan started, in RFC 3339; default: taken from the files, else now")
 	flags.StringVar(&o.sourceRoot, "source-root", "",
-		"root of the source on the machine that scanned; paths of findings become relative to it")
+		"absolute path of the source on the machine that scanned; paths of findings become relative to it")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would change and write nothing")
 	flags.BoolVar(&o.force, "force", false,
 		"import a scan that is older than the last completed one, and close any number of findings")
@@ -185,7 +185,8 @@ func (o *importOptions) choices(chosenAnalysis bool) (importer.Choices, error) {
 	if c.StartedAt, err = timeFlag("started-at", o.startedAt); err != nil {
 		return c, err
 	}
-	return c, errors.Join(checkConcurrency(o.concurrency), checkOutput(o.output), o.checkWait())
+	return c, errors.Join(checkConcurrency(o.concurrency), checkOutput(o.output), checkSourceRoot(o.sourceRoot),
+		o.checkWait())
 }
 
 func (o *importOptions) checkWait() error {

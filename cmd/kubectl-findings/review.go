@@ -102,7 +102,7 @@ func newReviewCommand(kubeconfig *connectionFlags, streams genericiooptions.IOSt
 	flags.StringVar(&o.reviewedAt, "reviewed-at", "", "when the commit was reviewed, in RFC 3339; default: now")
 	flags.StringVar(&o.tool, "tool", "", "the scanner's name, instead of the one in the files")
 	flags.StringVar(&o.sourceRoot, "source-root", "",
-		"root of the source on the machine that scanned; paths of issues become relative to it")
+		"absolute path of the source on the machine that scanned; paths of issues become relative to it")
 	flags.StringVar(&o.project, "project", "",
 		"Project whose findings are the base to compare with; default: all projects of the repository")
 	flags.StringVar(&o.openedAt, "opened-at", "",
@@ -237,8 +237,8 @@ func (o *reviewOptions) validate(names []string) (*reviewimport.Commit, error) {
 		}
 	}
 	at, err := timeFlag("reviewed-at", o.reviewedAt)
-	if err := errors.Join(append(errs, err, checkConcurrency(o.concurrency), checkOutput(o.output))...); err != nil ||
-		!reviewed {
+	errs = append(errs, err, checkConcurrency(o.concurrency), checkOutput(o.output), checkSourceRoot(o.sourceRoot))
+	if err := errors.Join(errs...); err != nil || !reviewed {
 		return nil, err
 	}
 	return &reviewimport.Commit{SHA: o.commit, ReviewedAt: at}, nil

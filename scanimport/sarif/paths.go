@@ -57,6 +57,12 @@ func newPathBook(run *wireRun, sourceRoot string, unfolded *budget) *pathBook {
 	return book
 }
 
+// IsRoot reports whether a root has an effect: only absolute paths and file:// URIs are removed from paths.
+func IsRoot(uri string) bool {
+	_, kind := decode(uri)
+	return kind == absolutePath
+}
+
 func (b *pathBook) addRoot(uri string) {
 	folder, kind := decode(shorten(uri, mostURI))
 	if kind != absolutePath || folder == "/" {
