@@ -148,8 +148,8 @@ func (o *reviewOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return session.explainImport(ctx, err, "record reviews")
 	}
-	if err := o.provisioned(found); err != nil || found.Assumed() != nil && o.dryRun {
-		return err // a dry run ends here if the repository does not exist
+	if err := o.provisioned(found); err != nil {
+		return err
 	}
 	o.repository = found.Repository.Name
 	progress := newProgress(o.streams.ErrOut, o.quiet, "issues")
@@ -159,7 +159,7 @@ func (o *reviewOptions) run(ctx context.Context, names []string) error {
 		Project: o.project, OpenedAt: openedAt,
 	}
 	summary, err := reviewimport.New(client, pr, reviewimport.Options{
-		DryRun: o.dryRun, Concurrency: o.concurrency,
+		DryRun: o.dryRun, Found: found, Concurrency: o.concurrency,
 		OnWaiting: func(holder string) {
 			progress.waiting(fmt.Sprintf("a review of pull request %d", o.pr), holder)
 		},

@@ -19,6 +19,9 @@ import (
 type Options struct {
 	// DryRun works out the difference and writes nothing.
 	DryRun bool
+	// Found is the result of importer.Provision; nil: it was not called. With DryRun, a repository that would be created
+	// is taken as existing.
+	Found *importer.Found
 	// Concurrency is how many issues are written at the same time; 0: importer.DefaultConcurrency.
 	Concurrency int
 	// LeaseDuration, at least a second; 0: importer.DefaultLeaseDuration.
@@ -64,8 +67,8 @@ func New(c *importer.Client, pr PullRequest, options Options) *Importer {
 // is safe.
 func (im *Importer) Import(ctx context.Context, commit *Commit, batches []*importer.Batch) (*Summary, error) {
 	s := newSummary(im.pr, batches)
-	repository := &v1alpha1.Repository{}
-	if err := importer.Require(ctx, im.client, "repository", im.key(im.pr.Repository), repository); err != nil {
+	repository, err := im.repository(ctx)
+	if err != nil {
 		return s, err
 	}
 	if im.pr.Project != "" {
@@ -87,6 +90,14 @@ func (im *Importer) Import(ctx context.Context, commit *Commit, batches []*impor
 				return err
 			})
 		})
+}
+
+func (im *Importer) repository(ctx context.Context) (*v1alpha1.Repository, error) {
+	if assumed := im.options.Found.Assumed(); im.options.DryRun && assumed != nil {
+		return assumed, nil
+	}
+	repository := &v1alpha1.Repository{}
+	return repository, importer.Require(ctx, im.client, "repository", im.key(im.pr.Repository), repository)
 }
 
 // complete refuses the results of a tool that did not finish: what it missed would count as resolved.

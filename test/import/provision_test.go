@@ -1,6 +1,7 @@
 package import_test
 
 import (
+	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -78,10 +79,16 @@ func (tn *tenant) projects() []string {
 // kubectl imports one file as the scanner.
 func (tn *tenant) kubectl(file string, arguments ...string) (string, error) {
 	tn.Helper()
+	return tn.plugin("import", file, arguments...)
+}
+
+// plugin gives one file to a command as the scanner.
+func (tn *tenant) plugin(command, file string, arguments ...string) (string, error) {
+	tn.Helper()
 	p := &project{tn.T, ""}
 	folder, err := pluginFolder()
 	harness.Must(tn, err)
-	all := append([]string{"import", p.file(file), "--kubeconfig", testenv.WriteKubeconfig(tn, tn.config, tn.namespace)}, arguments...)
+	all := append([]string{command, p.file(file), "--kubeconfig", testenv.WriteKubeconfig(tn, tn.config, tn.namespace)}, arguments...)
 	out, err := exec.CommandContext(tn.Context(), folder+"/kubectl-findings", all...).CombinedOutput() //nolint:gosec // built above
 	return string(out), err
 }
@@ -107,6 +114,13 @@ func TestARepositoryComesByItself(t *testing.T) {
 	if err != nil || !strings.Contains(out, "would create repository acme-payments-") || !strings.Contains(out, "would create project payments") ||
 		!strings.Contains(out, "3 created") {
 		t.Errorf("dry run: %v\n%s", err, out)
+	}
+	// A review of a pull request is judged, too: its base was never scanned.
+	out, err = tn.plugin("review", file, "--repository", "acme/payments", "--pr", "4", "--commit", commitA, "--dry-run",
+		"--fail-on", "new", "-o", "json")
+	if failed := (*exec.ExitError)(nil); !errors.As(err, &failed) || failed.ExitCode() != 3 || !strings.Contains(out, "would create repository") ||
+		!strings.Contains(out, `"created": 3`) || !strings.Contains(out, `"passed": false`) || !strings.Contains(out, `"unscanned"`) {
+		t.Errorf("dry run of a review: %v\n%s", err, out)
 	}
 	if there := tn.repositories(); len(there) > 0 {
 		t.Errorf("a dry run created %v", there)
