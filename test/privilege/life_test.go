@@ -165,6 +165,14 @@ func (l *life) organize(t *testing.T) {
 		limit := quota.Spec.Hard["count/findings.appsec.dev"]
 		g.Expect(limit.Value()).To(Equal(int64(2000)))
 	})
+	for _, label := range []string{"true", ""} {
+		change(t, organization, fmt.Sprintf(`{"spec":{"triage":{"requireReason":%t}}}`, label != ""))
+		harness.Eventually(t, func(g Gomega) {
+			namespace := &corev1.Namespace{}
+			g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Name: home}, namespace)).To(Succeed())
+			g.Expect(namespace.Labels[v1alpha1.RequireReasonLabel]).To(Equal(label))
+		})
+	}
 }
 
 func (l *life) subscribe(t *testing.T) {
