@@ -2,6 +2,7 @@ package chart
 
 import (
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -46,6 +47,63 @@ func TestAlertsAndDashboardAskForMetricsThatThereAre(t *testing.T) {
 	}
 }
 
+// Nothing takes from the queues of a replica that does not lead: their depth is the number of objects.
+func TestQueuesAreThoseOfTheLeader(t *testing.T) {
+	found := 0
+	for name, expression := range expressions(t) {
+		if !strings.Contains(expression, "workqueue_depth{") {
+			continue
+		}
+		found++
+		if !regexp.MustCompile(`unless on \(namespace, pod\) \(leader_election_master_status\{[^}]*\} == 0\)`).MatchString(expression) {
+			t.Errorf("%s also counts the queues of replicas that do not lead: %s", name, expression)
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d expressions ask for the queues; want those of the alert and of the dashboard", found)
+	}
+}
+
+// expressions returns the queries by the names of their alerts and the titles of their panels.
+func expressions(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for name, alert := range alerts(t) {
+		out[name] = alert["expr"].(string)
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	content := readFile(t, "charts", "findings-operator", "files", "dashboard.json")
+	if err := json.Unmarshal([]byte(content), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	for _, panel := range dashboard.Panels {
+		for i, target := range panel.Targets {
+			out[fmt.Sprintf("%s %d", panel.Title, i)] = target.Expr
+		}
+	}
+	return out
+}
+
+// alerts returns all alerts by name.
+func alerts(t *testing.T) map[string]map[string]any {
+	t.Helper()
+	rule := one(t, Render(t, "findings", "findings-system", "--values", everythingOn), "PrometheusRule", "everything")
+	groups, _, _ := unstructured.NestedSlice(rule.Object, "spec", "groups") //nolint:errcheck // the callers miss what is not found
+	out := map[string]map[string]any{}
+	for _, group := range groups {
+		for _, alert := range group.(map[string]any)["rules"].([]any) {
+			alert := alert.(map[string]any)
+			out[alert["alert"].(string)] = alert
+		}
+	}
+	return out
+}
+
 // goSource returns the code of both processes.
 func goSource(t *testing.T) string {
 	t.Helper()
@@ -68,25 +126,18 @@ func goSource(t *testing.T) string {
 
 // A broken runbook link would otherwise be found only during an incident.
 func TestEveryAlertHasItsRunbook(t *testing.T) {
-	rule := one(t, Render(t, "findings", "findings-system", "--values", everythingOn), "PrometheusRule", "everything")
-	groups, _, _ := unstructured.NestedSlice(rule.Object, "spec", "groups") //nolint:errcheck // none fails below
 	page := readFile(t, "docs", "operations.md")
-	seen := 0
-	for _, group := range groups {
-		for _, alert := range group.(map[string]any)["rules"].([]any) {
-			alert := alert.(map[string]any)
-			name := alert["alert"].(string)
-			link, _ := alert["annotations"].(map[string]any)["runbook_url"].(string) //nolint:errcheck // none fails below
-			if !strings.HasSuffix(link, "/docs/operations.md#"+strings.ToLower(name)) {
-				t.Errorf("%s links to %q", name, link)
-			}
-			if !strings.Contains(page, "\n### "+name+"\n") {
-				t.Errorf("docs/operations.md has no section %s", name)
-			}
-			seen++
+	alerts := alerts(t)
+	for name, alert := range alerts {
+		link, _ := alert["annotations"].(map[string]any)["runbook_url"].(string) //nolint:errcheck // none fails below
+		if !strings.HasSuffix(link, "/docs/operations.md#"+strings.ToLower(name)) {
+			t.Errorf("%s links to %q", name, link)
+		}
+		if !strings.Contains(page, "\n### "+name+"\n") {
+			t.Errorf("docs/operations.md has no section %s", name)
 		}
 	}
-	if seen < 5 || strings.Count(page, "\n### Findings") != seen {
+	if seen := len(alerts); seen < 5 || strings.Count(page, "\n### Findings") != seen {
 		t.Errorf("there are %d alerts, and %d sections in docs/operations.md", seen, strings.Count(page, "\n### Findings"))
 	}
 }
