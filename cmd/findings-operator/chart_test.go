@@ -1,14 +1,21 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -21,9 +28,6 @@ type valuesSchema struct {
 				Concurrency struct {
 					Properties map[string]any `json:"properties"`
 				} `json:"concurrency"`
-				RetentionRate struct {
-					Minimum float64 `json:"minimum"`
-				} `json:"retentionRate"`
 			} `json:"properties"`
 		} `json:"controller"`
 	} `json:"properties"`
@@ -32,11 +36,7 @@ type valuesSchema struct {
 // A value that the chart's schema accepts and the binary refuses makes the pod fail at start. A value that the binary
 // accepts and the schema refuses cannot be set.
 func TestTheChartsSchemaTakesWhatTheBinaryTakes(t *testing.T) {
-	path := filepath.Join(testenv.RepositoryRoot(), "charts", "findings-operator", "values.schema.json")
-	content, err := os.ReadFile(path) //nolint:gosec // a test names its own files
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := readChart(t, "values.schema.json")
 	var schema valuesSchema
 	if err := json.Unmarshal(content, &schema); err != nil {
 		t.Fatal(err)
@@ -50,7 +50,88 @@ func TestTheChartsSchemaTakesWhatTheBinaryTakes(t *testing.T) {
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(values.Concurrency.Properties))); diff != "" {
 		t.Errorf("controller.concurrency names other controllers than the binary has (-binary +chart):\n%s", diff)
 	}
-	if values.RetentionRate.Minimum != leastRetentionRate {
-		t.Errorf("controller.retentionRate is at least %v, and --retention-rate %v", values.RetentionRate.Minimum, leastRetentionRate)
+	checked := compileSchema(t, content)
+	levels, noLevels := []any{"debug", "info", "warn", "error"}, []any{"", "panic", "2", "INFO"}
+	for _, test := range []struct {
+		binary         func(arguments ...string) error
+		flag           string
+		path           []string
+		taken, refused []any
+	}{
+		{validateController, "--log-level", []string{"controller", "logLevel"}, levels, noLevels},
+		{validateAPIServer, "--log-level", []string{"api", "logLevel"}, levels, noLevels},
+		{validateAPIServer, "--key-staleness", []string{"api", "keyStaleness"},
+			[]any{"1s", "1.5s", "90s", "1m", "1h30m", "10s500ms"}, []any{"", "0s", "0.5s", "500ms", "1d", "1"}},
+		{validateAPIServer, "--data-staleness", []string{"api", "dataStaleness"},
+			[]any{"3m", "180s", "200s", "3m0.5s", "10m", "1h", "1h1m"}, []any{"", "2m", "2m59s", "179s", "30s", "0h", "1d", "10"}},
+		{validateAPIServer, "--trace-sample-ratio", []string{"api", "tracing", "sampleRatio"},
+			[]any{0.0, 0.5, 1.0}, []any{-0.1, 1.1}},
+		{validateController, "--webhook-max-pending", []string{"controller", "webhookMaxPending"},
+			[]any{int64(1)}, []any{int64(0)}},
+		{validateController, "--retention-rate", []string{"controller", "retentionRate"},
+			[]any{leastRetentionRate, 2.5}, []any{0.0, leastRetentionRate / 2}},
+	} {
+		for _, sample := range slices.Concat(test.taken, test.refused) {
+			var values map[string]any
+			if err := yaml.Unmarshal(readChart(t, "values.yaml"), &values); err != nil {
+				t.Fatal(err)
+			}
+			if err := unstructured.SetNestedField(values, sample, test.path...); err != nil {
+				t.Fatal(err)
+			}
+			taken := slices.Contains(test.taken, sample)
+			if err := test.binary(fmt.Sprintf("%s=%v", test.flag, sample)); (err == nil) != taken {
+				t.Errorf("%s=%v: the binary reports %v; it should take it: %t", test.flag, sample, err, taken)
+			}
+			if err := checked.Validate(values); (err == nil) != taken {
+				t.Errorf("%s %v: the schema reports %v; it should take it: %t", strings.Join(test.path, "."), sample, err, taken)
+			}
+		}
 	}
+}
+
+func readChart(t *testing.T, file string) []byte {
+	t.Helper()
+	path := filepath.Join(testenv.RepositoryRoot(), "charts", "findings-operator", file)
+	content, err := os.ReadFile(path) //nolint:gosec // a test names its own files
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func compileSchema(t *testing.T, content []byte) *jsonschema.Schema {
+	t.Helper()
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("values.schema.json", document); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := compiler.Compile("values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+func validateController(arguments ...string) error {
+	o := &controllerOptions{}
+	return parseAndValidate(o.addFlags, o.validate, arguments)
+}
+
+func validateAPIServer(arguments ...string) error {
+	o := &apiserverOptions{}
+	return parseAndValidate(o.addFlags, o.validate, arguments)
+}
+
+func parseAndValidate(addFlags func(*pflag.FlagSet), validate func() error, arguments []string) error {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	addFlags(flags)
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	return validate()
 }

@@ -30,7 +30,8 @@ func TestTheSchemaRefusesMistakesAndSaysWhere(t *testing.T) {
 	for _, test := range []struct{ reason, set, want string }{
 		{"a member that is misspelt", "image.tagg=v1", "additional properties 'tagg' not allowed"},
 		{"a level that there is not", "controller.logLevel=loud", "'/controller/logLevel'"},
-		{"a level of the other process", "api.logLevel=panic", "'/api/logLevel'"},
+		{"a level that there was once", "controller.logLevel=panic", "'/controller/logLevel'"},
+		{"less than the binary takes", "api.dataStaleness=2m", "'/api/dataStaleness'"},
 		{"a number in words", "api.replicas=two", "'/api/replicas'"},
 		{"an Ingress for no host", "ingress.enabled=true", "'/ingress/host'"},
 		{"a route of no gateway", "httpRoute.enabled=true", "'/httpRoute/parentRefs'"},
