@@ -32,7 +32,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		}),
 		redisInUse: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "findings_ratelimit_redis_in_use",
-			Help: "1 if the last request was counted in Redis, 0 if in memory.",
+			Help: "1 if the last request was counted in Redis, or if there was none and Redis is configured; 0 if in memory.",
 		}),
 	}
 	if registerer == nil {

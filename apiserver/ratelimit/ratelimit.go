@@ -63,6 +63,7 @@ func newLimiter(options Options, window time.Duration) (*Limiter, error) {
 		return nil, err
 	}
 	l.shared = newShared(redisOptions, window, options.Logger, metrics)
+	metrics.redisInUse.Set(1) // no request has shown that Redis is away
 	return l, nil
 }
 

@@ -333,7 +333,7 @@ func TestMetricsCountOutcomes(t *testing.T) {
 		l.Take(t.Context(), Key("a", 2))
 	}
 	const want = `
-# HELP findings_ratelimit_redis_in_use 1 if the last request was counted in Redis, 0 if in memory.
+# HELP findings_ratelimit_redis_in_use 1 if the last request was counted in Redis, or if there was none and Redis is configured; 0 if in memory.
 # TYPE findings_ratelimit_redis_in_use gauge
 findings_ratelimit_redis_in_use 0
 # HELP findings_ratelimit_requests_total Requests counted against a rate limit, by outcome (allowed, blocked) and by where they were counted (redis, memory).
@@ -347,6 +347,21 @@ findings_ratelimit_requests_total{outcome="blocked",store="memory"} 1
 	}
 	if _, err := New(Options{Registerer: registry}); err == nil {
 		t.Error("a second limiter on the same registry would hide the first one's metrics")
+	}
+}
+
+// Without requests a replica must not report that Redis is away.
+func TestRedisIsInUseUntilItFailsToCountARequest(t *testing.T) {
+	l, err := New(Options{RedisURLFile: urlFile(t, "redis://127.0.0.1:1/0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	if !isShared(l) {
+		t.Error("Redis counts as away before the first request")
+	}
+	if l.Take(t.Context(), Key("a", 2)); isShared(l) {
+		t.Error("Redis counts as used though nobody listens at its address")
 	}
 }
 

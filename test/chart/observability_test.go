@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -61,6 +62,37 @@ func TestQueuesAreThoseOfTheLeader(t *testing.T) {
 	}
 	if found != 2 {
 		t.Errorf("%d expressions ask for the queues; want those of the alert and of the dashboard", found)
+	}
+}
+
+// An upload waits for its import: in the quantile of all requests, normal uploads would look like a slow service.
+func TestTheSlowAPIIsMeasuredWithoutUploads(t *testing.T) {
+	expression := expressions(t)["FindingsAPISlow"]
+	excluded := regexp.MustCompile(`route!~"([^"]+)"`).FindStringSubmatch(expression)
+	if excluded == nil {
+		t.Fatalf("no route is left out: %s", expression)
+	}
+	pattern := regexp.MustCompile("^(?:" + excluded[1] + ")$")
+	spec, err := openapi.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	operations, err := openapi.Operations(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, operation := range operations {
+		if left := pattern.MatchString(operation.Path); left != operation.IsStream() {
+			t.Errorf("%s (%s): left out: %t; an upload: %t", operation.Path, id, left, operation.IsStream())
+		}
+	}
+}
+
+// When it fires, a replica with the default staleness already refuses requests.
+func TestTheAlertOfStaleKeysNamesTheReleasesStaleness(t *testing.T) {
+	summary := fmt.Sprint(alerts(t)["FindingsAPIKeysStale"]["annotations"])
+	if want := "refuses all requests from 90s on"; !strings.Contains(summary, want) {
+		t.Errorf("the alert's annotations are %s; want %q", summary, want)
 	}
 }
 
