@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -54,6 +55,30 @@ func TestAPIServerNamesAKubeconfigThatIsNotThere(t *testing.T) {
 	err := command.ExecuteContext(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "/nowhere/kubeconfig") || !strings.Contains(err.Error(), "--kubeconfig") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The chart mounts the token beside the kubeconfig, at a path that its author need not know.
+func TestATokenFileIsBesideItsKubeconfig(t *testing.T) {
+	folder := t.TempDir()
+	for name, content := range map[string]string{
+		"api.token": "first",
+		"api.kubeconfig": `{"apiVersion": "v1", "kind": "Config", "current-context": "plane",
+			"clusters": [{"name": "plane", "cluster": {"server": "https://plane.example"}}],
+			"users": [{"name": "api", "user": {"tokenFile": "api.token"}}],
+			"contexts": [{"name": "plane", "context": {"cluster": "plane", "user": "api"}}]}`,
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := &commonOptions{findingsKubeconfig: filepath.Join(folder, "api.kubeconfig")}
+	config, err := o.plane("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := filepath.Join(folder, "api.token"); config.BearerTokenFile != want {
+		t.Errorf("the token is read from %q, want %q", config.BearerTokenFile, want)
 	}
 }
 

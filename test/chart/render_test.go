@@ -321,6 +321,31 @@ func TestPlaneAndWorkloadsShareTheWholeOut(t *testing.T) {
 	}
 }
 
+// Each pod gets its own kubeconfig, which must exist, and its own token, which a kubeconfig need not name. The process
+// reads the token again when the kubelet has changed the file.
+func TestTheTokenForThePlaneIsMountedBesideItsKubeconfig(t *testing.T) {
+	objects := Render(t, "findings", "findings-system", "--set", "findingsKubeconfigSecret=plane")
+	for _, process := range []string{"controller", "api"} {
+		pod := podOf(one(t, objects, "Deployment", "findings-"+process))
+		volumes, _, _ := unstructured.NestedSlice(pod, "spec", "volumes") //nolint:errcheck // none is found then
+		at := slices.IndexFunc(volumes, func(v any) bool { return v.(map[string]any)["name"] == "plane" })
+		if at < 0 {
+			t.Fatalf("%s has no volume named plane: %v", process, volumes)
+		}
+		item := func(kind string) []any {
+			return []any{map[string]any{"key": process + "." + kind, "path": process + "." + kind}}
+		}
+		want := []any{
+			map[string]any{"secret": map[string]any{"name": "plane", "items": item("kubeconfig")}},
+			map[string]any{"secret": map[string]any{"name": "plane", "items": item("token"), "optional": true}},
+		}
+		got, _, _ := unstructured.NestedSlice(volumes[at].(map[string]any), "projected", "sources") //nolint:errcheck // none differs
+		if difference := cmp.Diff(want, got); difference != "" {
+			t.Errorf("%s mounts other files for the plane (-want +got):\n%s", process, difference)
+		}
+	}
+}
+
 // Uninstalling must not remove the CRDs.
 func TestCRDsAreKept(t *testing.T) {
 	count := 0
@@ -343,7 +368,7 @@ func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
 		"api.tls.secret=tls": "https://127.0.0.1:8080/v1/findings",
 		"ingress.enabled=true,ingress.host=findings.example.com":                       "http://findings.example.com/v1/findings",
 		"ingress.enabled=true,ingress.host=findings.example.com,ingress.tlsSecret=tls": "https://findings.example.com/v1/findings",
-		"planeOnly=true": "docs/operations.md says how.",
+		"planeOnly=true": "docs/findings-plane.md says how.",
 	} {
 		out, err := Helm(t, "install", "findings", Folder(), "--dry-run=client", "--set", set)
 		if err != nil {

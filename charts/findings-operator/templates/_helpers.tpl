@@ -47,6 +47,25 @@ app.kubernetes.io/component: {{ .component }}
 {{ include "findings.fullname" . }}-cursor-keys
 {{- end -}}
 
+{{- /* A process's kubeconfig for the API server of the kinds, and the token that it may name as its tokenFile. */ -}}
+{{- define "findings.planeVolume" -}}
+- name: plane
+  projected:
+    defaultMode: 0440
+    sources:
+      - secret:
+          name: {{ .secret }}
+          items:
+            - key: {{ .component }}.kubeconfig
+              path: {{ .component }}.kubeconfig
+      - secret:
+          name: {{ .secret }}
+          optional: true
+          items:
+            - key: {{ .component }}.token
+              path: {{ .component }}.token
+{{- end -}}
+
 {{- define "findings.podSecurityContext" -}}
 runAsNonRoot: true
 runAsUser: 65532
