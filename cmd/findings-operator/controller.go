@@ -86,7 +86,8 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 		{"triageoperation", 2, triageoperation.SetupWithManager},
 		{"triagepolicy", 2, triagepolicy.SetupWithManager},
 		{"webhookdelivery", 4, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-			return webhookdelivery.SetupWithManager(ctx, mgr, options, webhookdelivery.Settings{Allowed: o.webhookAllowed})
+			return webhookdelivery.SetupWithManager(ctx, mgr, options,
+				webhookdelivery.Settings{Allowed: o.webhookAllowed, Denied: o.webhookDenied})
 		}},
 		{"webhookendpoint", 2, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 			return webhookendpoint.SetupWithManager(ctx, mgr, options, webhookendpoint.Settings{MaxPending: o.webhookMaxPending})
@@ -118,6 +119,7 @@ type controllerOptions struct {
 	probeAddress      string
 	concurrency       map[string]int
 	webhookAllowCIDR  []string
+	webhookDenyCIDR   []string
 	webhookMaxPending int
 	impliedStatuses   bool
 	cursorKeysSecret  string
@@ -125,8 +127,8 @@ type controllerOptions struct {
 
 	// leases connects to the API server of the Lease and of the cursor keys, kinds to the one of the kinds.
 	leases, kinds *rest.Config
-	// webhookAllowed is the parsed webhookAllowCIDR.
-	webhookAllowed []netip.Prefix
+	// webhookAllowed and webhookDenied are the parsed webhookAllowCIDR and webhookDenyCIDR.
+	webhookAllowed, webhookDenied []netip.Prefix
 }
 
 func newControllerCommand() *cobra.Command {
@@ -170,6 +172,9 @@ func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 		"how many objects are reconciled at a time, by controller; those not named: "+o.defaultConcurrency())
 	flags.StringArrayVar(&o.webhookAllowCIDR, "webhook-allow-cidr", nil,
 		"range of addresses that are not public and that webhooks may be sent to, for example 10.1.0.0/16; repeatable")
+	flags.StringArrayVar(&o.webhookDenyCIDR, "webhook-deny-cidr", nil,
+		"range of addresses that webhooks may not be sent to, even if they are public or in --webhook-allow-cidr: the pods and\n"+
+			"Services of a cluster that gives them global addresses, for example 2001:db8:1::/48; repeatable")
 	flags.BoolVar(&o.impliedStatuses, "implied-statuses", true,
 		"store no status for a finding that is open and unchanged since its creation, if every webhook endpoint has a\n"+
 			"delivery of its finding.created or gets one after its backlog: imports cost the API server half the writes,\n"+
@@ -204,15 +209,8 @@ func (o *controllerOptions) defaultConcurrency() string {
 	return strings.Join(out, ",")
 }
 
-// complete reads the ranges and the kubeconfig files.
+// complete reads the kubeconfig files.
 func (o *controllerOptions) complete() error {
-	for _, text := range o.webhookAllowCIDR {
-		prefix, err := netip.ParsePrefix(text)
-		if err != nil {
-			return fmt.Errorf("--webhook-allow-cidr %q is not a range of addresses such as 10.1.0.0/16 or fd00::/8", text)
-		}
-		o.webhookAllowed = append(o.webhookAllowed, prefix)
-	}
 	var err error
 	if o.leases, err = o.local(v1alpha1.ControllerFieldManager); err != nil {
 		return err
@@ -221,8 +219,24 @@ func (o *controllerOptions) complete() error {
 	return err
 }
 
+func parseRanges(flag string, texts []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, text := range texts {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s %q is not a range of addresses such as 10.1.0.0/16 or fd00::/8", flag, text)
+		}
+		out = append(out, prefix)
+	}
+	return out, nil
+}
+
+// validate also parses the ranges of addresses.
 func (o *controllerOptions) validate() error {
-	errs := []error{o.commonOptions.validate()}
+	var badAllowed, badDenied error
+	o.webhookAllowed, badAllowed = parseRanges("--webhook-allow-cidr", o.webhookAllowCIDR)
+	o.webhookDenied, badDenied = parseRanges("--webhook-deny-cidr", o.webhookDenyCIDR)
+	errs := []error{o.commonOptions.validate(), badAllowed, badDenied}
 	known := map[string]bool{}
 	for _, c := range o.controllerSetups() {
 		known[c.name] = true

@@ -495,6 +495,9 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		{"no namespace", []string{"--namespace", "Not One"}, []string{`"Not One"`}},
 		{"a level is a known one", []string{"--log-level=loud"}, []string{`not "loud"`}},
 		{"the log's flags have former names", []string{"--zap-log-level=debug", "--zap-encoder=console"}, nil},
+		{"ranges of either family", []string{"--webhook-allow-cidr=10.1.0.0/16", "--webhook-deny-cidr=2001:db8:1::/48"}, nil},
+		{"no range", []string{"--webhook-allow-cidr=internal", "--webhook-deny-cidr=pods"},
+			[]string{`--webhook-allow-cidr "internal"`, `--webhook-deny-cidr "pods"`}},
 		{"no rate", []string{"--retention-rate", "0"}, []string{"--retention-rate 0"}},
 		{"two mistakes at once", []string{"--namespace", "", "--concurrency", "scan=0"}, []string{"--namespace", "scan=0"}},
 	}

@@ -40,7 +40,7 @@ func newByHand(t *testing.T, settings Settings) *byHand {
 	c, clock := env.AsController(t), clocktesting.NewFakeClock(time.Now())
 	return &byHand{t: t, clock: clock, Reconciler: &Reconciler{
 		Base:       reconcile.Base{Client: c, Live: c, Recorder: events.NewFakeRecorder(1000), Clock: clock},
-		sender:     newSender(settings.Timeout, settings.Allowed),
+		sender:     newSender(settings),
 		dispatcher: newDispatcher(standardLimits, clock),
 	}}
 }

@@ -65,6 +65,8 @@ type Settings struct {
 	Timeout time.Duration
 	// Allowed holds the non-public address ranges that may be sent to.
 	Allowed []netip.Prefix
+	// Denied holds the address ranges that may not be sent to, even if they are public or in Allowed.
+	Denied []netip.Prefix
 }
 
 // DefaultTimeout is the default timeout of a whole attempt.
@@ -91,7 +93,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	}
 	r := &Reconciler{
 		Base:       reconcile.NewBase(mgr),
-		sender:     newSender(settings.Timeout, settings.Allowed),
+		sender:     newSender(settings),
 		dispatcher: newDispatcher(standardLimits, clock.RealClock{}),
 		ended:      make(chan event.TypedGenericEvent[ended], doneBuffer),
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -38,19 +39,14 @@ type sender struct {
 	timeout time.Duration
 }
 
-// newSender returns a sender that connects only to public addresses and to those in allowed. The
-// address is checked when it is dialled: the name may resolve differently than a moment ago.
-func newSender(timeout time.Duration, allowed []netip.Prefix) *sender {
-	var v4, v6 []netip.Prefix
-	for _, prefix := range allowed {
-		if prefix.Addr().Is4() {
-			v4 = append(v4, prefix)
-		} else {
-			v6 = append(v6, prefix)
-		}
-	}
-	guardian := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
-	dialer := &net.Dialer{Timeout: timeout, Control: guardian.Safe}
+// errDenied means that an address is in a network that the operator denies.
+var errDenied = errors.New("the address is denied")
+
+// newSender returns a sender that connects only to public addresses and to those that are allowed, and to none that is
+// denied. The address is checked when it is dialled: the name may resolve differently than a moment ago.
+func newSender(settings Settings) *sender {
+	timeout := settings.Timeout
+	dialer := &net.Dialer{Timeout: timeout, Control: guard(settings.Allowed, settings.Denied)}
 	return &sender{
 		timeout: timeout,
 		client: &http.Client{
@@ -68,6 +64,33 @@ func newSender(timeout time.Duration, allowed []netip.Prefix) *sender {
 			},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
+	}
+}
+
+// guard returns the check of an address that is about to be dialled. A denied network takes precedence, which the
+// guardian's own denied networks do not.
+func guard(allowed, denied []netip.Prefix) func(network, address string, connection syscall.RawConn) error {
+	var v4, v6 []netip.Prefix
+	for _, prefix := range allowed {
+		if prefix.Addr().Is4() {
+			v4 = append(v4, prefix)
+		} else {
+			v6 = append(v6, prefix)
+		}
+	}
+	guardian := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
+	return func(network, address string, connection syscall.RawConn) error {
+		if err := guardian.Safe(network, address, connection); err != nil {
+			return err
+		}
+		target, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(denied, func(p netip.Prefix) bool { return p.Contains(target.Addr().Unmap()) }) {
+			return errDenied
+		}
+		return nil
 	}
 }
 
@@ -141,6 +164,8 @@ func (s *sender) explain(err error) string {
 	switch {
 	case errors.Is(err, ssrf.ErrProhibitedIP):
 		return "the host's address is not a public one; the operator's flag --webhook-allow-cidr allows others"
+	case errors.Is(err, errDenied):
+		return "the host's address is in a network that the operator's flag --webhook-deny-cidr denies"
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return fmt.Sprintf("no answer within %s", s.timeout)
 	case errors.As(err, &unresolved):

@@ -19,7 +19,7 @@ func try(s *sender, url string) result {
 
 // Every kind of non-public address, in each of its spellings, is refused before a byte is sent.
 func TestOnlyPublicAddressesAreDialled(t *testing.T) {
-	s := newSender(5*time.Second, []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")})
+	s := newSender(Settings{Timeout: 5 * time.Second, Allowed: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}})
 	for _, host := range []string{
 		"127.0.0.1", "127.1.2.3", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
 		"224.0.0.1", "255.255.255.255", "[::1]", "[::]", "[fe80::1]", "[fd00::1]", "[ff02::1]",
@@ -32,8 +32,23 @@ func TestOnlyPublicAddressesAreDialled(t *testing.T) {
 	}
 }
 
+// On a cluster whose pods have global addresses, they are public to the operator.
+func TestADeniedNetworkIsNotDialledEvenIfItIsPublicOrAllowed(t *testing.T) {
+	denied := []netip.Prefix{netip.MustParsePrefix("3ffe:1::/48"), netip.MustParsePrefix("127.0.0.0/31")}
+	s := newSender(Settings{Timeout: 5 * time.Second, Allowed: loopback.Allowed, Denied: denied})
+	for host, want := range map[string]string{
+		"3ffe:1::1": "--webhook-deny-cidr", "127.0.0.1": "--webhook-deny-cidr", "::ffff:127.0.0.1": "--webhook-deny-cidr",
+		"127.0.0.2": "the connection was refused", "::1": "--webhook-allow-cidr",
+	} {
+		got := try(s, "http://"+net.JoinHostPort(host, "9"))
+		if got.outcome != v1alpha1.WebhookAttemptFailed || !strings.Contains(got.message, want) {
+			t.Errorf("%s: got %+v, want %q", host, got, want)
+		}
+	}
+}
+
 func TestWhatWentWrongIsSaidWithoutTheURL(t *testing.T) {
-	s := newSender(5*time.Second, loopback.Allowed)
+	s := newSender(Settings{Timeout: 5 * time.Second, Allowed: loopback.Allowed})
 	unknown := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(unknown.Close)
 	plain := httptest.NewServer(http.NotFoundHandler())
@@ -62,7 +77,7 @@ func TestWhatWentWrongIsSaidWithoutTheURL(t *testing.T) {
 }
 
 func TestAProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
-	transport := newSender(time.Second, nil).client.Transport.(*http.Transport)
+	transport := newSender(Settings{Timeout: time.Second}).client.Transport.(*http.Transport)
 	if transport.Proxy != nil {
 		t.Error("there is a proxy")
 	}
