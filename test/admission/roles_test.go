@@ -58,6 +58,8 @@ func TestRights(t *testing.T) {
 		{controller, "create", "", "secrets", "", ours, "", true, "tokens are kept in Secrets"},
 		{controller, "create", "coordination.k8s.io", "leases", "", system, "", true, "leader election"},
 		{controller, "create", "coordination.k8s.io", "leases", "", ours, "", false, "leases of an organization are its importers'"},
+		{controller, "create", "", "events", "", system, "", true, "says who leads, beside the Lease"},
+		{controller, "create", "", "events", "", ours, "", false, "other Events are of the new kind"},
 		{controller, "patch", "", "configmaps", "", system, "findings-signing-keys", true, "publishes its public keys"},
 		{controller, "update", "", "configmaps", "", ours, "x", false, "no ConfigMap outside its own namespace"},
 		{controller, "create", "", "resourcequotas", "", ours, "", true, "an organization's quota"},
