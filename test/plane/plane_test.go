@@ -5,10 +5,12 @@ package plane
 import (
 	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -45,6 +47,7 @@ func newPlane(t *testing.T, more ...string) *plane {
 	p := prepare(t)
 	p.postgres = p.startPostgres(t)
 	p.run(t, "keys")
+	p.run(t, "certificates")
 	p.run(t, "database")
 	p.startServers(t)
 	p.run(t, "kubeconfigs")
@@ -125,16 +128,60 @@ func (p *plane) startOperator(t *testing.T, more ...string) {
 	t.Helper()
 	p.controllers = p.start(t, "controllers", append(more, "--webhook-allow-cidr=127.0.0.0/8")...)
 	p.api = p.start(t, "api")
+	p.waitForOperator(t)
+}
+
+func (p *plane) waitForOperator(t *testing.T) {
+	t.Helper()
 	harness.Must(t, p.controllers.AwaitReady(t.Context(), "http://127.0.0.1:"+p.ports["9091"]+"/readyz"))
 	harness.Must(t, p.api.AwaitReady(t.Context(), "http://127.0.0.1:"+p.ports["8081"]+"/readyz"))
+}
+
+// renew renews the certificates as the page says.
+func (p *plane) renew(t *testing.T) {
+	t.Helper()
+	for _, who := range []string{"admin", "controller-manager"} {
+		config, err := clientcmd.BuildConfigFromFlags("", p.kubeconfig(who))
+		harness.Must(t, err)
+		if want := filepath.Join(p.folder, "plane", "pki", who+".crt"); config.CertFile != want || len(config.CertData) > 0 {
+			t.Errorf("%s has its certificate from %q, want %q, which is renewed", p.kubeconfig(who), config.CertFile, want)
+		}
+	}
+	expiry := p.run(t, "expiry")
+	if !strings.HasPrefix(expiry, "notAfter=") {
+		t.Errorf("the page shows %q as the certificate's end", expiry)
+	}
+	former := p.served(t)
+	p.run(t, "certificates")
+	for _, stops := range []*harness.Process{p.manager, p.server, p.kine} {
+		harness.Must(t, stops.Stop())
+	}
+	p.startServers(t)
+	p.waitForServer(t)
+	p.manager = p.start(t, "kube-controller-manager")
+	p.waitForOperator(t)
+	if p.served(t).Equal(former) {
+		t.Error("kube-apiserver serves its former certificate")
+	}
+}
+
+// served returns the certificate that kube-apiserver serves.
+func (p *plane) served(t *testing.T) *x509.Certificate {
+	t.Helper()
+	dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // only looked at
+	connection, err := dialer.DialContext(t.Context(), "tcp", "127.0.0.1:"+p.ports["6443"])
+	harness.Must(t, err)
+	defer connection.Close() //nolint:errcheck // nothing is sent
+	return connection.(*tls.Conn).ConnectionState().PeerCertificates[0]
 }
 
 // counted matches the last line of the conformance suite.
 var counted = regexp.MustCompile(`conformance of \S+: (\d+) tests, (\d+) passed, 0 failed, 0 not run`)
 
-// TestThePageMakesAPlaneThatConforms follows the page, and checks the result against the contract.
+// TestThePageMakesAPlaneThatConforms follows the page, renews all certificates, and checks the result against the contract.
 func TestThePageMakesAPlaneThatConforms(t *testing.T) {
 	p := newPlane(t)
+	p.renew(t)
 	command := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "-timeout=30m", "./test/conformance", //nolint:gosec // our own suite
 		"-base-url=http://127.0.0.1:"+p.ports["8080"], "-kubeconfig="+p.kubeconfig("admin"), "-require-all")
 	command.Dir = testenv.RepositoryRoot()
@@ -178,6 +225,13 @@ func TestThePageMakesAPlaneThatConforms(t *testing.T) {
 		}
 		if err := p.admin.Get(t.Context(), theLease, &coordinationv1.Lease{}); !apierrors.IsNotFound(err) {
 			t.Errorf("the plane has a Lease too: %v", err)
+		}
+	})
+	t.Run("the Event that says who leads is beside the Lease", func(t *testing.T) {
+		list := &corev1.EventList{}
+		harness.Must(t, workload.Client.List(t.Context(), list, client.InNamespace(testenv.SystemNamespace)))
+		if !slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == "LeaderElection" }) {
+			t.Errorf("the account of the Lease may not create Events; the namespace has %d", len(list.Items))
 		}
 	})
 	t.Run("kine answers nobody without a certificate", func(t *testing.T) {
