@@ -309,3 +309,31 @@ func TestWhatAnEndpointHasByItselfIsInNoPage(t *testing.T) {
 		g.Expect(entries).To(Equal([]string{"f-2 1"}))
 	})
 }
+
+// A page outlives its scan, and holds what it holds though its endpoint no longer asks for pages. The finding still
+// owes the change to another endpoint.
+func TestWhatAnEndpointHasInAPageIsNotSentByItself(t *testing.T) {
+	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
+	ns := env.Namespace(t)
+	scan := places(t, ns)
+	batched(t, ns)
+	once, busy := builder.WebhookEndpoint("once-paged").In(ns).Batched().Build(), builder.WebhookEndpoint("busy").In(ns).Build()
+	env.Create(t, once, busy)
+	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonTooManyPending)
+	env.Create(t, scanned(ns, "f-1"))
+	recorded(t, ns, 1)
+	finish(t, scan)
+	harness.Eventually(t, func(g Gomega) {
+		pages, _ := controllertest.Pages(t, env, g, ns)
+		g.Expect(pages).To(HaveLen(2), "one per endpoint")
+	})
+
+	g := NewWithT(t)
+	g.Expect(env.Client.Patch(t.Context(), once, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"batch":"None"}}`)))).To(Succeed())
+	g.Expect(env.Client.Delete(t.Context(), scan)).To(Succeed())
+	controllertest.SetBacklogged(t, env, busy, "")
+	controllertest.NothingOwed(t, env, ns)
+	g.Expect(controllertest.Alone(t, env, g, ns, "busy")).To(ContainElement("f-1 finding.created"))
+	g.Expect(controllertest.Alone(t, env, g, ns, "paged")).To(BeEmpty())
+	g.Expect(controllertest.Alone(t, env, g, ns, "once-paged")).NotTo(ContainElement("f-1 finding.created"))
+}

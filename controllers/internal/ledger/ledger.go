@@ -325,15 +325,16 @@ func (l *Ledger) owedTo(ctx context.Context, object client.Object, t v1alpha1.Tr
 	if err != nil || made {
 		return nil, err
 	}
-	paged, err := l.goesInPage(ctx, object, t, endpoint)
-	if err != nil {
-		return nil, err
-	}
-	if paged {
+	// A page may outlive its cause, and its endpoint may no longer ask for pages.
+	if l.kind.paged {
 		covered, err := isCovered(ctx, l.client, object, t, endpoint)
 		if err != nil || covered {
 			return nil, err
 		}
+	}
+	paged, err := l.goesInPage(ctx, object, t, endpoint)
+	if err != nil {
+		return nil, err
 	}
 	if !force && (paged || webhooks.HoldsBack(endpoint, t.Type, t.By)) {
 		return nil, errHeld
