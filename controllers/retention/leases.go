@@ -8,10 +8,8 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -107,15 +105,13 @@ func (r *Reconciler) retireLease(ctx context.Context, lease *metav1.PartialObjec
 		return fmt.Errorf("wait for a turn to remove Lease %s: %w", lease.Name, err)
 	}
 	lease.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind(leaseKind))
-	asSeen := client.Preconditions{UID: ptr.To(lease.UID), ResourceVersion: ptr.To(lease.ResourceVersion)}
-	switch err := r.Client.Delete(ctx, lease, asSeen); {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+	outcome, err := r.remove(ctx, lease, leaseKind)
+	if outcome == fateRefused {
+		// It counts as unseen at the next look, so that it does not take the turn of others then.
+		ctrl.LoggerFrom(ctx).Error(err, "the removal of a Lease was refused, and is tried again later")
 		return nil
-	case err != nil:
-		return fmt.Errorf("remove Lease %s: %w", lease.Name, err)
 	}
-	retired.WithLabelValues(leaseKind).Inc()
-	return nil
+	return err
 }
 
 func ofImport(name string) bool {

@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -87,4 +88,24 @@ func TestALeaseThatIsTakenAtThatMomentStays(t *testing.T) {
 	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(lease), lease); err != nil {
 		t.Errorf("the Lease is gone: %v", err)
 	}
+}
+
+func TestALeaseWhoseRemovalIsRefusedStopsNoOther(t *testing.T) {
+	ns := env.Organization(t, "refused-lease")
+	refuseRemovals(t, ns)
+	r := newReconciler(env.AsController(t), nil, quick)
+	r.Live = r.Client
+	kept := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "import-a", Labels: legalHold}}
+	other := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "import-b"}}
+	env.Create(t, kept, other)
+	s := newScope()
+	s.Object = &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "refused-lease"}}
+	s.Object.Status.Namespace = ns
+	r.leases.keep("refused-lease", sighting{versions: map[types.UID]string{
+		kept.UID: kept.ResourceVersion, other.UID: other.ResourceVersion,
+	}})
+	harness.Must(t, r.retireLeases(t.Context(), s))
+	g := NewWithT(t)
+	g.Expect(env.Gone(t, kept)).To(BeFalse())
+	g.Expect(env.Gone(t, other)).To(BeTrue())
 }

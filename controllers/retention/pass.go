@@ -21,6 +21,9 @@ type pass struct {
 	// held means that another object still needed a due one, or that a due one stood in for a status; changed that a
 	// due object had changed since the cache saw it. Both require another pass.
 	held, changed bool
+	// refused counts the removals that the API server refused; refusal is the last error.
+	refused int
+	refusal error
 }
 
 func newPass() *pass { return &pass{reached: map[shelf]entry{}, retired: map[shelf]int{}} }
@@ -36,6 +39,8 @@ const (
 	fateRequested
 	fateHeld
 	fateChanged
+	// fateRefused: the API server refused the removal, for example because of a cluster's own admission policy.
+	fateRefused
 )
 
 // work does one turn of the pass and reports whether the pass is complete.
@@ -48,12 +53,15 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 				return false, nil
 			}
 			outcome, err := r.retire(ctx, from, e, t)
+			if outcome == fateRefused {
+				p.refusal, err = err, nil
+			}
 			if err != nil {
 				return false, err
 			}
 			p.note(t.shelf, e, outcome)
 			looks--
-			if outcome == fateRetired || outcome == fateRequested {
+			if outcome == fateRetired || outcome == fateRequested || outcome == fateRefused {
 				left--
 			}
 		}
@@ -79,6 +87,9 @@ func (p *pass) note(on shelf, e entry, outcome fate) {
 		p.retired[on]++
 	case fateRequested, fateHeld:
 		p.held = true
+	case fateRefused:
+		p.held = true
+		p.refused++
 	case fateChanged:
 		p.changed = true
 	case fateGone:
@@ -112,20 +123,31 @@ func (r *Reconciler) retire(ctx context.Context, from place, e entry, t term) (f
 		r.implied.Request(finding)
 		return fateRequested, nil
 	}
-	// Only if unchanged: it may have been reopened or triaged since.
+	outcome, err := r.remove(ctx, object, t.shelf.kind())
+	if outcome == fateRetired {
+		r.agenda.forget(from, e)
+	}
+	return outcome, err
+}
+
+// remove deletes the object only if it is unchanged: it may have been reopened, triaged or acquired since it was read.
+// With fateRefused, the error is the refusal: the same request would be refused again.
+func (r *Reconciler) remove(ctx context.Context, object client.Object, kind string) (fate, error) {
 	asSeen := client.Preconditions{UID: ptr.To(object.GetUID()), ResourceVersion: ptr.To(object.GetResourceVersion())}
-	err = r.Client.Delete(ctx, object, asSeen)
+	err := r.Client.Delete(ctx, object, asSeen)
+	outcome := fateGone
 	switch {
+	case err == nil:
+		retired.WithLabelValues(kind).Inc()
+		return fateRetired, nil
 	case apierrors.IsNotFound(err):
 		return fateGone, nil
 	case apierrors.IsConflict(err):
 		return fateChanged, nil
-	case err != nil:
-		return fateGone, fmt.Errorf("remove %s %s: %w", t.shelf.kind(), e.name, err)
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		outcome = fateRefused
 	}
-	r.agenda.forget(from, e)
-	retired.WithLabelValues(t.shelf.kind()).Inc()
-	return fateRetired, nil
+	return outcome, fmt.Errorf("remove %s %s: %w", kind, object.GetName(), err)
 }
 
 func newObject(on shelf) client.Object {
@@ -141,8 +163,11 @@ func newObject(on shelf) client.Object {
 	return &v1alpha1.Finding{}
 }
 
-// announce logs what the pass has removed, if anything, and sends an Event about it.
+// announce logs what the pass has removed, if anything, and sends an Event about it. It logs what was refused.
 func (r *Reconciler) announce(ctx context.Context, organization *v1alpha1.Organization, p *pass) {
+	if p.refused > 0 {
+		ctrl.LoggerFrom(ctx).Error(p.refusal, "removals were refused, and are tried again later", "refused", p.refused)
+	}
 	findings := p.retired[closedFindings] + p.retired[triagedFindings]
 	scans, deliveries := p.retired[finishedScans], p.retired[finishedDeliveries]
 	operations := p.retired[finishedOperations] + p.retired[previews]
