@@ -89,8 +89,8 @@ func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, se
 			builder.WithPredicates(policies.RepositoryFactsDiffer)).
 		Watches(&v1alpha1.TriagePolicy{}, r.rejudge(ctx, policies.WholeNamespace, ofNamespace),
 			builder.WithPredicates(policies.DecidesOtherwise)).
-		Watches(&v1alpha1.ReviewIssue{}, r.rejudgeIssue(), builder.WithPredicates(issueDecidesOtherwise)).
-		Watches(&v1alpha1.Finding{}, r.rejudgeAlike(), builder.WithPredicates(anotherResult)).
+		Watches(&v1alpha1.ReviewIssue{}, r.rejudgeIssue(ctx), builder.WithPredicates(issueDecidesOtherwise)).
+		Watches(&v1alpha1.Finding{}, r.rejudgeAlike(ctx), builder.WithPredicates(anotherResult)).
 		WatchesRawSource(hourly.Source(r.rejudge(ctx, policies.WholeNamespace, ofNamespace))).
 		WatchesRawSource(source.Func(r.takeRequests)).
 		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).

@@ -48,16 +48,27 @@ func keyOfFinding(finding *v1alpha1.Finding) string {
 	return fingerprints.Key(&finding.Spec)
 }
 
-// judge returns verdicts about findings at one time: of users in pull requests, otherwise of policies.
+// judge returns verdicts about findings at one time: of users in pull requests, otherwise of policies. It is for one
+// namespace, and not safe for concurrent use.
 type judge struct {
 	cache    client.Reader
 	policies *policies.Judge
-	err      error
+	// results holds what was looked up about results, by key. Thousands of findings may share one.
+	results map[string]result
+	err     error
+}
+
+// result is what the cache holds about the results with one key.
+type result struct {
+	// verdict is the decision of users in pull requests; nil for none.
+	verdict *v1alpha1.FindingVerdict
+	// findings holds the names of the findings with such a result, by project, if there is a verdict.
+	findings map[v1alpha1.ProjectReference][]string
 }
 
 func (r *Reconciler) judge(ctx context.Context, namespace string, now time.Time) (*judge, error) {
 	of, err := r.policies.Judge(ctx, namespace, now)
-	return &judge{cache: r.Client, policies: of}, err
+	return &judge{cache: r.Client, policies: of, results: map[string]result{}}, err
 }
 
 // Of returns a findingstate.Judge. If its inputs cannot be read, a finding keeps its verdict, and Err returns the
@@ -80,16 +91,35 @@ func (j *judge) Of(ctx context.Context) findingstate.Judge {
 // Err returns the last error.
 func (j *judge) Err() error { return cmp.Or(j.err, j.policies.Err()) }
 
-// ofReviews returns a user's decision about the same result in a pull request. If there are several, a
-// confirmation takes precedence over decisions that mute, then the lowest name wins.
+// ofReviews returns a user's decision about the same result in a pull request, if no other finding of the project has
+// the same key. Results that differ only in their line share a key, so it is unknown which of them the decision was
+// about.
 func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1alpha1.FindingVerdict, error) {
 	key := keyOfFinding(finding)
 	if key == "" {
 		return nil, nil //nolint:nilnil // no verdict is no error
 	}
+	found, known := j.results[key]
+	if !known {
+		var err error
+		if found, err = j.lookUp(ctx, finding.Namespace, key); err != nil {
+			return nil, err
+		}
+		j.results[key] = found
+	}
+	isOther := func(name string) bool { return name != finding.Name }
+	if slices.ContainsFunc(found.findings[finding.Spec.ProjectRef], isOther) {
+		return nil, nil //nolint:nilnil // no verdict is no error
+	}
+	return found.verdict.DeepCopy(), nil
+}
+
+// lookUp reads the decisions about a result. If there are several, a confirmation takes precedence over decisions that
+// mute, then the lowest name wins.
+func (j *judge) lookUp(ctx context.Context, namespace, key string) (result, error) {
 	issues := &v1alpha1.ReviewIssueList{}
-	if err := index.List(ctx, j.cache, issues, finding.Namespace, decidedIndex, key); err != nil {
-		return nil, err
+	if err := index.List(ctx, j.cache, issues, namespace, decidedIndex, key); err != nil {
+		return result{}, err
 	}
 	var verdicts []*v1alpha1.FindingVerdict
 	for i := range issues.Items {
@@ -98,26 +128,20 @@ func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1al
 		}
 	}
 	if len(verdicts) == 0 {
-		return nil, nil //nolint:nilnil // no verdict is no error
+		return result{}, nil
 	}
-	if alone, err := j.alone(ctx, finding, key); err != nil || !alone {
-		return nil, err
-	}
-	return slices.MinFunc(verdicts, func(a, b *v1alpha1.FindingVerdict) int {
-		return cmp.Or(cmp.Compare(a.UserStatus, b.UserStatus), cmp.Compare(a.ReviewIssue, b.ReviewIssue))
-	}), nil
-}
-
-// alone reports whether no other finding of the project has the same key. Results that differ only in their line share
-// a key, so it is unknown which of them the decision was about.
-func (j *judge) alone(ctx context.Context, finding *v1alpha1.Finding, key string) (bool, error) {
 	alike := &v1alpha1.FindingList{}
-	if err := index.List(ctx, j.cache, alike, finding.Namespace, referencesIndex, isResult+key); err != nil {
-		return false, fmt.Errorf("look for findings alike: %w", err)
+	if err := index.List(ctx, j.cache, alike, namespace, referencesIndex, isResult+key); err != nil {
+		return result{}, fmt.Errorf("look for findings alike: %w", err)
 	}
-	return !slices.ContainsFunc(alike.Items, func(other v1alpha1.Finding) bool {
-		return other.Name != finding.Name && other.Spec.ProjectRef == finding.Spec.ProjectRef
-	}), nil
+	findings := map[v1alpha1.ProjectReference][]string{}
+	for i := range alike.Items {
+		project := alike.Items[i].Spec.ProjectRef
+		findings[project] = append(findings[project], alike.Items[i].Name)
+	}
+	return result{findings: findings, verdict: slices.MinFunc(verdicts, func(a, b *v1alpha1.FindingVerdict) int {
+		return cmp.Or(cmp.Compare(a.UserStatus, b.UserStatus), cmp.Compare(a.ReviewIssue, b.ReviewIssue))
+	})}, nil
 }
 
 // issueDecidesOtherwise passes over changes that do not affect the verdict of findings.
@@ -134,56 +158,40 @@ var anotherResult = predicate.And(watch.NewSinceStart, watch.Updates(func(before
 }))
 
 // rejudgeIssue enqueues the findings with the issue's old or new result key whose verdict differs.
-func (r *Reconciler) rejudgeIssue() handler.EventHandler {
-	return r.rejudgeResults(func(_ context.Context, object client.Object) string {
-		issue, is := object.(*v1alpha1.ReviewIssue)
-		if !is {
-			return ""
-		}
-		return keyOfIssue(issue)
+func (r *Reconciler) rejudgeIssue(ctx context.Context) handler.EventHandler {
+	return policies.Rejudge(ctx, keyOf, func(ctx context.Context, issue client.Object) ([]ctrl.Request, error) {
+		return r.otherVerdictsOf(ctx, issue.GetNamespace(), keyOf(issue))
 	})
 }
 
 // rejudgeAlike does the same for a finding that was added or removed, if a user decided about its result in a pull
 // request.
-func (r *Reconciler) rejudgeAlike() handler.EventHandler {
-	return r.rejudgeResults(func(ctx context.Context, object client.Object) string {
-		finding, is := object.(*v1alpha1.Finding)
-		if !is {
-			return ""
+func (r *Reconciler) rejudgeAlike(ctx context.Context) handler.EventHandler {
+	return policies.Rejudge(ctx, keyOf, func(ctx context.Context, finding client.Object) ([]ctrl.Request, error) {
+		key := keyOf(finding)
+		decided, err := index.Any(ctx, r.Client, &v1alpha1.ReviewIssueList{}, finding.GetNamespace(), decidedIndex, key)
+		if err != nil || !decided {
+			return nil, err
 		}
-		key := keyOfFinding(finding)
-		if key == "" {
-			return ""
-		}
-		decided, err := index.Any(ctx, r.Client, &v1alpha1.ReviewIssueList{}, finding.Namespace, decidedIndex, key)
-		if err == nil && !decided {
-			return ""
-		}
-		return key
+		return r.otherVerdictsOf(ctx, finding.GetNamespace(), key)
 	})
 }
 
-func (r *Reconciler) rejudgeResults(keyOf func(context.Context, client.Object) string) handler.EventHandler {
-	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
-		for _, object := range []client.Object{change.Before, change.After} {
-			if object == nil {
-				continue
-			}
-			if key := keyOf(ctx, object); key != "" {
-				r.rejudgeResult(ctx, object.GetNamespace(), key, q)
-			}
-		}
-	})
-}
-
-func (r *Reconciler) rejudgeResult(ctx context.Context, namespace, key string, q watch.Queue) {
-	requests, err := r.otherVerdicts(ctx, namespace, []client.ListOption{
-		client.MatchingFields{referencesIndex: isResult + key},
-	})
-	if err != nil {
-		// A cached list fails only while the manager stops, and a handler cannot return an error.
-		ctrl.LoggerFrom(ctx).Error(err, "list the findings of a result that was decided about otherwise")
+// keyOf is a policies.Subject: the key of the object's result; "" for none.
+func keyOf(object client.Object) string {
+	switch o := object.(type) {
+	case *v1alpha1.ReviewIssue:
+		return keyOfIssue(o)
+	case *v1alpha1.Finding:
+		return keyOfFinding(o)
 	}
-	watch.AddAfter(q, 0, requests)
+	return ""
+}
+
+// otherVerdictsOf returns requests for the findings with that result whose verdict differs.
+func (r *Reconciler) otherVerdictsOf(ctx context.Context, namespace, key string) ([]ctrl.Request, error) {
+	if key == "" {
+		return nil, nil
+	}
+	return r.otherVerdicts(ctx, namespace, []client.ListOption{client.MatchingFields{referencesIndex: isResult + key}})
 }

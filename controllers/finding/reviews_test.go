@@ -1,13 +1,21 @@
 package finding
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/reviewissue"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -121,4 +129,80 @@ func TestNoFindingShowsADecisionThatMayBeAboutAnother(t *testing.T) {
 	shows(t, "it is like another", alike, v1alpha1.FindingStateOpen, "")
 	mergePatch(t, alike, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
 	shows(t, "it is alone again", f, v1alpha1.FindingStateOpenMuted, "i-1")
+}
+
+// listing returns a Reconciler whose cache answers lists with the function, which gets the selector of fields, too.
+func listing(list func(into client.ObjectList, selected string)) *Reconciler {
+	c := interceptor.NewClient(nil, interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+			selected := ""
+			if by := (&client.ListOptions{}).ApplyOptions(options).FieldSelector; by != nil {
+				selected = by.String()
+			}
+			list(into, selected)
+			return nil
+		},
+	})
+	return &Reconciler{Base: reconcile.Base{Client: c, Clock: clock.RealClock{}}, policies: policies.NewBook(c)}
+}
+
+// Thousands of results may differ only in their line. Each look at them reads them once, not once per finding.
+func TestFindingsAlikeAreReadOncePerLook(t *testing.T) {
+	f := inBase("org-x", "f", "md5")
+	issue := inPullRequest("i-1", f)
+	issue.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted
+	read := map[string]int{}
+	r := listing(func(into client.ObjectList, _ string) {
+		read[fmt.Sprintf("%T", into)]++
+		switch into := into.(type) {
+		case *v1alpha1.ReviewIssueList:
+			into.Items = []v1alpha1.ReviewIssue{*issue}
+		case *v1alpha1.FindingList:
+			for i := range 100 {
+				alike := *f
+				alike.Name = fmt.Sprint("f-", i)
+				into.Items = append(into.Items, alike)
+			}
+			alone := *f
+			alone.Name, alone.Spec.ProjectRef.Name = "alone", "another"
+			into.Items = append(into.Items, alone)
+		}
+	})
+	g := NewWithT(t)
+	got, err := r.otherVerdictsOf(t.Context(), "org-x", keyOfFinding(f))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(got).To(ConsistOf(HaveField("Name", "alone")))
+	g.Expect(read).To(Equal(map[string]int{"*v1alpha1.FindingList": 2, "*v1alpha1.ReviewIssueList": 1, "*v1alpha1.TriagePolicyList": 1}))
+}
+
+// While the findings of a decided result are looked at, an import adds and closes many more: they wait for one more
+// look, and no other event waits for it.
+func TestFindingsAlikeAreLookedAtTogether(t *testing.T) {
+	began, goOn := make(chan string), make(chan bool)
+	r := listing(func(into client.ObjectList, selected string) {
+		switch into := into.(type) {
+		case *v1alpha1.ReviewIssueList: // the result was decided about, whichever it is
+			into.Items = make([]v1alpha1.ReviewIssue, 1)
+		case *v1alpha1.FindingList:
+			began <- selected
+			<-goOn
+		}
+	})
+	h := r.rejudgeAlike(t.Context())
+	of := func(f *v1alpha1.Finding) string { return referencesIndex + "=" + isResult + keyOfFinding(f) }
+	md5, sha1, other := inBase("org-x", "f-1", "md5"), inBase("org-x", "f-2", "sha1"), inBase("org-x", "f-3", "md4")
+	closed := sha1.DeepCopy()
+	closed.Spec.Closed = &v1alpha1.FindingClosure{}
+
+	h.Create(t.Context(), event.CreateEvent{Object: md5}, nil)
+	got := []string{<-began}
+	for range 100 {
+		h.Create(t.Context(), event.CreateEvent{Object: md5}, nil)
+		h.Update(t.Context(), event.UpdateEvent{ObjectOld: sha1, ObjectNew: closed}, nil)
+	}
+	h.Create(t.Context(), event.CreateEvent{Object: other}, nil)
+	for goOn <- true; got[len(got)-1] != of(other); goOn <- true {
+		got = append(got, <-began)
+	}
+	NewWithT(t).Expect(got).To(Equal([]string{of(md5), of(md5), of(sha1), of(other)}))
 }

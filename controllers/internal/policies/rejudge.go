@@ -29,7 +29,8 @@ func EachObject(object client.Object) string { return object.GetName() }
 
 // Rejudge enqueues the requests that find returns after an object has changed or a Ticker has fired, until the context
 // ends. It does so in a separate goroutine: evaluating a hundred policies over many findings takes long, and must not
-// delay the events of other organizations. An organization's subjects are handled one after the other.
+// delay the events of other organizations. An organization's subjects are handled one after the other. A change that
+// gives the object another subject concerns the previous one too.
 func Rejudge(ctx context.Context, of Subject,
 	find func(context.Context, client.Object) ([]ctrl.Request, error)) handler.EventHandler {
 	changed := &backlog{waiting: map[string]*line{}}
@@ -47,6 +48,9 @@ func Rejudge(ctx context.Context, of Subject,
 		})
 	}
 	changes := watch.Changes(func(_ context.Context, change watch.Change, q watch.Queue) {
+		if change.Before != nil && change.After != nil && of(change.Before) != of(change.After) {
+			begin(change.Before, q)
+		}
 		begin(change.Object(), q)
 	}).(handler.Funcs)
 	changes.GenericFunc = func(_ context.Context, e event.GenericEvent, q watch.Queue) { begin(e.Object, q) }
