@@ -109,7 +109,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		For(&v1alpha1.WebhookDelivery{}, builder.WithPredicates(worthReconciling, predicate.Not(urgent))).
 		Watches(&v1alpha1.WebhookDelivery{}, watch.EnqueueFirst(), builder.WithPredicates(worthReconciling, urgent)).
 		// Finished deliveries too: their recorded signatures are updated when a secret expires.
-		Watches(&v1alpha1.WebhookEndpoint{}, watch.EnqueueIndexed(r.Client, &v1alpha1.WebhookDeliveryList{}, endpointIndex),
+		Watches(&v1alpha1.WebhookEndpoint{}, r.enqueueDeliveries(),
 			builder.WithPredicates(watch.NewSinceStart, concernsDeliveries)).
 		WatchesRawSource(source.TypedChannel(r.ended, enqueueEnded)).
 		WithOptions(options).

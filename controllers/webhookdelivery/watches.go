@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
@@ -34,6 +35,34 @@ var concernsDeliveries = watch.Updates(func(before, after *v1alpha1.WebhookEndpo
 		!equality.Semantic.DeepEqual(before.Status.SecretRef, after.Status.SecretRef) ||
 		!slices.EqualFunc(before.Status.Secrets, after.Status.Secrets, sameSecret)
 })
+
+// enqueueDeliveries enqueues the deliveries of a changed endpoint: those that may be sent now as any new delivery, all
+// others behind those of other endpoints. There may be hundreds of thousands, kept for verification.
+func (r *Reconciler) enqueueDeliveries() handler.EventHandler {
+	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
+		endpoint, isEndpoint := change.Object().(*v1alpha1.WebhookEndpoint)
+		if !isEndpoint {
+			return
+		}
+		list := &v1alpha1.WebhookDeliveryList{}
+		if err := index.List(ctx, r.Client, list, endpoint.Namespace, endpointIndex, endpoint.Name); err != nil {
+			// A cached list fails only while the manager stops, and a handler cannot return an error.
+			logf.FromContext(ctx).Error(err, "list the deliveries of a changed endpoint")
+		}
+		sends := change.After != nil && webhooks.Enabled(endpoint)
+		var soon, last []reconcile.Request
+		for i := range list.Items {
+			request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])}
+			if sends && list.Items[i].Status.Phase == v1alpha1.WebhookDeliveryPending {
+				soon = append(soon, request)
+			} else {
+				last = append(last, request)
+			}
+		}
+		watch.AddAfter(q, 0, soon)
+		watch.AddLast(q, 0, last)
+	})
+}
 
 // sameSecret compares field by field: equality.Semantic panics at the unexported fields of an instant.
 func sameSecret(a, b v1alpha1.WebhookSecretStatus) bool {

@@ -1,12 +1,20 @@
 package webhookdelivery
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
@@ -34,6 +42,56 @@ func TestAnEndpointConcernsItsDeliveriesWhereItsSecretsChange(t *testing.T) {
 	for _, c := range cases {
 		if got := concernsDeliveries.Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}); got != c.want {
 			t.Errorf("%s: got %t", c.reason, got)
+		}
+	}
+}
+
+// An endpoint may have hundreds of thousands of deliveries, most of them finished.
+func TestAChangedEndpointsDeliveriesGoBehindOthersUnlessTheyMayBeSent(t *testing.T) {
+	phases := map[string]v1alpha1.WebhookDeliveryPhase{
+		"pending": v1alpha1.WebhookDeliveryPending, "delivered": v1alpha1.WebhookDeliveryDelivered, "failed": v1alpha1.WebhookDeliveryFailed,
+	}
+	r := &Reconciler{}
+	r.Client = interceptor.NewClient(nil, interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
+			for name, phase := range phases {
+				d := builder.WebhookDelivery(name, time.Now()).Build()
+				d.Status.Phase = phase
+				into.(*v1alpha1.WebhookDeliveryList).Items = append(into.(*v1alpha1.WebhookDeliveryList).Items, *d)
+			}
+			return nil
+		},
+	})
+	h, before := r.enqueueDeliveries(), builder.WebhookEndpoint("e").Build()
+	enabled := before.DeepCopy()
+	enabled.ResourceVersion = "2" // an update without a change is a resync
+	disabled := enabled.DeepCopy()
+	disabled.Spec.Disabled = true
+	for _, c := range []struct {
+		reason string
+		change func(watch.Queue)
+		want   map[string]int
+	}{
+		{"another secret", func(q watch.Queue) {
+			h.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: enabled}, q)
+		}, map[string]int{"pending": 0, "delivered": handler.LowPriority, "failed": handler.LowPriority}},
+		{"disabled", func(q watch.Queue) {
+			h.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: disabled}, q)
+		}, map[string]int{"pending": handler.LowPriority, "delivered": handler.LowPriority, "failed": handler.LowPriority}},
+		{"deleted", func(q watch.Queue) {
+			h.Delete(t.Context(), event.DeleteEvent{Object: before}, q)
+		}, map[string]int{"pending": handler.LowPriority, "delivered": handler.LowPriority, "failed": handler.LowPriority}},
+	} {
+		q := priorityqueue.New[reconcile.Request]("deliveries of a changed endpoint")
+		c.change(q)
+		got := map[string]int{}
+		for range phases {
+			request, priority, _ := q.GetWithPriority()
+			got[request.Name] = priority
+		}
+		q.ShutDown()
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: priorities (-want +got):\n%s", c.reason, diff)
 		}
 	}
 }
