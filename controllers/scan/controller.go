@@ -71,7 +71,8 @@ func newScope() *scope { return reconcile.NewScope(&v1alpha1.Scan{}) }
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope, Ledger: r.ledger,
-		Phases: []reconcile.Phase[*scope]{r.observe, r.makePages, r.settle},
+		// The pages come last: a quota may refuse them, and an error ends the phases.
+		Phases: []reconcile.Phase[*scope]{r.observe, r.settle, r.makePages},
 		Stored: r.announce,
 		Gone:   r.heartbeats.forget,
 	}.Run(ctx, req)

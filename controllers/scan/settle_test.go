@@ -2,6 +2,7 @@ package scan
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,6 +75,26 @@ func TestAScanIsNotSettledBeforeItsLastChangeIsSeen(t *testing.T) {
 	isSettled(t, scan, metav1.ConditionTrue)
 	testenv.Get(t, NewWithT(t), env, unseen)
 	NewWithT(t).Expect(unseen.Status.ObservedGeneration).To(Equal(unseen.Generation))
+}
+
+// Settled is about statuses only. A quota may refuse pages for as long as a receiver is down.
+func TestAScanIsSettledThoughItsPagesCannotBeMade(t *testing.T) {
+	left := &atomic.Int32{}
+	controllertest.Start(t, env, controllertest.CutOffPages(Settings{}.SetupWithManager, left), finding.Settings{}.SetupWithManager)
+	ns := env.Namespace(t)
+	scan, unseen := places(t, ns), scanned(ns, "f-unseen")
+	batched(t, ns)
+	env.Create(t, scanned(ns, "f-1"))
+	recorded(t, ns, 1)
+	unseen.ResourceVersion = "1"
+	endNow(t, scan, unseen)
+	isSettled(t, scan, metav1.ConditionFalse)
+	harness.Eventually(t, func(g Gomega) { g.Expect(left.Load()).To(BeNumerically("<", 0), "a page was tried") })
+	unseen.ResourceVersion = ""
+	env.Create(t, unseen)
+	isSettled(t, scan, metav1.ConditionTrue)
+	pages, _ := controllertest.Pages(t, env, NewWithT(t), ns)
+	NewWithT(t).Expect(pages).To(BeEmpty())
 }
 
 // A rescan without a difference costs no further write.
