@@ -58,13 +58,21 @@ func WithoutVersion(purl string) string {
 	return purl
 }
 
+// ordinals holds what separates the hash from the ordinal, by the lower-case prefix of a fingerprint's name.
+var ordinals = []struct{ prefix, separator string }{
+	{"primarylocationlinehash", ":"}, // CodeQL
+	{"matchbasedid", "_"},            // Semgrep, Opengrep
+}
+
 // WithoutOrdinal removes the ordinal that numbers the locations with one hash: once the first is
 // fixed, the second gets its number.
 func WithoutOrdinal(name, value string) string {
-	if hash, ordinal, ok := strings.Cut(value, ":"); ok && strings.HasPrefix(strings.ToLower(name),
-		"primarylocationlinehash") {
-		if _, err := strconv.ParseUint(ordinal, 10, 32); err == nil {
-			return hash
+	name = strings.ToLower(name)
+	for _, o := range ordinals {
+		if hash, ordinal, ok := strings.Cut(value, o.separator); ok && strings.HasPrefix(name, o.prefix) {
+			if _, err := strconv.ParseUint(ordinal, 10, 32); err == nil {
+				return hash
+			}
 		}
 	}
 	return value

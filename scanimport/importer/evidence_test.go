@@ -41,6 +41,10 @@ func TestAnOrdinalIsNoPartOfAHash(t *testing.T) {
 		{"a hash alone has none", "primaryLocationLineHash", "39fa2ee980eb94b0", "39fa2ee980eb94b0"},
 		{"what is no number is none", "primaryLocationLineHash", "39fa:x", "39fa:x"},
 		{"another fingerprint may have a colon", "matchBasedId/v1", "39fa:1", "39fa:1"},
+		{"Semgrep numbers the matches of one hash", "matchBasedId/v1", "39fa_0", "39fa"},
+		{"under any version of the name", "MatchBasedID/v2", "39fa_12", "39fa"},
+		{"a match that is not numbered has none", "matchBasedId/v1", "39fa_x", "39fa_x"},
+		{"another fingerprint may have an underscore", "primaryLocationLineHash", "39fa_1", "39fa_1"},
 	} {
 		if got := fingerprints.WithoutOrdinal(tc.name, tc.value); got != tc.want {
 			t.Errorf("%s: %q of %s %q, want %q", tc.reason, got, tc.name, tc.value, tc.want)
@@ -50,14 +54,21 @@ func TestAnOrdinalIsNoPartOfAHash(t *testing.T) {
 
 // Two places have one hash. When the first is fixed, the second takes its number, but stays the same finding.
 func TestTheSecondPlaceOfAHashStaysItself(t *testing.T) {
-	l := newLife(t)
-	at := func(line int32, hash, message string) sarif.Result {
-		r := inFile("a.go", "", line)
-		r.Message, r.Fingerprints = message, map[string]string{"primaryLocationLineHash": hash}
-		return r
+	for _, tc := range []struct{ tool, name, first, second string }{
+		{"CodeQL", "primaryLocationLineHash", "abc:1", "abc:2"},
+		{"Semgrep", "matchBasedId/v1", "abc_0", "abc_1"},
+	} {
+		for _, message := range []string{"one", "two"} {
+			l := newLife(t)
+			at := func(line int32, hash, message string) sarif.Result {
+				r := inFile("a.go", "", line)
+				r.Message, r.Fingerprints = message, map[string]string{tc.name: hash}
+				return r
+			}
+			names := l.scans(at(5, tc.first, message), at(50, tc.second, "two"))
+			l.want(tc.tool+": the first, which says "+message+", is repaired", l.scans(at(48, tc.first, "two")), names[1])
+		}
 	}
-	names := l.scans(at(5, "abc:1", "one"), at(50, "abc:2", "two"))
-	l.want("the first is repaired", l.scans(at(48, "abc:1", "two")), names[1])
 }
 
 // Infrastructure is recognised by its resource if the block moves, is reworded, and has no code.
