@@ -129,6 +129,7 @@ func TestScoreAndTheToolsOwnWord(t *testing.T) {
 		"grype":                 {"its message begins with it", ``, `"level":"note","message":{"text":"A low vulnerability in apk package: x"}`, "", "low"},
 		"Snyk":                  {"its rule's title begins with it", `"shortDescription":{"text":"Critical severity - X vulnerability in y"}`, ``, "", "Critical"},
 		"a property":            {"the plainest", `"properties":{"severity":"Blocker"}`, ``, "", "Blocker"},
+		"a property's number":   {"tools count from either end", `"properties":{"severity":1,"tags":["LOW"]}`, `"properties":{"issue_severity":"2"}`, "", "LOW"},
 		"CodeQL":                {"it has a word for quality", `"properties":{"problem.severity":"recommendation"},"defaultConfiguration":{"level":"note"}`, ``, "", "recommendation"},
 		"the level":             {"there is no other word", `"defaultConfiguration":{"level":"note"}`, `"level":"error"`, "", "error"},
 		"no level either":       {"the tool did not say the default", ``, ``, "", ""},
@@ -165,6 +166,8 @@ func TestSeverityIsTheToolsOwn(t *testing.T) {
 		"Polyspace":           {"it writes error for everything", "Polyspace Bug Finder", ``, `"level":"error"`, "medium"},
 		"gitleaks":            {"it rates nothing", "gitleaks", ``, ``, "high"},
 		"another tool":        {"SARIF's default", "x", ``, ``, "medium"},
+		"Salesforce":          {"its 1 is the worst, and no score", "pmd", `"properties":{"severity":1}`, `"level":"error"`, "high"},
+		"Salesforce, info":    {"its 5 is the least, and its level is warning", "pmd", `"properties":{"severity":5}`, `"level":"warning"`, "medium"},
 		"a word without use":  {"CodeQL's is about quality", "CodeQL", `"properties":{"problem.severity":"recommendation"}`, `"level":"note"`, "low"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -133,11 +133,11 @@ var (
 const longestWord = 64
 
 // toolSeverity returns the tool's own word for the severity of a result: from a property, the message, the rule's help
-// or a tag; empty if there is none.
+// or a tag; empty if there is none. A number is no word: Salesforce Code Analyzer counts from 1, critical, to 5, info.
 func toolSeverity(wire *wireResult, rule *Rule, message string) string {
 	words := []string{
 		string(wire.Properties.Severity), string(wire.Properties.IssueSeverity),
-		notNumber(string(wire.Properties.SecuritySeverity)),
+		knownWord(string(wire.Properties.SecuritySeverity)),
 		labelsOf(message)["severity"], submatch(severityInSentence, message), submatch(severityInTitle,
 			rule.ShortDescription),
 		rule.severityWord, rule.labelled()["severity"],
@@ -147,23 +147,25 @@ func toolSeverity(wire *wireResult, rule *Rule, message string) string {
 			words = append(words, tag)
 		}
 	}
-	for _, word := range append(words, notNumber(rule.securitySeverity), rule.problemSeverity) {
-		if word = strings.TrimSpace(word); word != "" && len(word) <= longestWord {
+	for _, word := range append(words, knownWord(rule.securitySeverity), rule.problemSeverity) {
+		if word = strings.TrimSpace(word); word != "" && len(word) <= longestWord && !isNumber(word) {
 			return word
 		}
 	}
 	return ""
 }
 
-// notNumber returns a security severity if it is a known word, not a number.
-func notNumber(s string) string {
-	if _, err := strconv.ParseFloat(strings.TrimSpace(s), 64); err == nil {
-		return ""
-	}
-	if _, known := securitySeverity(s); known {
+// knownWord returns a security severity if it is a known word, not a number.
+func knownWord(s string) string {
+	if _, known := securitySeverity(s); known && !isNumber(s) {
 		return s
 	}
 	return ""
+}
+
+func isNumber(s string) bool {
+	_, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	return err == nil
 }
 
 func submatch(pattern *regexp.Regexp, s string) string {
