@@ -294,7 +294,6 @@ func decided(t *v1alpha1.FindingTriage) bool {
 func closing(c *scanContext, finding *v1alpha1.Finding) change {
 	ch := renaming(c, finding)
 	ch.action = ActionClose
-	ch.spec.Analysis = c.analysis
 	ch.spec.Closed = &v1alpha1.FindingClosure{At: c.startedAt, ScanID: c.scanID}
 	return ch
 }
