@@ -81,9 +81,7 @@ func (r *Reconciler) held(ctx context.Context, object client.Object) (bool, erro
 	return false, nil
 }
 
-// scanHeld reports whether the scan is the last of its series in any sense, or findings still owe
-// its transitions. The importer needs the last scan to recognize an older one, and projects and
-// repositories to report when they were last scanned.
+// scanHeld reports whether its series needs the scan, or findings still owe its transitions.
 func (r *Reconciler) scanHeld(ctx context.Context, scan *v1alpha1.Scan) (bool, error) {
 	if scan.IsOfReview() {
 		return false, nil
@@ -92,12 +90,19 @@ func (r *Reconciler) scanHeld(ctx context.Context, scan *v1alpha1.Scan) (bool, e
 	if err := index.List(ctx, r.Client, series, scan.Namespace, scanSeries, seriesOf(scan)[0]); err != nil {
 		return false, err
 	}
-	if scans.IsLast(scan, series.Items) {
+	if seriesNeeds(scan, series.Items) {
 		return true, nil
 	}
 	owing := &v1alpha1.FindingList{}
 	err := index.List(ctx, r.Client, owing, scan.Namespace, owedScans, scan.Name)
 	return slices.ContainsFunc(owing.Items, func(f v1alpha1.Finding) bool { return holds(r.implied, &f) }), err
+}
+
+// seriesNeeds reports whether the scan is the last of its series in any sense, or the first success of an analysis.
+// The importer needs the last scan to recognize an older one, and projects and repositories to report when they were
+// last scanned. By the first scan of an analysis the importer knows whether findings without an analysis are older.
+func seriesNeeds(scan *v1alpha1.Scan, series []v1alpha1.Scan) bool {
+	return scans.IsLast(scan, series) || scan.Spec.Analysis != "" && scans.IsFirstSuccess(scan, series)
 }
 
 // deliveryHeld reports whether a subject of the delivery has not caught up. Until it has, only the

@@ -1,9 +1,12 @@
 package retention
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
@@ -56,6 +59,34 @@ func TestAFindingWithoutAStatusHoldsAScanOnlyIfOneIsDue(t *testing.T) {
 	} {
 		if got := len(owedScansOf(c.finding)) > 0 && holds(c.implied, c.finding); got != c.want {
 			t.Errorf("%s: it holds its scan: %t", c.reason, got)
+		}
+	}
+}
+
+func TestWhichScansOfASeriesAreNeeded(t *testing.T) {
+	outcomes := []v1alpha1.ScanOutcome{v1alpha1.ScanFailed, v1alpha1.ScanSucceeded, v1alpha1.ScanSucceeded, v1alpha1.ScanFailed, v1alpha1.ScanSucceeded}
+	for _, c := range []struct {
+		reason, analysis string
+		want             []string
+	}{
+		{"the last", "", []string{"s-4"}},
+		{"the first successful one of an analysis too: the importer takes over findings that are older", "ruby", []string{"s-1", "s-4"}},
+	} {
+		var series []v1alpha1.Scan
+		for i, outcome := range outcomes {
+			series = append(series, *builder.Scan(fmt.Sprintf("s-%d", i), noon.Add(time.Duration(i)*time.Hour)).Mutate(func(s *v1alpha1.Scan) {
+				s.Spec.Analysis, s.Spec.Outcome = c.analysis, outcome
+				s.Spec.CompletedAt = ptr.To(v1alpha1.NewTime(s.Spec.StartedAt.Add(time.Minute)))
+			}).Build())
+		}
+		var got []string
+		for i := range series {
+			if seriesNeeds(&series[i], series) {
+				got = append(got, series[i].Name)
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 		}
 	}
 }

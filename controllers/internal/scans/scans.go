@@ -89,3 +89,11 @@ func IsLast(scan *v1alpha1.Scan, list []v1alpha1.Scan) bool {
 	}
 	return startedLast || lastToSucceed || succeededLast
 }
+
+// IsFirstSuccess reports whether the scan is the successful one that started first.
+func IsFirstSuccess(scan *v1alpha1.Scan, list []v1alpha1.Scan) bool {
+	succeeded := func(s *v1alpha1.Scan) bool { return s.Spec.Outcome == v1alpha1.ScanSucceeded }
+	return succeeded(scan) && !slices.ContainsFunc(list, func(other v1alpha1.Scan) bool {
+		return succeeded(&other) && compareStart(&other, scan) < 0
+	})
+}
