@@ -400,3 +400,47 @@ func TestWhatWasClosedBeforeItsAnalysisWasImportedIsReopened(t *testing.T) {
 	}
 	l.wantOpen("in the end", 2)
 }
+
+// Results of one message and place may differ only in the object or the request that they are about.
+func TestResultsAboutDifferentThingsAreDifferent(t *testing.T) {
+	target := func(name string) sarif.Result {
+		r := inFile("main.bicep", "", 1)
+		r.Logical = []sarif.Logical{{Kind: "object", Name: name}}
+		return r
+	}
+	request := func(method string) sarif.Result {
+		r := inFile("https://shop.example/login", "", 0)
+		r.Endpoints = []sarif.Endpoint{{Method: method, Path: "/login"}}
+		return r
+	}
+	for tool, two := range map[string][2]sarif.Result{
+		"PSRule": {target("Storage/logs"), target("Storage/cache")},
+		"ZAP":    {request("GET"), request("POST")},
+	} {
+		l := newLife(t)
+		first := l.scans(two[0])[0]
+		l.mute()
+		names := l.scans(two[0], two[1])
+		l.wantOpen(tool+": both", 2)
+		if !slices.Contains(names, first) || l.findings[first].Spec.Doubt != nil {
+			t.Errorf("%s: %v are known, with the doubt %v; want the first, %s, without", tool, names, l.findings[first].Spec.Doubt, first)
+		}
+		again := l.scans(two[1], two[0])
+		l.want(tool+": in another order", slices.Sorted(slices.Values(again)), slices.Sorted(slices.Values(names))...)
+		l.scans(two[1])
+		l.wantOpen(tool+": one is repaired", 1)
+	}
+	l := newLife(t)
+	names := l.scans(request("GET"), request("POST"))
+	l.want("ZAP, in another order", l.scans(request("POST"), request("GET")), names[1], names[0])
+	l.want("ZAP, the first is repaired", l.scans(request("POST")), names[1])
+}
+
+// The names of findings and issues depend on the order of digests.
+func TestADigestIsForEver(t *testing.T) {
+	r := inFile("a.go", "x()", 5)
+	r.Related, r.CWEs, r.Level = []sarif.Location{{Path: "b.go", Line: 1}}, []string{"CWE-79"}, "error"
+	if got, want := fmt.Sprintf("%x", digest(&r)), "bda514eca6029aad129ff4736a9632e4ed1af4b18786b5085457879d8278eebe"; got != want {
+		t.Errorf("digest %s, want %s", got, want)
+	}
+}

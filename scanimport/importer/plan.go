@@ -129,7 +129,8 @@ func (b *Batch) identities(scope fingerprints.Scope) []fingerprints.Identity {
 }
 
 // digest returns the digest of a result as the file has it, without derived values. The rule's texts are left out,
-// because the rule's id identifies them. Names depend on the order of digests, so never change what is digested.
+// because the rule's id identifies them. Names depend on the order of digests, so never change what is digested, and
+// add nothing that a result without it does not omit.
 func digest(r *sarif.Result) [32]byte {
 	encoded, err := json.Marshal(struct {
 		Index        int
@@ -143,9 +144,12 @@ func digest(r *sarif.Result) [32]byte {
 		Fingerprints map[string]string
 		Fixes        []sarif.Fix
 		CWEs         []string
+		Endpoints    []sarif.Endpoint `json:",omitempty"`
+		Logical      []sarif.Logical  `json:",omitempty"`
 	}{
 		RuleID: r.RuleID, Level: r.Level, Severity: r.Severity, Message: r.Message, Location: r.Location,
 		Related: r.Related, Fingerprints: r.Fingerprints, Fixes: r.Fixes, CWEs: r.CWEs,
+		Endpoints: r.Endpoints, Logical: r.Logical,
 	})
 	if err != nil {
 		panic("a result has no member that JSON cannot encode: " + err.Error())

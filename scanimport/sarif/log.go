@@ -89,8 +89,8 @@ type Result struct {
 	Fixes []Fix
 	// CWEs of the result and its rule, as "CWE-79", each once.
 	CWEs []string
-	// The fields below follow from those above and from the rule. They are not part of the JSON, which identifies equal
-	// results and must stay the same as before these fields existed.
+	// The fields below are not part of the JSON. Endpoints and Logical tell results apart; the others do not, and most of
+	// them follow from the fields above and from the rule.
 
 	// Score from "0.1" to "10.0"; empty if the file gives none.
 	Score string `json:"-"`
