@@ -100,11 +100,12 @@ func (im *Importer) repository(ctx context.Context) (*v1alpha1.Repository, error
 	return repository, importer.Require(ctx, im.client, "repository", im.key(im.pr.Repository), repository)
 }
 
-// complete refuses the results of a tool that did not finish: what it missed would count as resolved.
+// complete refuses the results of a tool that did not finish, or of which one cannot be read: what is missing would
+// count as resolved.
 func complete(batches []*importer.Batch) error {
 	for _, b := range batches {
 		if len(b.Incomplete) > 0 {
-			return &importer.RefusedError{Reason: fmt.Sprintf("nothing was imported, because %s did not cover everything (%s): issues that it missed would count as resolved. Run it to completion, then import again", b.Tool, b.Incomplete[0])}
+			return &importer.RefusedError{Reason: fmt.Sprintf("nothing was imported, because %s did not cover everything (%s): issues that are missing would count as resolved. Have it report everything, then import again", b.Tool, b.Incomplete[0])}
 		}
 	}
 	return nil

@@ -76,6 +76,9 @@ func TestWhatUnfoldsTooFarIsRefused(t *testing.T) {
 func TestALargeResultIsCounted(t *testing.T) {
 	log, err := Parse(strings.NewReader(file(`"results":[{"ruleId":"R","message":{"text":"`+strings.Repeat("a", 5<<20)+`"}}]`)), Options{})
 	if err != nil || len(log.Runs[0].Skipped) != 1 || log.Runs[0].Skipped[0].Reason != SkipTooLarge {
-		t.Errorf("got %v, want it skipped for its size", err)
+		t.Fatalf("got %v, want it skipped for its size", err)
+	}
+	if why := log.Runs[0].Incomplete; !strings.Contains(why, string(SkipTooLarge)) {
+		t.Errorf("incomplete %q, want its size: it may be a known result", why)
 	}
 }

@@ -56,6 +56,11 @@ const (
 	SkipAbsentInBaseline SkipReason = "baselineState is absent: the tool says that it is gone"
 )
 
+// unread reports whether it is unknown what the entry is about.
+func (r SkipReason) unread() bool {
+	return r == SkipNotAnObject || r == SkipRuleIndex || r == SkipTooLarge
+}
+
 // Skip is an entry of `results` that is not a finding.
 type Skip struct {
 	// Index in `results`, from 0.

@@ -30,7 +30,6 @@ func normalise(run *wireRun, sourceRoot string, unfolded *budget) Run {
 		ToolVersion:  firstOf(string(run.tool.Driver.SemanticVersion), string(run.tool.Driver.Version)),
 		AutomationID: strings.TrimSpace(string(run.automation.ID)),
 		StartedAt:    startedAt(run.invocations),
-		Incomplete:   incomplete(run),
 		Scanned:      n.paths.scanned(),
 		Total:        len(run.results),
 		Notes:        n.notes,
@@ -51,16 +50,22 @@ func normalise(run *wireRun, sourceRoot string, unfolded *budget) Run {
 		}
 		out.Results = append(out.Results, result)
 	}
+	out.Incomplete = incomplete(run, out.Skipped)
 	return out
 }
 
-func incomplete(run *wireRun) string {
+func incomplete(run *wireRun, skipped []Skip) string {
 	if !run.resultsGiven {
 		return "`results` is absent or null, so the tool stopped before it reported results"
 	}
 	for _, invocation := range run.invocations {
 		if invocation.ExecutionSuccessful != nil && !*invocation.ExecutionSuccessful {
 			return "the tool reports that it failed (executionSuccessful is false)"
+		}
+	}
+	for _, s := range skipped {
+		if s.Reason.unread() {
+			return fmt.Sprintf("result %d cannot be read (%s), and may be a known one", s.Index, s.Reason)
 		}
 	}
 	return ""

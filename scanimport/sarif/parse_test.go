@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -142,6 +143,9 @@ func TestEntriesThatAreNoFindings(t *testing.T) {
 			}
 			if got != tc.want {
 				t.Errorf("skipped because %q, want %q: %s", got, tc.want, tc.reason)
+			}
+			if run.Incomplete != "" != slices.Contains([]SkipReason{SkipNotAnObject, SkipRuleIndex}, tc.want) {
+				t.Errorf("incomplete %q: only what cannot be read may be a known result: %s", run.Incomplete, tc.reason)
 			}
 			if last := run.Results[len(run.Results)-1]; last.RuleID != "R1" {
 				t.Errorf("the result after it was lost: %s", tc.reason)

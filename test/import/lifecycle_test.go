@@ -171,6 +171,7 @@ func TestAnIncompleteRunClosesNothing(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, run string }{
 		"results absent":  {"the tool did not get as far as to report", `"columnKind":"utf16CodeUnits"`},
 		"results null":    {"null is not an empty list", `"results":null`},
+		"unreadable":      {"the result that cannot be read may be one of them", `"results":[null]`},
 		"tool has failed": {"what it did not report may be there all the same", `"results":[],"invocations":[{"executionSuccessful":false}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
