@@ -21,7 +21,7 @@ const (
 	BesideAnnotation = GroupName + "/beside"
 )
 
-// RequireReasonLabel, with the value "true", is on the Namespace of an Organization with spec.triage.requireReason: the
+// RequireReasonLabel is "true" on the Namespace of an Organization with spec.triage.requireReason: the
 // admission policy selects namespaces by it.
 const RequireReasonLabel = GroupName + "/require-reason"
 
