@@ -173,8 +173,8 @@ func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.webhookAllowCIDR, "webhook-allow-cidr", nil,
 		"range of addresses that are not public and that webhooks may be sent to, for example 10.1.0.0/16; repeatable")
 	flags.StringArrayVar(&o.webhookDenyCIDR, "webhook-deny-cidr", nil,
-		"range of addresses that webhooks may not be sent to, even if they are public or in --webhook-allow-cidr: the pods and\n"+
-			"Services of a cluster that gives them global addresses, for example 2001:db8:1::/48; repeatable")
+		"range of addresses that webhooks may not be sent to, even if they are public or in --webhook-allow-cidr: the\n"+
+			"pods and Services of a cluster that gives them global addresses, for example 2001:db8:1::/48; repeatable")
 	flags.BoolVar(&o.impliedStatuses, "implied-statuses", true,
 		"store no status for a finding that is open and unchanged since its creation, if every webhook endpoint has a\n"+
 			"delivery of its finding.created or gets one after its backlog: imports cost the API server half the writes,\n"+
