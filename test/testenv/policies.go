@@ -124,7 +124,7 @@ var policyProbes = map[string]probe{
 		}
 		return nil
 	},
-	// The policy also applies per Organization.
+	// The policy applies in labelled namespaces alone.
 	"findings-reasons.appsec.dev": func(context.Context, probers) error { return nil },
 	// The policy only warns, and only in releases; it refuses nothing.
 	"findings-skew.appsec.dev": func(context.Context, probers) error { return nil },
