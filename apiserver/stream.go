@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -70,11 +71,16 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	}
 	_ = b.control.SetReadDeadline(deadline)
 	n, err := b.body.Read(p)
-	if err != nil {
+	switch {
+	case errors.Is(err, io.EOF):
 		// Until the response, net/http keeps reading to notice a disconnect: a deadline would look like one. The
 		// response may wait for other imports.
 		_ = b.control.SetReadDeadline(time.Time{})
 		_ = b.control.SetWriteDeadline(time.Now().Add(streamTimeout))
+	case err != nil:
+		// Before the response, net/http reads what is left of the body.
+		_ = b.control.SetReadDeadline(time.Now().Add(streamIdle))
+		_ = b.control.SetWriteDeadline(time.Now().Add(streamIdle + writeTimeout))
 	}
 	return n, err
 }

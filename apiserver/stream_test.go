@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 )
 
@@ -68,5 +69,10 @@ func TestAfterABodyNoDeadlineEndsTheWaitForTheResponse(t *testing.T) {
 	}
 	if _, err := body.Read(make([]byte, 2)); !errors.Is(err, io.EOF) || !d.read.IsZero() {
 		t.Errorf("the deadline after the body is %s: %v", d.read, err)
+	}
+	// It reads what is left of a body that ended with an error, and would wait for it forever.
+	broken := &pacedBody{body: iotest.ErrReader(os.ErrDeadlineExceeded), control: http.NewResponseController(d), end: time.Now().Add(time.Hour)}
+	if _, err := broken.Read(make([]byte, 2)); err == nil || d.read.IsZero() {
+		t.Errorf("the deadline after a body that came too slowly is %s: %v", d.read, err)
 	}
 }
