@@ -223,7 +223,7 @@ func parseRanges(flag string, texts []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, text := range texts {
 		prefix, err := netip.ParsePrefix(text)
-		if err != nil {
+		if err != nil || prefix.Addr().Is4In6() { // dialled addresses are never written so
 			return nil, fmt.Errorf("%s %q is not a range of addresses such as 10.1.0.0/16 or fd00::/8", flag, text)
 		}
 		out = append(out, prefix)

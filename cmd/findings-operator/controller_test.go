@@ -498,6 +498,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		{"ranges of either family", []string{"--webhook-allow-cidr=10.1.0.0/16", "--webhook-deny-cidr=2001:db8:1::/48"}, nil},
 		{"no range", []string{"--webhook-allow-cidr=internal", "--webhook-deny-cidr=pods"},
 			[]string{`--webhook-allow-cidr "internal"`, `--webhook-deny-cidr "pods"`}},
+		{"a range that matches nothing", []string{"--webhook-deny-cidr=::ffff:203.0.113.0/120"}, []string{`--webhook-deny-cidr "::ffff`}},
 		{"no rate", []string{"--retention-rate", "0"}, []string{"--retention-rate 0"}},
 		{"two mistakes at once", []string{"--namespace", "", "--concurrency", "scan=0"}, []string{"--namespace", "scan=0"}},
 	}

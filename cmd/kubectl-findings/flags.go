@@ -105,7 +105,7 @@ func checkConcurrency(n int) error {
 // checkSourceRoot refuses a root that would have no effect.
 func checkSourceRoot(root string) error {
 	if root != "" && !sarif.IsRoot(root) {
-		return fmt.Errorf("--source-root is %q and must be an absolute path or a file:// URI, as \"$PWD\" is", root)
+		return fmt.Errorf("--source-root is %q and must be an absolute path such as \"$PWD\", or a file:// URI", root)
 	}
 	return nil
 }

@@ -19,8 +19,8 @@ force in the namespace, over its findings that are not closed. They take the pla
 name. For each policy it prints how many findings match and what comes of them, and which findings the
 policy gains and loses against the version in the cluster. Nothing is written; with the right to
 write policies, the API server is asked as well whether it accepts them, as a dry run. A policy with
-mode Preview is tested as if its mode were Apply, unless that ends the decisions of the version in
-force: they are then lost.
+mode Preview, or with validFrom in the future, is counted as if it applied now. If one of that name is
+in force, applying such a file would end its decisions, so they are listed as lost.
 
 The exit status is 0 if the comparison was made, 1 if it was not (an expression that does not compile, a
 manifest that is refused, no connection), and 3 if it was made and --fail-on says that a policy fails:

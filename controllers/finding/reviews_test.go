@@ -201,8 +201,10 @@ func TestFindingsAlikeAreLookedAtTogether(t *testing.T) {
 		h.Update(t.Context(), event.UpdateEvent{ObjectOld: sha1, ObjectNew: closed}, nil)
 	}
 	h.Create(t.Context(), event.CreateEvent{Object: other}, nil)
-	for goOn <- true; got[len(got)-1] != of(other); goOn <- true {
+	goOn <- true
+	for got[len(got)-1] != of(other) {
 		got = append(got, <-began)
+		goOn <- true
 	}
 	NewWithT(t).Expect(got).To(Equal([]string{of(md5), of(md5), of(sha1), of(other)}))
 }

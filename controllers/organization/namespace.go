@@ -41,7 +41,8 @@ func (r *Reconciler) labelNamespace(ctx context.Context, s *scope) error {
 		return nil
 	}
 	changed := s.home.DeepCopy()
-	if delete(changed.Labels, v1alpha1.RequireReasonLabel); want {
+	delete(changed.Labels, v1alpha1.RequireReasonLabel)
+	if want {
 		addLabels(changed, map[string]string{v1alpha1.RequireReasonLabel: "true"})
 	}
 	if err := r.Client.Patch(ctx, changed, client.MergeFrom(s.home)); err != nil {

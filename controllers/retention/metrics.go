@@ -11,9 +11,15 @@ var retired = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Help: "Objects removed because the organization keeps them no longer, by kind.",
 }, []string{"kind"})
 
+// refused counts removals that the API server refused.
+var refused = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "findings_retirements_refused_total",
+	Help: "Attempts to remove an object that the API server refused, by kind.",
+}, []string{"kind"})
+
 // init registers the metric with controller-runtime's process-wide registry.
 func init() {
-	metrics.Registry.MustRegister(retired)
+	metrics.Registry.MustRegister(retired, refused)
 	for _, s := range []shelf{closedFindings, finishedScans, finishedDeliveries, finishedOperations} {
 		retired.WithLabelValues(s.kind()) // exported as 0 rather than missing
 	}

@@ -145,6 +145,7 @@ func (r *Reconciler) remove(ctx context.Context, object client.Object, kind stri
 	case apierrors.IsConflict(err):
 		return fateChanged, nil
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		refused.WithLabelValues(kind).Inc()
 		outcome = fateRefused
 	}
 	return outcome, fmt.Errorf("remove %s %s: %w", kind, object.GetName(), err)

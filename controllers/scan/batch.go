@@ -4,6 +4,9 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
@@ -31,7 +34,17 @@ func (r *Reconciler) makePages(ctx context.Context, s *scope) error {
 	if again {
 		s.RequeueAfter(ledger.PageDelay)
 	}
+	if err != nil && isSettling(s.Status) {
+		// An error would delay the next look at the statuses, which do not depend on the pages.
+		ctrl.LoggerFrom(ctx).Error(err, "the pages of a scan could not be made, and are tried again")
+		return nil
+	}
 	return err
+}
+
+func isSettling(status *v1alpha1.ScanStatus) bool {
+	settled := v1alpha1.FindCondition(status.Conditions, v1alpha1.ConditionSettled)
+	return settled != nil && settled.Status != metav1.ConditionTrue
 }
 
 func ended(phase v1alpha1.ScanPhase) bool {

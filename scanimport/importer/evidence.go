@@ -33,7 +33,7 @@ func resource(r *sarif.Result) string {
 	}
 	for _, l := range r.Logical {
 		name := firstOf(l.FullyQualifiedName, l.Name)
-		if kind := strings.ToLower(l.Kind); name != "" && (kind == "" || kind == "resource" || kind == "module") {
+		if name != "" && isResource(strings.ToLower(l.Kind)) {
 			return name
 		}
 	}
@@ -42,6 +42,27 @@ func resource(r *sarif.Result) string {
 	}
 	return ""
 }
+
+// subjects returns the names of the resources and objects that a result is about, and its requests. They tell results
+// apart that are otherwise the same.
+func subjects(r *sarif.Result) (out []string) {
+	if r.Package != nil {
+		return nil
+	}
+	for _, l := range r.Logical {
+		name, kind := firstOf(l.FullyQualifiedName, l.Name), strings.ToLower(l.Kind)
+		if name != "" && (isResource(kind) || kind == "object") {
+			out = append(out, name)
+		}
+	}
+	for _, e := range r.Endpoints {
+		out = append(out, e.Method+" "+e.Path)
+	}
+	return out
+}
+
+// isResource reports whether a kind of logical locations, in lower case, is for resources.
+func isResource(kind string) bool { return kind == "" || kind == "resource" || kind == "module" }
 
 // messageDigest ignores the path, which some tools repeat in the message: moving a file does not change the message.
 func messageDigest(r *sarif.Result) string {

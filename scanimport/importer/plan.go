@@ -144,12 +144,11 @@ func digest(r *sarif.Result) [32]byte {
 		Fingerprints map[string]string
 		Fixes        []sarif.Fix
 		CWEs         []string
-		Endpoints    []sarif.Endpoint `json:",omitempty"`
-		Logical      []sarif.Logical  `json:",omitempty"`
+		Subjects     []string `json:",omitempty"`
 	}{
 		RuleID: r.RuleID, Level: r.Level, Severity: r.Severity, Message: r.Message, Location: r.Location,
 		Related: r.Related, Fingerprints: r.Fingerprints, Fixes: r.Fixes, CWEs: r.CWEs,
-		Endpoints: r.Endpoints, Logical: r.Logical,
+		Subjects: subjects(r),
 	})
 	if err != nil {
 		panic("a result has no member that JSON cannot encode: " + err.Error())

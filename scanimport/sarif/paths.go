@@ -57,7 +57,7 @@ func newPathBook(run *wireRun, sourceRoot string, unfolded *budget) *pathBook {
 	return book
 }
 
-// IsRoot reports whether a root has an effect: only absolute paths and file:// URIs are removed from paths.
+// IsRoot reports whether a root is an absolute path or a file:// URI: no other is removed from paths.
 func IsRoot(uri string) bool {
 	_, kind := decode(uri)
 	return kind == absolutePath

@@ -232,6 +232,35 @@ func TestAKeysLabelsAndAnnotationsAreBounded(t *testing.T) {
 	}
 }
 
+// The right to patch namespaces is for one label, in the namespaces of organizations.
+func TestWhatTheControllersChangeOfANamespace(t *testing.T) {
+	c := newCast(t, "labelled")
+	ours := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
+	foreign := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	patch := func(namespace *corev1.Namespace, body string) error {
+		return c.as(controller).Patch(t.Context(), namespace.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(body)))
+	}
+	const label = `{"metadata":{"labels":{"appsec.dev/require-reason":"true"}}}`
+	for _, body := range []string{label, `{"metadata":{"labels":{"appsec.dev/require-reason":null}}}`} {
+		if err := patch(ours, body); err != nil {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+	refused := func(err error, reason string) {
+		t.Helper()
+		if !isRefusal(err) {
+			t.Errorf("%s: want a refusal, got %v", reason, err)
+		}
+	}
+	refused(patch(foreign, label), "a namespace of no organization")
+	refused(patch(ours, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`), "another label")
+	team := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"payments"}}}`))
+	harness.Must(t, env.Client.Patch(t.Context(), ours.DeepCopy(), team))
+	refused(patch(ours, `{"metadata":{"labels":{"team":null}}}`), "a label removed")
+	refused(patch(ours, `{"metadata":{"annotations":{"a":"b"}}}`), "an annotation")
+	refused(patch(ours, `{"metadata":{"finalizers":["appsec.dev/keep"]}}`), "a finalizer")
+}
+
 // A redelivery is requested by an annotation. The right to do so permits no other change of a delivery.
 func TestWhoAsksForARedelivery(t *testing.T) {
 	c := newCast(t, "redelivery")

@@ -82,8 +82,9 @@ var policyProbes = map[string]probe{
 		}
 		return wantRefusal(as.facade.Create(ctx, event, client.DryRunAll))
 	},
-	// The policy concerns only the controllers, and no prober is a controller.
-	"findings-leases.appsec.dev": func(context.Context, probers) error { return nil },
+	// These policies concern only the controllers, and no prober is a controller.
+	"findings-leases.appsec.dev":     func(context.Context, probers) error { return nil },
+	"findings-namespaces.appsec.dev": func(context.Context, probers) error { return nil },
 	// The policy applies per existing Organization, and a probe creates none: tests of the policy wait until it
 	// refuses.
 	"findings-provision.appsec.dev": func(context.Context, probers) error { return nil },

@@ -125,7 +125,7 @@ func findingsPage(s selected) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(s.findings) == 0 && s.of.HasMore {
-			templ_7745c5c3_Err = ui.Empty("None so far", "None of the findings looked at has this outcome; look on.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Empty("None so far", "None of the findings checked so far has this outcome. Continue with the next page.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
