@@ -106,6 +106,11 @@ func (c *Counts) Add(issue *v1alpha1.ReviewIssueSpec, reviewed []v1alpha1.Review
 		c.Closed++
 		return
 	}
+	c.AddOpen(issue)
+}
+
+// AddOpen counts one more open issue.
+func (c *Counts) AddOpen(issue *v1alpha1.ReviewIssueSpec) {
 	c.Open++
 	switch issue.Severity {
 	case v1alpha1.LevelHigh:

@@ -64,6 +64,15 @@ func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
 	slices.SortFunc(p.changes, func(a, b change) int { return cmp.Compare(a.name, b.name) })
 }
 
+// isOpen reports whether an issue is open as of the commit. A pull request may go back to a commit that was reviewed
+// before, and then the states are those of a later one.
+func (p *plan) isOpen(issue *v1alpha1.ReviewIssueSpec) bool {
+	if p.reviewed[len(p.reviewed)-1].SHA != p.commit {
+		return slices.Contains(issue.SeenInCommits, v1alpha1.CommitSHA(p.commit))
+	}
+	return reviewstate.Observe(issue, p.reviewed).State == v1alpha1.ReviewIssueOpen
+}
+
 func sameText(d *v1alpha1.FindingDetails, issue *v1alpha1.ReviewIssueSpec) bool {
 	return d.Title == issue.Title && d.Description == issue.Description
 }

@@ -47,9 +47,9 @@ func (c *cluster) clone() *cluster {
 	return out
 }
 
-// imports imports a commit's scan. written reports which issues are written before the import is cut off; nil: all, and
-// then the review.
-func (c *cluster) imports(t interface{ Fatal(...any) }, commit string, shows []int, written func(name string) bool) {
+// imports imports a commit's scan, and returns its summary. written reports which issues are written before the import
+// is cut off; nil: all, and then the review.
+func (c *cluster) imports(t interface{ Fatal(...any) }, commit string, shows []int, written func(name string) bool) *Summary {
 	now := start
 	if c.review != nil {
 		now = start.Add(time.Duration(len(c.review.ReviewedCommits)) * time.Minute)
@@ -71,6 +71,8 @@ func (c *cluster) imports(t interface{ Fatal(...any) }, commit string, shows []i
 		results = append(results, problem(k))
 	}
 	p.match(results, there)
+	s := newSummary(pr, nil)
+	s.count(p)
 	for i := range p.changes {
 		if written == nil || written(p.changes[i].name) {
 			c.issues[p.changes[i].name] = p.of(&p.changes[i])
@@ -79,6 +81,7 @@ func (c *cluster) imports(t interface{ Fatal(...any) }, commit string, shows []i
 	if written == nil {
 		c.review = &next
 	}
+	return s
 }
 
 func (c *cluster) state(name string) reviewstate.Observed {
@@ -176,9 +179,15 @@ func TestStatesAreThoseOfTheHistory(t *testing.T) {
 				}
 				continue
 			}
-			c.imports(t, commit, shows, nil)
+			s := c.imports(t, commit, shows, nil)
 			h.add(commit, shows)
 			check(t, step, c, h)
+			if h.index(commit) >= len(h)-v1alpha1.MaxReviewedCommits {
+				want := slices.Sorted(slices.Values(h[h.index(commit)].shows))
+				if n := len(slices.Compact(want)); s.Open != n || s.OpenHigh != n || len(s.Warnings) != map[bool]int{true: 1}[h.index(commit) < len(h)-1] {
+					t.Fatalf("step %d: %s shows %v, and the gate judges %+v", step, commit, want, s)
+				}
+			}
 
 			before := c.clone()
 			c.imports(t, commit, shows, nil)

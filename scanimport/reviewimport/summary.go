@@ -28,7 +28,7 @@ type Summary struct {
 	Skipped   int `json:"skipped"`
 	// Resolved issues were open before.
 	Resolved int `json:"resolved"`
-	// Open counts the pull request's open issues after the review, in total and by severity.
+	// Open counts the pull request's open issues as of this commit, in total and by severity.
 	Open       int `json:"open"`
 	OpenHigh   int `json:"openHigh"`
 	OpenMedium int `json:"openMedium"`
@@ -223,16 +223,20 @@ func placeOf(issue *v1alpha1.ReviewIssueSpec) string {
 	return fmt.Sprintf("%s:%d", issue.File, issue.Line)
 }
 
-// count counts the issues that are open after the plan, and lists the most severe.
+// count counts the issues that are open as of the commit after the plan, and lists the most severe.
 func (s *Summary) count(p *plan) {
+	if last := p.reviewed[len(p.reviewed)-1].SHA; last != p.commit {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("commit %s was reviewed before %s. This counts and judges what %s shows; the states of the stored issues stay those of %s, until a new commit is reviewed",
+			p.commit, last, p.commit, last))
+	}
 	var counts reviewstate.Counts
 	for i := range p.changes {
 		ch := &p.changes[i]
 		next := p.of(ch)
-		counts.Add(&next, p.reviewed)
-		if reviewstate.Observe(&next, p.reviewed).State != v1alpha1.ReviewIssueOpen {
+		if !p.isOpen(&next) {
 			continue
 		}
+		counts.AddOpen(&next)
 		action := p.action(ch, &next)
 		s.Issues = append(s.Issues, Issue{
 			Name: ch.name, Severity: next.Severity, Title: next.Title, Place: placeOf(&next),
