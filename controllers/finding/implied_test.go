@@ -61,7 +61,10 @@ func TestAStatusThatSaysMoreIsStored(t *testing.T) {
 		env.Create(t, builder.Scan("s-1", time.Now()).In(ns).Build(), endpoint.In(ns).Build(),
 			builder.WebhookEndpoint("all").In(ns).Build(), asked)
 		observed(t, asked)
-		NewWithT(t).Expect(sentTo(t, NewWithT(t), ns, "all", "f-1")).To(ConsistOf("finding.created 1"))
+		// The status is stored first.
+		harness.Eventually(t, func(g Gomega) {
+			g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1"))
+		})
 	}
 	observed(t, astray)
 	harness.Eventually(t, func(g Gomega) {

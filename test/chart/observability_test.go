@@ -91,7 +91,7 @@ func TestTheSlowAPIIsMeasuredWithoutUploads(t *testing.T) {
 // When it fires, a replica with the default staleness already refuses requests.
 func TestTheAlertOfStaleKeysNamesTheReleasesStaleness(t *testing.T) {
 	summary := fmt.Sprint(alerts(t)["FindingsAPIKeysStale"]["annotations"])
-	if want := "refuses all requests from 90s on"; !strings.Contains(summary, want) {
+	if want := "refuses all requests once they are older than 90s"; !strings.Contains(summary, want) {
 		t.Errorf("the alert's annotations are %s; want %q", summary, want)
 	}
 }
