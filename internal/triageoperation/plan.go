@@ -43,11 +43,12 @@ func (s *Step) Patch(resourceVersion string) ([]byte, error) {
 }
 
 // Plan returns what the operation does about the finding in its current state. begun means that an interrupted run may
-// have decided about it already: Plan then returns the same outcome, and changes nothing twice.
+// have decided about it already: Plan then returns the same outcome, and changes nothing twice. Until then the history
+// can name only an earlier operation of the same name.
 func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding, begun bool) Step {
 	author := Author(operation.Name)
 	switch {
-	case hasDecided(operation, finding):
+	case begun && hasDecided(operation, finding):
 		return Step{Outcome: Changed}
 	case Digest(&finding.Spec.Triage) != entry.Digest:
 		if finding.Spec.Triage.By == author {

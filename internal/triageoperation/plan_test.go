@@ -35,23 +35,26 @@ func TestWhatAnOperationDoesAboutAFinding(t *testing.T) {
 		reason   string
 		selected v1alpha1.FindingTriage
 		now      *v1alpha1.Finding
+		begun    bool
 		outcome  Outcome
 		writes   bool
 	}{
-		{"as it was", open, finding(open), Changed, true},
-		{"muted already", decidedBy("ann"), finding(decidedBy("ann")), Unchanged, false},
-		{"somebody has decided", open, finding(decidedBy("ann")), Conflicted, false},
-		{"somebody else has decided the same", decidedBy("ann"), finding(decidedBy("bob")), Conflicted, false},
+		{"as it was", open, finding(open), false, Changed, true},
+		{"muted already", decidedBy("ann"), finding(decidedBy("ann")), false, Unchanged, false},
+		{"somebody has decided", open, finding(decidedBy("ann")), false, Conflicted, false},
+		{"somebody else has decided the same", decidedBy("ann"), finding(decidedBy("bob")), false, Conflicted, false},
 		{"somebody has decided, and taken it back", open, finding(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen, By: "ann"}),
-			Conflicted, false},
-		{"the operation has decided", open, finding(decidedBy("operation/mute")), Changed, false},
-		{"and then somebody else", open, told(finding(decidedBy("ann")), selectedAt.Time), Changed, false},
-		{"and then somebody else what was there", open, told(finding(open), selectedAt.Time), Changed, false},
-		{"an earlier operation of that name had", open, told(finding(decidedBy("ann")), selectedAt.Add(-time.Second)), Conflicted, false},
-		{"its decision is the one that was selected", decidedBy("operation/mute"), finding(decidedBy("operation/mute")), Unchanged, false},
+			false, Conflicted, false},
+		{"the operation has decided", open, finding(decidedBy("operation/mute")), false, Changed, false},
+		{"and then somebody else", open, told(finding(decidedBy("ann")), selectedAt.Time), true, Changed, false},
+		{"and then somebody else what was there", open, told(finding(open), selectedAt.Time), true, Changed, false},
+		{"an earlier operation of that name had", open, told(finding(decidedBy("ann")), selectedAt.Add(-time.Second)), true, Conflicted, false},
+		{"an earlier one had, and its history came late", open, told(finding(open), selectedAt.Time), false, Changed, true},
+		{"and then somebody else decided", open, told(finding(decidedBy("ann")), selectedAt.Time), false, Conflicted, false},
+		{"its decision is the one that was selected", decidedBy("operation/mute"), finding(decidedBy("operation/mute")), false, Unchanged, false},
 	} {
 		entry := NewEntry(finding(c.selected))
-		step := Plan(operation, &entry, c.now, false)
+		step := Plan(operation, &entry, c.now, c.begun)
 		if step.Outcome != c.outcome || (len(step.Triage) > 0) != c.writes {
 			t.Errorf("%s: got %c, writes %v", c.reason, step.Outcome, step.Triage)
 		}
@@ -61,6 +64,16 @@ func TestWhatAnOperationDoesAboutAFinding(t *testing.T) {
 		if (step.Outcome == Conflicted) != (step.Why != "") {
 			t.Errorf("%s: why is %q", c.reason, step.Why)
 		}
+	}
+}
+
+func TestAPreviewCountsWhatAnEarlierOperationOfItsNameDecided(t *testing.T) {
+	operation := builder.TriageOperation("mute", "G1").Build() // it has not selected yet
+	reopened := finding(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen, By: "ann"})
+	reopened.Status.Transitions = []v1alpha1.Transition{{Type: v1alpha1.TransitionTriaged, By: Author("mute"), At: selectedAt}}
+	entry := NewEntry(reopened)
+	if !WouldChange(operation, &entry, reopened) {
+		t.Error("the preview leaves it out")
 	}
 }
 
