@@ -3,6 +3,7 @@ package triageoperation
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -10,6 +11,10 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
+
+// cacheLag is how long after an operation's end the cache may not show all of its decisions yet. The end is recorded as
+// the time when its last reconcile began, which may take two minutes.
+const cacheLag = 3 * time.Minute
 
 // chooseUndone returns the findings that the undone operation has decided about; nil if that operation is still
 // running, or cannot be undone.
@@ -42,7 +47,7 @@ func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, erro
 			if j >= len(part.Outcomes) || rules.Outcome(part.Outcomes[j]) != rules.Changed {
 				continue
 			}
-			c, err := r.undone(ctx, s, undone.Name, &entries[j])
+			c, err := r.undone(ctx, s, undone, &entries[j])
 			if err != nil {
 				return nil, err
 			}
@@ -53,22 +58,24 @@ func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, erro
 	return set, nil
 }
 
-func (r *Reconciler) undone(ctx context.Context, s *scope, operation string, entry *rules.Entry) (chosen, error) {
+func (r *Reconciler) undone(ctx context.Context, s *scope, operation *v1alpha1.TriageOperation,
+	entry *rules.Entry) (chosen, error) {
 	finding := &v1alpha1.Finding{}
 	key := client.ObjectKey{Namespace: s.Object.Namespace, Name: string(entry.Finding)}
 	err := r.Client.Get(ctx, key, finding, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) || err == nil && finding.Spec.Triage.By != rules.Author(operation) {
-		// The cache may not show the operation's decision yet.
+	differs := apierrors.IsNotFound(err) || err == nil && finding.Spec.Triage.By != rules.Author(operation.Name)
+	// Later the cache is right: to read thousands of findings one by one may take longer than a reconcile may.
+	if differs && s.Now.Before(operation.Status.CompletedAt.Add(cacheLag)) {
 		finding = &v1alpha1.Finding{}
 		err = r.Live.Get(ctx, key, finding)
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return chosen{entry: rules.Undo(operation, entry, nil)}, nil
+		return chosen{entry: rules.Undo(operation.Name, entry, nil)}, nil
 	case err != nil:
 		return chosen{}, err
 	}
-	return chosen{rules.Undo(operation, entry, finding), finding}, nil
+	return chosen{rules.Undo(operation.Name, entry, finding), finding}, nil
 }
 
 // part reads one of an operation's parts. If the part is missing or unreadable, the operation of
