@@ -20,17 +20,17 @@ func stateAt(f *v1alpha1.Finding, at time.Time) v1alpha1.FindingState {
 	if past < 0 {
 		return findingstate.State(f)
 	}
+	// Only a state has these values: the one before the transition.
+	from := v1alpha1.FindingState(f.Status.Transitions[past].From)
+	if from == v1alpha1.FindingStateOpenMuted || from == v1alpha1.FindingStateClosed {
+		return from
+	}
 	p := partsOf(f)
 	for _, t := range slices.Backward(f.Status.Transitions[past:]) {
 		p.undo(t)
 	}
-	for _, t := range slices.Backward(f.Status.Transitions[:past]) {
-		// TransitionSuppressed also reports another reason to suppress, so take the state from the last
-		// transition before the time.
-		if t.Type == v1alpha1.TransitionSuppressed || t.Type == v1alpha1.TransitionUnsuppressed {
-			p.suppressed = t.Type == v1alpha1.TransitionSuppressed
-			break
-		}
+	for _, t := range f.Status.Transitions[:past] {
+		p.recall(t)
 	}
 	return p.state()
 }
@@ -71,6 +71,23 @@ func (p *parts) undo(t v1alpha1.Transition) {
 		p.judged = v1alpha1.UserStatus(t.From)
 	case v1alpha1.TransitionCreated, v1alpha1.TransitionUpdated, v1alpha1.TransitionStale, v1alpha1.TransitionFresh,
 		v1alpha1.TransitionOpened, v1alpha1.TransitionResolved, v1alpha1.TransitionCompleted:
+	}
+}
+
+// recall corrects what later transitions do not tell, by one before the time: TransitionSuppressed also reports another
+// reason to suppress, and a verdict that ends with a closure or a user's decision has no transition of its own.
+func (p *parts) recall(t v1alpha1.Transition) {
+	switch t.Type { //nolint:exhaustive // the others change neither
+	case v1alpha1.TransitionSuppressed, v1alpha1.TransitionUnsuppressed:
+		p.suppressed = t.Type == v1alpha1.TransitionSuppressed
+	case v1alpha1.TransitionJudged:
+		p.judged = v1alpha1.UserStatus(t.To)
+	case v1alpha1.TransitionClosed:
+		p.judged = v1alpha1.UserStatusOpen
+	case v1alpha1.TransitionTriaged:
+		if t.To != string(v1alpha1.UserStatusOpen) {
+			p.judged = v1alpha1.UserStatusOpen
+		}
 	}
 }
 

@@ -38,6 +38,8 @@ func closed(f *v1alpha1.Finding) {
 
 func muted(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted }
 
+func confirmed(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusActive }
+
 func suppressed(f *v1alpha1.Finding) {
 	f.Spec.Suppression = &v1alpha1.FindingSuppression{Kind: "inSource"}
 }
@@ -71,6 +73,7 @@ func TestARowCountsWhatIsOpenAndWhatHappenedOnItsDay(t *testing.T) {
 }
 
 func TestThePastIsReadFromWhatStatusesKeep(t *testing.T) {
+	judged := did("judged", days(-5), "open", "muted")
 	for _, c := range []struct {
 		reason  string
 		finding v1alpha1.Finding
@@ -89,6 +92,25 @@ func TestThePastIsReadFromWhatStatusesKeep(t *testing.T) {
 		{"no longer suppressed since", finding(9, nil, did("unsuppressed", noon, "open_muted", "open")), "open_muted"},
 		{"muted and closed since", finding(9, func(f *v1alpha1.Finding) { muted(f); closed(f) },
 			did("triaged", noon, "open", "muted"), did("closed", noon, "open_muted", "closed")), "open"},
+		{"suppressed for another reason and confirmed since", finding(9, func(f *v1alpha1.Finding) { suppressed(f); confirmed(f) },
+			did("suppressed", days(-5), "open", "open_muted"), did("triaged", noon, "open", "active"),
+			did("suppressed", noon, "open_muted", "open_muted")), "open_muted"},
+		{"muted by a verdict, closed since", finding(9, closed, judged, did("closed", noon, "open_muted", "closed")), "open_muted"},
+		{"muted by a verdict that is no longer kept, closed since", finding(9, closed,
+			did("closed", noon, "open_muted", "closed")), "open_muted"},
+		{"muted by a verdict, confirmed since", finding(9, confirmed, judged, did("triaged", noon, "open", "active")), "open_muted"},
+		{"muted by a verdict, confirmed and closed since", finding(9, func(f *v1alpha1.Finding) { confirmed(f); closed(f) }, judged,
+			did("triaged", noon, "open", "active"), did("closed", noon, "open", "closed")), "open_muted"},
+		{"muted by a verdict and commented, confirmed since", finding(9, confirmed, judged,
+			did("triaged", days(-4), "open", "open"), did("triaged", noon, "open", "active")), "open_muted"},
+		{"a verdict followed the end of a decision, confirmed since", finding(9, confirmed,
+			did("triaged", days(-7), "open", "active"), did("expired", days(-5), "active", "open"), judged,
+			did("triaged", noon, "open", "active")), "open_muted"},
+		{"a closure had ended the verdict", finding(9, closed, judged, did("closed", days(-4), "open_muted", "closed"),
+			did("reopened", days(-3), "closed", "open"), did("closed", noon, "open", "closed")), "open"},
+		{"a decision, withdrawn meanwhile, had ended the verdict", finding(9, muted, judged,
+			did("triaged", days(-4), "open", "active"), did("triaged", days(-3), "active", "open"),
+			did("triaged", noon, "open", "muted")), "open"},
 	} {
 		if got := stateAt(&c.finding, days(-1)); got != c.want {
 			t.Errorf("%s: it was %q, want %q", c.reason, got, c.want)
