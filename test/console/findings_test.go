@@ -361,6 +361,68 @@ func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
 	}
 }
 
+// holds keeps requests to the service back until release() is called in the page, and counts the forms answered then.
+func (p *person) holds() {
+	p.Helper()
+	p.evaluates(`((send) => {
+		window.answered = 0;
+		window.unheld = send;
+		const released = new Promise((release) => { window.release = () => void release(); });
+		window.fetch = async (at, request) => {
+			await released;
+			return send(at, request).finally(() => { window.answered += request.method === "POST"; });
+		};
+	})(window.unheld ?? window.fetch)`, nil)
+}
+
+const mayLeave = "window.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
+
+func TestDecisionsThatWaitedRestOnWhatWasSeen(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(2)...)
+	p, faster := loggedIn(t, o.key("ada")), newVisitor(t)
+	p.goes("/console/findings")
+	faster.logsIn(o.key("bob"))
+	faster.asks("/console/findings/f-0001", mute(faster.token()))
+	p.holds()
+	p.presses("j", "c", "o")
+	p.sees("!" + mayLeave)
+	p.evaluates("release()", nil)
+	p.sees("answered === 2 && " + mayLeave)
+	p.reads("#f-0001 .state", "muted", "apikey/bob")
+	p.reads("#messages .wrong", "Finding number 1", "apikey/bob was faster")
+	if got := o.finding("f-0001").Spec.Triage; got.UserStatus != v1alpha1.UserStatusMuted || got.By != "apikey/bob" {
+		t.Errorf("the decision is %+v", got)
+	}
+	p.holds()
+	p.evaluates("void (AbortSignal.timeout = () => AbortSignal.abort(new DOMException('', 'TimeoutError')))", nil)
+	p.presses("j", "c", "m")
+	p.do(chromedp.SetValue("#one-reason", "duplicate"))
+	p.presses(kb.Enter)
+	p.reads("#f-0000 .state", "muted")
+	p.evaluates("release()", nil)
+	p.sees("answered === 2 && " + mayLeave)
+	p.reads("#messages .wrong:last-child", "Finding number 0", "The service did not answer. Load the page again")
+	p.reads("#f-0000 .state .is-open", "open")
+}
+
+func TestARefusedUndoGivesWayToTheOneBefore(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(2)...)
+	p, faster := loggedIn(t, o.key("ada")), newVisitor(t)
+	p.goes("/console/findings")
+	p.presses("j", "c", "j", "c")
+	p.reads("#f-0000 .state", "confirmed", "apikey/ada")
+	faster.logsIn(o.key("bob"))
+	faster.asks("/console/findings/f-0000", mute(faster.token()))
+	p.presses("u")
+	p.reads("#messages .wrong", "Finding number 0", "apikey/bob was faster")
+	p.presses("u")
+	p.reads("#messages", "Undone: Finding number 1.")
+	p.reads("#f-0001 .state", "open")
+	p.reads("#f-0000 .state", "muted", "apikey/bob")
+}
+
 func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {
 	o := newOrganization(t)
 	o.has(builder.Finding("f-shown").Title("SQL injection").Mutate(func(f *v1alpha1.Finding) {

@@ -5,11 +5,20 @@ import { replaceRow, titleOf } from "./rows.js";
 
 /** @typedef {{user_status: string, reason?: string, expires_at?: string, comments: string}} Change */
 
-/** @type {{id: string, change: Change, seen: string}[]} What the last decisions are undone by. */
+/** @type {{id: string, title: string, change: Change, seen: string}[]} What the last decisions are undone by. */
 const undos = [];
 
 /** @type {Promise<unknown>} Each rests on what the one before has made. */
 let sending = Promise.resolve();
+
+/** How many decisions have no answer yet. */
+let unanswered = 0;
+
+/** How long to wait for the answer to a decision. */
+const answerTime = 30_000;
+
+/** @type {Map<string, string>} What this page's last decision about each finding has made of it. */
+const made = new Map();
 
 /** @type {Map<string, {typed?: URLSearchParams, shown?: HTMLElement}>} The findings whose last decision was refused: what
  * was typed into the dialog, and the message. */
@@ -31,21 +40,34 @@ export function decide(id, form, { inPanel, again } = {}) {
   const restore = anticipate(id, form.get("user_status") ?? "");
   const row = document.getElementById(id);
   const title = (row ? titleOf(row) : panel.querySelector("h1"))?.textContent ?? id;
+  const seen = row?.dataset.seen;
+  const before = made.get(id);
   enqueue(async () => {
+    // It rests on what the row showed then, and on this page's own decisions since. What others decided was not seen.
+    const now = made.get(id);
+    const known = now === before ? seen : now;
+    if (known && !form.has("seen")) form.set("seen", known);
     try {
       const answer = await send(id, form, inPanel);
-      undos.push({ id, change: answer.undo, seen: answer.seen });
+      undos.push({ id, title, change: answer.undo, seen: answer.seen });
       refusals.get(id)?.shown?.remove();
       refusals.delete(id);
       message(`Decided: ${title}.`, { action: "Undo (u)", run: undo });
     } catch (error) {
       restore();
       refusals.get(id)?.shown?.remove();
-      const shown = report(error, again && { action: "Decide again", run: () => again(rowOf(id, error)) });
-      shown?.prepend(Object.assign(document.createElement("strong"), { textContent: title }));
+      const shown = reportAbout(title, error, again && { action: "Decide again", run: () => again(rowOf(id, error)) });
       refusals.set(id, { typed: again && form, shown });
     }
   });
+}
+
+/** Shows what went wrong with a decision about the finding of that title.
+ * @param {string} title @param {unknown} error @param {Parameters<typeof report>[1]} [options] */
+function reportAbout(title, error, options) {
+  const shown = report(error, options);
+  shown?.prepend(Object.assign(document.createElement("strong"), { textContent: title }));
+  return shown;
 }
 
 /** The row of a finding: as the list shows it, or else as a refusal did.
@@ -72,28 +94,41 @@ export function undo() {
     });
     if (change.reason !== undefined) form.set("reason", change.reason);
     if (change.expires_at !== undefined) form.set("until", change.expires_at);
-    await send(last.id, form);
-    undos.pop();
-    message("Undone.");
+    try {
+      await send(last.id, form);
+      undos.pop();
+      message(`Undone: ${last.title}.`);
+    } catch (error) {
+      // What was decided by others, or is gone, can never be undone.
+      if (error instanceof Refusal && [404, 409].includes(error.status)) undos.pop();
+      reportAbout(last.title, error);
+    }
   });
 }
 
 /** @param {() => Promise<void>} step */
 function enqueue(step) {
-  sending = sending.then(step).catch(report);
+  unanswered++;
+  sending = sending.then(step).catch(report).finally(() => unanswered--);
 }
+
+// Who leaves the page now would lose decisions that it shows already.
+window.addEventListener("beforeunload", (event) => {
+  if (unanswered > 0) event.preventDefault();
+});
 
 /** Shows a decision before it is made, and returns what takes that back.
  * @param {string} id @param {string} status */
 function anticipate(id, status) {
   const badge = document.getElementById(id)?.querySelector(".state .badge");
-  if (!badge || !standings[status]) return () => {};
-  const before = { text: badge.textContent, class: badge.className };
+  if (!(badge instanceof HTMLElement) || !standings[status]) return () => {};
+  // Another decision may be shown already that is not made yet.
+  badge.dataset.stored ??= badge.textContent ?? "";
   badge.textContent = standings[status];
   badge.className = `badge is-${standings[status]}`;
   return () => {
-    badge.textContent = before.text;
-    badge.className = before.class;
+    badge.textContent = badge.dataset.stored ?? "";
+    badge.className = `badge is-${badge.dataset.stored}`;
   };
 }
 
@@ -102,9 +137,10 @@ function anticipate(id, status) {
  * @returns {Promise<{undo: Change, seen: string, row: string}>} */
 async function send(id, form, inPanel) {
   const row = document.getElementById(id);
-  if (row?.dataset.seen && !form.has("seen")) form.set("seen", row.dataset.seen);
   try {
-    const answer = await (await ask(`/console/findings/${encodeURIComponent(id)}`, { form })).json();
+    const signal = AbortSignal.timeout(answerTime);
+    const answer = await (await ask(`/console/findings/${encodeURIComponent(id)}`, { form, signal })).json();
+    made.set(id, answer.seen);
     if (row) replaceRow(row, answer.row);
     refresh(id, inPanel ? null : undefined);
     return answer;
@@ -112,6 +148,9 @@ async function send(id, form, inPanel) {
     if (error instanceof Refusal && error.said.row) {
       if (row) replaceRow(row, error.said.row);
       refresh(id, inPanel ? form : undefined);
+    }
+    if (error instanceof DOMException && error.name === "TimeoutError") {
+      throw new Error("The service did not answer. Load the page again to see whether it has stored the decision.");
     }
     throw error;
   }
