@@ -55,6 +55,10 @@ func TestFacetsSearchAndOrderNarrowTheListAndStayInTheAddress(t *testing.T) {
 	p.reads(".total", "1 finding")
 	p.clicks(".chips .clear")
 	p.reads(".total", "6 findings")
+	p.composes("number 4")
+	p.reads(".total", "1 finding")
+	p.clicks(".chips .clear")
+	p.reads(".total", "6 findings")
 	p.do(chromedp.NavigateBack())
 	p.reads(".total", "1 finding")
 	p.goes("/console/findings?created_since=9999d&tool=gosec")
@@ -76,6 +80,24 @@ func TestFacetsSearchAndOrderNarrowTheListAndStayInTheAddress(t *testing.T) {
 	p.clicks(`.menu a[href="/console/findings?order=desc&sort=severity&tool=gosec"]`)
 	p.sees("location.search === '?order=desc&sort=severity&tool=gosec'")
 	p.sees("[" + rowTitles + "].join() === 'Finding number 0,Finding number 4,Finding number 2'")
+}
+
+// composes types into the search with an input method, and expects the list to follow only when the words are complete.
+func (p *person) composes(words string) {
+	p.Helper()
+	var early int
+	p.evaluates(fmt.Sprintf(`((field, start) => {
+		let started = 0;
+		window.setTimeout = (...timer) => { started++; return start(...timer); };
+		field.value = %s;
+		field.dispatchEvent(new InputEvent("input", { bubbles: true, isComposing: true }));
+		window.setTimeout = start;
+		field.dispatchEvent(new CompositionEvent("compositionend", { bubbles: true }));
+		return started;
+	})(document.querySelector("#text"), window.setTimeout)`, quoted(words)), &early)
+	if early != 0 {
+		p.Error("the list follows while words are composed")
+	}
 }
 
 // inOneLine expects the elements to be beside each other.
@@ -458,6 +480,12 @@ func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {
 	p.sees("document.querySelector('tbody a[href=\"/console/findings/f-shown\"]').textContent === 'SQL injection'")
 	p.goes("/console/findings#f-shown")
 	p.reads("#panel", "SQL injection")
+	p.evaluates(`((send) => {
+		window.fetch = (at, request) => { window.asked ||= at.endsWith("/main"); return send(at, request); };
+		window.addEventListener("hashchange", () => { window.skipped = true; });
+		document.querySelector(".skip").click();
+	})(window.fetch)`, nil)
+	p.sees("window.skipped && location.hash === '#main' && !window.asked") // the content is no finding
 	p.goes("/console/findings/f-shown")
 	p.reads("h1", "SQL injection")
 	p.clicks(".decide summary")

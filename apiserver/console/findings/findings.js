@@ -87,11 +87,15 @@ results.addEventListener("click", (event) => {
 const typingTime = 200;
 let typing = 0;
 
-results.addEventListener("input", (event) => {
-  if (!(event.target instanceof HTMLInputElement) || event.target.name !== "text") return;
-  clearTimeout(typing);
-  typing = window.setTimeout(search, typingTime);
-});
+for (const typed of ["input", "compositionend"]) {
+  results.addEventListener(typed, (event) => {
+    if (!(event.target instanceof HTMLInputElement) || event.target.name !== "text") return;
+    clearTimeout(typing);
+    // To replace the field would end what is composed with an input method.
+    if (event instanceof InputEvent && event.isComposing) asking?.abort();
+    else typing = window.setTimeout(search, typingTime);
+  });
+}
 
 function search() {
   const form = find("#text", HTMLInputElement)?.form;

@@ -129,9 +129,10 @@ function remember(url) {
   else history.pushState({ panel: true }, "", hash);
 }
 
-/** Shows the finding that the address names, or none. */
+/** Shows the finding that the address names, or none. It may name another part of the page, such as the content. */
 export function follow() {
   const id = decodeURIComponent(location.hash.slice(1));
+  if (document.getElementById(id)?.matches(":not(.row)")) return;
   if (!id) hide();
   else if (panel.hidden || panel.querySelector("article")?.dataset.id !== id) open(`/console/findings/${encodeURIComponent(id)}`);
 }
