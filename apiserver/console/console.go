@@ -167,7 +167,11 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 		failure, cause = api.Failed(http.StatusInternalServerError, ""), err
 	}
 	if failure.Status == http.StatusUnauthorized && !v.Scripted {
-		return redirect(Path + "login?next=" + url.QueryEscape(next(r)))
+		login := Path + "login?next=" + url.QueryEscape(next(r))
+		if r.Method == http.MethodPost {
+			login += "&unchanged="
+		}
+		return redirect(login)
 	}
 	problem := ui.Problem{
 		Status: failure.Status, Detail: ui.Told(failure.Said), RetryAt: failure.RetryAt, RequestID: requestID,
@@ -185,12 +189,15 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	return answer
 }
 
-// next returns where to go after the login: the requested page, unless the request was a change.
+// next returns where to go after the login: the requested page, or that of the form if the request was a change.
 func next(r *http.Request) string {
-	if r.Method != http.MethodGet {
-		return Path
+	if r.Method == http.MethodGet {
+		return r.URL.RequestURI()
 	}
-	return r.URL.RequestURI()
+	if form, err := url.Parse(r.Referer()); err == nil && strings.HasPrefix(form.Path, Path) {
+		return form.RequestURI()
+	}
+	return Path
 }
 
 func (c *Console) render(ctx context.Context, v *page.Visit, response page.Response) (Answer, error) {

@@ -107,6 +107,11 @@ func TestASessionIsMadeFromAKeyAloneAndEndsWithIt(t *testing.T) {
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(v.asks("/console/findings", nil).StatusCode).To(Equal(http.StatusSeeOther), "the session must end with its key")
 	})
+	const form = "/console/findings/f-0000"
+	login := v.asks(form, mute("any"), "Referer", base+form).Header.Get("Location")
+	if page := v.asks(login, nil).text; !strings.Contains(page, "nothing was changed") || !strings.Contains(page, `name="next" value="`+form+`"`) {
+		t.Errorf("a form that comes too late leads to %s:\n%s", login, page)
+	}
 }
 
 func TestASessionSeesNoOtherOrganization(t *testing.T) {

@@ -65,7 +65,7 @@ func TestFacetsSearchAndOrderNarrowTheListAndStayInTheAddress(t *testing.T) {
 	p.reads(".total", "3 findings")
 	p.reads(".chips", "Found since: last 9999 days, since")
 	p.sees("/^[0-9]{4}-.*Z$/.test(document.querySelector('[name=\"filter.created_since\"]').value)")
-	p.sees("[...document.querySelectorAll('.tools a[href*=\"/new\"], .tools a[download]')].every((a) => !a.href.includes('9999d') && a.href.includes('created_since'))")
+	p.sees("[...document.querySelectorAll('.tools a[href*=\"/new\"], .tools a[href*=\"format=\"]')].every((a) => !a.href.includes('9999d') && a.href.includes('created_since'))")
 	p.clicks(`.facet a[href*="severity=high"]`)
 	p.sees("location.search === '?created_since=9999d&severity=high&tool=gosec'")
 	p.goes("/console/findings?group=repo_id&order=asc&sort=updated_at&status=open")

@@ -25,7 +25,11 @@ func Routes() []page.Route {
 const title = "Log in"
 
 func show(_ context.Context, v *page.Visit) (page.Response, error) {
-	return page.Response{Title: title, Body: form(v.Query.Get("next"), "")}, nil
+	wrong := ""
+	if v.Query.Has("unchanged") {
+		wrong = "Your session had ended; nothing was changed. Log in and do it again."
+	}
+	return page.Response{Title: title, Body: form(v.Query.Get("next"), wrong)}, nil
 }
 
 func logIn(ctx context.Context, v *page.Visit) (page.Response, error) {
