@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
@@ -65,7 +64,6 @@ func (r *Reconciler) complete(_ context.Context, s *scope) error {
 		s.RequeueAfter(handOver)
 		return nil
 	}
-	r.refused.Delete(client.ObjectKeyFromObject(s.Object))
 	s.Status.Phase = v1alpha1.OperationCompleted
 	s.Status.CompletedAt = now(s)
 	s.Judge(conditions.Ready("The operation has worked through its findings."))

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -33,8 +32,6 @@ const (
 type result struct {
 	outcome rules.Outcome
 	why     string
-	// refused means that it failed because the API server kept refusing the write.
-	refused bool
 }
 
 // workThroughPart decides about the findings of the next part. After an interruption it recognises the decisions that
@@ -58,9 +55,7 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 			inProgress(s, fmt.Sprintf("A write failed and is being retried: %q.", shortened(err.Error())))
 			return err
 		}
-		if !slices.ContainsFunc(results, func(came result) bool { return came.refused }) {
-			r.refused.Delete(client.ObjectKeyFromObject(s.Object))
-		}
+		r.refused.Delete(client.ObjectKeyFromObject(s.Object))
 		if err := r.note(ctx, s, results); err != nil {
 			return err
 		}
@@ -110,7 +105,7 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 		}
 		step := rules.Plan(operation, entry, finding, begun)
 		if len(step.Triage) == 0 {
-			return result{outcome: step.Outcome, why: step.Why}, nil
+			return result{step.Outcome, step.Why}, nil
 		}
 		if err = write(ctx, writer, finding, &step); err == nil {
 			return result{outcome: step.Outcome}, nil
@@ -123,18 +118,17 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 }
 
 // outcomeOf separates permanent errors about the finding from temporary ones. A starting API server knows neither
-// roles nor policies for a while, so Forbidden becomes permanent only after refusalPatience. That time begins anew only
-// after a part without a refusal, so that one refused finding in each part does not make an operation take hours.
+// roles nor policies for a while, so Forbidden becomes permanent only after refusalPatience.
 func (r *Reconciler) outcomeOf(operation *v1alpha1.TriageOperation, err error) (result, error) {
 	switch {
 	case apierrors.IsNotFound(err):
-		return result{outcome: rules.Failed, why: "the finding no longer exists"}, nil
+		return result{rules.Failed, "the finding no longer exists"}, nil
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
-		return result{outcome: rules.Failed, why: err.Error()}, nil
+		return result{rules.Failed, err.Error()}, nil
 	case apierrors.IsForbidden(err):
 		since, _ := r.refused.LoadOrStore(client.ObjectKeyFromObject(operation), r.Clock.Now())
 		if r.Clock.Since(since.(time.Time)) > refusalPatience { //nolint:forcetypeassert // nothing else is stored
-			return result{outcome: rules.Failed, why: err.Error(), refused: true}, nil
+			return result{rules.Failed, err.Error()}, nil
 		}
 	}
 	return result{}, err
