@@ -11,8 +11,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
-// Whatever the outcomes and the size, the pages hold each finding once, say until the last one that there are more, and
-// read few parts each.
+// Whatever the outcomes and the size, the pages hold each finding once, HasMore is true until the last one, and each
+// reads few parts.
 func TestPagesOfAnOperationsFindingsReadFewPartsAndEndWithTheLastFinding(t *testing.T) {
 	const parts, entries = 4 * mostParts, 5
 	for name, conflicted := range map[string][]int{
@@ -47,7 +47,7 @@ func TestPagesOfAnOperationsFindingsReadFewPartsAndEndWithTheLastFinding(t *test
 						got = append(got, id)
 					}
 					if page.HasMore && final && len(got) == len(conflicted) {
-						t.Errorf("%s: the page with the last of them says that there are more", name)
+						t.Errorf("%s: HasMore is true on the page with the last of them", name)
 					}
 					if !page.HasMore {
 						break

@@ -64,10 +64,13 @@ func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
 	slices.SortFunc(p.changes, func(a, b change) int { return cmp.Compare(a.name, b.name) })
 }
 
+// last returns the commit that was reviewed last; it may be a later one than that of the plan.
+func (p *plan) last() string { return p.reviewed[len(p.reviewed)-1].SHA }
+
 // isOpen reports whether an issue is open as of the commit. A pull request may go back to a commit that was reviewed
 // before, and then the states are those of a later one.
 func (p *plan) isOpen(issue *v1alpha1.ReviewIssueSpec) bool {
-	if p.reviewed[len(p.reviewed)-1].SHA != p.commit {
+	if p.last() != p.commit {
 		return slices.Contains(issue.SeenInCommits, v1alpha1.CommitSHA(p.commit))
 	}
 	return reviewstate.Observe(issue, p.reviewed).State == v1alpha1.ReviewIssueOpen
@@ -102,7 +105,7 @@ func (p *plan) next(before *v1alpha1.ReviewIssueSpec, f *found) v1alpha1.ReviewI
 // seen adds the commit. An issue's text is as of the last reviewed commit, so an earlier commit does not change it.
 func (p *plan) seen(spec v1alpha1.ReviewIssueSpec, f *found) v1alpha1.ReviewIssueSpec {
 	spec.SeenInCommits = append(spec.SeenInCommits, v1alpha1.CommitSHA(p.commit))
-	if spec.Title != "" && p.reviewed[len(p.reviewed)-1].SHA != p.commit {
+	if spec.Title != "" && p.last() != p.commit {
 		return spec
 	}
 	spec.Title, spec.Description, spec.Severity = f.Details.Title, f.Details.Description, f.Details.Severity

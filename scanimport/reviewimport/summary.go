@@ -225,7 +225,7 @@ func placeOf(issue *v1alpha1.ReviewIssueSpec) string {
 
 // count counts the issues that are open as of the commit after the plan, and lists the most severe.
 func (s *Summary) count(p *plan) {
-	if last := p.reviewed[len(p.reviewed)-1].SHA; last != p.commit {
+	if last := p.last(); last != p.commit {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("commit %s was reviewed before %s. This counts and judges what %s shows; the states of the stored issues stay those of %s, until a new commit is reviewed",
 			p.commit, last, p.commit, last))
 	}
