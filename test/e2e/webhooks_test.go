@@ -356,7 +356,8 @@ func (w *webhookTrial) isFirstAttempt(id string) bool {
 func (w *webhookTrial) waitUntilAllIsSent(t *testing.T) {
 	t.Helper()
 	var left string
-	err := w.poll(t.Context(), "", func(context.Context) (bool, error) {
+	// The lists are long, and what is refused or interrupted is sent again after minutes.
+	err := wait.PollUntilContextTimeout(t.Context(), 200*checkInterval, trialTimeout, true, func(context.Context) (bool, error) {
 		left = ""
 		for _, o := range w.observed(t) {
 			if o.seen != o.generation || o.emitted != o.last() {

@@ -19,7 +19,7 @@ const (
 	// Patience is how long a condition may take to hold on a busy machine.
 	Patience = 2 * time.Minute
 	// interval is how often a condition is checked.
-	interval = 20 * time.Millisecond
+	interval = 40 * time.Millisecond
 	// answerTimeout bounds a single readiness check.
 	answerTimeout = 5 * time.Second
 	// mostOfAnswer bounds an answer, in bytes. The metrics of an API server take megabytes.
