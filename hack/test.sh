@@ -12,6 +12,8 @@ fewer=$((jobs > 1 ? jobs - 1 : 1))
 # The race detector sees only its own process. These packages test programs that run beside them, or only the API server.
 # What some of them also run in their own process has tests of its own with the detector.
 outside='/test/(admission|attack|chart|conditions|conformance|console|e2e|etcdcost|image|plugin|privilege|samples|schema|targets|unreadable)$'
+# These tests read all real scanner output, one file after the other: minutes with the detector, seconds without it.
+corpus='Corpus|DecisionsStay'
 plain=()
 for flag in "$@"; do [ "$flag" = -race ] || plain+=("$flag"); done
 
@@ -27,9 +29,10 @@ in_module() {
 
 packages=$(go list -e ./...)
 # shellcheck disable=SC2046 # import paths are words
-in_module . -p="$jobs" "$@" $(grep -vE "$outside" <<<"$packages")
+in_module . -p="$jobs" "$@" -skip="$corpus" $(grep -vE "$outside" <<<"$packages")
 # shellcheck disable=SC2046
 in_module . -p="$fewer" "${plain[@]}" $(grep -E "$outside" <<<"$packages")
+in_module . -p="$fewer" "${plain[@]}" -run="$corpus" ./scanimport/importer ./test/api ./test/import
 in_module bench -p="$fewer" "$@" ./...
 in_module test/faults -p="$fewer" "${plain[@]}" ./...
 exit "$code"

@@ -19,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/recognition"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
 // importEarlier creates the findings as the version without recognition by evidence would have: names never change, and
@@ -87,7 +88,7 @@ func batchesOf(t *testing.T, path string) (moved func(lines int32) []*Batch) {
 
 // The first import recognises all findings of an earlier version, and then nothing changes.
 func TestFindingsOfAnEarlierVersionKeepNamesAndDecisions(t *testing.T) {
-	for _, path := range corpusFiles(t) {
+	for _, path := range needs.SARIF(t, "") {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".sarif"), func(t *testing.T) {
 			batches := batchesOf(t, path)
 			for _, moved := range []int32{0, 7} {

@@ -234,24 +234,11 @@ func place(spec *v1alpha1.FindingSpec) string {
 	return ""
 }
 
-func corpusFiles(t *testing.T) []string {
-	t.Helper()
-	root := os.Getenv("FINDINGS_SARIF_CORPUS")
-	if root == "" {
-		needs.Missing(t, "FINDINGS_SARIF_CORPUS names no folder of SARIF files")
-	}
-	files, err := filepath.Glob(filepath.Join(root, "*.sarif"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no SARIF file in %s (error %v)", root, err)
-	}
-	return files
-}
-
 // Every finding of every file gets a decision, then the file is mutated. The test counts which decisions stay, and
 // whether one silently moves to another problem.
 func TestDecisionsStayWithTheirFindings(t *testing.T) {
 	table, tools := map[string]map[string]outcome{}, map[string]string{}
-	files := corpusFiles(t)
+	files := needs.SARIF(t, "")
 	var mu sync.Mutex
 	t.Run("files", func(t *testing.T) { // returns when all of them have ended
 		for _, path := range files {

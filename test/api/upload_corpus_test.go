@@ -126,21 +126,10 @@ func isRefused(t *testing.T, a answer, words string) {
 // file that one refuses is refused by all with the same words. As a pull request, a file has no new findings
 // compared with itself as the base.
 func TestEveryCorpusFileComesInByUploadAsByThePlugin(t *testing.T) {
-	root := os.Getenv("FINDINGS_SARIF_CORPUS")
-	if root == "" {
-		needs.Missing(t, "FINDINGS_SARIF_CORPUS names no folder of SARIF files")
-	}
-	good, err := filepath.Glob(filepath.Join(root, "*.sarif"))
-	harness.Must(t, err)
-	bad, err := filepath.Glob(filepath.Join(root, "bad", "*.sarif"))
-	harness.Must(t, err)
-	if len(good) == 0 || len(bad) == 0 {
-		t.Fatalf("%d good and %d bad files in %s", len(good), len(bad), root)
-	}
 	uploaded, c := uploader(t)
 	plugin := newOrganization(t)
 	github, g := uploader(t)
-	for i, file := range append(good, bad...) {
+	for i, file := range append(needs.SARIF(t, ""), needs.SARIF(t, "bad")...) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".sarif"), func(t *testing.T) {
 			repository, project := fmt.Sprintf("r-%d", i), fmt.Sprintf("p-%d", i)
 			for _, o := range []*organization{uploaded, plugin, github} {

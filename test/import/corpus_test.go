@@ -14,20 +14,6 @@ import (
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
-// corpus returns the SARIF files in a folder of the corpus of real scanner output.
-func corpus(t *testing.T, folder string) []string {
-	t.Helper()
-	root := os.Getenv("FINDINGS_SARIF_CORPUS")
-	if root == "" {
-		needs.Missing(t, "FINDINGS_SARIF_CORPUS names no folder of SARIF files")
-	}
-	files, err := filepath.Glob(filepath.Join(root, folder, "*.sarif"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no SARIF file in %s (error %v)", filepath.Join(root, folder), err)
-	}
-	return files
-}
-
 func collectFile(path string, choices importer.Choices) ([]*importer.Batch, error) {
 	file, err := os.Open(path) //nolint:gosec // a test names its own files
 	if err != nil {
@@ -43,7 +29,7 @@ func collectFile(path string, choices importer.Choices) ([]*importer.Batch, erro
 
 // A second import, at another commit, must find everything unchanged.
 func TestEveryCorpusFileImportsTwiceWithoutASecondWrite(t *testing.T) {
-	for _, file := range corpus(t, "") {
+	for _, file := range needs.SARIF(t, "") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".sarif"), func(t *testing.T) {
 			p := newProject(t)
 			first, err := collectFile(file, importer.Choices{Commit: commitA})
@@ -95,7 +81,7 @@ func TestEveryBadCorpusFileIsRefusedOrItsSkipsCounted(t *testing.T) {
 		"sariftool-invalid":             `no member "runs"`,
 		"zero-byte":                     "empty",
 	}
-	for _, file := range corpus(t, "bad") {
+	for _, file := range needs.SARIF(t, "bad") {
 		name := strings.TrimSuffix(filepath.Base(file), ".sarif")
 		t.Run(name, func(t *testing.T) {
 			batches, err := collectFile(file, importer.Choices{Commit: commitA})

@@ -14,6 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
 // saidBy holds what a file reports, counted by hand: the severities as high, medium, low, and how many
@@ -50,7 +51,7 @@ var said = map[string]saidBy{
 }
 
 func TestFindingsSayWhatTheToolSaid(t *testing.T) {
-	for _, file := range corpus(t, "") {
+	for _, file := range needs.SARIF(t, "") {
 		name := strings.TrimSuffix(filepath.Base(file), ".sarif")
 		t.Run(name, func(t *testing.T) {
 			want, known := said[name]
@@ -100,7 +101,7 @@ var statedFact = regexp.MustCompile(`(?mi)^\W*(severity|confidence|package|resou
 // These checks apply to every result of every tool.
 func TestEveryCorpusFindingIsWellSaid(t *testing.T) {
 	repository := builder.Repository("shop").In("org-acme").URL("https://github.com/acme/shop").Build()
-	for _, file := range corpus(t, "") {
+	for _, file := range needs.SARIF(t, "") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".sarif"), func(t *testing.T) {
 			batches, err := collectFile(file, importer.Choices{Commit: commitA})
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 )
 
@@ -29,6 +30,21 @@ func Browser(t testing.TB) string {
 		}
 	}
 	return Program(t, "chromium", "chromium")
+}
+
+// SARIF returns the files in a folder of the collection of real scanner output that FINDINGS_SARIF_CORPUS names. It is
+// kept outside the repository.
+func SARIF(t testing.TB, folder string) []string {
+	t.Helper()
+	root := os.Getenv("FINDINGS_SARIF_CORPUS")
+	if root == "" {
+		Missing(t, "FINDINGS_SARIF_CORPUS names no folder of SARIF files")
+	}
+	files, err := filepath.Glob(filepath.Join(root, folder, "*.sarif"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no SARIF file in %s (error %v)", filepath.Join(root, folder), err)
+	}
+	return files
 }
 
 // Missing skips or fails the test because a requirement is missing.
