@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/cluster"
@@ -95,6 +96,7 @@ func decide[T stored, I shown[T]](ctx context.Context, request Request, about su
 		return none, err
 	}
 	defer done()
+	decision.At = time.Now()
 	// A writer that had its turn before may have changed it.
 	item, there = tracing.Do(ctx, "read model: "+noun, func() (I, bool) {
 		return about.find(request.Organization, about.id)

@@ -34,7 +34,7 @@ const (
 
 // read parses the body as it arrives, so that only the data to be imported is held.
 func (s *Service) read(request *Request, held *hold) ([]*importer.Batch, error) {
-	body := &source{reader: request.Body}
+	body := &source{reader: request.Body, inMember: request.Settings != nil}
 	var unfolded io.Reader = body
 	if request.Gzip {
 		compressed, err := gzip.NewReader(body)
@@ -54,7 +54,13 @@ func (s *Service) read(request *Request, held *hold) ([]*importer.Batch, error) 
 		return nil, body.explain(err)
 	}
 	batches, err := importer.Collect([]importer.File{{Name: fileName, Log: log}}, request.Choices, time.Now())
-	if err != nil {
+	var future *importer.FutureStartError
+	switch {
+	case errors.As(err, &future) && request.Settings == nil:
+		return nil, &refusal{problem.InvalidQuery(err.Error()).In("started_at"), reasonMalformed}
+	case errors.As(err, &future):
+		return nil, &refusal{problem.InvalidBody(err.Error()).In("started_at"), reasonMalformed}
+	case err != nil:
 		return nil, refusedFile(err)
 	}
 	if len(batches) > mostScans {
@@ -77,7 +83,9 @@ func (r *Request) settle() (string, error) {
 // source remembers the error that ended the client's bytes.
 type source struct {
 	reader io.Reader
-	err    error
+	// inMember means that the file is the member `sarif` of the body.
+	inMember bool
+	err      error
 }
 
 func (s *source) Read(p []byte) (int, error) {
@@ -114,6 +122,8 @@ func (s *source) explain(err error) error {
 		return &refusal{problem.Busy(textNoRoom, busyRetryAfter), reasonReplicaMemory}
 	case errors.As(err, &tooLarge):
 		return refusedAs(fmt.Errorf("%s is refused: %w", fileName, err), codeTooLong)
+	case errors.As(err, &packed) && s.inMember:
+		return &refusal{problem.InvalidBody("it is not gzip, or is damaged").In("sarif").Coded(codeMalformed), reasonMalformed}
 	case errors.As(err, &packed):
 		p := problem.InvalidBody("the body is not gzip, as content-encoding says, or is damaged")
 		return &refusal{p.In("content-encoding").Coded(codeMalformed), reasonMalformed}

@@ -1,6 +1,10 @@
 package findingstate
 
-import "github.com/appsec-dev/findings-operator/api/v1alpha1"
+import (
+	"time"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
 
 // Decision is a new decision about a finding or a review issue. A nil member leaves the value unchanged.
 type Decision struct {
@@ -9,6 +13,9 @@ type Decision struct {
 	Reason    *v1alpha1.DecisionReason
 	ExpiresAt *v1alpha1.Time
 	Comments  *string
+	// At is when it is made: an existing decision whose end has passed by then has ended, though no status records it
+	// yet. Zero: only the status tells.
+	At time.Time
 }
 
 // Standing is the existing decision.
@@ -35,7 +42,7 @@ func StandingOf(finding *v1alpha1.Finding) Standing {
 // current facts.
 func (d Decision) Changes(s Standing) map[string]any {
 	out := map[string]any{}
-	another := d.UserStatus != nil && *d.UserStatus != s.UserStatus
+	another := d.UserStatus != nil && (*d.UserStatus != s.UserStatus || d.after(s))
 	if !another && s.UserStatus == v1alpha1.UserStatusOpen {
 		// If its end were removed, an ended decision would be in force again.
 		d.Reason, d.ExpiresAt = nil, nil
@@ -56,6 +63,12 @@ func (d Decision) Changes(s Standing) map[string]any {
 		out["comments"] = *d.Comments
 	}
 	return out
+}
+
+// after reports whether the end of the decision in force has passed, though the status does not record it yet.
+func (d Decision) after(s Standing) bool {
+	end := s.Triage.ExpiresAt
+	return s.UserStatus != v1alpha1.UserStatusOpen && end != nil && !d.At.Before(end.Time)
 }
 
 // begin sets the members for a decision that differs from the one in force.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -64,6 +65,21 @@ func TestADecisionEndsAtItsSecond(t *testing.T) {
 		if d := cmp.Diff(after, findingstate.Observe(f, nil, later)); d != "" {
 			t.Errorf("at %s, once it has ended, something changed:\n%s", later, d)
 		}
+	}
+}
+
+// Clients that ask for what has changed since the decision must see that it has ended.
+func TestADecisionSeenAfterItsEndIsUpdatedWhenSeen(t *testing.T) {
+	decided := now.Add(-2 * time.Minute)
+	f := imported()
+	f.Generation++
+	decide(v1alpha1.UserStatusMuted)(f)
+	f.Spec.Triage.ExpiresAt = ptr.To(v1alpha1.NewTime(now.Add(-time.Minute)))
+	f.CreationTimestamp = metav1.NewTime(decided)
+	f.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "findings-api", Time: ptr.To(metav1.NewTime(decided))}}
+	reconcile(f, now)
+	if !f.Status.UpdatedAt.Equal(ptr.To(v1alpha1.NewTime(now))) || f.Status.UserStatus != v1alpha1.UserStatusOpen {
+		t.Errorf("updated at %s as %s, want now, %s, as open", f.Status.UpdatedAt, f.Status.UserStatus, now)
 	}
 }
 
@@ -162,6 +178,9 @@ func TestADecisionChangesOnlyWhatDiffers(t *testing.T) {
 		"another end":                     {mutedUntil(end), findingstate.Decision{UserStatus: status("muted"), ExpiresAt: &later}, map[string]any{"expiresAt": &later}},
 		"end and reason taken away":       {mutedUntil(end), findingstate.Decision{UserStatus: status("muted"), ExpiresAt: &v1alpha1.Time{}, Reason: new(v1alpha1.DecisionReason)}, map[string]any{"expiresAt": nil, "reason": nil}},
 		"ended, repeated":                 {ended, findingstate.Decision{UserStatus: status("muted")}, map[string]any{"basis": "severity=high;code=code1111", "reason": nil, "expiresAt": nil}},
+		"at its end, not yet recorded":    {mutedUntil(end), findingstate.Decision{UserStatus: status("muted"), At: end}, map[string]any{"basis": "severity=high;code=code1111", "reason": nil, "expiresAt": nil}},
+		"before its end":                  {mutedUntil(end), findingstate.Decision{UserStatus: status("muted"), At: end.Add(-time.Second)}, map[string]any{}},
+		"ended, open, and it is recorded": {ended, findingstate.Decision{UserStatus: status("open"), At: later.Time}, map[string]any{}},
 		"ended, repeated with a new end":  {ended, findingstate.Decision{UserStatus: status("muted"), ExpiresAt: &later, Reason: ptr.To(v1alpha1.DecisionAcceptedRisk)}, map[string]any{"basis": "severity=high;code=code1111", "expiresAt": &later}},
 		"ended, and open is what it is":   {ended, findingstate.Decision{UserStatus: status("open")}, map[string]any{}},
 		"ended, open, and without an end": {ended, findingstate.Decision{UserStatus: status("open"), ExpiresAt: &v1alpha1.Time{}}, map[string]any{}},

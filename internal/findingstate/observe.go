@@ -26,7 +26,7 @@ func Observe(finding *v1alpha1.Finding, judge Judge, now time.Time) v1alpha1.Fin
 		return next
 	}
 	updatedAt := UpdatedAt(finding, now)
-	if known {
+	if known || len(ends(finding, &next)) > 0 { // the end of a decision is no write of the spec
 		updatedAt = laterOf(updatedAt, now)
 	}
 	if next.Verdict != nil && !SameVerdict(next.Verdict, finding.Status.Verdict) {

@@ -25,6 +25,10 @@ const (
 	facadeBelieves     = 2 * time.Second
 )
 
+// sameMoment is how long after the last known write a change that no time tells counts as made in its second: usually a
+// second write of the same client. The facade has answered it with that second already.
+const sameMoment = 2 * time.Second
+
 // Observed is what a resource's status records about its last write.
 type Observed struct {
 	// Generation for which UpdatedAt was recorded; 0 before the first reconcile.
@@ -43,12 +47,12 @@ func (o Observed) Covers(object metav1.Object) bool {
 //
 // If nothing has changed since the last reconcile, it is the observed time. After a
 // change it is the newest trusted time at which anybody but the controllers wrote something
-// other than status, if that is later than the observed time; else it is now. It is never
-// before the observed time or the creation. An object that has not changed since its creation was
+// other than status, if that is later than the observed time; else it is now, or the observed
+// time if that was sameMoment ago at most. It is never before the observed time or the creation. An object that has not changed since its creation was
 // last written at its creation.
 func UpdatedAt(object metav1.Object, observed Observed, now time.Time) v1alpha1.Time {
 	at, told := tell(object, observed, now.Add(controllersBelieve))
-	if !told && now.After(at) {
+	if !told && now.Sub(at) > sameMoment {
 		at = now
 	}
 	return v1alpha1.NewTime(second(at))

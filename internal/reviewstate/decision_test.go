@@ -89,6 +89,18 @@ func TestADecisionAboutAnIssueEndsAtItsSecond(t *testing.T) {
 	}
 }
 
+// REST has answered the decision with that time.
+func TestAUsersDecisionAboutAnIssueIsUpdatedWhenWritten(t *testing.T) {
+	review := &v1alpha1.ReviewSpec{ReviewedCommits: reviewed("a")}
+	issue := &v1alpha1.ReviewIssue{ObjectMeta: written(1, 5), Spec: *seenIn("a")}
+	issue.Status = reviewstate.IssueStatus(issue, review, at(5).Time)
+	issue.ObjectMeta = written(2, 9)
+	issue.Spec.Triage = v1alpha1.ReviewIssueTriage{UserStatus: v1alpha1.UserStatusMuted, By: "bob"}
+	if got := reviewstate.IssueStatus(issue, review, at(12).Time); !got.UpdatedAt.Equal(at(9)) {
+		t.Errorf("updated at %s, want %s", got.UpdatedAt, at(9))
+	}
+}
+
 // An upgrade must not count as a decision.
 func TestAStatusOfAnEarlierVersionMakesNoHistory(t *testing.T) {
 	review := &v1alpha1.ReviewSpec{ReviewedCommits: reviewed("a")}

@@ -1,6 +1,7 @@
 package reviewstate
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,7 +67,10 @@ func JudgedStatus(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec, judg
 		next.State = v1alpha1.ReviewIssueOpen
 	}
 	decided := decide(issue, review, judge, &next, now)
-	changed := before.State != next.State || len(decided) > 0
+	// A user's decision is a write of the spec, whose time is known.
+	changed := before.State != next.State || slices.ContainsFunc(decided, func(t v1alpha1.Transition) bool {
+		return t.Type != v1alpha1.TransitionTriaged
+	})
 	next.UpdatedAt = updatedAt(issue, before.ObservedGeneration, before.UpdatedAt, changed, now)
 	if next.Verdict != nil && !findingstate.SameVerdict(next.Verdict, before.Verdict) {
 		next.Verdict.Since = *next.UpdatedAt

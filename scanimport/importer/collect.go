@@ -86,11 +86,19 @@ const mostExamples = 10
 // clockSkew is how far in the future a scan's start may be, as clocks differ.
 const clockSkew = 5 * time.Minute
 
+// FutureStartError refuses a scan that starts in the future.
+type FutureStartError struct{ At time.Time }
+
+func (e *FutureStartError) Error() string {
+	return fmt.Sprintf("the scan cannot have started at %s, which is in the future: every later scan would be refused as older",
+		e.At.UTC().Format(time.RFC3339))
+}
+
 // Collect groups the runs of all files into batches, ordered by tool, category and analysis. Different names of one
 // tool count as one tool.
 func Collect(files []File, choices Choices, now time.Time) ([]*Batch, error) {
 	if choices.StartedAt.After(now.Add(clockSkew)) {
-		return nil, fmt.Errorf("the scan cannot have started at %s, which is in the future: every later scan would be refused as older", choices.StartedAt.UTC().Format(time.RFC3339))
+		return nil, &FutureStartError{choices.StartedAt}
 	}
 	type key struct {
 		tool string

@@ -126,10 +126,20 @@ func (p *parser) file() error {
 	case len(p.runs) == 0:
 		return errors.New("it holds no run, so there is nothing to import: check that the scanner ran")
 	}
-	if _, err := p.decoder.Token(); !errors.Is(err, io.EOF) {
+	return p.end()
+}
+
+// end reads to the end of the file: a damaged transfer may show there alone.
+func (p *parser) end() error {
+	var syntax *json.SyntaxError
+	switch _, err := p.decoder.Token(); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err == nil, errors.As(err, &syntax):
 		return errors.New("not JSON: something follows the end of the document")
+	default:
+		return err
 	}
-	return nil
 }
 
 func checkVersion(v string) error {

@@ -153,8 +153,8 @@ func TestWhatIsNoUploadToGitHubIsRejected(t *testing.T) {
 	packed := func(content string) string { return base64.StdEncoding.EncodeToString([]byte(content)) }
 	with := func(value string) string { return `{"commit_sha":"abc","ref":"refs/heads/main","sarif":` + value + `}` }
 	for name, tc := range map[string]struct {
-		body, want string
-		changes    []change
+		body, want, field string
+		changes           []change
 	}{
 		"nothing":                {want: "not exactly one JSON object"},
 		"no object":              {body: `[]`, want: "not exactly one JSON object"},
@@ -171,17 +171,21 @@ func TestWhatIsNoUploadToGitHubIsRejected(t *testing.T) {
 		"a file that is null":    {body: with("null"), want: "sarif must be a string"},
 		"an object for a file":   {body: with("{}"), want: "sarif must be a string"},
 		"not base64":             {body: with(`"***"`), want: "not base64"},
-		"not compressed":         {body: with(`"` + packed(sarif("one")) + `"`), want: "not gzip"},
+		"not compressed":         {body: with(`"` + packed(sarif("one")) + `"`), want: "not gzip", field: "sarif"},
 		"compressed and cut off": {body: with(`"` + packed(zipped(sarif("one"))[:60]) + `"`), want: "damaged"},
+		"started in the future":  {body: forGitHub(sarif(), `"started_at":"2999-01-01T00:00:00Z"`), want: "in the future", field: "started_at"},
 		"not SARIF":              {body: forGitHub(`{}`), want: "not SARIF 2.1.0"},
 		"a compressed request":   {body: zipped(forGitHub(sarif())), changes: []change{header("Content-Encoding", "gzip")}, want: "must not be compressed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := c.do(http.MethodPost, sarifsPath, tc.body, tc.changes...).wants(http.StatusBadRequest, name)
-			var said struct{ Message, Error, Detail string }
+			var said struct{ Message, Error, Detail, Field string }
 			harness.Must(t, json.Unmarshal(a.body, &said))
 			if !strings.HasPrefix(said.Message, "rejecting SARIF: ") || !strings.Contains(said.Message, tc.want) || said.Error != "Invalid request body" || said.Detail == "" {
 				t.Errorf("the answer is %s, want %q in its message", a.body, tc.want)
+			}
+			if tc.field != "" && said.Field != tc.field {
+				t.Errorf("the wrong member is %q, want %q", said.Field, tc.field)
 			}
 		})
 	}
