@@ -417,15 +417,32 @@ func TestDecisionsThatWaitedRestOnWhatWasSeen(t *testing.T) {
 		t.Errorf("the decision is %+v", got)
 	}
 	p.holds()
+	p.presses("j", "c", "m") // the answer to c comes while the dialog is open
+	p.do(chromedp.SetValue("#one-reason", "duplicate"))
+	p.evaluates("release()", nil)
+	p.sees("answered === 1 && " + mayLeave)
+	p.presses(kb.Enter)
+	p.sees("answered === 2 && " + mayLeave)
+	p.reads("#f-0000 .state", "muted", "apikey/ada")
+	p.clicks("#f-0000 .what a")
+	p.clicks("#panel .decide summary")
+	p.holds()
+	p.presses("c") // the panel's form shows the decision before
+	p.clicks("#panel .decide button")
+	p.evaluates("release()", nil)
+	p.sees("answered === 2 && " + mayLeave)
+	p.reads("#f-0000 .state", "muted", "apikey/ada")
+	p.presses(kb.Escape)
+	p.holds()
 	p.evaluates("void (AbortSignal.timeout = () => AbortSignal.abort(new DOMException('', 'TimeoutError')))", nil)
-	p.presses("j", "c", "m")
+	p.presses("c", "m")
 	p.do(chromedp.SetValue("#one-reason", "duplicate"))
 	p.presses(kb.Enter)
 	p.reads("#f-0000 .state", "muted")
 	p.evaluates("release()", nil)
 	p.sees("answered === 2 && " + mayLeave)
 	p.reads("#messages .wrong:last-child", "Finding number 0", "The service did not answer. Load the page again")
-	p.reads("#f-0000 .state .is-open", "open")
+	p.reads("#f-0000 .state .is-muted", "muted")
 }
 
 func TestARefusedUndoGivesWayToTheOneBefore(t *testing.T) {

@@ -32,21 +32,26 @@ export const refused = (id) => refusals.get(id)?.typed;
  * @type {Record<string, string>} */
 const standings = { muted: "muted", active: "confirmed", open: "open" };
 
+/** What a decision rests on: what was shown, and what this page's last decision had made of the finding by then.
+ * @typedef {{seen?: string | null, made?: string}} Basis */
+
+/** What a decision made now about a finding rests on.
+ * @param {string} id @param {string | null} [seen] @returns {Basis} */
+export const basisOf = (id, seen) => ({ seen, made: made.get(id) });
+
 /** Decides about a finding. The row shows it at once, and then what came of it.
- * @param {string} id @param {URLSearchParams} form
+ * @param {string} id @param {URLSearchParams} form @param {Basis} basis
  * @param {{inPanel?: boolean, again?: (row?: HTMLElement) => void}} [from] Whether the form is the panel's; else what
  * shows it again after a refusal, with the finding's row as it then is. */
-export function decide(id, form, { inPanel, again } = {}) {
+export function decide(id, form, basis, { inPanel, again } = {}) {
   const restore = anticipate(id, form.get("user_status") ?? "");
   const row = document.getElementById(id);
   const title = (row ? titleOf(row) : panel.querySelector("h1"))?.textContent ?? id;
-  const seen = row?.dataset.seen;
-  const before = made.get(id);
   enqueue(async () => {
-    // It rests on what the row showed then, and on this page's own decisions since. What others decided was not seen.
+    // It also rests on this page's own decisions since. What others decided was not seen.
     const now = made.get(id);
-    const known = now === before ? seen : now;
-    if (known && !form.has("seen")) form.set("seen", known);
+    const known = now === basis.made ? basis.seen : now;
+    if (known) form.set("seen", known);
     try {
       const answer = await send(id, form, inPanel);
       undos.push({ id, title, change: answer.undo, seen: answer.seen });

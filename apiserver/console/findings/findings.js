@@ -1,6 +1,6 @@
 // The list of findings: filters and search without loading anew, a finding beside the list, keys and selection.
 import { ask, fill, fragment, message, report, submitted } from "../ui/ui.js";
-import { decide, refused, undo } from "./decisions.js";
+import { basisOf, decide, refused, undo } from "./decisions.js";
 import { follow, open, openRow, panel, shut } from "./panel.js";
 import { more, results, stand, standing, titleOf, walk, watchEnd } from "./rows.js";
 
@@ -115,7 +115,9 @@ panel.addEventListener("submit", (event) => {
   const form = event.target;
   if (!(form instanceof HTMLFormElement) || !form.hasAttribute("data-decide")) return;
   event.preventDefault();
-  decide(form.closest("article")?.dataset.id ?? "", submitted(form), { inPanel: true });
+  const id = form.closest("article")?.dataset.id ?? "";
+  const fields = submitted(form);
+  decide(id, fields, basisOf(id, fields.get("seen")), { inPanel: true });
 });
 
 // --- Decisions by key ----------------------------------------------------------------------------------------------
@@ -137,7 +139,7 @@ function decideBy(status) {
   const row = standing();
   if (!row) walk(1);
   else if (status === "muted") askWhy(row);
-  else decide(row.id, new URLSearchParams({ user_status: status }));
+  else decide(row.id, new URLSearchParams({ user_status: status }), basisOf(row.id, row.dataset.seen));
 }
 
 /** Asks for the reason, the end and the comment. It begins with those in force, or with what was typed and refused; an
@@ -149,6 +151,7 @@ function askWhy(row) {
   if (!dialog || !form) return;
   form.reset();
   form.querySelector(".missing")?.replaceChildren();
+  const basis = basisOf(row.id, row.dataset.seen);
   const { reason = "", until = "" } = row.dataset;
   find("#decision-title", HTMLHeadingElement)?.replaceChildren(`Decide: ${titleOf(row)?.textContent ?? row.id}`);
   fill(form, refused(row.id) ?? new URLSearchParams({ user_status: "muted", reason, until }));
@@ -157,8 +160,7 @@ function askWhy(row) {
     if (dialog.returnValue !== "decide") return;
     const fields = submitted(form);
     if (!fields.get("comments")) fields.delete("comments");
-    fields.set("seen", row.dataset.seen ?? "");
-    decide(row.id, fields, { again: (now) => askWhy(now ?? row) });
+    decide(row.id, fields, basis, { again: (now) => askWhy(now ?? row) });
   };
   dialog.showModal();
   // Not the reason: the same key, pressed once more, would choose one by its first letter.
