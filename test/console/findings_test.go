@@ -476,7 +476,13 @@ func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {
 	env.Create(t, builder.WebhookDelivery("d-shown", time.Now()).Endpoint("absent").In(o.namespace).Mutate(func(d *v1alpha1.WebhookDelivery) {
 		d.Spec.Event.Type, d.Spec.Event.Subject = "finding.created", v1alpha1.WebhookEventSubject{Kind: "Finding", Name: "f-shown"}
 	}).Build())
-	p := loggedIn(t, o.key("ada", v1alpha1.Scopes()...))
+	p := newPerson(t)
+	p.goes("/console/findings?severity=medium#f-shown") // an address that somebody shared
+	p.logsIn("no key")
+	p.reads("#wrong", "not valid")
+	p.logsIn(o.key("ada", v1alpha1.Scopes()...))
+	p.reads("#panel", "SQL injection")
+	p.sees("location.search === '?severity=medium' && location.hash === '#f-shown'")
 	p.goes("/console/findings")
 	p.presses("j", "j", kb.Enter)
 	p.reads("#panel", "SQL injection", "orders/list.go:14", "Use a parameter.", "What happened", "created", "finding.created sent to absent")
