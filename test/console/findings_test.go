@@ -154,8 +154,10 @@ func TestGroupsHaveTheirCountsAndAreOpenedOnDemand(t *testing.T) {
 func TestTheListScrollsThroughAllRowsWithNoneTwice(t *testing.T) {
 	const n = 450
 	o := newOrganization(t)
-	o.has(some(n)...)
 	p := loggedIn(t, o.key("ada"))
+	p.goes("/console/findings")
+	o.has(some(n)...)
+	p.reads(".news", "100 or more new findings, show")
 	p.loads("/console/findings", 150_000)
 	p.scrollsThrough(n)
 	p.goes("/console/findings?sort=severity")

@@ -81,17 +81,26 @@ func TestWhatChangesWhileOneLooksIsMarkedAndNotMoved(t *testing.T) {
 	p.sees("document.querySelector('.row').id === 'f-0003'")
 	p.clicks(".news a")
 	p.sees("document.querySelector('.row').id === 'f-new' && !document.querySelector('.news')")
+	q := loggedIn(t, bob)
+	q.goes("/console/findings?group=severity&tool=gosec")
+	q.reads(".total", "2 findings")
+	o.has(builder.Finding("f-other").Tool("semgrep", v1alpha1.CategoryCode), builder.Finding("f-gosec").Tool("gosec", v1alpha1.CategoryCode))
+	q.reads(".total", "3 findings")
+	q.reads(".news", "1 new finding, show") // the other one is not in this list
+	q.clicks(".news a")
+	q.sees("document.querySelector('.total').innerText === '3 findings' && !document.querySelector('.news')")
 	if err := env.Client.Delete(t.Context(), o.finding("f-0003")); err != nil {
 		t.Fatal(err)
 	}
 	p.reads("#f-0003 .age", "removed")
 	p.clicks("#f-0003 .news-of")
 	p.sees("!document.getElementById('f-0003')")
-	p.reads(".total", "4 findings")
+	p.reads(".total", "6 findings")
 }
 
 func TestTheOverviewCountsWhileOneLooks(t *testing.T) {
 	o := newOrganization(t)
+	o.hasHistory()
 	o.has(some(2)...)
 	p := loggedIn(t, o.key("ada"))
 	p.goes("/console/")

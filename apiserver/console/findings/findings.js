@@ -1,6 +1,7 @@
 // The list of findings: filters and search without loading anew, a finding beside the list, keys and selection.
 import { ask, fill, fragment, message, report, submitted } from "../ui/ui.js";
 import { basisOf, decide, refused, undo } from "./decisions.js";
+import { asked } from "./live.js";
 import { follow, open, openRow, panel, shut } from "./panel.js";
 import { more, results, stand, standing, titleOf, walk, watchEnd } from "./rows.js";
 
@@ -25,12 +26,14 @@ let shown = location.pathname + location.search;
 async function go(url, record) {
   asking?.abort();
   asking = new AbortController();
+  const known = asked();
   try {
     const text = await (await ask(url, { signal: asking.signal })).text();
     if (record === "push") history.pushState(null, "", url);
     if (record === "replace") history.replaceState(null, "", url);
     shown = location.pathname + location.search;
     keepPlace(() => results.replaceChildren(fragment(text)));
+    known();
     watchEnd();
     // Who asked for the form to decide about all that match goes on in it.
     if (new URL(url, location.href).searchParams.has("all")) find('.selection.used [name="reason"]', HTMLSelectElement)?.focus();

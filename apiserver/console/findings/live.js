@@ -13,8 +13,14 @@ const countsPause = 3000;
 /** How many rows are looked at closer at a time. What changes more at once is marked. */
 const closer = 10;
 
-/** @type {Set<string>} Ids of findings that came since the list was asked for. */
+/** @type {Set<string>} Ids of findings that came since the list was asked for, but for those that it would not show. */
 const created = new Set();
+
+/** To be called before the list is asked for. Returns what is to be called when it is shown: what had come is no news. */
+export function asked() {
+  const known = [...created];
+  return () => known.forEach((id) => created.delete(id));
+}
 
 /** @type {Map<string, Change>} What has yet to be shown, by the finding's id. */
 const waiting = new Map();
@@ -111,29 +117,51 @@ async function shows(row) {
 /** Asks for the list anew, and shows its counts and how many new findings there are. */
 async function count() {
   const at = location.href;
+  const came = [...created];
   try {
     const now = fragment(await (await ask(at)).text());
     if (location.href !== at) return;
     const total = results.querySelector(".total");
     const fresh = now.querySelector(".total");
-    const grown = total?.textContent !== fresh?.textContent;
-    if (total && fresh && grown) total.replaceChildren(...fresh.childNodes);
+    if (total && fresh && total.textContent !== fresh.textContent) total.replaceChildren(...fresh.childNodes);
     for (const link of now.querySelectorAll(".facet a")) {
       const shown = results.querySelector(`.facet a[href="${CSS.escape(link.getAttribute("href") ?? "")}"] .count`);
       const counted = link.querySelector(".count")?.textContent ?? "";
       if (shown && shown.textContent !== counted) shown.textContent = counted;
     }
-    const rows = [...now.querySelectorAll(".row")];
-    // Where rows are shown in groups they are not all there to be counted.
-    if (rows.length > 0 || !now.querySelector(".group")) {
-      tellNew(rows.filter((row) => created.has(row.id) && !rowOf(row.id)).length);
-    } else if (grown && created.size > 0) {
-      tellNew(created.size);
-    }
+    await countNew(at, now, came);
+    const rows = now.querySelectorAll(".row");
     for (const row of rows) compare(/** @type {HTMLElement} */ (row));
   } catch {
     // It is asked for again with the next change.
   }
+}
+
+/** Counts what of the list has come since it was asked for: that is on the first page of the newest.
+ * @param {string} at @param {ParentNode} now The list at that address as it is now.
+ * @param {string[]} came What had come before the list was asked for now. */
+async function countNew(at, now, came) {
+  const page = came.length === 0 || isNewestFirst(at) ? now : await newest(at);
+  if (location.href !== at) return;
+  const rows = [...page.querySelectorAll(".row")];
+  const ids = new Set(rows.map((row) => row.id));
+  for (const id of came) if (!ids.has(id)) created.delete(id);
+  const n = rows.filter((row) => created.has(row.id) && !rowOf(row.id)).length;
+  tellNew(n, n > 0 && n === rows.length && page.querySelector("[data-next]") !== null);
+}
+
+/** @param {string} at The address of a list. */
+function isNewestFirst(at) {
+  const query = new URL(at).searchParams;
+  return !query.get("group") && (query.get("sort") || "created_at") === "created_at" && query.get("order") !== "asc";
+}
+
+/** @param {string} at The address of a list. @returns {Promise<ParentNode>} The newest rows of it. */
+async function newest(at) {
+  const url = new URL(at);
+  url.searchParams.delete("cursor");
+  for (const [name, value] of [["sort", "created_at"], ["order", "desc"], ["part", "rows"]]) url.searchParams.set(name, value);
+  return fragment(await (await ask(url.href)).text());
 }
 
 /** Marks a row of the list that is shown otherwise than it would be now.
@@ -144,23 +172,23 @@ function compare(now) {
   if (now.dataset.seen !== row.dataset.seen || now.dataset.stands !== row.dataset.stands) mark(row, false);
 }
 
-/** @param {number} n */
-function tellNew(n) {
+/** @param {number} n @param {boolean} more Whether there may be more than those that were counted. */
+function tellNew(n, more) {
   const before = results.querySelector(".news");
   if (n === 0) {
     before?.remove();
     return;
   }
   const line = Object.assign(document.createElement("p"), { className: "news" });
-  const offer = `${counted(n, "new finding", "new findings")}, show`;
+  const news = more ? `${n} or more new findings` : counted(n, "new finding", "new findings");
+  const offer = `${news}, show`;
   if (before?.textContent === offer) return;
   const link = Object.assign(document.createElement("a"), { href: location.href, textContent: offer });
   link.setAttribute("data-results", "");
-  link.addEventListener("click", () => created.clear());
   line.append(link);
   if (before) before.replaceWith(line);
   else results.querySelector(".tools")?.after(line);
-  said.textContent = `${counted(n, "new finding", "new findings")}.`;
+  said.textContent = `${news}.`;
 }
 
 const markSoon = seldom(markChanged, 1000);
