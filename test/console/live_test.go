@@ -109,6 +109,11 @@ func TestTheOverviewCountsWhileOneLooks(t *testing.T) {
 	o.has(builder.Finding("f-low").Severity(v1alpha1.LevelLow))
 	p.reads("#by-severity + table", "low")
 	p.sees(`document.activeElement.getAttribute("href")?.includes("severity=high")`)
+	p.clicks("[aria-labelledby=per-week] summary")
+	o.has(builder.Finding("f-next").Severity(v1alpha1.LevelLow).Mutate(func(f *v1alpha1.Finding) { f.Spec.Class = "CWE-7" }))
+	p.reads("#followed", "CWE-7")
+	p.sees(`document.activeElement.matches("[aria-labelledby=per-week] summary")`)
+	p.sees(`document.querySelectorAll("#followed details[open]").length === 1`) // both are called "The numbers"
 }
 
 // The console's stream requires the session, and ends with its key.

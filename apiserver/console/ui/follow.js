@@ -42,19 +42,41 @@ async function poll() {
   setTimeout(poll, wait);
 }
 
-/** Shows the part as it is now. Who stands on a link of it stays there, and what was unfolded stays so.
+/** What a person leaves in a state: focused, unfolded or scrolled. */
+const kept = "a, button, summary, [tabindex], .scrolls";
+
+/** The elements with such a state, by what they are and where. Those that are alike are numbered.
+ * @param {Element} part */
+function named(part) {
+  /** @type {Map<string, HTMLElement>} */
+  const all = new Map();
+  for (const element of /** @type {NodeListOf<HTMLElement>} */ (part.querySelectorAll(kept))) {
+    const what = element.getAttribute("href") ?? element.ariaLabel ?? (element.matches("button, summary") && element.textContent);
+    const name = [element.closest("[aria-labelledby]")?.getAttribute("aria-labelledby"), element.tagName, what].join();
+    let number = 0;
+    while (all.has(name + number)) number++;
+    all.set(name + number, element);
+  }
+  return all;
+}
+
+/** Shows the part as it is now, in the state in which it was left.
  * @param {Element} before @param {string} page */
 function show(before, page) {
   const now = fragment(page).querySelector("#followed");
   if (!now) return;
-  const active = document.activeElement;
-  const link = active && before.contains(active) ? active.getAttribute("href") : null;
-  const unfolded = new Set([...before.querySelectorAll("details[open] > summary")].map((summary) => summary.textContent));
-  for (const details of now.querySelectorAll("details")) {
-    if (unfolded.has(details.querySelector("summary")?.textContent ?? "")) details.open = true;
-  }
+  const fresh = named(now);
+  const same = [...named(before)].flatMap(([name, element]) => {
+    const after = fresh.get(name);
+    return after ? [{ element, after, focused: element === document.activeElement, left: element.scrollLeft, top: element.scrollTop }] : [];
+  });
   before.replaceWith(now);
-  if (link !== null) /** @type {HTMLElement | null} */ (now.querySelector(`a[href="${CSS.escape(link)}"]`))?.focus();
+  for (const { element, after, focused, left, top } of same) {
+    after.hidden = element.hidden;
+    if (element.parentElement instanceof HTMLDetailsElement) after.parentElement?.toggleAttribute("open", element.parentElement.open);
+    after.scrollTo(left, top);
+    if (focused) after.focus({ preventScroll: true });
+  }
 }
 
 const soon = seldom(again, livePause);
