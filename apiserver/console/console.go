@@ -177,6 +177,9 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 		Status: failure.Status, Detail: ui.Told(failure.Said), RetryAt: failure.RetryAt, RequestID: requestID,
 		Change: r.Method == http.MethodPost,
 	}
+	if problem.Change {
+		problem.Form = next(r)
+	}
 	shown := page.Response{Status: failure.Status, Title: problem.Title(), Body: ui.ProblemPage(problem)}
 	if v.Scripted {
 		shown.JSON = problem.Said()

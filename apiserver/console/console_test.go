@@ -46,3 +46,22 @@ func TestTheCauseOfAFailedPageIsForTheLogAlone(t *testing.T) {
 		}
 	}
 }
+
+// To load the error again would send the form again.
+func TestARefusedFormLeadsBackToItsPage(t *testing.T) {
+	c, err := New(http.NotFoundHandler(), session.Sealer{Keys: func(string) [][]byte { return [][]byte{make([]byte, 32)} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, status := range []int{http.StatusPreconditionFailed, http.StatusInternalServerError} {
+		refuse := func(context.Context, *page.Visit) (page.Response, error) {
+			return page.Response{}, api.Failed(status, "")
+		}
+		request := httptest.NewRequest(http.MethodPost, Path+"policies/p-1", http.NoBody)
+		request.Header.Set("Referer", "http://example.com/console/policies/p-1?x=y")
+		shown := string(c.Serve(page.Route{Method: http.MethodPost, Serve: refuse, Public: true}, Request{HTTP: request}).Body)
+		if !strings.Contains(shown, `href="/console/policies/p-1?x=y"`) || strings.Contains(shown, "Reload the page") {
+			t.Errorf("%d:\n%s", status, shown)
+		}
+	}
+}

@@ -42,6 +42,8 @@ type Problem struct {
 	RequestID string
 	// Change reports that the request was a change, and not the view of a page.
 	Change bool
+	// Form is the page whose form was sent; empty if there is none.
+	Form string
 }
 
 // Title summarises the error.
@@ -78,9 +80,13 @@ func (p Problem) Next() string {
 	case http.StatusNotFound:
 		return "Check the address, or look in the list: what it names may have been removed, or belong to another organization."
 	case http.StatusConflict, http.StatusPreconditionFailed:
-		return "Reload the page to see what was decided, then decide again."
+		return "Load the page with the form again to see what was decided, then decide again."
 	case http.StatusTooManyRequests:
 		return "Your API key, or your address, has sent as many requests as it may in a minute. Wait until the time below, then reload the page."
+	}
+	if p.Change {
+		return "Load the page with the form again to see whether the change was stored. If the problem stays, tell whoever " +
+			"runs the service the request id below."
 	}
 	return "Reload the page. If the problem stays, tell whoever runs the service the request id below."
 }
