@@ -100,7 +100,7 @@ func (c *Console) Serve(route page.Route, request Request) Answer {
 
 func (c *Console) visit(route page.Route, request Request) (*page.Visit, error) {
 	r := request.HTTP
-	if err := c.checkOrigin(route, r); err != nil {
+	if err := errors.Join(c.checkOrigin(route, r), c.checkKey(r)); err != nil {
 		return nil, err
 	}
 	v := &page.Visit{
@@ -149,6 +149,15 @@ func (c *Console) checkOrigin(route page.Route, r *http.Request) error {
 	}
 	if !route.Public && !c.session.Holds(r, given, time.Now()) {
 		return api.Failed(http.StatusForbidden, "The page is older than your session, so nothing was changed. Load it again.")
+	}
+	return nil
+}
+
+// checkKey refuses to give a page parts that another key may see: somebody has logged in with it in another tab, perhaps
+// for another organization.
+func (c *Console) checkKey(r *http.Request) error {
+	if given := r.Header.Get(tokenHeader); given != "" && !c.session.Holds(r, given, time.Now()) {
+		return api.Failed(http.StatusForbidden, "You have logged in with another key since this page was loaded. Load it again.")
 	}
 	return nil
 }

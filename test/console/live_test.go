@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"bufio"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -114,6 +115,11 @@ func TestTheOverviewCountsWhileOneLooks(t *testing.T) {
 	p.reads("#followed", "CWE-7")
 	p.sees(`document.activeElement.matches("[aria-labelledby=per-week] summary")`)
 	p.sees(`document.querySelectorAll("#followed details[open]").length === 1`) // both are called "The numbers"
+	// Who logs in with another organization's key in another tab does not get its numbers into this page.
+	p.evaluates(fmt.Sprintf(`fetch("/console/login", { method: "POST", body: new URLSearchParams({ key: %s }) })`, quoted(newOrganization(t).key("eve"))), nil)
+	o.has(builder.Finding("f-last"))
+	p.reads("#messages .wrong", "You have logged in with another key since this page was loaded")
+	p.reads("#followed", "CWE-7")
 }
 
 // The console's stream requires the session, and ends with its key.

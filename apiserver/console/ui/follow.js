@@ -2,7 +2,7 @@
 // the part #followed of it. The rest stays: somebody may be writing in it. Where changes are not heard of, it asks as
 // long as that part is marked with data-follow.
 import { live, seldom } from "./live.js";
-import { ask, fragment } from "./ui.js";
+import { ask, fragment, Refusal, report, say } from "./ui.js";
 
 /** How long to wait before asking again: longer each time that nothing has changed, and longest after an answer that
  * did not come. A page that nobody sees does not ask. */
@@ -16,6 +16,9 @@ let wait = pause;
 let heard = false;
 let shown = "";
 
+/** @type {HTMLElement | undefined} What says why the page no longer updates. */
+let refused;
+
 const part = () => /** @type {HTMLElement | null} */ (document.querySelector("#followed"));
 
 async function again() {
@@ -26,8 +29,12 @@ async function again() {
     wait = answer === shown ? Math.min(wait * 1.5, longPause) : pause;
     if (answer !== shown) show(followed, answer);
     shown = answer;
-  } catch {
+    refused?.remove();
+    refused = undefined;
+  } catch (error) {
     wait = longPause;
+    // Other errors pass by themselves.
+    if (error instanceof Refusal && [401, 403, 404].includes(error.status)) refused ??= report(error);
   }
 }
 
@@ -60,6 +67,10 @@ function named(part) {
   return all;
 }
 
+/** How what the page is about stands, in a word; none for a list.
+ * @param {Element} part */
+const standing = (part) => part.querySelector("header .badge")?.textContent ?? "";
+
 /** Shows the part as it is now, in the state in which it was left.
  * @param {Element} before @param {string} page */
 function show(before, page) {
@@ -70,7 +81,9 @@ function show(before, page) {
     const after = fresh.get(name);
     return after ? [{ element, after, focused: element === document.activeElement, left: element.scrollLeft, top: element.scrollTop }] : [];
   });
+  const stood = standing(before);
   before.replaceWith(now);
+  if (standing(now) !== stood) say(standing(now));
   for (const { element, after, focused, left, top } of same) {
     after.hidden = element.hidden;
     if (element.parentElement instanceof HTMLDetailsElement) after.parentElement?.toggleAttribute("open", element.parentElement.open);

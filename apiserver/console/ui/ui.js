@@ -31,8 +31,7 @@ export class Refusal extends Error {
  * @param {string} url
  * @param {{form?: URLSearchParams, signal?: AbortSignal}} [options] */
 export async function ask(url, options = {}) {
-  const headers = new Headers({ "X-Console-Fragment": "1" });
-  if (options.form) headers.set("X-Console-Token", token);
+  const headers = new Headers({ "X-Console-Fragment": "1", "X-Console-Token": token });
   const response = await fetch(url, {
     method: options.form ? "POST" : "GET", body: options.form, headers, signal: options.signal, credentials: "same-origin",
   });
@@ -69,6 +68,17 @@ export function localise(root) {
     const whole = seconds > 0 ? Math.round : Math.trunc;
     element.textContent = unit ? relative.format(whole(seconds / unit[1]), unit[0]) : "now";
   }
+}
+
+/** What is said to those who do not see it. The element is there before: what comes together with its words is not read. */
+const said = Object.assign(document.createElement("p"), { className: "hidden" });
+said.setAttribute("role", "status");
+document.querySelector("main")?.append(said);
+
+/** Tells those who do not see it what has changed on the page.
+ * @param {string} words */
+export function say(words) {
+  said.textContent = words;
 }
 
 /** How long a message stays where nothing has to be done about it. */
