@@ -46,6 +46,8 @@ func TestFacetsSearchAndOrderNarrowTheListAndStayInTheAddress(t *testing.T) {
 	p.reads(".total", "6 findings")
 	p.clicks(`.facet a[href="/console/findings?severity=high"]`)
 	p.reads(".total", "2 findings")
+	p.sees("document.querySelector('main > [role=status]').textContent === '2 findings'")
+	p.sees("((word) => (word.textContent = 'long/'.repeat(40), word.scrollWidth <= word.clientWidth))(document.querySelector('.facet .word'))")
 	p.reads(".chips", "Severity: high")
 	p.sees("location.search === '?severity=high'")
 	p.do(chromedp.SendKeys("#text", "number 3"))

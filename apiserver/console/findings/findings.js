@@ -1,5 +1,5 @@
 // The list of findings: filters and search without loading anew, a finding beside the list, keys and selection.
-import { ask, fill, fragment, message, report, submitted } from "../ui/ui.js";
+import { ask, fill, fragment, message, report, say, submitted } from "../ui/ui.js";
 import { basisOf, decide, refused, undo } from "./decisions.js";
 import { asked } from "./live.js";
 import { follow, open, openRow, panel, shut } from "./panel.js";
@@ -34,6 +34,7 @@ async function go(url, record) {
     shown = location.pathname + location.search;
     keepPlace(() => results.replaceChildren(fragment(text)));
     known();
+    say(results.querySelector(".total")?.textContent ?? "");
     watchEnd();
     // Who asked for the form to decide about all that match goes on in it.
     if (new URL(url, location.href).searchParams.has("all")) find('.selection.used [name="reason"]', HTMLSelectElement)?.focus();

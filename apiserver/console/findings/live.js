@@ -1,7 +1,7 @@
 // Marks what changes in the list while one looks. No row moves: one that has changed gets a mark with which it is shown
 // anew, and for new findings there is a line above the list.
 import { live, seldom } from "../ui/live.js";
-import { ask, fragment, Refusal, report } from "../ui/ui.js";
+import { ask, fragment, Refusal, report, say } from "../ui/ui.js";
 import { markShown } from "./panel.js";
 import { replaceRow, results, titleOf } from "./rows.js";
 
@@ -24,11 +24,6 @@ export function asked() {
 
 /** @type {Map<string, Change>} What has yet to be shown, by the finding's id. */
 const waiting = new Map();
-
-/** What is said to who does not see the marks. */
-const said = Object.assign(document.createElement("p"), { className: "hidden" });
-said.setAttribute("role", "status");
-document.querySelector("main")?.append(said);
 
 /** @param {number} n @param {string} one @param {string} many */
 const counted = (n, one, many) => `${n} ${n === 1 ? one : many}`;
@@ -91,7 +86,7 @@ async function markChanged() {
   const news = [];
   if (shown) news.push("The finding in the panel changed.");
   if (marked > 0) news.push(`${counted(marked, "finding", "findings")} of the list changed.`);
-  if (news.length > 0) said.textContent = news.join(" ");
+  if (news.length > 0) say(news.join(" "));
 }
 
 /** @param {Change} change */
@@ -188,7 +183,7 @@ function tellNew(n, more) {
   line.append(link);
   if (before) before.replaceWith(line);
   else results.querySelector(".tools")?.after(line);
-  said.textContent = `${news}.`;
+  say(`${news}.`);
 }
 
 const markSoon = seldom(markChanged, 1000);
