@@ -153,11 +153,12 @@ func (c *Console) checkOrigin(route page.Route, r *http.Request) error {
 	return nil
 }
 
-// checkKey refuses to give a page parts that another key may see: somebody has logged in with it in another tab, perhaps
-// for another organization.
+// checkKey refuses to give a page parts that another key may see: somebody has logged in with that key in another tab,
+// perhaps for another organization.
 func (c *Console) checkKey(r *http.Request) error {
 	if given := r.Header.Get(tokenHeader); given != "" && !c.session.Holds(r, given, time.Now()) {
-		return api.Failed(http.StatusForbidden, "You have logged in with another key since this page was loaded. Load it again.")
+		const detail = "You have logged in with another key since this page was loaded. Load it again."
+		return api.Failed(http.StatusForbidden, detail)
 	}
 	return nil
 }
