@@ -180,7 +180,7 @@ func TestAPullRequestShowsWhatIsNewAndWhatIsFixed(t *testing.T) {
 	p.reads("#i-new", "confirmed by apikey/ada", "accepted risk")
 	p.sees("location.hash === '#i-new'")
 	p.do(chromedp.EmulateViewport(320, 900))
-	p.evaluates("document.querySelectorAll('.line .badge, .line span:not([class])').forEach((part) => part.append('-long'.repeat(20)))", nil)
+	p.evaluates("document.querySelectorAll('.line .badge, .line span:not([class])').forEach((part) => part.append('long'.repeat(20)))", nil)
 	p.fits("a review with long names")
 	late.clicks("#i-new .decide summary")
 	late.do(chromedp.SetValue("#i-new-status", "muted"), chromedp.Submit("#i-new-status"))
