@@ -162,6 +162,9 @@ func TestTheListScrollsThroughAllRowsWithNoneTwice(t *testing.T) {
 	p.reads(".news", "100 or more new findings, show")
 	p.loads("/console/findings", 150_000)
 	p.scrollsThrough(n)
+	p.goes("/console/findings")
+	p.presses(append([]string{"x"}, slices.Repeat([]string{"j"}, 20)...)...)
+	p.sees(`document.activeElement.closest(".row").getBoundingClientRect().bottom <= document.querySelector(".selection.used").getBoundingClientRect().top`)
 	p.goes("/console/findings?sort=severity")
 	p.scrollsThrough(n)
 	p.sees("[...document.querySelectorAll('.row .severity')].map((s) => s.textContent).join() === " +

@@ -1,8 +1,11 @@
 package ui
 
 import (
+	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/client"
 )
@@ -55,6 +58,20 @@ func TestARefusalNamesTheFieldsOfTheForm(t *testing.T) {
 	} {
 		if got := Told(client.Error{Detail: of.detail, Field: field}); got != of.want {
 			t.Errorf("%s: got %q, want %q", field, got, of.want)
+		}
+	}
+}
+
+// A message in the corner of the page has nothing below it.
+func TestWhatAModuleIsToldNamesTimeAndRequest(t *testing.T) {
+	for want, p := range map[string]Problem{
+		"Try again in 40 seconds.": {Status: http.StatusTooManyRequests, RetryAt: time.Now().Add(40 * time.Second)},
+		"the request id r-1.":      {Status: http.StatusInternalServerError, RequestID: "r-1"},
+		"the request id r-2.":      {Status: http.StatusInternalServerError, RequestID: "r-2", Change: true},
+	} {
+		said, err := json.Marshal(p.Said())
+		if err != nil || !strings.Contains(string(said), want) || strings.Contains(string(said), "below") {
+			t.Errorf("want %q, got %s (%v)", want, said, err)
 		}
 	}
 }

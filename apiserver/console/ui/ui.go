@@ -4,8 +4,11 @@ package ui
 
 import (
 	"embed"
+	"fmt"
+	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/client"
@@ -82,7 +85,7 @@ func (p Problem) Next() string {
 	case http.StatusConflict, http.StatusPreconditionFailed:
 		return "Load the page with the form again to see what was decided, then decide again."
 	case http.StatusTooManyRequests:
-		return "Your API key, or your address, has sent as many requests as it may in a minute. Wait until the time below, then reload the page."
+		return limited + " Wait until the time below, then reload the page."
 	}
 	if p.Change {
 		return "Load the page with the form again to see whether the change was stored. If the problem stays, tell whoever " +
@@ -91,14 +94,24 @@ func (p Problem) Next() string {
 	return "Reload the page. If the problem stays, tell whoever runs the service the request id below."
 }
 
-// Said returns the error as JSON for modules.
+// Said returns the error as JSON for modules. Their message has no time and no request id below it.
 func (p Problem) Said() any {
+	next := strings.Replace(p.Next(), "request id below", "request id "+p.RequestID, 1)
+	if p.Status == http.StatusTooManyRequests {
+		next = limited
+	}
+	if wait := time.Until(p.RetryAt); wait > 0 {
+		next += fmt.Sprintf(" Try again in %.0f seconds.", math.Ceil(wait.Seconds()))
+	}
 	return struct {
 		Title  string `json:"title"`
 		Detail string `json:"detail"`
 		Next   string `json:"next"`
-	}{p.Title(), p.Detail, p.Next()}
+	}{p.Title(), p.Detail, next}
 }
+
+// limited explains a refusal because of a rate limit.
+const limited = "Your API key, or your address, has sent as many requests as it may in a minute."
 
 // link is an entry of the navigation. Scope is what its page requires, and Query the initial view of the page.
 type link struct{ Name, Path, Scope, Query string }
