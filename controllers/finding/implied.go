@@ -25,11 +25,8 @@ func (r *Reconciler) leaveAsCreated(_ context.Context, s *scope) error {
 	switch {
 	case s.Before.UpdatedAt != nil:
 		r.forgetRecorded(s)
-	case !addsNothing(s.Object):
-	case r.implied.IsRequested(s.Object):
-		s.Derivable(nil)
-	default:
-		s.Derivable(func(owes bool) { r.implied.Leave(s.Object, owes) })
+	case addsNothing(s.Object):
+		s.Derivable()
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/internal/transitions"
 )
 
@@ -18,7 +17,7 @@ func (r *Reconciler) emitLast(ctx context.Context, s *scope) error {
 		return nil
 	}
 	write := func(ctx context.Context) (bool, error) { return s.Store(ctx, r.Client) }
-	_, err := r.ledger.Settle(ctx, s.Object, write, ledger.Settlement{})
+	_, err := r.ledger.Settle(ctx, s.Object, write)
 	if apierrors.IsForbidden(err) {
 		ctrl.LoggerFrom(ctx).Error(err, "a review goes before its last events were made")
 		err = nil

@@ -50,8 +50,8 @@ type Ledger struct {
 	live client.Reader
 	// own reads this project's kinds from the API server, and skips unreadable objects.
 	own rest.Interface
-	// Implied knows of findings without a status which deliveries of their creation were deleted, and are not to be made
-	// again, and which are still owed. It may be nil.
+	// Implied gets the findings that are left without a status. It knows which deliveries of their creation were deleted,
+	// and are not to be made again, and which are still owed. It may be nil.
 	Implied *implied.Statuses
 }
 
@@ -79,28 +79,13 @@ func (l *Ledger) MakeRoom(ctx context.Context, object client.Object, write Write
 	return l.emit(ctx, object, write, emission{force: true})
 }
 
-// Settlement is how Settle may store a status.
-type Settlement struct {
-	// Derivable means that if the transitions are not stored, the next reconcile observes ones of the same numbers and
-	// types: their deliveries may be made first.
-	Derivable bool
-	// Left is called in place of storing a status that is derivable, if its deliveries are record enough: each endpoint
-	// has one, or will get one after its backlog. In the second case the object owes. If Left is nil, the status is
-	// stored.
-	Left func(owes bool)
-}
-
 // Settle stores the observed status of the object, makes the deliveries that it owes, and stores that they are
-// made. If no endpoint subscribes to any of them, or the transitions are derivable, it writes once at most. It returns
-// when to reconcile again; 0 for no need.
+// made. If no endpoint subscribes to any of them, it writes once at most. It returns when to reconcile again; 0 for no
+// need.
 //
 // An object that still owes deliveries, because of an endpoint's backlog or a page to come, is
 // enqueued by the watches of package ledger: see Endpoints, Pages, ScansGone and OperationsGone.
-func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write,
-	how Settlement) (again time.Duration, err error) {
-	if how.Derivable {
-		return l.settleDerivable(ctx, object, write, how.Left)
-	}
+func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write) (again time.Duration, err error) {
 	book := l.kind.book(object)
 	asked, err := l.asked(ctx, object)
 	if err != nil {
@@ -119,25 +104,29 @@ func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write,
 	return l.again(object, written), nil
 }
 
-// settleDerivable makes the deliveries that the object owes, and then stores the status, unless it may be left.
-func (l *Ledger) settleDerivable(ctx context.Context, object client.Object, write Write,
-	left func(owes bool)) (again time.Duration, err error) {
-	made, upTo, err := l.makeDue(ctx, object, emission{})
+// SettleDerivable is Settle for a finding whose transitions can be derived: if they are not stored, the next reconcile
+// observes ones of the same numbers and types. It makes the deliveries first, and then writes once at most. It leaves
+// the finding to Implied, without a status, if none was requested there and the deliveries are record enough: each
+// endpoint has one, or will get one after its backlog.
+func (l *Ledger) SettleDerivable(ctx context.Context, object client.Object, write Write) (again time.Duration,
+	err error) {
+	finding := object.(*v1alpha1.Finding)
+	made, upTo, err := l.makeDue(ctx, finding, emission{})
 	if apierrors.IsConflict(err) {
 		return 0, err // the status would conflict too
 	}
 	enough, waits := false, false
-	if err == nil && left != nil {
-		enough, waits, err = l.eachGetsItsOwn(ctx, object, made)
+	if err == nil && !l.Implied.IsRequested(finding) {
+		enough, waits, err = l.eachGetsItsOwn(ctx, finding, made)
 	}
 	if enough {
-		if waits && !l.Implied.Owes(object) {
+		if waits && !l.Implied.Owes(finding) {
 			again = secondLook
 		}
-		left(waits)
+		l.Implied.Leave(finding, waits)
 		return again, nil
 	}
-	if book := l.kind.book(object); upTo > *book.EmittedSeq {
+	if book := l.kind.book(finding); upTo > *book.EmittedSeq {
 		book.emitted(upTo)
 	}
 	if _, failed := write(ctx); err == nil {
@@ -146,7 +135,7 @@ func (l *Ledger) settleDerivable(ctx context.Context, object client.Object, writ
 	if err != nil {
 		return 0, err
 	}
-	return l.again(object, true), nil
+	return l.again(finding, true), nil
 }
 
 // eachGetsItsOwn reports whether each endpoint that existed when a transition happened has a delivery of it alone,

@@ -107,7 +107,11 @@ func (l Loop[S]) finish(ctx context.Context, s S) error {
 	case outcome.untouched:
 		return nil
 	case l.Ledger != nil:
-		again, err := l.Ledger.Settle(ctx, s.object(), l.writer(s), outcome.settlement)
+		settle := l.Ledger.Settle
+		if outcome.derivable {
+			settle = l.Ledger.SettleDerivable
+		}
+		again, err := settle(ctx, s.object(), l.writer(s))
 		outcome.RequeueAfter(again)
 		return err
 	}
@@ -127,9 +131,8 @@ func (l Loop[S]) writer(s S) ledger.Write {
 
 // outcome collects what the phases ask for.
 type outcome struct {
-	again                        time.Duration
-	stopped, untouched, released bool
-	settlement                   ledger.Settlement
+	again                                   time.Duration
+	stopped, untouched, released, derivable bool
 }
 
 // RequeueAfter asks for another reconcile after that time. The shortest time of all phases counts; 0 asks for
@@ -147,12 +150,9 @@ func (o *outcome) Stop() { o.stopped = true }
 // already.
 func (o *outcome) LeaveStatus() { o.untouched = true }
 
-// Derivable reports that if the status is not stored, the next reconcile observes transitions of the same numbers and
-// types: Ledger then makes their deliveries before it is stored. If left is not nil and these deliveries are record
-// enough, the status is not stored, and left is called.
-func (o *outcome) Derivable(left func(owes bool)) {
-	o.settlement = ledger.Settlement{Derivable: true, Left: left}
-}
+// Derivable reports that if the status is not stored, the next reconcile observes the same transitions: see
+// SettleDerivable of Ledger.
+func (o *outcome) Derivable() { o.derivable = true }
 
 // Release ends a removal: the finalizer is removed, and no status is stored.
 func (o *outcome) Release() { o.stopped, o.released = true, true }
