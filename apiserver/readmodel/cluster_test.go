@@ -19,7 +19,6 @@ import (
 	"github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -83,7 +82,7 @@ func run(t *testing.T, env *testenv.Environment, f *faults) *readmodel.Model {
 
 func mute(ctx context.Context, env *testenv.Environment, namespace, name string) (*v1alpha1.Finding, error) {
 	patched := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"triage":{"userStatus":"muted"}}}`))
+	patch := testenv.MergePatch(`{"spec":{"triage":{"userStatus":"muted"}}}`)
 	return patched, env.Client.Patch(ctx, patched, patch)
 }
 
@@ -111,8 +110,7 @@ func TestKubectlPatchShowsUp(t *testing.T) {
 		g.Expect(item.UpdatedAt >= before).To(gomega.BeTrue(), "updated_at went back")
 	}, patience).Should(gomega.Succeed())
 
-	rename := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"displayName":"Renamed"}}`))
-	g.Expect(env.Client.Patch(t.Context(), builder.Project("proj").In(namespace).Build(), rename)).To(gomega.Succeed())
+	env.Patch(t, builder.Project("proj").In(namespace).Build(), `{"spec":{"displayName":"Renamed"}}`)
 	g.Eventually(func() string {
 		item, _ := model.Finding("shows", "f-1")
 		return string(item.V2().AppendTo(nil))
@@ -149,9 +147,8 @@ func TestRelatedKindsShowUp(t *testing.T) {
 		gomega.ContainSubstring(`"status":"open"`), gomega.ContainSubstring(`"pr_number":7`), gomega.ContainSubstring(`"repo_name":""`)))
 
 	env.Create(t, builder.Repository("repo").In(namespace).Build())
-	next := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"reviewedCommits":[`+
-		`{"sha":"c1","reviewedAt":"2026-03-01T12:00:00Z"},{"sha":"c2","reviewedAt":"2026-03-01T12:01:00Z"}]}}`))
-	g.Expect(env.Client.Patch(t.Context(), review, next)).To(gomega.Succeed())
+	env.Patch(t, review, `{"spec":{"reviewedCommits":[`+
+		`{"sha":"c1","reviewedAt":"2026-03-01T12:00:00Z"},{"sha":"c2","reviewedAt":"2026-03-01T12:01:00Z"}]}}`)
 	g.Eventually(func(g gomega.Gomega) {
 		shown, _ := model.ReviewIssue("related", "i-1")
 		g.Expect(string(shown.JSON())).To(gomega.And(

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -525,7 +524,7 @@ func TestLastUseSurvivesAReconcile(t *testing.T) {
 	key := newKey(t, "used")
 	waitUntilIssued(t, key)
 	used := v1alpha1.NewTime(time.Now().UTC().Truncate(time.Second))
-	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"lastUsedAt":%q}}`, used.Format(time.RFC3339)))
+	patch := testenv.MergePatch(fmt.Sprintf(`{"status":{"lastUsedAt":%q}}`, used.Format(time.RFC3339)))
 	if err := env.AsController(t).Status().Patch(t.Context(), key, patch); err != nil {
 		t.Fatal(err)
 	}

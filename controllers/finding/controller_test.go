@@ -7,7 +7,6 @@ import (
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -17,13 +16,6 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
-
-func mergePatch(t *testing.T, object client.Object, body string) {
-	t.Helper()
-	if err := env.Client.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
-		t.Fatalf("patch %s: %v", body, err)
-	}
-}
 
 // observed waits until the status is up to date with the spec.
 func observed(t *testing.T, finding *v1alpha1.Finding) {
@@ -54,16 +46,16 @@ func TestStatusFollowsTheSpec(t *testing.T) {
 	g.Expect(finding.Status.UpdatedAt).NotTo(BeNil())
 	created := *finding.Status.UpdatedAt
 
-	mergePatch(t, finding, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	env.Patch(t, finding, `{"spec":{"triage":{"userStatus":"muted"}}}`)
 	observed(t, finding)
 	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpenMuted))
 	g.Expect(finding.Status.UpdatedAt.Before(&created)).To(BeFalse(), "updatedAt goes back")
 
-	mergePatch(t, finding, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
+	env.Patch(t, finding, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
 	observed(t, finding)
 	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateClosed))
 
-	mergePatch(t, finding, `{"spec":{"closed":null}}`)
+	env.Patch(t, finding, `{"spec":{"closed":null}}`)
 	observed(t, finding)
 	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpenMuted), "a reopened finding keeps its triage")
 
@@ -136,7 +128,7 @@ func TestLabelsMoveNeitherStatusNorTime(t *testing.T) {
 		g.Expect(v1alpha1.IsConditionTrue(testenv.Get(t, g, env, labelled).Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 	})
 
-	mergePatch(t, labelled, `{"metadata":{"labels":{"team":"red"}}}`)
+	env.Patch(t, labelled, `{"metadata":{"labels":{"team":"red"}}}`)
 	version := labelled.ResourceVersion
 
 	// A later object is reconciled later: once it is, the label has been observed.
@@ -160,7 +152,7 @@ func TestStatusSurvivesARestart(t *testing.T) {
 		harness.Eventually(t, func(g Gomega) { g.Expect(time.Since(at)).To(BeNumerically(">", 2*time.Second)) })
 	}
 	clockPasses(finding.Status.UpdatedAt.Time)
-	mergePatch(t, finding, `{"spec":{"triage":{"userStatus":"active","comments":"real"}}}`)
+	env.Patch(t, finding, `{"spec":{"triage":{"userStatus":"active","comments":"real"}}}`)
 	written := newestWrite(finding)
 	clockPasses(written)
 	controllertest.Start(t, env, Settings{}.SetupWithManager)
@@ -262,7 +254,7 @@ func TestAProjectOfAnotherRepositoryKeepsTheFindingFromBeingReady(t *testing.T) 
 		ContainSubstring(`"proj" belongs to Repository "other"`), ContainSubstring(`names Repository "repo"`), ContainSubstring("delete the finding")))
 
 	version := finding.ResourceVersion
-	mergePatch(t, elsewhere, `{"spec":{"displayName":"Another name"}}`)
+	env.Patch(t, elsewhere, `{"spec":{"displayName":"Another name"}}`)
 	marker := builder.Finding("f-2").In(ns).Build() // what is created later is reconciled later
 	env.Create(t, marker)
 	observed(t, marker)

@@ -64,12 +64,12 @@ func TestADecisionEndsAtItsSecondAndNothingIsWrittenBeside(t *testing.T) {
 	g.Expect(finding.ResourceVersion).To(Equal(version), "it wrote after the end")
 
 	again := end.Add(2 * time.Hour)
-	mergePatch(t, finding, `{"spec":{"triage":{"expiresAt":"`+again.UTC().Format(time.RFC3339)+`"}}}`)
+	env.Patch(t, finding, `{"spec":{"triage":{"expiresAt":"`+again.UTC().Format(time.RFC3339)+`"}}}`)
 	g.Expect(at(end.Add(time.Hour))).To(Equal(time.Hour))
 	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpenMuted), "the same decision with a new end")
 	g.Expect(finding.Status.EndedAt).To(BeNil())
 	at(again)
-	mergePatch(t, finding, `{"spec":{"triage":{"userStatus":"active"}}}`)
+	env.Patch(t, finding, `{"spec":{"triage":{"userStatus":"active"}}}`)
 	g.Expect(at(again)).To(BeZero())
 	g.Expect(finding.Status.UserStatus).To(Equal(v1alpha1.UserStatusActive), "another decision")
 	g.Expect(finding.Spec.Triage.ExpiresAt).To(BeNil())
@@ -84,7 +84,7 @@ func TestTheEndOfADecisionIsAnEvent(t *testing.T) {
 	env.Create(t, finding)
 	observed(t, finding)
 	end := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
-	mergePatch(t, finding, `{"spec":{"triage":{"userStatus":"muted","reason":"used-in-tests","expiresAt":"`+end+`"}}}`)
+	env.Patch(t, finding, `{"spec":{"triage":{"userStatus":"muted","reason":"used-in-tests","expiresAt":"`+end+`"}}}`)
 	by := finding.Spec.Triage.By
 	harness.Eventually(t, func(g Gomega) {
 		var got webhooks.FindingData

@@ -25,7 +25,7 @@ func TestAnOpenFindingNeedsNoStoredStatus(t *testing.T) {
 	plain, muted := builder.Finding("f-1").In(ns).Build(), builder.Finding("f-2").In(ns).Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), plain, muted)
 	created := plain.ResourceVersion
-	mergePatch(t, muted, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	env.Patch(t, muted, `{"spec":{"triage":{"userStatus":"muted"}}}`)
 	observed(t, muted)
 
 	selected := &v1alpha1.FindingList{}
@@ -36,7 +36,7 @@ func TestAnOpenFindingNeedsNoStoredStatus(t *testing.T) {
 	g.Expect(findingstate.IsRecorded(&selected.Items[0])).To(BeTrue())
 	g.Expect(selected.Items[0].ResourceVersion).To(Equal(created), "somebody wrote it")
 
-	mergePatch(t, plain, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
+	env.Patch(t, plain, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
 	observed(t, plain)
 	g.Expect(kinds(plain.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{
 		v1alpha1.TransitionCreated, v1alpha1.TransitionClosed,
@@ -272,7 +272,7 @@ func TestALostDeliveryIsNotMadeAgainByAChange(t *testing.T) {
 func TestARescanThatChangesNoFactsSendsNothingOfAFindingWithoutAStatus(t *testing.T) {
 	finding, _, _ := leftTold(t)
 	g := NewWithT(t)
-	mergePatch(t, finding, `{"spec":{"evidence":"{}"}}`)
+	env.Patch(t, finding, `{"spec":{"evidence":"{}"}}`)
 	caughtUp(t, finding, 1)
 	g.Expect(kinds(finding.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{v1alpha1.TransitionCreated}))
 	g.Expect(sentTo(t, g, finding.Namespace, "all", "f-1")).To(ConsistOf("finding.created 1"))
@@ -296,7 +296,7 @@ func TestAChangeOfAFindingWithoutAStatusIsRecordedWhicheverWay(t *testing.T) {
 	stop := controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
 	left, _ := leftWithoutStatus(t, env.Namespace(t))
 	stop()
-	mergePatch(t, left, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
+	env.Patch(t, left, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
 	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	observed(t, left)
 	NewWithT(t).Expect(kinds(left.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{
@@ -360,7 +360,7 @@ func TestALaterEndpointReceivesNoCreationThatWasImplied(t *testing.T) {
 		g.Expect(time.Now().Unix()).To(BeNumerically(">", seen.CreationTimestamp.Unix()))
 	})
 	env.Create(t, builder.WebhookEndpoint("e").In(ns).Build())
-	mergePatch(t, left, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
+	env.Patch(t, left, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
 	harness.Eventually(t, func(g Gomega) {
 		deliveries := &v1alpha1.WebhookDeliveryList{}
 		g.Expect(env.Client.List(t.Context(), deliveries, client.InNamespace(ns))).To(Succeed())

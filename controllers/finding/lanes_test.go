@@ -50,7 +50,7 @@ func TestADecisionIsRecordedBeforeTheBacklogOfAnImport(t *testing.T) {
 	})
 	decided := builder.Finding("decided").In(ns).Build()
 	env.Create(t, decided)
-	mergePatch(t, decided, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	env.Patch(t, decided, `{"spec":{"triage":{"userStatus":"muted"}}}`)
 	began := revision(t, decided)
 	observed(t, decided)
 

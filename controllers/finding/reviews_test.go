@@ -60,8 +60,8 @@ func TestTheBaseBranchsFindingShowsTheDecisionAboutTheIssueWithItsAuthor(t *test
 	f := inBase(ns, "f-1", "md5")
 	issue, other := inPullRequest("i-1", f), inPullRequest("i-2", inBase(ns, "f-2", "sha1"))
 	env.Create(t, issue, other)
-	mergePatch(t, issue, `{"spec":{"triage":{"userStatus":"muted","reason":"used-in-tests","comments":"only a test"}}}`)
-	mergePatch(t, other, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"muted","reason":"used-in-tests","comments":"only a test"}}}`)
+	env.Patch(t, other, `{"spec":{"triage":{"userStatus":"muted"}}}`)
 	env.Create(t, f)
 	shows(t, "the result stands in the base branch", f, v1alpha1.FindingStateOpenMuted, "i-1")
 	g.Expect(*f.Status.Verdict).To(Equal(v1alpha1.FindingVerdict{
@@ -71,16 +71,16 @@ func TestTheBaseBranchsFindingShowsTheDecisionAboutTheIssueWithItsAuthor(t *test
 	g.Expect(issue.Spec.Triage.By).NotTo(BeEmpty(), "the decision is signed")
 	g.Expect(f.Spec.Triage).To(Equal(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}), "nobody decided about the finding")
 
-	mergePatch(t, issue, `{"spec":{"triage":{"userStatus":"active"}}}`)
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"active"}}}`)
 	shows(t, "it was confirmed instead", f, v1alpha1.FindingStateOpen, "i-1")
-	mergePatch(t, issue, `{"spec":{"triage":{"userStatus":"open"}}}`)
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"open"}}}`)
 	shows(t, "it was taken back", f, v1alpha1.FindingStateOpen, "")
 
-	mergePatch(t, issue, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"muted"}}}`)
 	shows(t, "it was muted again", f, v1alpha1.FindingStateOpenMuted, "i-1")
-	mergePatch(t, f, `{"spec":{"triage":{"userStatus":"active"}}}`)
+	env.Patch(t, f, `{"spec":{"triage":{"userStatus":"active"}}}`)
 	shows(t, "a person decided about the finding itself", f, v1alpha1.FindingStateOpen, "")
-	mergePatch(t, f, `{"spec":{"triage":{"userStatus":"open"}}}`)
+	env.Patch(t, f, `{"spec":{"triage":{"userStatus":"open"}}}`)
 	shows(t, "that was taken back", f, v1alpha1.FindingStateOpenMuted, "i-1")
 
 	g.Expect(env.Client.Delete(t.Context(), issue)).To(Succeed())
@@ -104,7 +104,7 @@ func TestTheVerdictEndsWithTheDecisionAboutTheIssue(t *testing.T) {
 	env.Create(t, issue, f)
 	ends := func(in time.Duration) {
 		end := time.Now().Add(in).UTC().Format(time.RFC3339)
-		mergePatch(t, issue, `{"spec":{"triage":{"userStatus":"muted","expiresAt":"`+end+`"}}}`)
+		env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"muted","expiresAt":"`+end+`"}}}`)
 	}
 	ends(time.Hour)
 	shows(t, "the decision is in force", f, v1alpha1.FindingStateOpenMuted, "i-1")
@@ -120,14 +120,14 @@ func TestNoFindingShowsADecisionThatMayBeAboutAnother(t *testing.T) {
 	f := inBase(ns, "f-1", "md5")
 	issue := inPullRequest("i-1", f)
 	env.Create(t, issue, f)
-	mergePatch(t, issue, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"muted"}}}`)
 	shows(t, "it is alone", f, v1alpha1.FindingStateOpenMuted, "i-1")
 	alike := inBase(ns, "f-2", "md5")
 	alike.Spec.Details.Location.LineNumber = 90
 	env.Create(t, alike)
 	shows(t, "another is like it", f, v1alpha1.FindingStateOpen, "")
 	shows(t, "it is like another", alike, v1alpha1.FindingStateOpen, "")
-	mergePatch(t, alike, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
+	env.Patch(t, alike, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
 	shows(t, "it is alone again", f, v1alpha1.FindingStateOpenMuted, "i-1")
 }
 

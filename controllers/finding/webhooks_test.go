@@ -176,7 +176,7 @@ func caughtUp(t *testing.T, finding *v1alpha1.Finding, seq int64) {
 // triage changes the comment, and with it the finding's triage.
 func triage(t *testing.T, finding *v1alpha1.Finding, comment string) {
 	t.Helper()
-	mergePatch(t, finding, fmt.Sprintf(`{"spec":{"triage":{"comments":%q}}}`, comment))
+	env.Patch(t, finding, fmt.Sprintf(`{"spec":{"triage":{"comments":%q}}}`, comment))
 }
 
 // sleeps waits until an object that owes was requeued for the last time: only a watch enqueues it
@@ -216,9 +216,9 @@ func TestEachTransitionGoesToEachThatAsksForIt(t *testing.T) {
 	}).Build()
 	env.Create(t, finding)
 	caughtUp(t, finding, 1)
-	mergePatch(t, finding, `{"spec":{"triage":{"userStatus":"muted","comments":"the password is 1234"}}}`)
+	env.Patch(t, finding, `{"spec":{"triage":{"userStatus":"muted","comments":"the password is 1234"}}}`)
 	caughtUp(t, finding, 2)
-	mergePatch(t, finding, `{"spec":{"closed":{"at":"2026-03-01T12:00:00Z","scanID":"s-2"}}}`)
+	env.Patch(t, finding, `{"spec":{"closed":{"at":"2026-03-01T12:00:00Z","scanID":"s-2"}}}`)
 	caughtUp(t, finding, 3)
 
 	g := NewWithT(t)
@@ -704,7 +704,7 @@ func TestEachTriageIsALineOfTheAuditLogAndInTheStatus(t *testing.T) {
 	env.Create(t, finding)
 	caughtUp(t, finding, 1)
 	comment := strings.Repeat("why? äöü\n", 200)
-	mergePatch(t, finding, fmt.Sprintf(`{"spec":{"triage":{"userStatus":"muted","comments":%q}}}`, comment))
+	env.Patch(t, finding, fmt.Sprintf(`{"spec":{"triage":{"userStatus":"muted","comments":%q}}}`, comment))
 	caughtUp(t, finding, 2)
 
 	g := NewWithT(t)
@@ -724,7 +724,7 @@ func TestEachTriageIsALineOfTheAuditLogAndInTheStatus(t *testing.T) {
 		g.Expect(line).To(HaveKeyWithValue(key, want))
 	}
 
-	mergePatch(t, finding, `{"spec":{"closed":{"at":"2026-03-01T12:00:00Z","scanID":"s-2"}}}`)
+	env.Patch(t, finding, `{"spec":{"closed":{"at":"2026-03-01T12:00:00Z","scanID":"s-2"}}}`)
 	caughtUp(t, finding, 3)
 	triage(t, finding, "")
 	caughtUp(t, finding, 4)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
-	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +23,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // noon of a day in the last week of a quarter.
@@ -197,7 +197,7 @@ func TestOnlyTheControllersWriteAndNotWhatIsImmutable(t *testing.T) {
 	trend := r.kept()["proj-2026q1"]
 	patch := func(by client.Client, body string) string {
 		t.Helper()
-		err := by.Patch(t.Context(), trend.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(body)))
+		err := by.Patch(t.Context(), trend.DeepCopy(), testenv.MergePatch(body))
 		if err == nil {
 			return ""
 		}

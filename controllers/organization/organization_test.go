@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -75,10 +74,7 @@ func TestNamespaceIsLabelledAsLongAsAReasonIsRequired(t *testing.T) {
 	})
 	labelled("true")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-reasons"}}
-	remove := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"appsec.dev/require-reason":null}}}`))
-	if err := env.Client.Patch(t.Context(), namespace, remove); err != nil {
-		t.Fatal(err)
-	}
+	env.Patch(t, namespace, `{"metadata":{"labels":{"appsec.dev/require-reason":null}}}`)
 	labelled("true")
 	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) { s.Triage = nil })
 	labelled("")

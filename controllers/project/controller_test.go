@@ -6,7 +6,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -18,13 +17,6 @@ import (
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-
-func mergePatch(t *testing.T, object client.Object, body string) {
-	t.Helper()
-	if err := env.Client.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
-		t.Fatalf("patch %s: %v", body, err)
-	}
-}
 
 func TestCountLeavesOutClosedFindings(t *testing.T) {
 	controllertest.Start(t, env, SetupWithManager)
@@ -43,9 +35,9 @@ func TestCountLeavesOutClosedFindings(t *testing.T) {
 		})
 	}
 	count(2)
-	mergePatch(t, first, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z"}}}`)
+	env.Patch(t, first, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z"}}}`)
 	count(1)
-	mergePatch(t, first, `{"spec":{"closed":null}}`)
+	env.Patch(t, first, `{"spec":{"closed":null}}`)
 	count(2)
 	NewWithT(t).Expect(env.Client.Delete(t.Context(), first)).To(Succeed())
 	count(1)
@@ -70,7 +62,7 @@ func TestWhatPeopleSayComesFirst(t *testing.T) {
 		})
 	}
 	effective(v1alpha1.ProjectAssessment{BusinessCriticality: "critical", Exposure: "internal", Summary: "A service."})
-	mergePatch(t, project, `{"spec":{"user":null}}`)
+	env.Patch(t, project, `{"spec":{"user":null}}`)
 	effective(v1alpha1.ProjectAssessment{BusinessCriticality: "low", Exposure: "internal", Summary: "A service."})
 }
 
@@ -96,7 +88,7 @@ func TestLastScan(t *testing.T) {
 	recorded("the last started, and the last that succeeded")
 
 	NewWithT(t).Expect(env.Client.DeleteAllOf(t.Context(), &v1alpha1.Scan{}, client.InNamespace(ns))).To(Succeed())
-	mergePatch(t, project, `{"spec":{"owner":"team-red"}}`)
+	env.Patch(t, project, `{"spec":{"owner":"team-red"}}`)
 	harness.Eventually(t, func(g Gomega) {
 		testenv.Get(t, g, env, project)
 		g.Expect(project.Status.ObservedGeneration).To(Equal(project.Generation))

@@ -51,8 +51,7 @@ func TestCountsByCategory(t *testing.T) {
 	}
 	counted(v1alpha1.RepositoryCounts{Findings: 5, Code: 2, Package: 1, Secret: 1})
 
-	NewWithT(t).Expect(env.Client.Patch(t.Context(), moves, client.RawPatch(types.MergePatchType,
-		[]byte(`{"spec":{"category":"Secret"}}`)))).To(Succeed())
+	env.Patch(t, moves, `{"spec":{"category":"Secret"}}`)
 	counted(v1alpha1.RepositoryCounts{Findings: 5, Code: 1, Package: 1, Secret: 2})
 }
 

@@ -442,8 +442,7 @@ func TestCountsStayTrue(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(look(g)).To(Equal(before))
 	one := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "f-11"}}
-	g.Expect(env.Client.Patch(t.Context(), one, client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
-		`{"spec":{"closed":{"at":%q,"scanID":"s-2"}}}`, time.Now().UTC().Format(time.RFC3339))))).To(Succeed())
+	env.Patch(t, one, fmt.Sprintf(`{"spec":{"closed":{"at":%q,"scanID":"s-2"}}}`, time.Now().UTC().Format(time.RFC3339)))
 	harness.Eventually(t, func(g Gomega) {
 		after := look(g)
 		g.Expect([]int32{after.Organization.Findings, after.Repository.Counts.Findings, after.Project.FindingsCount}).To(Equal([]int32{6, 6, 6}))

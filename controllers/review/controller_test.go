@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -24,13 +23,6 @@ import (
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 func at(minute int) time.Time { return noon.Add(time.Duration(minute) * time.Minute) }
-
-func mergePatch(t *testing.T, object client.Object, body string) {
-	t.Helper()
-	if err := env.Client.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
-		t.Fatalf("patch %s: %v", body, err)
-	}
-}
 
 // counted waits until the review's status is up to date and has these counters.
 func counted(t *testing.T, review *v1alpha1.Review, want reviewstate.Counts) {
@@ -56,11 +48,11 @@ func TestCountersFollowTheIssuesAndTheReviewedCommits(t *testing.T) {
 	g.Expect(review.Status.LastReviewAt.UTC()).To(Equal(at(0)))
 	g.Expect(v1alpha1.IsConditionTrue(review.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 
-	mergePatch(t, review, `{"spec":{"reviewedCommits":[{"sha":"a","reviewedAt":"2026-03-01T12:00:00Z"},{"sha":"b","reviewedAt":"2026-03-01T12:01:00Z"}]}}`)
+	env.Patch(t, review, `{"spec":{"reviewedCommits":[{"sha":"a","reviewedAt":"2026-03-01T12:00:00Z"},{"sha":"b","reviewedAt":"2026-03-01T12:01:00Z"}]}}`)
 	counted(t, review, reviewstate.Counts{Closed: 2, Open: 1, OpenMedium: 1})
 	g.Expect(review.Status.LastReviewAt.UTC()).To(Equal(at(1)))
 
-	mergePatch(t, high, `{"spec":{"seenInCommits":["a","b"]}}`)
+	env.Patch(t, high, `{"spec":{"seenInCommits":["a","b"]}}`)
 	counted(t, review, reviewstate.Counts{Closed: 1, Open: 2, OpenHigh: 1, OpenMedium: 1})
 	g.Expect(env.Client.Delete(t.Context(), high)).To(Succeed())
 	counted(t, review, reviewstate.Counts{Closed: 1, Open: 1, OpenMedium: 1})
@@ -195,10 +187,10 @@ func TestDecidedIssuesCountApart(t *testing.T) {
 	confirmed := builder.ReviewIssue("i-confirmed").In(ns).SeenIn("a").Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), review, muted, confirmed)
 	counted(t, review, reviewstate.Counts{Open: 2, OpenHigh: 1, OpenLow: 1})
-	mergePatch(t, muted, `{"spec":{"triage":{"userStatus":"muted"}}}`)
-	mergePatch(t, confirmed, `{"spec":{"triage":{"userStatus":"active"}}}`)
+	env.Patch(t, muted, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	env.Patch(t, confirmed, `{"spec":{"triage":{"userStatus":"active"}}}`)
 	counted(t, review, reviewstate.Counts{Open: 2, OpenHigh: 1, OpenLow: 1, OpenMuted: 1, OpenConfirmed: 1})
 	end := time.Now().Add(time.Second).UTC().Format(time.RFC3339)
-	mergePatch(t, muted, `{"spec":{"triage":{"expiresAt":"`+end+`"}}}`)
+	env.Patch(t, muted, `{"spec":{"triage":{"expiresAt":"`+end+`"}}}`)
 	counted(t, review, reviewstate.Counts{Open: 2, OpenHigh: 1, OpenLow: 1, OpenConfirmed: 1})
 }

@@ -59,7 +59,7 @@ func TestChangesAreSentAndCountedEachOnce(t *testing.T) {
 	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
 	env.Create(t, review)
 	emitted(t, review, 1, 1)
-	mergePatch(t, review, `{"spec":{"prStatus":"merged"}}`)
+	env.Patch(t, review, `{"spec":{"prStatus":"merged"}}`)
 	emitted(t, review, 2, 2)
 	env.Create(t, builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build())
 	counted(t, review, reviewstate.Counts{Open: 1, OpenLow: 1})
@@ -74,7 +74,7 @@ func TestChangesAreSentAndCountedEachOnce(t *testing.T) {
 	g.Expect(delivery.Spec.Payload).To(ContainSubstring(`"pr_status":{"from":"merged","to":"merged"},"issues":{"closed_issue_count":0,"open_issue_count":1,`))
 
 	// Neither a label nor the controller's own writes are a change.
-	mergePatch(t, review, `{"metadata":{"labels":{"team":"red"}}}`)
+	env.Patch(t, review, `{"metadata":{"labels":{"team":"red"}}}`)
 	env.Create(t, builder.Review("marker").In(ns).PullRequest("repo", 2).Build())
 	marker := builder.Review("marker").In(ns).Build()
 	emitted(t, marker, 1, 1)
@@ -90,7 +90,7 @@ func TestWhatABackloggedEndpointIsOwedIsMadeWhenItHasCaughtUp(t *testing.T) {
 	review := builder.Review("review").In(ns).Build()
 	env.Create(t, review)
 	emitted(t, review, 1, 0)
-	mergePatch(t, review, `{"spec":{"prStatus":"closed"}}`)
+	env.Patch(t, review, `{"spec":{"prStatus":"closed"}}`)
 	emitted(t, review, 2, 0)
 	owes := time.Now()
 	// It is requeued once, soon after it began to owe: wait for that, to test the watch alone.
@@ -114,7 +114,7 @@ func TestAFullStatusIsEmptiedThoughTheEndpointIsBacklogged(t *testing.T) {
 	env.Create(t, review)
 	const changes = v1alpha1.MaxStoredTransitions + 2
 	for i := range changes {
-		mergePatch(t, review, []string{`{"spec":{"prStatus":"closed"}}`, `{"spec":{"prStatus":"open"}}`}[i%2])
+		env.Patch(t, review, []string{`{"spec":{"prStatus":"closed"}}`, `{"spec":{"prStatus":"open"}}`}[i%2])
 		harness.Eventually(t, func(g Gomega) {
 			g.Expect(testenv.Get(t, g, env, review).Status.ObservedGeneration).To(Equal(review.Generation))
 		})

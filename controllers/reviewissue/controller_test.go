@@ -6,7 +6,6 @@ import (
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	eventsv1 "k8s.io/api/events/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -19,13 +18,6 @@ import (
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 func at(minute int) time.Time { return noon.Add(time.Duration(minute) * time.Minute) }
-
-func mergePatch(t *testing.T, object client.Object, body string) {
-	t.Helper()
-	if err := env.Client.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
-		t.Fatalf("patch %s: %v", body, err)
-	}
-}
 
 // wantStatus waits for the state and the fields derived with it.
 func wantStatus(t *testing.T, issue *v1alpha1.ReviewIssue, state v1alpha1.ReviewIssueState, resolvedBy string, firstSeen, lastSeen int) {
@@ -53,11 +45,11 @@ func TestStateFollowsTheReviewAndTheIssue(t *testing.T) {
 	wantStatus(t, issue, v1alpha1.ReviewIssueOpen, "", 0, 0)
 	opened := issue.Status.UpdatedAt
 
-	mergePatch(t, review, reviewedTwice)
+	env.Patch(t, review, reviewedTwice)
 	wantStatus(t, issue, v1alpha1.ReviewIssueResolved, "b", 0, 0)
 	NewWithT(t).Expect(issue.Status.UpdatedAt.Before(opened)).To(BeFalse(), "updatedAt went back")
 
-	mergePatch(t, issue, `{"spec":{"seenInCommits":["a","b"]}}`)
+	env.Patch(t, issue, `{"spec":{"seenInCommits":["a","b"]}}`)
 	wantStatus(t, issue, v1alpha1.ReviewIssueOpen, "", 0, 1)
 
 	harness.Eventually(t, func(g Gomega) {
@@ -106,11 +98,11 @@ func TestOneWriteAChangeAndNoneForWhatSaysNothing(t *testing.T) {
 	g := NewWithT(t)
 	writes := testenv.Writes[*v1alpha1.ReviewIssue](t, env, &v1alpha1.ReviewIssueList{}, ns)
 
-	mergePatch(t, review, `{"spec":{"prTitle":"Another"}}`)
-	mergePatch(t, review, reviewedTwice)
+	env.Patch(t, review, `{"spec":{"prTitle":"Another"}}`)
+	env.Patch(t, review, reviewedTwice)
 	wantStatus(t, issue, v1alpha1.ReviewIssueResolved, "b", 0, 0)
-	mergePatch(t, review, `{"spec":{"prTitle":"A third"}}`)
-	mergePatch(t, issue, `{"metadata":{"labels":{"last":"true"}}}`)
+	env.Patch(t, review, `{"spec":{"prTitle":"A third"}}`)
+	env.Patch(t, issue, `{"metadata":{"labels":{"last":"true"}}}`)
 	count := 0
 	for written := range writes {
 		if written.Labels["last"] == "true" {

@@ -33,16 +33,16 @@ func TestADecisionAboutAnIssueIsRecordedAndEnds(t *testing.T) {
 			g.Expect(got.EmittedSeq).To(Equal(newest.Seq), "no deliveries are owed")
 		})
 	}
-	mergePatch(t, issue, `{"spec":{"triage":{"userStatus":"muted","reason":"accepted-risk","by":"somebody"}}}`)
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"muted","reason":"accepted-risk","by":"somebody"}}}`)
 	decided(v1alpha1.UserStatusMuted, v1alpha1.TransitionTriaged)
 	NewWithT(t).Expect(issue.Spec.Triage.By).NotTo(Or(BeEmpty(), Equal("somebody")), "the API server signs")
 	end := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
-	mergePatch(t, issue, `{"spec":{"triage":{"expiresAt":"`+end+`"}}}`)
+	env.Patch(t, issue, `{"spec":{"triage":{"expiresAt":"`+end+`"}}}`)
 	declared := issue.Spec.Triage
 	decided(v1alpha1.UserStatusOpen, v1alpha1.TransitionExpired)
 	NewWithT(t).Expect(issue.Spec.Triage).To(Equal(declared), "the spec stays as the person wrote it")
 
-	mergePatch(t, issue, `{"spec":{"triage":{"userStatus":"active"}}}`)
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"active"}}}`)
 	decided(v1alpha1.UserStatusActive, v1alpha1.TransitionTriaged)
 	NewWithT(t).Expect(issue.Spec.Triage.ExpiresAt).To(BeNil(), "another decision comes without the end of the one before")
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -44,9 +43,9 @@ func TestAnIssueTellsThatItIsOpenedResolvedAndOpenedAgain(t *testing.T) {
 	issue := builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build()
 	env.Create(t, endpoint, review, issue)
 	emitted(t, issue, 1)
-	mergePatch(t, review, reviewedTwice)
+	env.Patch(t, review, reviewedTwice)
 	emitted(t, issue, 2)
-	mergePatch(t, issue, `{"spec":{"seenInCommits":["a","b"]}}`)
+	env.Patch(t, issue, `{"spec":{"seenInCommits":["a","b"]}}`)
 	emitted(t, issue, 3)
 
 	want := map[string]string{
@@ -64,7 +63,7 @@ func TestAnIssueTellsThatItIsOpenedResolvedAndOpenedAgain(t *testing.T) {
 	// The controller dies after it has made the last two deliveries, before it has recorded that.
 	stop()
 	c := env.AsController(t)
-	g.Expect(c.Status().Patch(t.Context(), issue, client.RawPatch(types.MergePatchType, []byte(`{"status":{"emittedSeq":1}}`)))).To(Succeed())
+	g.Expect(c.Status().Patch(t.Context(), issue, testenv.MergePatch(`{"status":{"emittedSeq":1}}`))).To(Succeed())
 	controllertest.Start(t, env, SetupWithManager)
 	emitted(t, issue, 3)
 	g.Expect(deliveries(t, g, ns)).To(Equal(want))

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -58,8 +57,7 @@ func recorded(t *testing.T, namespace string, n int) []v1alpha1.Finding {
 
 func finish(t *testing.T, scan *v1alpha1.Scan) {
 	t.Helper()
-	NewWithT(t).Expect(env.Client.Patch(t.Context(), scan, client.RawPatch(types.MergePatchType,
-		[]byte(`{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)))).To(Succeed())
+	env.Patch(t, scan, `{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)
 }
 
 func names(n int) []string {
@@ -156,7 +154,7 @@ func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
 	}
 	end := fmt.Sprintf(`{"spec":{"completedAt":%q,"outcome":"Succeeded"}}`, time.Now().UTC().Format(time.RFC3339))
 	for _, ended := range []*v1alpha1.Scan{scan, other} {
-		g.Expect(env.Client.Patch(t.Context(), ended, client.RawPatch(types.MergePatchType, []byte(end)))).To(Succeed())
+		env.Patch(t, ended, end)
 	}
 	stop = controllertest.Start(t, env, Settings{}.SetupWithManager)
 	harness.Eventually(t, func(g Gomega) {
@@ -273,8 +271,7 @@ func TestAFullStatusDoesNotWaitForItsPage(t *testing.T) {
 	recorded(t, ns, 1)
 	g := NewWithT(t)
 	for i := range v1alpha1.MaxStoredTransitions {
-		g.Expect(env.Client.Patch(t.Context(), f, client.RawPatch(types.MergePatchType,
-			fmt.Appendf(nil, `{"spec":{"triage":{"comments":"%d"}}}`, i)))).To(Succeed())
+		env.Patch(t, f, fmt.Sprintf(`{"spec":{"triage":{"comments":"%d"}}}`, i))
 		recorded(t, ns, 1)
 	}
 	env.Create(t, scanned(ns, "f-2"))
@@ -292,7 +289,6 @@ func TestWhatAnEndpointHasByItselfIsInNoPage(t *testing.T) {
 	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	scan := places(t, ns)
-	g := NewWithT(t)
 	paged, busy := builder.WebhookEndpoint("paged").In(ns).Build(), builder.WebhookEndpoint("busy").In(ns).Build()
 	env.Create(t, paged, busy)
 	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonTooManyPending)
@@ -300,7 +296,7 @@ func TestWhatAnEndpointHasByItselfIsInNoPage(t *testing.T) {
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(controllertest.Alone(t, env, g, ns, "paged")).To(Equal([]string{"f-1 finding.created"}))
 	})
-	g.Expect(env.Client.Patch(t.Context(), paged, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"batch":"PerScan"}}`)))).To(Succeed())
+	env.Patch(t, paged, `{"spec":{"batch":"PerScan"}}`)
 	env.Create(t, scanned(ns, "f-2"))
 	recorded(t, ns, 2)
 	finish(t, scan)
@@ -329,7 +325,7 @@ func TestWhatAnEndpointHasInAPageIsNotSentByItself(t *testing.T) {
 	})
 
 	g := NewWithT(t)
-	g.Expect(env.Client.Patch(t.Context(), once, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"batch":"None"}}`)))).To(Succeed())
+	env.Patch(t, once, `{"spec":{"batch":"None"}}`)
 	g.Expect(env.Client.Delete(t.Context(), scan)).To(Succeed())
 	controllertest.SetBacklogged(t, env, busy, "")
 	controllertest.NothingOwed(t, env, ns)

@@ -8,7 +8,6 @@ import (
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	eventsv1 "k8s.io/api/events/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -37,8 +36,7 @@ func TestPhaseFollowsTheImporter(t *testing.T) {
 	phase(t, scan, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning)
 	phase(t, failed, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonScanFailed)
 
-	NewWithT(t).Expect(env.Client.Patch(t.Context(), scan, client.RawPatch(types.MergePatchType,
-		[]byte(`{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded","counts":{"created":3}}}`)))).To(Succeed())
+	env.Patch(t, scan, `{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded","counts":{"created":3}}}`)
 	phase(t, scan, v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled)
 
 	harness.Eventually(t, func(g Gomega) {
@@ -80,8 +78,7 @@ func TestScanWithNoEndIsAbandonedByTheClockAlone(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(v1alpha1.IsConditionTrue(scan.Status.Conditions, v1alpha1.ConditionStalled)).To(BeTrue(), "a person must scan again")
 
-	g.Expect(env.Client.Patch(t.Context(), scan, client.RawPatch(types.MergePatchType,
-		[]byte(`{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)))).To(Succeed())
+	env.Patch(t, scan, `{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)
 	phase(t, scan, v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled)
 	g.Expect(v1alpha1.FindCondition(scan.Status.Conditions, v1alpha1.ConditionStalled)).To(BeNil(), "an end that comes late still counts")
 }

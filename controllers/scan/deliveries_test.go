@@ -7,7 +7,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -52,8 +51,7 @@ func TestTheEndOfAScanIsSentOnce(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(scan.Status.Transitions).To(BeEmpty())
 
-	g.Expect(env.Client.Patch(t.Context(), scan, client.RawPatch(types.MergePatchType,
-		[]byte(`{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded","counts":{"created":3}}}`)))).To(Succeed())
+	env.Patch(t, scan, `{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded","counts":{"created":3}}}`)
 	owedNothing(t, scan, 1)
 	name := webhooks.DeliveryName(scan.UID, 1, endpoint.UID)
 	g.Expect(deliveries(t, g, ns)).To(Equal([]string{name}), "one endpoint asks for it")
@@ -84,8 +82,7 @@ func TestAScanThatIsGivenUpAndItsLateEndAreSent(t *testing.T) {
 	phase(t, scan, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned)
 	owedNothing(t, scan, 1)
 	g := NewWithT(t)
-	g.Expect(env.Client.Patch(t.Context(), scan, client.RawPatch(types.MergePatchType,
-		[]byte(`{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Failed","counts":{"created":3}}}`)))).To(Succeed())
+	env.Patch(t, scan, `{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Failed","counts":{"created":3}}}`)
 	owedNothing(t, scan, 2)
 	want := []string{webhooks.DeliveryName(scan.UID, 1, endpoint.UID), webhooks.DeliveryName(scan.UID, 2, endpoint.UID)}
 	slices.Sort(want)

@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,8 +91,7 @@ func TestAScanWhoseImportIsSilentIsAbandonedWithinAMinute(t *testing.T) {
 	g.Expect(v1alpha1.IsConditionTrue(scan.Status.Conditions, v1alpha1.ConditionStalled)).To(BeTrue())
 	g.Expect(scan.Status.Progress).To(Equal("1200/5000"))
 
-	g.Expect(env.Client.Patch(t.Context(), scan, client.RawPatch(types.MergePatchType,
-		[]byte(`{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)))).To(Succeed())
+	env.Patch(t, scan, `{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)
 	phase(t, scan, v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled)
 }
 
@@ -119,8 +117,7 @@ func TestAScanWhoseImportLostItsLeaseIsAbandoned(t *testing.T) {
 func TestAScanThatHasEndedIsNotGivenUpThoughTheCacheIsBehind(t *testing.T) {
 	scan, lease := importing(t, 15)
 	behind := scan.DeepCopy()
-	harness.Must(t, env.Client.Patch(t.Context(), scan, client.RawPatch(types.MergePatchType,
-		[]byte(`{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`))))
+	env.Patch(t, scan, `{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)
 	harness.Must(t, env.Client.Delete(t.Context(), lease))
 	r := &Reconciler{Base: reconcile.Base{Live: env.Client, Clock: clock.RealClock{}}, heartbeats: newHeartbeats()}
 	if got, err := r.listen(t.Context(), behind, time.Now()); err != nil || got.dead != nil {

@@ -8,8 +8,6 @@ import (
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/finding"
@@ -25,7 +23,7 @@ func endNow(t *testing.T, scan *v1alpha1.Scan, last *v1alpha1.Finding) {
 	patch := fmt.Sprintf(`{"spec":{"completedAt":%q,"outcome":"Succeeded","counts":{"created":1},
 		"lastChange":{"finding":%q,"resourceVersion":%q}}}`,
 		time.Now().UTC().Format(time.RFC3339), last.Name, last.ResourceVersion)
-	harness.Must(t, env.Client.Patch(t.Context(), scan, client.RawPatch(types.MergePatchType, []byte(patch))))
+	env.Patch(t, scan, patch)
 }
 
 // isSettled waits until the condition has the status.
@@ -104,7 +102,7 @@ func TestAScanThatChangedNothingIsSettledWhenItEnds(t *testing.T) {
 	scan := places(t, ns)
 	patch := fmt.Sprintf(`{"spec":{"completedAt":%q,"outcome":"Succeeded","counts":{"unchanged":7}}}`,
 		time.Now().UTC().Format(time.RFC3339))
-	harness.Must(t, env.Client.Patch(t.Context(), scan, client.RawPatch(types.MergePatchType, []byte(patch))))
+	env.Patch(t, scan, patch)
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(testenv.Get(t, g, env, scan).Status.Phase).To(Equal(v1alpha1.ScanPhaseCompleted))
 	})

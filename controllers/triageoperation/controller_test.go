@@ -16,7 +16,6 @@ import (
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -87,8 +86,7 @@ func (r room) finding(name string) *v1alpha1.Finding {
 func (r room) decides(name, triage string) {
 	r.t.Helper()
 	f := r.finding(name)
-	harness.Must(r.t, env.Client.Patch(r.t.Context(), f, client.RawPatch(types.MergePatchType,
-		[]byte(`{"spec":{"triage":`+triage+`}}`))))
+	harness.Must(r.t, env.Client.Patch(r.t.Context(), f, testenv.MergePatch(`{"spec":{"triage":`+triage+`}}`)))
 	r.settled()
 }
 
@@ -111,7 +109,7 @@ func (r room) awaits(name string, until v1alpha1.OperationPhase) *v1alpha1.Triag
 func (r room) commits(name string) *v1alpha1.TriageOperation {
 	r.t.Helper()
 	o := builder.TriageOperation(name, "").In(r.namespace).Build()
-	harness.Must(r.t, env.Client.Patch(r.t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"commit":true}}`))))
+	harness.Must(r.t, env.Client.Patch(r.t.Context(), o, testenv.MergePatch(`{"spec":{"commit":true}}`)))
 	return r.awaits(name, v1alpha1.OperationCompleted)
 }
 
@@ -259,7 +257,7 @@ func TestWhatIsCommittedStaysSo(t *testing.T) {
 		`{"commit":false}`, `{"set":{"userStatus":"active"}}`, `{"select":{"rule":"G2"}}`, `{"select":null,"set":null,"undo":"x"}`,
 	} {
 		o := builder.TriageOperation("mute", "").In(r.namespace).Build()
-		err := env.Client.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`)))
+		err := env.Client.Patch(t.Context(), o, testenv.MergePatch(`{"spec":`+spec+`}`))
 		g.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%s: %v", spec, err)
 	}
 }
@@ -375,14 +373,13 @@ func TestTheDecisionsOfAnOperationAreItsExecutorsAlone(t *testing.T) {
 	executor, err := env.NewClient(config)
 	harness.Must(t, err)
 	write := func(spec string) error {
-		return executor.Patch(t.Context(), r.finding("f-1"), client.RawPatch(types.MergePatchType, []byte(spec)))
+		return executor.Patch(t.Context(), r.finding("f-1"), testenv.MergePatch(spec))
 	}
 	g.Expect(write(`{"spec":{"triage":{"userStatus":"active","by":"ann"}}}`)).To(MatchError(ContainSubstring("must be operation/")))
 	g.Expect(write(`{"spec":{"ruleID":"G9"}}`)).To(MatchError(ContainSubstring("needs the verb report")))
 	elsewhere := newRoom(t)
 	elsewhere.finds("G1", "f-1")
-	err = executor.Patch(t.Context(), elsewhere.finding("f-1"), client.RawPatch(types.MergePatchType,
-		[]byte(`{"spec":{"triage":{"userStatus":"active","by":"operation/x"}}}`)))
+	err = executor.Patch(t.Context(), elsewhere.finding("f-1"), testenv.MergePatch(`{"spec":{"triage":{"userStatus":"active","by":"operation/x"}}}`))
 	g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "another organization's: %v", err)
 
 	part := &v1alpha1.TriageOperationPart{}

@@ -9,7 +9,6 @@ import (
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -65,7 +64,7 @@ func (r room) declares(name, match string, change func(*v1alpha1.TriagePolicySpe
 
 func (r room) patch(object client.Object, body string) {
 	r.t.Helper()
-	harness.Must(r.t, env.Client.Patch(r.t.Context(), object, client.RawPatch(types.MergePatchType, []byte(body))))
+	env.Patch(r.t, object, body)
 }
 
 // is waits until the finding has that state and the verdict of that policy; "" for no verdict.

@@ -12,7 +12,6 @@ import (
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -303,7 +302,7 @@ func TestAnAnswerIsRecordedThoughTheDeliveryHasChanged(t *testing.T) {
 	start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
 	r, d, release := underWay(t, ns)
-	g.Expect(env.Client.Patch(t.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"seen":"true"}}}`)))).To(Succeed())
+	env.Patch(t, d, `{"metadata":{"labels":{"seen":"true"}}}`)
 	close(release)
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
 	g.Expect(r.got()).To(HaveLen(1))

@@ -182,8 +182,7 @@ func TestTooManyDeliveriesThatWait(t *testing.T) {
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(v1alpha1.FindCondition(testenv.Get(t, g, env, endpoint).Status.Conditions, v1alpha1.ConditionBacklogged)).To(BeNil())
 	})
-	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"last":"true"}}}`))
-	g.Expect(env.Client.Patch(t.Context(), endpoint, label)).To(Succeed())
+	env.Patch(t, endpoint, `{"metadata":{"labels":{"last":"true"}}}`)
 	writes := 0
 	for event := range changes.ResultChan() {
 		if event.Type != watch.Modified {

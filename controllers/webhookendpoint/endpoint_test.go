@@ -8,8 +8,6 @@ import (
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
@@ -162,7 +160,7 @@ func TestFailuresShowInTheCondition(t *testing.T) {
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	report := func(body string) {
-		g.Expect(env.AsController(t).Status().Patch(t.Context(), endpoint, client.RawPatch(types.MergePatchType, []byte(body)))).To(Succeed())
+		g.Expect(env.AsController(t).Status().Patch(t.Context(), endpoint, testenv.MergePatch(body))).To(Succeed())
 	}
 	report(`{"status":{"consecutiveFailures":1}}`)
 	waitForReason(t, endpoint, v1alpha1.ReasonDeliveryFailing)
@@ -205,8 +203,7 @@ func TestOneWriteForANewEndpoint(t *testing.T) {
 	ns, g := env.Namespace(t), NewWithT(t)
 	writes := testenv.Writes[*v1alpha1.WebhookEndpoint](t, env, &v1alpha1.WebhookEndpointList{}, ns)
 	endpoint := newEndpoint(t, ns)
-	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"last":"true"}}}`))
-	g.Expect(env.Client.Patch(t.Context(), endpoint, label)).To(Succeed())
+	env.Patch(t, endpoint, `{"metadata":{"labels":{"last":"true"}}}`)
 	count := 0
 	for written := range writes {
 		if written.Labels["last"] == "true" {

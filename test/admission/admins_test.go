@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,7 +37,7 @@ func patches(object func(name string) client.Object, patch string) try {
 	return func(ctx context.Context, as client.Client, namespace string) error {
 		o := object("there")
 		o.SetNamespace(namespace)
-		return as.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
+		return as.Patch(ctx, o, testenv.MergePatch(patch), client.DryRunAll)
 	}
 }
 
@@ -46,7 +45,7 @@ func patchesStatus(object func(name string) client.Object, patch string) try {
 	return func(ctx context.Context, as client.Client, namespace string) error {
 		o := object("there")
 		o.SetNamespace(namespace)
-		return as.Status().Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(patch)),
+		return as.Status().Patch(ctx, o, testenv.MergePatch(patch),
 			&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}})
 	}
 }

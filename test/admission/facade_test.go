@@ -5,12 +5,12 @@ import (
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // The facade checks the keys' own rights; this file checks what the facade itself may do.
@@ -33,7 +33,7 @@ func TestTheFacadeMakesPoliciesForKeysAndChangesTheirModeAlone(t *testing.T) {
 	policy := builder.TriagePolicy("p", "true").In(c.namespace).Build()
 	harness.Must(t, c.as(triager).Create(t.Context(), policy))
 	patch := func(patch string) error {
-		return almightyFacade(t).Patch(t.Context(), policy.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))
+		return almightyFacade(t).Patch(t.Context(), policy.DeepCopy(), testenv.MergePatch(patch))
 	}
 	for change, message := range map[string]string{
 		`"mode":"Preview"`:                                       "spec.by must be", // in the name of whoever wrote it before
@@ -79,7 +79,7 @@ func TestTheFacadeHasDeliveriesSentAgainAndChangesNothingElseOfThem(t *testing.T
 			if !taken && name == "with every right" && patch == `{"finalizers":["a.dev/b"]}` {
 				continue // which requires a separate right
 			}
-			err := as.Patch(t.Context(), delivery.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":`+patch+`}`)))
+			err := as.Patch(t.Context(), delivery.DeepCopy(), testenv.MergePatch(`{"metadata":`+patch+`}`))
 			if taken {
 				g.Expect(err).NotTo(HaveOccurred(), patch)
 				continue
@@ -90,7 +90,7 @@ func TestTheFacadeHasDeliveriesSentAgainAndChangesNothingElseOfThem(t *testing.T
 	finding := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
 	err := sendMergePatch(t.Context(), t, c.as(facade), finding, metadata(map[string]any{"annotations": map[string]any{"appsec.dev/redeliver": "apikey/ci/a"}}), "")
 	g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the annotation belongs to deliveries alone: %v", err)
-	err = c.as(facade).Patch(t.Context(), delivery.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"payload":"{}{}"}}`)))
+	err = c.as(facade).Patch(t.Context(), delivery.DeepCopy(), testenv.MergePatch(`{"spec":{"payload":"{}{}"}}`))
 	g.Expect(err).To(MatchError(ContainSubstring("immutable")))
 	err = c.as(facade).Delete(t.Context(), delivery)
 	g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the facade deletes deliveries: %v", err)

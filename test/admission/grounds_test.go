@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -132,6 +131,5 @@ func TestAReasonIsRequiredWhereTheOrganizationSaysSo(t *testing.T) {
 func requireReasons(t *testing.T, name string) {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.NamespacePrefix + name}}
-	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+v1alpha1.RequireReasonLabel+`":"true"}}}`))
-	harness.Must(t, env.Client.Patch(t.Context(), namespace, label))
+	env.Patch(t, namespace, `{"metadata":{"labels":{"`+v1alpha1.RequireReasonLabel+`":"true"}}}`)
 }

@@ -5,7 +5,6 @@ import (
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,7 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-var commit = client.RawPatch(types.MergePatchType, []byte(`{"spec":{"commit":true}}`))
+var commit = testenv.MergePatch(`{"spec":{"commit":true}}`)
 
 // An editor and a reporter have every standard verb on operations, so only the admission policy stops them.
 func TestWhoMayNotDecideMayNotDecideThroughAnOperation(t *testing.T) {
@@ -47,7 +46,7 @@ func TestAnOperationIsSignedByWhoMadeAndWhoCommittedIt(t *testing.T) {
 		{"who commits signs", `{"commit": true, "committedBy": "mallory"}`, c.members[admin].username},
 		{"nor can it be taken off", `{"committedBy": null, "by": null}`, c.members[admin].username},
 	} {
-		harness.Must(t, c.as(admin).Patch(t.Context(), operation, client.RawPatch(types.MergePatchType, []byte(`{"spec":`+step.spec+`}`))))
+		harness.Must(t, c.as(admin).Patch(t.Context(), operation, testenv.MergePatch(`{"spec":`+step.spec+`}`)))
 		g.Expect(operation.Spec.CommittedBy).To(Equal(step.want), step.reason)
 		g.Expect(operation.Spec.By).To(Equal(c.members[triager].username), step.reason)
 	}

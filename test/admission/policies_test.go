@@ -8,12 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // decides returns a check that requesters who may decide are allowed, and all others refused. An editor and a
@@ -63,7 +63,7 @@ func TestAPolicyIsSignedByWhoWroteItAndNobodySignsAsAnother(t *testing.T) {
 		{"another spec is another author's", `{"priority": 3}`, admin},
 		{"also with somebody else's name on it", `{"priority": 4, "by": "mallory"}`, admin},
 	} {
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":`+step.spec+`}`))
+		patch := testenv.MergePatch(`{"spec":` + step.spec + `}`)
 		harness.Must(t, c.as(admin).Patch(t.Context(), policy, patch))
 		g.Expect(policy.Spec.By).To(Equal(c.members[step.want].username), step.reason)
 	}
@@ -100,13 +100,13 @@ func TestTheGarbageCollectorMayFinishWhatIsDeleted(t *testing.T) {
 	config.Impersonate.UserName = "system:serviceaccount:kube-system:generic-garbage-collector"
 	collector, err := env.NewClient(config)
 	harness.Must(t, err)
-	finalizers := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	finalizers := testenv.MergePatch(`{"metadata":{"finalizers":null}}`)
 	g.Expect(client.IgnoreNotFound(collector.Patch(t.Context(), policy, finalizers))).To(Succeed())
 	g.Expect(apierrors.IsNotFound(env.Client.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))).To(BeTrue())
 
 	owned := builder.TriagePolicy("q", "true").In(c.namespace).Build()
 	harness.Must(t, env.Client.Create(t.Context(), owned))
-	spec := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"priority":7}}`))
+	spec := testenv.MergePatch(`{"spec":{"priority":7}}`)
 	g.Expect(apierrors.IsForbidden(collector.Patch(t.Context(), owned.DeepCopy(), spec))).To(BeTrue(), "it decides nothing")
 	g.Expect(collector.Delete(t.Context(), owned)).To(Succeed())
 }

@@ -180,24 +180,24 @@ func TestWhoSaysWhichNamespaceIsAnOrganizations(t *testing.T) {
 	if err := maker.Create(t.Context(), namespace); err != nil {
 		t.Fatalf("a namespace without the annotation is nobody's business: %v", err)
 	}
-	annotate := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"appsec.dev/organization-uid":"forged"}}}`))
+	annotate := testenv.MergePatch(`{"metadata":{"annotations":{"appsec.dev/organization-uid":"forged"}}}`)
 	if err := maker.Patch(t.Context(), namespace, annotate); !isRefusal(err) {
 		t.Errorf("annotate: want a refusal, got %v", err)
 	}
-	status := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"appsec.dev/organization-uid":"forged"}}}`))
+	status := testenv.MergePatch(`{"metadata":{"annotations":{"appsec.dev/organization-uid":"forged"}}}`)
 	if err := maker.Status().Patch(t.Context(), namespace, status); !isRefusal(err) {
 		t.Errorf("annotate through the status: want a refusal, got %v", err)
 	}
 	ours := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
-	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"appsec.dev/require-reason":"true"}}}`))
+	label := testenv.MergePatch(`{"metadata":{"labels":{"appsec.dev/require-reason":"true"}}}`)
 	if err := maker.Patch(t.Context(), ours, label); !isRefusal(err) {
 		t.Errorf("label: want a refusal, got %v", err)
 	}
-	remove := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"appsec.dev/organization-uid":null}}}`))
+	remove := testenv.MergePatch(`{"metadata":{"annotations":{"appsec.dev/organization-uid":null}}}`)
 	if err := maker.Patch(t.Context(), ours, remove); !isRefusal(err) {
 		t.Errorf("remove the annotation: want a refusal, got %v", err)
 	}
-	relabel := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"payments"}}}`))
+	relabel := testenv.MergePatch(`{"metadata":{"labels":{"team":"payments"}}}`)
 	if err := maker.Patch(t.Context(), ours, relabel); err != nil {
 		t.Errorf("label an organization's namespace: %v", err)
 	}
@@ -221,7 +221,7 @@ func TestAKeysLabelsAndAnnotationsAreBounded(t *testing.T) {
 	}
 	light := annotated("light", 16384)
 	harness.Must(t, c.as(editor).Create(t.Context(), light))
-	grow := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
+	grow := testenv.MergePatch(`{"metadata":{"labels":{"a":"b"}}}`)
 	if err := c.as(editor).Patch(t.Context(), light.DeepCopy(), grow); !apierrors.IsInvalid(err) {
 		t.Errorf("labels count too: want a refusal, got %v", err)
 	}
@@ -238,7 +238,7 @@ func TestWhatTheControllersChangeOfANamespace(t *testing.T) {
 	ours := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
 	foreign := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	patch := func(namespace *corev1.Namespace, body string) error {
-		return c.as(controller).Patch(t.Context(), namespace.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(body)))
+		return c.as(controller).Patch(t.Context(), namespace.DeepCopy(), testenv.MergePatch(body))
 	}
 	const label = `{"metadata":{"labels":{"appsec.dev/require-reason":"true"}}}`
 	for _, body := range []string{label, `{"metadata":{"labels":{"appsec.dev/require-reason":null}}}`} {
@@ -254,8 +254,7 @@ func TestWhatTheControllersChangeOfANamespace(t *testing.T) {
 	}
 	refused(patch(foreign, label), "a namespace of no organization")
 	refused(patch(ours, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`), "another label")
-	team := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"payments"}}}`))
-	harness.Must(t, env.Client.Patch(t.Context(), ours.DeepCopy(), team))
+	env.Patch(t, ours.DeepCopy(), `{"metadata":{"labels":{"team":"payments"}}}`)
 	refused(patch(ours, `{"metadata":{"labels":{"team":null}}}`), "a label removed")
 	refused(patch(ours, `{"metadata":{"annotations":{"a":"b"}}}`), "an annotation")
 	refused(patch(ours, `{"metadata":{"finalizers":["appsec.dev/keep"]}}`), "a finalizer")
@@ -268,7 +267,7 @@ func TestWhoAsksForARedelivery(t *testing.T) {
 	if err := env.Client.Create(t.Context(), delivery); err != nil {
 		t.Fatal(err)
 	}
-	ask := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.RedeliverAnnotation+`":"1"}}}`))
+	ask := testenv.MergePatch(`{"metadata":{"annotations":{"` + v1alpha1.RedeliverAnnotation + `":"1"}}}`)
 	if err := c.as(triager).Patch(t.Context(), delivery.DeepCopy(), ask); err != nil {
 		t.Errorf("the triager: %v", err)
 	}
@@ -281,7 +280,7 @@ func TestWhoAsksForARedelivery(t *testing.T) {
 		"the payload": `{"spec":{"payload":"{}{}"}}`,
 		"an owner":    `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"x","uid":"x"}]}}`,
 	} {
-		if err := c.as(triager).Patch(t.Context(), delivery.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(body))); err == nil {
+		if err := c.as(triager).Patch(t.Context(), delivery.DeepCopy(), testenv.MergePatch(body)); err == nil {
 			t.Errorf("%s was changed", reason)
 		}
 	}

@@ -16,13 +16,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // event is an event of a stream; its name is "" if it contains only a position.
@@ -188,9 +188,7 @@ func (c *caller) at(o *organization, s *server) *caller {
 
 func (o *organization) edit(object client.Object, patch string) {
 	o.t.Helper()
-	if err := env.Client.Patch(o.t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-		o.t.Fatal(err)
-	}
+	env.Patch(o.t, object, patch)
 }
 
 func (o *organization) remove(object client.Object) {
@@ -330,7 +328,7 @@ func TestAStreamEndsAtOnceWithItsKey(t *testing.T) {
 		"deleted":  func(key *v1alpha1.APIKey) { o.remove(key) },
 		"expired":  func(key *v1alpha1.APIKey) { o.edit(key, `{"spec":{"expiresAt":"2026-01-01T00:00:00Z"}}`) },
 		"rotated": func(key *v1alpha1.APIKey) {
-			patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"keyID":"another"}}`))
+			patch := testenv.MergePatch(`{"status":{"keyID":"another"}}`)
 			harness.Must(t, controller.Status().Patch(t.Context(), key, patch))
 		},
 		"with fewer scopes": func(key *v1alpha1.APIKey) { o.edit(key, `{"spec":{"scopes":["reviews:read"]}}`) },

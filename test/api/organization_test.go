@@ -10,12 +10,12 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 var organizations atomic.Int64
@@ -50,11 +50,8 @@ const unlimited = 1_000_000
 // limit sets the number of requests per minute of each of the organization's keys.
 func (o *organization) limit(requestsPerMinute int) {
 	o.t.Helper()
-	patch := fmt.Appendf(nil, `{"spec":{"rateLimit":{"requestsPerMinute":%d}}}`, requestsPerMinute)
 	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: o.name}}
-	if err := env.Client.Patch(o.t.Context(), organization, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		o.t.Fatal(err)
-	}
+	env.Patch(o.t, organization, fmt.Sprintf(`{"spec":{"rateLimit":{"requestsPerMinute":%d}}}`, requestsPerMinute))
 }
 
 func (o *organization) create(object client.Object) {
@@ -150,7 +147,7 @@ func (o *organization) eventually(check func(Gomega)) {
 func (o *organization) stored(name string) *v1alpha1.Finding {
 	o.t.Helper()
 	finding := &v1alpha1.Finding{}
-	if err := env.Client.Get(o.t.Context(), types.NamespacedName{Namespace: o.namespace, Name: name}, finding); err != nil {
+	if err := env.Client.Get(o.t.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, finding); err != nil {
 		o.t.Fatal(err)
 	}
 	return finding
@@ -159,7 +156,7 @@ func (o *organization) stored(name string) *v1alpha1.Finding {
 // kubectlPatch patches a finding as an administrator does.
 func (o *organization) kubectlPatch(ctx context.Context, name, patch string) error {
 	finding := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: name}}
-	return env.Client.Patch(ctx, finding, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("kubectl-patch"))
+	return env.Client.Patch(ctx, finding, testenv.MergePatch(patch), client.FieldOwner("kubectl-patch"))
 }
 
 // pathOf returns the v2 path of a finding.

@@ -9,7 +9,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	eventsv1 "k8s.io/api/events/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/apiserver"
@@ -25,9 +24,7 @@ func TestARefusedKeyShowsInMetricsAndEventsAndNotInTheAnswer(t *testing.T) {
 		t.Errorf("%d refusals are counted before there was any", n)
 	}
 	key := builder.APIKey("ci").In(o.namespace).Build()
-	if err := env.Client.Patch(t.Context(), key, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"disabled":true}}`))); err != nil {
-		t.Fatal(err)
-	}
+	env.Patch(t, key, `{"spec":{"disabled":true}}`)
 	o.eventually(func(g Gomega) { g.Expect(c.get("/v1/findings").status).To(Equal(401)) })
 
 	const requests = 3

@@ -17,12 +17,11 @@ import (
 	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/apiserver"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // receiver receives traces as a collector does: OTLP in protobuf over HTTP.
@@ -130,7 +129,7 @@ func TestATraceLeadsFromTheRequestToThePatch(t *testing.T) {
 	}, func(config *rest.Config) {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			return &meddler{RoundTripper: next, meddle: func() {
-				if err := env.Client.Patch(t.Context(), f, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))); err != nil {
+				if err := env.Client.Patch(t.Context(), f, testenv.MergePatch(`{"metadata":{"labels":{"a":"b"}}}`)); err != nil {
 					t.Error(err)
 				}
 			}}

@@ -11,10 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/cluster"
@@ -270,10 +268,7 @@ func TestADecisionAboutAnIssueOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
 	issue := builder.ReviewIssue("i-1").In(o.namespace).Build()
 	o.create(issue)
 	old := issue.DeepCopy()
-	theirs := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"triage":{"userStatus":"muted","comments":"theirs"}}}`))
-	if err := env.Client.Patch(t.Context(), issue, theirs); err != nil {
-		t.Fatal(err)
-	}
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"muted","comments":"theirs"}}}`)
 	known := cluster.Known[*v1alpha1.ReviewIssue]{Object: old, Standing: reviewstate.StandingOf(old)}
 	whatever := func(cluster.Known[*v1alpha1.ReviewIssue]) error { return nil }
 	for _, status := range []v1alpha1.UserStatus{v1alpha1.UserStatusOpen, v1alpha1.UserStatusActive} { // seen as open

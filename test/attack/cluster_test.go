@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -219,9 +218,9 @@ func TestCluster_RealTriesElsewhereAreForbidden(t *testing.T) {
 		forbidden("list organizations", c.List(t.Context(), &v1alpha1.OrganizationList{}))
 		finding := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: victim.namespace, Name: victim.ids["finding"]}}
 		forbidden("get a finding", c.Get(t.Context(), client.ObjectKeyFromObject(finding), &v1alpha1.Finding{}))
-		triage := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"triage":{"userStatus":"muted"}}}`))
+		triage := testenv.MergePatch(`{"spec":{"triage":{"userStatus":"muted"}}}`)
 		forbidden("triage a finding", c.Patch(t.Context(), finding, triage))
-		forbidden("write a status", c.Status().Patch(t.Context(), finding, client.RawPatch(types.MergePatchType, []byte(`{"status":{}}`))))
+		forbidden("write a status", c.Status().Patch(t.Context(), finding, testenv.MergePatch(`{"status":{}}`)))
 		forbidden("remove a finding", c.Delete(t.Context(), finding))
 		forbidden("remove all findings", c.DeleteAllOf(t.Context(), &v1alpha1.Finding{}, client.InNamespace(victim.namespace)))
 		forbidden("make a finding", c.Create(t.Context(), builder.Finding("f-new").In(victim.namespace).Build()))
@@ -282,10 +281,10 @@ func TestCluster_AnOwnerCannotReachOutOfTheNamespace(t *testing.T) {
 		"set the namespace free":        `{"metadata":{"annotations":{"` + v1alpha1.OrganizationUIDAnnotation + `":null}}}`,
 	} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: attacker.namespace}}
-		refuse(what, c.Patch(t.Context(), namespace, client.RawPatch(types.MergePatchType, []byte(patch))))
+		refuse(what, c.Patch(t.Context(), namespace, testenv.MergePatch(patch)))
 	}
 	key := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Namespace: attacker.namespace, Name: "key-" + attacker.mark}}
-	refuse("write the status of a key", c.Status().Patch(t.Context(), key, client.RawPatch(types.MergePatchType, []byte(`{"status":{"keyID":"x"}}`))))
+	refuse("write the status of a key", c.Status().Patch(t.Context(), key, testenv.MergePatch(`{"status":{"keyID":"x"}}`)))
 	// The API server drops a status that is sent with a create.
 	theirs := &v1alpha1.APIKeyList{}
 	if err := target.admin.List(t.Context(), theirs, client.InNamespace(victim.namespace)); err != nil {
@@ -327,7 +326,7 @@ func TestCluster_ANamespaceThatATenantMadeIsNotAdopted(t *testing.T) {
 		target.env.Create(t, made)
 		if annotated {
 			// Now the UID is known, and the tenant copies it.
-			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.OrganizationUIDAnnotation+`":"`+string(made.UID)+`"}}}`))
+			patch := testenv.MergePatch(`{"metadata":{"annotations":{"` + v1alpha1.OrganizationUIDAnnotation + `":"` + string(made.UID) + `"}}}`)
 			err := c.Patch(t.Context(), namespace.DeepCopy(), patch)
 			attempt(t, cluster, apierrors.IsForbidden(err), "a tenant put the organization's UID on its namespace: %v", err)
 		}

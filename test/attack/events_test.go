@@ -6,10 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // eventsOnce requests the stream of events without following it.
@@ -34,7 +32,7 @@ func TestIsolation_EventsAreAnOrganizationsOwn(t *testing.T) {
 		foreign := placeIn(t, target.facade.send(t, victim.token, eventsOnce))
 		finding := &v1alpha1.Finding{}
 		finding.Namespace, finding.Name = victim.namespace, victim.ids["finding"]
-		edit := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"looked-at":"`+letters(8)+`"}},"spec":{"triage":{"comments":"`+victim.marker+letters(8)+`"}}}`))
+		edit := testenv.MergePatch(`{"metadata":{"labels":{"looked-at":"` + letters(8) + `"}},"spec":{"triage":{"comments":"` + victim.marker + letters(8) + `"}}}`)
 		if err := target.admin.Patch(t.Context(), finding, edit); err != nil {
 			t.Fatal(err)
 		}

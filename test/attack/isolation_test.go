@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // pairs calls attack for every pair of organizations.
@@ -386,7 +386,7 @@ func TestIsolation_KeysThatWereTakenAway(t *testing.T) {
 		if !strings.HasPrefix(keys.Items[i].Name, "gone-") {
 			continue
 		}
-		disable := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"disabled":true}}`))
+		disable := testenv.MergePatch(`{"spec":{"disabled":true}}`)
 		if err := target.admin.Patch(t.Context(), &keys.Items[i], disable); err != nil {
 			t.Fatal(err)
 		}

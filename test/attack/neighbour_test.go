@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 const (
@@ -112,7 +112,7 @@ func (b *neighbour) writes(t *testing.T, done <-chan struct{}) {
 		b.shows(t, b.findingPath(), over)
 		b.kubectl(t, "triage", func(ctx context.Context) error {
 			patch := fmt.Sprintf(`{"spec":{"triage":{"comments":%q}}}`, b.commentText(over+1))
-			return b.triager.Patch(ctx, b.finding(0), client.RawPatch(types.MergePatchType, []byte(patch)))
+			return b.triager.Patch(ctx, b.finding(0), testenv.MergePatch(patch))
 		})
 		b.shows(t, b.findingPath(), over+1)
 		made := b.finding(n)

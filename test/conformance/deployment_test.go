@@ -14,7 +14,6 @@ import (
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -304,7 +303,7 @@ func (o *organization) storedFinding(name string) *v1alpha1.Finding {
 // patchResource patches a resource as an administrator does.
 func (o *organization) patchResource(object client.Object, patch string) {
 	o.t.Helper()
-	if err := theDeployment.cluster.Patch(o.t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+	if err := theDeployment.cluster.Patch(o.t.Context(), object, testenv.MergePatch(patch)); err != nil {
 		o.t.Fatalf("patch %T %s: %v", object, object.GetName(), err)
 	}
 }

@@ -9,12 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // Filters of findings are an addition to the contract.
@@ -133,7 +132,7 @@ func TestFindings_FiltersAskForStaleDecisionsAndSuppressions(t *testing.T) {
 		}).Build(),
 	)
 	o.settled(3)
-	rated := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"details":{"severity":"high"}}}`))
+	rated := testenv.MergePatch(`{"spec":{"details":{"severity":"high"}}}`)
 	if err := theDeployment.cluster.Patch(t.Context(), o.storedFinding("f-stale"), rated); err != nil {
 		t.Fatal(err)
 	}

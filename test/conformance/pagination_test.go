@@ -16,13 +16,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func TestPagination_ListsReturnTheEnvelope(t *testing.T) {
@@ -600,5 +600,5 @@ func (o *organization) unrest(done <-chan struct{}, busy int) {
 }
 
 func merge(ctx context.Context, object client.Object, patch string) error {
-	return theDeployment.cluster.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)))
+	return theDeployment.cluster.Patch(ctx, object, testenv.MergePatch(patch))
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -79,7 +78,7 @@ func SetBacklogged(t *testing.T, env *testenv.Environment, endpoint *v1alpha1.We
 			`"lastTransitionTime":"2026-03-01T12:00:00Z"}]`
 	}
 	harness.Must(t, env.AsController(t).Status().Patch(t.Context(), endpoint,
-		client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":`+list+`}}`))))
+		testenv.MergePatch(`{"status":{"conditions":`+list+`}}`)))
 }
 
 // CutOffPages wraps a setup so that the controller can create only left more pages.

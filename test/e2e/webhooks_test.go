@@ -136,7 +136,7 @@ func (w *webhookTrial) prepare(t *testing.T) {
 		w.receiver.expect(t, name, string(secret.Data[v1alpha1.WebhookSecretKey]))
 		// The receiver can verify requests only from now on.
 		endpoint := &v1alpha1.WebhookEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
-		w.must(t, w.client.Patch(t.Context(), endpoint, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"disabled":false}}`))))
+		w.must(t, w.client.Patch(t.Context(), endpoint, testenv.MergePatch(`{"spec":{"disabled":false}}`)))
 		w.endpoints[name] = endpoint.UID
 	}
 	w.eventually(t, "each endpoint is greeted", func(context.Context) (bool, error) {

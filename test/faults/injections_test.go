@@ -10,11 +10,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/faults/internal/rig"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // killFacade kills the facade and starts it again.
@@ -137,7 +136,7 @@ func (s *trial) revoke(name, token string) (time.Duration, int) {
 	s.t.Helper()
 	caller := &restClient{base: s.URL, token: token, http: &http.Client{Timeout: requestTimeout}}
 	key := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	s.must(s.Client.Patch(s.t.Context(), key, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"disabled":true}}`))))
+	s.must(s.Client.Patch(s.t.Context(), key, testenv.MergePatch(`{"spec":{"disabled":true}}`)))
 	begun := time.Now()
 	var code int
 	s.eventually("the key "+name+" is not served any longer", func(ctx context.Context) error {

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 const (
@@ -29,7 +29,7 @@ func manyPolicy() *v1alpha1.TriagePolicy {
 func (s *trial) patchMany(object client.Object, patch string) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), requestTimeout)
 	defer cancel()
-	return s.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch))) == nil
+	return s.Client.Patch(ctx, object, testenv.MergePatch(patch)) == nil
 }
 
 // decideByHand makes decisions about the findings that operations and a policy also decide about.

@@ -14,12 +14,12 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/faults/internal/rig"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 const (
@@ -389,7 +389,7 @@ func (u *uploadsTrial) decide(ctx context.Context) {
 		patch := fmt.Sprintf(`{"spec":{"triage":{"userStatus":%q,"comments":"%d"}}}`, userStatuses[n%len(userStatuses)], n)
 		finding := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 		attempt, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
-		err := u.Client.Patch(attempt, finding, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("kubectl-patch"))
+		err := u.Client.Patch(attempt, finding, testenv.MergePatch(patch), client.FieldOwner("kubectl-patch"))
 		cancel()
 		if err != nil {
 			u.verdict.wrong("a decision was refused: %v", err)

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
@@ -18,7 +16,7 @@ func (p *project) triage(name, patch string) {
 	p.Helper()
 	finding := &v1alpha1.Finding{}
 	finding.Namespace, finding.Name = namespace, name
-	p.must(env.Client.Patch(p.Context(), finding, client.RawPatch(types.MergePatchType, []byte(patch))))
+	env.Patch(p, finding, patch)
 }
 
 func TestChangedGoneAndReturnedResultsKeepTheirTriage(t *testing.T) {

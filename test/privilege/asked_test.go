@@ -21,6 +21,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 const (
@@ -176,7 +177,7 @@ func finalize(object client.Object) func(context.Context, client.Client) error {
 func patchOf(object client.Object, patch string) func(context.Context, client.Client) error {
 	return func(ctx context.Context, c client.Client) error {
 		target := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // it is one
-		return c.Patch(ctx, target, client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
+		return c.Patch(ctx, target, testenv.MergePatch(patch), client.DryRunAll)
 	}
 }
 

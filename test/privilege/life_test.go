@@ -20,7 +20,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -157,7 +156,7 @@ func (l *life) organize(t *testing.T) {
 	harness.Must(t, env.Client.Create(t.Context(), builder.Project("proj").In(home).Build()))
 	ready(t, builder.Repository("repo").In(home).Build())
 	ready(t, builder.Project("proj").In(home).Build())
-	change(t, organization, `{"spec":{"quotas":{"findings":2000}}}`)
+	env.Patch(t, organization, `{"spec":{"quotas":{"findings":2000}}}`)
 	harness.Eventually(t, func(g Gomega) {
 		quota := &corev1.ResourceQuota{}
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "findings-quota"}, quota)).To(Succeed())
@@ -166,7 +165,7 @@ func (l *life) organize(t *testing.T) {
 		g.Expect(limit.Value()).To(Equal(int64(2000)))
 	})
 	for _, label := range []string{"true", ""} {
-		change(t, organization, fmt.Sprintf(`{"spec":{"triage":{"requireReason":%t}}}`, label != ""))
+		env.Patch(t, organization, fmt.Sprintf(`{"spec":{"triage":{"requireReason":%t}}}`, label != ""))
 		harness.Eventually(t, func(g Gomega) {
 			namespace := &corev1.Namespace{}
 			g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Name: home}, namespace)).To(Succeed())
@@ -197,11 +196,11 @@ func (l *life) keys(t *testing.T) {
 		g.Expect(key.Status.LastUsedAt).NotTo(BeNil())
 	})
 
-	change(t, key, `{"spec":{"rotation":{"serial":1}}}`)
+	env.Patch(t, key, `{"spec":{"rotation":{"serial":1}}}`)
 	second := anotherToken(t, first)
 	// An immutable Secret is replaced.
-	change(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "ci-token"}}, `{"immutable":true}`)
-	change(t, key, `{"spec":{"rotation":{"serial":2}}}`)
+	env.Patch(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "ci-token"}}, `{"immutable":true}`)
+	env.Patch(t, key, `{"spec":{"rotation":{"serial":2}}}`)
 	l.accepts(t, anotherToken(t, second))
 
 	other := builder.APIKey("other").In(home).Build()
@@ -209,7 +208,7 @@ func (l *life) keys(t *testing.T) {
 	ready(t, other)
 	refused := &apiclient.Client{Base: l.rest.Base, Token: token(t, "other")}
 	harness.Eventually(t, func(g Gomega) { g.Expect(status(t, refused)).To(Equal(http.StatusOK)) })
-	change(t, other, `{"spec":{"disabled":true}}`)
+	env.Patch(t, other, `{"spec":{"disabled":true}}`)
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(status(t, refused)).To(Equal(http.StatusUnauthorized))
 		g.Expect(events(g, t, home)).To(ContainElement("RefusedDisabled"))
@@ -399,7 +398,7 @@ func (l *life) deliveries(t *testing.T) {
 		t.Errorf("verify answers %d %s", answer.Status, answer.Body)
 	}
 	endpoint := builder.WebhookEndpoint("each").In(home).Build()
-	change(t, endpoint, `{"spec":{"rotation":{"serial":1}}}`)
+	env.Patch(t, endpoint, `{"spec":{"rotation":{"serial":1}}}`)
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(endpoint), endpoint)).To(Succeed())
 		g.Expect(endpoint.Status.RotationSerial).To(Equal(int64(1)))
@@ -426,7 +425,7 @@ func (l *life) owed(t *testing.T) {
 	for object, seq := range emitted {
 		before[object] = *seq
 		patch := fmt.Sprintf(`{"status":{"emittedSeq":%d}}`, *seq-1)
-		harness.Must(t, as.Status().Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))))
+		harness.Must(t, as.Status().Patch(t.Context(), object, testenv.MergePatch(patch)))
 	}
 	harness.Must(t, env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(home)))
 	harness.Must(t, l.controllers.StartReady(t.Context()))
@@ -461,7 +460,7 @@ func (l *life) contend(t *testing.T, object client.Object, resource, path string
 		for n := 0; ctx.Err() == nil; n++ {
 			patch := fmt.Sprintf(`{"metadata":{"labels":{"example.com/n":"%d"}}}`, n)
 			target := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // it is one
-			if err := env.Client.Patch(ctx, target, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil && ctx.Err() == nil {
+			if err := env.Client.Patch(ctx, target, testenv.MergePatch(patch)); err != nil && ctx.Err() == nil {
 				t.Error(err)
 				return
 			}
@@ -482,7 +481,7 @@ func (l *life) signingKey(t *testing.T) {
 	public := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "findings-signing-keys"}}
 	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(public), public))
 	before := token(t, "ci")
-	change(t, public, `{"metadata":{"annotations":{"appsec.dev/rotate-signing-key":"1","appsec.dev/signing-key-overlap":"1s"}}}`)
+	env.Patch(t, public, `{"metadata":{"annotations":{"appsec.dev/rotate-signing-key":"1","appsec.dev/signing-key-overlap":"1s"}}}`)
 	after := anotherToken(t, before)
 	harness.Eventually(t, func(g Gomega) {
 		now := &corev1.ConfigMap{}
@@ -497,7 +496,7 @@ func (l *life) signingKey(t *testing.T) {
 func (l *life) restored(t *testing.T) {
 	for range 2 {
 		binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "findings-viewer"}}
-		change(t, binding, `{"subjects":null}`)
+		env.Patch(t, binding, `{"subjects":null}`)
 		harness.Eventually(t, func(g Gomega) {
 			g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(binding), binding)).To(Succeed())
 			g.Expect(binding.Subjects).To(HaveLen(1))
@@ -521,7 +520,7 @@ func (l *life) restoredLater(t *testing.T) {
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "findings-quota"}}
 	triager := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "findings-triager"}}
 	for _, object := range []client.Object{account, quota, triager} {
-		change(t, object, unlabelled)
+		env.Patch(t, object, unlabelled)
 	}
 	// A binding's roleRef is immutable, so this binding is replaced by another.
 	viewer := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "findings-viewer"}}
@@ -545,7 +544,7 @@ func (l *life) restoredLater(t *testing.T) {
 
 func (l *life) retention(t *testing.T) {
 	organization := builder.Organization(organizationName).Build()
-	change(t, organization, `{"spec":{"quotas":null,"retention":{"closedFindings":"0s","finishedScans":"0s","finishedDeliveries":"0s","finishedOperations":"0s","includeTriaged":true}}}`)
+	env.Patch(t, organization, `{"spec":{"quotas":null,"retention":{"closedFindings":"0s","finishedScans":"0s","finishedDeliveries":"0s","finishedOperations":"0s","includeTriaged":true}}}`)
 	l.waitForFindings(t, 2, 0)
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(remaining(g, t, &v1alpha1.WebhookDeliveryList{})).To(BeZero())
@@ -581,7 +580,7 @@ func (l *life) removal(t *testing.T) {
 		g.Expect(ready).NotTo(BeNil())
 		g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonNotEmpty), "the endpoints are left")
 	})
-	change(t, organization, `{"metadata":{"annotations":{"`+v1alpha1.RemoveContentsAnnotation+`":"true"}}}`)
+	env.Patch(t, organization, `{"metadata":{"annotations":{"`+v1alpha1.RemoveContentsAnnotation+`":"true"}}}`)
 	harness.Eventually(t, func(g Gomega) {
 		err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), organization)
 		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
@@ -655,12 +654,6 @@ func anotherToken(t *testing.T, before string) (after string) {
 		g.Expect(after).NotTo(Equal(before))
 	})
 	return after
-}
-
-// change changes the object as the administrator.
-func change(t *testing.T, object client.Object, patch string) {
-	t.Helper()
-	harness.Must(t, env.Client.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
 func remaining(g Gomega, t *testing.T, list client.ObjectList) int {

@@ -6,10 +6,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/test/corpus"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // stamped are the signature and the signed members that the API server sets, by kind.
@@ -58,7 +58,7 @@ func TestAnObjectFilledToItsBoundsIsStored(t *testing.T) {
 			if err := controller(t).Status().Update(t.Context(), stored); err != nil {
 				t.Fatalf("store the status: %v", err)
 			}
-			label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
+			label := testenv.MergePatch(`{"metadata":{"labels":{"a":"b"}}}`)
 			if err := env.Client.Patch(t.Context(), stored, label); err != nil {
 				t.Fatalf("the policies' comparison of the whole spec must stay within their budget: %v", err)
 			}

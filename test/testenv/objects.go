@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -86,6 +87,17 @@ func Change[T client.Object](t testing.TB, e *Environment, object T, apply func(
 		apply(Get(t, g, e, object))
 		g.Expect(e.Client.Update(t.Context(), object)).To(Succeed())
 	})
+}
+
+// MergePatch returns a JSON merge patch.
+func MergePatch(body string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(body)) }
+
+// Patch applies a JSON merge patch to the object as the administrator.
+func (e *Environment) Patch(t testing.TB, object client.Object, body string) {
+	t.Helper()
+	if err := e.Client.Patch(t.Context(), object, MergePatch(body)); err != nil {
+		t.Fatalf("patch %T %s with %s: %v", object, object.GetName(), body, err)
+	}
 }
 
 // Writes yields the objects of a kind in the namespace each time one is written from now on, except

@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -117,10 +116,7 @@ func (o *organization) mend(t *testing.T, want map[string]int) {
 	t.Helper()
 	merge := func(kind, patch string) {
 		t.Helper()
-		object := o.poison(kind)
-		if err := env.Client.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-			t.Fatalf("patch a %s with %s: %v", kind, patch, err)
-		}
+		env.Patch(t, o.poison(kind), patch)
 	}
 	// Change another part of each: the value that the schema now refuses stays unchanged.
 	merge("Finding", `{"spec":{"class":"changed"}}`)
