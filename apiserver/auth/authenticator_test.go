@@ -48,9 +48,7 @@ func TestRevocationActsByItself(t *testing.T) {
 			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })
 		}, ReasonDisabled},
 		"deleted": {func(t *testing.T, key *v1alpha1.APIKey) {
-			if err := env.Client.Delete(t.Context(), key); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, env.Client.Delete(t.Context(), key))
 		}, ReasonNotFound},
 		"expired": {func(t *testing.T, key *v1alpha1.APIKey) {
 			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = ptr.To(v1alpha1.NewTime(time.Now().Add(2 * time.Second))) })
@@ -111,13 +109,9 @@ func TestKeyHoldsForItsOwnOrganizationAlone(t *testing.T) {
 	// A namespace that was taken from the organization no longer belongs to it.
 	controller := env.AsController(t)
 	organization := builder.Organization("home").Build()
-	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), organization); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), organization))
 	organization.Status.Namespace = ""
-	if err := controller.Status().Update(t.Context(), organization); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, controller.Status().Update(t.Context(), organization))
 	waitUntilRefused(t, a, good, ReasonOrganization)
 }
 
@@ -132,13 +126,9 @@ func TestWithdrawnSigningKeyEndsItsTokensThoughTheyAreRemembered(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := publish(t.Context(), tokens.KeySet{}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, publish(t.Context(), tokens.KeySet{}))
 	waitUntilRefused(t, a, header, ReasonUnknownKey)
-	if err := publish(t.Context(), ours.Public()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, publish(t.Context(), ours.Public()))
 	waitUntilAccepted(t, a, header)
 }
 
@@ -181,9 +171,7 @@ func TestBadHeadersAreRefused(t *testing.T) {
 func TestNothingIsDecidedUponOldKnowledge(t *testing.T) {
 	key := builder.APIKey("ci").In(env.Organization(t, "stale")).Build()
 	idle, err := New(Options{Config: env.Config, Namespace: "findings-system"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	header := issue(t, key, "stale")
 	if identity, err := idle.Authenticate(header, time.Now()); !errors.Is(err, ErrStale) || identity.KeyUID != "" || idle.Synced() {
 		t.Errorf("before anything is known: %+v, %v, want nobody, ErrStale and not ready", identity, err)
@@ -260,9 +248,7 @@ func TestWatchAloneShowsARevocation(t *testing.T) {
 	key := builder.APIKey("ci").In(env.Organization(t, "watched")).Build()
 	header := issue(t, key, "watched")
 	waitUntilAccepted(t, a, header)
-	if err := env.Client.Delete(t.Context(), key); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), key))
 	waitUntilRefused(t, a, header, ReasonNotFound)
 }
 

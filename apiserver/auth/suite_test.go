@@ -55,17 +55,13 @@ func start(t *testing.T, change ...func(*Options)) *Authenticator {
 		t.Fatal(err)
 	}
 	config, err := env.Facade(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	options := Options{Config: config, Namespace: testenv.SystemNamespace, Log: logr.Discard()}
 	for _, c := range change {
 		c(&options)
 	}
 	a, err := New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	harness.Background(t, a.Run)
 	return a
 }
@@ -73,9 +69,7 @@ func start(t *testing.T, change ...func(*Options)) *Authenticator {
 // issue creates the key with a valid token, as the controllers would, and returns the header with the token.
 func issue(t *testing.T, key *v1alpha1.APIKey, organization string) string {
 	t.Helper()
-	if err := env.Client.Create(t.Context(), key); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Create(t.Context(), key))
 	now := time.Now().UTC().Truncate(time.Second)
 	claims := tokens.Claims{KeyUID: key.UID, Organization: organization, ID: uuid.NewString(), IssuedAt: now, ExpiresAt: now.Add(time.Hour)}
 	setStatus(t, key, func(s *v1alpha1.APIKeyStatus) {
@@ -89,13 +83,9 @@ func issue(t *testing.T, key *v1alpha1.APIKey, organization string) string {
 func header(t testing.TB, claims tokens.Claims) string {
 	t.Helper()
 	key, err := signer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	token, err := key.Sign(claims)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return "Bearer " + token
 }
 

@@ -55,9 +55,7 @@ func TestReplicasNoteOneUseBetweenThem(t *testing.T) {
 		for range 100 {
 			for _, replica := range replicas {
 				identity, err := replica.Authenticate(header, time.Now())
-				if err != nil {
-					t.Fatal(err)
-				}
+				harness.Must(t, err)
 				replica.MarkUsed(identity)
 			}
 		}

@@ -50,9 +50,7 @@ func newRedis(t *testing.T) *redisServer {
 	t.Helper()
 	needs.Program(t, "redis-server", "redis-server")
 	addresses, err := harness.FreeAddresses(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return &redisServer{t: t, dir: t.TempDir(), port: int(netip.MustParseAddrPort(addresses[0]).Port())}
 }
 
@@ -67,9 +65,7 @@ func startRedis(t *testing.T) *redisServer {
 func (s *redisServer) start() {
 	s.t.Helper()
 	log, err := os.Create(filepath.Join(s.dir, "log"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	harness.Must(s.t, err)
 	defer func() { _ = log.Close() }()
 	args := []string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no"}
 	if s.password != "" {
@@ -77,9 +73,7 @@ func (s *redisServer) start() {
 	}
 	s.process = exec.CommandContext(s.t.Context(), "redis-server", args...)
 	s.process.Stdout, s.process.Stderr = log, log
-	if err := s.process.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	harness.Must(s.t, s.process.Start())
 	process := s.process
 	s.t.Cleanup(func() { end(process) })
 	NewWithT(s.t).Eventually(func() error {
@@ -97,9 +91,7 @@ func end(process *exec.Cmd) {
 
 func (s *redisServer) signal(signal os.Signal) {
 	s.t.Helper()
-	if err := s.process.Process.Signal(signal); err != nil {
-		s.t.Fatal(err)
-	}
+	harness.Must(s.t, s.process.Process.Signal(signal))
 }
 
 func (s *redisServer) url() string {
@@ -110,9 +102,7 @@ func (s *redisServer) url() string {
 func (s *redisServer) client() *redis.Client {
 	s.t.Helper()
 	options, err := redis.ParseURL(s.url())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	harness.Must(s.t, err)
 	client := redis.NewClient(options)
 	s.t.Cleanup(func() { _ = client.Close() })
 	return client
@@ -124,9 +114,7 @@ func (s *redisServer) limiter(options Options) *Limiter {
 		options.RedisURLFile = urlFile(s.t, s.url())
 	}
 	l, err := New(options)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	harness.Must(s.t, err)
 	s.t.Cleanup(func() { _ = l.Close() })
 	return l
 }
@@ -197,9 +185,7 @@ func TestTheWindowInRedisIsNeitherLengthenedNorToldShort(t *testing.T) {
 			continue
 		}
 		left, err := client.PTTL(t.Context(), keyPrefix+":key:a").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if left <= 0 || left > last {
 			t.Fatalf("%s left of the window after %s", left, last)
 		}
@@ -228,9 +214,7 @@ func TestAWindowInRedisIsOverWhenItIsToldToBe(t *testing.T) {
 func TestAWindowInRedisEnds(t *testing.T) {
 	server := startRedis(t)
 	l, err := newLimiter(Options{RedisURLFile: urlFile(t, server.url())}, time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	untilShared(t, l)
 	g := NewWithT(t)
@@ -247,9 +231,7 @@ func TestScriptsThatRedisHasLostAreSentAgain(t *testing.T) {
 	untilShared(t, l)
 	client := server.client()
 	NewWithT(t).Eventually(func() float64 {
-		if err := client.ScriptFlush(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, client.ScriptFlush(t.Context()).Err())
 		before := inMemorySoFar(l)
 		takeConcurrently(t, []*Limiter{l}, Key("a", 100), 100, 8)
 		return inMemorySoFar(l) - before
@@ -262,9 +244,7 @@ func TestACounterWithoutAnExpiryDoesNotBlockForEver(t *testing.T) {
 	untilShared(t, l)
 	client := server.client()
 	counter := keyPrefix + ":key:a"
-	if err := client.Set(t.Context(), counter, 1000, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, client.Set(t.Context(), counter, 1000, 0).Err())
 	NewWithT(t).Eventually(func() time.Duration {
 		l.Take(t.Context(), Key("a", 1))
 		return client.PTTL(t.Context(), counter).Val()
@@ -312,14 +292,10 @@ func TestRedisDeadAtStart(t *testing.T) {
 func TestRedisMuteAtStart(t *testing.T) {
 	server := newRedis(t)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", server.port))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	l := server.limiter(Options{})
 	checkRedisIsNotMissed(t, l)
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, listener.Close())
 	server.start()
 	untilShared(t, l)
 }
@@ -486,9 +462,7 @@ func TestARotatedPasswordIsReadFromTheFile(t *testing.T) {
 	server.start()
 	file := filepath.Join(t.TempDir(), "url")
 	write := func() {
-		if err := os.WriteFile(file, []byte(server.url()+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.WriteFile(file, []byte(server.url()+"\n"), 0o600))
 	}
 	write()
 	l := server.limiter(Options{RedisURLFile: file})
@@ -505,9 +479,7 @@ func TestAfterCloseRequestsAreCountedInMemory(t *testing.T) {
 	server := startRedis(t)
 	l := server.limiter(Options{})
 	untilShared(t, l)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, l.Close())
 	if got := l.Take(t.Context(), Key("a", 5)); got.Remaining != 4 || isShared(l) {
 		t.Errorf("after Close: %+v", got)
 	}

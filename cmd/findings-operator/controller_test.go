@@ -58,9 +58,7 @@ func within(t *testing.T, patience time.Duration, assertions func(g Gomega)) {
 func controllerFlags(t *testing.T, probeAddress string, more ...string) []string {
 	t.Helper()
 	config, err := env.ServiceAccount(t.Context(), testenv.SystemNamespace, "findings-controller")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return append([]string{
 		"--kubeconfig", testenv.WriteKubeconfig(t, config, testenv.SystemNamespace),
 		"--metrics-bind-address", "0", "--health-probe-bind-address", probeAddress,
@@ -73,12 +71,8 @@ func startController(t *testing.T, args ...string) (stop func()) {
 	o := &controllerOptions{}
 	flags := pflag.NewFlagSet("controller", pflag.ContinueOnError)
 	o.addFlags(flags)
-	if err := flags.Parse(args); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(o.complete(), o.validate()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, flags.Parse(args))
+	harness.Must(t, errors.Join(o.complete(), o.validate()))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
@@ -106,18 +100,14 @@ func startController(t *testing.T, args ...string) (stop func()) {
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := harness.FreeAddresses(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return addresses[0]
 }
 
 func status(t *testing.T, url string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return 0
@@ -290,9 +280,7 @@ func population(t *testing.T, ns string) []string {
 		if kind != "Organization" {
 			in = append(in, client.InNamespace(ns))
 		}
-		if err := env.Client.List(t.Context(), list, in...); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, env.Client.List(t.Context(), list, in...))
 		out = append(out, fmt.Sprintf("%d %s", len(list.Items), kind))
 	}
 	return out
@@ -335,9 +323,7 @@ func settle(t *testing.T, since map[string]float64, n int) {
 func reconcileTotals(t *testing.T) map[string]float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	totals := map[string]float64{}
 	for _, family := range families {
 		if family.GetName() != "controller_runtime_reconcile_total" {
@@ -379,13 +365,9 @@ func describeWrites(t *testing.T) string {
 func writesBySeries(t *testing.T) map[string]float64 {
 	t.Helper()
 	clientset, err := kubernetes.NewForConfig(env.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	body, err := clientset.RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	out := map[string]float64{}
 	for lines := bufio.NewScanner(bytes.NewReader(body)); lines.Scan(); {
 		line := lines.Text()
@@ -416,9 +398,7 @@ func TestSecondReplicaTakesOver(t *testing.T) {
 	}
 	holder := func() string {
 		lease := &coordinationv1.Lease{}
-		if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: testenv.SystemNamespace, Name: leaseName}, lease); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: testenv.SystemNamespace, Name: leaseName}, lease))
 		return ptr.Deref(lease.Spec.HolderIdentity, "")
 	}
 	stopFirst := startController(t, controllerFlags(t, "0", "--leader-elect")...)
@@ -449,33 +429,25 @@ func TestProbesAnswerOnceTheCachesHaveSynced(t *testing.T) {
 // The kinds may be stored in another API server than the Lease.
 func TestFindingsPlaneAwayFromTheLease(t *testing.T) {
 	elsewhere, err := testenv.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	t.Cleanup(func() {
 		if err := elsewhere.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
 	account, err := elsewhere.ServiceAccount(t.Context(), testenv.SystemNamespace, "findings-controller")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	startController(t, controllerFlags(t, "0", "--leader-elect",
 		"--findings-kubeconfig", testenv.WriteKubeconfig(t, account, testenv.SystemNamespace))...)
 
 	repository := builder.Repository("repo").In("default").Build()
-	if err := elsewhere.Client.Create(t.Context(), repository); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, elsewhere.Client.Create(t.Context(), repository))
 	eventually(t, func(g Gomega) {
 		g.Expect(elsewhere.Client.Get(t.Context(), client.ObjectKeyFromObject(repository), repository)).To(Succeed())
 		g.Expect(v1alpha1.IsConditionTrue(repository.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 	})
 	leases := &coordinationv1.LeaseList{}
-	if err := elsewhere.Client.List(t.Context(), leases, client.InNamespace(testenv.SystemNamespace)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, elsewhere.Client.List(t.Context(), leases, client.InNamespace(testenv.SystemNamespace)))
 	for _, lease := range leases.Items {
 		if lease.Name == leaseName {
 			t.Error("the Lease is in the findings plane")
@@ -506,9 +478,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		o := &controllerOptions{}
 		flags := pflag.NewFlagSet("controller", pflag.ContinueOnError)
 		o.addFlags(flags)
-		if err := flags.Parse(c.args); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, flags.Parse(c.args))
 		err := o.validate()
 		if (err != nil) != (len(c.want) > 0) {
 			t.Errorf("%s: got %v", c.reason, err)

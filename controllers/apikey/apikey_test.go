@@ -65,9 +65,7 @@ func TestOrganizationBoundsTheLifeOfItsKeys(t *testing.T) {
 	setMaximum := func(maximum time.Duration) {
 		t.Helper()
 		organization.Spec.APIKeys = &v1alpha1.OrganizationAPIKeys{MaxLifetime: &metav1.Duration{Duration: maximum}}
-		if err := env.Client.Update(t.Context(), organization); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, env.Client.Update(t.Context(), organization))
 	}
 	setMaximum(2 * time.Hour)
 	byDefault := builder.APIKey("default").In(namespace).Build()
@@ -105,9 +103,7 @@ func TestKeySaysThatTheOrganizationBoundsItsLife(t *testing.T) {
 	setMaximum := func(maximum time.Duration) {
 		t.Helper()
 		organization.Spec.APIKeys = &v1alpha1.OrganizationAPIKeys{MaxLifetime: &metav1.Duration{Duration: maximum}}
-		if err := env.Client.Update(t.Context(), organization); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, env.Client.Update(t.Context(), organization))
 	}
 	setMaximum(time.Hour)
 	harness.Eventually(t, func(g Gomega) {
@@ -145,9 +141,7 @@ func heldClaims(t *testing.T, key *v1alpha1.APIKey) tokens.Claims {
 func replaceToken(t *testing.T, key *v1alpha1.APIKey, claims tokens.Claims) {
 	t.Helper()
 	token, err := heldRing(t).Signer.Sign(claims)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	harness.Eventually(t, func(g Gomega) {
 		secret := testenv.Get(t, g, env, tokenSecret(key))
 		secret.Data[v1alpha1.APIKeyTokenKey] = []byte(token)
@@ -165,9 +159,7 @@ func TestLostSigningKeyRevivesNoExpiredKey(t *testing.T) {
 	claims.ExpiresAt = claims.IssuedAt.Add(time.Second)
 	replaceToken(t, key, claims)
 	waitForReason(t, key, v1alpha1.ReasonExpired)
-	if err := env.Client.Delete(t.Context(), signingSecret()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), signingSecret()))
 	marker := builder.APIKey("marker").In(namespace).Build()
 	env.Create(t, marker)
 	waitUntilIssued(t, marker)
@@ -340,9 +332,7 @@ func TestAnnotationsOfTheSecretRevokeNothingAndReviveNothing(t *testing.T) {
 	secret := testenv.Get(t, NewWithT(t), env, tokenSecret(key))
 	secret.Annotations[replacesAnnotation] = first.ID
 	secret.Annotations[ownsecret.SerialAnnotation] = "99"
-	if err := env.Client.Update(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Update(t.Context(), secret))
 	change(t, key, func(s *v1alpha1.APIKeySpec) {
 		s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1, Overlap: &metav1.Duration{Duration: time.Hour}}
 	})
@@ -377,9 +367,7 @@ func TestSecretOfAnotherIsNotTouched(t *testing.T) {
 	if key.Status.KeyID != "" {
 		t.Errorf("token %q is in force that nobody can have", key.Status.KeyID)
 	}
-	if err := env.Client.Delete(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), other))
 	waitUntilIssued(t, key)
 }
 
@@ -399,9 +387,7 @@ func TestKeyOutsideAnOrganizationGetsNoToken(t *testing.T) {
 	organization := builder.Organization("notyet").Build()
 	env.Create(t, organization)
 	organization.Status.Namespace = "org-notyet"
-	if err := env.AsController(t).Status().Update(t.Context(), organization); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.AsController(t).Status().Update(t.Context(), organization))
 	waitUntilIssued(t, early)
 }
 
@@ -410,9 +396,7 @@ func forget(t *testing.T, key *v1alpha1.APIKey, to v1alpha1.APIKeyStatus) {
 	t.Helper()
 	testenv.Get(t, NewWithT(t), env, key)
 	key.Status = to
-	if err := env.AsController(t).Status().Update(t.Context(), key); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.AsController(t).Status().Update(t.Context(), key))
 }
 
 func TestTokenWhoseStatusWasLostIsTakenOver(t *testing.T) {
@@ -473,9 +457,7 @@ func TestSecretOfAnEarlierKeyIsReplaced(t *testing.T) {
 	key := newKey(t, "again")
 	before, _ := waitUntilIssued(t, key)
 	// No garbage collector runs here, so that the Secret stays.
-	if err := env.Client.Delete(t.Context(), key); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), key))
 	again := builder.APIKey("ci").In(key.Namespace).Build()
 	env.Create(t, again)
 	after, claims := waitUntilIssued(t, again)
@@ -489,9 +471,7 @@ func TestSecretGoesWithItsKey(t *testing.T) {
 	start(t)
 	key := newKey(t, "collected")
 	waitUntilIssued(t, key)
-	if err := env.Client.Delete(t.Context(), key); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), key))
 	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, tokenSecret(key))).To(BeTrue()) })
 }
 
@@ -525,9 +505,7 @@ func TestLastUseSurvivesAReconcile(t *testing.T) {
 	waitUntilIssued(t, key)
 	used := v1alpha1.NewTime(time.Now().UTC().Truncate(time.Second))
 	patch := testenv.MergePatch(fmt.Sprintf(`{"status":{"lastUsedAt":%q}}`, used.Format(time.RFC3339)))
-	if err := env.AsController(t).Status().Patch(t.Context(), key, patch); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.AsController(t).Status().Patch(t.Context(), key, patch))
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1} })
 	waitUntilIssued(t, key, func(g Gomega) {
 		g.Expect(key.Status.RotationSerial).To(Equal(int64(1)))
@@ -541,29 +519,21 @@ func TestLostPublicKeyIsPublishedAgain(t *testing.T) {
 	key := newKey(t, "published")
 	before, _ := waitUntilIssued(t, key)
 	private := testenv.Get(t, NewWithT(t), env, signingSecret())
-	if err := env.Client.Delete(t.Context(), signingConfigMap()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), signingConfigMap()))
 	after, _ := waitUntilIssued(t, key)
 	if again := testenv.Get(t, NewWithT(t), env, signingSecret()); again.UID != private.UID || after != before {
 		t.Error("a lost ConfigMap cost the signing key or a token")
 	}
 	// With a key of their own in the ConfigMap, a user could sign any token.
 	stranger, err := tokens.GenerateSigningKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	added, err := tokens.EncodeKeySet(stranger.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	configMap := testenv.Get(t, NewWithT(t), env, signingConfigMap())
 	for name, text := range added {
 		configMap.Data[name] = text
 	}
-	if err := env.Client.Update(t.Context(), configMap); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Update(t.Context(), configMap))
 	harness.Eventually(t, func(g Gomega) { g.Expect(testenv.Get(t, g, env, signingConfigMap()).Data).To(HaveLen(1)) })
 }
 
@@ -577,9 +547,7 @@ func TestRemovedSigningKeyEndsEveryToken(t *testing.T) {
 		env.Create(t, key)
 		before[key.Name], _ = waitUntilIssued(t, key)
 	}
-	if err := env.Client.Delete(t.Context(), signingSecret()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), signingSecret()))
 	for _, key := range keys {
 		waitUntilIssued(t, key, func(g Gomega) {
 			token, _ := read(t, g, key)

@@ -30,9 +30,7 @@ import (
 func noSigningKey(t *testing.T) {
 	t.Helper()
 	for _, object := range []client.Object{signingSecret(), signingConfigMap()} {
-		if err := client.IgnoreNotFound(env.Client.Delete(t.Context(), object)); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), object)))
 	}
 }
 
@@ -53,18 +51,14 @@ func publishedIDs(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	set, err := tokens.DecodeKeySet(configMap.Data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return set.IDs()
 }
 
 func heldRing(t *testing.T) tokens.Ring {
 	t.Helper()
 	ring, err := tokens.DecodeRing(testenv.Get(t, NewWithT(t), env, signingSecret()).Data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return ring
 }
 
@@ -143,9 +137,7 @@ func TestNothingIsSignedBeforeItIsPublished(t *testing.T) {
 	if _, err := k.current(t.Context()); err != nil {
 		t.Errorf("with a key that is published: %v", err)
 	}
-	if err := env.Client.Delete(t.Context(), signingConfigMap()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), signingConfigMap()))
 	if _, err := k.current(t.Context()); !errors.Is(err, errUnpublished) {
 		t.Errorf("with a key that is not published: %v, want errUnpublished", err)
 	}
@@ -158,22 +150,16 @@ func only(k signingKeys) reconcile.Request {
 func reconcileOnce(t *testing.T, k signingKeys) time.Duration {
 	t.Helper()
 	result, err := k.reconcile(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return result.RequeueAfter
 }
 
 func TestNextStep(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	first, err := tokens.GenerateSigningKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	second, err := tokens.GenerateSigningKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	rest := tokens.Ring{Signer: first}
 	prepared := tokens.Ring{Signer: first, Next: second}
 	overlapping := tokens.Ring{Signer: second, Previous: first.Public()}
@@ -256,13 +242,9 @@ func TestRotationSurvivesACrashAtEachWrite(t *testing.T) {
 func dyingAt(t *testing.T, k signingKeys, at int, done bool) (signingKeys, *int) {
 	t.Helper()
 	config, err := env.Controller(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	inner, err := client.NewWithWatch(config, client.Options{Scheme: env.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	writes := 0
 	dead := errors.New("the process has died")
 	write := func(do func() error) error {
@@ -333,9 +315,7 @@ func TestSigningKeyIsWithdrawnWhenNoTokenIsOwed(t *testing.T) {
 	setStatus := func(change func(*v1alpha1.APIKeyStatus)) {
 		t.Helper()
 		change(&key.Status)
-		if err := env.AsController(t).Status().Update(t.Context(), key); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, env.AsController(t).Status().Update(t.Context(), key))
 	}
 	setStatus(func(s *v1alpha1.APIKeyStatus) {
 		s.KeyID, s.SigningKeyID = "token", first.ID()
@@ -413,9 +393,7 @@ func TestImmutableSigningKeyIsNotRotated(t *testing.T) {
 	reconcileOnce(t, k)
 	secret := testenv.Get(t, NewWithT(t), env, signingSecret())
 	secret.Immutable = ptr.To(true)
-	if err := env.Client.Update(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Update(t.Context(), secret))
 	annotateConfigMap(t, map[string]string{RotateAnnotation: "1"})
 	reconcileOnce(t, k)
 	if ring := heldRing(t); ring.HasNext() {
@@ -439,9 +417,7 @@ func TestRemovalOfTheSecretEndsARotationToo(t *testing.T) {
 	clock.SetTime(clock.Now().Add(publicationNotice))
 	reconcileOnce(t, k)
 	second := heldRing(t).Signer
-	if err := env.Client.Delete(t.Context(), signingSecret()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), signingSecret()))
 	reconcileOnce(t, k)
 	ring := heldRing(t)
 	if got := publishedIDs(t); len(got) != 1 || got[0] != ring.Signer.ID() || got[0] == first.ID() || got[0] == second.ID() {

@@ -29,9 +29,7 @@ func TestReplicaInWaitingFillsItsCaches(t *testing.T) {
 			LeaderElectionReleaseOnCancel: true,
 			Controller:                    config.Controller{SkipNameValidation: ptr.To(true), EnableWarmup: ptr.To(true)},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		return m
 	}
 	run := func(m ctrl.Manager) {
@@ -50,9 +48,7 @@ func TestReplicaInWaitingFillsItsCaches(t *testing.T) {
 	<-leader.Elected()
 
 	own, err := signingKeysCache(standby, testenv.SystemNamespace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	run(standby)
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()

@@ -42,9 +42,7 @@ func TestTheSecretIsMadeOnceWithTheRightsOfTheControllers(t *testing.T) {
 func TestADeletedSecretIsMadeAgain(t *testing.T) {
 	clock := run(t, account(t))
 	leaked := eventually(t, clock)
-	if err := env.Client.Delete(t.Context(), leaked); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), leaked))
 	if made := eventually(t, clock); cmp.Equal(made.Data, leaked.Data) {
 		t.Error("the leaked keys are used again")
 	}
@@ -55,9 +53,7 @@ func TestItIsTriedUntilItIsAllowed(t *testing.T) {
 	anonymous := rest.AnonymousClientConfig(env.Config)
 	ctx, cancel := context.WithCancel(t.Context())
 	maker, err := cursorkeys.New(anonymous, testenv.SystemNamespace, "never", logr.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	done := make(chan error, 1)
 	go func() { done <- maker.Start(ctx) }()
 	select {
@@ -76,17 +72,13 @@ func TestItIsTriedUntilItIsAllowed(t *testing.T) {
 func account(t *testing.T) *rest.Config {
 	t.Helper()
 	const namespace, name = testenv.SystemNamespace, testenv.ControllerServiceAccount
-	if err := env.ApplyFile(t.Context(), filepath.Join(testenv.RepositoryRoot(), "config", "manager", "role.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.ApplyFile(t.Context(), filepath.Join(testenv.RepositoryRoot(), "config", "manager", "role.yaml")))
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := env.Client.Delete(t.Context(), binding); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 	config, err := env.ServiceAccount(t.Context(), namespace, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return config
 }
 
@@ -94,9 +86,7 @@ func account(t *testing.T) *rest.Config {
 func run(t *testing.T, config *rest.Config) *testclock.FakeClock {
 	t.Helper()
 	maker, err := cursorkeys.New(config, testenv.SystemNamespace, "cursor-keys", logr.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	clock := testclock.NewFakeClock(time.Now())
 	maker.Clock = clock
 	ended := make(chan error, 1)

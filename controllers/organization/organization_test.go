@@ -159,9 +159,7 @@ func TestConflictEndsWhenTheAnnotationIsPutRight(t *testing.T) {
 		g.Expect(reason(testenv.Get(t, g, env, organization), v1alpha1.ConditionStalled)).To(Equal("NamespaceConflict/True"))
 	})
 	namespace.Annotations = map[string]string{v1alpha1.OrganizationUIDAnnotation: string(organization.UID)}
-	if err := env.Client.Update(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Update(t.Context(), namespace))
 	waitUntilReady(t, organization)
 	if got := reason(organization, v1alpha1.ConditionStalled); got != "absent" {
 		t.Errorf("Stalled is %s, want it absent", got)
@@ -176,9 +174,7 @@ func TestNamespaceThatIsNoLongerOursIsGivenUp(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-robbed"}}
 	testenv.Get(t, NewWithT(t), env, namespace)
 	namespace.Annotations[v1alpha1.OrganizationUIDAnnotation] = "another"
-	if err := env.Client.Update(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Update(t.Context(), namespace))
 	harness.Eventually(t, func(g Gomega) {
 		testenv.Get(t, g, env, organization)
 		g.Expect(organization.Status.Namespace).To(BeEmpty())
@@ -267,9 +263,7 @@ func TestCountsFollowWhatTheOrganizationHas(t *testing.T) {
 		repository := builder.Repository(fmt.Sprintf("repo-%d", i)).In(namespace).Build()
 		env.Create(t, repository)
 		repository.Status.Counts.Findings = int32(10 * (i + 1))
-		if err := statuses.Status().Update(t.Context(), repository); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, statuses.Status().Update(t.Context(), repository))
 	}
 	env.Create(t, builder.Project("project").In(namespace).Repository("repo-0").Build(), builder.APIKey("key").In(namespace).Build())
 	counts := func(want v1alpha1.OrganizationCounts) {
@@ -278,14 +272,10 @@ func TestCountsFollowWhatTheOrganizationHas(t *testing.T) {
 	}
 	counts(v1alpha1.OrganizationCounts{Repositories: 3, Projects: 1, Findings: 60, APIKeys: 1})
 
-	if err := env.Client.Delete(t.Context(), builder.APIKey("key").In(namespace).Build()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), builder.APIKey("key").In(namespace).Build()))
 	repository := testenv.Get(t, NewWithT(t), env, builder.Repository("repo-2").In(namespace).Build())
 	repository.Status.Counts.Findings = 5
-	if err := statuses.Status().Update(t.Context(), repository); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, statuses.Status().Update(t.Context(), repository))
 	counts(v1alpha1.OrganizationCounts{Repositories: 3, Projects: 1, Findings: 35})
 }
 
@@ -337,9 +327,7 @@ func TestRemovalWaitsUntilTheOrganizationIsEmpty(t *testing.T) {
 	waitUntilReady(t, organization)
 	repository := builder.Repository("repo").In("org-full").Build()
 	env.Create(t, repository)
-	if err := env.Client.Delete(t.Context(), organization); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), organization))
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(reason(testenv.Get(t, g, env, organization), v1alpha1.ConditionStalled)).To(Equal("NotEmpty/True"))
 	})
@@ -347,9 +335,7 @@ func TestRemovalWaitsUntilTheOrganizationIsEmpty(t *testing.T) {
 	if namespace.DeletionTimestamp != nil {
 		t.Fatal("the namespace is being deleted while it holds a repository")
 	}
-	if err := env.Client.Delete(t.Context(), repository); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), repository))
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Gone(t, namespace)).To(BeTrue())
 		g.Expect(env.Gone(t, organization)).To(BeTrue())
@@ -363,13 +349,9 @@ func TestRemovalTakesEverythingAlongWhenTold(t *testing.T) {
 	waitUntilReady(t, organization)
 	repository := builder.Repository("repo").In("org-forced").Build()
 	env.Create(t, repository)
-	if err := env.Client.Delete(t.Context(), organization); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), organization))
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"appsec.dev/remove-contents":"true"}}}`))
-	if err := env.Client.Patch(t.Context(), organization, patch); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Patch(t.Context(), organization, patch))
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Gone(t, repository)).To(BeTrue())
 		g.Expect(env.Gone(t, organization)).To(BeTrue())
@@ -387,9 +369,7 @@ func TestNamespaceThatWasDeletedIsMadeAnew(t *testing.T) {
 	waitUntilReady(t, organization)
 	namespace := testenv.Get(t, NewWithT(t), env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-rebuilt"}})
 	first := namespace.UID
-	if err := env.Client.Delete(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), namespace))
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(testenv.Get(t, g, env, namespace).UID).NotTo(Equal(first))
 		testenv.Get(t, g, env, binding("org-rebuilt", viewerRole))

@@ -75,13 +75,9 @@ func TestQuotasBecomeAResourceQuota(t *testing.T) {
 	quota := testenv.Get(t, NewWithT(t), env, quotaIn("org-bounded"))
 	quota.Labels = nil
 	quota.Spec.Hard = corev1.ResourceList{"count/findings.appsec.dev": resource.MustParse("999")}
-	if err := env.Client.Update(t.Context(), quota); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Update(t.Context(), quota))
 	expect(fifty)
-	if err := env.Client.Delete(t.Context(), quotaIn("org-bounded")); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), quotaIn("org-bounded")))
 	expect(fifty)
 
 	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) { s.Quotas = nil })

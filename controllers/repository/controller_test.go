@@ -147,9 +147,7 @@ func TestDeletionWaitsForItsProjectsAndSaysSo(t *testing.T) {
 
 func names(t *testing.T, list client.ObjectList, ns string) []string {
 	t.Helper()
-	if err := env.Client.List(t.Context(), list, client.InNamespace(ns)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
 	var out []string
 	switch l := list.(type) {
 	case *v1alpha1.ProjectList:

@@ -183,13 +183,9 @@ func TestWhatHasChangedSinceTheDecisionStays(t *testing.T) {
 func behind(t *testing.T, findings map[string]*v1alpha1.Finding) *Reconciler {
 	t.Helper()
 	config, err := env.Controller(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	watcher, err := client.NewWithWatch(config, client.Options{Scheme: env.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	r := newReconciler(interceptor.NewClient(watcher, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			if into, ok := object.(*v1alpha1.Finding); ok {

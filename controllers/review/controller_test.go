@@ -169,9 +169,7 @@ func gone(t *testing.T, object client.Object) {
 func issues(t *testing.T, ns string) []string {
 	t.Helper()
 	list := &v1alpha1.ReviewIssueList{}
-	if err := env.Client.List(t.Context(), list, client.InNamespace(ns)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
 	var names []string
 	for _, item := range list.Items {
 		names = append(names, item.Name)

@@ -209,9 +209,7 @@ func started(t *testing.T, d *v1alpha1.WebhookDelivery, attempts int, at time.Ti
 		})
 	}
 	d.Status.Phase = v1alpha1.WebhookDeliveryPending
-	if err := env.AsController(t).Status().Update(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.AsController(t).Status().Update(t.Context(), d))
 }
 
 func TestAnAttemptOfUnknownOutcomeIsRepeatedSoon(t *testing.T) {

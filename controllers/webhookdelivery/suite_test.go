@@ -48,9 +48,7 @@ func start(t *testing.T, settings Settings) (stop func()) {
 func namespace(t *testing.T) string {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "webhooks-"}}
-	if err := env.Client.Create(t.Context(), ns); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Create(t.Context(), ns))
 	t.Cleanup(func() {
 		for _, kind := range []client.Object{&v1alpha1.WebhookDelivery{}, &v1alpha1.WebhookEndpoint{}} {
 			if err := env.Client.DeleteAllOf(context.Background(), kind, client.InNamespace(ns.Name)); err != nil {

@@ -20,9 +20,7 @@ func TestReasonAndEndAreSignedAndGoWithTheirDecision(t *testing.T) {
 	c := newCast(t, "grounds")
 	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
 	ends := func(at string) {
-		if err := sendMergePatch(t.Context(), t, c.as(controller), live, fragment{"status": map[string]any{"endedAt": at}}, "status"); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, sendMergePatch(t.Context(), t, c.as(controller), live, fragment{"status": map[string]any{"endedAt": at}}, "status"))
 	}
 	muted := map[string]any{"userStatus": "muted", "reason": "accepted-risk", "expiresAt": end}
 	for _, step := range []struct {
@@ -80,12 +78,8 @@ func TestTheFacadeSignsReasonsAndEnds(t *testing.T) {
 		if err := sendMergePatch(t.Context(), t, c.as(facade), live, triage(change), ""); err != nil {
 			t.Errorf("%v, signed: %v", change, err)
 		}
-		if err := sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"comments": "mine"}), ""); err != nil {
-			t.Fatal(err)
-		}
-		if err := sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"comments": nil}), ""); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"comments": "mine"}), ""))
+		harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"comments": nil}), ""))
 	}
 }
 
@@ -95,9 +89,7 @@ func TestAReasonIsRequiredWhereTheOrganizationSaysSo(t *testing.T) {
 	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
 	elsewhere := applied(t.Context(), t, builder.Finding("f").In(other.namespace).Build())
 	mute := triage(map[string]any{"userStatus": "muted"})
-	if err := sendMergePatch(t.Context(), t, c.as(triager), before, mute, ""); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), before, mute, ""))
 	requireReasons(t, "requires-reasons")
 	harness.Eventually(t, func(g Gomega) {
 		err := c.as(triager).Patch(t.Context(), live.DeepCopy(), client.RawPatch("application/merge-patch+json", mustJSON(t, mute)), client.DryRunAll)

@@ -123,9 +123,7 @@ func TestRights(t *testing.T) {
 					Namespace: row.namespace, Name: row.obj,
 				},
 			}}
-			if err := c.as(row.who).Create(t.Context(), review); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, c.as(row.who).Create(t.Context(), review))
 			if review.Status.Allowed != row.allowed {
 				t.Errorf("allowed %t, want %t\nreason: %s", review.Status.Allowed, row.allowed, row.reason)
 			}
@@ -154,9 +152,7 @@ func TestTheControllerBindsTheFourRolesAndNoOther(t *testing.T) {
 func TestARoleHoldsInItsOwnOrganization(t *testing.T) {
 	c := newCast(t, "here")
 	there, err := env.NewOrganization(t.Context(), "there")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	live := applied(t.Context(), t, builder.Finding("f").In(there).Build())
 	muted := triage(map[string]any{"userStatus": "muted"})
 	if err := sendMergePatch(t.Context(), t, c.as(triager), live, muted, ""); !isRefusal(err) {
@@ -264,9 +260,7 @@ func TestWhatTheControllersChangeOfANamespace(t *testing.T) {
 func TestWhoAsksForARedelivery(t *testing.T) {
 	c := newCast(t, "redelivery")
 	delivery := builder.WebhookDelivery("d", start).In(c.namespace).Build()
-	if err := env.Client.Create(t.Context(), delivery); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Create(t.Context(), delivery))
 	ask := testenv.MergePatch(`{"metadata":{"annotations":{"` + v1alpha1.RedeliverAnnotation + `":"1"}}}`)
 	if err := c.as(triager).Patch(t.Context(), delivery.DeepCopy(), ask); err != nil {
 		t.Errorf("the triager: %v", err)
@@ -322,12 +316,8 @@ func namespaceMaker(t *testing.T) client.Client {
 		}
 	}
 	config, err := env.Member(t.Context(), "default", role.Name, testenv.Role(role.Name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	as, err := env.NewClient(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return as
 }

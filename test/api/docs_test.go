@@ -37,9 +37,7 @@ import (
 // Every curl command of docs/rest.md is sent, in order, and answered as the page shows.
 func TestTheExamplesOfTheDocumentation(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(testenv.RepositoryRoot(), "docs", "rest.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	o := documentedOrganization(t)
 	harness.Must(t, env.LetUploads(t.Context(), o.namespace))
 	harness.Must(t, env.LetOperate(t.Context(), o.namespace))
@@ -85,9 +83,7 @@ func TestTheExamplesOfTheDocumentation(t *testing.T) {
 func documentedOrganization(t *testing.T) *organization {
 	t.Helper()
 	namespace, err := env.NewOrganization(t.Context(), "acme")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	o := &organization{t: t, name: "acme", namespace: namespace, server: facade}
 	o.limit(unlimited)
 	o.create(builder.Repository("payments").In(namespace).Mutate(func(r *v1alpha1.Repository) {
@@ -121,15 +117,11 @@ func (o *organization) documentedFindings(key *caller) {
 func (o *organization) documentedHistory(key *caller) {
 	o.t.Helper()
 	finding := &v1alpha1.Finding{}
-	if err := controller.Get(o.t.Context(), client.ObjectKey{Namespace: o.namespace, Name: "f-path-traversal"}, finding); err != nil {
-		o.t.Fatal(err)
-	}
+	harness.Must(o.t, controller.Get(o.t.Context(), client.ObjectKey{Namespace: o.namespace, Name: "f-path-traversal"}, finding))
 	finding.Status.Transitions = []v1alpha1.Transition{{
 		Seq: 1, Type: v1alpha1.TransitionCreated, At: *finding.Spec.DetectedAt, To: "open", By: "scanner/gosec", Scan: "s-1",
 	}}
-	if err := controller.Status().Update(o.t.Context(), finding); err != nil {
-		o.t.Fatal(err)
-	}
+	harness.Must(o.t, controller.Status().Update(o.t.Context(), finding))
 	o.eventually(func(g Gomega) {
 		g.Expect(string(key.get("/v2/findings/f-path-traversal/history").body)).To(ContainSubstring("scanner/gosec"))
 	})
@@ -147,9 +139,7 @@ func (o *organization) documentedTrend(key *caller) {
 		row("2026-03-01", v1alpha1.FindingTrendOpen{Medium: 1}, 1, 0, 0),
 		row("2026-03-02", v1alpha1.FindingTrendOpen{High: 1, Medium: 1}, 1, 0, 1),
 	).Build()
-	if err := controller.Create(o.t.Context(), trend); err != nil {
-		o.t.Fatal(err)
-	}
+	harness.Must(o.t, controller.Create(o.t.Context(), trend))
 	o.eventually(func(g Gomega) {
 		g.Expect(string(key.get("/v2/trends?from=2026-03-01&to=2026-03-01").body)).To(ContainSubstring("2026-03-01"))
 	})
@@ -183,9 +173,7 @@ func (o *organization) documentedDelivery(key *caller) {
 		At: builder.Time(at), Outcome: v1alpha1.WebhookAttemptSucceeded, Code: 200,
 		Signatures: []v1alpha1.WebhookSignature{{Digest: hex.EncodeToString(digest[:]), SecretID: "s-1"}},
 	}}
-	if err := controller.Status().Update(o.t.Context(), delivery); err != nil {
-		o.t.Fatal(err)
-	}
+	harness.Must(o.t, controller.Status().Update(o.t.Context(), delivery))
 	o.eventually(func(g Gomega) {
 		a := key.post(verifyPath("d-ping"), received("x", documentedSignature))
 		g.Expect(string(a.body)).To(ContainSubstring("payload_mismatch"))
@@ -211,9 +199,7 @@ func examples(t *testing.T, page string) []example {
 			continue
 		}
 		status, err := strconv.Atoi(block[2])
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		last := &all[len(all)-1]
 		last.status, last.answer = status, block[3]
 	}

@@ -193,9 +193,7 @@ func (o *organization) edit(object client.Object, patch string) {
 
 func (o *organization) remove(object client.Object) {
 	o.t.Helper()
-	if err := env.Client.Delete(o.t.Context(), object); err != nil {
-		o.t.Fatal(err)
-	}
+	harness.Must(o.t, env.Client.Delete(o.t.Context(), object))
 }
 
 func TestEventsAreResumedOnAnyReplicaWithoutAGapOrARepeat(t *testing.T) {

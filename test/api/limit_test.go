@@ -94,14 +94,10 @@ func redisURL(t *testing.T) string {
 	t.Helper()
 	binary := needs.Program(t, "redis-server", "redis-server")
 	free, err := harness.FreeAddresses(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	address := free[0]
 	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	command := exec.CommandContext(ctx, binary, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()) //nolint:gosec // a test's own
 	if err := command.Start(); err != nil {
@@ -123,9 +119,7 @@ func redisURL(t *testing.T) string {
 		g.Expect(line).To(HavePrefix("+PONG"))
 	}).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(Succeed())
 	file := filepath.Join(t.TempDir(), "url")
-	if err := os.WriteFile(file, []byte("redis://"+address), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(file, []byte("redis://"+address), 0o600))
 	return file
 }
 
@@ -133,9 +127,7 @@ func TestReplicasShareOneCounterThroughRedis(t *testing.T) {
 	options := apiserver.Options{RedisURLFile: redisURL(t)}
 	replicas := []*server{ownServer(t, options, nil), ownServer(t, options, func(*rest.Config) {})}
 	for _, s := range replicas {
-		if err := s.waitUntilReady(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, s.waitUntilReady(t.Context()))
 	}
 	o := newOrganization(t)
 	o.server = replicas[0]

@@ -59,9 +59,7 @@ func (o *tenant) members(t *testing.T) []member {
 		t.Fatal(err)
 	}
 	scanner, err := target.env.ServiceAccount(t.Context(), o.namespace, "scanner")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	all := []member{
 		{"viewer", as("ann", "appsec:"+o.name+":viewers")},
 		{"triager", as("bob", "appsec:"+o.name+":triagers")},
@@ -82,9 +80,7 @@ func (o *tenant) members(t *testing.T) []member {
 func (m member) client(t *testing.T) client.Client {
 	t.Helper()
 	c, err := target.env.NewClient(m.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return c
 }
 
@@ -109,19 +105,13 @@ type resource struct {
 func resources(t *testing.T) []resource {
 	t.Helper()
 	d, err := discovery.NewDiscoveryClientForConfig(target.env.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	_, lists, err := d.ServerGroupsAndResources()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var all []resource
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		for _, r := range list.APIResources {
 			all = append(all, resource{version.WithKind(r.Kind), r.Name, r.Namespaced})
 		}
@@ -287,9 +277,7 @@ func TestCluster_AnOwnerCannotReachOutOfTheNamespace(t *testing.T) {
 	refuse("write the status of a key", c.Status().Patch(t.Context(), key, testenv.MergePatch(`{"status":{"keyID":"x"}}`)))
 	// The API server drops a status that is sent with a create.
 	theirs := &v1alpha1.APIKeyList{}
-	if err := target.admin.List(t.Context(), theirs, client.InNamespace(victim.namespace)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, target.admin.List(t.Context(), theirs, client.InNamespace(victim.namespace)))
 	forged := builder.APIKey("forged").In(attacker.namespace).Mutate(func(k *v1alpha1.APIKey) { k.Status = theirs.Items[0].Status }).Build()
 	if err := c.Create(t.Context(), forged); err == nil {
 		attempt(t, cluster, forged.Status.KeyID == "", "a key was made with the status of another's")
@@ -313,9 +301,7 @@ func TestCluster_ANamespaceThatATenantMadeIsNotAdopted(t *testing.T) {
 	somebody.Impersonate = rest.ImpersonationConfig{UserName: "namespace-maker"}
 	allowToMakeNamespaces(t, "namespace-maker")
 	c, err := target.env.NewClient(somebody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for _, annotated := range []bool{false, true} {
 		name := "taken-" + letters(6)
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.NamespacePrefix + name, Labels: map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy}}}
@@ -360,13 +346,9 @@ func allowToMakeNamespaces(t *testing.T, user string) {
 func nothingIn(t *testing.T, namespace string) {
 	t.Helper()
 	for _, list := range []client.ObjectList{&rbacv1.RoleBindingList{}, &corev1.SecretList{}, &corev1.ServiceAccountList{}, &corev1.ResourceQuotaList{}} {
-		if err := target.admin.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, target.admin.List(t.Context(), list, client.InNamespace(namespace)))
 		items, err := metaNames(list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		items = slices.DeleteFunc(items, func(name string) bool { return name == "default" || name == "kube-root-ca.crt" })
 		attempt(t, cluster, len(items) == 0, "%T in %s: %v", list, namespace, items)
 	}

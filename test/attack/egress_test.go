@@ -42,9 +42,7 @@ func newPrey(t *testing.T) *prey {
 			t.Logf("without IPv6: %v", err)
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		p.port = strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		server.Listener.Close() //nolint:errcheck,gosec // replaced

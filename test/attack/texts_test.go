@@ -36,9 +36,7 @@ func texts(t *testing.T, a *answer) map[string]string {
 		return out
 	}
 	var value any
-	if err := json.Unmarshal(a.body, &value); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal(a.body, &value))
 	collect(out, "", value)
 	return out
 }

@@ -51,9 +51,7 @@ func TestTheExamplesBecomeReadyAndStayQuiet(t *testing.T) {
 		reread(t, object)
 		object.SetAnnotations(map[string]string{"example.com/touched": "true"})
 		touch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"example.com/touched":"true"}}}`))
-		if err := env.Client.Patch(t.Context(), object, touch); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, env.Client.Patch(t.Context(), object, touch))
 	}
 	running.waitUntilIdle(t, all)
 	harness.Must(t, running.Stop())
@@ -86,9 +84,7 @@ func createExamples(t *testing.T, kinds []string) []*unstructured.Unstructured {
 	for _, kind := range order {
 		object := example(t, kind)
 		if _, sends, _ := unstructured.NestedString(object.Object, "spec", "url"); sends && kind == "WebhookEndpoint" {
-			if err := unstructured.SetNestedField(object.Object, receiver.URL, "spec", "url"); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, unstructured.SetNestedField(object.Object, receiver.URL, "spec", "url"))
 		}
 		strict := client.WithFieldValidation(env.Client, metav1.FieldValidationStrict)
 		if err := strict.Create(t.Context(), object); err != nil {
@@ -105,9 +101,7 @@ func createExamples(t *testing.T, kinds []string) []*unstructured.Unstructured {
 // reread reads the object again.
 func reread(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
-	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 }
 
 // status holds the members that the statuses of all kinds share.
@@ -121,9 +115,7 @@ func statusOf(t *testing.T, object *unstructured.Unstructured) status {
 	var out struct {
 		Status status `json:"status"`
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &out); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &out))
 	return out.Status
 }
 

@@ -101,9 +101,7 @@ func deleteOnceKnown(t *testing.T, object client.Object) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
 		g.Expect(object.GetFinalizers()).To(ContainElement(v1alpha1.CleanupFinalizer))
 	})
-	if err := env.Client.Delete(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), object))
 }
 
 func checkHindered(t *testing.T, kind string, want hindered) {

@@ -50,9 +50,7 @@ func kinds(t *testing.T) []string {
 func resource(t *testing.T, kind string) string {
 	t.Helper()
 	mapping, err := env.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: v1alpha1.GroupName, Kind: kind})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return mapping.Resource.Resource
 }
 
@@ -60,9 +58,7 @@ func resource(t *testing.T, kind string) string {
 func read(t *testing.T, path ...string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(append([]string{testenv.RepositoryRoot()}, path...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return string(content)
 }
 

@@ -93,13 +93,9 @@ func TestAuth_EveryReasonGetsTheSame401(t *testing.T) {
 func changedClaims(t *testing.T, part string) string {
 	t.Helper()
 	content, err := base64.RawURLEncoding.DecodeString(part)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var claims map[string]any
-	if err := json.Unmarshal(content, &claims); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal(content, &claims))
 	claims["org"] = "another"
 	if content, err = json.Marshal(claims); err != nil {
 		t.Fatal(err)
@@ -120,9 +116,7 @@ func TestAuth_TheKeyIsNoQueryParameter(t *testing.T) {
 func TestAuth_TheTokenIsAJWTThatSaysWhoseItIs(t *testing.T) {
 	o := newOrganization(t)
 	key := &v1alpha1.APIKey{}
-	if err := theDeployment.cluster.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: "conformance"}, key); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, theDeployment.cluster.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: "conformance"}, key))
 	parts := strings.Split(o.Token, ".")
 	var header, claims map[string]any
 	for i, into := range []*map[string]any{&header, &claims} {
@@ -130,9 +124,7 @@ func TestAuth_TheTokenIsAJWTThatSaysWhoseItIs(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(content, into)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 	}
 	if header["alg"] != "EdDSA" || header["kid"] == nil {
 		t.Errorf("the header is %v", header)
@@ -170,9 +162,7 @@ func TestAuth_ADisabledKeyIsRefusedAtOnceAndMayComeBack(t *testing.T) {
 func TestAuth_ADeletedKeyIsRefusedAtOnce(t *testing.T) {
 	o := newOrganization(t)
 	c := o.key("ci")
-	if err := theDeployment.cluster.Delete(t.Context(), builder.APIKey("ci").In(o.namespace).Build()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, theDeployment.cluster.Delete(t.Context(), builder.APIKey("ci").In(o.namespace).Build()))
 	c.refusedSoon("deleted")
 }
 

@@ -294,9 +294,7 @@ func updatedAt(finding *v1alpha1.Finding) string {
 func (o *organization) storedFinding(name string) *v1alpha1.Finding {
 	o.t.Helper()
 	finding := &v1alpha1.Finding{}
-	if err := theDeployment.cluster.Get(o.t.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, finding); err != nil {
-		o.t.Fatal(err)
-	}
+	harness.Must(o.t, theDeployment.cluster.Get(o.t.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, finding))
 	return finding
 }
 

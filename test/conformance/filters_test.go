@@ -133,9 +133,7 @@ func TestFindings_FiltersAskForStaleDecisionsAndSuppressions(t *testing.T) {
 	)
 	o.settled(3)
 	rated := testenv.MergePatch(`{"spec":{"details":{"severity":"high"}}}`)
-	if err := theDeployment.cluster.Patch(t.Context(), o.storedFinding("f-stale"), rated); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, theDeployment.cluster.Patch(t.Context(), o.storedFinding("f-stale"), rated))
 	harness.Eventually(t, func(g Gomega) { g.Expect(o.get("/v1/findings?severity=high").page().Total).To(Equal(2)) })
 	for _, path := range []string{"/v1/findings", "/v2/findings", "/v2/full-findings"} {
 		for query, want := range map[string]string{

@@ -51,9 +51,7 @@ func (o *organization) reviewed() {
 func (o *organization) storedIssue(name string) *v1alpha1.ReviewIssue {
 	o.t.Helper()
 	issue := &v1alpha1.ReviewIssue{}
-	if err := theDeployment.cluster.Get(o.t.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, issue); err != nil {
-		o.t.Fatal(err)
-	}
+	harness.Must(o.t, theDeployment.cluster.Get(o.t.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, issue))
 	return issue
 }
 

@@ -226,9 +226,7 @@ func TestVersioning_BothVersionsAreOffered(t *testing.T) {
 func TestVersioning_TheContractIsServedAndLabeled2(t *testing.T) {
 	var served map[string]any
 	a := anonymous(t).get("/openapi.json").wants(200, "to anybody")
-	if err := json.Unmarshal(a.Body, &served); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal(a.Body, &served))
 	if got := fmt.Sprint(record(served).object("info")["version"]); got != "2.0.0" {
 		t.Errorf("info.version is %s", got)
 	}
@@ -241,13 +239,9 @@ func TestVersioning_TheContractIsServedAndLabeled2(t *testing.T) {
 func TestVersioning_TheServedContractIsThatOfThisRepository(t *testing.T) {
 	enter(t)
 	spec, err := openapi.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var served record
-	if err := json.Unmarshal(anonymous(t).get("/openapi.json").Body, &served); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal(anonymous(t).get("/openapi.json").Body, &served))
 	for path, item := range spec.Paths.Map() {
 		for method := range item.Operations() {
 			if served.object("paths").object(path)[strings.ToLower(method)] == nil {

@@ -99,9 +99,7 @@ func TestTriageOperations_APreviewMatchesWhatTheListShows(t *testing.T) {
 			query.Set(name, given[name])
 		}
 		body, err := json.Marshal(map[string]any{"filters": given, "set": map[string]string{"comments": "x"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		want := o.get(with("/v2/findings", query.Encode())).page().Total
 		got := o.operate(string(body), "preview")
 		if got["matched"] != float64(want) {

@@ -41,9 +41,7 @@ func TestPagination_ItemsIsAnArrayWhereThereIsNothing(t *testing.T) {
 		}
 		a := o.in(t).get(l.path).wants(200, "nothing to list")
 		var raw map[string]json.RawMessage
-		if err := json.Unmarshal(a.Body, &raw); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, json.Unmarshal(a.Body, &raw))
 		for name, want := range map[string]string{"items": "[]", "has_more": "false", "next_cursor": `""`, "total": "0"} {
 			if got := string(raw[name]); got != want {
 				t.Errorf("%s is %s, want %s", name, got, want)

@@ -204,9 +204,7 @@ func TestAPIKeys_ShowEndsScopesAndUseAndNoSecret(t *testing.T) {
 		t.Errorf("the second page has %v again", rest.Items[0]["id"])
 	}
 	stored := builder.APIKey("reader").In(o.namespace).Build()
-	if err := theDeployment.cluster.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, theDeployment.cluster.Get(t.Context(), client.ObjectKeyFromObject(stored), stored))
 	for _, secret := range []string{reader.Token, strings.Split(reader.Token, ".")[2], stored.Status.KeyID, string(stored.UID), "secret"} {
 		if strings.Contains(string(a.Body), secret) {
 			t.Errorf("the answer has %q: %s", secret, a.Body)

@@ -40,9 +40,7 @@ func TestGeneratedClient_TypeScriptListsPagesAndPatches(t *testing.T) {
 	})
 
 	folder := t.TempDir()
-	if err := os.CopyFS(folder, os.DirFS(filepath.Join(testenv.RepositoryRoot(), "test", "client-typescript"))); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.CopyFS(folder, os.DirFS(filepath.Join(testenv.RepositoryRoot(), "test", "client-typescript"))))
 	npm := func(arguments ...string) (string, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), npmTimeout)
 		defer cancel()

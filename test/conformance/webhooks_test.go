@@ -64,13 +64,9 @@ func deliver(t *testing.T) *delivered {
 func newReceiver(t *testing.T, handler http.Handler) *httptest.Server {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(*receiverAddress, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	receiver := httptest.NewUnstartedServer(handler)
-	if err := receiver.Listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, receiver.Listener.Close())
 	receiver.Listener = listener
 	receiver.Start()
 	return receiver
@@ -119,9 +115,7 @@ func (o *organization) sent(endpoint *builder.WebhookEndpointBuilder) received {
 func verify(c *caller, id, payload, signature string) answer {
 	c.t.Helper()
 	body, err := json.Marshal(map[string]string{"payload": payload, "signature": signature})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	harness.Must(c.t, err)
 	return c.post("/v2/webhook-deliveries/"+id+"/verify", string(body))
 }
 
@@ -313,8 +307,6 @@ func TestWebhooks_PayloadHoldsNoSourceCode(t *testing.T) {
 		g.Expect(slices.ContainsFunc(seen, func(b string) bool { return strings.Contains(b, "webhook.ping") })).To(BeTrue(), "a new endpoint is pinged")
 	})
 	var event record
-	if err := json.Unmarshal([]byte(seen[0]), &event); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal([]byte(seen[0]), &event))
 	wantsShape(t, "the event", event, members("string: type timestamp", "object: data"))
 }

@@ -187,9 +187,7 @@ func verifyWebhook(key []byte, header http.Header, body string, now time.Time) e
 func TestVerifyWebhook(t *testing.T) {
 	t.Parallel()
 	key, err := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	const body, signature = `{"test": 2432232314}`, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 	now := time.Unix(1614265330, 0)
 	header := func(signature string) http.Header {

@@ -80,9 +80,7 @@ func launch(t *testing.T, folder string, port int, environment ...string) *run {
 	r.process.Env = append(append(os.Environ(), "RUN_DIR="+folder, "PORT="+strconv.Itoa(port)), environment...)
 	r.process.SysProcAttr = endWithTest()
 	r.process.Stdout, r.process.Stderr = r.output, r.output
-	if err := r.process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, r.process.Start())
 	go func() {
 		defer close(r.ended)
 		r.process.Wait() //nolint:errcheck // the exit code is read from ProcessState
@@ -99,9 +97,7 @@ func launch(t *testing.T, folder string, port int, environment ...string) *run {
 // interrupt does the same as Ctrl-C, waits for the end and returns the exit code.
 func (r *run) interrupt(t *testing.T) int {
 	t.Helper()
-	if err := r.process.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, r.process.Process.Signal(os.Interrupt))
 	return r.waitForEnd(t)
 }
 
@@ -129,9 +125,7 @@ func (r *run) path(parts ...string) string {
 func (r *run) pids(t *testing.T) map[string]int {
 	t.Helper()
 	files, err := filepath.Glob(r.path("pids", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	pids := map[string]int{}
 	for _, file := range files {
 		pids[filepath.Base(file)] = r.pid(t, filepath.Base(file))
@@ -142,9 +136,7 @@ func (r *run) pids(t *testing.T) map[string]int {
 func (r *run) pid(t *testing.T, name string) int {
 	t.Helper()
 	content, err := os.ReadFile(r.path("pids", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
 	if err != nil {
 		t.Fatalf("the pid of %s: %v", name, err)
@@ -156,9 +148,7 @@ func (r *run) pid(t *testing.T, name string) int {
 func (r *run) kubectl(t *testing.T, arguments ...string) string {
 	t.Helper()
 	out, err := r.command(t.Context(), testenv.Binary(t, "kubectl"), arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return out
 }
 
@@ -239,9 +229,7 @@ func alive(pid int) bool {
 func readEnvironment(t *testing.T, path string) map[string]string {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	env := map[string]string{}
 	for lines := bufio.NewScanner(bytes.NewReader(content)); lines.Scan(); {
 		assignment, isExport := strings.CutPrefix(lines.Text(), "export ")
@@ -266,17 +254,11 @@ func repositoryFile(t *testing.T, parts ...string) string {
 func freePort(t *testing.T) int {
 	t.Helper()
 	free, err := harness.FreeAddresses(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	_, port, err := net.SplitHostPort(free[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	number, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return number
 }
 

@@ -102,9 +102,7 @@ func start(t *testing.T, staleness time.Duration, controllers int, redis string)
 		}
 		s.Stop()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	s.prepare()
 	return s
 }
@@ -124,9 +122,7 @@ func (s *trial) prepare() {
 	s.must(s.Client.Create(t.Context(), builder.Project(project).In(namespace).Repository(repository).Build()))
 	s.must(s.Client.Create(t.Context(), manyPolicy()))
 	s.whole, s.part = s.writeScan("whole", 0), s.writeScan("part", missed)
-	if err := s.importScan(t.Context(), s.whole); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, s.importScan(t.Context(), s.whole))
 	s.stage()
 	s.journal = newJournal(s.verdict)
 	s.audit = newAudit(s)

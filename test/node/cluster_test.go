@@ -57,9 +57,7 @@ func passes(err error) bool {
 func helm(t *testing.T, arguments ...string) string {
 	t.Helper()
 	out, err := output(filepath.Join(root, "bin/helm"), append(arguments, "--namespace", namespace)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return out
 }
 
@@ -115,9 +113,7 @@ func sampleKey(t *testing.T) string {
 	secret := kubectl(t, "-n", "org-sample", "get", "apikey", "sample", "-o", "jsonpath={.status.secretRef.name}")
 	encoded := kubectl(t, "-n", "org-sample", "get", "secret", secret, "-o", "jsonpath={.data.token}")
 	token, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return string(token)
 }
 
@@ -133,9 +129,7 @@ func pods(t *testing.T, component string) []string {
 		}
 	}
 	out := kubectl(t, "-n", namespace, "get", "pods", "-l", "app.kubernetes.io/component="+component, "-o", "json")
-	if err := json.Unmarshal([]byte(out), &list); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal([]byte(out), &list))
 	var names []string
 	for _, pod := range list.Items {
 		if pod.Metadata.DeletionTimestamp == nil {

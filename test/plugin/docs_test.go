@@ -32,9 +32,7 @@ var console = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 func TestTheExamplesOfTheDocumentation(t *testing.T) {
 	page := filepath.Join(testenv.RepositoryRoot(), "docs", "kubectl-findings.md")
 	content, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	rosa := documented(t)
 	folder := folderOf(t, manifestsOf(t, string(content)))
 	commands := 0
@@ -65,9 +63,7 @@ func TestTheExamplesOfTheDocumentation(t *testing.T) {
 		t.Errorf("found %d commands; did the form of the page change?", commands)
 	}
 	if *update {
-		if err := os.WriteFile(page, []byte(written), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.WriteFile(page, []byte(written), 0o600))
 	}
 }
 
@@ -77,9 +73,7 @@ func manifestsOf(t *testing.T, page string) map[string]string {
 	files := map[string]string{}
 	for _, block := range manifestBlock.FindAllStringSubmatch(page, -1) {
 		object := &unstructured.Unstructured{}
-		if err := yaml.UnmarshalStrict([]byte(block[1]), &object.Object); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, yaml.UnmarshalStrict([]byte(block[1]), &object.Object))
 		files[object.GetName()+".yaml"] = block[1]
 	}
 	return files

@@ -32,9 +32,7 @@ func issueKeys(t *testing.T) {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 	}
 	cfg, err := env.Controller(t.Context())
 	must(err)

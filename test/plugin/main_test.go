@@ -98,17 +98,13 @@ func newOrganization(t *testing.T, name string) *organization {
 	if err == nil {
 		err = env.LetOperate(t.Context(), namespace)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return &organization{t, name, namespace}
 }
 
 func (o *organization) must(err error) {
 	o.Helper()
-	if err != nil {
-		o.Fatal(err)
-	}
+	harness.Must(o, err)
 }
 
 // has creates findings, several at a time.

@@ -38,9 +38,7 @@ func machine(t *testing.T, programs ...string) string {
 		if err != nil {
 			needs.Missing(t, "%s is not installed", name)
 		}
-		if err := os.Symlink(found, filepath.Join(folder, name)); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.Symlink(found, filepath.Join(folder, name)))
 	}
 	return folder
 }
@@ -159,9 +157,7 @@ func recorded(t *testing.T, environment ...string) (arguments, output string) {
 	t.Helper()
 	folder, record := machine(t, "git"), filepath.Join(t.TempDir(), "arguments")
 	goCommand, err := exec.LookPath("go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	program(t, folder, "go", `case "$*" in
   *gotestsum*) echo "$*" >`+record+` ;;
   *./cmd/...* | *./hack/local*) ;;
@@ -172,9 +168,7 @@ esac`)
 		t.Fatalf("make test: exit status %d\n%s", code, output)
 	}
 	content, err := os.ReadFile(record) //nolint:gosec // the test's own file
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return string(content), output
 }
 
@@ -234,22 +228,16 @@ func newNode(t *testing.T) *node {
 	n := &node{scripts: t.TempDir(), dir: t.TempDir(), process: exec.CommandContext(t.Context(), "sleep", "3600"), ended: make(chan struct{})}
 	for _, name := range []string{"addresses.sh", "down.sh", "with.sh"} {
 		content, err := os.ReadFile(filepath.Join(harness.Root(), "hack", "node", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		own := strings.NewReplacer("link=findings-host", "link=findings-none", "group=findings-node", "group=findings-none").Replace(string(content))
 		if err := os.WriteFile(filepath.Join(n.scripts, name), []byte(own), 0o700); err != nil { //nolint:gosec // to be run
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(n.process.Start(), os.Mkdir(filepath.Join(n.dir, "state"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, errors.Join(n.process.Start(), os.Mkdir(filepath.Join(n.dir, "state"), 0o700)))
 	go func() { _ = n.process.Wait(); close(n.ended) }()
 	pid := []byte(strconv.Itoa(n.process.Process.Pid))
-	if err := os.WriteFile(filepath.Join(n.dir, "state", "unshare.pid"), pid, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(filepath.Join(n.dir, "state", "unshare.pid"), pid, 0o600))
 	return n
 }
 
@@ -293,26 +281,18 @@ func TestTheNodeAndTheCommandEndOnASignal(t *testing.T) {
 			started := filepath.Join(n.dir, "started")
 			// Processes that the command has started survive it unless they are ended too.
 			command := n.with(t, "sleep 3600 & echo $! >"+started+".new; mv "+started+".new "+started+"; wait")
-			if err := command.Start(); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, command.Start())
 			g := NewWithT(t)
 			g.Eventually(func() error { _, err := os.Stat(started); return err }).WithTimeout(patience).Should(Succeed())
-			if err := command.Process.Signal(signal); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, command.Process.Signal(signal))
 			if err := command.Wait(); err == nil {
 				t.Error("it succeeds, although it was interrupted")
 			}
 			n.mustHaveEnded(t)
 			content, err := os.ReadFile(started) //nolint:gosec // the test's own file
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			g.Eventually(func() error { return syscall.Kill(pid, 0) }).WithTimeout(patience).Should(MatchError(syscall.ESRCH))
 		})
 	}
