@@ -45,13 +45,7 @@ const patience = 3 * time.Minute
 
 func eventually(t *testing.T, assertions func(g Gomega)) {
 	t.Helper()
-	within(t, patience, assertions)
-}
-
-func within(t *testing.T, patience time.Duration, assertions func(g Gomega)) {
-	t.Helper()
-	NewWithT(t).Eventually(assertions).WithContext(t.Context()).
-		WithTimeout(patience).WithPolling(100 * time.Millisecond).Should(Succeed())
+	harness.Within(t, patience, assertions)
 }
 
 // controllerFlags returns the flags of a real run with the real service account.
@@ -221,7 +215,7 @@ func populate(t *testing.T, n int) string {
 		create(t, builder.WebhookEndpoint("e-"+name).In(ns).URL(receiver.URL).Events(events).Build())
 	}
 	env.CreateAtOnce(t, objects...)
-	within(t, patience+time.Duration(n)*time.Second, func(g Gomega) { isPopulated(t, g, ns, n) })
+	harness.Within(t, patience+time.Duration(n)*time.Second, func(g Gomega) { isPopulated(t, g, ns, n) })
 	return ns
 }
 
@@ -299,7 +293,7 @@ func create(t *testing.T, objects ...client.Object) {
 func settle(t *testing.T, since map[string]float64, n int) {
 	t.Helper()
 	bound := patience + time.Duration(n)*time.Second
-	within(t, bound, func(g Gomega) {
+	harness.Within(t, bound, func(g Gomega) {
 		totals := reconcileTotals(t)
 		for _, name := range []string{
 			"apikey", "finding", "organization", "project", "repository", "retention", "review", "reviewissue", "scan",
@@ -311,7 +305,7 @@ func settle(t *testing.T, since map[string]float64, n int) {
 	// The queues stay empty and idle for as long as a count may be delayed.
 	quietSince := time.Now()
 	last := reconcileTotals(t)
-	within(t, bound, func(g Gomega) {
+	harness.Within(t, bound, func(g Gomega) {
 		if totals := reconcileTotals(t); fmt.Sprint(totals) != fmt.Sprint(last) {
 			quietSince, last = time.Now(), totals
 		}
