@@ -472,7 +472,7 @@ func TestSecretGoesWithItsKey(t *testing.T) {
 	key := newKey(t, "collected")
 	waitUntilIssued(t, key)
 	harness.Must(t, env.Client.Delete(t.Context(), key))
-	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, tokenSecret(key))).To(BeTrue()) })
+	env.AwaitGone(t, tokenSecret(key))
 }
 
 func TestSettledKeyIsNotWritten(t *testing.T) {

@@ -144,7 +144,7 @@ func TestNamespaceThatIsNotOursIsLeftAlone(t *testing.T) {
 			g.Expect(bindings.Items).To(BeEmpty(), "a role was granted in a namespace that is not ours")
 
 			g.Expect(env.Client.Delete(t.Context(), organization)).To(Succeed())
-			harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, organization)).To(BeTrue()) })
+			env.AwaitGone(t, organization)
 			testenv.Get(t, g, env, namespace)
 			g.Expect(namespace.DeletionTimestamp).To(BeNil(), "another's namespace was deleted")
 		})
@@ -336,10 +336,7 @@ func TestRemovalWaitsUntilTheOrganizationIsEmpty(t *testing.T) {
 		t.Fatal("the namespace is being deleted while it holds a repository")
 	}
 	harness.Must(t, env.Client.Delete(t.Context(), repository))
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Gone(t, namespace)).To(BeTrue())
-		g.Expect(env.Gone(t, organization)).To(BeTrue())
-	})
+	env.AwaitGone(t, namespace, organization)
 }
 
 func TestRemovalTakesEverythingAlongWhenTold(t *testing.T) {
@@ -352,10 +349,7 @@ func TestRemovalTakesEverythingAlongWhenTold(t *testing.T) {
 	harness.Must(t, env.Client.Delete(t.Context(), organization))
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"appsec.dev/remove-contents":"true"}}}`))
 	harness.Must(t, env.Client.Patch(t.Context(), organization, patch))
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Gone(t, repository)).To(BeTrue())
-		g.Expect(env.Gone(t, organization)).To(BeTrue())
-	})
+	env.AwaitGone(t, repository, organization)
 
 	// A new organization of the same name starts empty.
 	again := newOrganization(t, "forced")

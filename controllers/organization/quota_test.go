@@ -81,7 +81,7 @@ func TestQuotasBecomeAResourceQuota(t *testing.T) {
 	expect(fifty)
 
 	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) { s.Quotas = nil })
-	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, quotaIn("org-bounded"))).To(BeTrue()) })
+	env.AwaitGone(t, quotaIn("org-bounded"))
 }
 
 func TestQuotaOfAnotherNameIsNotOurs(t *testing.T) {
@@ -96,7 +96,7 @@ func TestQuotaOfAnotherNameIsNotOurs(t *testing.T) {
 	})
 	harness.Eventually(t, func(g Gomega) { testenv.Get(t, g, env, quotaIn("org-cluster-bounded")) })
 	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) { s.Quotas = nil })
-	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, quotaIn("org-cluster-bounded"))).To(BeTrue()) })
+	env.AwaitGone(t, quotaIn("org-cluster-bounded"))
 	if env.Gone(t, other) {
 		t.Error("the quota of another was removed")
 	}

@@ -141,7 +141,7 @@ func TestDeletionTakesTheProjectsOwnAlongAndNothingElse(t *testing.T) {
 			break
 		}
 	}
-	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, project)).To(BeTrue(), "the project is still there") })
+	env.AwaitGone(t, project)
 
 	scans := &v1alpha1.ScanList{}
 	g.Expect(env.Client.List(t.Context(), scans, client.InNamespace(ns))).To(Succeed())

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -109,10 +108,7 @@ func TestDeletionTakesEverythingOfTheRepositoryAlong(t *testing.T) {
 	})
 
 	g.Expect(env.Client.Delete(t.Context(), repository)).To(Succeed())
-	harness.Eventually(t, func(g Gomega) {
-		err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(repository), repository)
-		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the repository is still there: %v", err)
-	})
+	env.AwaitGone(t, repository)
 	g.Expect(names(t, &v1alpha1.ProjectList{}, ns)).To(ConsistOf("keep"))
 	g.Expect(names(t, &v1alpha1.FindingList{}, ns)).To(ConsistOf("f-keep"))
 	g.Expect(names(t, &v1alpha1.ScanList{}, ns)).To(ConsistOf("s-keep"))
@@ -139,10 +135,7 @@ func TestDeletionWaitsForItsProjectsAndSaysSo(t *testing.T) {
 	})
 	g.Expect(env.Client.Patch(t.Context(), held, client.RawPatch(types.JSONPatchType,
 		[]byte(`[{"op":"remove","path":"/metadata/finalizers"}]`)))).To(Succeed())
-	harness.Eventually(t, func(g Gomega) {
-		err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(repository), repository)
-		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the repository is still there: %v", err)
-	})
+	env.AwaitGone(t, repository)
 }
 
 func names(t *testing.T, list client.ObjectList, ns string) []string {

@@ -93,11 +93,7 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 		before[kind] = testutil.ToFloat64(retired.WithLabelValues(kind))
 	}
 	start(t, quick)
-	harness.Eventually(t, func(g Gomega) {
-		for _, object := range goes {
-			g.Expect(env.Gone(t, object)).To(BeTrue(), "%s is still there", object.GetName())
-		}
-	})
+	env.AwaitGone(t, goes...)
 	announced(t, "terms", "closed findings 2, finished scans 2, finished deliveries 2") // after the metric is written
 	for kind, n := range before {
 		if got := testutil.ToFloat64(retired.WithLabelValues(kind)) - n; got != 2 {
@@ -109,10 +105,7 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 	keeps(t, "terms", v1alpha1.Retention{
 		ClosedFindings: duration(time.Hour), IncludeTriaged: true, FinishedScans: duration(time.Hour), FinishedDeliveries: duration(time.Hour),
 	})
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Gone(t, stays[1])).To(BeTrue(), "the muted one is still there")
-		g.Expect(env.Gone(t, stays[2])).To(BeTrue(), "the commented one is still there")
-	})
+	env.AwaitGone(t, stays[1], stays[2]) // the muted and the commented one
 	g := NewWithT(t)
 	for i, object := range stays {
 		if i != 1 && i != 2 {
@@ -124,12 +117,9 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 	g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(owes), owes)).To(Succeed())
 	owes.Status.EmittedSeq = 1
 	told(t, owes)
-	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, owes)).To(BeTrue()) })
+	env.AwaitGone(t, owes)
 	keeps(t, "terms", v1alpha1.Retention{FinishedScans: duration(time.Hour), FinishedDeliveries: duration(time.Hour)})
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Gone(t, stays[7])).To(BeTrue(), "the scan that was to be told of")
-		g.Expect(env.Gone(t, stays[11])).To(BeTrue(), "the delivery that told of it")
-	})
+	env.AwaitGone(t, stays[7], stays[11]) // the scan that was to be told of, and the delivery that told of it
 }
 
 // announced waits for an Event with that note on the organization.
@@ -217,7 +207,7 @@ func TestDeliveriesAreRetiredWithoutBeingNamed(t *testing.T) {
 	told(t, closed)
 	old, young := finished("d-old", time.Now().Add(-DefaultDeliveries-time.Hour)), finished("d-young", time.Now().Add(-DefaultDeliveries+time.Hour))
 	start(t, quick)
-	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, old)).To(BeTrue()) })
+	env.AwaitGone(t, old)
 	g := NewWithT(t)
 	g.Expect(env.Gone(t, young)).To(BeFalse())
 	g.Expect(env.Gone(t, closed)).To(BeFalse())
@@ -236,16 +226,13 @@ func TestTheDeliveryOfACreationStaysUntilTheFindingHasAStatus(t *testing.T) {
 	other := finished("d-other", "finding.updated", time.Hour) // later, so it is looked at after the first
 	namesake := finished(webhooks.DeliveryName("an earlier finding", 1, "endpoint"), "finding.created", time.Hour)
 	start(t, quick)
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Gone(t, other)).To(BeTrue())
-		g.Expect(env.Gone(t, namesake)).To(BeTrue())
-	})
+	env.AwaitGone(t, other, namesake)
 	NewWithT(t).Expect(env.Gone(t, created)).To(BeFalse())
 
 	finding.Status.UpdatedAt = ptr.To(v1alpha1.Now())
 	told(t, finding)
 	keeps(t, "created", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(time.Hour)}) // look at once
-	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, created)).To(BeTrue()) })
+	env.AwaitGone(t, created)
 }
 
 // delivered creates a delivery about the finding that has arrived that long ago.
@@ -280,7 +267,7 @@ func TestACreationThatWaitsForABacklogHoldsDeliveriesAndScans(t *testing.T) {
 	held := delivered(t, ns, webhooks.DeliveryName(finding.UID, 1, "endpoint"), "finding.created", finding.Name, 2*time.Hour)
 	other := delivered(t, ns, "d-other", "finding.created", "f-gone", time.Hour)
 	start(t, Settings{Rate: quick.Rate, Interval: quick.Interval, Implied: left})
-	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, other)).To(BeTrue()) })
+	env.AwaitGone(t, other)
 	NewWithT(t).Expect(env.Gone(t, held)).To(BeFalse())
 	NewWithT(t).Expect(env.Gone(t, scan)).To(BeFalse())
 	NewWithT(t).Expect(left.IsRequested(finding)).To(BeFalse(), "a status would free nothing")
@@ -318,7 +305,7 @@ func TestTheDeliveryOfACreationGoesOnceTheFindingHasBeenGivenAStatus(t *testing.
 		g.Expect(testenv.Get(t, g, env, finding).Status.EmittedSeq).To(BeEquivalentTo(1))
 	})
 	keeps(t, "told", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(time.Hour)}) // look at once
-	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, delivery)).To(BeTrue()) })
+	env.AwaitGone(t, delivery)
 }
 
 // An object that becomes due while the controller waits is removed when it is due, without any
@@ -332,7 +319,7 @@ func TestItWakesWhenTheNextIsDue(t *testing.T) {
 	env.Create(t, f)
 	told(t, f)
 	start(t, quick)
-	harness.Eventually(t, func(g Gomega) { g.Expect(env.Gone(t, f)).To(BeTrue()) })
+	env.AwaitGone(t, f)
 	if time.Now().Before(due.Time) {
 		t.Errorf("it went %s early", time.Until(due.Time))
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -134,7 +133,7 @@ func TestDeletionTakesTheIssuesAlong(t *testing.T) {
 		g.Expect(testenv.Get(t, g, env, review).Finalizers).To(ConsistOf(v1alpha1.CleanupFinalizer))
 	})
 	NewWithT(t).Expect(env.Client.Delete(t.Context(), review)).To(Succeed())
-	gone(t, review)
+	env.AwaitGone(t, review)
 	NewWithT(t).Expect(issues(t, ns)).To(ConsistOf("i-keep"))
 }
 
@@ -152,18 +151,9 @@ func TestDeletionOfTheRepositoryTakesTheReviewsAlong(t *testing.T) {
 		}
 	})
 	NewWithT(t).Expect(env.Client.Delete(t.Context(), repo)).To(Succeed())
-	gone(t, repo)
-	gone(t, review)
+	env.AwaitGone(t, repo, review)
 	NewWithT(t).Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(kept), kept)).To(Succeed())
 	NewWithT(t).Expect(issues(t, ns)).To(ConsistOf("i-kept"))
-}
-
-func gone(t *testing.T, object client.Object) {
-	t.Helper()
-	harness.Eventually(t, func(g Gomega) {
-		err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)
-		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "it is still there: %v", err)
-	})
 }
 
 func issues(t *testing.T, ns string) []string {

@@ -150,8 +150,7 @@ func TestAReviewThatIsRemovedEmitsWhatItOwes(t *testing.T) {
 	}
 	controllertest.SetBacklogged(t, env, endpoint, "")
 	controllertest.Start(t, env, SetupWithManager)
-	gone(t, bare)
-	gone(t, full)
+	env.AwaitGone(t, bare, full)
 	g.Expect(deliveries(t, g, ns)).To(Equal(want), "and its removal is no event")
 }
 
@@ -166,6 +165,6 @@ func TestABacklogDoesNotHoldAReviewThatIsRemoved(t *testing.T) {
 	emitted(t, review, 1, 0)
 	g := NewWithT(t)
 	g.Expect(env.Client.Delete(t.Context(), review)).To(Succeed())
-	gone(t, review)
+	env.AwaitGone(t, review)
 	g.Expect(deliveries(t, g, ns)).To(BeEmpty())
 }

@@ -18,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -581,10 +580,7 @@ func (l *life) removal(t *testing.T) {
 		g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonNotEmpty), "the endpoints are left")
 	})
 	env.Patch(t, organization, `{"metadata":{"annotations":{"`+v1alpha1.RemoveContentsAnnotation+`":"true"}}}`)
-	harness.Eventually(t, func(g Gomega) {
-		err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), organization)
-		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
-	})
+	env.AwaitGone(t, organization)
 }
 
 // hears waits for an event of the type.

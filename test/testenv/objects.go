@@ -73,6 +73,16 @@ func (e *Environment) Gone(t testing.TB, object client.Object) bool {
 	return apierrors.IsNotFound(err)
 }
 
+// AwaitGone waits until none of the objects exists.
+func (e *Environment) AwaitGone(t testing.TB, objects ...client.Object) {
+	t.Helper()
+	harness.Eventually(t, func(g Gomega) {
+		for _, object := range objects {
+			g.Expect(e.Gone(t, object)).To(BeTrue(), "%T %s is still there", object, object.GetName())
+		}
+	})
+}
+
 // Get reads the object again from the API server and returns it.
 func Get[T client.Object](t testing.TB, g Gomega, e *Environment, object T) T {
 	t.Helper()
