@@ -1,7 +1,7 @@
 package review
 
 import (
-	"slices"
+	"maps"
 	"testing"
 	"time"
 
@@ -17,27 +17,12 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// deliveries returns the names of the deliveries in the namespace.
-func deliveries(t *testing.T, g Gomega, ns string) []string {
-	t.Helper()
-	list := &v1alpha1.WebhookDeliveryList{}
-	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(ns))).To(Succeed())
-	var out []string
-	for i := range list.Items {
-		g.Expect(list.Items[i].Spec.Event.Type).To(Equal("review.updated"))
-		out = append(out, list.Items[i].Name)
-	}
-	slices.Sort(out)
-	return out
-}
-
-// names returns the names of the deliveries of the review's transitions up to seq.
-func names(review *v1alpha1.Review, endpoint *v1alpha1.WebhookEndpoint, seq int64) []string {
-	var out []string
+// updates returns the deliveries of the review's transitions up to seq, as controllertest.Deliveries does.
+func updates(review *v1alpha1.Review, endpoint *v1alpha1.WebhookEndpoint, seq int64) map[string]string {
+	out := map[string]string{}
 	for n := int64(1); n <= seq; n++ {
-		out = append(out, webhooks.DeliveryName(review.UID, n, endpoint.UID))
+		out[webhooks.DeliveryName(review.UID, n, endpoint.UID)] = "review.updated"
 	}
-	slices.Sort(out)
 	return out
 }
 
@@ -65,7 +50,7 @@ func TestChangesAreSentAndCountedEachOnce(t *testing.T) {
 	counted(t, review, reviewstate.Counts{Open: 1, OpenLow: 1})
 	emitted(t, review, 3, 3)
 	g := NewWithT(t)
-	g.Expect(deliveries(t, g, ns)).To(Equal(names(review, endpoint, 3)))
+	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(Equal(updates(review, endpoint, 3)))
 
 	delivery := &v1alpha1.WebhookDelivery{}
 	g.Expect(env.Client.Get(t.Context(), client.ObjectKey{
@@ -96,11 +81,11 @@ func TestWhatABackloggedEndpointIsOwedIsMadeWhenItHasCaughtUp(t *testing.T) {
 	// It is requeued once, soon after it began to owe: wait for that, to test the watch alone.
 	harness.Eventually(t, func(g Gomega) { g.Expect(time.Since(owes)).To(BeNumerically(">", 3*time.Second)) })
 	g := NewWithT(t)
-	g.Expect(deliveries(t, g, ns)).To(BeEmpty())
+	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(BeEmpty())
 
 	controllertest.SetBacklogged(t, env, endpoint, "")
 	emitted(t, review, 2, 2)
-	g.Expect(deliveries(t, g, ns)).To(Equal(names(review, endpoint, 2)))
+	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(Equal(updates(review, endpoint, 2)))
 }
 
 // A status must never be so full of owed transitions that the next one has no room.
@@ -123,7 +108,7 @@ func TestAFullStatusIsEmptiedThoughTheEndpointIsBacklogged(t *testing.T) {
 	status := testenv.Get(t, g, env, review).Status
 	g.Expect(status.EmittedSeq).To(BeNumerically(">", 0))
 	g.Expect(status.Transitions[len(status.Transitions)-1].Seq).To(BeNumerically(">=", changes))
-	g.Expect(deliveries(t, g, ns)).To(Equal(names(review, endpoint, status.EmittedSeq)))
+	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(Equal(updates(review, endpoint, status.EmittedSeq)))
 }
 
 // Without issues there is only one reconcile before the review is deleted, with issues there are
@@ -140,8 +125,8 @@ func TestAReviewThatIsRemovedEmitsWhatItOwes(t *testing.T) {
 		g.Expect(testenv.Get(t, g, env, full).Status.OpenIssueCount).To(BeEquivalentTo(1))
 		g.Expect(testenv.Get(t, g, env, bare).Status.Transitions).NotTo(BeEmpty())
 	})
-	want := append(names(bare, endpoint, int64(len(bare.Status.Transitions))), names(full, endpoint, int64(len(full.Status.Transitions)))...)
-	slices.Sort(want)
+	want := updates(bare, endpoint, int64(len(bare.Status.Transitions)))
+	maps.Copy(want, updates(full, endpoint, int64(len(full.Status.Transitions))))
 	stop()
 	g := NewWithT(t)
 	for _, review := range []*v1alpha1.Review{bare, full} {
@@ -151,7 +136,7 @@ func TestAReviewThatIsRemovedEmitsWhatItOwes(t *testing.T) {
 	controllertest.SetBacklogged(t, env, endpoint, "")
 	controllertest.Start(t, env, SetupWithManager)
 	env.AwaitGone(t, bare, full)
-	g.Expect(deliveries(t, g, ns)).To(Equal(want), "and its removal is no event")
+	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(Equal(want), "and its removal is no event")
 }
 
 func TestABacklogDoesNotHoldAReviewThatIsRemoved(t *testing.T) {
@@ -166,5 +151,5 @@ func TestABacklogDoesNotHoldAReviewThatIsRemoved(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(env.Client.Delete(t.Context(), review)).To(Succeed())
 	env.AwaitGone(t, review)
-	g.Expect(deliveries(t, g, ns)).To(BeEmpty())
+	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(BeEmpty())
 }

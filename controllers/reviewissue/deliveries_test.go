@@ -14,18 +14,6 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// deliveries returns the event types of the deliveries in the namespace, by name.
-func deliveries(t *testing.T, g Gomega, ns string) map[string]string {
-	t.Helper()
-	list := &v1alpha1.WebhookDeliveryList{}
-	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(ns))).To(Succeed())
-	out := map[string]string{}
-	for i := range list.Items {
-		out[list.Items[i].Name] = list.Items[i].Spec.Event.Type
-	}
-	return out
-}
-
 func emitted(t *testing.T, issue *v1alpha1.ReviewIssue, seq int64) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
@@ -54,7 +42,7 @@ func TestAnIssueTellsThatItIsOpenedResolvedAndOpenedAgain(t *testing.T) {
 		webhooks.DeliveryName(issue.UID, 3, endpoint.UID): "review_issue.opened",
 	}
 	g := NewWithT(t)
-	g.Expect(deliveries(t, g, ns)).To(Equal(want))
+	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(Equal(want))
 	second := &v1alpha1.WebhookDelivery{}
 	key := client.ObjectKey{Namespace: ns, Name: webhooks.DeliveryName(issue.UID, 2, endpoint.UID)}
 	g.Expect(env.Client.Get(t.Context(), key, second)).To(Succeed())
@@ -66,7 +54,7 @@ func TestAnIssueTellsThatItIsOpenedResolvedAndOpenedAgain(t *testing.T) {
 	g.Expect(c.Status().Patch(t.Context(), issue, testenv.MergePatch(`{"status":{"emittedSeq":1}}`))).To(Succeed())
 	controllertest.Start(t, env, SetupWithManager)
 	emitted(t, issue, 3)
-	g.Expect(deliveries(t, g, ns)).To(Equal(want))
+	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(Equal(want))
 	again := &v1alpha1.WebhookDelivery{}
 	g.Expect(env.Client.Get(t.Context(), key, again)).To(Succeed())
 	g.Expect(again.UID).To(Equal(second.UID), "it was made anew")

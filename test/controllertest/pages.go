@@ -36,6 +36,18 @@ func NothingOwed(t *testing.T, env *testenv.Environment, namespace string) {
 	})
 }
 
+// Deliveries returns the event types of the namespace's deliveries, by name.
+func Deliveries(t *testing.T, env *testenv.Environment, g Gomega, namespace string) map[string]string {
+	t.Helper()
+	list := &v1alpha1.WebhookDeliveryList{}
+	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace))).To(Succeed())
+	out := map[string]string{}
+	for i := range list.Items {
+		out[list.Items[i].Name] = list.Items[i].Spec.Event.Type
+	}
+	return out
+}
+
 // Pages lists the namespace's pages, and all entries in them as "finding seq", sorted.
 func Pages(t *testing.T, env *testenv.Environment, g Gomega, namespace string) (pages []v1alpha1.WebhookDelivery,
 	entries []string) {
