@@ -68,9 +68,6 @@ SIGTERM and SIGINT end the server once it has answered the requests that have be
   findings-operator apiserver --kubeconfig ./kubeconfig --bind-address :9000`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := o.validate(); err != nil {
-				return err
-			}
 			if err := o.complete(); err != nil {
 				return err
 			}
@@ -147,7 +144,11 @@ func (o *apiserverOptions) validate() error {
 	return errors.Join(problems...)
 }
 
+// complete validates the flags and reads the kubeconfig file.
 func (o *apiserverOptions) complete() error {
+	if err := o.validate(); err != nil {
+		return err
+	}
 	o.log = o.logger()
 	if err := noticeDeadConnections(); err != nil {
 		return err

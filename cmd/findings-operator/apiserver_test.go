@@ -90,7 +90,9 @@ func TestAPIServerNoticesDeadConnectionsSoonUnlessToldOtherwise(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The kubeconfig is read after that.
-	if err := (&apiserverOptions{commonOptions: commonOptions{kubeconfig: "/nowhere/kubeconfig", logLevel: "info"}}).complete(); err == nil {
+	command := newRootCommand()
+	command.SetArgs([]string{"apiserver", "--kubeconfig=/nowhere/kubeconfig"})
+	if err := command.ExecuteContext(t.Context()); err == nil {
 		t.Fatal("a kubeconfig that is not there was read")
 	}
 	if os.Getenv(idle) != "5" || os.Getenv(ping) != "3" {

@@ -147,9 +147,6 @@ others take over. With --findings-kubeconfig the Lease stays in the cluster of -
   findings-operator controller --kubeconfig ./kubeconfig`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.validate(); err != nil {
-				return err
-			}
 			if err := o.complete(); err != nil {
 				return err
 			}
@@ -209,8 +206,11 @@ func (o *controllerOptions) defaultConcurrency() string {
 	return strings.Join(out, ",")
 }
 
-// complete reads the kubeconfig files.
+// complete validates the flags and reads the kubeconfig files.
 func (o *controllerOptions) complete() error {
+	if err := o.validate(); err != nil {
+		return err
+	}
 	var err error
 	if o.leases, err = o.local(v1alpha1.ControllerFieldManager); err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -66,7 +65,7 @@ func startController(t *testing.T, args ...string) (stop func()) {
 	flags := pflag.NewFlagSet("controller", pflag.ContinueOnError)
 	o.addFlags(flags)
 	harness.Must(t, flags.Parse(args))
-	harness.Must(t, errors.Join(o.complete(), o.validate()))
+	harness.Must(t, o.complete())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
