@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -55,6 +56,15 @@ func (f *connectionFlags) namespace() (string, error) {
 			f.organization, namespace, given)
 	}
 	return namespace, nil
+}
+
+// require marks flags of the command as required.
+func require(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		if err := cmd.MarkFlagRequired(name); err != nil {
+			panic(err) // the command has no such flag
+		}
+	}
 }
 
 // connect returns a session, which explains errors, and a client for imports.

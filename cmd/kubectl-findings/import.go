@@ -113,11 +113,7 @@ func newImportCommand(kubeconfig *connectionFlags, streams genericiooptions.IOSt
 		"how many findings are written at the same time")
 	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json or yaml; default: text")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print errors only")
-	for _, name := range []string{"repository", "project"} {
-		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic(err) // the flag is defined above
-		}
-	}
+	require(cmd, "repository", "project")
 	return cmd
 }
 
