@@ -22,10 +22,6 @@ const benchFindings = 100_000
 // benchModel is shared by the benchmarks: 100,000 findings of 500 projects of 20 owners, 50 classes, 5 tools, 500 rules
 // and 20,000 files, a third of them of 2,000 vulnerabilities in 500 packages.
 var benchModel = sync.OnceValue(func() *Model {
-	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard()})
-	if err != nil {
-		panic(err)
-	}
 	objects := make([]metav1.Object, benchFindings)
 	for i := range objects {
 		objects[i] = benchFinding(i, 10+i)
@@ -37,22 +33,27 @@ var benchModel = sync.OnceValue(func() *Model {
 		p.Spec.RepositoryRef.Name = v1alpha1.ResourceName(fmt.Sprintf("repo-%d", i/5))
 		owned[i] = p
 	}
-	for k, list := range map[kind][]metav1.Object{
+	return benched(map[kind][]metav1.Object{
 		organizations: {organization(acme, acmeNamespace, 1)},
 		projects:      owned,
 		findings:      objects,
-	} {
+	})
+})
+
+// benched returns a model that has read these lists.
+func benched(lists map[kind][]metav1.Object) *Model {
+	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard()})
+	if err != nil {
+		panic(err)
+	}
+	for k, list := range lists {
 		if err := m.replace(k, list, "1000000"); err != nil {
 			panic(err)
 		}
 	}
-	for m.joinNext(testContext) {
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.publishAll()
+	joinAndPublish(m)
 	return m
-})
+}
 
 var benchText = strings.Repeat("if a < b { return }\n", 30)
 

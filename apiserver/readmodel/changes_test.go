@@ -27,8 +27,7 @@ func told(r *changes.Reader) (got []string) {
 // listening returns a model with an organization, and a reader of all its changes.
 func listening(t *testing.T) (*Model, *changes.Reader) {
 	t.Helper()
-	m, _ := newTestModel(t)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	m, _ := newAcme(t)
 	feed(t, m, findings, finding("f-1", 10))
 	feed(t, m, reviews, review("r-1", 10))
 	settle(t, m)

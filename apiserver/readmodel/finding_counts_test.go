@@ -123,8 +123,7 @@ func TestNoValueIsForgotten(t *testing.T) {
 
 // Counts follow every change of findings; without a change the table is not scanned for samples again.
 func TestCountsFollowWhatChanges(t *testing.T) {
-	m, clock := newTestModel(t)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	m, clock := newAcme(t)
 	statuses := func() (counts []ValueCount) {
 		settle(t, m)
 		counted, err := m.CountFindings(t.Context(), acme, CountQuery{Field: "user_status", Values: 10})
@@ -163,8 +162,7 @@ func TestCountsFollowWhatChanges(t *testing.T) {
 }
 
 func TestWhatNoFindingIsLikeAnyMoreIsForgotten(t *testing.T) {
-	m, _ := newTestModel(t)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	m, _ := newAcme(t)
 	var all []metav1.Object
 	for n := range 3 * maxUnused {
 		all = append(all, finding(fmt.Sprintf("f-%d", n), 10+n, func(f *v1alpha1.Finding) {
@@ -198,8 +196,7 @@ func TestWhatNoFindingIsLikeAnyMoreIsForgotten(t *testing.T) {
 
 // The table does not grow for an organization that nobody counts, either.
 func TestNumbersAreBoundedWhereNobodyCounts(t *testing.T) {
-	m, _ := newTestModel(t)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	m, _ := newAcme(t)
 	for n := range 3 * maxUnused {
 		feed(t, m, findings, finding("f-1", 10+n, func(f *v1alpha1.Finding) { f.Spec.Class = fmt.Sprintf("CWE-%d", n) }))
 		if n%maxUnused == 0 {
@@ -221,8 +218,7 @@ func TestNumbersAreBoundedWhereNobodyCounts(t *testing.T) {
 // Findings of one group are counted by one of them, so findings that differ only in their policy must be in
 // different groups.
 func TestFindingsThatDifferInTheirPolicyAloneAreCountedApart(t *testing.T) {
-	m, _ := newTestModel(t)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	m, _ := newAcme(t)
 	for i, policy := range []v1alpha1.ResourceName{"mute-a", "mute-b", "mute-b", ""} {
 		feed(t, m, findings, finding(fmt.Sprint("f-", i), i+10, func(f *v1alpha1.Finding) {
 			f.Spec.Suppression = &v1alpha1.FindingSuppression{Kind: v1alpha1.SuppressionInSource}

@@ -40,8 +40,7 @@ func TestAWalkIsTheWholeOfANaiveList(t *testing.T) {
 // is yielded twice.
 func TestAWalkRepeatsNothingAndHidesNothingThatStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m, _ := newTestModel(t)
-		feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+		m, _ := newAcme(t)
 		held := map[string]*v1alpha1.Finding{}
 		rv := 10
 		for _, prefix := range []string{"stable", "volatile"} {

@@ -63,8 +63,7 @@ func TestFindingsAreRenderedWithoutTheMutex(t *testing.T) {
 
 // Readers take no lock: a writer that holds the mutex for long does not delay them.
 func TestReadersTakeNoLock(t *testing.T) {
-	m, _ := newTestModel(t)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	m, _ := newAcme(t)
 	feed(t, m, repositories, repository("shop", 2))
 	feed(t, m, projects, project("api", 3))
 	feed(t, m, reviews, review("r-1", 4))
@@ -112,8 +111,7 @@ func TestReadersTakeNoLock(t *testing.T) {
 // Readers get one new snapshot per interval, however many changes arrive at once: in a burst, the nodes of the
 // trees are not copied for each change.
 func TestABurstIsPublishedAtOnce(t *testing.T) {
-	m, clock := newTestModel(t)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	m, clock := newAcme(t)
 	feed(t, m, findings, finding("f-first", 2))
 	settle(t, m)
 	published := func() *indexes {

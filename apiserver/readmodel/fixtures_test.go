@@ -33,6 +33,14 @@ func newTestModel(t fatal) (*Model, *testingclock.FakeClock) {
 	return m, clock
 }
 
+// newAcme is newTestModel with the organization acme.
+func newAcme(t fatal) (*Model, *testingclock.FakeClock) {
+	t.Helper()
+	m, clock := newTestModel(t)
+	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	return m, clock
+}
+
 // fatal is what *testing.T and *rapid.T share.
 type fatal interface {
 	Helper()
@@ -58,6 +66,10 @@ func feedDeletion(t fatal, m *Model, k kind, object metav1.Object) {
 // settle does the work of the joiner and the publisher until nothing is left.
 func settle(t fatal, m *Model) {
 	t.Helper()
+	joinAndPublish(m)
+}
+
+func joinAndPublish(m *Model) {
 	for m.joinNext(testContext) {
 	}
 	m.mu.Lock()

@@ -84,8 +84,7 @@ func TestNamespaceOfTwoOrganizationsIsShownToNeither(t *testing.T) {
 
 // A reader may load a view just before its namespace changes its owner.
 func TestViewNeverShowsAnotherOrganizations(t *testing.T) {
-	m, _ := newTestModel(t)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
+	m, _ := newAcme(t)
 	settle(t, m)
 	before := (*m.visible.Load())[acme]
 	feedDeletion(t, m, organizations, organization(acme, acmeNamespace, 11))
@@ -115,8 +114,7 @@ func TestOrganizationsAreApart(t *testing.T) {
 }
 
 func TestApplyShowsTheWriteAtOnce(t *testing.T) {
-	m, _ := newTestModel(t)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
+	m, _ := newAcme(t)
 	feed(t, m, findings, finding("f-1", 11))
 	settle(t, m)
 
@@ -136,8 +134,7 @@ func TestApplyShowsTheWriteAtOnce(t *testing.T) {
 }
 
 func TestApplyOfAnOldAnswer(t *testing.T) {
-	m, _ := newTestModel(t)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
+	m, _ := newAcme(t)
 	feed(t, m, findings, finding("f-1", 20))
 	settle(t, m)
 	item, err := m.Apply(finding("f-1", 15, muted))
@@ -165,8 +162,7 @@ func TestApplyOutsideOfOrganizations(t *testing.T) {
 }
 
 func TestRecreatedFindingReplaces(t *testing.T) {
-	m, _ := newTestModel(t)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
+	m, _ := newAcme(t)
 	feed(t, m, findings, finding("f-1", 11))
 	feed(t, m, findings, finding("f-1", 13, muted, func(f *v1alpha1.Finding) { f.UID = "second" }))
 	feedDeletion(t, m, findings, finding("f-1", 12))
@@ -177,8 +173,7 @@ func TestRecreatedFindingReplaces(t *testing.T) {
 }
 
 func TestRelistKeepsWhatIsNewer(t *testing.T) {
-	m, _ := newTestModel(t)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
+	m, _ := newAcme(t)
 	feed(t, m, findings, finding("gone", 11), finding("changed", 12), finding("late", 30))
 	if _, err := m.Apply(finding("changed", 31, muted)); err != nil {
 		t.Fatal(err)
@@ -197,8 +192,7 @@ func TestRelistKeepsWhatIsNewer(t *testing.T) {
 }
 
 func TestJoin(t *testing.T) {
-	m, _ := newTestModel(t)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
+	m, _ := newAcme(t)
 	feed(t, m, findings, finding("f-1", 11))
 	settle(t, m)
 	got := shown(t, m, acme, "f-1")
@@ -230,8 +224,7 @@ func TestJoin(t *testing.T) {
 }
 
 func TestNothingIsRenderedAnewForWhatFindingsDoNotShow(t *testing.T) {
-	m, _ := newTestModel(t)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
+	m, _ := newAcme(t)
 	feed(t, m, projects, project("api", 6))
 	feed(t, m, findings, finding("f-1", 11))
 	settle(t, m)
@@ -249,8 +242,7 @@ func TestNothingIsRenderedAnewForWhatFindingsDoNotShow(t *testing.T) {
 }
 
 func TestWriteDuringAJoinWins(t *testing.T) {
-	m, _ := newTestModel(t)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
+	m, _ := newAcme(t)
 	feed(t, m, findings, finding("f-1", 11))
 	settle(t, m)
 	feed(t, m, projects, project("api", 6))
@@ -313,8 +305,7 @@ func TestUpdatedAt(t *testing.T) {
 }
 
 func TestHeldObjectsAreTrimmed(t *testing.T) {
-	m, _ := newTestModel(t)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
+	m, _ := newAcme(t)
 	full := finding("f-1", 11, muted)
 	full.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "scanner/x"}}
 	full.Annotations = map[string]string{"a": "b"}
@@ -372,8 +363,7 @@ func TestReadyWhenListedAndJoined(t *testing.T) {
 }
 
 func TestMemoryOfWhatIsGoneIsGivenBack(t *testing.T) {
-	m, _ := newTestModel(t)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
+	m, _ := newAcme(t)
 	feed(t, m, projects, project("api", 9))
 	feed(t, m, findings, finding("f-1", 11))
 	settle(t, m)
@@ -396,8 +386,7 @@ func TestAFindingIsReadBelowItsProjectAlone(t *testing.T) {
 			f.Spec.RepositoryRef.Name, f.Spec.ProjectRef.Name = v1alpha1.ResourceName(repository), v1alpha1.ResourceName(project)
 		}
 	}
-	m, _ := newTestModel(t)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	m, _ := newAcme(t)
 	feed(t, m, repositories, repository("shop", 2), repository("other", 3))
 	feed(t, m, projects, project("api", 4)) // of the repository shop
 	feed(t, m, findings, finding("f-right", 5, of("shop", "api")), finding("f-astray", 6, of("other", "api")), finding("f-early", 7, of("shop", "later")))

@@ -243,8 +243,7 @@ func walk(t *rapid.T, m *Model, q FindingQuery, between func()) (all []string) {
 
 // drawModel returns a model after some writes, and the items that it must show.
 func drawModel(t *rapid.T) (*Model, map[string]*Item) {
-	m, _ := newTestModel(t)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	m, _ := newAcme(t)
 	held := map[string]*v1alpha1.Finding{}
 	var past []func()
 	for rv := range rapid.IntRange(1, 40).Draw(t, "writes") {
@@ -327,8 +326,7 @@ func drawWrite(t *rapid.T, m *Model, held map[string]*v1alpha1.Finding, rv int) 
 // Whatever is written between the pages, unchanged rows are returned exactly once, and in order.
 func TestWalkRepeatsAndHidesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m, _ := newTestModel(t)
-		feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+		m, _ := newAcme(t)
 		rv := 10
 		for i := range rapid.IntRange(0, 12).Draw(t, "rows") {
 			rv++

@@ -15,8 +15,7 @@ import (
 // newReviewModel returns a model with a repository, a review and two issues that its one reviewed commit shows.
 func newReviewModel(t *testing.T) *Model {
 	t.Helper()
-	m, _ := newTestModel(t)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
+	m, _ := newAcme(t)
 	feed(t, m, repositories, repository("shop", 2))
 	feed(t, m, reviews, review("r-1", 3))
 	feed(t, m, reviewIssues, issue("i-1", 4), issue("i-2", 5))

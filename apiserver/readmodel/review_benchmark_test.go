@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -19,10 +18,6 @@ const benchReviews = 10_000
 // benchReviewModel is shared by the benchmarks: 10,000 reviews of 100 repositories, updated one per minute, ten
 // of them merged with an open issue.
 var benchReviewModel = sync.OnceValue(func() *Model {
-	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard()})
-	if err != nil {
-		panic(err)
-	}
 	lists := map[kind][]metav1.Object{organizations: {organization(acme, acmeNamespace, 1)}}
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range benchReviews {
@@ -39,17 +34,7 @@ var benchReviewModel = sync.OnceValue(func() *Model {
 		}
 		lists[reviews] = append(lists[reviews], r)
 	}
-	for k, list := range lists {
-		if err := m.replace(k, list, "1000000"); err != nil {
-			panic(err)
-		}
-	}
-	for m.joinNext(testContext) {
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.publishAll()
-	return m
+	return benched(lists)
 })
 
 func BenchmarkListReviews(b *testing.B) {
