@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,6 +22,17 @@ import (
 // commits reports whether a request commits an operation.
 func commits(r *http.Request) bool {
 	return r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/triageoperations/")
+}
+
+// beforeCommit returns a gateway that calls do once, before an operation is committed.
+func beforeCommit(do func()) *gateway {
+	do = sync.OnceFunc(do)
+	return &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {
+		if commits(r) {
+			do()
+		}
+		return false
+	}}
 }
 
 func (o *organization) operations() []v1alpha1.TriageOperation {

@@ -1,8 +1,6 @@
 package plugin_test
 
 import (
-	"net/http"
-	"sync"
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -45,13 +43,7 @@ func TestAStaleDecisionIsListedAndRepeated(t *testing.T) {
 func TestADecisionAboutWhatAScanChangesMeanwhileIsStale(t *testing.T) {
 	o := newOrganization(t, "stale-meantime")
 	o.has(many(2)...)
-	var once sync.Once
-	g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {
-		if commits(r) {
-			once.Do(func() { o.changed("f-0001", rateHigh) })
-		}
-		return false
-	}}
+	g := beforeCommit(func() { o.changed("f-0001", rateHigh) })
 	triager := o.as(g.through(o, o.token(testenv.Triager)))
 	triager.findings("triage", "--user-status", "open", "--mute", "--yes").wants("2 muted")
 	triager.findings("list", "--stale", "-o", "name").wants("finding.appsec.dev/f-0001\n")

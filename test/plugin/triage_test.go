@@ -173,15 +173,9 @@ func (o *organization) changed(name string, change func(*v1alpha1.Finding)) {
 func TestADecisionMadeInTheMeantimeStays(t *testing.T) {
 	o := newOrganization(t, "meantime")
 	o.has(many(3)...)
-	var once sync.Once
-	g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {
-		if commits(r) {
-			once.Do(func() {
-				o.changed("f-0001", func(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusActive })
-			})
-		}
-		return false
-	}}
+	g := beforeCommit(func() {
+		o.changed("f-0001", func(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusActive })
+	})
 	triager := o.as(g.through(o, o.token(testenv.Triager)))
 	a := triager.findings("triage", "--user-status", "open", "--mute", "--yes", "-o", "json").fails("1 of 3 findings failed", "admin decided about it in the meantime")
 	var summary struct {
@@ -361,17 +355,11 @@ func TestTheAnswerIsNoUnlessItIsYes(t *testing.T) {
 func TestAFindingThatGoesIsNamed(t *testing.T) {
 	o := newOrganization(t, "gone")
 	o.has(many(3)...)
-	var once sync.Once
-	g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {
-		if commits(r) {
-			once.Do(func() {
-				if err := env.Client.Delete(o.Context(), builder.Finding("f-0002").In(o.namespace).Build(), client.GracePeriodSeconds(0)); err != nil {
-					o.Error(err)
-				}
-			})
+	g := beforeCommit(func() {
+		if err := env.Client.Delete(o.Context(), builder.Finding("f-0002").In(o.namespace).Build(), client.GracePeriodSeconds(0)); err != nil {
+			o.Error(err)
 		}
-		return false
-	}}
+	})
 	o.as(g.through(o, o.token(testenv.Triager))).findings("triage", "--severity", "low", "--mute", "--yes").
 		fails("failed f-0002: the finding no longer exists", "2 muted, 0 unchanged, 1 failed")
 }
