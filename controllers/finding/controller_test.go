@@ -76,8 +76,7 @@ func TestReadySaysWhatIsMissingAndIsWokenWhenItComesOrGoes(t *testing.T) {
 	reason := func(want string) {
 		t.Helper()
 		harness.Eventually(t, func(g Gomega) {
-			ready := v1alpha1.FindCondition(testenv.Get(t, g, env, finding).Status.Conditions, v1alpha1.ConditionReady)
-			g.Expect(ready).NotTo(BeNil())
+			ready := testenv.Ready(t, g, env, finding)
 			g.Expect(ready.Reason).To(Equal(want))
 			g.Expect(ready.Status == metav1.ConditionTrue).To(Equal(want == v1alpha1.ReasonReconciled))
 		})
@@ -237,8 +236,7 @@ func TestAProjectOfAnotherRepositoryKeepsTheFindingFromBeingReady(t *testing.T) 
 		t.Helper()
 		var ready v1alpha1.Condition
 		harness.Eventually(t, func(g Gomega) {
-			found := v1alpha1.FindCondition(testenv.Get(t, g, env, finding).Status.Conditions, v1alpha1.ConditionReady)
-			g.Expect(found).NotTo(BeNil())
+			found := testenv.Ready(t, g, env, finding)
 			g.Expect(found.Reason).To(Equal(want))
 			ready = *found
 		})

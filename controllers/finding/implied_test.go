@@ -68,7 +68,7 @@ func TestAStatusThatSaysMoreIsStored(t *testing.T) {
 	}
 	observed(t, astray)
 	harness.Eventually(t, func(g Gomega) {
-		reason := v1alpha1.FindCondition(testenv.Get(t, g, env, astray).Status.Conditions, v1alpha1.ConditionReady).Reason
+		reason := testenv.Ready(t, g, env, astray).Reason
 		g.Expect(reason).To(Equal(v1alpha1.ReasonRepositoryNotFound))
 	})
 }
@@ -339,8 +339,7 @@ func TestAFindingWithoutAStatusLosesItsProject(t *testing.T) {
 	ready := func(status metav1.ConditionStatus) {
 		t.Helper()
 		harness.Eventually(t, func(g Gomega) {
-			ready := v1alpha1.FindCondition(testenv.Get(t, g, env, left).Status.Conditions, v1alpha1.ConditionReady)
-			g.Expect(ready).NotTo(BeNil())
+			ready := testenv.Ready(t, g, env, left)
 			g.Expect(ready.Status).To(Equal(status))
 		})
 	}

@@ -104,8 +104,7 @@ func TestReadySaysThatTheRepositoryIsMissing(t *testing.T) {
 	reason := func(want string) {
 		t.Helper()
 		harness.Eventually(t, func(g Gomega) {
-			ready := v1alpha1.FindCondition(testenv.Get(t, g, env, project).Status.Conditions, v1alpha1.ConditionReady)
-			g.Expect(ready).NotTo(BeNil())
+			ready := testenv.Ready(t, g, env, project)
 			g.Expect(ready.Reason).To(Equal(want))
 		})
 	}

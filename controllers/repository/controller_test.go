@@ -127,8 +127,7 @@ func TestDeletionWaitsForItsProjectsAndSaysSo(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(env.Client.Delete(t.Context(), repository)).To(Succeed())
 	harness.Eventually(t, func(g Gomega) {
-		ready := v1alpha1.FindCondition(testenv.Get(t, g, env, repository).Status.Conditions, v1alpha1.ConditionReady)
-		g.Expect(ready).NotTo(BeNil())
+		ready := testenv.Ready(t, g, env, repository)
 		g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonDeleting))
 		g.Expect(ready.Message).To(ContainSubstring("projects"))
 		g.Expect(repository.Status.Projects).To(BeEquivalentTo(1), "what is left")

@@ -107,17 +107,15 @@ func TestAReviewWaitsForItsRepository(t *testing.T) {
 	ns := env.Namespace(t)
 	review := builder.Review("review").In(ns).Build()
 	env.Create(t, review)
-	ready := func(g Gomega) *v1alpha1.Condition {
-		condition := v1alpha1.FindCondition(testenv.Get(t, g, env, review).Status.Conditions, v1alpha1.ConditionReady)
-		g.Expect(condition).NotTo(BeNil())
-		return condition
-	}
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(ready(g).Reason).To(Equal(v1alpha1.ReasonRepositoryNotFound))
-		g.Expect(ready(g).Message).To(ContainSubstring(`"repo"`))
+		ready := testenv.Ready(t, g, env, review)
+		g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonRepositoryNotFound))
+		g.Expect(ready.Message).To(ContainSubstring(`"repo"`))
 	})
 	env.Create(t, builder.Repository("repo").In(ns).Build())
-	harness.Eventually(t, func(g Gomega) { g.Expect(ready(g).Reason).To(Equal(v1alpha1.ReasonReconciled)) })
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(testenv.Ready(t, g, env, review).Reason).To(Equal(v1alpha1.ReasonReconciled))
+	})
 }
 
 func TestDeletionTakesTheIssuesAlong(t *testing.T) {

@@ -69,8 +69,7 @@ func TestAnIssueWaitsForItsReviewAndKeepsItsStateWithoutIt(t *testing.T) {
 	issue := builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build()
 	env.Create(t, issue)
 	missing := func(g Gomega) {
-		ready := v1alpha1.FindCondition(testenv.Get(t, g, env, issue).Status.Conditions, v1alpha1.ConditionReady)
-		g.Expect(ready).NotTo(BeNil())
+		ready := testenv.Ready(t, g, env, issue)
 		g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonReviewNotFound))
 		g.Expect(ready.Message).To(ContainSubstring(`"review"`))
 	}

@@ -38,8 +38,7 @@ func startWith(t *testing.T, settings Settings) (stop func()) {
 func waitForReason(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, want string) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
-		ready := v1alpha1.FindCondition(testenv.Get(t, g, env, endpoint).Status.Conditions, v1alpha1.ConditionReady)
-		g.Expect(ready).NotTo(BeNil())
+		ready := testenv.Ready(t, g, env, endpoint)
 		g.Expect(ready.Reason).To(Equal(want), ready.Message)
 		g.Expect(endpoint.Status.ObservedGeneration).To(Equal(endpoint.Generation))
 	})

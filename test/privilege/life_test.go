@@ -608,26 +608,11 @@ func status(t *testing.T, caller *apiclient.Client) int {
 }
 
 // ready waits until the object's condition Ready is true.
-func ready(t *testing.T, object client.Object) {
+func ready[O testenv.Conditioned[S], S any](t *testing.T, object O) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
-		var list []v1alpha1.Condition
-		switch o := object.(type) {
-		case *v1alpha1.APIKey:
-			list = o.Status.Conditions
-		case *v1alpha1.Organization:
-			list = o.Status.Conditions
-		case *v1alpha1.Project:
-			list = o.Status.Conditions
-		case *v1alpha1.Repository:
-			list = o.Status.Conditions
-		case *v1alpha1.WebhookEndpoint:
-			list = o.Status.Conditions
-		case *v1alpha1.TriagePolicy:
-			list = o.Status.Conditions
-		}
-		g.Expect(v1alpha1.IsConditionTrue(list, v1alpha1.ConditionReady)).To(BeTrue(), "%v", list)
+		ready := testenv.Ready(t, g, env, object)
+		g.Expect(ready.Status).To(Equal(metav1.ConditionTrue), ready.Message)
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -88,6 +89,21 @@ func Get[T client.Object](t testing.TB, g Gomega, e *Environment, object T) T {
 	t.Helper()
 	g.Expect(e.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
 	return object
+}
+
+// Conditioned is an object with conditions, and the status S.
+type Conditioned[S any] interface {
+	client.Object
+	StatusAndConditions() (S, *[]v1alpha1.Condition)
+}
+
+// Ready reads the object again from the API server, and returns its condition Ready, which must exist.
+func Ready[O Conditioned[S], S any](t testing.TB, g Gomega, e *Environment, object O) *v1alpha1.Condition {
+	t.Helper()
+	_, conditions := Get(t, g, e, object).StatusAndConditions()
+	ready := v1alpha1.FindCondition(*conditions, v1alpha1.ConditionReady)
+	g.Expect(ready).NotTo(BeNil())
+	return ready
 }
 
 // Change applies a change to the stored object, and retries on a conflict.
