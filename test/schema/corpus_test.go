@@ -17,14 +17,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/test/corpus"
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // sparse is the fraction of odd texts that are tried per field, one in so many: trying all takes
@@ -89,13 +87,7 @@ type kindUnderTest struct {
 
 func newKindUnderTest(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *kindUnderTest {
 	t.Helper()
-	config := rest.CopyConfig(env.Config)
-	// The account that may write a status, with all rights: only the schema can refuse.
-	config.Impersonate = rest.ImpersonationConfig{
-		UserName: testenv.ServiceAccountUsername(testenv.SystemNamespace, testenv.ControllerServiceAccount),
-		Groups:   []string{user.SystemPrivilegedGroup},
-	}
-	client, err := rest.HTTPClientFor(config)
+	client, err := rest.HTTPClientFor(almighty())
 	harness.Must(t, err)
 	reader, err := kube.NewReader(env.Config)
 	harness.Must(t, err)

@@ -50,16 +50,20 @@ func newObject(crd *apiextensionsv1.CustomResourceDefinition, name string) *unst
 	return object
 }
 
-// controller returns a client with the name of the only account that may write a status, and with
-// all rights, so that only the schema can refuse.
-func controller(t *testing.T) client.Client {
-	t.Helper()
+// almighty returns the config of the only account that may write a status, with all rights, so that only the schema can
+// refuse.
+func almighty() *rest.Config {
 	config := rest.CopyConfig(env.Config)
 	config.Impersonate = rest.ImpersonationConfig{
 		UserName: testenv.ServiceAccountUsername(testenv.SystemNamespace, testenv.ControllerServiceAccount),
 		Groups:   []string{user.SystemPrivilegedGroup},
 	}
-	as, err := env.NewClient(config)
+	return config
+}
+
+func controller(t *testing.T) client.Client {
+	t.Helper()
+	as, err := env.NewClient(almighty())
 	if err != nil {
 		t.Fatal(err)
 	}
