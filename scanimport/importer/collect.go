@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -110,7 +109,7 @@ func Collect(files []File, choices Choices, now time.Time) ([]*Batch, error) {
 		for i := range file.Log.Runs {
 			run := &file.Log.Runs[i]
 			where := fmt.Sprintf("%s, run %d", file.Name, i)
-			tool := OneLine(firstOf(choices.Tool, run.Tool, choices.NamelessTool), maxTool)
+			tool := OneLine(sarif.FirstOf(choices.Tool, run.Tool, choices.NamelessTool), maxTool)
 			if tool == "" {
 				return nil, fmt.Errorf("%s: it names no tool (tool.driver.name): name it with --tool", where)
 			}
@@ -209,9 +208,9 @@ func scanName(tool string, category v1alpha1.FindingCategory, analysis string) s
 }
 
 func (b *Batch) add(run *sarif.Run, where string, now time.Time) {
-	b.ToolVersion = OneLine(firstOf(b.ToolVersion, run.ToolVersion), maxToolVersion)
-	b.Commit = firstOf(b.Commit, run.Commit)
-	b.Repository, b.Branch = firstOf(b.Repository, run.Repository), firstOf(b.Branch, run.Branch)
+	b.ToolVersion = OneLine(sarif.FirstOf(b.ToolVersion, run.ToolVersion), maxToolVersion)
+	b.Commit = sarif.FirstOf(b.Commit, run.Commit)
+	b.Repository, b.Branch = sarif.FirstOf(b.Repository, run.Repository), sarif.FirstOf(b.Branch, run.Branch)
 	if t := run.StartedAt; !t.IsZero() && !t.After(now) && (b.StartedAt.IsZero() || t.Before(b.StartedAt)) {
 		b.StartedAt = t
 	}
@@ -240,13 +239,4 @@ func (b *Batch) skip(reason, example string) {
 	if len(b.Examples) < mostExamples {
 		b.Examples = append(b.Examples, example)
 	}
-}
-
-func firstOf(values ...string) string {
-	for _, v := range values {
-		if strings.TrimSpace(v) != "" {
-			return v
-		}
-	}
-	return ""
 }

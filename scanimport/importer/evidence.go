@@ -19,7 +19,7 @@ func evidenceText(r *sarif.Result) string {
 		column = strconv.Itoa(int(r.Location.Column))
 	}
 	return strings.TrimRight(strings.Join([]string{
-		messageDigest(r), codeDigest(firstOf(r.Location.Snippet,
+		messageDigest(r), codeDigest(sarif.FirstOf(r.Location.Snippet,
 			r.Location.Context)), fingerprints.ShortDigest(resource(r)), column,
 	}, "."), ".")
 }
@@ -32,7 +32,7 @@ func resource(r *sarif.Result) string {
 		return ""
 	}
 	for _, l := range r.Logical {
-		name := firstOf(l.FullyQualifiedName, l.Name)
+		name := sarif.FirstOf(l.FullyQualifiedName, l.Name)
 		if name != "" && isResource(strings.ToLower(l.Kind)) {
 			return name
 		}
@@ -50,7 +50,7 @@ func subjects(r *sarif.Result) (out []string) {
 		return nil
 	}
 	for _, l := range r.Logical {
-		name, kind := firstOf(l.FullyQualifiedName, l.Name), strings.ToLower(l.Kind)
+		name, kind := sarif.FirstOf(l.FullyQualifiedName, l.Name), strings.ToLower(l.Kind)
 		if name != "" && (isResource(kind) || kind == "object") {
 			out = append(out, name)
 		}

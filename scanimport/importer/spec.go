@@ -56,7 +56,7 @@ func (c *scanContext) spec(r *sarif.Result) v1alpha1.FindingSpec {
 		Scan:          &v1alpha1.FindingScan{ScanID: c.scanID, AnalyzedAt: &c.startedAt},
 	}
 	if spec.Category == v1alpha1.CategorySecret {
-		spec.SecretType = OneLine(firstOf(r.RuleID, r.Rule.Name), maxSecretType)
+		spec.SecretType = OneLine(sarif.FirstOf(r.RuleID, r.Rule.Name), maxSecretType)
 	}
 	return spec
 }
@@ -70,7 +70,7 @@ func (c *scanContext) details(r *sarif.Result) v1alpha1.FindingDetails {
 		// A secret scanner may quote the secret anywhere in its message.
 		message = ""
 	case secret:
-		message = withoutQuotes(message, firstOf(r.Location.Snippet, r.Location.Context))
+		message = withoutQuotes(message, sarif.FirstOf(r.Location.Snippet, r.Location.Context))
 	}
 	details := v1alpha1.FindingDetails{
 		Title:        cut(title(r, message), maxTitle),
@@ -82,7 +82,7 @@ func (c *scanContext) details(r *sarif.Result) v1alpha1.FindingDetails {
 		Location:     c.location(r.Location),
 	}
 	if !secret {
-		details.Code = cut(block(firstOf(r.Location.Snippet, r.Location.Context)), maxCode)
+		details.Code = cut(block(sarif.FirstOf(r.Location.Snippet, r.Location.Context)), maxCode)
 		details.FixedCode = cut(block(fixedCode(r.Fixes)), maxCode)
 	}
 	for _, e := range r.Endpoints {
@@ -134,7 +134,7 @@ func suppression(r *sarif.Result, category v1alpha1.FindingCategory) *v1alpha1.F
 		kind = v1alpha1.SuppressionInSource
 	}
 	if showsSecret(r, category) {
-		why = withoutQuotes(why, firstOf(r.Location.Snippet, r.Location.Context))
+		why = withoutQuotes(why, sarif.FirstOf(r.Location.Snippet, r.Location.Context))
 	}
 	return &v1alpha1.FindingSuppression{Kind: kind, Justification: cut(paragraph(why), maxJustification)}
 }

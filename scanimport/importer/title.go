@@ -16,7 +16,7 @@ func title(r *sarif.Result, message string) string {
 	if !describes(short) {
 		short = ""
 	}
-	return firstOf(short, sentence(message), sentence(r.Rule.FullDescription), line(r.Rule.ShortDescription),
+	return sarif.FirstOf(short, sentence(message), sentence(r.Rule.FullDescription), line(r.Rule.ShortDescription),
 		line(r.Rule.Name), line(r.RuleID), "Finding without a description")
 }
 

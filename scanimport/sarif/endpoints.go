@@ -44,8 +44,8 @@ func (n *normaliser) endpoints(wire *wireResult, message string) []Endpoint {
 		file = file || path != "" && !isURL(path)
 	}
 	if len(out) == 0 && !file {
-		if labels := labelsOf(message); isURL(firstOf(labels["uri"], labels["url"])) {
-			add(labels["method"], firstOf(labels["uri"], labels["url"]))
+		if labels := labelsOf(message); isURL(FirstOf(labels["uri"], labels["url"])) {
+			add(labels["method"], FirstOf(labels["uri"], labels["url"]))
 		}
 	}
 	return out

@@ -20,7 +20,7 @@ func (r *Rule) labelled() map[string]string {
 				r.labels[label] = value
 			}
 		}
-		addFixedVersions(r.labels, firstOf(r.helpMarkdown, r.Help))
+		addFixedVersions(r.labels, FirstOf(r.helpMarkdown, r.Help))
 	}
 	return r.labels
 }

@@ -27,7 +27,7 @@ func normalise(run *wireRun, sourceRoot string, unfolded *budget) Run {
 	}
 	out := Run{
 		Tool:         strings.TrimSpace(string(run.tool.Driver.Name)),
-		ToolVersion:  firstOf(string(run.tool.Driver.SemanticVersion), string(run.tool.Driver.Version)),
+		ToolVersion:  FirstOf(string(run.tool.Driver.SemanticVersion), string(run.tool.Driver.Version)),
 		AutomationID: strings.TrimSpace(string(run.automation.ID)),
 		StartedAt:    startedAt(run.invocations),
 		Scanned:      n.paths.scanned(),
@@ -35,9 +35,9 @@ func normalise(run *wireRun, sourceRoot string, unfolded *budget) Run {
 		Notes:        n.notes,
 	}
 	for _, p := range run.provenance {
-		out.Commit = firstOf(out.Commit, string(p.RevisionID))
-		out.Repository = firstOf(out.Repository, string(p.RepositoryURI))
-		out.Branch = firstOf(out.Branch, string(p.Branch))
+		out.Commit = FirstOf(out.Commit, string(p.RevisionID))
+		out.Repository = FirstOf(out.Repository, string(p.RepositoryURI))
+		out.Branch = FirstOf(out.Branch, string(p.Branch))
 	}
 	for i := range run.results {
 		if !unfolded.spend(0) {
@@ -137,7 +137,7 @@ func (n *normaliser) said(out *Result, wire *wireResult) {
 	out.Score = score(slices.Concat([]string{string(wire.Properties.SecuritySeverity), rule.securitySeverity},
 		rule.cvss)...)
 	word, given := toolSeverity(wire, rule, out.Message), n.rules.given(wire, rule, out.RuleID)
-	out.ToolSeverity = firstOf(word, given)
+	out.ToolSeverity = FirstOf(word, given)
 	out.Severity = n.ratings.severity(rated{
 		securitySeverities: []string{string(wire.Properties.SecuritySeverity), rule.securitySeverity},
 		word:               word, score: out.Score, given: given, level: out.Level,
@@ -256,7 +256,7 @@ func fingerprints(wire *wireResult) map[string]string {
 func fixes(list []wireFix) []Fix {
 	var out []Fix
 	for _, f := range list {
-		fix := Fix{Description: firstOf(string(f.Description.Text), string(f.Description.Markdown))}
+		fix := Fix{Description: FirstOf(string(f.Description.Text), string(f.Description.Markdown))}
 		for _, change := range f.ArtifactChanges {
 			for _, replacement := range change.Replacements {
 				fix.Inserted = append(fix.Inserted, string(replacement.InsertedContent.Text))
@@ -270,7 +270,7 @@ func fixes(list []wireFix) []Fix {
 // message fills in the arguments. Tools that give no arguments write plain braces, contrary to the standard, so then
 // they are left alone.
 func (n *normaliser) message(m wireMessage, strs map[string]string) string {
-	out := firstOf(string(m.Text), string(m.Markdown))
+	out := FirstOf(string(m.Text), string(m.Markdown))
 	if out == "" && m.ID != "" {
 		out = strs[string(m.ID)]
 	}
@@ -305,7 +305,8 @@ func (t *filledText) WriteString(s string) (int, error) {
 	return t.Builder.WriteString(s)
 }
 
-func firstOf(values ...string) string {
+// FirstOf returns the first of the values that is not blank; "" if all are.
+func FirstOf(values ...string) string {
 	for _, v := range values {
 		if strings.TrimSpace(v) != "" {
 			return v

@@ -56,15 +56,15 @@ func packageOf(wire *wireResult, rule *Rule, ruleID, message string) *Package {
 }
 
 func labelledPackage(labels map[string]string) *Package {
-	name := firstOf(labels["package"], labels["package name"], labels["vulnerable module"], labels["component"])
+	name := FirstOf(labels["package"], labels["package name"], labels["vulnerable module"], labels["component"])
 	if name == "" {
 		return nil
 	}
 	found := &Package{
-		Ecosystem: strings.ToLower(firstOf(labels["package manager"], labels["package type"])),
+		Ecosystem: strings.ToLower(FirstOf(labels["package manager"], labels["package type"])),
 		Name:      name,
-		Version:   firstOf(labels["installed version"], labels["version"], labels["current version"]),
-		FixedVersion: firstOf(labels["fixed version"], labels["fix version"], labels["fixed in"],
+		Version:   FirstOf(labels["installed version"], labels["version"], labels["current version"]),
+		FixedVersion: FirstOf(labels["fixed version"], labels["fix version"], labels["fixed in"],
 			labels["recommended version"]),
 	}
 	if found.Ecosystem == "" && labels["vulnerability"] != "" {
@@ -92,7 +92,7 @@ func packageInMessage(message string) *Package {
 func packageInLocation(wire *wireResult, rule *Rule, ruleID string, help map[string]string) *Package {
 	for _, location := range wire.Locations {
 		for _, logical := range location.LogicalLocations {
-			name := firstOf(string(logical.FullyQualifiedName), string(logical.Name))
+			name := FirstOf(string(logical.FullyQualifiedName), string(logical.Name))
 			if purl := parsePURL(name); purl != nil {
 				return purl
 			}
@@ -130,11 +130,11 @@ func fixedByUpgrade(wire *wireResult, rule *Rule, name string) string {
 func (p *Package) complete(rule *Rule, help map[string]string) {
 	if described := labelledPackage(help); described != nil && described.Name == p.Name &&
 		(p.Version == "" || described.Version == "" || p.Version == described.Version) {
-		p.Version = firstOf(p.Version, described.Version)
-		p.FixedVersion = firstOf(p.FixedVersion, described.FixedVersion)
-		p.Ecosystem = firstOf(p.Ecosystem, described.Ecosystem)
+		p.Version = FirstOf(p.Version, described.Version)
+		p.FixedVersion = FirstOf(p.FixedVersion, described.FixedVersion)
+		p.Ecosystem = FirstOf(p.Ecosystem, described.Ecosystem)
 	}
-	p.FixedVersion = firstOf(p.FixedVersion, help[fixedLabel(p.Name)])
+	p.FixedVersion = FirstOf(p.FixedVersion, help[fixedLabel(p.Name)])
 	if p.PURL == "" {
 		p.PURL = p.among(rule.purls)
 	}

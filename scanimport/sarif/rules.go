@@ -54,14 +54,14 @@ func newRule(w *wireRule) *Rule {
 	rule := &Rule{
 		ID:               string(w.ID),
 		Name:             string(w.Name),
-		ShortDescription: firstOf(string(w.ShortDescription.Text), string(w.ShortDescription.Markdown)),
-		FullDescription:  firstOf(string(w.FullDescription.Text), string(w.FullDescription.Markdown)),
-		Help:             firstOf(string(w.Help.Text), string(w.Help.Markdown)),
+		ShortDescription: FirstOf(string(w.ShortDescription.Text), string(w.ShortDescription.Markdown)),
+		FullDescription:  FirstOf(string(w.FullDescription.Text), string(w.FullDescription.Markdown)),
+		Help:             FirstOf(string(w.Help.Text), string(w.Help.Markdown)),
 		HelpURI:          string(w.HelpURI),
 		Precision:        string(w.Properties.Precision),
 		level:            string(w.DefaultConfiguration.Level),
 		securitySeverity: string(w.Properties.SecuritySeverity),
-		severityWord: firstOf(string(w.Properties.Severity), string(w.Properties.IssueSeverity),
+		severityWord: FirstOf(string(w.Properties.Severity), string(w.Properties.IssueSeverity),
 			string(w.Properties.CVSS4Severity),
 			string(w.Properties.CVSS3Severity), string(w.Properties.CVSS2Severity)),
 		problemSeverity: string(w.Properties.ProblemSeverity),
@@ -83,7 +83,7 @@ func newRule(w *wireRule) *Rule {
 		rule.deprecatedIDs = append(rule.deprecatedIDs, string(id))
 	}
 	for id, m := range w.MessageStrings {
-		rule.messages[id] = firstOf(string(m.Text), string(m.Markdown))
+		rule.messages[id] = FirstOf(string(m.Text), string(m.Markdown))
 	}
 	rule.CWEs = ruleCWEs(w)
 	return rule
@@ -92,7 +92,7 @@ func newRule(w *wireRule) *Rule {
 // of returns the rule of a result, never nil, and its id. ok is false if the result names its rule only by an index
 // that is out of range.
 func (b *ruleBook) of(wire *wireResult) (rule *Rule, id string, notes []string, ok bool) {
-	id = firstOf(string(wire.RuleID), string(wire.Rule.ID))
+	id = FirstOf(string(wire.RuleID), string(wire.Rule.ID))
 	if wire.RuleID != "" && wire.Rule.ID != "" && wire.RuleID != wire.Rule.ID {
 		notes = append(notes, NoteRuleConflict)
 	}
@@ -100,7 +100,7 @@ func (b *ruleBook) of(wire *wireResult) (rule *Rule, id string, notes []string, 
 	if index >= 0 {
 		rule = b.at(b.component(wire.Rule.ToolComponent), index)
 		if rule != nil && (id == "" || matches(id, rule.ID)) {
-			return rule, firstOf(id, rule.ID, rule.Name), notes, true
+			return rule, FirstOf(id, rule.ID, rule.Name), notes, true
 		}
 		if id == "" {
 			return &Rule{}, "", notes, false
@@ -162,7 +162,7 @@ func (b *ruleBook) level(wire *wireResult, rule *Rule, id string) string {
 	if !known(string(wire.Level)) && wire.Kind != "" && wire.Kind != "fail" {
 		return "none"
 	}
-	return firstOf(b.given(wire, rule, id), "warning")
+	return FirstOf(b.given(wire, rule, id), "warning")
 }
 
 // given returns the level that the file gives a result: its own, else an override's, else the rule's; empty if there is
