@@ -110,9 +110,7 @@ func (c *cluster) start(t testing.TB, findings []runtime.Object) (stop func()) {
 		for name, setup := range map[string]setup{
 			"finding": finding.Settings{}.SetupWithManager, "organization": organization.SetupWithManager,
 			"project": project.SetupWithManager, "repository": repository.SetupWithManager,
-			"retention": func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-				return retention.SetupWithManager(ctx, mgr, options, retention.Settings{})
-			},
+			"retention": retention.Settings{}.SetupWithManager,
 		} {
 			if err := setup(ctx, &catcher{mgr, c, name}, controller.Options{}); err != nil {
 				return fmt.Errorf("set up %s: %w", name, err)

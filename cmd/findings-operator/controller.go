@@ -55,43 +55,30 @@ type controllerSetup struct {
 	setup   func(context.Context, ctrl.Manager, controller.Options) error
 }
 
-// controllerSetups returns all controllers, one per line. A package that needs more than the manager gets it here, by a
-// closure over the options.
+// controllerSetups returns all controllers, one per line. A package that needs more than the manager gets it here, in
+// its Settings.
 func (o *controllerOptions) controllerSetups() []controllerSetup {
 	left := finding.NewImplied()
 	if !o.impliedStatuses {
 		left = nil
 	}
 	return []controllerSetup{
-		{"apikey", 2, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-			return apikey.SetupWithManager(ctx, mgr, options, o.namespace)
-		}},
+		{"apikey", 2, apikey.Settings{Namespace: o.namespace}.SetupWithManager},
 		// Few workers, so that writes by scanners and people take precedence on a busy API server.
-		{"finding", 2, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-			return finding.Settings{Implied: left}.SetupWithManager(ctx, mgr, options)
-		}},
+		{"finding", 2, finding.Settings{Implied: left}.SetupWithManager},
 		{"findingtrend", 1, findingtrend.SetupWithManager},
 		{"organization", 2, organization.SetupWithManager},
 		{"project", 4, project.SetupWithManager},
 		{"repository", 2, repository.SetupWithManager},
-		{"retention", 2, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-			return retention.SetupWithManager(ctx, mgr, options,
-				retention.Settings{Rate: o.retentionRate, Implied: left})
-		}},
+		{"retention", 2, retention.Settings{Rate: o.retentionRate, Implied: left}.SetupWithManager},
 		{"review", 2, review.SetupWithManager},
 		{"reviewissue", 4, reviewissue.SetupWithManager},
-		{"scan", 2, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-			return scan.Settings{Implied: left}.SetupWithManager(ctx, mgr, options)
-		}},
+		{"scan", 2, scan.Settings{Implied: left}.SetupWithManager},
 		{"triageoperation", 2, triageoperation.SetupWithManager},
 		{"triagepolicy", 2, triagepolicy.SetupWithManager},
-		{"webhookdelivery", 4, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-			return webhookdelivery.SetupWithManager(ctx, mgr, options,
-				webhookdelivery.Settings{Allowed: o.webhookAllowed, Denied: o.webhookDenied})
-		}},
-		{"webhookendpoint", 2, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-			return webhookendpoint.SetupWithManager(ctx, mgr, options, webhookendpoint.Settings{MaxPending: o.webhookMaxPending})
-		}},
+		{"webhookdelivery", 4,
+			webhookdelivery.Settings{Allowed: o.webhookAllowed, Denied: o.webhookDenied}.SetupWithManager},
+		{"webhookendpoint", 2, webhookendpoint.Settings{MaxPending: o.webhookMaxPending}.SetupWithManager},
 	}
 }
 

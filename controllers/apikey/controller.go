@@ -47,9 +47,14 @@ type Reconciler struct {
 	signingKeys signingKeys
 }
 
-// SetupWithManager adds the controller of APIKeys to the manager. The signing key is kept in
-// the operator's own namespace.
-func SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Options, operatorNamespace string) error {
+// Settings configure the controller.
+type Settings struct {
+	// Namespace is the operator's own, in which the signing key is kept.
+	Namespace string
+}
+
+// SetupWithManager adds the controller of APIKeys to the manager.
+func (s Settings) SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Options) error {
 	r := &Reconciler{
 		Base:    reconcile.NewBase(mgr),
 		secrets: ownsecret.NewStore(mgr),
@@ -59,10 +64,10 @@ func SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Op
 		live:      r.Live,
 		recorder:  r.Recorder,
 		clock:     r.Clock,
-		namespace: operatorNamespace,
+		namespace: s.Namespace,
 		notice:    publicationNotice,
 	}
-	storage, err := signingKeysCache(mgr, operatorNamespace)
+	storage, err := signingKeysCache(mgr, s.Namespace)
 	if err != nil {
 		return err
 	}

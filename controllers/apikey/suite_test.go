@@ -1,15 +1,12 @@
 package apikey
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
@@ -26,9 +23,7 @@ func TestMain(m *testing.M) { testenv.Main(m, &env) }
 // start runs the controller as the service account that it has in a cluster.
 func start(t *testing.T) (stop func()) {
 	t.Helper()
-	return controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-		return SetupWithManager(ctx, mgr, options, testenv.SystemNamespace)
-	})
+	return controllertest.Start(t, env, Settings{Namespace: testenv.SystemNamespace}.SetupWithManager)
 }
 
 // change applies a change to the current key, and retries on conflicts.

@@ -78,8 +78,8 @@ type Reconciler struct {
 }
 
 // SetupWithManager adds the controller of retention to the manager.
-func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options, settings Settings) error {
-	r := newReconciler(mgr.GetClient(), mgr.GetEventRecorder(v1alpha1.ControllerFieldManager), settings)
+func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	r := newReconciler(mgr.GetClient(), mgr.GetEventRecorder(v1alpha1.ControllerFieldManager), s)
 	r.Live = mgr.GetAPIReader()
 	if err := errors.Join(
 		index.Add(ctx, mgr, &v1alpha1.Scan{}, scanSeries, seriesOf),

@@ -1,15 +1,12 @@
 package retention
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
@@ -27,10 +24,7 @@ var quick = Settings{Rate: 1000, Interval: 100 * time.Millisecond}
 // start runs the controller, and others, as the service account that they have in a cluster.
 func start(t *testing.T, settings Settings, others ...controllertest.Setup) (stop func()) {
 	t.Helper()
-	return controllertest.Start(t, env, append(others,
-		func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-			return SetupWithManager(ctx, mgr, options, settings)
-		})...)
+	return controllertest.Start(t, env, append(others, settings.SetupWithManager)...)
 }
 
 // keeps sets the organization's retention.

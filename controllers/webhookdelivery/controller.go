@@ -87,13 +87,13 @@ type ended struct {
 }
 
 // SetupWithManager adds the controller of WebhookDeliveries to the manager.
-func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options, settings Settings) error {
-	if settings.Timeout == 0 {
-		settings.Timeout = DefaultTimeout
+func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	if s.Timeout == 0 {
+		s.Timeout = DefaultTimeout
 	}
 	r := &Reconciler{
 		Base:       reconcile.NewBase(mgr),
-		sender:     newSender(settings),
+		sender:     newSender(s),
 		dispatcher: newDispatcher(standardLimits, clock.RealClock{}),
 		ended:      make(chan event.TypedGenericEvent[ended], doneBuffer),
 	}

@@ -10,9 +10,7 @@ import (
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/webhookendpoint"
@@ -29,18 +27,10 @@ func TestMain(m *testing.M) { testenv.Main(m, &env) }
 // loopback allows sending to the tests' receivers.
 var loopback = Settings{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 
-func sending(settings Settings) controllertest.Setup {
-	return func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-		return SetupWithManager(ctx, mgr, options, settings)
-	}
-}
-
 // start runs both webhook controllers as the service account that they have in a cluster.
 func start(t *testing.T, settings Settings) (stop func()) {
 	t.Helper()
-	return controllertest.Start(t, env, sending(settings), func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-		return webhookendpoint.SetupWithManager(ctx, mgr, options, webhookendpoint.Settings{})
-	})
+	return controllertest.Start(t, env, settings.SetupWithManager, webhookendpoint.Settings{}.SetupWithManager)
 }
 
 // namespace creates a namespace whose contents are deleted at the end of the test: all tests share

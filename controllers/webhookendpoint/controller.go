@@ -46,14 +46,14 @@ type Reconciler struct {
 }
 
 // SetupWithManager adds the controller of WebhookEndpoints to the manager.
-func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options, settings Settings) error {
-	if settings.MaxPending == 0 {
-		settings.MaxPending = DefaultMaxPending
+func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	if s.MaxPending == 0 {
+		s.MaxPending = DefaultMaxPending
 	}
 	r := &Reconciler{
 		Base:     reconcile.NewBase(mgr),
 		secrets:  ownsecret.NewStore(mgr),
-		settings: settings,
+		settings: s,
 	}
 	if err := index.Add(ctx, mgr, &v1alpha1.WebhookDelivery{}, pendingIndex, pendingFor); err != nil {
 		return err

@@ -1,15 +1,12 @@
 package webhookendpoint
 
 import (
-	"context"
 	"testing"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -30,9 +27,7 @@ func start(t *testing.T) (stop func()) {
 
 func startWith(t *testing.T, settings Settings) (stop func()) {
 	t.Helper()
-	return controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-		return SetupWithManager(ctx, mgr, options, settings)
-	})
+	return controllertest.Start(t, env, settings.SetupWithManager)
 }
 
 func waitForReason(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, want string) {

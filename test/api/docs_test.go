@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/csv"
 	"encoding/hex"
@@ -19,9 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	runtimecontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/finding"
@@ -47,13 +44,10 @@ func TestTheExamplesOfTheDocumentation(t *testing.T) {
 	o.documentedTrend(key)
 	o.documentedReview(key)
 	o.documentedDelivery(key)
-	deliveries := func(ctx context.Context, manager ctrl.Manager, options runtimecontroller.Options) error {
-		return webhookdelivery.SetupWithManager(ctx, manager, options, webhookdelivery.Settings{})
-	}
 	// The earlier examples were recorded without controllers.
 	controllers := sync.OnceFunc(func() {
 		controllertest.Start(t, env, finding.Settings{}.SetupWithManager, triageoperation.SetupWithManager,
-			triagepolicy.SetupWithManager, deliveries)
+			triagepolicy.SetupWithManager, webhookdelivery.Settings{}.SetupWithManager)
 	})
 	variables := map[string]string{"FINDINGS_URL": facade.url(""), "FINDINGS_API_KEY": key.token}
 	commands := 0

@@ -6,9 +6,7 @@ import (
 	"net/netip"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/controllers/apikey"
 	"github.com/appsec-dev/findings-operator/controllers/finding"
@@ -83,22 +81,13 @@ func startDeployment() (d *deployment, err error) {
 func (d *deployment) startControllers() error {
 	receivers := netip.PrefixFrom(netip.MustParseAddr(allowedReceiver), 32)
 	stop, err := controllertest.Run(d.env,
-		func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-			return apikey.SetupWithManager(ctx, mgr, options, testenv.SystemNamespace)
-		},
+		apikey.Settings{Namespace: testenv.SystemNamespace}.SetupWithManager,
 		finding.Settings{}.SetupWithManager, organization.SetupWithManager, project.SetupWithManager,
-		repository.SetupWithManager,
-		func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-			return retention.SetupWithManager(ctx, mgr, options, retention.Settings{Rate: retention.DefaultRate})
-		},
+		repository.SetupWithManager, retention.Settings{}.SetupWithManager,
 		review.SetupWithManager, reviewissue.SetupWithManager, scan.Settings{}.SetupWithManager,
 		triageoperation.SetupWithManager, triagepolicy.SetupWithManager,
-		func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-			return webhookdelivery.SetupWithManager(ctx, mgr, options, webhookdelivery.Settings{Allowed: []netip.Prefix{receivers}})
-		},
-		func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-			return webhookendpoint.SetupWithManager(ctx, mgr, options, webhookendpoint.Settings{MaxPending: webhookendpoint.DefaultMaxPending})
-		},
+		webhookdelivery.Settings{Allowed: []netip.Prefix{receivers}}.SetupWithManager,
+		webhookendpoint.Settings{}.SetupWithManager,
 	)
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@
 package keys_test
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"testing"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver"
@@ -39,9 +37,7 @@ func TestMain(m *testing.M) {
 
 func startControllers(t *testing.T) {
 	t.Helper()
-	controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-		return apikey.SetupWithManager(ctx, mgr, options, testenv.SystemNamespace)
-	})
+	controllertest.Start(t, env, apikey.Settings{Namespace: testenv.SystemNamespace}.SetupWithManager)
 }
 
 func startFacade(t *testing.T) *apiserver.Server {

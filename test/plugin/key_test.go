@@ -42,7 +42,7 @@ func issueKeys(t *testing.T) {
 		Logger:     logr.Discard(),
 	})
 	must(err)
-	must(apikey.SetupWithManager(t.Context(), mgr, options.Options{}, testenv.SystemNamespace))
+	must(apikey.Settings{Namespace: testenv.SystemNamespace}.SetupWithManager(t.Context(), mgr, options.Options{}))
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- mgr.Start(ctx) }()
