@@ -3,9 +3,7 @@ package handlers
 import (
 	"context"
 
-	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
-	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
 
 // GetFinding is an operation of the contract.
@@ -31,23 +29,19 @@ func (b *Backend) GetFindingHistory(ctx context.Context, request Request) (Respo
 }
 
 func (b *Backend) findingByID(ctx context.Context, request Request) (*readmodel.Item, error) {
-	item, there := tracing.Do(ctx, "read model: finding", func() (*readmodel.Item, bool) {
+	return find(ctx, "finding", func() (*readmodel.Item, bool) {
 		return b.Model.Finding(request.Organization, request.Path.Get("id"))
 	})
-	if !there {
-		return nil, problem.NotFound("finding")
-	}
-	return item, nil
 }
 
 // GetFindingV2 is an operation of the contract.
 func (b *Backend) GetFindingV2(ctx context.Context, request Request) (Response, error) {
-	item, there := tracing.Do(ctx, "read model: finding", func() (*readmodel.Item, bool) {
+	item, err := find(ctx, "finding", func() (*readmodel.Item, bool) {
 		return b.Model.FindingIn(request.Organization,
 			request.Path.Get("repo_id"), request.Path.Get("project_id"), request.Path.Get("finding_id"))
 	})
-	if !there {
-		return Response{}, problem.NotFound("finding")
+	if err != nil {
+		return Response{}, err
 	}
 	return tagged(item, item.V2()), nil
 }

@@ -3,10 +3,8 @@ package handlers
 import (
 	"context"
 
-	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
-	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
 
 // GetReviewIssue is an operation of the contract.
@@ -41,11 +39,7 @@ func (b *Backend) getReviewIssue(ctx context.Context, request Request, shape ren
 }
 
 func (b *Backend) issueByID(ctx context.Context, request Request) (*readmodel.Issue, error) {
-	issue, there := tracing.Do(ctx, "read model: review issue", func() (*readmodel.Issue, bool) {
+	return find(ctx, "review issue", func() (*readmodel.Issue, bool) {
 		return b.Model.ReviewIssue(request.Organization, request.Path.Get("id"))
 	})
-	if !there {
-		return nil, problem.NotFound("review issue")
-	}
-	return issue, nil
 }

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"strings"
 
 	"github.com/appsec-dev/findings-operator/apiserver/content"
@@ -8,6 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 )
 
@@ -83,6 +85,20 @@ func (l list) position(cursors *cursor.Codec) (*index.Position, error) {
 			In("cursor").Coded(problem.CodeInvalidCursor)
 	}
 	return &index.Position{Value: after.Value, ID: after.ID}, nil
+}
+
+// listModel returns a page that is read from the read model. what names its items in traces.
+func listModel[T any](ctx context.Context, b *Backend, l list, what string,
+	read func(after *index.Position) (index.Page[T], error), shape func(T) content.Part) (Response, error) {
+	after, err := l.position(b.Cursors)
+	if err != nil {
+		return Response{}, err
+	}
+	page, err := tracing.Do(ctx, "read model: list "+what, func() (index.Page[T], error) { return read(after) })
+	if err != nil {
+		return Response{}, unavailable(err)
+	}
+	return respond(b.Cursors, l, page, shape)
 }
 
 // respond returns a page. shape returns the JSON of an item.

@@ -6,7 +6,6 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
-	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
 
 // ListFindingsV1 is an operation of the contract.
@@ -31,18 +30,11 @@ func (b *Backend) listFindings(ctx context.Context, id string, request Request,
 		return Response{}, err
 	}
 	list := newList(id, request, findingFilters...)
-	after, err := list.position(b.Cursors)
-	if err != nil {
-		return Response{}, err
-	}
-	page, err := tracing.Do(ctx, "read model: list findings", func() (index.Page[*readmodel.Item], error) {
+	read := func(after *index.Position) (index.Page[*readmodel.Item], error) {
 		return b.Model.ListFindings(request.Organization, readmodel.FindingQuery{
 			Sort: list.sort(), Order: list.order(), Limit: list.limit, After: after,
 			Shape: shape, Filter: filter,
 		})
-	})
-	if err != nil {
-		return Response{}, unavailable(err)
 	}
-	return respond(b.Cursors, list, page, shape)
+	return listModel(ctx, b, list, "findings", read, shape)
 }

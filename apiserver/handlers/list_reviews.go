@@ -10,7 +10,6 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
-	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
 
 // reviewFilters are the query parameters that filter reviews.
@@ -32,19 +31,12 @@ func (b *Backend) listReviews(ctx context.Context, id string, request Request, s
 		return Response{}, err
 	}
 	list := newList(id, request, reviewFilters...)
-	after, err := list.position(b.Cursors)
-	if err != nil {
-		return Response{}, err
-	}
-	page, err := tracing.Do(ctx, "read model: list reviews", func() (index.Page[content.Part], error) {
+	read := func(after *index.Position) (index.Page[content.Part], error) {
 		return b.Model.ListReviews(request.Organization, readmodel.ReviewQuery{
 			Sort: list.sort(), Order: list.order(), Limit: list.limit, After: after, Filter: filter, Shape: shape,
 		})
-	})
-	if err != nil {
-		return Response{}, unavailable(err)
 	}
-	return respond(b.Cursors, list, page, asIs)
+	return listModel(ctx, b, list, "reviews", read, asIs)
 }
 
 func reviewFilter(query openapi.Parameters) (readmodel.ReviewFilter, error) {

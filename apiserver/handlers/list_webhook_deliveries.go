@@ -6,17 +6,12 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
-	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
 
 // ListWebhookDeliveries is an operation of the contract.
 func (b *Backend) ListWebhookDeliveries(ctx context.Context, request Request) (Response, error) {
 	list := newList("listWebhookDeliveries", request, "status", "event", "endpoint_id", "subject_id")
-	after, err := list.position(b.Cursors)
-	if err != nil {
-		return Response{}, err
-	}
-	page, err := tracing.Do(ctx, "read model: list webhook deliveries", func() (index.Page[content.Part], error) {
+	read := func(after *index.Position) (index.Page[content.Part], error) {
 		return b.Model.ListWebhookDeliveries(request.Organization, readmodel.DeliveryQuery{
 			Order: list.order(), Limit: list.limit, After: after,
 			Status:   optional(request.Query, "status"),
@@ -24,9 +19,6 @@ func (b *Backend) ListWebhookDeliveries(ctx context.Context, request Request) (R
 			Endpoint: optional(request.Query, "endpoint_id"),
 			Subject:  optional(request.Query, "subject_id"),
 		})
-	})
-	if err != nil {
-		return Response{}, unavailable(err)
 	}
-	return respond(b.Cursors, list, page, asIs)
+	return listModel(ctx, b, list, "webhook deliveries", read, asIs)
 }
