@@ -9,6 +9,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 )
 
@@ -26,6 +27,7 @@ type shown struct {
 	Conflict string
 	// Typed holds the values of a form that was not stored.
 	Typed *decision.Decision
+	texts *ui.Texts
 }
 
 // now returns the decision that the page shows.
@@ -57,7 +59,8 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 }
 
 func showWith(ctx context.Context, v *page.Visit, status int) (page.Response, error) {
-	s := shown{Token: v.Token, CanDecide: v.May("findings:triage"), NeedsReason: v.Who.RequiresReason}
+	s := shown{Token: v.Token, CanDecide: v.May("findings:triage"), NeedsReason: v.Who.RequiresReason,
+		texts: new(ui.Texts)}
 	at := address(v.Path("id"))
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {

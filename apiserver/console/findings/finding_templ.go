@@ -266,7 +266,7 @@ func findingPage(s shown) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Prose(s.Details.Description, 3).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = s.texts.Prose(s.Details.Description, 3).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -280,7 +280,7 @@ func findingPage(s shown) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Prose(s.Details.ExploitWalkthrough, 3).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = s.texts.Prose(s.Details.ExploitWalkthrough, 3).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -294,7 +294,7 @@ func findingPage(s shown) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Prose(s.Details.Remediation, 3).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = s.texts.Prose(s.Details.Remediation, 3).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

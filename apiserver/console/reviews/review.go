@@ -24,6 +24,7 @@ type shown struct {
 	open, resolved client.ReviewIssueFullList
 	view           url.Values
 	token          string
+	texts          *ui.Texts
 	// needsReason reports that the organization requires a reason to mute.
 	canDecide, needsReason bool
 	// link is the page of the pull request at the provider; empty if unknown.
@@ -40,7 +41,7 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 
 func showWith(ctx context.Context, v *page.Visit, s shown, status int) (page.Response, error) {
 	s.token, s.canDecide, s.needsReason = v.Token, v.May("findings:triage"), v.Who.RequiresReason
-	s.view = viewOf(v)
+	s.view, s.texts = viewOf(v), new(ui.Texts)
 	of := "/v2/reviews/" + url.PathEscape(v.Path("id"))
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.issues(ctx, v, of, "open", s.view.Get(openCursor), &s.open) })

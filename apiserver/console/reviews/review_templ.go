@@ -625,7 +625,7 @@ func issue(s shown, i client.ReviewIssueFull) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Prose(i.Description, 4).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = s.texts.Prose(i.Description, 4).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

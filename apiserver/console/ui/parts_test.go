@@ -3,6 +3,7 @@ package ui
 import (
 	"encoding/json"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -33,18 +34,59 @@ func TestThousandsStandApart(t *testing.T) {
 
 // A scanner's top-level headings must rank below those of the page.
 func TestHeadingsOfProseAreOfOneLevel(t *testing.T) {
-	html := prose("# First\n\ntext\n\n###### Last\n", 3)
+	html := new(Texts).prose("# First\n\ntext\n\n###### Last\n", 3)
 	if strings.Count(html, "<h3>") != 2 || strings.Count(html, "<h") != 2 {
 		t.Errorf("got %s", html)
 	}
 }
 
 func TestProseHoldsNoScript(t *testing.T) {
-	html := prose("a <script>alert(1)</script> [b](javascript:alert) ![c](https://example.com/c.png)", 3)
+	html := new(Texts).prose("a <script>alert(1)</script> [b](javascript:alert) ![c](https://example.com/c.png)", 3)
 	for _, bad := range []string{"<script", "javascript:", "<img"} {
 		if strings.Contains(html, bad) {
 			t.Errorf("%s in %s", bad, html)
 		}
+	}
+}
+
+func TestASmallTextCannotBecomeALargePage(t *testing.T) {
+	for name, text := range map[string]string{
+		"short rows of a wide table": "|" + strings.Repeat("a|", 500) + "\n|" + strings.Repeat("-|", 500) + strings.Repeat("\na", 3000),
+		"uses of a long address":     "[a]: http://x/?" + strings.Repeat("&", 4000) + "\n\n" + strings.Repeat("[a] ", 1000),
+		"nested quotes":              strings.Repeat(">", 16000),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		html := new(Texts).prose(text, 3)
+		runtime.ReadMemStats(&after)
+		if allocated := after.TotalAlloc - before.TotalAlloc; len(html) > 2*maxHTML || allocated > 128<<20 {
+			t.Errorf("%s: %d bytes become %d, and allocate %d", name, len(text), len(html), allocated)
+		}
+		if escaped := text[len(text)-1:]; !strings.Contains(html, escaped) {
+			t.Errorf("%s: the text is gone: %.100s", name, html)
+		}
+	}
+	if html := new(Texts).prose("|a|b|\n|-|-|\n|c|", 3); !strings.Contains(html, "<td>c</td>") {
+		t.Errorf("a small table is %s", html)
+	}
+}
+
+func TestTextsThatTakeTooLongArePlain(t *testing.T) {
+	const plain = "<pre>*a* &lt;b&gt;</pre>"
+	var page Texts
+	for n := 0; page.prose("*a* <b>", 3) != plain; n++ {
+		if n == 100 {
+			t.Fatal("a page renders any number of texts, whatever they take")
+		}
+		page.prose(strings.Repeat("[a](", 4000), 3)
+	}
+	if got := new(Texts).prose("*a* <b>", 3); got == plain {
+		t.Error("the texts of another page are plain too")
+	}
+	rendering <- struct{}{}
+	defer func() { <-rendering }()
+	if got := new(Texts).prose("*a* <b>", 3); got != plain {
+		t.Errorf("a second text was rendered at the same time: %s", got)
 	}
 }
 

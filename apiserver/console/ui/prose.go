@@ -1,8 +1,10 @@
 package ui
 
 import (
-	"bytes"
+	"errors"
 	"html"
+	"strings"
+	"time"
 
 	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark"
@@ -14,9 +16,24 @@ import (
 // Text from scanners is hostile: raw HTML in Markdown is dropped, and the result goes through a sanitiser that only
 // allows text, lists, tables, code and links.
 var (
-	markdown  = goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.Linkify))
-	sanitiser = newSanitiser()
+	markdown      = goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.Linkify))
+	withoutTables = goldmark.New(goldmark.WithExtensions(extension.Strikethrough, extension.Linkify))
+	sanitiser     = newSanitiser()
 )
+
+const (
+	// maxCells bounds the cells of a text's tables. goldmark fills every row up to the width of the header, so 16 kB of
+	// text can become gigabytes of cells.
+	maxCells = 10_000
+	// maxHTML bounds the HTML of a text in bytes: each use of a link's reference repeats the whole address.
+	maxHTML = 256 << 10
+	// textsTime is how long the texts of a page may take. goldmark cannot be interrupted, and a text of nested quotes or
+	// links takes up to seconds, so the page's last text may exceed it.
+	textsTime = 500 * time.Millisecond
+)
+
+// rendering is held while a text is rendered: hostile texts occupy one CPU, however many pages show them.
+var rendering = make(chan struct{}, 1)
 
 func newSanitiser() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
@@ -30,20 +47,69 @@ func newSanitiser() *bluemonday.Policy {
 	return p
 }
 
+// Texts renders the Markdown texts of one page. Once they have taken too long, the others are shown as plain text. The
+// zero value is ready for use; it is not safe for concurrent use.
+type Texts struct {
+	// spent is how long the texts so far have taken, including waiting for those of other pages.
+	spent time.Duration
+}
+
 // prose returns the HTML of a Markdown text. All its headings get the same level, because the text is only a part of a
 // section of the page.
-func prose(written string, heading int) string {
-	source := []byte(written)
-	document := markdown.Parser().Parse(text.NewReader(source))
+func (t *Texts) prose(written string, heading int) string {
+	start := time.Now()
+	defer func() { t.spent += time.Since(start) }()
+	if t.spent >= textsTime {
+		return plain(written)
+	}
+	select {
+	case rendering <- struct{}{}:
+		defer func() { <-rendering }()
+	case <-time.After(textsTime - t.spent):
+		return plain(written)
+	}
+	return rendered(written, heading)
+}
+
+func rendered(written string, heading int) string {
+	source, dialect := []byte(written), dialectOf(written)
+	document := dialect.Parser().Parse(text.NewReader(source))
 	_ = ast.Walk(document, func(node ast.Node, _ bool) (ast.WalkStatus, error) { // the callback returns no error
 		if h, ok := node.(*ast.Heading); ok {
 			h.Level = heading
 		}
 		return ast.WalkContinue, nil
 	})
-	var out bytes.Buffer
-	if err := markdown.Renderer().Render(&out, source, document); err != nil {
-		return html.EscapeString(written)
+	var out bounded
+	if err := dialect.Renderer().Render(&out, source, document); err != nil {
+		return plain(written)
 	}
-	return string(sanitiser.SanitizeBytes(out.Bytes()))
+	return string(sanitiser.SanitizeBytes(out.html))
+}
+
+// dialectOf returns the Markdown with tables, unless those of the text could have too many cells.
+func dialectOf(written string) goldmark.Markdown {
+	lines, columns := 0, 0
+	for line := range strings.Lines(written) {
+		lines, columns = lines+1, max(columns, strings.Count(line, "|"))
+	}
+	if lines*columns > maxCells {
+		return withoutTables
+	}
+	return markdown
+}
+
+func plain(written string) string { return "<pre>" + html.EscapeString(written) + "</pre>" }
+
+var errTooLong = errors.New("the text's HTML is too long")
+
+// bounded is a writer that refuses more than maxHTML bytes.
+type bounded struct{ html []byte }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if len(b.html)+len(p) > maxHTML {
+		return 0, errTooLong
+	}
+	b.html = append(b.html, p...)
+	return len(p), nil
 }
