@@ -15,6 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
@@ -102,7 +103,7 @@ func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1al
 	found, known := j.results[key]
 	if !known {
 		var err error
-		if found, err = j.lookUp(ctx, finding.Namespace, key); err != nil {
+		if found, err = j.lookUp(ctx, finding, key); err != nil {
 			return nil, err
 		}
 		j.results[key] = found
@@ -114,16 +115,25 @@ func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1al
 	return found.verdict.DeepCopy(), nil
 }
 
-// lookUp reads the decisions about a result. If there are several, a confirmation takes precedence over decisions that
-// mute, then the lowest name wins.
-func (j *judge) lookUp(ctx context.Context, namespace, key string) (result, error) {
+// lookUp reads the decisions about the finding's result, which has that key. If there are several, a confirmation takes
+// precedence over decisions that mute, then the lowest name wins.
+func (j *judge) lookUp(ctx context.Context, finding *v1alpha1.Finding, key string) (result, error) {
 	issues := &v1alpha1.ReviewIssueList{}
-	if err := index.List(ctx, j.cache, issues, namespace, decidedIndex, key); err != nil {
+	if err := index.List(ctx, j.cache, issues, finding.Namespace, decidedIndex, key); err != nil {
 		return result{}, err
 	}
 	var verdicts []*v1alpha1.FindingVerdict
 	for i := range issues.Items {
-		if verdict := reviewstate.Verdict(&issues.Items[i]); verdict != nil {
+		issue := &issues.Items[i]
+		verdict := reviewstate.Verdict(issue)
+		if verdict == nil {
+			continue
+		}
+		agrees, err := j.agrees(ctx, issue, finding)
+		if err != nil {
+			return result{}, err
+		}
+		if agrees {
 			verdicts = append(verdicts, verdict)
 		}
 	}
@@ -131,7 +141,7 @@ func (j *judge) lookUp(ctx context.Context, namespace, key string) (result, erro
 		return result{}, nil
 	}
 	alike := &v1alpha1.FindingList{}
-	if err := index.List(ctx, j.cache, alike, namespace, referencesIndex, isResult+key); err != nil {
+	if err := index.List(ctx, j.cache, alike, finding.Namespace, referencesIndex, isResult+key); err != nil {
 		return result{}, fmt.Errorf("look for findings alike: %w", err)
 	}
 	findings := map[v1alpha1.ProjectReference][]string{}
@@ -144,10 +154,33 @@ func (j *judge) lookUp(ctx context.Context, namespace, key string) (result, erro
 	})}, nil
 }
 
+// agrees reports whether the issue, which has the key of the finding's result, also shows that result. A scanner's
+// account may write any key into an issue that a user has decided about. A review that does not exist has no repository
+// to compare.
+func (j *judge) agrees(ctx context.Context, issue *v1alpha1.ReviewIssue, finding *v1alpha1.Finding) (bool, error) {
+	review := &v1alpha1.Review{}
+	exists, err := reconcile.Exists(ctx, j.cache, review, issue.Namespace, issue.Spec.ReviewRef.Name)
+	if err != nil {
+		return false, err
+	}
+	repository := finding.Spec.RepositoryRef
+	if exists {
+		repository = review.Spec.RepositoryRef
+	}
+	shown := shownBy(issue)
+	shown.Repository = string(repository.Name)
+	return shown == fingerprints.ShownBy(&finding.Spec), nil
+}
+
+// shownBy returns what the issue itself shows, which does not include the repository.
+func shownBy(issue *v1alpha1.ReviewIssue) fingerprints.Shown {
+	return fingerprints.ShownBy(&reviewstate.Facts(issue, nil).Spec)
+}
+
 // issueDecidesOtherwise passes over changes that do not affect the verdict of findings.
 var issueDecidesOtherwise = predicate.And(watch.NewSinceStart,
 	watch.Updates(func(before, after *v1alpha1.ReviewIssue) bool {
-		return keyOfIssue(before) != keyOfIssue(after) ||
+		return keyOfIssue(before) != keyOfIssue(after) || shownBy(before) != shownBy(after) ||
 			!findingstate.SameVerdict(reviewstate.Verdict(before), reviewstate.Verdict(after))
 	}))
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -35,7 +37,11 @@ func inBase(ns, name, code string) *v1alpha1.Finding {
 // inPullRequest returns an issue with the same result as the finding.
 func inPullRequest(name string, of *v1alpha1.Finding) *v1alpha1.ReviewIssue {
 	return builder.ReviewIssue(name).In(of.Namespace).SeenIn("a").Mutate(func(i *v1alpha1.ReviewIssue) {
-		i.Spec.Result = &v1alpha1.ReviewIssueResult{Key: fingerprints.Key(&of.Spec)}
+		i.Spec.File = of.Spec.Details.Location.FilePath
+		i.Spec.Result = &v1alpha1.ReviewIssueResult{
+			Key: fingerprints.Key(&of.Spec), Tool: of.Spec.Tool, RuleID: of.Spec.RuleID,
+			Vulnerability: of.Spec.Vulnerability, Package: of.Spec.Package,
+		}
 	}).Build()
 }
 
@@ -70,6 +76,11 @@ func TestTheBaseBranchsFindingShowsTheDecisionAboutTheIssueWithItsAuthor(t *test
 	}))
 	g.Expect(issue.Spec.Triage.By).NotTo(BeEmpty(), "the decision is signed")
 	g.Expect(f.Spec.Triage).To(Equal(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}), "nobody decided about the finding")
+
+	env.Patch(t, issue, `{"spec":{"file":"b.go"}}`)
+	shows(t, "a scanner moved the issue to another file", f, v1alpha1.FindingStateOpen, "")
+	env.Patch(t, issue, `{"spec":{"file":"a.go"}}`)
+	shows(t, "the issue is back", f, v1alpha1.FindingStateOpenMuted, "i-1")
 
 	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"active"}}}`)
 	shows(t, "it was confirmed instead", f, v1alpha1.FindingStateOpen, "i-1")
@@ -131,9 +142,62 @@ func TestNoFindingShowsADecisionThatMayBeAboutAnother(t *testing.T) {
 	shows(t, "it is alone again", f, v1alpha1.FindingStateOpenMuted, "i-1")
 }
 
-// listing returns a Reconciler whose cache answers lists with the function, which gets the selector of fields, too.
+// A scanner's account may write the key of any finding into an issue that a user has decided about.
+func TestAVerdictFollowsOnlyFromAnIssueThatShowsTheFindingsResult(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		change func(*v1alpha1.Finding, *v1alpha1.ReviewIssue)
+		taken  bool
+	}{
+		{"the issue shows the result", func(*v1alpha1.Finding, *v1alpha1.ReviewIssue) {}, true},
+		{"code moves", func(_ *v1alpha1.Finding, i *v1alpha1.ReviewIssue) { i.Spec.Line = 90 }, true},
+		{"a review that does not exist has no repository", func(_ *v1alpha1.Finding, i *v1alpha1.ReviewIssue) { i.Spec.ReviewRef.Name = "absent" }, true},
+		{"another tool", func(_ *v1alpha1.Finding, i *v1alpha1.ReviewIssue) { i.Spec.Result.Tool = "another" }, false},
+		{"another rule", func(_ *v1alpha1.Finding, i *v1alpha1.ReviewIssue) { i.Spec.Result.RuleID = "another" }, false},
+		{"another file", func(_ *v1alpha1.Finding, i *v1alpha1.ReviewIssue) { i.Spec.File = "another.go" }, false},
+		{"a vulnerability", func(_ *v1alpha1.Finding, i *v1alpha1.ReviewIssue) {
+			i.Spec.Result.Vulnerability = &v1alpha1.FindingVulnerability{ID: "CVE-1"}
+		}, false},
+		{"another package", func(f *v1alpha1.Finding, i *v1alpha1.ReviewIssue) {
+			f.Spec.Package, i.Spec.Result.Package = &v1alpha1.FindingPackage{Name: "ssl"}, &v1alpha1.FindingPackage{Name: "zlib"}
+		}, false},
+		{"the review of another repository", func(f *v1alpha1.Finding, _ *v1alpha1.ReviewIssue) { f.Spec.RepositoryRef.Name = "another" }, false},
+	} {
+		f := inBase("org-x", "f", "md5")
+		issue := inPullRequest("i-1", f)
+		issue.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted
+		c.change(f, issue)
+		issue.Spec.Result.Key = fingerprints.Key(&f.Spec)
+		r := listing(func(into client.ObjectList, _ string) {
+			switch into := into.(type) {
+			case *v1alpha1.ReviewIssueList:
+				into.Items = []v1alpha1.ReviewIssue{*issue}
+			case *v1alpha1.FindingList:
+				into.Items = []v1alpha1.Finding{*f}
+			}
+		})
+		judge, err := r.judge(t.Context(), "org-x", time.Now())
+		harness.Must(t, err)
+		verdict, err := judge.ofReviews(t.Context(), f)
+		harness.Must(t, err)
+		if taken := verdict != nil; taken != c.taken {
+			t.Errorf("%s: the finding takes the decision: %v", c.reason, taken)
+		}
+	}
+}
+
+// listing returns a Reconciler whose cache answers lists with the function, which gets the selector of fields, too. The
+// cache holds a review, of the repository of the builder's findings.
 func listing(list func(into client.ObjectList, selected string)) *Reconciler {
 	c := interceptor.NewClient(nil, interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+			review, asked := into.(*v1alpha1.Review)
+			if !asked || key.Name != "review" {
+				return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+			}
+			review.Spec.RepositoryRef.Name = "repo"
+			return nil
+		},
 		List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
 			selected := ""
 			if by := (&client.ListOptions{}).ApplyOptions(options).FieldSelector; by != nil {

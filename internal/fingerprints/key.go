@@ -7,6 +7,25 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
+// Shown is the part of a result's identity that a finding and an issue of a pull request show to people. Results with
+// the same Key have the same.
+type Shown struct{ Repository, Tool, Rule, Path, Vulnerability, Package, Version, PURL string }
+
+// ShownBy returns the part of the identity that the facts show.
+func ShownBy(facts *v1alpha1.FindingSpec) Shown {
+	s := Shown{Repository: string(facts.RepositoryRef.Name), Tool: facts.Tool, Rule: facts.RuleID}
+	if at := facts.Details.Location; at != nil {
+		s.Path = at.FilePath
+	}
+	if facts.Vulnerability != nil {
+		s.Vulnerability = facts.Vulnerability.ID
+	}
+	if in := facts.Package; in != nil {
+		s.Package, s.Version, s.PURL = in.Name, in.Version, WithoutVersion(in.PURL)
+	}
+	return s
+}
+
 // Key returns the key that identifies a finding's result in pull requests and in the base branch: two results with the
 // same key have the same rule and file, and the same evidence except the location. The location counts too if there is
 // no code, fingerprint, resource or package to tell results apart. The key is "" if no evidence is stored.
@@ -17,23 +36,15 @@ func Key(facts *v1alpha1.FindingSpec) string {
 	parts := append(strings.Split(facts.Evidence, "."), "", "", "")
 	message, code, resource, column := parts[0], parts[1], parts[2], parts[3]
 	best := Best(Stored(facts.Fingerprints), nil)
-	vulnerability, in := "", v1alpha1.FindingPackage{}
-	if facts.Vulnerability != nil {
-		vulnerability = facts.Vulnerability.ID
-	}
-	if facts.Package != nil {
-		in = *facts.Package
-	}
-	path, line := "", int32(0)
+	s, line, place := ShownBy(facts), int32(0), ""
 	if at := facts.Details.Location; at != nil {
-		path, line = at.FilePath, at.LineNumber
+		line = at.LineNumber
 	}
-	place := ""
-	if code == "" && best == "" && resource == "" && (vulnerability == "" || in.Name == "" && in.PURL == "") {
+	if code == "" && best == "" && resource == "" && (s.Vulnerability == "" || s.Package == "" && s.PURL == "") {
 		place = strconv.Itoa(int(line)) + "." + column
 	}
-	return Hash("result", string(facts.RepositoryRef.Name), facts.Tool, facts.RuleID, path, message, code, resource, best,
-		vulnerability, in.Name, in.Version, WithoutVersion(in.PURL), place)
+	return Hash("result", s.Repository, s.Tool, s.Rule, s.Path, message, code, resource, best,
+		s.Vulnerability, s.Package, s.Version, s.PURL, place)
 }
 
 // Stored returns the fingerprints of a finding by name, without ordinals; see WithoutOrdinal.

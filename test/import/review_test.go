@@ -585,6 +585,9 @@ func TestAnIssueHasTheKeyOfTheFindingThatItBecomes(t *testing.T) {
 		if r := issue.Spec.Result; r == nil || r.Key != want || string(r.Project) != p.Project || r.Tool != "lint" || r.RuleID != issue.Spec.Title {
 			t.Errorf("%s: result %+v, want the key %q", issue.Spec.Title, r, want)
 		}
+		if got := fingerprints.ShownBy(&reviewstate.Facts(&issue, &p.review().Spec).Spec); want != "" && got != fingerprints.ShownBy(&finding.Spec) {
+			t.Errorf("the issue shows another result than the finding: %+v", got)
+		}
 	}
 	if key == "" {
 		t.Error("the finding has no key")
