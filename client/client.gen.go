@@ -2136,9 +2136,9 @@ type FindingFull struct {
 	// ScanDetails The scan that created or last changed the finding.
 	ScanDetails ScanDetails `json:"scan_details"`
 
-	// Status closed where the scanner no longer reports the finding, else open_muted where a person
-	// has muted it or its source suppresses it (by a comment in the code, or a baseline), else
-	// open.
+	// Status closed where the scanner no longer reports the finding, else open_muted where a person,
+	// a policy or a decision about the same result in a pull request mutes it, or its source
+	// suppresses it (by a comment in the code, or a baseline), else open.
 	Status FindingStatus `json:"status"`
 
 	// UpdatedAt When the finding or its triage last changed.
@@ -2278,9 +2278,9 @@ type FindingRest struct {
 	Verdict FindingVerdict `json:"verdict"`
 }
 
-// FindingStatus closed where the scanner no longer reports the finding, else open_muted where a person
-// has muted it or its source suppresses it (by a comment in the code, or a baseline), else
-// open.
+// FindingStatus closed where the scanner no longer reports the finding, else open_muted where a person,
+// a policy or a decision about the same result in a pull request mutes it, or its source
+// suppresses it (by a comment in the code, or a baseline), else open.
 type FindingStatus string
 
 // FindingSuppression How and why the source suppresses the finding.
@@ -2369,9 +2369,9 @@ type FindingV1 struct {
 	// Severity How bad it is.
 	Severity Severity `json:"severity"`
 
-	// Status closed where the scanner no longer reports the finding, else open_muted where a person
-	// has muted it or its source suppresses it (by a comment in the code, or a baseline), else
-	// open.
+	// Status closed where the scanner no longer reports the finding, else open_muted where a person,
+	// a policy or a decision about the same result in a pull request mutes it, or its source
+	// suppresses it (by a comment in the code, or a baseline), else open.
 	Status FindingStatus `json:"status"`
 
 	// SupportingFiles Other places that matter.
@@ -2478,9 +2478,9 @@ type FindingV2 struct {
 	// ScanDetails The scan that created or last changed the finding.
 	ScanDetails ScanDetails `json:"scan_details"`
 
-	// Status closed where the scanner no longer reports the finding, else open_muted where a person
-	// has muted it or its source suppresses it (by a comment in the code, or a baseline), else
-	// open.
+	// Status closed where the scanner no longer reports the finding, else open_muted where a person,
+	// a policy or a decision about the same result in a pull request mutes it, or its source
+	// suppresses it (by a comment in the code, or a baseline), else open.
 	Status FindingStatus `json:"status"`
 
 	// UpdatedAt When the finding or its triage last changed.
@@ -3878,9 +3878,9 @@ type TriageOperationFilters struct {
 	// Stale Whether the decision rests on facts that have changed.
 	Stale *TriageOperationFiltersStale `json:"stale,omitempty"`
 
-	// Status closed where the scanner no longer reports the finding, else open_muted where a person
-	// has muted it or its source suppresses it (by a comment in the code, or a baseline), else
-	// open.
+	// Status closed where the scanner no longer reports the finding, else open_muted where a person,
+	// a policy or a decision about the same result in a pull request mutes it, or its source
+	// suppresses it (by a comment in the code, or a baseline), else open.
 	Status *FindingStatus `json:"status,omitempty"`
 
 	// Suppressed Whether the source suppresses the finding.
@@ -4552,9 +4552,9 @@ type StaleFilter = bool
 // StartTime defines model for StartTime.
 type StartTime = time.Time
 
-// StatusFilter closed where the scanner no longer reports the finding, else open_muted where a person
-// has muted it or its source suppresses it (by a comment in the code, or a baseline), else
-// open.
+// StatusFilter closed where the scanner no longer reports the finding, else open_muted where a person,
+// a policy or a decision about the same result in a pull request mutes it, or its source
+// suppresses it (by a comment in the code, or a baseline), else open.
 type StatusFilter = FindingStatus
 
 // SuppressedFilter defines model for SuppressedFilter.

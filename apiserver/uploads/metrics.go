@@ -116,7 +116,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}),
 		bytes: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "findings_upload_bytes_total",
-			Help: "Bytes of SARIF that were read of uploads, unfolded.",
+			Help: "Bytes of SARIF that were read from uploads, decompressed.",
 		}),
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "findings_upload_results_total",

@@ -109,7 +109,7 @@ func (o *apiserverOptions) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.uploads.PerOrganization, "uploads-per-organization", uploads.DefaultLimits.PerOrganization,
 		"how many of them may be of one organization")
 	flags.Int64Var(&o.uploadMiB, "uploads-mib", uploads.DefaultLimits.Bytes>>20,
-		"how many MiB of unfolded SARIF all of them together may hold; a larger file is refused. Allow three times that in memory")
+		"how many MiB of decompressed SARIF all of them together may hold; a larger file is refused. Allow three times that in memory")
 }
 
 func (o *apiserverOptions) validate() error {
