@@ -31,6 +31,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 out=$root/bin/k8s
 assets=${KUBEBUILDER_ASSETS:-}
+if [ -n "$assets" ] && [ ! -d "$assets" ]; then
+  echo "controlplane: KUBEBUILDER_ASSETS is \"$assets\": give a folder with control-plane binaries, or unset it" >&2
+  exit 1
+fi
 
 package_of() {
   case $1 in

@@ -97,6 +97,15 @@ func TestEveryTargetNamesWhatIsMissingAndStops(t *testing.T) {
 	}
 }
 
+func TestMakeHelpListsEveryTarget(t *testing.T) {
+	out, _ := run(t, []string{"PATH=" + machine(t)}, "make", "help")
+	for _, target := range all {
+		if !strings.Contains(out, "m"+target+" ") {
+			t.Errorf("%s is not listed:\n%s", target, out)
+		}
+	}
+}
+
 func TestAllThatIsMissingIsNamedAtOnce(t *testing.T) {
 	bare := machine(t)
 	cases := []struct {
@@ -149,6 +158,14 @@ func TestMakeRunNamesAPortThatCannotBe(t *testing.T) {
 		if out, code := run(t, []string{"PATH=" + os.Getenv("PATH"), "PORT=" + port}, "hack/check.sh", "run"); code == 0 || !strings.Contains(out, "PORT is ") {
 			t.Errorf("PORT=%s: exit status %d:\n%s", port, code, out)
 		}
+	}
+}
+
+func TestTheFolderOfTheControlPlaneMustExist(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "nowhere")
+	out, code := run(t, []string{"PATH=" + os.Getenv("PATH"), "KUBEBUILDER_ASSETS=" + missing}, "hack/controlplane/build.sh")
+	if code == 0 || !strings.Contains(out, missing+`": give a folder`) {
+		t.Errorf("exit status %d:\n%s", code, out)
 	}
 }
 
