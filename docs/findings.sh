@@ -41,6 +41,9 @@ has() { grep -q "\"$1\":\"$2\"" "$answer"; }
 # json prints the last text of that name in the answer, as JSON.
 json() { sed -nE 's/.*"'"$1"'":("([^"\\]|\\.)*").*/\1/p' "$answer"; }
 
+case $REPOSITORY in
+*/*) fail "REPOSITORY is $REPOSITORY: give the Repository's id, without a slash (kubectl get repositories)" ;;
+esac
 [ -s "$RESULTS" ] || fail "$RESULTS does not exist or is empty: the scanner did not run to its end"
 
 query=commit=$(encode "$COMMIT")

@@ -337,6 +337,10 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 	if out, status := script(sarif("one")); status != 1 || !strings.Contains(out, "the service answered 401") {
 		t.Errorf("a key that is none: status %d, printed %s", status, out)
 	}
+	j.env["REPOSITORY"] = "acme/repo"
+	if out, status := script(sarif("one")); status != 1 || !strings.Contains(out, "without a slash") {
+		t.Errorf("a full name in place of the id: status %d, printed %s", status, out)
+	}
 }
 
 // 429 is tried again when it says, 500 and a lost connection after a while.
