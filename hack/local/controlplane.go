@@ -23,13 +23,13 @@ type plane struct {
 }
 
 // startPlane starts both and returns when the API server is ready. They are restarted if they die.
-func startPlane(ctx context.Context, o options, keys *pki, say reporter) (*plane, error) {
+func startPlane(ctx context.Context, o options, keys *pki, processes *supervisor) (*plane, error) {
 	described, err := harness.NewControlPlane(harness.ControlPlaneOptions{Folder: o.runDir,
 		Credentials: &keys.Credentials})
 	if err != nil {
 		return nil, err
 	}
-	p := &plane{config: described.Admin, processes: &supervisor{options: o, say: say}}
+	p := &plane{config: described.Admin, processes: processes}
 	for _, process := range []*harness.Process{described.Etcd, described.APIServer} {
 		process.Log = o.state("logs", process.Name+".log")
 		if err := p.processes.start(ctx, command{process.Name, process.Path, process.Arguments}); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 )
 
@@ -18,6 +19,29 @@ func newReporter(out io.Writer) reporter {
 		defer mutex.Unlock()
 		fmt.Fprintf(out, format+"\n", arguments...)
 	}
+}
+
+// endOfLog bounds how much of a log is searched for its last line.
+const endOfLog = 4 << 10
+
+// lastLine returns the last line of a file; empty if it cannot be read.
+func lastLine(path string) string {
+	file, err := os.Open(path) //nolint:gosec // a log of ours
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	if info, err := file.Stat(); err == nil && info.Size() > endOfLog {
+		if _, err := file.Seek(-endOfLog, io.SeekEnd); err != nil {
+			return ""
+		}
+	}
+	content, err := io.ReadAll(file)
+	if err != nil {
+		return ""
+	}
+	text := strings.TrimSpace(string(content))
+	return text[strings.LastIndex(text, "\n")+1:]
 }
 
 // openLog creates a child's log file and keeps the previous run's log beside it.

@@ -22,6 +22,24 @@ type options struct {
 	controllerFlags string
 }
 
+const usage = `Usage: findings-local
+
+Runs a control plane, the controllers, the REST API and a sample organization on this machine until
+Ctrl-C, as make run does. It takes no arguments: PORT, RUN_DIR, SAMPLES and CONTROLLER_FLAGS in the
+environment configure it; see "Try it" in README.md.
+`
+
+// readArguments reports whether help is wanted, and refuses everything else.
+func readArguments(arguments []string) (help bool, err error) {
+	switch {
+	case len(arguments) == 0:
+		return false, nil
+	case arguments[0] == "-h" || arguments[0] == "--help":
+		return true, nil
+	}
+	return false, fmt.Errorf("%q: findings-local takes no arguments; see README.md, Try it", arguments[0])
+}
+
 func optionsFromEnvironment() (options, error) {
 	root, err := os.Getwd()
 	if err != nil {

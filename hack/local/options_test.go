@@ -5,6 +5,24 @@ import (
 	"testing"
 )
 
+func TestArgumentsAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		arguments []string
+		help      bool
+		err       string
+	}{
+		{nil, false, ""},
+		{[]string{"--help"}, true, ""},
+		{[]string{"-h"}, true, ""},
+		{[]string{"PORT=8081"}, false, "takes no arguments"},
+	} {
+		help, err := readArguments(c.arguments)
+		if help != c.help || (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%q: help %t, error %v", c.arguments, help, err)
+		}
+	}
+}
+
 func TestOptionsComeFromTheEnvironment(t *testing.T) {
 	for _, c := range []struct {
 		reason string

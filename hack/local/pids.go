@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"syscall"
 )
 
 // writePID records a child's process id in a file of its name, atomically.
@@ -20,6 +22,23 @@ func removePIDs(folder string) error {
 	}
 	for _, file := range files {
 		err = errors.Join(err, os.Remove(file))
+	}
+	return err
+}
+
+// killRecorded kills the recorded processes, each with its group.
+func killRecorded(folder string) error {
+	files, err := filepath.Glob(filepath.Join(folder, "*"))
+	for _, file := range files {
+		content, errOfRead := os.ReadFile(file) //nolint:gosec // our own file
+		pid, errOfPID := strconv.Atoi(strings.TrimSpace(string(content)))
+		if errOfFile := errors.Join(errOfRead, errOfPID); errOfFile != nil {
+			err = errors.Join(err, errOfFile)
+			continue
+		}
+		if errOfKill := syscall.Kill(-pid, syscall.SIGKILL); !errors.Is(errOfKill, syscall.ESRCH) {
+			err = errors.Join(err, errOfKill)
+		}
 	}
 	return err
 }

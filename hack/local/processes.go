@@ -18,6 +18,10 @@ const (
 	stopGrace = 45 * time.Second
 	// steadyAfter is how long a child must have run so that its next end does not count as a repeated failure.
 	steadyAfter = 30 * time.Second
+	// A child that has ended mostEnds times in a row within atOnce of its start is given up, unless it has ever been
+	// steady: most likely its flags are wrong.
+	atOnce   = time.Second
+	mostEnds = 4
 )
 
 // command is what a child runs.
@@ -28,8 +32,10 @@ type command struct {
 
 // supervisor keeps children running until it is told to stop.
 type supervisor struct {
-	options  options
-	say      reporter
+	options options
+	say     reporter
+	// giveUp is called with the reason if a child does not start.
+	giveUp   context.CancelCauseFunc
 	children []*child
 }
 
@@ -78,20 +84,30 @@ func (s *supervisor) spawn(ctx context.Context, c *child) (*exec.Cmd, error) {
 }
 
 func (s *supervisor) keep(ctx context.Context, c *child, process *exec.Cmd) {
-	pause := newPause()
+	pause, steady, ends := newPause(), false, 0
 	for {
 		started := time.Now()
 		err := process.Wait()
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(started) > steadyAfter {
-			pause = newPause()
+		switch ran := time.Since(started); {
+		case ran > steadyAfter:
+			pause, steady, ends = newPause(), true, 0
+		case ran > atOnce:
+			ends = 0
+		default:
+			ends++
+		}
+		if ends == mostEnds && !steady {
+			s.giveUp(fmt.Errorf("%s ended %d times right after its start (%s); its log (%s) ends:\n  %s",
+				c.command.name, ends, describe(err), c.log.Name(), lastLine(c.log.Name())))
+			return
 		}
 		for process = nil; process == nil; {
 			next := pause.Step()
-			s.say("%s has ended (%s); starting it again in %s (log: %s)",
-				c.command.name, describe(err), next.Round(time.Millisecond), c.log.Name())
+			s.say("%s has ended (%s); starting it again in %s; its log (%s) ends:\n  %s",
+				c.command.name, describe(err), next.Round(time.Millisecond), c.log.Name(), lastLine(c.log.Name()))
 			if !sleep(ctx, next) {
 				return
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"os"
 	"strconv"
@@ -44,6 +45,33 @@ func TestAKilledChildIsStartedAgainAndSaidSo(t *testing.T) {
 	second := readPID(g, o, "sleeper")
 	g.Expect(s.stopAll()).To(Succeed())
 	g.Expect(syscall.Kill(second, 0)).To(MatchError(syscall.ESRCH), "a stopped child is gone and not started again")
+}
+
+func TestAChildThatDoesNotStartIsGivenUp(t *testing.T) {
+	g := NewWithT(t)
+	o := newRunFolder(t)
+	said := &lines{}
+	ctx, giveUp := context.WithCancelCause(t.Context())
+	s := &supervisor{options: o, say: newReporter(said), giveUp: giveUp}
+	script := command{name: "broken", path: "/bin/sh", arguments: []string{"-c", "echo error: unknown flag >&2; exit 1"}}
+	g.Expect(s.start(ctx, script)).To(Succeed())
+	g.Eventually(ctx.Done()).WithTimeout(settleTimeout).Should(BeClosed())
+	g.Expect(whyStopped(t.Context(), ctx)).To(MatchError(And(ContainSubstring("times right after its start"), ContainSubstring("error: unknown flag"))))
+	g.Expect(said.String()).To(ContainSubstring("exit status 1"), "each end is reported")
+	g.Expect(said.String()).To(ContainSubstring("error: unknown flag"), "with the end of the log")
+	g.Expect(s.stopAll()).To(Succeed())
+}
+
+func TestRecordedChildrenAreKilledWithTheirGroup(t *testing.T) {
+	g := NewWithT(t)
+	o := newRunFolder(t)
+	s := &supervisor{options: o, say: newReporter(io.Discard)}
+	g.Expect(s.start(t.Context(), command{name: "sleeper", path: "/bin/sh", arguments: []string{"-c", "sleep 1000; :"}})).To(Succeed())
+	first := readPID(g, o, "sleeper")
+	g.Expect(killRecorded(o.state("pids"))).To(Succeed())
+	g.Eventually(func() int { return readPID(g, o, "sleeper") }).WithTimeout(settleTimeout).ShouldNot(Equal(first), "it was killed, and started again")
+	g.Expect(s.stopAll()).To(Succeed())
+	g.Expect(killRecorded(o.state("pids"))).To(Succeed(), "processes that are gone are no error")
 }
 
 func TestChildrenAreStoppedLastStartedFirst(t *testing.T) {

@@ -10,8 +10,10 @@ import (
 )
 
 // run starts everything, prints how to call it, and stops everything when the context ends.
-func run(ctx context.Context, o options, out io.Writer) (err error) {
+func run(outer context.Context, o options, out io.Writer) (err error) {
 	started := time.Now()
+	ctx, giveUp := context.WithCancelCause(outer)
+	defer giveUp(nil)
 	say := newReporter(out)
 	lock, err := lockRunDir(o)
 	if err != nil {
@@ -30,15 +32,14 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	}
 
 	say("starting etcd and kube-apiserver (data: %s) ...", o.state("etcd"))
-	p, err := startPlane(ctx, o, keys, say)
+	p, err := startPlane(ctx, o, keys, &supervisor{options: o, say: say, giveUp: giveUp})
 	if err != nil {
 		if ctx.Err() != nil {
-			// Ctrl-C during the start is not a failure.
-			return nil
+			return whyStopped(outer, ctx)
 		}
 		return err
 	}
-	children := &supervisor{options: o, say: say}
+	children := &supervisor{options: o, say: say, giveUp: giveUp}
 	var made *samples
 	defer func() {
 		say("stopping ...")
@@ -50,7 +51,7 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	var url string
 	if url, made, err = bringUp(ctx, o, p, keys, children, say); err != nil {
 		if ctx.Err() != nil {
-			return nil
+			return whyStopped(outer, ctx)
 		}
 		return err
 	}
@@ -59,7 +60,15 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	}
 	say("%s", howToCall(o, url, made.key(), time.Since(started)))
 	<-ctx.Done()
-	return nil
+	return whyStopped(outer, ctx)
+}
+
+// whyStopped returns why the run was given up; nil after Ctrl-C, which is not a failure, not even during the start.
+func whyStopped(outer, ctx context.Context) error {
+	if outer.Err() != nil {
+		return nil
+	}
+	return context.Cause(ctx)
 }
 
 // bringUp starts and installs everything on top of the control plane. It returns the REST API's address and the
