@@ -19,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 	"github.com/appsec-dev/findings-operator/apiserver/uploads"
 	"github.com/appsec-dev/findings-operator/internal/clientaddress"
+	"github.com/appsec-dev/findings-operator/internal/flagerror"
 )
 
 // leastDataStaleness tolerates one missed bookmark.
@@ -66,7 +67,7 @@ signing keys are read from --namespace. With --findings-kubeconfig, --kubeconfig
 SIGTERM and SIGINT end the server once it has answered the requests that have begun.`,
 		Example: `  # Against the cluster of a kubeconfig file, on port 9000
   findings-operator apiserver --kubeconfig ./kubeconfig --bind-address :9000`,
-		Args: cobra.NoArgs,
+		Args: flagerror.NoArguments(""),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := o.complete(); err != nil {
 				return err

@@ -44,6 +44,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/triagepolicy"
 	"github.com/appsec-dev/findings-operator/controllers/webhookdelivery"
 	"github.com/appsec-dev/findings-operator/controllers/webhookendpoint"
+	"github.com/appsec-dev/findings-operator/internal/flagerror"
 )
 
 // controllerSetup adds one controller to the manager.
@@ -132,7 +133,7 @@ others take over. With --findings-kubeconfig the Lease stays in the cluster of -
 /metrics, and /healthz and /readyz, are served on ports of their own.`,
 		Example: `  # Against the cluster of a kubeconfig file, without leader election
   findings-operator controller --kubeconfig ./kubeconfig`,
-		Args: cobra.NoArgs,
+		Args: flagerror.NoArguments(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.complete(); err != nil {
 				return err

@@ -36,17 +36,22 @@ func newHealthcheckCommand() *cobra.Command {
 		Short: "Wait until addresses answer with a status code",
 		Long: `Wait until each address answers with its status code, 200 unless it is given.
 
-The image holds this binary alone, no shell and no curl: the chart's test and anyone's probes
-ask with it.`,
-		Example: `  # The REST API answers, and refuses who has no key
+The image holds only this binary, no shell and no curl: the chart's test and your own probes
+can use this command.`,
+		Example: `  # The REST API answers, and refuses requests without a key
   findings-operator healthcheck http://findings-api/v1/findings=401`,
-		Args: cobra.MinimumNArgs(1),
+		Args: func(_ *cobra.Command, arguments []string) error {
+			if len(arguments) == 0 {
+				return errors.New("give at least one URL, such as http://findings-api/readyz=200")
+			}
+			return nil
+		},
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return o.run(command.Context(), arguments)
 		},
 	}
 	command.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait")
-	command.Flags().BoolVar(&o.insecure, "insecure-skip-tls-verify", false, "take any certificate")
+	command.Flags().BoolVar(&o.insecure, "insecure-skip-tls-verify", false, "accept any certificate")
 	return command
 }
 
@@ -93,7 +98,7 @@ func parseHealthTarget(argument string) (healthTarget, error) {
 	}
 	parsed, err := url.Parse(target.url)
 	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
-		return healthTarget{}, fmt.Errorf("%q is no address like http://findings-api/readyz=200", argument)
+		return healthTarget{}, fmt.Errorf("%q is not a URL such as http://findings-api/readyz=200", argument)
 	}
 	return target, nil
 }

@@ -33,8 +33,8 @@ func TestHealthcheckWaitsForTheCode(t *testing.T) {
 		{"the wrong code is told", []string{"--timeout=1ms", server.URL + "/keyed"}, "/keyed"},
 		{"one of many is enough to fail", []string{"--timeout=2s", server.URL, server.URL + "/keyed"}, "answers 401, want 200"},
 		{"a redirect is not followed", []string{"--timeout=2s", server.URL + "/moved"}, "answers 302"},
-		{"a mistake ends it at once", []string{"findings-api"}, "is no address"},
-		{"an address is needed", nil, "at least 1 arg"},
+		{"a mistake ends it at once", []string{"findings-api"}, "is not a URL"},
+		{"an address is needed", nil, "give at least one URL"},
 	} {
 		command := newRootCommand()
 		command.SetArgs(append([]string{"healthcheck"}, test.arguments...))

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/appsec-dev/findings-operator/internal/flagerror"
 	"github.com/appsec-dev/findings-operator/internal/version"
 )
 
@@ -15,6 +16,7 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetFlagErrorFunc(flagerror.Explain)
 	root.AddCommand(
 		newControllerCommand(),
 		newAPIServerCommand(),

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/appsec-dev/findings-operator/internal/flagerror"
 )
 
 // sizeOptions are the flags of `findings-operator size`.
@@ -19,15 +21,15 @@ func newSizeCommand() *cobra.Command {
 	o := &sizeOptions{}
 	command := &cobra.Command{
 		Use:   "size --findings N",
-		Short: "Print the machines that so many findings take",
-		Long: `Print the machines that so many findings take, with the arithmetic.
+		Short: "Print the memory and machines that a number of findings needs",
+		Long: `Print the memory and machines that a number of findings needs, with the calculation.
 
 The figures are those of docs/performance/sizes.md, where memory was measured with up to 100,000 findings, and
 leave room for all of them to change at once. Closed findings count until retention removes them. Pull requests'
 issues, scans and webhook deliveries are as large as findings or smaller: if you keep many, add them.`,
-		Example: `  # What do ten organizations with 100,000 findings together take?
+		Example: `  # What do ten organizations with 100,000 findings together need?
   findings-operator size --findings 100000 --organizations 10`,
-		Args: cobra.NoArgs,
+		Args: flagerror.NoArguments(""),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if o.findings < 0 || o.organizations < 1 || o.replicas < 1 {
 				return errors.New("--findings must be 0 or more, --organizations and --replicas 1 or more")
@@ -56,8 +58,12 @@ func (o *sizeOptions) report() string {
 			planes, onePlane)
 	}
 	objects := objectsOf(findings, organizations)
-	say("%d findings and %d organizations of %d objects: %d objects%s\n\n",
-		findings, organizations, organizationObjects, objects, each)
+	some := "organizations"
+	if organizations == 1 {
+		some = "organization"
+	}
+	say("%d findings and %d %s of %d objects: %d objects%s\n\n",
+		findings, organizations, some, organizationObjects, objects, each)
 	say("Memory of a process, in MB: %d x (base + objects x each)\n", underLoad)
 	for _, f := range []footprint{sizedAPIServer, sizedEtcd, sizedControl, sizedREST} {
 		say("  %-14s = %d x (%.0f + %d x %.4f) = %.0f\n", f.process, underLoad, f.base/1e6, objects, f.finding/1e6, f.of(objects)/1e6)

@@ -59,6 +59,14 @@ func TestFindingsAreDividedAmongPlanes(t *testing.T) {
 	}
 }
 
+func TestSizeCountsOneOrganization(t *testing.T) {
+	for organizations, want := range map[int]string{1: " and 1 organization of ", 2: " and 2 organizations of "} {
+		if report := (&sizeOptions{findings: 10, organizations: organizations, replicas: 2}).report(); !strings.Contains(report, want) {
+			t.Errorf("no %q in\n%s", want, report)
+		}
+	}
+}
+
 func TestSizeRefusesWhatCannotBe(t *testing.T) {
 	for _, arguments := range []string{"", "--findings=-1", "--findings=1 --organizations=0", "--findings=1 --replicas=0",
 		"--findings=many", "--findings=1 more"} {

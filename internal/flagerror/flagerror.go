@@ -1,0 +1,57 @@
+// Package flagerror explains mistakes in flags and arguments of our programs.
+package flagerror
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Explain adds to an error of a flag what to write instead. It is a cobra.Command's FlagErrorFunc.
+func Explain(cmd *cobra.Command, err error) error {
+	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
+		if want := wanted(invalid); want != "" {
+			return fmt.Errorf("--%s is %q and must be %s", invalid.GetFlag().Name, invalid.GetValue(), want)
+		}
+		return err
+	}
+	return fmt.Errorf("%w: see '%s --help'", err, cmd.CommandPath())
+}
+
+// wanted describes the values of the flag; empty if the error already says what is wrong.
+func wanted(invalid *pflag.InvalidValueError) string {
+	number := (*strconv.NumError)(nil)
+	isNumber := errors.As(invalid, &number)
+	isDuration := strings.HasPrefix(invalid.Unwrap().Error(), "time: ")
+	switch {
+	case isNumber && invalid.GetFlag().Value.Type() == "bool":
+		return "true or false"
+	case isNumber && errors.Is(number, strconv.ErrRange):
+		return "a smaller number"
+	case isNumber:
+		return "a number"
+	case isDuration && strings.HasSuffix(invalid.GetValue(), "d"):
+		return "a duration such as 90m or 720h; days are not a unit: write 720h for 30 days"
+	case isDuration:
+		return "a duration such as 90m or 720h"
+	}
+	return ""
+}
+
+// NoArguments refuses arguments of a command that takes none. hint says what to do instead; may be empty.
+func NoArguments(hint string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, arguments []string) error {
+		if len(arguments) == 0 {
+			return nil
+		}
+		err := fmt.Errorf("%s takes no arguments, and %q is one", cmd.CommandPath(), arguments[0])
+		if hint != "" {
+			err = fmt.Errorf("%w: %s", err, hint)
+		}
+		return err
+	}
+}
