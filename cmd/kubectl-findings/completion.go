@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/internal/flagerror"
 )
 
 // Bounds of the cost of one key press.
@@ -55,7 +57,7 @@ func addCompletion(root *cobra.Command, kubeconfig *connectionFlags) {
 		Use:   "kubectl",
 		Short: "Print the script kubectl_complete-findings",
 		Long:  completionLong,
-		Args:  cobra.NoArgs,
+		Args:  flagerror.NoArguments(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprint(cmd.OutOrStdout(), pluginScript)
 			return err

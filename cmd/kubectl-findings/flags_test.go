@@ -3,9 +3,52 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
+
+func TestAMistakeSaysWhatToDo(t *testing.T) {
+	for command, want := range map[string]string{
+		"list --severty high":                "unknown flag: --severty: see 'kubectl findings list --help'",
+		"list --stale=flase":                 `--stale is "flase" and must be true or false`,
+		"list --limit many":                  `--limit is "many" and must be a number`,
+		"triage f-1 --mute --expires-in 30d": "days are not a unit: write 720h for 30 days",
+		"triage f-1 --mute --expires-in x":   `--expires-in is "x" and must be a duration such as`,
+		"list extra":                         `list takes no arguments, and "extra" is one: filter with flags`,
+		"key delete ci":                      "kubectl delete apikey NAME",
+	} {
+		plugin := newRootCommand(genericiooptions.NewTestIOStreamsDiscard())
+		plugin.SetArgs(strings.Fields(command))
+		if err := plugin.Execute(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", command, err, want)
+		}
+	}
+}
+
+func TestANewKeyTellsWhenItsLifetimeWasCut(t *testing.T) {
+	at := func(day int) *v1alpha1.Time {
+		at := v1alpha1.NewTime(time.Date(2026, 3, day, 0, 0, 0, 0, time.UTC))
+		return &at
+	}
+	for _, c := range []struct {
+		asked, got *v1alpha1.Time
+		cut        bool
+	}{{nil, at(2), false}, {at(2), at(2), false}, {at(3), at(2), true}} {
+		text := created(&v1alpha1.APIKey{Spec: v1alpha1.APIKeySpec{ExpiresAt: c.asked}, Status: v1alpha1.APIKeyStatus{ExpiresAt: c.got}})
+		if strings.Contains(text, "spec.apiKeys.maxLifetime") != c.cut {
+			t.Errorf("asked for %v, got %v: %s", c.asked, c.got, text)
+		}
+	}
+}
+
+func TestOneResultIsSingular(t *testing.T) {
+	if one, two := results(1), results(2); one != "1 result" || two != "2 results" {
+		t.Errorf("%q and %q", one, two)
+	}
+}
 
 // Paths in the files are never below a relative root, so it would have no effect.
 func TestASourceRootIsAnAbsolutePath(t *testing.T) {

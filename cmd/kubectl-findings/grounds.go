@@ -22,9 +22,9 @@ type groundFlags struct {
 }
 
 func (f *groundFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.reason, "reason", "", "why: "+strings.Join(reasonWords(), ", ")+"; none takes it away")
+	flags.StringVar(&f.reason, "reason", "", "why: "+strings.Join(reasonWords(), ", ")+"; none removes it")
 	flags.StringVar(&f.expiresAt, "expires-at", "",
-		"when the decision ends, for example 2026-12-31T00:00:00Z; none takes the end away")
+		"when the decision ends, for example 2026-12-31T00:00:00Z; none removes the end")
 	flags.DurationVar(&f.expiresIn, "expires-in", 0, "how long the decision lasts, for example 720h")
 }
 

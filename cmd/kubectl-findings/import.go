@@ -98,7 +98,7 @@ func newImportCommand(kubeconfig *connectionFlags, streams genericiooptions.IOSt
 	flags.StringVar(&o.analysis, "analysis", "",
 		"distinguishes scans of one tool and category, instead of automationDetails.id in the files; '' for none")
 	flags.StringVar(&o.category, "category", "", "Code, Package or Secret; default: derived from the scanner's name")
-	flags.StringVar(&o.commit, "commit", "", "the scanned commit; default: taken from the files")
+	flags.StringVar(&o.commit, "commit", "", "the scanned commit or another revision; default: taken from the files")
 	flags.StringVar(&o.startedAt, "started-at", "",
 		"when the scan started, in RFC 3339; default: taken from the files, else now")
 	flags.StringVar(&o.sourceRoot, "source-root", "",

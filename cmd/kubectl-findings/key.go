@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/flagerror"
 )
 
 const keyLong = `Create, list and rotate the API keys of an organization.
@@ -26,7 +27,7 @@ func newKeyCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStrea
 		Short:   "Create, list and rotate API keys",
 		Long:    keyLong,
 		Example: keyCreateExample,
-		Args:    cobra.NoArgs,
+		Args:    flagerror.NoArguments("use create, list or rotate; kubectl delete apikey NAME deletes a key"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
@@ -91,7 +92,7 @@ func (i *issuance) hand(ctx context.Context, s *session, key *v1alpha1.APIKey, w
 	name := string(key.Status.SecretRef.Name)
 	if !i.showToken {
 		fmt.Fprintf(i.streams.ErrOut,
-			"The token is in Secret %s; who may read it gets it with:\n  kubectl get secret %s -n %s -o go-template='{{.data.%s | base64decode}}'\n",
+			"The token is in Secret %s; if you may read it, get it with:\n  kubectl get secret %s -n %s -o go-template='{{.data.%s | base64decode}}'\n",
 			name, name, s.namespace, v1alpha1.APIKeyTokenKey)
 		return nil
 	}

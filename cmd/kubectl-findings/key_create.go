@@ -20,14 +20,14 @@ const keyCreateLong = `Create an API key and wait until its token has been issue
 The token is printed only with --show-token; else the command names the Secret that holds it. A
 key without a scope may read and decide, but not what only a key may do that lists its scope: import
 scans, read webhook deliveries and send them again, write policies, read keys. Without --expires-in
-it expires after 90 days, or earlier if the organization's maximum is shorter.`
+it expires after 90 days. If the organization's maximum lifetime ends it earlier, the command reports that.`
 
 const keyCreateExample = `  # A read-only key for a dashboard
   kubectl findings key create dashboard --description "The team's dashboard" \
     --scope findings:read --scope repos:read --expires-in 720h
 
-  # Into a variable
-  export FINDINGS_API_KEY=$(kubectl findings key create ci --show-token)`
+  # A key for uploads from CI, into a variable
+  export FINDINGS_API_KEY=$(kubectl findings key create ci --scope findings:import --show-token)`
 
 type keyCreateOptions struct {
 	issuance
@@ -81,8 +81,17 @@ func (o *keyCreateOptions) run(ctx context.Context, name string) error {
 	if err := o.untilIssued(ctx, session, key); err != nil {
 		return err
 	}
-	return o.hand(ctx, session, key, fmt.Sprintf("API key %s was made, valid until %s", name,
-		instant(key.Status.ExpiresAt)))
+	return o.hand(ctx, session, key, created(key))
+}
+
+// created reports the new key, and whether the organization's maximum lifetime ends it before the requested time.
+func created(key *v1alpha1.APIKey) string {
+	text := fmt.Sprintf("API key %s was created, valid until %s", key.Name, instant(key.Status.ExpiresAt))
+	if asked := key.Spec.ExpiresAt; asked != nil && key.Status.ExpiresAt.Before(asked) {
+		text += fmt.Sprintf("\nYou asked for %s: the organization's maximum lifetime (spec.apiKeys.maxLifetime) "+
+			"ends it earlier", instant(asked))
+	}
+	return text
 }
 
 func (o *keyCreateOptions) create(ctx context.Context, s *session, key *v1alpha1.APIKey) error {
@@ -93,7 +102,7 @@ func (o *keyCreateOptions) create(ctx context.Context, s *session, key *v1alpha1
 		return fmt.Errorf("%w\nTake another name, or get a new token for that key with: kubectl findings rotate-key %s -n %s",
 			err, key.Name, s.namespace)
 	}
-	return s.explain(err, need{what: "make API keys", role: roleAdmin})
+	return s.explain(err, need{what: "create API keys", role: roleAdmin})
 }
 
 // spec reads the flags.

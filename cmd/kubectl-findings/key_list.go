@@ -10,6 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/flagerror"
 )
 
 const keyListLong = `List an organization's API keys, their state, and when they were last used. No token is shown.`
@@ -28,7 +29,7 @@ func newKeyListCommand(kubeconfig *connectionFlags, streams genericiooptions.IOS
 		Short:   "List API keys",
 		Long:    keyListLong,
 		Example: keyListExample,
-		Args:    cobra.NoArgs,
+		Args:    flagerror.NoArguments(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return listKeys(cmd.Context(), kubeconfig, streams, output)
 		},

@@ -19,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/flagerror"
 )
 
 const listLong = `List findings.
@@ -27,8 +28,8 @@ A finding must match all filters, and one value of each repeated filter. The API
 and returns pages, so the command reads only what it shows. With --sort-by, --state, --rule,
 --vulnerability, --package, --file, --owner, --text, --min-score, the times, --stale,
 --suppressed and --policy it reads all findings that match the other filters: the API server cannot select by
-these or, for the state, may not know the current one yet. So it does with --user-status open, which
-finds decisions that have ended too.
+these or, for the state, may not know the current one yet. The same applies to --user-status open, which
+also finds findings whose decision has ended.
 
 Sort by severity (high first, and the higher score), age, detected or updated (latest first), or
 name, title, repository, project, state, tool.`
@@ -81,7 +82,7 @@ func newListCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStre
 		Short:   "List findings",
 		Long:    listLong,
 		Example: listExample,
-		Args:    cobra.NoArgs,
+		Args:    flagerror.NoArguments("filter with flags"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.filter.addFlags(cmd.Flags())
@@ -137,7 +138,7 @@ func (o *listOptions) run(ctx context.Context) error {
 	switch {
 	case len(listing.entries) == 0:
 		if !o.allOrganizations {
-			if err := session.checkPlace(ctx); err != nil {
+			if err := cmp.Or(session.checkPlace(ctx), o.filter.checkNames(ctx, session)); err != nil {
 				return err
 			}
 		}

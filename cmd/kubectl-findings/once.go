@@ -25,15 +25,31 @@ func (o *once) Set(value string) error {
 	return o.Value.Set(value)
 }
 
+// several is a flag that collects values, which remembers whether one was blank: pflag drops it.
+type several struct {
+	pflag.Value
+	pflag.SliceValue
+	blank bool
+}
+
+// Set implements pflag.Value.
+func (s *several) Set(value string) error {
+	s.blank = s.blank || slices.ContainsFunc(strings.Split(value, ","), isBlank)
+	return s.Value.Set(value)
+}
+
+func isBlank(value string) bool { return strings.TrimSpace(value) == "" }
+
 // refuseTwice makes every flag of a command and its subcommands refuse a second value, except flags that collect
-// values.
+// values, which remember blank ones.
 func refuseTwice(cmd *cobra.Command) {
 	wrap := func(flag *pflag.Flag) {
-		if _, gathers := flag.Value.(pflag.SliceValue); gathers {
-			return
-		}
-		if _, wrapped := flag.Value.(*once); !wrapped {
-			flag.Value = &once{Value: flag.Value}
+		switch value := flag.Value.(type) {
+		case *once, *several:
+		case pflag.SliceValue:
+			flag.Value = &several{Value: flag.Value, SliceValue: value}
+		default:
+			flag.Value = &once{Value: value}
 		}
 	}
 	cmd.PersistentFlags().VisitAll(wrap)
@@ -55,11 +71,11 @@ func refuseBlank(cmd *cobra.Command, _ []string) error {
 		if slices.Contains(blankFlags, flag.Name) || inherited.Lookup(flag.Name) != nil && flag.Name != flagOrganization {
 			return
 		}
-		value := flag.Value.String()
-		if list, is := flag.Value.(pflag.SliceValue); is {
-			value = strings.Join(list.GetSlice(), "")
+		blank := isBlank(flag.Value.String())
+		if list, is := flag.Value.(*several); is {
+			blank = list.blank
 		}
-		if strings.TrimSpace(value) == "" {
+		if blank {
 			errs = append(errs, fmt.Errorf("--%s has no value: give it one, or leave it out", flag.Name))
 		}
 	})

@@ -21,6 +21,8 @@ func TestAFlagWithoutAValueIsRefused(t *testing.T) {
 		{[]string{"triage", "--mute", "f-1", "--expires-at", ""}, blank("--expires-at")},
 		{[]string{"triage", "--mute", "f-1", "--organization", ""}, blank("--organization")},
 		{[]string{"list", "--severity", ""}, blank("--severity")},
+		{[]string{"list", "--severity", "high", "--severity", ""}, blank("--severity")},
+		{[]string{"list", "--severity", "high,"}, blank("--severity")},
 		{[]string{"key", "create", "ci", "--scope", ""}, blank("--scope")},
 		{[]string{"policy", "test", "-f", "x.yaml", "--fail-on", ""}, blank("--fail-on")},
 		{[]string{"review", "--repository", "r", "--pr", "1", "--clean", "--fail-on", ""}, blank("--fail-on")},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,9 @@ const (
 	// untilNoticed is how soon a running controller picks up an operation.
 	untilNoticed = time.Minute
 )
+
+// nothingMatches is said when a selection is empty.
+const nothingMatches = "nothing matches the filters"
 
 var errNotNoticed = fmt.Errorf("no controller has taken it up in %s: check whether findings-operator runs", untilNoticed)
 
@@ -58,7 +62,7 @@ func (w *operating) make(ctx context.Context) error {
 	w.operation = &v1alpha1.TriageOperation{}
 	verb := "undo"
 	if w.undo != "" {
-		w.summary.Action = "given back"
+		w.summary.Action = "restored"
 		w.operation.Spec.Undo = v1alpha1.ResourceName(w.undo)
 		if err := w.session.get(ctx, w.undo, &v1alpha1.TriageOperation{}); err != nil {
 			return w.session.notFound(ctx, err, w.need(w.undo))
@@ -170,7 +174,10 @@ func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
 	}
 	if over {
 		if len(w.summary.Done)+len(w.summary.Unchanged)+len(w.summary.Failed) == 0 {
-			err = w.session.checkPlace(ctx)
+			err = cmp.Or(w.session.checkPlace(ctx), w.filter.checkNames(ctx, w.session))
+		}
+		if err == nil && w.undo == "" && status.Matched == 0 {
+			fmt.Fprintln(w.streams.ErrOut, nothingMatches)
 		}
 		return false, errors.Join(err, w.conclude())
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/flagerror"
 )
 
 const operationsLong = `List an organization's triage operations, the latest first: what each one does, how far it is,
@@ -33,7 +34,7 @@ func newOperationsCommand(kubeconfig *connectionFlags, streams genericiooptions.
 		Short:   "List triage operations",
 		Long:    operationsLong,
 		Example: operationsExample,
-		Args:    cobra.NoArgs,
+		Args:    flagerror.NoArguments(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return listOperations(cmd.Context(), kubeconfig, streams, output)
 		},

@@ -13,14 +13,18 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// checkPlace returns an error if the session's namespace does not exist: an empty result there would be misleading. It
-// returns nil if the user may not read namespaces.
+// checkPlace returns an error if the session's namespace does not exist or belongs to no organization: an empty result
+// there would be misleading. A user who may not read namespaces is not told whether it exists.
 func (s *session) checkPlace(ctx context.Context) error {
 	lookup, cancel := context.WithTimeout(ctx, suggestTimeout)
 	defer cancel()
 	err := s.client.Get(lookup, client.ObjectKey{Name: s.namespace},
 		&metav1.PartialObjectMetadata{TypeMeta: namespaceType})
-	if !apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err):
+	case !strings.HasPrefix(s.namespace, v1alpha1.NamespacePrefix):
+		return fmt.Errorf("namespace %s belongs to no organization: choose one with --organization", s.namespace)
+	default:
 		return nil
 	}
 	missing := fmt.Errorf("there is no namespace %q: check --organization, --namespace and the kubeconfig's context",
@@ -39,6 +43,23 @@ func (s *session) checkPlace(ctx context.Context) error {
 		return fmt.Errorf("%w\nDid you mean --organization %s?", missing, strings.Join(near, " or "))
 	}
 	return missing
+}
+
+// checkNamed returns an error if the session's namespace has no object of that kind and name. It returns nil without a
+// name, and if the user may not read the object.
+func (s *session) checkNamed(ctx context.Context, kind, name string) error {
+	if name == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
+	defer cancel()
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	err := s.get(ctx, name, object)
+	if !apierrors.IsNotFound(err) || unknownKind(err) {
+		return nil
+	}
+	return s.notFound(ctx, err, need{kind: kind, name: name})
 }
 
 var namespaceType = metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Namespace"}

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/appsec-dev/findings-operator/internal/flagerror"
 )
 
 const policyLong = `Work on triage policies before they decide about findings.`
@@ -54,7 +56,7 @@ func newPolicyCommand(kubeconfig *connectionFlags, streams genericiooptions.IOSt
 		Short:   "Test triage policies before they are applied",
 		Long:    policyLong,
 		Example: policyTestExample,
-		Args:    cobra.NoArgs,
+		Args:    flagerror.NoArguments("use test"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newPolicyTestCommand(kubeconfig, streams))
@@ -77,7 +79,7 @@ func newPolicyTestCommand(kubeconfig *connectionFlags, streams genericiooptions.
 		Short:             "Compare triage policies in files with the cluster",
 		Long:              policyTestLong,
 		Example:           policyTestExample,
-		Args:              cobra.NoArgs,
+		Args:              flagerror.NoArguments("give files with -f"),
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

@@ -66,8 +66,8 @@ func (o *importOptions) text(summaries []*importer.Summary, failed bool) []byte 
 		case failed:
 			head += ", not finished"
 		}
-		fmt.Fprintf(&b, "%s: %d results = %d created + %d updated + %d reopened + %d unchanged + %d skipped; %d closed\n",
-			head, s.Results, s.Created, s.Updated, s.Reopened, s.Unchanged, s.Skipped, s.Closed)
+		fmt.Fprintf(&b, "%s: %s = %d created + %d updated + %d reopened + %d unchanged + %d skipped; %d closed\n",
+			head, results(s.Results), s.Created, s.Updated, s.Reopened, s.Unchanged, s.Skipped, s.Closed)
 		if s.Scan != "" {
 			fmt.Fprintf(&b, "  scan %s\n", s.Scan)
 		}
@@ -111,6 +111,14 @@ func provisioned(b *bytes.Buffer, objects []importer.Provisioned, dryRun bool) {
 			fmt.Fprintf(b, "  its branch is %s: set spec.scanBranch if that is not its main branch\n", printable(object.ScanBranch))
 		}
 	}
+}
+
+// results returns how many there are: "1 result", "2 results".
+func results(n int) string {
+	if n == 1 {
+		return "1 result"
+	}
+	return fmt.Sprintf("%d results", n)
 }
 
 // takenOver reports how many findings came from another name of the tool, or from before analyses were told apart.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,6 +47,8 @@ const (
 	fieldPhase    = "status.phase"
 )
 
+var selectableOfDeliveries = []string{fieldEndpoint, "spec.event.type", "spec.event.subject.name", fieldPhase}
+
 type redeliverOptions struct {
 	streams    genericiooptions.IOStreams
 	kubeconfig *connectionFlags
@@ -75,7 +79,7 @@ func newRedeliverCommand(kubeconfig *connectionFlags, streams genericiooptions.I
 	flags := cmd.Flags()
 	flags.StringVar(&o.endpoint, "endpoint", "", "only deliveries to this WebhookEndpoint")
 	flags.BoolVar(&o.failed, "failed", false, "only deliveries with no attempts left")
-	addSelectorFlags(flags, &o.labels, &o.fields)
+	addSelectorFlags(flags, &o.labels, &o.fields, "spec.event.type=finding.created,status.phase!=Delivered")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be sent again, and send nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	flags.BoolVar(&o.wait, "wait", false, "wait until each was delivered or has failed")
@@ -104,9 +108,11 @@ func (o *redeliverOptions) run(ctx context.Context, names []string) error {
 			return err
 		}
 		if len(deliveries) == 0 {
-			if err := session.checkPlace(ctx); err != nil {
+			err := cmp.Or(session.checkPlace(ctx), session.checkNamed(ctx, "WebhookEndpoint", o.endpoint))
+			if err != nil {
 				return err
 			}
+			fmt.Fprintln(o.streams.ErrOut, nothingMatches)
 		}
 		if agreed, err := o.agree(ctx, session.namespace, deliveries); !agreed || err != nil {
 			return err
@@ -151,6 +157,9 @@ func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]delivery, 
 		}
 		return nil
 	})
+	if apierrors.IsBadRequest(err) && o.fields != "" {
+		return nil, fmt.Errorf("%w\n%s", err, selectedBy("Deliveries", selectableOfDeliveries))
+	}
 	return chosen, s.explain(err, need{what: "list webhook deliveries", role: roleViewer})
 }
 
@@ -191,7 +200,7 @@ func previewDeliveries(to io.Writer, chosen []delivery) error {
 // redeliver requests all redeliveries first, then waits for each: one that hangs does not delay the others.
 func (o *redeliverOptions) redeliver(ctx context.Context, s *session, names []string) error {
 	summary := &bulkSummary{
-		Action: "asked for", Namespace: s.namespace, what: "redeliveries", resource: "webhookdelivery.appsec.dev",
+		Action: "requested", Namespace: s.namespace, what: "redeliveries", resource: "webhookdelivery.appsec.dev",
 	}
 	value := uuid.NewString()
 	progress := newProgress(o.streams.ErrOut, o.quiet, "deliveries")

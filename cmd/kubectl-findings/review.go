@@ -269,8 +269,8 @@ func (o *reviewOptions) text(s *reviewimport.Summary) []byte {
 	if s.Base != nil {
 		known = s.Base.Known
 	}
-	fmt.Fprintf(&b, "%s: %d results = %d new + %d back + %d seen before + %d unchanged + %d of the base + %d skipped; %d resolved, %d open\n",
-		head, s.Results, s.Created, s.Reopened, s.Seen, s.Unchanged, known, s.Skipped, s.Resolved, s.Open)
+	fmt.Fprintf(&b, "%s: %s = %d new + %d back + %d seen before + %d unchanged + %d of the base + %d skipped; %d resolved, %d open\n",
+		head, results(s.Results), s.Created, s.Reopened, s.Seen, s.Unchanged, known, s.Skipped, s.Resolved, s.Open)
 	fmt.Fprintf(&b, "  review %s, commit %s\n", s.Review, s.Commit)
 	baseLines(&b, s.Base)
 	if s.Gate != nil {

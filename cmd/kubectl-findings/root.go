@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/appsec-dev/findings-operator/internal/flagerror"
 	"github.com/appsec-dev/findings-operator/internal/version"
 )
 
@@ -29,6 +30,7 @@ func newRootCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
+	root.SetFlagErrorFunc(flagerror.Explain)
 	kubeconfig := newConnectionFlags(streams.ErrOut)
 	kubeconfig.AddFlags(root.PersistentFlags())
 	root.AddCommand(

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -150,13 +151,14 @@ func (f *filter) addFlags(to *pflag.FlagSet) {
 	flags.StringVar(&f.createdUntil, "created-until", "", "only findings that were found before this time")
 	flags.StringVar(&f.updatedSince, "updated-since", "", "only findings that changed at this time or later")
 	flags.StringVar(&f.updatedUntil, "updated-until", "", "only findings that did not change at this time or later")
-	addSelectorFlags(flags, &asked.LabelSelector, &asked.FieldSelector)
+	addSelectorFlags(flags, &asked.LabelSelector, &asked.FieldSelector, "spec.class=CWE-89,status.state!=closed")
 	to.AddFlagSet(flags)
 }
 
-func addSelectorFlags(flags *pflag.FlagSet, labels, fields *string) {
+// addSelectorFlags adds -l and --field-selector; example is a field selector for the kind.
+func addSelectorFlags(flags *pflag.FlagSet, labels, fields *string, example string) {
 	flags.StringVarP(labels, "selector", "l", "", "label selector, for example team=payments,env!=test")
-	flags.StringVar(fields, "field-selector", "", "field selector, for example spec.class=CWE-89,status.state!=closed")
+	flags.StringVar(fields, "field-selector", "", "field selector, for example "+example)
 }
 
 // read turns the flags into the selection that the controllers evaluate too.
@@ -184,10 +186,14 @@ func (f *filter) read() error {
 	}
 	var err error
 	if f.selection, err = findingquery.NewSelection(asked); err != nil && asked.FieldSelector != "" {
-		err = fmt.Errorf("%w\n%s", err,
-			"Findings are selected by metadata.name, metadata.namespace, "+alternatives(selectable)+".")
+		err = fmt.Errorf("%w\n%s", err, selectedBy("Findings", selectable))
 	}
 	return errors.Join(append(errs, err)...)
+}
+
+// selectedBy says by which fields the API server selects the objects.
+func selectedBy(objects string, fields []string) string {
+	return objects + " are selected by metadata.name, metadata.namespace, " + alternatives(fields) + "."
 }
 
 // empty reports whether the filter selects every finding of the namespace.
@@ -221,6 +227,14 @@ func (f *filter) looksItself() bool {
 	left.Severity, left.Category, left.Repository, left.Project, left.Class, left.Tool = nil, nil, "", "", nil, ""
 	left.LabelSelector, left.FieldSelector = "", ""
 	return !reflect.ValueOf(left).IsZero()
+}
+
+// checkNames returns an error if an object that the filter names does not exist: an empty result would be misleading.
+func (f *filter) checkNames(ctx context.Context, s *session) error {
+	return errors.Join(
+		s.checkNamed(ctx, "Repository", string(f.asked.Repository)),
+		s.checkNamed(ctx, "Project", string(f.asked.Project)),
+		s.checkNamed(ctx, "TriagePolicy", string(f.asked.Policy)))
 }
 
 // match reports whether the flags select a finding.

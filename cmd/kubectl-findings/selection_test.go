@@ -131,19 +131,21 @@ func TestTheFlagsAreASelection(t *testing.T) {
 
 // The documented selectable fields are those that the API server selects by.
 func TestTheFieldsAreThoseOfTheCRD(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "bases", "appsec.dev_findings.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var crd apiextensionsv1.CustomResourceDefinition
-	if err := yaml.Unmarshal(content, &crd); err != nil {
-		t.Fatal(err)
-	}
-	var want []string
-	for _, field := range crd.Spec.Versions[0].SelectableFields {
-		want = append(want, strings.TrimPrefix(field.JSONPath, "."))
-	}
-	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(selectable))); diff != "" {
-		t.Errorf("fields (-CRD +ours):\n%s", diff)
+	for kind, ours := range map[string][]string{"findings": selectable, "webhookdeliveries": selectableOfDeliveries} {
+		content, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "bases", "appsec.dev_"+kind+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.Unmarshal(content, &crd); err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		for _, field := range crd.Spec.Versions[0].SelectableFields {
+			want = append(want, strings.TrimPrefix(field.JSONPath, "."))
+		}
+		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(ours))); diff != "" {
+			t.Errorf("fields of %s (-CRD +ours):\n%s", kind, diff)
+		}
 	}
 }

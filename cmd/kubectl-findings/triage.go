@@ -30,7 +30,7 @@ It is shown first, and nothing is decided until you confirm or pass --yes. A fin
 triages in the meantime is left as it is and counts as failed. Ctrl-C stops the waiting; an operation
 that you have confirmed goes on.
 
---undo OPERATION gives back what the findings had before an operation ("kubectl findings operations"
+--undo OPERATION restores what the findings had before an operation ("kubectl findings operations"
 lists them), but for those about which somebody has decided since.
 
 --dry-run shows what would change: with filters it makes an operation, shows it and deletes it.
@@ -95,7 +95,7 @@ func newTriageCommand(kubeconfig *connectionFlags, streams genericiooptions.IOSt
 	flags := cmd.Flags()
 	o.decides.add(flags, "findings")
 	o.filter.addFlags(flags)
-	flags.StringVar(&o.undo, "undo", "", "give back what the findings had before this TriageOperation")
+	flags.StringVar(&o.undo, "undo", "", "restore what the findings had before this TriageOperation")
 	flags.StringVar(&o.dryRun, "dry-run", dryRunNone,
 		"none, client (show what would change) or server (have the API server check it); client if no value is given")
 	flags.Lookup("dry-run").NoOptDefVal = dryRunClient

@@ -107,7 +107,7 @@ var whoCreates = map[string]string{
 }
 
 func ownRole(resource string) string {
-	return fmt.Sprintf("; that requires the verbs create and report on %s.appsec.dev (ClusterRole findings-admin), or spec.imports.create of the Organization, which lets imports create it", resource)
+	return fmt.Sprintf("; creating it requires the verbs create and report on %s.appsec.dev (ClusterRole findings-admin), or spec.imports.create of the Organization, which lets imports create it", resource)
 }
 
 // Require reads an object that must exist before anything is imported; kind is for messages.
@@ -125,7 +125,7 @@ func Require(ctx context.Context, c client.Client, kind string, key client.Objec
 
 // noSuch returns the error for a required object that does not exist.
 func noSuch(kind string, key client.ObjectKey) *RefusedError {
-	return &RefusedError{fmt.Sprintf("there is no %s %q in namespace %q: look with `kubectl get %s -n %s`, and have it created before importing into it%s",
+	return &RefusedError{fmt.Sprintf("there is no %s %q in namespace %q: list them with `kubectl get %s -n %s`; it must exist before the import%s",
 		kind, key.Name, key.Namespace, kind, key.Namespace, whoCreates[kind])}
 }
 

@@ -262,7 +262,8 @@ func (p *provisioner) mayBeNew(ctx context.Context, facts provision.Facts) error
 	}
 	if facts.FullName == "" {
 		return untold("repository", p.key(p.place.Repository),
-			"neither the files (versionControlProvenance) nor the request say what they are results of: name it OWNER/NAME, or give its URL")
+			"neither the files (versionControlProvenance) nor the request say what they are results of: "+
+				"name it OWNER/NAME with --repository, or over REST pass the repository's URL as source_root")
 	}
 	repositories, _, err := List[v1alpha1.Repository](ctx, p.client, p.place.Namespace, fields.Everything())
 	if err != nil {

@@ -80,7 +80,8 @@ func (p *provisioner) newProject(ctx context.Context, key client.ObjectKey) erro
 			return err
 		}
 		if len(list) > 0 {
-			return untold("project", key, fmt.Sprintf("the repository %s has others, for example %s: to add one, say which folder it is",
+			return untold("project", key, fmt.Sprintf("the repository %s has others, for example %s: to add one, "+
+				"give its folder with --project-path, create the Project, or set spec.imports.projects of the Organization",
 				repository.Name, list[0].Name))
 		}
 	}

@@ -153,11 +153,11 @@ func TestARepositoryComesByItself(t *testing.T) {
 	}
 	// A project that does not exist is also an error, unless its folder is given.
 	out, err = tn.kubectl(file, "--repository", "acme/payments", "--project", "paymants")
-	if err == nil || !strings.Contains(out, `there is no project "paymants"`) || !strings.Contains(out, "has others, for example payments") {
+	if err == nil || !strings.Contains(out, `there is no project "paymants"`) || !strings.Contains(out, "has others, for example payments: to add one, give its folder with --project-path") {
 		t.Errorf("another project: %v\n%s", err, out)
 	}
 	out, err = tn.kubectl(document(numbered(3)...), "--repository", "paymants", "--project", "paymants")
-	if err == nil || !strings.Contains(out, `there is no repository "paymants"`) || !strings.Contains(out, "name it OWNER/NAME") {
+	if err == nil || !strings.Contains(out, `there is no repository "paymants"`) || !strings.Contains(out, "name it OWNER/NAME with --repository") {
 		t.Errorf("a name that nothing tells of: %v\n%s", err, out)
 	}
 	out, err = tn.kubectl(document(), "--repository", "acme/payments", "--project", "payments-web", "--project-path", "web", "--tool", "other")

@@ -3,6 +3,7 @@ package plugin_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,6 +52,26 @@ func TestAMisspeltOrganizationIsAnError(t *testing.T) {
 	})
 	// An organization without findings is not an error.
 	o.administrator().findings("list").wants("no findings match in namespace " + o.namespace)
+	o.administrator().findings("list", "-n", "default").fails("namespace default belongs to no organization: choose one with --organization")
+}
+
+// A name that does not exist must not look like an empty result. Who may not read the object is not told.
+func TestAFilterNamesWhatExists(t *testing.T) {
+	o := newOrganization(t, "names")
+	o.must(env.Client.Create(t.Context(), builder.Project("web").In(o.namespace).Repository("shop").Build()))
+	viewer := o.member(testenv.Viewer)
+	viewer.findings("list", "--project", "wbe").fails(`projects.appsec.dev "wbe" not found`, "Did you mean web?")
+	viewer.findings("list", "--repository", "nowhere").fails(`repositories.appsec.dev "nowhere" not found`, "--organization")
+	viewer.findings("list", "--policy", "nowhere").fails(`triagepolicies.appsec.dev "nowhere" not found`)
+	viewer.findings("list", "--project", "web").wants("no findings match")
+	g := &gateway{before: func(w http.ResponseWriter, r *http.Request) bool {
+		forbidden := strings.Contains(r.URL.Path, "/projects/")
+		if forbidden {
+			w.WriteHeader(http.StatusForbidden)
+		}
+		return forbidden
+	}}
+	o.as(g.through(o, o.token(testenv.Viewer))).findings("list", "--project", "wbe").wants("no findings match")
 }
 
 func TestAFlagGivenTwiceIsAnError(t *testing.T) {

@@ -77,7 +77,7 @@ func TestAKeyLivesFromTheCommandLine(t *testing.T) {
 	before := time.Now().Truncate(time.Second)
 	a := administrator.findings("key", "create", "dashboard", "--description", "The team's", "--expires-in", "720h",
 		"--scope", "findings:read", "--scope", "repos:read", "--requests-per-minute", "120").
-		wants("API key dashboard was made", "kubectl get secret dashboard-token -n "+o.namespace)
+		wants("API key dashboard was created", "kubectl get secret dashboard-token -n "+o.namespace)
 	key, token := o.key("dashboard"), o.tokenOf("dashboard")
 	if strings.Contains(a.stdout+a.stderr, token) {
 		t.Error("the token is shown, and nobody has asked for it")
@@ -89,7 +89,7 @@ func TestAKeyLivesFromTheCommandLine(t *testing.T) {
 		t.Errorf("the key's spec is %+v", key.Spec)
 	}
 
-	a = administrator.findings("key", "create", "ci", "--show-token").wants("API key ci was made")
+	a = administrator.findings("key", "create", "ci", "--show-token").wants("API key ci was created")
 	if a.stdout != o.tokenOf("ci")+"\n" {
 		t.Errorf("standard output must be the token alone, and is %d characters", len(a.stdout))
 	}

@@ -198,7 +198,7 @@ func TestAListSaysWhatToDoNext(t *testing.T) {
 		"field":         {"--field-selector spec.details.title=x", "spec.details.severity"},
 		"field syntax":  {"--field-selector nonsense", "--field-selector"},
 		"label syntax":  {"-l a==b==c", "--selector"},
-		"argument":      {"f-1", "unknown command"},
+		"argument":      {"f-1", "takes no arguments"},
 		"no connection": {"--server https://127.0.0.1:1", "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {

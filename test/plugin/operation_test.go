@@ -88,14 +88,14 @@ func TestWhatFiltersChooseAnOperationDecidesAndUndoes(t *testing.T) {
 	triager.findings("triage", "f-0003", "--confirm").wants("1 confirmed")
 	mine := o.decisions()["f-0003"]
 	triager.findings("triage", "--undo", name[1]).fails("refusing to undo "+name[1]+" for 3 findings", "--yes")
-	triager.findings("triage", "--undo", name[1], "--dry-run").fails("dry run (client): 3 given back, 0 unchanged, 1 failed", "1 are left as they are")
+	triager.findings("triage", "--undo", name[1], "--dry-run").fails("dry run (client): 3 restored, 0 unchanged, 1 failed", "1 are left as they are")
 	triager.findings("__complete", "triage", "--undo", "").wants(name[1]+"\tmute, Completed, 4 changed", ":4\n")
 	triager.findings("triage", "--undo", "mute-").fails("Did you mean " + name[1] + "?")
 	if n := len(o.operations()); n != 1 {
 		t.Errorf("%d operations, want the first alone: nobody has agreed to another", n)
 	}
 	triager.findings("triage", "--undo", name[1], "--yes").
-		fails("f-0001", "active", "1 are left as they are", "failed f-0003: ", "in the meantime", "3 given back, 0 unchanged, 1 failed", "--undo undo-")
+		fails("f-0001", "active", "1 are left as they are", "failed f-0003: ", "in the meantime", "3 restored, 0 unchanged, 1 failed", "--undo undo-")
 	before["f-0003"] = mine
 	if diff := cmp.Diff(before, o.decisions()); diff != "" {
 		t.Errorf("(-before +after the undo):\n%s", diff)

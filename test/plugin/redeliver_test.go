@@ -62,11 +62,11 @@ func TestWhatFailedIsRedelivered(t *testing.T) {
 	triager := o.as(g.through(o, o.token(testenv.Triager)))
 
 	triager.findings("redeliver", "--endpoint", "one", "--failed").fails("refusing to redeliver 2 deliveries in namespace "+o.namespace, "--yes")
-	triager.findings("redeliver", "--endpoint", "one", "--failed", "--dry-run").wants("one-1", "one-2", "dry run", "2 asked for")
+	triager.findings("redeliver", "--endpoint", "one", "--failed", "--dry-run").wants("one-1", "one-2", "dry run", "2 requested")
 	if asked := o.asked(); len(asked) != 0 {
 		t.Fatalf("asked for %v without leave", asked)
 	}
-	triager.findings("redeliver", "--endpoint", "one", "--failed", "--yes").wants("redeliveries: 2 asked for, 0 unchanged, 0 failed")
+	triager.findings("redeliver", "--endpoint", "one", "--failed", "--yes").wants("redeliveries: 2 requested, 0 unchanged, 0 failed")
 	first := o.asked()
 	if diff := cmp.Diff(map[string]bool{"one-1": true, "one-2": true}, keys(first)); diff != "" {
 		t.Errorf("asked for (-want +got):\n%s", diff)
@@ -75,11 +75,13 @@ func TestWhatFailedIsRedelivered(t *testing.T) {
 		t.Errorf("%d lists with %d deliveries, want 2 each", len(lists), listed(lists))
 	}
 
-	triager.findings("redeliver", "one-1", "one-3").wants("2 asked for")
+	triager.findings("redeliver", "one-1", "one-3").wants("2 requested")
 	if again := o.asked(); again["one-1"] == first["one-1"] || again["one-3"] == "" {
 		t.Errorf("asked for %v after %v: each time takes another value", again, first)
 	}
 	triager.findings("redeliver", "one-5").fails("Did you mean")
+	triager.findings("redeliver", "--failed", "--field-selector", "spec.class=CWE-89").fails("not supported", "Deliveries are selected by")
+	triager.findings("redeliver", "--endpoint", "neo", "--failed").fails(`webhookendpoints.appsec.dev "neo" not found`)
 	triager.findings("redeliver").fails("which deliveries?")
 	triager.findings("redeliver", "one-1", "--failed").fails("not both")
 	o.member(testenv.Viewer).findings("redeliver", "one-1").fails("forbidden", "redeliver webhooks", "findings-triager")
