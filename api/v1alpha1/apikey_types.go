@@ -115,13 +115,13 @@ type APIKeyStatus struct {
 	// secretRef names the Secret that holds the token, under the key "token".
 	// +optional
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
-	// rotationSerial is the spec.rotation.serial that the token was issued for.
+	// rotationSerial is the spec.rotation.serial that the last token was issued for.
 	// +optional
 	RotationSerial int64 `json:"rotationSerial,omitempty"`
-	// issuedAt is when the token was issued.
+	// issuedAt is when the last token was issued. It stays when the token is lost.
 	// +optional
 	IssuedAt *Time `json:"issuedAt,omitempty"`
-	// expiresAt is when the token expires.
+	// expiresAt is when the last token expires. It stays when the token is lost.
 	// +optional
 	ExpiresAt *Time `json:"expiresAt,omitempty"`
 	// previous is the token from before the last rotation, during its overlap.

@@ -13,13 +13,17 @@ func APIKeyJSON(k *v1alpha1.APIKey) ([]byte, error) {
 	if len(scopes) == 0 {
 		scopes = v1alpha1.DefaultScopes()
 	}
+	issued, end := k.Status.IssuedAt, keyEnd(k)
+	if k.Status.KeyID == "" {
+		issued, end = nil, nil // The status remembers the times of the last token.
+	}
 	content, err := encode(&openapi.APIKey{
 		Id:          k.Name,
 		Description: k.Spec.Description,
 		Scopes:      convert(scopes, textOf),
 		Disabled:    k.Spec.Disabled,
-		IssuedAt:    optionalSecond(k.Status.IssuedAt),
-		ExpiresAt:   optionalSecond(keyEnd(k)),
+		IssuedAt:    optionalSecond(issued),
+		ExpiresAt:   optionalSecond(end),
 		LastUsedAt:  optionalSecond(k.Status.LastUsedAt),
 		CreatedAt:   second(k.CreationTimestamp.Time),
 		Conditions:  convert(k.Status.Conditions, conditionOf),

@@ -294,6 +294,33 @@ func TestRepositoryName(t *testing.T) {
 	}
 }
 
+// The status keeps the times of the last token when a key has lost it.
+func TestKeyWithoutATokenShowsNoTimesOfOne(t *testing.T) {
+	key := &v1alpha1.APIKey{Status: v1alpha1.APIKeyStatus{KeyID: "jti", IssuedAt: at(1), ExpiresAt: at(2)}}
+	times := func() (issued, expires *string) {
+		t.Helper()
+		content, err := render.APIKeyJSON(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out struct {
+			Issued  *string `json:"issued_at"`
+			Expires *string `json:"expires_at"`
+		}
+		if err := json.Unmarshal(content, &out); err != nil {
+			t.Fatal(err)
+		}
+		return out.Issued, out.Expires
+	}
+	if issued, expires := times(); issued == nil || expires == nil {
+		t.Errorf("a key with a token shows no times")
+	}
+	key.Status.KeyID = ""
+	if issued, expires := times(); issued != nil || expires != nil {
+		t.Errorf("a key without a token shows the times %v and %v", issued, expires)
+	}
+}
+
 func v2(t *testing.T, project *render.Project, repository *render.Repository) openapi.FindingV2 {
 	t.Helper()
 	_, content, err := renderFinding("acme", emptyFinding(), at(5).Time, project, repository)

@@ -371,6 +371,65 @@ func TestSecretOfAnotherIsNotTouched(t *testing.T) {
 	waitUntilIssued(t, key)
 }
 
+// changeSecret applies a change to the key's current Secret, and retries on conflicts.
+func changeSecret(t *testing.T, key *v1alpha1.APIKey, apply func(*corev1.Secret)) {
+	t.Helper()
+	harness.Eventually(t, func(g Gomega) {
+		secret := testenv.Get(t, g, env, tokenSecret(key))
+		apply(secret)
+		g.Expect(env.Client.Update(t.Context(), secret)).To(Succeed())
+	})
+}
+
+func disown(s *corev1.Secret) { s.OwnerReferences = nil }
+
+// Who may write Secrets can detach one, and attach it again with an earlier token.
+func TestConflictBringsNoTokenBack(t *testing.T) {
+	start(t)
+	key := newKey(t, "reattached")
+	for reason, change := range map[string]func(*tokens.Claims){
+		"an earlier token":               func(c *tokens.Claims) { c.ID, c.IssuedAt = "revoked", c.IssuedAt.Add(-time.Hour) },
+		"the last token was revoked too": func(*tokens.Claims) {},
+	} {
+		_, claims := waitUntilIssued(t, key)
+		owners := testenv.Get(t, NewWithT(t), env, tokenSecret(key)).OwnerReferences
+		changeSecret(t, key, disown)
+		waitForReason(t, key, v1alpha1.ReasonSecretConflict)
+		last := claims.ID
+		change(&claims)
+		token, err := heldRing(t).Signer.Sign(claims)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changeSecret(t, key, func(s *corev1.Secret) {
+			s.OwnerReferences, s.Data[v1alpha1.APIKeyTokenKey] = owners, []byte(token)
+		})
+		waitUntilIssued(t, key, func(g Gomega) {
+			g.Expect(key.Status.KeyID).NotTo(BeElementOf(claims.ID, last), reason)
+		})
+	}
+}
+
+func TestConflictRevivesNoExpiredKey(t *testing.T) {
+	start(t)
+	key := newKey(t, "detached")
+	_, claims := waitUntilIssued(t, key)
+	claims.ExpiresAt = claims.IssuedAt.Add(time.Second)
+	replaceToken(t, key, claims)
+	waitForReason(t, key, v1alpha1.ReasonExpired)
+	changeSecret(t, key, disown)
+	waitForReason(t, key, v1alpha1.ReasonSecretConflict)
+	if err := env.Client.Delete(t.Context(), tokenSecret(key)); err != nil {
+		t.Fatal(err)
+	}
+	// No watch reports that this Secret was deleted.
+	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Description = "looked at" })
+	waitForReason(t, key, v1alpha1.ReasonExpired)
+	if !env.Gone(t, tokenSecret(key)) {
+		t.Error("the expired key got a new token")
+	}
+}
+
 func TestKeyOutsideAnOrganizationGetsNoToken(t *testing.T) {
 	start(t)
 	stray := builder.APIKey("stray").In("default").Build()

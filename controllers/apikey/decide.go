@@ -47,8 +47,9 @@ func recall(s *scope, secret *corev1.Secret, accepted tokens.KeySet) *issued {
 		return token
 	}
 	// The token was issued by a reconcile that failed before it wrote the status. A token older
-	// than the one in the status was put back by a user.
-	if s.Before.IssuedAt != nil && verified.IssuedAt.Before(s.Before.IssuedAt.Time) {
+	// than the last one in the status was put back by a user.
+	if last := s.Before.IssuedAt; last != nil && (verified.IssuedAt.Before(last.Time) ||
+		s.Before.KeyID == "" && verified.IssuedAt.Equal(last.Time)) { // The last one was withdrawn.
 		return nil
 	}
 	token.serial = min(ownsecret.Serial(secret), wantedSerial(s.Object))
@@ -112,12 +113,11 @@ func decide(s *scope, have *issued) (order, bool) {
 	return o, true
 }
 
-// spent reports whether the token in the status has expired and no rotation is requested. The loss
+// spent reports whether the last token in the status has expired and no rotation is requested. The loss
 // of its Secret or signing key must not give the key a new lifetime.
 func spent(s *scope) bool {
 	expiry := s.Before.ExpiresAt
-	return s.Before.KeyID != "" && s.Before.RotationSerial >= wantedSerial(s.Object) && expiry != nil &&
-		!s.Now.Before(expiry.Time)
+	return s.Before.RotationSerial >= wantedSerial(s.Object) && expiry != nil && !s.Now.Before(expiry.Time)
 }
 
 // endOfLife returns when a token issued at from stops being valid: the earliest of the signed
@@ -193,9 +193,14 @@ func previous(s *scope, have *issued, end time.Time) *v1alpha1.PreviousToken {
 	return &v1alpha1.PreviousToken{KeyID: have.replaces, ExpiresAt: v1alpha1.NewTime(until)}
 }
 
+// withoutToken returns the status without a valid token. It remembers when the last token was issued and expires,
+// and for which serial: recall and spent need that.
 func withoutToken(before *v1alpha1.APIKeyStatus) v1alpha1.APIKeyStatus {
 	return v1alpha1.APIKeyStatus{
 		ObservedGeneration: before.ObservedGeneration,
+		RotationSerial:     before.RotationSerial,
+		IssuedAt:           before.IssuedAt,
+		ExpiresAt:          before.ExpiresAt,
 		LastUsedAt:         before.LastUsedAt,
 		Conditions:         before.DeepCopy().Conditions,
 	}
