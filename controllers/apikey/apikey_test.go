@@ -430,6 +430,43 @@ func TestConflictRevivesNoExpiredKey(t *testing.T) {
 	}
 }
 
+// A Secret that a finalizer keeps is reported, not waited for in a loop.
+func TestSecretThatCannotBeReplacedIsAConflict(t *testing.T) {
+	start(t)
+	hold := func(s *corev1.Secret) { s.Finalizers = []string{"example.com/hold"} }
+	release := func(s *corev1.Secret) { s.Finalizers = nil }
+	cases := map[string]func(t *testing.T, key *v1alpha1.APIKey) *v1alpha1.APIKey{
+		"an earlier key of the name": func(t *testing.T, key *v1alpha1.APIKey) *v1alpha1.APIKey {
+			t.Helper()
+			changeSecret(t, key, hold)
+			// No garbage collector runs here, so that the Secret stays.
+			if err := env.Client.Delete(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+			again := builder.APIKey("ci").In(key.Namespace).Build()
+			env.Create(t, again)
+			return again
+		},
+		"an immutable Secret": func(t *testing.T, key *v1alpha1.APIKey) *v1alpha1.APIKey {
+			t.Helper()
+			changeSecret(t, key, func(s *corev1.Secret) { hold(s); s.Immutable = ptr.To(true) })
+			change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1} })
+			return key
+		},
+	}
+	for reason, keep := range cases {
+		key := newKey(t, strings.ReplaceAll(strings.ToLower(reason), " ", "-"))
+		_, before := waitUntilIssued(t, key)
+		key = keep(t, key)
+		waitForReason(t, key, v1alpha1.ReasonSecretConflict)
+		if key.Status.KeyID != "" {
+			t.Errorf("%s: the token %s is valid", reason, key.Status.KeyID)
+		}
+		changeSecret(t, key, release)
+		waitUntilIssued(t, key, func(g Gomega) { g.Expect(key.Status.KeyID).NotTo(Equal(before.ID), reason) })
+	}
+}
+
 func TestKeyOutsideAnOrganizationGetsNoToken(t *testing.T) {
 	start(t)
 	stray := builder.APIKey("stray").In("default").Build()

@@ -128,7 +128,7 @@ func (r *Reconciler) ensureToken(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	secret, err := r.secrets.Get(ctx, s.Object, SecretName(s.Object.Name))
+	have, err := r.bringAbout(ctx, s, ring)
 	if apierrors.IsAlreadyExists(err) {
 		*s.Status = withoutToken(s.Before)
 		s.RequeueAfter(conflictRetry)
@@ -136,10 +136,6 @@ func (r *Reconciler) ensureToken(ctx context.Context, s *scope) error {
 		return nil
 	}
 	if err != nil {
-		return err
-	}
-	have := recall(s, secret, ring.Public())
-	if have, err = r.bringAbout(ctx, s, ring.Signer, secret, have); err != nil {
 		return err
 	}
 	*s.Status = settle(s, have)
@@ -151,9 +147,14 @@ func (r *Reconciler) ensureToken(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// bringAbout makes the Secret hold the right token, and returns it.
-func (r *Reconciler) bringAbout(ctx context.Context, s *scope, signer tokens.SigningKey, secret *corev1.Secret,
-	have *issued) (*issued, error) {
+// bringAbout makes the Secret hold the right token, and returns it. It fails with AlreadyExists if a Secret that
+// cannot be replaced has the name.
+func (r *Reconciler) bringAbout(ctx context.Context, s *scope, ring tokens.Ring) (*issued, error) {
+	secret, err := r.secrets.Get(ctx, s.Object, SecretName(s.Object.Name))
+	if err != nil {
+		return nil, err
+	}
+	signer, have := ring.Signer, recall(s, secret, ring.Public())
 	if order, needed := decide(s, have); needed {
 		order.claims.ID = uuid.NewString()
 		return r.issue(ctx, s, signer, secret, order)

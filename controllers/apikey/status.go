@@ -77,6 +77,7 @@ func secretConflict(name string) conditions.Verdict {
 	return conditions.Verdict{
 		Stalled: true,
 		Reason:  v1alpha1.ReasonSecretConflict,
-		Message: fmt.Sprintf("Secret %q exists and does not belong to this key: delete the Secret, or create the key under another name.", name),
+		Message: fmt.Sprintf("Secret %q exists and does not belong to this key, or has a finalizer that prevents its "+
+			"replacement: delete the Secret with its finalizers, or create the key under another name.", name),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
@@ -83,6 +84,24 @@ func TestTheSecretOfAnEarlierEndpointOfTheNameIsNotTakenOver(t *testing.T) {
 	start(t)
 	newEndpoint(t, ns)
 	g.Expect(string(testenv.Get(t, g, env, secretNamed(ns, "team-webhook", nil)).Data[v1alpha1.WebhookSecretKey])).NotTo(Equal(text))
+}
+
+// An immutable Secret with a finalizer can neither be written nor replaced.
+func TestASecretThatCannotBeReplacedIsAConflict(t *testing.T) {
+	start(t)
+	ns, g := env.Namespace(t), NewWithT(t)
+	endpoint := newEndpoint(t, ns)
+	secret := testenv.Get(t, g, env, secretNamed(ns, "team-webhook", nil))
+	testenv.Change(t, env, secret, func(s *corev1.Secret) {
+		s.Immutable, s.Finalizers = ptr.To(true), []string{"example.com/hold"}
+	})
+	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) {
+		e.Spec.Rotation = &v1alpha1.WebhookSecretRotation{Serial: 1}
+	})
+	waitForReason(t, endpoint, v1alpha1.ReasonSecretConflict)
+	testenv.Change(t, env, secret, func(s *corev1.Secret) { s.Finalizers = nil })
+	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	g.Expect(endpoint.Status.RotationSerial).To(Equal(int64(1)))
 }
 
 func TestAGivenSecretIsCheckedAndFollowed(t *testing.T) {

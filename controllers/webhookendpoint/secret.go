@@ -36,7 +36,11 @@ func (r *Reconciler) secret(ctx context.Context, s *scope) (found, error) {
 	if ref := s.Object.Spec.SecretRef; ref != nil {
 		return r.givenSecret(ctx, s.Object.Namespace, string(ref.Name))
 	}
-	return r.ownSecret(ctx, s)
+	f, err := r.ownSecret(ctx, s)
+	if apierrors.IsAlreadyExists(err) {
+		f.polled, f.problem, err = true, err, nil
+	}
+	return f, err
 }
 
 func (r *Reconciler) givenSecret(ctx context.Context, namespace, name string) (found, error) {
@@ -57,9 +61,6 @@ func (r *Reconciler) ownSecret(ctx context.Context, s *scope) (found, error) {
 	f := found{name: SecretName(s.Object.Name)}
 	secret, err := r.secrets.Get(ctx, s.Object, f.name)
 	switch {
-	case apierrors.IsAlreadyExists(err):
-		f.polled, f.problem = true, err
-		return f, nil
 	case err != nil:
 		return f, err
 	case secret == nil:

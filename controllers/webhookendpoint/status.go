@@ -61,7 +61,8 @@ func secretVerdict(f found) conditions.Verdict {
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonSecretConflict,
-			Message: fmt.Sprintf("Secret %q exists and does not belong to this endpoint: name it in spec.secretRef to use it, or delete it.", f.name),
+			Message: fmt.Sprintf("Secret %q exists and does not belong to this endpoint, or has a finalizer that prevents its "+
+				"replacement: name it in spec.secretRef to use it, or delete it with its finalizers.", f.name),
 		}
 	}
 	return conditions.Verdict{

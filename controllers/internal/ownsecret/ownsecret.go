@@ -33,7 +33,7 @@ type Store struct {
 func NewStore(mgr ctrl.Manager) Store { return Store{mgr.GetClient(), mgr.GetAPIReader()} }
 
 // Get returns the Secret of the owner, nil if there is none. It fails with AlreadyExists if a Secret of another
-// owner has the name.
+// owner has the name. That of an earlier owner is deleted first; AlreadyExists then means that a finalizer keeps it.
 func (s Store) Get(ctx context.Context, owner client.Object, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := s.live.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, secret)
@@ -51,9 +51,15 @@ func (s Store) Get(ctx context.Context, owner client.Object, name string) (*core
 		return nil, err
 	case leftBehind:
 		// The garbage collector would remove it too, but later.
-		return nil, s.Delete(ctx, secret)
+		if err := s.Delete(ctx, secret); err != nil || len(secret.Finalizers) == 0 {
+			return nil, err
+		}
 	}
-	return nil, apierrors.NewAlreadyExists(schema.GroupResource{Resource: "secrets"}, name)
+	return nil, taken(name)
+}
+
+func taken(name string) error {
+	return apierrors.NewAlreadyExists(schema.GroupResource{Resource: "secrets"}, name)
 }
 
 // leftBehind reports whether the Secret belongs to an earlier, deleted owner of the same name.
@@ -76,9 +82,13 @@ func New(owner client.Object, name string) *corev1.Secret {
 
 // Put stores the Secret: it updates a Secret that was read, and creates a new one. It fails with a conflict if
 // the name was taken meanwhile, so that the next reconcile handles that. An immutable Secret is deleted and
-// recreated, so its content must be replaceable.
+// recreated, so its content must be replaceable; Put fails with AlreadyExists if it has a finalizer, which would
+// keep it.
 func (s Store) Put(ctx context.Context, owner client.Object, secret *corev1.Secret) error {
 	if Frozen(secret) {
+		if len(secret.Finalizers) > 0 {
+			return taken(secret.Name)
+		}
 		if err := s.Delete(ctx, secret); err != nil {
 			return err
 		}
