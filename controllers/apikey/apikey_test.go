@@ -371,16 +371,6 @@ func TestSecretOfAnotherIsNotTouched(t *testing.T) {
 	waitUntilIssued(t, key)
 }
 
-// changeSecret applies a change to the key's current Secret, and retries on conflicts.
-func changeSecret(t *testing.T, key *v1alpha1.APIKey, apply func(*corev1.Secret)) {
-	t.Helper()
-	harness.Eventually(t, func(g Gomega) {
-		secret := testenv.Get(t, g, env, tokenSecret(key))
-		apply(secret)
-		g.Expect(env.Client.Update(t.Context(), secret)).To(Succeed())
-	})
-}
-
 func disown(s *corev1.Secret) { s.OwnerReferences = nil }
 
 // Who may write Secrets can detach one, and attach it again with an earlier token.
@@ -393,7 +383,7 @@ func TestConflictBringsNoTokenBack(t *testing.T) {
 	} {
 		_, claims := waitUntilIssued(t, key)
 		owners := testenv.Get(t, NewWithT(t), env, tokenSecret(key)).OwnerReferences
-		changeSecret(t, key, disown)
+		testenv.Change(t, env, tokenSecret(key), disown)
 		waitForReason(t, key, v1alpha1.ReasonSecretConflict)
 		last := claims.ID
 		change(&claims)
@@ -401,7 +391,7 @@ func TestConflictBringsNoTokenBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		changeSecret(t, key, func(s *corev1.Secret) {
+		testenv.Change(t, env, tokenSecret(key), func(s *corev1.Secret) {
 			s.OwnerReferences, s.Data[v1alpha1.APIKeyTokenKey] = owners, []byte(token)
 		})
 		waitUntilIssued(t, key, func(g Gomega) {
@@ -417,7 +407,7 @@ func TestConflictRevivesNoExpiredKey(t *testing.T) {
 	claims.ExpiresAt = claims.IssuedAt.Add(time.Second)
 	replaceToken(t, key, claims)
 	waitForReason(t, key, v1alpha1.ReasonExpired)
-	changeSecret(t, key, disown)
+	testenv.Change(t, env, tokenSecret(key), disown)
 	waitForReason(t, key, v1alpha1.ReasonSecretConflict)
 	if err := env.Client.Delete(t.Context(), tokenSecret(key)); err != nil {
 		t.Fatal(err)
@@ -438,7 +428,7 @@ func TestSecretThatCannotBeReplacedIsAConflict(t *testing.T) {
 	cases := map[string]func(t *testing.T, key *v1alpha1.APIKey) *v1alpha1.APIKey{
 		"an earlier key of the name": func(t *testing.T, key *v1alpha1.APIKey) *v1alpha1.APIKey {
 			t.Helper()
-			changeSecret(t, key, hold)
+			testenv.Change(t, env, tokenSecret(key), hold)
 			// No garbage collector runs here, so that the Secret stays.
 			if err := env.Client.Delete(t.Context(), key); err != nil {
 				t.Fatal(err)
@@ -449,7 +439,7 @@ func TestSecretThatCannotBeReplacedIsAConflict(t *testing.T) {
 		},
 		"an immutable Secret": func(t *testing.T, key *v1alpha1.APIKey) *v1alpha1.APIKey {
 			t.Helper()
-			changeSecret(t, key, func(s *corev1.Secret) { hold(s); s.Immutable = ptr.To(true) })
+			testenv.Change(t, env, tokenSecret(key), func(s *corev1.Secret) { hold(s); s.Immutable = ptr.To(true) })
 			change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1} })
 			return key
 		},
@@ -462,8 +452,49 @@ func TestSecretThatCannotBeReplacedIsAConflict(t *testing.T) {
 		if key.Status.KeyID != "" {
 			t.Errorf("%s: the token %s is valid", reason, key.Status.KeyID)
 		}
-		changeSecret(t, key, release)
+		testenv.Change(t, env, tokenSecret(key), release)
 		waitUntilIssued(t, key, func(g Gomega) { g.Expect(key.Status.KeyID).NotTo(Equal(before.ID), reason) })
+	}
+}
+
+// People delete the Secret of a token that has leaked.
+func TestLostTokenIsRevokedThoughNoNewOneCanBeWritten(t *testing.T) {
+	start(t)
+	key := newKey(t, "full")
+	_, lost := waitUntilIssued(t, key)
+	quota := env.UseUp(t, "count/secrets", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "probe"}})
+	if err := env.Client.Delete(t.Context(), tokenSecret(key)); err != nil {
+		t.Fatal(err)
+	}
+	waitForReason(t, key, v1alpha1.ReasonSecretNotWritten)
+	ready := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady)
+	if key.Status.KeyID != "" || !strings.Contains(ready.Message, "exceeded quota") {
+		t.Errorf("the key has token %q and says %q", key.Status.KeyID, ready.Message)
+	}
+	if err := env.Client.Delete(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	waitUntilIssued(t, key, func(g Gomega) { g.Expect(key.Status.KeyID).NotTo(Equal(lost.ID)) })
+}
+
+// A Secret of this type must hold more than a token.
+func TestTokenStaysValidWhileItsSecretCannotBeWritten(t *testing.T) {
+	stop := start(t)
+	key := newKey(t, "typed")
+	_, claims := waitUntilIssued(t, key)
+	stop()
+	typed := testenv.Get(t, NewWithT(t), env, tokenSecret(key))
+	if err := env.Client.Delete(t.Context(), tokenSecret(key)); err != nil {
+		t.Fatal(err)
+	}
+	typed.ResourceVersion, typed.Type = "", corev1.SecretTypeSSHAuth
+	typed.Data[corev1.SSHAuthPrivateKey] = []byte("a key")
+	env.Create(t, typed)
+	start(t)
+	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1} })
+	waitForReason(t, key, v1alpha1.ReasonSecretNotWritten)
+	if key.Status.KeyID != claims.ID || key.Status.RotationSerial != 0 {
+		t.Errorf("the key has token %s of serial %d, want the one in the Secret", key.Status.KeyID, key.Status.RotationSerial)
 	}
 }
 

@@ -128,15 +128,18 @@ func (r *Reconciler) ensureToken(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	have, err := r.bringAbout(ctx, s, ring)
+	secret, err := r.secrets.Get(ctx, s.Object, SecretName(s.Object.Name))
 	if apierrors.IsAlreadyExists(err) {
-		*s.Status = withoutToken(s.Before)
-		s.RequeueAfter(conflictRetry)
-		s.conclude(secretConflict(SecretName(s.Object.Name)))
+		s.concludeConflict()
 		return nil
 	}
 	if err != nil {
 		return err
+	}
+	found := recall(s, secret, ring.Public())
+	have, err := r.bringAbout(ctx, s, ring.Signer, secret, found)
+	if err != nil {
+		return s.concludeUnwritten(found, err)
 	}
 	*s.Status = settle(s, have)
 	s.RequeueAfter(untilNextChange(*s.Status, s.Now))
@@ -147,14 +150,10 @@ func (r *Reconciler) ensureToken(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// bringAbout makes the Secret hold the right token, and returns it. It fails with AlreadyExists if a Secret that
-// cannot be replaced has the name.
-func (r *Reconciler) bringAbout(ctx context.Context, s *scope, ring tokens.Ring) (*issued, error) {
-	secret, err := r.secrets.Get(ctx, s.Object, SecretName(s.Object.Name))
-	if err != nil {
-		return nil, err
-	}
-	signer, have := ring.Signer, recall(s, secret, ring.Public())
+// bringAbout makes the Secret hold the right token, and returns it. It fails with AlreadyExists if the Secret must be
+// replaced and cannot be.
+func (r *Reconciler) bringAbout(ctx context.Context, s *scope, signer tokens.SigningKey, secret *corev1.Secret,
+	have *issued) (*issued, error) {
 	if order, needed := decide(s, have); needed {
 		order.claims.ID = uuid.NewString()
 		return r.issue(ctx, s, signer, secret, order)
@@ -167,6 +166,28 @@ func (r *Reconciler) bringAbout(ctx context.Context, s *scope, ring tokens.Ring)
 		return have, nil
 	}
 	return have, r.secrets.KeepWatched(ctx, secret)
+}
+
+// concludeConflict records that the key's Secret is not its own, or stands in the way of a new one.
+func (s *scope) concludeConflict() {
+	*s.Status = withoutToken(s.Before)
+	s.RequeueAfter(conflictRetry)
+	s.conclude(secretConflict(SecretName(s.Object.Name)))
+}
+
+// concludeUnwritten records that the Secret could not be written, and returns the error to try again for. A token that
+// was lost is not valid any more, whether or not another one can be issued.
+func (s *scope) concludeUnwritten(found *issued, err error) error {
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		s.concludeConflict()
+		return nil
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return err // The Secret has changed since it was read: the next reconcile sees that.
+	}
+	*s.Status = settle(s, found)
+	s.conclude(secretNotWritten(s, err))
+	return err
 }
 
 func (s *scope) conclude(verdict conditions.Verdict) {

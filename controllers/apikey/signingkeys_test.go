@@ -363,9 +363,11 @@ func TestKeysThatGoByNothingOweNothing(t *testing.T) {
 	key := builder.APIKey("idle").In(env.Organization(t, "idle")).Build()
 	env.Create(t, key)
 	live := ptr.To(v1alpha1.NewTime(clock.Now().Add(time.Hour)))
-	homeless := v1alpha1.Condition{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrganizationNotFound,
-		LastTransitionTime: v1alpha1.Now(), Message: "x",
+	unready := func(reason string) []v1alpha1.Condition {
+		return []v1alpha1.Condition{{
+			Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason,
+			LastTransitionTime: v1alpha1.Now(), Message: "x",
+		}}
 	}
 	cases := []struct {
 		reason string
@@ -376,7 +378,8 @@ func TestKeysThatGoByNothingOweNothing(t *testing.T) {
 		{"a token of another", v1alpha1.APIKeyStatus{SigningKeyID: "another", ExpiresAt: live}, false},
 		{"no token", v1alpha1.APIKeyStatus{}, false},
 		{"a token that is over", v1alpha1.APIKeyStatus{SigningKeyID: first.ID(), ExpiresAt: ptr.To(v1alpha1.NewTime(clock.Now().Add(-time.Hour)))}, false},
-		{"no organization that could serve it", v1alpha1.APIKeyStatus{SigningKeyID: first.ID(), ExpiresAt: live, Conditions: []v1alpha1.Condition{homeless}}, false},
+		{"no organization that could serve it", v1alpha1.APIKeyStatus{SigningKeyID: first.ID(), ExpiresAt: live, Conditions: unready(v1alpha1.ReasonOrganizationNotFound)}, false},
+		{"a Secret that cannot be written", v1alpha1.APIKeyStatus{SigningKeyID: first.ID(), ExpiresAt: live, Conditions: unready(v1alpha1.ReasonSecretNotWritten)}, false},
 	}
 	for _, tc := range cases {
 		forget(t, key, tc.status)

@@ -73,6 +73,18 @@ func organizationNotFound(namespace string) conditions.Verdict {
 	}
 }
 
+func secretNotWritten(s *scope, err error) conditions.Verdict {
+	consequence := "The key has no token until then."
+	if s.Status.KeyID != "" {
+		consequence = "The token in it stays valid until it expires or its signing key is withdrawn: delete the Secret to revoke it."
+	}
+	return conditions.Verdict{
+		Reason: v1alpha1.ReasonSecretNotWritten,
+		Message: fmt.Sprintf("Secret %q could not be written, which is tried again: %q. %s", SecretName(s.Object.Name),
+			conditions.Shortened(err.Error()), consequence),
+	}
+}
+
 func secretConflict(name string) conditions.Verdict {
 	return conditions.Verdict{
 		Stalled: true,

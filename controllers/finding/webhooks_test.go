@@ -14,10 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -629,23 +626,7 @@ func TestWhatAQuotaRefusesIsMadeWhenThereIsRoom(t *testing.T) {
 	ns := env.Namespace(t)
 	places(t, ns)
 	receive(t, ns, "all", nil)
-	const counted = corev1.ResourceName("count/webhookdeliveries.appsec.dev")
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "quota"}}
-	allow := func(n string) {
-		hard := corev1.ResourceList{counted: resource.MustParse(n)}
-		quota.Spec.Hard = hard
-		NewWithT(t).Expect(env.Client.Update(t.Context(), quota)).To(Succeed())
-		quota.Status = corev1.ResourceQuotaStatus{Hard: hard, Used: corev1.ResourceList{counted: resource.MustParse("0")}}
-		NewWithT(t).Expect(env.Client.Status().Update(t.Context(), quota)).To(Succeed())
-	}
-	env.Create(t, quota)
-	allow("0")
-	probe := builder.WebhookDelivery("probe", time.Now()).In(ns).Build()
-	harness.Eventually(t, func(g Gomega) {
-		err := env.Client.Create(t.Context(), probe.DeepCopy(), client.DryRunAll)
-		g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the quota is not in force: %v", err)
-		g.Expect(err.Error()).To(ContainSubstring("exceeded quota"))
-	})
+	quota := env.UseUp(t, "count/webhookdeliveries.appsec.dev", builder.WebhookDelivery("probe", time.Now()).In(ns).Build())
 	finding := builder.Finding("f-1").In(ns).Build()
 	env.Create(t, finding)
 	observed(t, finding)
@@ -656,8 +637,7 @@ func TestWhatAQuotaRefusesIsMadeWhenThereIsRoom(t *testing.T) {
 	g.Expect(finding.Status.Transitions).To(HaveLen(2), "what is refused keeps nothing from being observed")
 	g.Expect(sentTo(t, g, ns, "all", "f-1")).To(BeEmpty())
 
-	testenv.Get(t, g, env, quota)
-	allow("10")
+	g.Expect(env.Client.Delete(t.Context(), quota)).To(Succeed())
 	caughtUp(t, finding, 2)
 	g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
@@ -125,7 +126,7 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) ([]chosen, error) {
 func (r *Reconciler) chooseMatching(ctx context.Context, s *scope) ([]chosen, error) {
 	selection, err := findingquery.NewSelection(s.Object.Spec.Select)
 	if err != nil {
-		fail(s, v1alpha1.ReasonInvalidSelection, fmt.Sprintf("The selection cannot be read: %q.", shortened(err.Error())))
+		fail(s, v1alpha1.ReasonInvalidSelection, fmt.Sprintf("The selection cannot be read: %q.", conditions.Shortened(err.Error())))
 		return nil, nil
 	}
 	list := &v1alpha1.FindingList{}

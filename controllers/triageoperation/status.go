@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -91,21 +90,11 @@ func endNote(status *v1alpha1.TriageOperationStatus) string {
 		status.Changed, status.Unchanged, status.Conflicted, status.Failed)
 }
 
-// maxMessage is the maximum length of an example's message, in characters.
-const maxMessage = 256
-
 // example appends a finding that was not changed, unless the list is full.
 func example(list []v1alpha1.OperationExample, finding v1alpha1.ResourceName,
 	message string) []v1alpha1.OperationExample {
 	if len(list) == v1alpha1.MaxOperationSamples {
 		return list
 	}
-	return append(list, v1alpha1.OperationExample{Finding: finding, Message: shortened(message)})
-}
-
-func shortened(message string) string {
-	if utf8.RuneCountInString(message) > maxMessage {
-		return string([]rune(message)[:maxMessage-1]) + "…"
-	}
-	return message
+	return append(list, v1alpha1.OperationExample{Finding: finding, Message: conditions.Shortened(message)})
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
@@ -52,7 +53,7 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 			}
 		}
 		if err := r.perform(ctx, s.Object, entries, results, part.Begun); err != nil {
-			inProgress(s, fmt.Sprintf("A write failed and is being retried: %q.", shortened(err.Error())))
+			inProgress(s, fmt.Sprintf("A write failed and is being retried: %q.", conditions.Shortened(err.Error())))
 			return err
 		}
 		r.refused.Delete(client.ObjectKeyFromObject(s.Object))

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -54,6 +55,26 @@ func (e *Environment) Organization(t testing.TB, name string) (namespace string)
 	namespace, err := e.NewOrganization(t.Context(), name)
 	harness.Must(t, err)
 	return namespace
+}
+
+// UseUp creates a quota that refuses every further object like the probe, and waits until it is in force. Without a
+// quota controller its numbers stay as they are; delete the quota to make room.
+func (e *Environment) UseUp(t testing.TB, counted corev1.ResourceName, probe client.Object) *corev1.ResourceQuota {
+	t.Helper()
+	none := corev1.ResourceList{counted: resource.MustParse("0")}
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: probe.GetNamespace(), Name: "used-up"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: none},
+	}
+	e.Create(t, quota)
+	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
+	harness.Must(t, e.Client.Status().Update(t.Context(), quota))
+	harness.Eventually(t, func(g Gomega) {
+		err := e.Client.Create(t.Context(), probe.DeepCopyObject().(client.Object), client.DryRunAll)
+		g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the quota is not in force: %v", err)
+		g.Expect(err.Error()).To(ContainSubstring("exceeded quota"))
+	})
+	return quota
 }
 
 // AsController returns a client with the rights of the controllers, which may write statuses.

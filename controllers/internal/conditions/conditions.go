@@ -4,6 +4,7 @@ package conditions
 import (
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,6 +32,17 @@ func Ready(message string) Verdict {
 func NotFound(reason, kind string, name v1alpha1.ResourceName, dependent string) Verdict {
 	return Verdict{Reason: reason, Message: fmt.Sprintf(
 		"There is no %s %q in this namespace: create it, or delete the %s.", kind, name, dependent)}
+}
+
+// maxQuoted is the maximum length of what Shortened returns, in characters.
+const maxQuoted = 256
+
+// Shortened returns an error's text for a message, which is bounded.
+func Shortened(text string) string {
+	if utf8.RuneCountInString(text) > maxQuoted {
+		return string([]rune(text)[:maxQuoted-1]) + "…"
+	}
+	return text
 }
 
 // ReadyReason returns the reason of the Ready condition; "" if there is no such condition yet.
