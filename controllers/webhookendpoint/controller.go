@@ -101,13 +101,14 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 			s.Status.RotationSerial = found.serial
 		}
 		s.Status.Secrets = remember(s.Before.Secrets, found.secrets.All(), s.Now)
-		if err := r.ping(ctx, s); err != nil {
-			return err
-		}
 	}
 	s.Status.ObservedGeneration = s.Object.Generation
 	s.Judge(judge(s.Object, found))
-	return nil
+	if !found.usable() {
+		return nil
+	}
+	// Last: a quota may refuse the delivery, and the status must be stored nevertheless.
+	return r.ping(ctx, s)
 }
 
 // announce sends Events about problems that need a user's attention, and about their end.

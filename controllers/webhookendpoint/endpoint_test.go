@@ -126,6 +126,19 @@ func TestAGivenSecretIsCheckedAndFollowed(t *testing.T) {
 	g.Expect(testenv.Get(t, g, env, given).OwnerReferences).To(BeEmpty(), "it is not the endpoint's")
 }
 
+func TestAnEndpointWorksWhileAQuotaRefusesItsPing(t *testing.T) {
+	start(t)
+	ns := env.Namespace(t)
+	quota := env.UseUp(t, "count/webhookdeliveries.appsec.dev", builder.WebhookDelivery("probe", time.Now()).In(ns).Build())
+	endpoint := newEndpoint(t, ns)
+	NewWithT(t).Expect(endpoint.Status.PingedAt).To(BeNil())
+	NewWithT(t).Expect(env.Client.Delete(t.Context(), quota)).To(Succeed())
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(testenv.Get(t, g, env, endpoint).Status.PingedAt).NotTo(BeNil())
+		g.Expect(deliveries(t, g, ns)).To(HaveLen(1))
+	})
+}
+
 func TestThePingIsMadeOnce(t *testing.T) {
 	stop := start(t)
 	ns, g := env.Namespace(t), NewWithT(t)
