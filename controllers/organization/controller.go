@@ -31,8 +31,8 @@ func SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Op
 		Base: reconcile.NewBase(mgr),
 	}
 	// Only this controller writes the status. An annotation lets a removal proceed.
-	worthReconciling := predicate.Or[client.Object](predicate.GenerationChangedPredicate{},
-		predicate.AnnotationChangedPredicate{})
+	worthReconciling := predicate.Or[client.Object](predicate.AnnotationChangedPredicate{},
+		watch.SpecOr(watch.FinalizersChanged))
 	countLater := watch.EnqueueAfter(countDelay, watch.Organization)
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Organization{}, builder.WithPredicates(worthReconciling)).

@@ -239,6 +239,17 @@ func TestAccessIsKeptAsItShouldBe(t *testing.T) {
 	}
 }
 
+// Without its finalizer a deleted organization would leave its namespace behind.
+func TestLostFinalizerComesBack(t *testing.T) {
+	start(t)
+	organization := newOrganization(t, "unfinalized")
+	waitUntilReady(t, organization)
+	testenv.Change(t, env, organization, func(o *v1alpha1.Organization) { o.Finalizers = nil })
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(testenv.Get(t, g, env, organization).Finalizers).To(ConsistOf(v1alpha1.CleanupFinalizer))
+	})
+}
+
 func TestForgedRoleReferenceIsReplacedAtTheStart(t *testing.T) {
 	// No controller runs while the forgery is put in place.
 	organization := newOrganization(t, "forged")
