@@ -154,6 +154,30 @@ func TestDeletionTakesTheProjectsOwnAlongAndNothingElse(t *testing.T) {
 	}
 }
 
+// A cluster's own admission policy may keep a finding for good.
+func TestAFindingThatMayNotBeRemovedStopsNoOther(t *testing.T) {
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Organization(t, "held")
+	controllertest.RefuseRemovals(t, env, ns)
+	project, held := builder.Project("proj").In(ns).Build(), builder.Finding("f-0").In(ns).Build()
+	held.Labels = controllertest.LegalHold // The first, so that the others come after it.
+	env.Create(t, builder.Repository("repo").In(ns).Build(), project, held,
+		builder.Finding("f-1").In(ns).Build(), builder.Finding("f-2").In(ns).Build())
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(testenv.Get(t, g, env, project).Finalizers).To(ConsistOf(v1alpha1.CleanupFinalizer))
+	})
+	NewWithT(t).Expect(env.Client.Delete(t.Context(), project)).To(Succeed())
+	harness.Eventually(t, func(g Gomega) {
+		ready := v1alpha1.FindCondition(testenv.Get(t, g, env, project).Status.Conditions, v1alpha1.ConditionReady)
+		g.Expect(ready).NotTo(BeNil())
+		g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonDeleting))
+		g.Expect(ready.Message).To(And(ContainSubstring("remove f-0"), ContainSubstring("a legal hold")))
+		left := &v1alpha1.FindingList{}
+		g.Expect(env.Client.List(t.Context(), left, client.InNamespace(ns), client.MatchingFields{"spec.projectRef.name": "proj"})).To(Succeed())
+		g.Expect(left.Items).To(HaveLen(1))
+	})
+}
+
 func TestInEffect(t *testing.T) {
 	scanner := v1alpha1.ProjectAssessment{BusinessCriticality: "low", Exposure: "internal", Summary: "scanner's"}
 	cases := []struct {

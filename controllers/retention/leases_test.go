@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -92,10 +93,10 @@ func TestALeaseThatIsTakenAtThatMomentStays(t *testing.T) {
 
 func TestALeaseWhoseRemovalIsRefusedStopsNoOther(t *testing.T) {
 	ns := env.Organization(t, "refused-lease")
-	refuseRemovals(t, ns)
+	controllertest.RefuseRemovals(t, env, ns)
 	r := newReconciler(env.AsController(t), nil, quick)
 	r.Live = r.Client
-	kept := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "import-a", Labels: legalHold}}
+	kept := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "import-a", Labels: controllertest.LegalHold}}
 	other := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "import-b"}}
 	env.Create(t, kept, other)
 	s := newScope()

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 )
 
 // pass is one walk over all due objects of an organization.
@@ -144,7 +145,7 @@ func (r *Reconciler) remove(ctx context.Context, object client.Object, kind stri
 		return fateGone, nil
 	case apierrors.IsConflict(err):
 		return fateChanged, nil
-	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+	case removal.IsRefusal(err):
 		refused.WithLabelValues(kind).Inc()
 		outcome = fateRefused
 	}

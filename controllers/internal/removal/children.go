@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -39,24 +40,37 @@ func Children[O reconcile.Object[S], S reconcile.Status[S]](
 	r := Remover{Client: base.Client, Reader: base.Live}
 	for _, child := range plan.Children {
 		again, err := r.Batch(ctx, child.Kind, s.Object.GetNamespace(), plan.Field, s.Object.GetName())
-		if err != nil {
-			return err
-		}
-		if again == 0 {
+		if again == 0 && err == nil {
 			continue
 		}
 		if s.ReadyReason() != v1alpha1.ReasonDeleting {
 			base.Recorder.Eventf(s.Object, nil, corev1.EventTypeNormal, v1alpha1.ReasonDeleting, "Remove", "%s", announce())
 		}
-		s.Judge(conditions.Verdict{
-			Reason:  v1alpha1.ReasonDeleting,
-			Message: fmt.Sprintf("The %s is being deleted; its %s are being removed.", plan.Parent, child.Name),
-		})
+		s.Judge(deleting(plan.Parent, child.Name, err))
 		s.RequeueAfter(again)
-		return nil
+		if IsRefusal(err) {
+			// No error, which would be retried ever more rarely. Later kinds wait: they may belong to what is kept.
+			ctrl.LoggerFrom(ctx).Error(err, "removals were refused, and are tried again later")
+			s.RequeueAfter(refusedRetry)
+			return nil
+		}
+		return err
 	}
 	s.Release()
 	return nil
+}
+
+func deleting(parent, children string, err error) conditions.Verdict {
+	verdict := conditions.Verdict{
+		Reason:  v1alpha1.ReasonDeleting,
+		Message: fmt.Sprintf("The %s is being deleted; its %s are being removed.", parent, children),
+	}
+	if IsRefusal(err) {
+		verdict.Message = fmt.Sprintf("The %s is being deleted, but the API server refuses to remove some of its %s, "+
+			"which is tried again: %q. Lift what refuses it, for example an admission policy.", parent, children,
+			conditions.Shortened(err.Error()))
+	}
+	return verdict
 }
 
 // Observe records how many objects are left to be removed, and reports whether the recorded progress changed: see

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -28,7 +30,15 @@ const (
 	soon = 10 * time.Millisecond
 	// later gives other controllers with a finalizer on a child time to do their work.
 	later = time.Second
+	// refusedRetry is how often removals that the API server refused are tried again.
+	refusedRetry = 15 * time.Second
 )
+
+// IsRefusal reports whether the API server refused the removal of an object, for example because of a cluster's own
+// admission policy: the same request would be refused again.
+func IsRefusal(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+}
 
 // Remover removes children in batches.
 type Remover struct {
@@ -40,7 +50,8 @@ type Remover struct {
 }
 
 // Batch removes at most one batch of the kind's objects that the field selector matches. It returns
-// when to requeue; 0 means that the API server had no such object.
+// when to requeue; 0 means that the API server had no such object. It returns a refusal once nothing is left but what
+// the API server refuses to remove.
 func (r Remover) Batch(ctx context.Context, kind client.Object, namespace, field, value string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -60,11 +71,58 @@ func (r Remover) Batch(ctx context.Context, kind client.Object, namespace, field
 		return 0, nil
 	}
 	selected.Limit = batch
-	if err := r.Client.DeleteAllOf(ctx, kind, &client.DeleteAllOfOptions{ListOptions: *selected}); err != nil {
+	err = r.Client.DeleteAllOf(ctx, kind, &client.DeleteAllOfOptions{ListOptions: *selected})
+	switch {
+	case IsRefusal(err):
+		return r.oneByOne(ctx, kind, found, *selected)
+	case err != nil:
 		return 0, fmt.Errorf("remove a %s with %s=%s: %w", gvk.Kind, field, value, err)
 	}
 	if !found.Items[0].DeletionTimestamp.IsZero() {
 		return later, nil
 	}
 	return soon, nil
+}
+
+// oneByOne removes the objects of the first page that has any that may be removed: a deletecollection ends at the first
+// refusal. It lists into page.
+func (r Remover) oneByOne(ctx context.Context, kind client.Object, page *metav1.PartialObjectMetadataList,
+	selected client.ListOptions) (again time.Duration, refusal error) {
+	removed := false
+	for more := true; more && !removed; more = page.Continue != "" {
+		if err := r.Reader.List(ctx, page, &selected); err != nil {
+			return 0, fmt.Errorf("list what is to be removed: %w", err)
+		}
+		selected.Continue = page.Continue
+		for _, child := range page.Items {
+			if !child.DeletionTimestamp.IsZero() {
+				again = later
+				continue
+			}
+			err := r.one(ctx, kind, child.Name, selected)
+			switch {
+			case err == nil:
+				removed = true
+			case !IsRefusal(err):
+				return 0, err
+			case refusal == nil:
+				refusal = err
+			}
+		}
+	}
+	if removed {
+		return soon, nil
+	}
+	return again, refusal
+}
+
+// one removes an object, by the right that a batch needs too.
+func (r Remover) one(ctx context.Context, kind client.Object, name string, selected client.ListOptions) error {
+	selected.Continue, selected.Limit = "", 0
+	selected.FieldSelector = fields.AndSelectors(selected.FieldSelector,
+		fields.OneTermEqualSelector(metav1.ObjectNameField, name))
+	if err := r.Client.DeleteAllOf(ctx, kind, &client.DeleteAllOfOptions{ListOptions: selected}); err != nil {
+		return fmt.Errorf("remove %s: %w", name, err)
+	}
+	return nil
 }
