@@ -74,14 +74,14 @@ func organizationNotFound(namespace string) conditions.Verdict {
 }
 
 func secretNotWritten(s *scope, err error) conditions.Verdict {
-	consequence := "The key has no token until then."
+	consequence := "so the key has no token"
 	if s.Status.KeyID != "" {
-		consequence = "The token in it stays valid until it expires or its signing key is withdrawn: delete the Secret to revoke it."
+		consequence = "but its token stays valid until it expires or its signing key is withdrawn; delete the Secret to revoke it"
 	}
 	return conditions.Verdict{
 		Reason: v1alpha1.ReasonSecretNotWritten,
-		Message: fmt.Sprintf("Secret %q could not be written, which is tried again: %q. %s", SecretName(s.Object.Name),
-			conditions.Shortened(err.Error()), consequence),
+		Message: fmt.Sprintf("Secret %q could not be written, %s. This is tried again: %q.", SecretName(s.Object.Name),
+			consequence, conditions.Shortened(err.Error())),
 	}
 }
 
