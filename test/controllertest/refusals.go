@@ -5,13 +5,13 @@ import (
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -45,8 +45,7 @@ func RefuseRemovals(t *testing.T, env *testenv.Environment, namespace string) {
 		PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 	}
 	env.Create(t, policy, binding)
-	probe := builder.Finding("f-probe").In(namespace).Project("probe", "probe").Build()
-	probe.Labels = LegalHold
+	probe := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe", Labels: LegalHold}}
 	env.Create(t, probe)
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Delete(t.Context(), probe, client.DryRunAll)).To(Satisfy(apierrors.IsInvalid), "the policy is in force")
