@@ -159,6 +159,16 @@ type ReviewIssueResult struct {
 	// package that the issue is in, for issues about a dependency or an installed package.
 	// +optional
 	Package *FindingPackage `json:"package,omitempty"`
+	// fingerprints as the scanner reported them.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +optional
+	Fingerprints []Fingerprint `json:"fingerprints,omitempty"`
+	// evidence by which the next review recognises the issue, as that of a finding. At most 64 characters, for
+	// comparison only. Absent: an earlier version imported the issue.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Evidence string `json:"evidence,omitempty"`
 }
 
 // CommitSHA is a commit's hash.

@@ -14,6 +14,7 @@ func Facts(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec) *v1alpha1.F
 	spec, status := &issue.Spec, &issue.Status
 	f := &v1alpha1.Finding{ObjectMeta: issue.ObjectMeta}
 	f.Spec.Details.Title, f.Spec.Details.Severity = spec.Title, spec.Severity
+	f.Spec.Details.Description = spec.Description
 	f.Spec.Details.Location = &v1alpha1.FileLocation{FilePath: spec.File, LineNumber: spec.Line}
 	if review != nil {
 		f.Spec.RepositoryRef = review.RepositoryRef
@@ -25,6 +26,7 @@ func Facts(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec) *v1alpha1.F
 		f.Spec.Confidence, f.Spec.SecretType = r.Confidence, r.SecretType
 		f.Spec.Details.Score, f.Spec.Details.ToolSeverity = r.Score, r.ToolSeverity
 		f.Spec.Vulnerability, f.Spec.Package = r.Vulnerability, r.Package
+		f.Spec.Fingerprints, f.Spec.Evidence = r.Fingerprints, r.Evidence
 	}
 	f.Spec.Triage = triageOf(spec)
 	f.Status = v1alpha1.FindingStatus{

@@ -85,6 +85,21 @@ func pair(results []reported, there []v1alpha1.Finding, unfinished map[string]bo
 	return out
 }
 
+// Certain returns for each result the name of the known finding in its file that it certainly is, or "". All must be of
+// one tool.
+func Certain(results []v1alpha1.FindingSpec, there []v1alpha1.Finding) []string {
+	list, names := make([]reported, len(results)), make([]string, len(results))
+	for i := range results {
+		list[i].spec = results[i]
+	}
+	for i, m := range pair(list, there, nil, nil) {
+		if m.before != nil && m.doubt == "" && m.was.Path == m.is.Path {
+			names[i] = m.name
+		}
+	}
+	return names
+}
+
 // namer computes the names of results on demand: a scan without new results needs none.
 type namer struct {
 	scope   fingerprints.Scope
@@ -176,14 +191,14 @@ func nameNew(n *namer, matches []match, k *known) {
 		if matches[i].before != nil || identity.Takes(unreadable) {
 			continue
 		}
-		if free := freeName(identity.Name, func(name string) bool { return taken[name] }); !unreadable[free] {
+		if free := FreeName(identity.Name, func(name string) bool { return taken[name] }); !unreadable[free] {
 			matches[i].name = free
 		}
 	}
 }
 
-// freeName returns the name, or the first after it that is not taken.
-func freeName(name string, taken func(string) bool) string {
+// FreeName returns the name, or the first after it that is not taken.
+func FreeName(name string, taken func(string) bool) string {
 	free := name
 	for i := 1; taken(free); i++ {
 		free = fingerprints.Next(name, i)

@@ -218,6 +218,7 @@ func resultOf(facts *v1alpha1.FindingSpec, project string) v1alpha1.ReviewIssueR
 		Confidence: facts.Confidence, SecretType: facts.SecretType,
 		Score: facts.Details.Score, ToolSeverity: facts.Details.ToolSeverity,
 		Vulnerability: facts.Vulnerability, Package: facts.Package,
+		Fingerprints: facts.Fingerprints, Evidence: facts.Evidence,
 	}
 }
 

@@ -1,11 +1,9 @@
 package reviewimport
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
@@ -40,30 +38,6 @@ type plan struct {
 	changes []change
 }
 
-// match assigns each result to its issue. results are sorted by name.
-func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
-	existing := make(map[string]*v1alpha1.ReviewIssue, len(there))
-	for i := range there {
-		existing[there[i].Name] = &there[i]
-	}
-	identities := make([]fingerprints.Identity, len(results))
-	for i := range results {
-		identities[i] = results[i].Identity
-	}
-	recorded := func(name string) bool { return existing[name] != nil }
-	by := func(same func(*v1alpha1.FindingDetails, *v1alpha1.ReviewIssueSpec) bool) func(int, string) bool {
-		return func(i int, name string) bool { return same(&results[i].Details, &existing[name].Spec) }
-	}
-	for i, name := range fingerprints.Match(identities, recorded, by(sameFacts), by(sameText)) {
-		p.changes = append(p.changes, change{name: name, found: &results[i], before: existing[name]})
-		delete(existing, name)
-	}
-	for name, issue := range existing {
-		p.changes = append(p.changes, change{name: name, before: issue})
-	}
-	slices.SortFunc(p.changes, func(a, b change) int { return cmp.Compare(a.name, b.name) })
-}
-
 // last returns the commit that was reviewed last; it may be a later one than that of the plan.
 func (p *plan) last() string { return p.reviewed[len(p.reviewed)-1].SHA }
 
@@ -74,15 +48,6 @@ func (p *plan) isOpen(issue *v1alpha1.ReviewIssueSpec) bool {
 		return slices.Contains(issue.SeenInCommits, v1alpha1.CommitSHA(p.commit))
 	}
 	return reviewstate.Observe(issue, p.reviewed).State == v1alpha1.ReviewIssueOpen
-}
-
-func sameText(d *v1alpha1.FindingDetails, issue *v1alpha1.ReviewIssueSpec) bool {
-	return d.Title == issue.Title && d.Description == issue.Description
-}
-
-func sameFacts(d *v1alpha1.FindingDetails, issue *v1alpha1.ReviewIssueSpec) bool {
-	file, line, _ := place(d)
-	return sameText(d, issue) && d.Severity == issue.Severity && file == issue.File && line == issue.Line
 }
 
 // next returns the new spec of an issue; before is nil if it does not exist.

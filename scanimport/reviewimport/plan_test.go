@@ -3,6 +3,7 @@ package reviewimport
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
 var (
@@ -50,6 +52,14 @@ func (c *cluster) clone() *cluster {
 // imports imports a commit's scan, and returns its summary. written reports which issues are written before the import
 // is cut off; nil: all, and then the review.
 func (c *cluster) imports(t interface{ Fatal(...any) }, commit string, shows []int, written func(name string) bool) *Summary {
+	var results []found
+	for _, k := range shows {
+		results = append(results, problem(k))
+	}
+	return c.importsResults(t, commit, results, written)
+}
+
+func (c *cluster) importsResults(t interface{ Fatal(...any) }, commit string, results []found, written func(name string) bool) *Summary {
 	now := start
 	if c.review != nil {
 		now = start.Add(time.Duration(len(c.review.ReviewedCommits)) * time.Minute)
@@ -65,10 +75,6 @@ func (c *cluster) imports(t interface{ Fatal(...any) }, commit string, shows []i
 	var there []v1alpha1.ReviewIssue
 	for name, spec := range c.issues {
 		there = append(there, v1alpha1.ReviewIssue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
-	}
-	var results []found
-	for _, k := range shows {
-		results = append(results, problem(k))
 	}
 	p.match(results, there)
 	s := newSummary(pr, nil)
@@ -223,6 +229,101 @@ func check(t *rapid.T, step int, c *cluster, h history) {
 			if !contains(c.review.ReviewedCommits, string(sha)) {
 				t.Fatalf("step %d: %s names %s, which the review does not keep", step, name, sha)
 			}
+		}
+	}
+}
+
+// results returns the results of one rule in app/a.js as a review describes them. Each is given as its line, its
+// message and, after a colon, its code.
+func results(places ...string) []found {
+	batch := &importer.Batch{Tool: "ESLint", Category: v1alpha1.CategoryCode}
+	for i, place := range places {
+		r := sarif.Result{Index: i, RuleID: "no-eval", Rule: &sarif.Rule{ID: "no-eval"}, Severity: v1alpha1.LevelHigh, Location: sarif.Location{Path: "app/a.js", Column: 5}}
+		place, code, _ := strings.Cut(place, ":")
+		fmt.Sscan(place, &r.Location.Line, &r.Message) //nolint:errcheck // written below
+		r.Location.Snippet = code
+		batch.Results = append(batch.Results, r)
+	}
+	im := &Importer{pr: pr}
+	batches := []*importer.Batch{batch}
+	return im.describe(shop, "c", batches, &importer.Compared{Known: []map[int]bool{{}}}, newSummary(pr, batches))
+}
+
+// A decision is about the problem that it was made about, and never passes to another one of the same rule, file and
+// message. A problem keeps its decision only if it is certainly the same, as in an import.
+func TestADecisionStaysWithItsProblem(t *testing.T) {
+	for name, tc := range map[string]struct {
+		// commits hold the results of each commit; after the first somebody mutes what it shows at line 10.
+		commits [][]string
+		// want are the issues: line, state, and the decision or the commit that first showed it.
+		want []string
+	}{
+		"another at another line":             {[][]string{{"10 eval"}, {"200 eval"}}, []string{"10 resolved muted", "200 open c1"}},
+		"the same line":                       {[][]string{{"10 eval"}, {"10 eval"}}, []string{"10 open muted"}},
+		"another before both":                 {[][]string{{"10 eval", "20 eval"}, {"4 eval", "10 eval", "20 eval"}}, []string{"10 open muted", "20 open c0", "4 open c1"}},
+		"the first of two is repaired":        {[][]string{{"10 eval", "200 eval"}, {"200 eval"}}, []string{"10 resolved muted", "200 open c0"}},
+		"it moves and another appears":        {[][]string{{"10 eval"}, {"13 eval", "200 eval"}}, []string{"10 resolved muted", "13 open c1", "200 open c1"}},
+		"all move together":                   {[][]string{{"10 eval", "50 call"}, {"13 eval", "53 call"}}, []string{"13 open muted", "53 open c0"}},
+		"the code moves":                      {[][]string{{"10 eval:f(x)"}, {"213 eval:f(x)"}}, []string{"213 open muted"}},
+		"other code":                          {[][]string{{"10 eval:f(x)"}, {"10 eval:g(x)"}}, []string{"10 open c1", "10 resolved muted"}},
+		"the code moves and there is another": {[][]string{{"10 eval:f(x)"}, {"13 eval:f(x)", "200 eval:f(x)"}}, []string{"10 resolved muted", "13 open c1", "200 open c1"}},
+		"the code is repaired in one of two":  {[][]string{{"10 eval:f(x)", "200 eval:f(x)"}, {"203 eval:f(x)"}}, []string{"10 resolved muted", "200 resolved c0", "203 open c1"}},
+		"it comes back":                       {[][]string{{"10 eval"}, {"200 eval"}, {"10 eval", "200 eval"}}, []string{"10 open muted", "200 open c1"}},
+		"the other one moves on":              {[][]string{{"10 eval"}, {"200 eval"}, {"203 eval"}}, []string{"10 resolved muted", "203 open c1"}},
+		"all come back at other lines":        {[][]string{{"10 eval", "50 call"}, nil, {"13 eval", "53 call"}}, []string{"10 resolved muted", "13 open c2", "53 open c0"}},
+		"an earlier commit once more":         {[][]string{{"10 eval", "50 call"}, {"13 eval", "53 call"}, nil}, []string{"13 resolved muted", "53 resolved c0"}},
+	} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		for i, places := range tc.commits {
+			c.importsResults(t, fmt.Sprintf("c%d", i), results(places...), nil)
+			for name, issue := range c.issues {
+				if i == 0 && issue.Line == 10 {
+					issue.Triage.UserStatus = v1alpha1.UserStatusMuted
+					c.issues[name] = issue
+				}
+			}
+		}
+		before := c.clone()
+		c.importsResults(t, "c0", results(tc.commits[0]...), nil)
+		if diff := cmp.Diff(before, c, cmp.AllowUnexported(cluster{})); diff != "" {
+			t.Errorf("%s: the first commit once more changes (-before +after):\n%s", name, diff)
+		}
+		var got []string
+		for issue, spec := range c.issues {
+			got = append(got, fmt.Sprintf("%d %s %s", spec.Line, c.state(issue).State, originOf(&spec)))
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func originOf(spec *v1alpha1.ReviewIssueSpec) string {
+	if spec.Triage.UserStatus != "" {
+		return string(spec.Triage.UserStatus)
+	}
+	return spec.CommitSHA
+}
+
+// An earlier version stored no evidence of issues. Their key or their place shows that they are the same.
+func TestADecisionOfAnEarlierVersionStaysWithItsProblem(t *testing.T) {
+	for _, tc := range []struct{ first, second, want string }{
+		{"10 eval", "10 eval", "10 open muted"},
+		{"10 eval", "200 eval", "10 resolved muted"},
+		{"10 eval:f(x)", "200 eval:f(x)", "200 open muted"},
+		{"10 eval:f(x)", "200 eval:g(x)", "10 resolved muted"},
+	} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c.importsResults(t, "c0", results(tc.first), nil)
+		name := results(tc.first)[0].Name
+		issue := c.issues[name]
+		issue.Triage.UserStatus, issue.Result.Evidence = v1alpha1.UserStatusMuted, ""
+		c.issues[name] = issue
+		c.importsResults(t, "c1", results(tc.second), nil)
+		issue = c.issues[name]
+		if got := fmt.Sprintf("%d %s %s", issue.Line, c.state(name).State, originOf(&issue)); got != tc.want {
+			t.Errorf("%s, then %s: the issue is %s, want %s", tc.first, tc.second, got, tc.want)
 		}
 	}
 }

@@ -191,7 +191,7 @@ func TestAReviewOfThreeCommits(t *testing.T) {
 		},
 		SeenInCommits: []v1alpha1.CommitSHA{commitA, commitB, commitC},
 		Result: &v1alpha1.ReviewIssueResult{
-			Key: issue.Spec.Result.Key, Project: v1alpha1.ResourceName(p.Project), Tool: "lint", Category: v1alpha1.CategoryCode,
+			Key: issue.Spec.Result.Key, Evidence: issue.Spec.Result.Evidence, Project: v1alpha1.ResourceName(p.Project), Tool: "lint", Category: v1alpha1.CategoryCode,
 			RuleID: "stays", Class: "stays", ToolSeverity: "error",
 		},
 		Triage: v1alpha1.ReviewIssueTriage{UserStatus: v1alpha1.UserStatusOpen},
@@ -549,12 +549,14 @@ func TestAReviewThatIsKilledResolvesNothing(t *testing.T) {
 
 func TestAReviewKeepsWhatPeopleDecidedAboutAnIssue(t *testing.T) {
 	p := newPull(t)
-	p.reviews(commitA, document(stays, goes))
+	first := stays
+	first.code = "stays()"
+	p.reviews(commitA, document(first, goes))
 	issue := p.issues()["stays"]
 	decision := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"triage":{"userStatus":"muted","reason":"duplicate","comments":"seen"}}}`))
 	p.must(env.Client.Patch(t.Context(), &issue, decision))
 	declared := issue.Spec.Triage
-	moved := stays
+	moved := first
 	moved.line, moved.level = 70, "warning"
 	p.reviews(commitB, document(moved))
 	p.reviews(commitC, document(goes))

@@ -1,0 +1,154 @@
+package reviewimport
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+)
+
+// match assigns each result to its issue. results are sorted by name.
+func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
+	existing := make(map[string]*v1alpha1.ReviewIssue, len(there))
+	for i := range there {
+		existing[there[i].Name] = &there[i]
+	}
+	distinct, of := merge(results)
+	names := p.names(distinct, existing)
+	shown := map[string]bool{}
+	for i := range results {
+		name := names[of[i]]
+		shown[name] = true
+		p.changes = append(p.changes, change{name: name, found: &results[i], before: existing[name]})
+	}
+	for name, issue := range existing {
+		if !shown[name] {
+			p.changes = append(p.changes, change{name: name, before: issue})
+		}
+	}
+	slices.SortFunc(p.changes, func(a, b change) int { return cmp.Compare(a.name, b.name) })
+}
+
+// merge returns the results without repetitions, and for each result its position among them. Several analyses may
+// report one problem.
+func merge(results []found) (distinct []*found, of []int) {
+	type named struct {
+		name string
+		line int32
+	}
+	at := map[named]int{}
+	for i := range results {
+		_, line, _ := place(&results[i].Details)
+		here := named{results[i].Name, line}
+		if _, again := at[here]; !again {
+			at[here] = len(distinct)
+			distinct = append(distinct, &results[i])
+		}
+		of = append(of, at[here])
+	}
+	return distinct, of
+}
+
+// names returns the name of each result's issue. Results that are certainly a known issue come first. The others are
+// matched by their names alone, which may be those of another problem by now: if somebody has decided about the issue
+// of that name, the result gets the next free name.
+func (p *plan) names(results []*found, existing map[string]*v1alpha1.ReviewIssue) []string {
+	names := p.recognise(results, existing)
+	taken := map[string]bool{}
+	var rest []int
+	var identities []fingerprints.Identity
+	for i := range results {
+		if names[i] == "" {
+			rest, identities = append(rest, i), append(identities, results[i].Identity)
+		}
+		taken[names[i]] = true
+	}
+	unfit := func(name string) bool { return taken[name] || isDecided(existing[name]) }
+	recorded := func(name string) bool { return existing[name] != nil && !unfit(name) }
+	by := func(same func(*v1alpha1.FindingDetails, *v1alpha1.ReviewIssueSpec) bool) func(int, string) bool {
+		return func(i int, name string) bool { return same(&results[rest[i]].Details, &existing[name].Spec) }
+	}
+	for at, name := range fingerprints.Match(identities, recorded, by(sameFacts), by(sameText)) {
+		names[rest[at]] = importer.FreeName(name, unfit)
+		taken[names[rest[at]]] = true
+	}
+	return names
+}
+
+// recognise returns for each result the name of the issue that it certainly is, or "".
+func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewIssue) []string {
+	names := make([]string, len(results))
+	known := map[string][]v1alpha1.Finding{}
+	for _, name := range slices.Sorted(maps.Keys(existing)) {
+		facts := reviewstate.Facts(existing[name], nil)
+		if p.wasResolved(&existing[name].Spec) {
+			facts.Spec.Closed = &v1alpha1.FindingClosure{}
+		}
+		if facts.Spec.Evidence != "" {
+			known[facts.Spec.Tool] = append(known[facts.Spec.Tool], *facts)
+		}
+	}
+	for tool, issues := range known {
+		var of []int
+		var facts []v1alpha1.FindingSpec
+		for i := range results {
+			if results[i].Facts.Tool == tool {
+				of, facts = append(of, i), append(facts, results[i].Facts)
+			}
+		}
+		for i, name := range importer.Certain(facts, issues) {
+			names[of[i]] = name
+		}
+	}
+	byName(results, existing, names)
+	return names
+}
+
+// wasResolved reports whether the issue was resolved before the commit was reviewed. A commit that was reviewed before
+// shows the same issues again.
+func (p *plan) wasResolved(issue *v1alpha1.ReviewIssueSpec) bool {
+	if contains(p.before, p.commit) {
+		return !slices.Contains(issue.SeenInCommits, v1alpha1.CommitSHA(p.commit))
+	}
+	return reviewstate.Observe(issue, p.before).State == v1alpha1.ReviewIssueResolved
+}
+
+// byName adds the issues without evidence, which earlier versions imported: the name must be confirmed by the key or by
+// the place.
+func byName(results []*found, existing map[string]*v1alpha1.ReviewIssue, names []string) {
+	taken := map[string]bool{}
+	for i, f := range results {
+		for _, name := range slices.Concat([]string{f.Name}, f.Exact, f.Shared) {
+			if issue := existing[name]; names[i] == "" && issue != nil && !taken[name] && f.isEarlier(&issue.Spec) {
+				names[i], taken[name] = name, true
+			}
+		}
+	}
+}
+
+// isEarlier reports whether the result is certainly the issue of that name, which has no evidence.
+func (f *found) isEarlier(issue *v1alpha1.ReviewIssueSpec) bool {
+	known := issue.Result
+	if known != nil && known.Evidence != "" {
+		return false
+	}
+	return known != nil && known.Key != "" && known.Key == f.result.Key || sameFacts(&f.Details, issue)
+}
+
+// isDecided reports whether somebody has decided about the issue; it may be nil.
+func isDecided(issue *v1alpha1.ReviewIssue) bool {
+	return issue != nil && reviewstate.UserStatus(issue) != v1alpha1.UserStatusOpen
+}
+
+func sameText(d *v1alpha1.FindingDetails, issue *v1alpha1.ReviewIssueSpec) bool {
+	return d.Title == issue.Title && d.Description == issue.Description
+}
+
+func sameFacts(d *v1alpha1.FindingDetails, issue *v1alpha1.ReviewIssueSpec) bool {
+	file, line, _ := place(d)
+	return sameText(d, issue) && d.Severity == issue.Severity && file == issue.File && line == issue.Line
+}
