@@ -115,7 +115,7 @@ type ReviewIssueResult struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	Key string `json:"key,omitempty"`
-	// project whose findings the pull request was compared with. Absent: all projects of the repository.
+	// project whose findings the pull request was compared with. Absent: those that hold the results.
 	// +optional
 	Project ResourceName `json:"project,omitempty"`
 	// tool is the name of the scanner, for example "gosec".

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -46,7 +45,7 @@ func place(ctx context.Context, c *importer.Client, j *job) (refusal, err error)
 		return nil, err
 	}
 	growing := j.Imports != nil && len(j.Imports.Projects) > 0
-	table, err := projectsOf(ctx, c, key, growing)
+	table, err := routing.Read(ctx, c, key, growing)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +54,7 @@ func place(ctx context.Context, c *importer.Client, j *job) (refusal, err error)
 		return nil, &importer.RefusedError{Reason: fmt.Sprintf("the repository %s has no project: have one created", j.Repository)}
 	}
 	only, _ := table.Only()
-	if j.commit != nil { // A pull request belongs to the repository, and is compared with all of it.
+	if j.commit != nil { // A pull request is not split: it is compared with the projects that it scanned.
 		j.Project, j.recordedIn = only, projects[len(projects)-1].Name
 		return nil, nil
 	}
@@ -73,25 +72,4 @@ func place(ctx context.Context, c *importer.Client, j *job) (refusal, err error)
 	}
 	j.batches = parts
 	return nil, nil
-}
-
-// projectsOf lists the projects of a repository. growing is as in routing.NewTable.
-func projectsOf(ctx context.Context, c *importer.Client, repository client.ObjectKey,
-	growing bool) (*routing.Table, error) {
-	list, unreadable, err := importer.List[v1alpha1.Project](ctx, c, repository.Namespace,
-		fields.OneTermEqualSelector("spec.repositoryRef.name", repository.Name))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("list the projects of repository %s: %w", repository.Name, err)
-	case len(unreadable) > 0:
-		return nil, &importer.RefusedError{Reason: fmt.Sprintf("project %s cannot be read, and the results may be about it: correct it with kubectl",
-			unreadable[0])}
-	}
-	var projects []routing.Project
-	for i := range list {
-		if list[i].DeletionTimestamp.IsZero() {
-			projects = append(projects, routing.Project{Name: list[i].Name, Path: list[i].Spec.RelativePath})
-		}
-	}
-	return routing.NewTable(projects, growing), nil
 }

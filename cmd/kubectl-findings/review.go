@@ -104,7 +104,7 @@ func newReviewCommand(kubeconfig *connectionFlags, streams genericiooptions.IOSt
 	flags.StringVar(&o.sourceRoot, "source-root", "",
 		"absolute path of the source on the machine that scanned; paths of issues become relative to it")
 	flags.StringVar(&o.project, "project", "",
-		"Project whose findings are the base to compare with; default: all projects of the repository")
+		"Project whose findings are the base to compare with; default: the projects that hold the results")
 	flags.StringVar(&o.openedAt, "opened-at", "",
 		"when the pull request began, in RFC 3339; default: when it was first reviewed")
 	flags.StringVar(&o.format, "format", "",

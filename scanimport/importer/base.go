@@ -14,8 +14,10 @@ import (
 // Base is the base branch of a pull request, as recorded by the findings of its repository.
 type Base struct {
 	Namespace string
-	// Project; empty: all projects of the repository.
+	// Project; empty: those of the repository that Scanned returns.
 	Project string
+	// Scanned returns the projects that the batches of a tool are about; nil: all projects of the repository.
+	Scanned func(batches []*Batch) map[string]bool
 	// Since is when the pull request began. A finding that was closed later still counts as present in the base; one
 	// that was detected later cannot have been fixed by the pull request.
 	Since time.Time
@@ -49,12 +51,13 @@ func (b Base) Compare(ctx context.Context, c *Client, repository *v1alpha1.Repos
 			continue // handled with the first batch of its tool
 		}
 		var places []int
+		var ofTool []*Batch
 		for k := i; k < len(batches); k++ {
 			if batches[k].Tool == batch.Tool {
-				places = append(places, k)
+				places, ofTool = append(places, k), append(ofTool, batches[k])
 			}
 		}
-		past, findings, err := b.read(ctx, c, repository, batch, out)
+		past, findings, err := b.read(ctx, c, repository, ofTool, out)
 		if err != nil {
 			return nil, err
 		}
@@ -63,12 +66,21 @@ func (b Base) Compare(ctx context.Context, c *Client, repository *v1alpha1.Repos
 	return out, nil
 }
 
-// read lists the scans of a tool, under all its names, and the findings that the base has.
-func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Repository, batch *Batch,
+// other returns a function that reports whether a project of the repository is not the base of the batches.
+func (b Base) other(batches []*Batch) func(project v1alpha1.ProjectReference) bool {
+	if b.Project != "" || b.Scanned == nil {
+		return func(v1alpha1.ProjectReference) bool { return false }
+	}
+	scanned := b.Scanned(batches)
+	return func(p v1alpha1.ProjectReference) bool { return scanned != nil && !scanned[string(p.Name)] }
+}
+
+// read lists the scans of the batches' tool, under all its names, and the findings that the base has.
+func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Repository, batches []*Batch,
 	out *Compared) (history, []v1alpha1.Finding, error) {
-	past := history{}
+	past, other := history{}, b.other(batches)
 	var has []v1alpha1.Finding
-	for _, tool := range batch.names() {
+	for _, tool := range batches[0].names() {
 		terms := []fields.Selector{
 			fields.OneTermEqualSelector("spec.tool", tool),
 			fields.OneTermEqualSelector("spec.repositoryRef.name", repository.Name),
@@ -80,7 +92,7 @@ func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Reposito
 		if err != nil {
 			return nil, nil, fmt.Errorf("list the scans of the base: %w", err)
 		}
-		past.add(scans)
+		past.add(slices.DeleteFunc(scans, func(s v1alpha1.Scan) bool { return other(s.Spec.ProjectRef) }))
 		findings, odd, err := List[v1alpha1.Finding](ctx, c, b.Namespace, fields.AndSelectors(terms...))
 		if err != nil {
 			return nil, nil, fmt.Errorf("list the findings of the base: %w", err)
@@ -89,7 +101,7 @@ func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Reposito
 			out.Warnings = append(out.Warnings, PassedOver("finding", name))
 		}
 		has = append(has, slices.DeleteFunc(findings, func(f v1alpha1.Finding) bool {
-			return f.Spec.Closed != nil && !f.Spec.Closed.At.After(b.Since)
+			return other(f.Spec.ProjectRef) || f.Spec.Closed != nil && !f.Spec.Closed.At.After(b.Since)
 		})...)
 	}
 	return past, has, nil

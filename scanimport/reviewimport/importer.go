@@ -13,6 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/routing"
 )
 
 // Options of an Importer.
@@ -150,6 +151,13 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 	}
 	base := importer.Base{Namespace: im.pr.Namespace, Project: im.pr.Project,
 		Since: im.pr.began(review, commit, time.Now())}
+	if im.pr.Project == "" {
+		projects, err := routing.Read(ctx, im.client, im.key(im.pr.Repository), false)
+		if err != nil {
+			return review, err
+		}
+		base.Scanned = projects.Scanned
+	}
 	compared, err := base.Compare(ctx, im.client, repository, batches)
 	if err != nil {
 		return review, err

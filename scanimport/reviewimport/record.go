@@ -20,7 +20,7 @@ type Record struct {
 	// Upload is the upload that the Scans came with, and ImportedBy the key that authenticated it.
 	Upload     v1alpha1.ScanUpload
 	ImportedBy string
-	// Project that the Scans name if the pull request is compared with the whole repository.
+	// Project that the Scans name if the pull request is compared without one.
 	Project string
 	// Importer is the importing program.
 	Importer string

@@ -31,7 +31,7 @@ type PullRequest struct {
 	// the status to open.
 	Title, Author, Provider string
 	Status                  v1alpha1.PullRequestStatus
-	// Project whose findings are the base for the comparison; empty: the whole repository.
+	// Project whose findings are the base for the comparison; empty: the projects that the results are about.
 	Project string
 	// OpenedAt is when the pull request began; zero: at its first review.
 	OpenedAt time.Time

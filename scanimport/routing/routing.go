@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
 // Project is a folder of a repository.
@@ -81,6 +83,43 @@ func (t *Table) Of(file string) (project string, ok bool) {
 		return holding[0], true
 	}
 	return "", false
+}
+
+// Scanned returns the projects that the batches of one tool are about: those that hold a result or a scanned folder. It
+// is nil if that is unknown, because a result belongs to no project, and in a repository with one project.
+func (t *Table) Scanned(batches []*importer.Batch) map[string]bool {
+	if _, is := t.Only(); is {
+		return nil
+	}
+	scanned := map[string]bool{}
+	add := func(file string) bool {
+		holding := t.Holding(file)
+		for _, project := range holding {
+			scanned[project] = true
+		}
+		return len(holding) > 0
+	}
+	for _, b := range batches {
+		for _, results := range [][]sarif.Result{b.Results, b.Suppressed} {
+			for i := range results {
+				if !add(fileOf(&results[i])) {
+					return nil
+				}
+			}
+		}
+		for _, folder := range b.Scanned {
+			add(folder)
+		}
+	}
+	return scanned
+}
+
+// fileOf returns the file of a result; "" if it has none.
+func fileOf(r *sarif.Result) string {
+	if r.Location.Served() {
+		return ""
+	}
+	return r.Location.Path
 }
 
 func holds(folder, file string) bool {

@@ -1,6 +1,7 @@
 package routing_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -109,6 +110,44 @@ func TestABatchOfNoPlaceBesideOthersIsTold(t *testing.T) {
 	}
 	if len(placed.Warnings) != 0 || len(placed.Skipped) != 0 {
 		t.Error("the batch itself was changed")
+	}
+}
+
+func TestScannedAreTheProjectsThatHoldSomething(t *testing.T) {
+	monorepo := []routing.Project{{Name: "api", Path: "services/api"}, {Name: "web", Path: "services/web"}, {Name: "twin", Path: "services/web"}}
+	for _, tc := range []struct {
+		reason         string
+		projects       []routing.Project
+		files, scanned []string
+		want           string // "all": unknown
+	}{
+		{"the project of the result", monorepo, []string{"services/api/a.go"}, nil, "api"},
+		{"both projects of its folder", monorepo, []string{"services/web/a.go"}, nil, "twin web"},
+		{"the project of a scanned file", monorepo, nil, []string{"services/api/b.go", "README.md"}, "api"},
+		{"nothing says which", monorepo, nil, nil, ""},
+		{"a result of no project", monorepo, []string{"services/api/a.go", "README.md"}, nil, "all"},
+		{"the only project", monorepo[:1], []string{"services/api/a.go"}, nil, "all"},
+	} {
+		// What the source suppresses was scanned too.
+		for _, suppressed := range []bool{false, true} {
+			batch := &importer.Batch{Scanned: tc.scanned}
+			for _, file := range tc.files {
+				result := []sarif.Result{{Location: sarif.Location{Path: file}}}
+				if suppressed {
+					batch.Suppressed = append(batch.Suppressed, result...)
+				} else {
+					batch.Results = append(batch.Results, result...)
+				}
+			}
+			scanned := routing.NewTable(tc.projects, false).Scanned([]*importer.Batch{{}, batch})
+			got := strings.Join(slices.Sorted(maps.Keys(scanned)), " ")
+			if scanned == nil {
+				got = "all"
+			}
+			if got != tc.want {
+				t.Errorf("%s: scanned are %q, want %q", tc.reason, got, tc.want)
+			}
+		}
 	}
 }
 

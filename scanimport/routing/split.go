@@ -127,10 +127,7 @@ type lost struct {
 const mostNamed = 5
 
 func (l *lost) place(r *sarif.Result) (project string, ok bool) {
-	file := r.Location.Path
-	if r.Location.Served() {
-		file = ""
-	}
+	file := fileOf(r)
 	if project, ok = l.table.Of(file); ok {
 		return project, true
 	}

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
+	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
 // ofBase is a problem that the base also has.
@@ -101,6 +103,34 @@ func TestABaseIsAProjectOfTheRepository(t *testing.T) {
 	var refused *importer.RefusedError
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), `no project "nowhere"`) {
 		t.Errorf("%v, want a refusal", err)
+	}
+}
+
+// A job of a monorepo scans one project: the findings of the others are neither known nor fixed.
+func TestAProjectThatWasNotScannedIsNotTheBase(t *testing.T) {
+	p := newPull(t)
+	p.Repository = p.Project
+	p.must(env.Client.Create(t.Context(), builder.Repository(p.Repository).In(namespace).URL("https://github.com/acme/monorepo").Build()))
+	in := func(folder string, r result) result {
+		r.path = folder + "/" + r.path
+		return r
+	}
+	for _, folder := range []string{"api", "web"} {
+		name := p.Repository + "-" + folder
+		p.must(env.Client.Create(t.Context(), builder.Project(name).In(namespace).Repository(p.Repository).
+			Mutate(func(p *v1alpha1.Project) { p.Spec.RelativePath = folder }).Build()))
+		c, err := importer.NewClient(scanner)
+		p.must(err)
+		target := importer.Target{Namespace: namespace, Repository: p.Repository, Project: name}
+		base := document(in(folder, goes), in(folder, result{rule: folder, path: "x.go", message: folder, level: "error", line: 3, code: folder + "()"}))
+		_, err = importer.New(c, target, importer.Options{}).Import(t.Context(), collect(t, importer.Choices{}, base))
+		p.must(err)
+	}
+	p.Project = ""
+	copied := result{rule: "api", path: "new.go", message: "api", level: "error", line: 9, code: "api()"}
+	s := p.reviews(commitB, document(in("web", goes), in("web", copied)))
+	if s.Open != 1 || s.Created != 1 || s.Base.Known != 1 || s.Base.Fixed != 1 || s.Base.FixedExamples[0].Title != "web" {
+		t.Errorf("%+v, base %+v; want 1 known and 1 fixed of web, and 1 issue", *s, *s.Base)
 	}
 }
 

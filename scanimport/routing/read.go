@@ -1,0 +1,32 @@
+package routing
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+)
+
+// Read returns the table of a repository's projects. growing is as in NewTable.
+func Read(ctx context.Context, c *importer.Client, repository client.ObjectKey, growing bool) (*Table, error) {
+	list, unreadable, err := importer.List[v1alpha1.Project](ctx, c, repository.Namespace,
+		fields.OneTermEqualSelector("spec.repositoryRef.name", repository.Name))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("list the projects of repository %s: %w", repository.Name, err)
+	case len(unreadable) > 0:
+		return nil, &importer.RefusedError{Reason: fmt.Sprintf("project %s cannot be read, and the results may be about it: correct it with kubectl",
+			unreadable[0])}
+	}
+	var projects []Project
+	for i := range list {
+		if list[i].DeletionTimestamp.IsZero() {
+			projects = append(projects, Project{Name: list[i].Name, Path: list[i].Spec.RelativePath})
+		}
+	}
+	return NewTable(projects, growing), nil
+}
