@@ -123,11 +123,14 @@ func (out *Compared) compare(b Base, repository *v1alpha1.Repository, batches []
 		of = append(of, slices.Repeat([]int{place}, len(facts))...)
 	}
 	unreported := ofJobs(batches, places, past, findings)
+	analyses := map[problemAtLine][]string{} // of the reported findings
 	for i, m := range pair(results, findings, nil, nil) {
 		if m.before == nil {
 			continue
 		}
 		delete(unreported, m.before.Name)
+		problem := atLine(&m.before.Spec)
+		analyses[problem] = append(analyses[problem], m.before.Spec.Analysis)
 		// Results that the source suppresses follow the Results. They are not issues, known or not.
 		if at := results[i].index; at < len(batches[of[i]].Results) {
 			out.Known[of[i]][at] = true
@@ -137,10 +140,27 @@ func (out *Compared) compare(b Base, repository *v1alpha1.Repository, batches []
 		}
 	}
 	for i := range findings {
-		if unreported[findings[i].Name] {
+		// A finding of another analysis is not fixed either: the results of all analyses are merged.
+		spec := &findings[i].Spec
+		other := func(analysis string) bool { return analysis != spec.Analysis }
+		if unreported[findings[i].Name] && !slices.ContainsFunc(analyses[atLine(spec)], other) {
 			out.fixed(b, &findings[i])
 		}
 	}
+}
+
+// problemAtLine is what the findings of several analyses share if they are one problem.
+type problemAtLine struct {
+	sameProblem
+	line int32
+}
+
+func atLine(spec *v1alpha1.FindingSpec) problemAtLine {
+	p := problemAtLine{sameProblem: problemOf(spec)}
+	if l := spec.Details.Location; l != nil {
+		p.line = l.LineNumber
+	}
+	return p
 }
 
 // report returns the facts that an import would write for the results of a batch.

@@ -87,6 +87,23 @@ func TestAnAnalysisThatIsNotReviewedIsNotFixed(t *testing.T) {
 	}
 }
 
+// The base has a problem once per analysis, and the review once.
+func TestAProblemOfTwoAnalysesIsNotFixed(t *testing.T) {
+	p := newPull(t)
+	again := stays
+	again.line = 90
+	all := document(stays, again, goes)
+	_, err := p.base().tryImport(importer.Options{Force: true}, collect(t, importer.Choices{}, inAnalysis("linux/", all), inAnalysis("windows/", all)))
+	p.must(err)
+	if s := p.reviews(commitA, inAnalysis("linux/", all), inAnalysis("windows/", all)); s.Open != 0 || s.Base.Fixed != 0 {
+		t.Errorf("%d open, base %+v; want nothing fixed", s.Open, *s.Base)
+	}
+	less := document(stays, goes)
+	if s := p.reviews(commitB, inAnalysis("linux/", less), inAnalysis("windows/", less)); s.Base.Fixed != 2 {
+		t.Errorf("base %+v, want one of two alike fixed, in both analyses", *s.Base)
+	}
+}
+
 func TestABaseThatWasNeverScannedIsNamed(t *testing.T) {
 	p := newPull(t)
 	p.base().imports(document(), commitA)
