@@ -129,6 +129,19 @@ func onGitHub(t *testing.T) recipe {
 	return r
 }
 
+// Results of an older commit that arrive last would replace those of a newer one.
+func TestRecipesCancelTheJobOfAnOlderCommit(t *testing.T) {
+	for _, c := range []struct{ name, language, want string }{
+		{"GitHub Actions", "yaml", "concurrency:\n  group: findings-${{ github.ref }}\n  cancel-in-progress: true\n"},
+		{"GitLab CI", "yaml", "  interruptible: true\n"},
+		{"Jenkins", "groovy", "  options { disableConcurrentBuilds(abortPrevious: true) }\n"},
+	} {
+		if !strings.Contains(section(t, c.name, c.language), c.want) {
+			t.Errorf("the recipe for %s has no %q", c.name, c.want)
+		}
+	}
+}
+
 func onGitLab(t *testing.T) recipe {
 	var pipeline map[string]struct {
 		Variables map[string]string
