@@ -180,13 +180,14 @@ func diff(c *scanContext, b *Batch, results []reported, k *known, complete bool)
 	}
 	for i := range k.findings {
 		if !reported[k.findings[i].Name] {
-			p.gone(c, &k.findings[i], k, complete)
+			p.gone(c, b, &k.findings[i], k, complete)
 		} else if k.findings[i].Spec.Closed == nil {
 			p.open++
 		}
 	}
 	for i := range k.others {
-		if k.others[i].Spec.Tool != c.tool {
+		// Under the other built-in names the scan of their own job updates them.
+		if tool := k.others[i].Spec.Tool; tool != c.tool && tool == b.GivenFormer {
 			p.add(c, renaming(c, &k.others[i]))
 		}
 	}
@@ -196,7 +197,7 @@ func diff(c *scanContext, b *Batch, results []reported, k *known, complete bool)
 }
 
 // gone plans the change of a finding that the scan does not report.
-func (p *plan) gone(c *scanContext, finding *v1alpha1.Finding, k *known, complete bool) {
+func (p *plan) gone(c *scanContext, b *Batch, finding *v1alpha1.Finding, k *known, complete bool) {
 	switch {
 	case finding.Spec.Closed == nil && finding.Spec.Analysis == c.analysis || finding.Spec.Closed == nil && k.closesRest:
 		p.open++
@@ -208,7 +209,9 @@ func (p *plan) gone(c *scanContext, finding *v1alpha1.Finding, k *known, complet
 	case finding.Spec.Closed == nil:
 		p.notAdopted++
 	}
-	if finding.Spec.Tool != c.tool {
+	// Never to an older name: two jobs with two names would rename the same findings at every import.
+	tool := finding.Spec.Tool
+	if tool != c.tool && (tool == b.GivenFormer || newestName(tool, c.tool) == c.tool) {
 		p.add(c, renaming(c, finding))
 	}
 }

@@ -144,6 +144,40 @@ func TestEveryHistoryConverges(t *testing.T) {
 	})
 }
 
+// Two jobs may report two names of one tool: neither renames what belongs to the other.
+func TestTwoNamesOfAToolInTwoAnalysesConverge(t *testing.T) {
+	result := func(rule string) []sarif.Result {
+		return []sarif.Result{{RuleID: rule, Rule: &sarif.Rule{}, Message: "m", Severity: v1alpha1.LevelLow, Location: sarif.Location{Path: "a.go", Line: 1}}}
+	}
+	cluster := map[string]v1alpha1.Finding{}
+	imports := func(tool, analysis string, results []sarif.Result) []string {
+		c := testContext(v1alpha1.CategoryCode)
+		c.tool, c.analysis = tool, analysis
+		k := &known{}
+		for _, f := range cluster {
+			if f.Spec.Analysis == analysis || f.Spec.Analysis == "" {
+				k.findings = append(k.findings, f)
+			} else {
+				k.others = append(k.others, f)
+			}
+		}
+		batch := &Batch{Tool: tool, Results: results}
+		reported, _ := report(c, batch)
+		p := diff(c, batch, reported, k, true)
+		for _, ch := range p.changes {
+			cluster[ch.name] = v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: ch.name}, Spec: ch.spec}
+		}
+		return actions(p)
+	}
+	imports("semgrep", "", result("gone")) // before analyses were told apart
+	for i := range 4 {
+		oss, pro := imports("Semgrep OSS", "push", result("R")), imports("Semgrep PRO", "nightly", result("S"))
+		if i > 0 && len(oss)+len(pro) > 0 {
+			t.Errorf("round %d changes %v and %v", i, oss, pro)
+		}
+	}
+}
+
 func importInto(cluster map[string]v1alpha1.Finding, c *scanContext, results []sarif.Result) plan {
 	var there []v1alpha1.Finding
 	for _, f := range cluster {
