@@ -171,6 +171,7 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 	}
 	p.match(s.readable(im.describe(repository, commit.SHA, batches, compared, s), unreadable), there)
 	s.count(p)
+	s.warnOfOthers(p, im.pr.Project)
 	s.compare(compared, batches)
 	if im.options.DryRun {
 		s.list(p)

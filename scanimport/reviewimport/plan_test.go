@@ -306,6 +306,27 @@ func originOf(spec *v1alpha1.ReviewIssueSpec) string {
 	return spec.CommitSHA
 }
 
+// An upload per project resolves the issues of the others.
+func TestAReviewThatResolvesIssuesOfAnotherProjectWarns(t *testing.T) {
+	reviewed := []v1alpha1.ReviewedCommit{{SHA: "a"}, {SHA: "b"}}
+	p := &plan{commit: "b", before: reviewed[:1], reviewed: reviewed}
+	var there []v1alpha1.ReviewIssue
+	for i, project := range []v1alpha1.ResourceName{"web", "web", "api", ""} {
+		there = append(there, v1alpha1.ReviewIssue{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("i-%d", i)},
+			Spec:       v1alpha1.ReviewIssueSpec{SeenInCommits: []v1alpha1.CommitSHA{"a"}, Result: &v1alpha1.ReviewIssueResult{Project: project}},
+		})
+	}
+	p.match(nil, there)
+	for project, want := range map[string]int{"api": 1, "web": 1, "other": 2, "": 0} {
+		s := newSummary(pr, nil)
+		s.warnOfOthers(p, project)
+		if len(s.Warnings) != want || project == "api" && !strings.Contains(s.Warnings[0], "The review of the project api resolves 2 issues of the project web") {
+			t.Errorf("a review of %q warns: %q, want %d", project, s.Warnings, want)
+		}
+	}
+}
+
 // An earlier version stored no evidence of issues. Their key or their place shows that they are the same.
 func TestADecisionOfAnEarlierVersionStaysWithItsProblem(t *testing.T) {
 	for _, tc := range []struct{ first, second, want string }{

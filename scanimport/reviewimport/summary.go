@@ -3,6 +3,7 @@ package reviewimport
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -250,6 +251,24 @@ func (s *Summary) count(p *plan) {
 			cmp.Compare(a.Name, b.Name))
 	})
 	s.Issues = s.Issues[:min(len(s.Issues), MostIssues)]
+}
+
+// warnOfOthers warns if the plan resolves issues of other projects than the one that the review names.
+func (s *Summary) warnOfOthers(p *plan, project string) {
+	resolved := map[string]int{}
+	for i := range p.changes {
+		ch := &p.changes[i]
+		if next := p.of(ch); project == "" || next.Result == nil || p.action(ch, &next) != ActionResolve {
+			continue
+		}
+		if of := string(ch.before.Spec.Result.Project); of != "" && of != project {
+			resolved[of]++
+		}
+	}
+	for _, of := range slices.Sorted(maps.Keys(resolved)) {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("The review of the project %s resolves %s of the project %s, because it does not show them. "+
+			"Review all projects of a pull request at once, without naming a project", project, number(resolved[of], "issue"), of))
+	}
 }
 
 // rank orders severities, the highest first.
