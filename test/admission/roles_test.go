@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -226,6 +227,39 @@ func TestAKeysLabelsAndAnnotationsAreBounded(t *testing.T) {
 	}).Build()); err != nil {
 		t.Errorf("other kinds are not bounded by this: %v", err)
 	}
+}
+
+// A client may claim to have written any number of fields that do not exist.
+func TestAKeysManagedFieldsAreBounded(t *testing.T) {
+	c := newCast(t, "claimed-keys")
+	claiming := func(name string, fields int) *v1alpha1.APIKey {
+		claimed := map[string]any{}
+		for i := range fields {
+			claimed[fmt.Sprintf("f:%0100d", i)] = map[string]any{}
+		}
+		raw, err := json.Marshal(map[string]any{"f:metadata": map[string]any{"f:annotations": claimed}})
+		harness.Must(t, err)
+		return builder.APIKey(name).In(c.namespace).Mutate(func(k *v1alpha1.APIKey) {
+			k.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", Operation: metav1.ManagedFieldsOperationUpdate,
+				APIVersion: v1alpha1.GroupVersion.String(), FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: raw}}}
+		}).Build()
+	}
+	for _, fields := range []int{160, 8000} {
+		err := c.as(editor).Create(t.Context(), claiming("heavy", fields))
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "metadata.managedFields") {
+			t.Errorf("%d fields: want a refusal that names managedFields, got %v", fields, err)
+		}
+	}
+	light := claiming("light", 100)
+	harness.Must(t, c.as(editor).Create(t.Context(), light))
+	grow := light.DeepCopy()
+	grow.ManagedFields = append(grow.ManagedFields, claiming("", 100).ManagedFields...)
+	grow.ManagedFields[len(grow.ManagedFields)-1].Manager = "n"
+	if err := c.as(editor).Update(t.Context(), grow); !apierrors.IsInvalid(err) {
+		t.Errorf("an update that claims more: want a refusal, got %v", err)
+	}
+	light.Spec.Description = "still writable"
+	harness.Must(t, c.as(editor).Update(t.Context(), light))
 }
 
 // The right to patch namespaces is for one label, in the namespaces of organizations.
