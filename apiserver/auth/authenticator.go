@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/connrotation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -76,9 +74,6 @@ type Authenticator struct {
 	changed       bell
 
 	writer client.WithWatch
-	// giveUp closes the connections of the lists. Lists and watches use separate connections: a stalled watch
-	// does not delay a list, and closing the connections of the lists breaks no watch.
-	giveUp func()
 }
 
 // New returns an Authenticator that knows nothing until it runs.
@@ -123,33 +118,18 @@ func (a *Authenticator) connect(options Options) error {
 	if a.writer, err = client.NewWithWatch(config, clientOptions); err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
-	own := rest.CopyConfig(config)
-	dial := own.Dial
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext
-	}
-	dialer := connrotation.NewDialer(dial)
-	own.Dial, a.giveUp = dialer.DialContext, dialer.CloseAll
-	lister, err := client.New(own, clientOptions)
-	if err != nil {
-		return fmt.Errorf("make a client for lists: %w", err)
-	}
 	watches, err := kube.NewReader(config)
-	if err != nil {
-		return err
-	}
-	lists, err := kube.NewReader(own)
 	if err != nil {
 		return err
 	}
 	configMaps := newView(func(*corev1.ConfigMap) string { return "" }, a.useSigningKeys)
 	signingKeys := client.ObjectKey{Namespace: options.Namespace, Name: tokens.SigningKeysConfigMap}
-	a.feeds = []*feed{
-		newFeed(&v1alpha1.APIKey{}, watches, lists, options.Unreadables, a.keys),
-		newFeed(&v1alpha1.Organization{}, watches, lists, options.Unreadables, a.organizations),
-		newConfigMapFeed(signingKeys, a.writer, lister, configMaps),
-	}
-	return nil
+	keys, keysErr := newFeed(&v1alpha1.APIKey{}, watches, config, options.Unreadables, a.keys)
+	organizations, organizationsErr := newFeed(&v1alpha1.Organization{}, watches, config, options.Unreadables,
+		a.organizations)
+	public, publicErr := newConfigMapFeed(signingKeys, a.writer, config, clientOptions, configMaps)
+	a.feeds = []*feed{keys, organizations, public}
+	return errors.Join(keysErr, organizationsErr, publicErr)
 }
 
 // knownKinds returns the options that spare the clients API discovery.
@@ -175,7 +155,7 @@ func (a *Authenticator) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, f := range a.feeds {
 		running.Go(func() { f.watch(ctx, a.log) })
-		running.Go(func() { f.poll(ctx, a.interval, a.giveUp, a.log) })
+		running.Go(func() { f.poll(ctx, a.interval, listTimeout(a.staleness), a.log) })
 	}
 	running.Go(func() { a.usage.write(ctx, a.writer, a.keys, a.log) })
 	running.Go(func() { a.refusals.listen(ctx, a.keys) })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -305,13 +306,65 @@ func (c *holeConn) Close() error {
 // HTTP/2 itself would detect this after about 45 seconds, which is longer than this test waits.
 func TestSilentConnectionIsGivenUp(t *testing.T) {
 	network := &hole{}
-	a := start(t, withTransport(func(c *rest.Config) { c.Dial = network.dial }))
+	a := start(t, withTransport(func(c *rest.Config) { c.Dial = network.dial }),
+		func(o *Options) { o.Staleness = 3 * leastListTimeout })
 	key := builder.APIKey("ci").In(env.Organization(t, "silent")).Build()
 	header := issue(t, key, "silent")
 	waitUntilAccepted(t, a, header)
 	network.swallow()
 	setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })
 	waitUntilRefused(t, a, header, ReasonDisabled)
+}
+
+// The keys of one organization may make a list slow, and lists at the API server's pace must not make the data too old.
+func TestListsMayTakeAThirdOfTheStaleness(t *testing.T) {
+	for staleness, want := range map[time.Duration]time.Duration{
+		time.Minute: 20 * time.Second, 15 * time.Second: 5 * time.Second, time.Second: 5 * time.Second,
+	} {
+		if got := listTimeout(staleness); got != want {
+			t.Errorf("with a staleness of %v a list may take %v, want %v", staleness, got, want)
+		}
+	}
+}
+
+func TestGivingUpAListLeavesTheConnectionsOfOtherFeeds(t *testing.T) {
+	begun, answer := make(chan struct{}, 2), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		begun <- struct{}{}
+		select {
+		case <-answer:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(server.Close)
+	ask := func(config *rest.Config) <-chan error {
+		done := make(chan error, 1)
+		asking, err := rest.HTTPClientFor(config)
+		harness.Must(t, err)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)
+		harness.Must(t, err)
+		go func() {
+			response, err := asking.Do(request)
+			if err == nil {
+				err = response.Body.Close()
+			}
+			done <- err
+		}()
+		<-begun
+		return done
+	}
+	shared := &rest.Config{Host: server.URL}
+	slow, giveUp := withOwnConnections(shared)
+	other, _ := withOwnConnections(shared)
+	given, kept := ask(slow), ask(other)
+	giveUp()
+	if err := <-given; err == nil {
+		t.Error("the list that was given up goes on")
+	}
+	close(answer)
+	if err := <-kept; err != nil {
+		t.Errorf("the list of the other feed: %v", err)
+	}
 }
 
 func TestConcurrentRequestsSeeOneTruth(t *testing.T) {

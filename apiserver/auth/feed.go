@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -15,14 +16,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/connrotation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// listTimeout bounds one list. After a timeout the list's connection is closed.
-const listTimeout = 5 * time.Second
+// leastListTimeout is the shortest that a list may take, whatever the staleness.
+const leastListTimeout = 5 * time.Second
+
+// listTimeout returns how long one list may take. After that the connection of the feed's lists is closed: a silent one
+// is replaced before the data is too old.
+func listTimeout(staleness time.Duration) time.Duration { return max(leastListTimeout, staleness/3) }
 
 // feed keeps a view of one resource up to date in two ways at once: a watch shows a change within milliseconds,
 // and a consistent list in each interval shows it even if the watch has stalled unnoticed.
@@ -34,6 +41,8 @@ type feed struct {
 	watched cache.ListerWatcher
 	// listNow lists what etcd holds at that moment, over a separate connection.
 	listNow func(context.Context) (objects []runtime.Object, version string, err error)
+	// giveUp closes the connections of this feed's lists.
+	giveUp func()
 
 	// fresh is when the request for the last successful list was sent: changes missing from that list happened
 	// later.
@@ -50,15 +59,21 @@ func (f *feed) age(now time.Time) time.Duration {
 }
 
 // newFeed returns a feed for a view of one of this project's kinds.
-func newFeed(object kube.Object, watches, lists *kube.Reader, unreadables *kube.Unreadables,
-	into cache.ReflectorStore) *feed {
+func newFeed(object kube.Object, watches *kube.Reader, config *rest.Config, unreadables *kube.Unreadables,
+	into cache.ReflectorStore) (*feed, error) {
 	kind, _ := kube.KindOf(object)
 	from := func(reader *kube.Reader) *kube.ListWatch {
-		return kube.NewListWatch(kube.ListWatchOptions{Kind: kind, From: reader.Source(kind), Unreadables: unreadables})
+		return kube.NewListWatch(kube.ListWatchOptions{Kind: kind, From: reader.Source(kind), Unreadables: unreadables,
+			Trim: func(object kube.Object) runtime.Object { trim(object); return object }})
+	}
+	own, giveUp := withOwnConnections(config)
+	lists, err := kube.NewReader(own)
+	if err != nil {
+		return nil, err
 	}
 	listed := from(lists)
 	return &feed{
-		name: kind.Resource, object: object, into: into, watched: from(watches),
+		name: kind.Resource, object: object, into: into, watched: from(watches), giveUp: giveUp,
 		listNow: func(ctx context.Context) ([]runtime.Object, string, error) {
 			list, err := listed.Now(ctx)
 			if err != nil {
@@ -66,19 +81,45 @@ func newFeed(object kube.Object, watches, lists *kube.Reader, unreadables *kube.
 			}
 			return list.Items, list.ResourceVersion, nil
 		},
+	}, nil
+}
+
+// trim removes the metadata that nobody reads here, which may be larger than the rest of the object.
+func trim(object metav1.Object) {
+	object.SetManagedFields(nil)
+	object.SetLabels(nil)
+	object.SetAnnotations(nil)
+}
+
+// withOwnConnections returns a copy of the config that shares its connections with nothing else, and a function that
+// closes them. Each feed lists over its own: a stalled watch does not delay a list, and giving up a list breaks neither
+// a watch nor the lists of other feeds.
+func withOwnConnections(config *rest.Config) (own *rest.Config, closeAll func()) {
+	own = rest.CopyConfig(config)
+	dial := own.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext
 	}
+	dialer := connrotation.NewDialer(dial)
+	own.Dial = dialer.DialContext
+	return own, dialer.CloseAll
 }
 
 // newConfigMapFeed returns a feed for a view of the one ConfigMap of that name.
-func newConfigMapFeed(key client.ObjectKey, watches client.WithWatch, lists client.Reader,
-	into cache.ReflectorStore) *feed {
+func newConfigMapFeed(key client.ObjectKey, watches client.WithWatch, config *rest.Config, options client.Options,
+	into cache.ReflectorStore) (*feed, error) {
+	own, giveUp := withOwnConnections(config)
+	lists, err := client.New(own, options)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for lists: %w", err)
+	}
 	selected := []client.ListOption{client.InNamespace(key.Namespace),
 		client.MatchingFields{metav1.ObjectNameField: key.Name}}
 	with := func(raw metav1.ListOptions) []client.ListOption {
 		return append([]client.ListOption{&client.ListOptions{Raw: &raw}}, selected...)
 	}
 	return &feed{
-		name: "signing keys", object: &corev1.ConfigMap{}, into: into,
+		name: "signing keys", object: &corev1.ConfigMap{}, into: into, giveUp: giveUp,
 		watched: &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 				list := &corev1.ConfigMapList{}
@@ -96,7 +137,7 @@ func newConfigMapFeed(key client.ObjectKey, watches client.WithWatch, lists clie
 			objects, err := meta.ExtractList(list)
 			return objects, list.ResourceVersion, err
 		},
-	}
+	}, nil
 }
 
 // watch updates the view from a watch until the context ends.
@@ -106,10 +147,10 @@ func (f *feed) watch(ctx context.Context, log logr.Logger) {
 }
 
 // poll updates the view from a list in each interval until the context ends.
-func (f *feed) poll(ctx context.Context, interval time.Duration, giveUp func(), log logr.Logger) {
+func (f *feed) poll(ctx context.Context, interval, timeout time.Duration, log logr.Logger) {
 	failing := false
 	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
-		err := f.list(ctx)
+		err := f.list(ctx, timeout)
 		switch {
 		case ctx.Err() != nil:
 		case err == nil && failing:
@@ -119,15 +160,15 @@ func (f *feed) poll(ctx context.Context, interval time.Duration, giveUp func(), 
 		}
 		failing = err != nil
 		if errors.Is(err, context.DeadlineExceeded) {
-			giveUp()
+			f.giveUp()
 		}
 	}, interval)
 }
 
 // list applies one consistent list: without a resourceVersion the API server returns what etcd holds at that
 // moment.
-func (f *feed) list(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+func (f *feed) list(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	sent := time.Now()
 	objects, version, err := f.listNow(ctx)

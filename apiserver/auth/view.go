@@ -126,6 +126,7 @@ func (v *view[T]) put(object T) error {
 	if err != nil || !news {
 		return err
 	}
+	trim(object)
 	name := newest.Key(object)
 	v.unlink(name)
 	v.objects[name] = object

@@ -84,6 +84,26 @@ func TestViewKeepsTheNewerOfTwo(t *testing.T) {
 	}
 }
 
+// Every replica holds all keys, and their metadata may be larger than the rest of them.
+func TestViewKeepsNoMetadataThatNobodyReads(t *testing.T) {
+	heavy := func(version int) *v1alpha1.Organization {
+		o := organization("a", version, "")
+		o.Labels, o.Annotations = map[string]string{"a": "b"}, map[string]string{"c": "d"}
+		o.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
+		return o
+	}
+	v := newTestView()
+	expectLight := func(by string, err error) {
+		t.Helper()
+		o, ok := v.get("a")
+		if err != nil || !ok || o.Labels != nil || o.Annotations != nil || o.ManagedFields != nil {
+			t.Errorf("by %s: holds %+v, %v", by, o, err)
+		}
+	}
+	expectLight("a watch", v.Update(heavy(1)))
+	expectLight("a list", v.Replace(list(heavy(2)), "3"))
+}
+
 func TestViewFindsByTheKeyOfNow(t *testing.T) {
 	v := newTestView()
 	_ = v.Update(organization("a", 1, "org-a"))
