@@ -13,6 +13,9 @@ const (
 	ReasonTooManyPending = "TooManyPending"
 	// ReasonDecisionsHeldBack goes with Backlogged=True: twice as many are pending, and nothing becomes a delivery.
 	ReasonDecisionsHeldBack = "DecisionsHeldBack"
+	// ReasonTooManyEndpoints goes with Ready=False and Stalled=True: the namespace has more endpoints than get events,
+	// and this is not one of the oldest.
+	ReasonTooManyEndpoints = "TooManyEndpoints"
 	// ReasonSecretNotFound goes with Ready=False: the Secret in spec.secretRef does not exist.
 	ReasonSecretNotFound = "SecretNotFound"
 	// ReasonSecretInvalid goes with Ready=False: the Secret holds no usable signing secret.

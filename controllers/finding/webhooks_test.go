@@ -235,6 +235,23 @@ func TestEachTransitionGoesToEachThatAsksForIt(t *testing.T) {
 		"by":%q,"user_status":{"from":"open","to":"muted"}}}`, at, finding.UID, by)), "ids and what has changed, and nothing that was written")
 }
 
+// Each endpoint makes one more write of every change, and all organizations wait for it.
+func TestOnlyTheOldestEndpointsGetEvents(t *testing.T) {
+	controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
+	ns := env.Namespace(t)
+	places(t, ns)
+	for i := range webhooks.MaxServed {
+		receive(t, ns, fmt.Sprintf("e-%02d", i), func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = i != 0 })
+	}
+	receive(t, ns, "z", nil)
+	finding := builder.Finding("f-1").In(ns).Build()
+	env.Create(t, finding)
+	caughtUp(t, finding, 1)
+	g := NewWithT(t)
+	g.Expect(sentTo(t, g, ns, "e-00", "f-1")).To(ConsistOf("finding.created 1"))
+	g.Expect(sentTo(t, g, ns, "z", "f-1")).To(BeEmpty())
+}
+
 func TestNothingOlderThanTheEndpointIsSent(t *testing.T) {
 	stop := controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)

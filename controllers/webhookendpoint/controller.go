@@ -65,6 +65,8 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 			&v1alpha1.WebhookEndpoint{}, handler.OnlyControllerOwner())).
 		Watches(&v1alpha1.WebhookDelivery{}, watch.EnqueueAfter(backlogDelay, watch.Reference(endpointOf)),
 			builder.WithPredicates(watch.NewSinceStart, changesBacklog)).
+		Watches(&v1alpha1.WebhookEndpoint{}, handler.EnqueueRequestsFromMapFunc(r.misjudged),
+			builder.WithPredicates(watch.NewSinceStart, watch.CreatedOrDeleted)).
 		WithOptions(options).
 		Complete(r)
 }
@@ -103,7 +105,11 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 		s.Status.Secrets = remember(s.Before.Secrets, found.secrets.All(), s.Now)
 	}
 	s.Status.ObservedGeneration = s.Object.Generation
-	s.Judge(judge(s.Object, found))
+	served, err := r.isServed(ctx, s.Object)
+	if err != nil {
+		return err
+	}
+	s.Judge(judge(s.Object, served, found))
 	if !found.usable() {
 		return nil
 	}

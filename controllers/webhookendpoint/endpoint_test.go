@@ -1,6 +1,7 @@
 package webhookendpoint
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -137,6 +138,22 @@ func TestAnEndpointWorksWhileAQuotaRefusesItsPing(t *testing.T) {
 		g.Expect(testenv.Get(t, g, env, endpoint).Status.PingedAt).NotTo(BeNil())
 		g.Expect(deliveries(t, g, ns)).To(HaveLen(1))
 	})
+}
+
+// The others need no Secret of their own to be counted.
+func TestOnlyTheOldestEndpointsGetEvents(t *testing.T) {
+	start(t)
+	ns := env.Namespace(t)
+	oldest := builder.WebhookEndpoint("a").In(ns).Secret("absent").Build()
+	env.Create(t, oldest)
+	for i := range webhooks.MaxServed - 1 {
+		env.Create(t, builder.WebhookEndpoint(fmt.Sprintf("e-%02d", i)).In(ns).Secret("absent").Build())
+	}
+	youngest := builder.WebhookEndpoint("z").In(ns).Build()
+	env.Create(t, youngest)
+	waitForReason(t, youngest, v1alpha1.ReasonTooManyEndpoints)
+	harness.Must(t, env.Client.Delete(t.Context(), oldest))
+	waitForReason(t, youngest, v1alpha1.ReasonReconciled)
 }
 
 func TestThePingIsMadeOnce(t *testing.T) {

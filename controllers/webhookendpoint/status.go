@@ -12,6 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
 // failuresBeforeFailing is how many consecutive attempts must fail before an endpoint that has
@@ -19,10 +20,17 @@ import (
 const failuresBeforeFailing = 3
 
 // judge returns the conditions' verdict on the endpoint.
-func judge(endpoint *v1alpha1.WebhookEndpoint, f found) conditions.Verdict {
+func judge(endpoint *v1alpha1.WebhookEndpoint, served bool, f found) conditions.Verdict {
 	switch {
 	case !f.usable():
 		return secretVerdict(f)
+	case !served:
+		return conditions.Verdict{
+			Stalled: true,
+			Reason:  v1alpha1.ReasonTooManyEndpoints,
+			Message: fmt.Sprintf("Only the %d oldest WebhookEndpoints of a namespace get events, and this is not one of them: "+
+				"delete older ones that are no longer needed.", webhooks.MaxServed),
+		}
 	case endpoint.Spec.Disabled:
 		return conditions.Verdict{
 			Reason:  v1alpha1.ReasonEndpointDisabled,

@@ -1,6 +1,8 @@
 package webhooks
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +22,17 @@ func Subscribes(endpoint *v1alpha1.WebhookEndpoint, eventType string, at time.Ti
 // IsOlder reports whether the time is before the endpoint's creation.
 func IsOlder(endpoint *v1alpha1.WebhookEndpoint, at time.Time) bool {
 	return at.Before(endpoint.CreationTimestamp.Truncate(time.Second))
+}
+
+// MaxServed is how many endpoints of a namespace get events. Each makes one more write of every change.
+const MaxServed = 50
+
+// Served sorts the endpoints of a namespace by age and then by name, and returns those that get events: the oldest.
+func Served(endpoints []v1alpha1.WebhookEndpoint) []v1alpha1.WebhookEndpoint {
+	slices.SortFunc(endpoints, func(a, b v1alpha1.WebhookEndpoint) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return endpoints[:min(len(endpoints), MaxServed)]
 }
 
 // Enabled reports whether deliveries are made for the endpoint at all. Events that happen while it

@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -9,6 +10,25 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
+
+func TestServedAreTheOldest(t *testing.T) {
+	aged := func(name string, age time.Duration) v1alpha1.WebhookEndpoint {
+		return v1alpha1.WebhookEndpoint{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon.Add(-age))}}
+	}
+	// All but the first and the last have one age.
+	endpoints := []v1alpha1.WebhookEndpoint{aged("a-youngest", 0), aged("z-oldest", time.Hour)}
+	for i := range MaxServed {
+		endpoints = append(endpoints, aged(fmt.Sprintf("e-%03d", MaxServed-1-i), time.Minute))
+	}
+	served := Served(endpoints)
+	if len(served) != MaxServed || served[0].Name != "z-oldest" || served[1].Name != "e-000" ||
+		served[MaxServed-1].Name != fmt.Sprintf("e-%03d", MaxServed-2) {
+		t.Errorf("%d are served, from %s and %s to %s", len(served), served[0].Name, served[1].Name, served[len(served)-1].Name)
+	}
+	if few := Served(endpoints[:2]); len(few) != 2 {
+		t.Errorf("%d of 2 are served", len(few))
+	}
+}
 
 func TestSubscribes(t *testing.T) {
 	patterns := func(patterns ...v1alpha1.WebhookEventPattern) func(*v1alpha1.WebhookEndpoint) {

@@ -10,7 +10,6 @@
 package ledger
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,10 +139,10 @@ func (l *Ledger) SettleDerivable(ctx context.Context, object client.Object, writ
 
 // eachGetsItsOwn reports whether each endpoint that existed when a transition happened has a delivery of it alone,
 // given those that were just made, or waits for it until its backlog ends. An endpoint without one could be sent the
-// transition otherwise: once it asks for it or is enabled, or in a page.
+// transition otherwise: once it asks for it, is enabled or replaces one of those that get events, or in a page.
 func (l *Ledger) eachGetsItsOwn(ctx context.Context, object client.Object, made []due) (each, waits bool, err error) {
-	endpoints, err := endpointsOf(ctx, l.client, object.GetNamespace())
-	if err != nil {
+	endpoints, err := allEndpointsOf(ctx, l.client, object.GetNamespace())
+	if err != nil || len(endpoints) > webhooks.MaxServed {
 		return false, false, err
 	}
 	for _, t := range l.kind.book(object).history().Owed() {
@@ -359,12 +358,17 @@ func makeDelivery(ctx context.Context, c client.Writer, delivery *v1alpha1.Webho
 	return fmt.Errorf("create the delivery of %s %s: %w", delivery.Spec.Event.Type, delivery.Spec.Event.Subject.Name, err)
 }
 
+// endpointsOf returns the namespace's endpoints that get events, in a fixed order: that makes retries after a failure,
+// and the tests of partial failures, deterministic.
 func endpointsOf(ctx context.Context, c client.Reader, namespace string) ([]v1alpha1.WebhookEndpoint, error) {
+	all, err := allEndpointsOf(ctx, c, namespace)
+	return webhooks.Served(all), err
+}
+
+func allEndpointsOf(ctx context.Context, c client.Reader, namespace string) ([]v1alpha1.WebhookEndpoint, error) {
 	list := &v1alpha1.WebhookEndpointList{}
 	if err := c.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the webhook endpoints: %w", err)
 	}
-	// A fixed order makes retries after a failure, and the tests of partial failures, deterministic.
-	slices.SortFunc(list.Items, func(a, b v1alpha1.WebhookEndpoint) int { return cmp.Compare(a.Name, b.Name) })
 	return list.Items, nil
 }
