@@ -76,7 +76,8 @@ type APIKeySpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Scopes []Scope `json:"scopes,omitempty"`
-	// rateLimit is the key's own limit. It takes precedence over the organization's.
+	// rateLimit is the key's own limit. It takes precedence over the organization's, whose
+	// spec.apiKeys.maxRequestsPerMinute limits it.
 	// +optional
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`
 	// rotation requests a new token.

@@ -175,6 +175,12 @@ type OrganizationAPIKeys struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="maxLifetime must be hours, minutes and seconds of at least 1m, for example 2160h"
 	// +optional
 	MaxLifetime *metav1.Duration `json:"maxLifetime,omitempty"`
+	// maxRequestsPerMinute is the highest limit that an API key may have, from 1 to 1000000, for example 1200. It
+	// also lowers spec.rateLimit and the default of 600. Absent: a key may set any limit.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	MaxRequestsPerMinute *int32 `json:"maxRequestsPerMinute,omitempty"`
 }
 
 // Retention sets how long finished objects are kept.

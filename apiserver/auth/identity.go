@@ -74,7 +74,7 @@ func admit(claims tokens.Claims, key *v1alpha1.APIKey, organization *v1alpha1.Or
 		KeyName:           key.Name,
 		KeyUID:            key.UID,
 		Scopes:            key.Spec.Scopes,
-		RequestsPerMinute: requestsPerMinute(key.Spec.RateLimit, organization.Spec.RateLimit),
+		RequestsPerMinute: requestsPerMinute(key, organization),
 		RequiresReason:    organization.Spec.Triage != nil && organization.Spec.Triage.RequireReason,
 		ExpiresAt:         end(claims, key),
 	}, nil
@@ -126,11 +126,17 @@ func over(key *v1alpha1.APIKey, now time.Time) bool {
 	return key.Status.ExpiresAt == nil || !now.Before(key.Status.ExpiresAt.Time)
 }
 
-func requestsPerMinute(limits ...*v1alpha1.RateLimit) int32 {
-	for _, limit := range limits {
-		if limit != nil && limit.RequestsPerMinute != nil {
-			return *limit.RequestsPerMinute
+// requestsPerMinute returns the key's limit, else the organization's, else the default, and at most the organization's
+// maximum.
+func requestsPerMinute(key *v1alpha1.APIKey, organization *v1alpha1.Organization) int32 {
+	limit := int32(DefaultRequestsPerMinute)
+	for _, of := range []*v1alpha1.RateLimit{organization.Spec.RateLimit, key.Spec.RateLimit} {
+		if of != nil && of.RequestsPerMinute != nil {
+			limit = *of.RequestsPerMinute
 		}
 	}
-	return DefaultRequestsPerMinute
+	if bounds := organization.Spec.APIKeys; bounds != nil && bounds.MaxRequestsPerMinute != nil {
+		limit = min(limit, *bounds.MaxRequestsPerMinute)
+	}
+	return limit
 }

@@ -78,22 +78,31 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-func TestRequestsPerMinuteIsTheNearestFigure(t *testing.T) {
+func TestRequestsPerMinuteIsTheNearestFigureUpToTheMaximum(t *testing.T) {
 	limit := func(n int32) *v1alpha1.RateLimit { return &v1alpha1.RateLimit{RequestsPerMinute: &n} }
 	cases := []struct {
 		key, organization *v1alpha1.RateLimit
+		most              *int32
 		want              int32
 	}{
-		{nil, nil, 600},
-		{nil, limit(100), 100},
-		{limit(5), limit(100), 5},
-		{limit(5), nil, 5},
-		{&v1alpha1.RateLimit{}, limit(100), 100},
-		{&v1alpha1.RateLimit{}, &v1alpha1.RateLimit{}, 600},
+		{nil, nil, nil, 600},
+		{nil, limit(100), nil, 100},
+		{limit(5), limit(100), nil, 5},
+		{limit(5), nil, nil, 5},
+		{&v1alpha1.RateLimit{}, limit(100), nil, 100},
+		{&v1alpha1.RateLimit{}, &v1alpha1.RateLimit{}, nil, 600},
+		{limit(1_000_000), limit(50), nil, 1_000_000},
+		{limit(1_000_000), limit(50), ptr.To[int32](100), 100},
+		{limit(5), nil, ptr.To[int32](100), 5},
+		{nil, limit(1_000), ptr.To[int32](100), 100},
+		{nil, nil, ptr.To[int32](100), 100},
 	}
 	for _, tc := range cases {
-		if got := requestsPerMinute(tc.key, tc.organization); got != tc.want {
-			t.Errorf("key %v, organization %v: %d a minute, want %d", tc.key, tc.organization, got, tc.want)
+		key, organization := &v1alpha1.APIKey{}, &v1alpha1.Organization{}
+		key.Spec.RateLimit, organization.Spec.RateLimit = tc.key, tc.organization
+		organization.Spec.APIKeys = &v1alpha1.OrganizationAPIKeys{MaxRequestsPerMinute: tc.most}
+		if got := requestsPerMinute(key, organization); got != tc.want {
+			t.Errorf("%+v: %d per minute", tc, got)
 		}
 	}
 }

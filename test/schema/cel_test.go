@@ -93,6 +93,8 @@ var rulesAtCreate = []struct {
 	{"organization of 60 characters", organization, edit{"metadata.name": strings.Repeat("a", 60)}, "at most 59 characters", "its namespace's name would be too long"},
 	{"organization with a dot", organization, edit{"metadata.name": "acme.example"}, "hold no dot", "a namespace's name has none"},
 	{"key life of a minute", organization, edit{"spec.apiKeys": map[string]any{"maxLifetime": "1m"}}, "", "the shortest"},
+	{"most requests of a key", organization, edit{"spec.apiKeys": map[string]any{"maxRequestsPerMinute": int64(1_000_000)}}, "", "as high as a limit can be"},
+	{"no requests of a key", organization, edit{"spec.apiKeys": map[string]any{"maxRequestsPerMinute": int64(0)}}, "spec.apiKeys.maxRequestsPerMinute", "such a key is of no use"},
 	{"key life of a second", organization, edit{"spec.apiKeys": map[string]any{"maxLifetime": "1s"}}, "maxLifetime must be hours, minutes and seconds of at least 1m", "over before it is used"},
 	{"no retention of findings", organization, edit{"spec.retention": map[string]any{"closedFindings": "0s"}}, "", "at once is a choice"},
 	{"negative retention of findings", organization, edit{"spec.retention": map[string]any{"closedFindings": "-1s"}}, "closedFindings must be hours, minutes and seconds and not negative", "no one can mean it"},
