@@ -14,16 +14,17 @@ import (
 )
 
 // CacheOptions keeps data that no controller reads out of the manager's cache. A third of a small
-// object is managedFields, and there may be 100,000 findings.
+// object is managedFields, and there may be 100,000 findings. What `kubectl apply` writes down about an object
+// may be as large as the object.
 //
 // Never Update an object read from this cache: that would wipe its managedFields, and with them the
-// field ownership. Patches are safe.
+// field ownership, and that annotation. Patches are safe.
 func CacheOptions() cache.Options {
 	whoAndWhen := cache.ByObject{Transform: dropFieldSets}
 	// The cluster may have many objects of these kinds that are not ours, some of them secret.
 	madeByUs := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy})}
 	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: dropUnread,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:         madeByUs,
 			&corev1.ServiceAccount{}: madeByUs,
@@ -40,8 +41,28 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// dropFieldSets keeps the managers and times of managedFields, and drops the field sets.
+// dropUnread drops managedFields and what kubectl apply wrote down.
+func dropUnread(in any) (any, error) {
+	dropLastApplied(in)
+	return cache.TransformStripManagedFields()(in)
+}
+
+// dropLastApplied drops what kubectl apply wrote down. It writes to no object that was transformed before: that is in
+// the cache, where others read it.
+func dropLastApplied(in any) {
+	object, err := meta.Accessor(in)
+	if err != nil {
+		return // a tombstone of the informer, not an object
+	}
+	if _, has := object.GetAnnotations()[corev1.LastAppliedConfigAnnotation]; has {
+		delete(object.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
+	}
+}
+
+// dropFieldSets drops what kubectl apply wrote down and the field sets of managedFields, and keeps their managers and
+// times.
 func dropFieldSets(in any) (any, error) {
+	dropLastApplied(in)
 	object, err := meta.Accessor(in)
 	if err != nil {
 		return in, nil //nolint:nilerr // a tombstone of the informer, not an object: nothing to drop

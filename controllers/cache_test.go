@@ -1,11 +1,14 @@
 package controllers
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
@@ -31,5 +34,24 @@ func TestCacheKeepsWhoWroteAndWhen(t *testing.T) {
 	}
 	if kept != &finding.ManagedFields[0] {
 		t.Error("an object that is in the cache already was written to, while others may read it")
+	}
+}
+
+func TestCacheDropsWhatKubectlApplyWroteDown(t *testing.T) {
+	options := CacheOptions()
+	for _, object := range []client.Object{&v1alpha1.Finding{}, &v1alpha1.APIKey{}} {
+		transform := options.DefaultTransform
+		for kind, its := range options.ByObject {
+			if reflect.TypeOf(kind) == reflect.TypeOf(object) && its.Transform != nil {
+				transform = its.Transform
+			}
+		}
+		object.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "note": "kept"})
+		if _, err := transform(object); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string]string{"note": "kept"}, object.GetAnnotations()); diff != "" {
+			t.Errorf("%T: -want +got:\n%s", object, diff)
+		}
 	}
 }

@@ -222,10 +222,40 @@ func TestAKeysLabelsAndAnnotationsAreBounded(t *testing.T) {
 	if err := c.as(editor).Patch(t.Context(), light.DeepCopy(), grow); !apierrors.IsInvalid(err) {
 		t.Errorf("labels count too: want a refusal, got %v", err)
 	}
-	if err := env.Client.Create(t.Context(), builder.Repository("heavy").In(c.namespace).Mutate(func(r *v1alpha1.Repository) {
-		r.Annotations = annotated("", 20000).Annotations
-	}).Build()); err != nil {
-		t.Errorf("other kinds are not bounded by this: %v", err)
+	if err := c.as(editor).Create(t.Context(), lastApplied(builder.APIKey("applied").In(c.namespace).Build())); !apierrors.IsInvalid(err) {
+		t.Errorf("what kubectl apply writes down counts too: want a refusal, got %v", err)
+	}
+}
+
+func lastApplied[T client.Object](object T) T {
+	object.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: strings.Repeat("x", 100_000)})
+	return object
+}
+
+// The controllers hold the metadata of all objects in memory.
+func TestMetadataIsBounded(t *testing.T) {
+	c := newCast(t, "heavy-metadata")
+	harness.Must(t, env.Client.Create(t.Context(), lastApplied(builder.Repository("applied").In(c.namespace).Build())))
+	for reason, fill := range map[string]func(*v1alpha1.Finding){
+		"an annotation": func(f *v1alpha1.Finding) { f.Annotations = map[string]string{"note": strings.Repeat("x", 16381)} },
+		"labels": func(f *v1alpha1.Finding) {
+			f.Labels = map[string]string{}
+			for i := range 9000 {
+				f.Labels[fmt.Sprintf("l%050d", i)] = fmt.Sprintf("v%050d", i)
+			}
+		},
+		"managers": func(f *v1alpha1.Finding) {
+			for i := range 101 {
+				f.ManagedFields = append(f.ManagedFields, metav1.ManagedFieldsEntry{Manager: fmt.Sprint("m", i),
+					Operation: metav1.ManagedFieldsOperationApply, APIVersion: v1alpha1.GroupVersion.String(), FieldsType: "FieldsV1",
+					FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:evidence":{}}}`)})
+			}
+		},
+	} {
+		finding := builder.Finding("heavy").In(c.namespace).Mutate(fill).Build()
+		if err := c.as(scanner).Create(t.Context(), finding); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), " hold at most ") {
+			t.Errorf("%s: want a refusal with the limit, got %v", reason, err)
+		}
 	}
 }
 
