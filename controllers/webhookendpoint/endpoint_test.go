@@ -140,7 +140,6 @@ func TestAnEndpointWorksWhileAQuotaRefusesItsPing(t *testing.T) {
 	})
 }
 
-// The others need no Secret of their own to be counted.
 func TestOnlyTheOldestEndpointsGetEvents(t *testing.T) {
 	start(t)
 	ns := env.Namespace(t)
@@ -149,11 +148,17 @@ func TestOnlyTheOldestEndpointsGetEvents(t *testing.T) {
 	for i := range webhooks.MaxServed - 1 {
 		env.Create(t, builder.WebhookEndpoint(fmt.Sprintf("e-%02d", i)).In(ns).Secret("absent").Build())
 	}
-	youngest := builder.WebhookEndpoint("z").In(ns).Build()
-	env.Create(t, youngest)
-	waitForReason(t, youngest, v1alpha1.ReasonTooManyEndpoints)
+	// Disabled ones get no ping, which would enqueue them. Once the second is reconciled, nothing else enqueues the first.
+	var late []*v1alpha1.WebhookEndpoint
+	for _, name := range []string{"y", "z"} {
+		endpoint := builder.WebhookEndpoint(name).In(ns).Mutate(func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }).Build()
+		env.Create(t, endpoint)
+		waitForReason(t, endpoint, v1alpha1.ReasonTooManyEndpoints)
+		late = append(late, endpoint)
+	}
 	harness.Must(t, env.Client.Delete(t.Context(), oldest))
-	waitForReason(t, youngest, v1alpha1.ReasonReconciled)
+	waitForReason(t, late[0], v1alpha1.ReasonEndpointDisabled)
+	waitForReason(t, late[1], v1alpha1.ReasonTooManyEndpoints)
 }
 
 func TestThePingIsMadeOnce(t *testing.T) {
