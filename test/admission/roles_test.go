@@ -259,6 +259,19 @@ func TestMetadataIsBounded(t *testing.T) {
 	}
 }
 
+// Outside of organizations no quota limits the keys that every replica of the REST API lists.
+func TestKeysAreCreatedInOrganizationsAlone(t *testing.T) {
+	c := newCast(t, "key-places")
+	harness.Must(t, env.Client.Create(t.Context(), builder.APIKey("ci").In(c.namespace).Build()))
+	unmarked := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-unmarked-keys"}}
+	env.Create(t, unmarked)
+	for _, namespace := range []string{env.Namespace(t), unmarked.Name} {
+		if err := env.Client.Create(t.Context(), builder.APIKey("ci").In(namespace).Build()); !isRefusal(err) {
+			t.Errorf("in %s: want a refusal, got %v", namespace, err)
+		}
+	}
+}
+
 // A client may claim to have written any number of fields that do not exist.
 func TestAKeysManagedFieldsAreBounded(t *testing.T) {
 	c := newCast(t, "claimed-keys")

@@ -321,7 +321,8 @@ func TestCluster_ANamespaceThatATenantMadeIsNotAdopted(t *testing.T) {
 			g.Expect(made.Status.Conditions).To(ContainElement(And(HaveField("Type", v1alpha1.ConditionReady), HaveField("Reason", v1alpha1.ReasonNamespaceConflict))))
 		})
 		attempt(t, cluster, made.Status.Namespace == "", "the namespace of another was adopted: %s", made.Status.Namespace)
-		target.env.Create(t, builder.APIKey("trap").In(namespace.Name).Build())
+		err := target.admin.Create(t.Context(), builder.APIKey("trap").In(namespace.Name).Build())
+		attempt(t, cluster, apierrors.IsForbidden(err), "a key was created in it: %v", err)
 		// Wait for a reconcile that happens after all of this.
 		newOrganization(t, "after-"+letters(6), plenty)
 		nothingIn(t, namespace.Name)

@@ -151,6 +151,7 @@ var rulesAtCreate = []struct {
 }
 
 func TestRulesAtCreate(t *testing.T) {
+	acceptKeys(t)
 	for _, row := range rulesAtCreate {
 		t.Run(row.name, func(t *testing.T) {
 			object := content(t, row.object())
@@ -257,6 +258,7 @@ func TestAnEmptyFilterOfAnOperationIsRefused(t *testing.T) {
 }
 
 func TestRulesAtUpdate(t *testing.T) {
+	acceptKeys(t)
 	for _, row := range rulesAtUpdate {
 		t.Run(row.name, func(t *testing.T) {
 			object := content(t, row.object())

@@ -5,14 +5,20 @@ package schema_test
 import (
 	"testing"
 
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/corpus"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -48,6 +54,16 @@ func newObject(crd *apiextensionsv1.CustomResourceDefinition, name string) *unst
 		object.SetNamespace("default")
 	}
 	return object
+}
+
+// acceptKeys marks the namespace default as an organization's: API keys are created in no other.
+func acceptKeys(t *testing.T) {
+	t.Helper()
+	mark := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.OrganizationUIDAnnotation+`":"x"}}}`))
+	harness.Must(t, env.Client.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, mark))
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Create(t.Context(), builder.APIKey("probe").In("default").Build(), client.DryRunAll)).To(Succeed())
+	})
 }
 
 // almighty returns the config of the only account that may write a status, with all rights, so that only the schema can

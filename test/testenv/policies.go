@@ -82,6 +82,9 @@ var policyProbes = map[string]probe{
 		}
 		return wantRefusal(as.facade.Create(ctx, event, client.DryRunAll))
 	},
+	"findings-keys.appsec.dev": func(ctx context.Context, as probers) error {
+		return wantRefusal(as.user.Create(ctx, &v1alpha1.APIKey{ObjectMeta: probeMeta()}, client.DryRunAll))
+	},
 	// These policies concern only the controllers, and no prober is a controller.
 	"findings-leases.appsec.dev":     func(context.Context, probers) error { return nil },
 	"findings-namespaces.appsec.dev": func(context.Context, probers) error { return nil },
