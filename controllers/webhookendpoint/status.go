@@ -12,7 +12,6 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
-	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
 // failuresBeforeFailing is how many consecutive attempts must fail before an endpoint that has
@@ -28,8 +27,8 @@ func judge(endpoint *v1alpha1.WebhookEndpoint, served bool, f found) conditions.
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonTooManyEndpoints,
-			Message: fmt.Sprintf("Only the %d oldest WebhookEndpoints of a namespace get events, and this is not one of them: "+
-				"delete older ones that are no longer needed.", webhooks.MaxServed),
+			Message: "Only the 50 oldest WebhookEndpoints of a namespace get events, and this is not one of them: " +
+				"delete older ones that are no longer needed.",
 		}
 	case endpoint.Spec.Disabled:
 		return conditions.Verdict{

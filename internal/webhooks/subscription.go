@@ -24,7 +24,8 @@ func IsOlder(endpoint *v1alpha1.WebhookEndpoint, at time.Time) bool {
 	return at.Before(endpoint.CreationTimestamp.Truncate(time.Second))
 }
 
-// MaxServed is how many endpoints of a namespace get events. Each makes one more write of every change.
+// MaxServed is how many endpoints of a namespace get events. Each makes one more write of every change. The message of
+// their condition repeats the number.
 const MaxServed = 50
 
 // Served sorts the endpoints of a namespace by age and then by name, and returns those that get events: the oldest.
