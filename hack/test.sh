@@ -12,8 +12,9 @@ fewer=$((jobs > 1 ? jobs - 1 : 1))
 # The race detector sees only its own process. These packages test programs that run beside them, or only the API server.
 # What some of them also run in their own process has tests of its own with the detector.
 outside='/test/(admission|attack|chart|conditions|conformance|console|e2e|etcdcost|image|plugin|privilege|samples|schema|targets|unreadable)$'
-# These tests read all real scanner output, one file after the other: minutes with the detector, seconds without it.
-corpus='Corpus|DecisionsStay'
+# The slowest of the tests that read all real scanner output, one file after the other: minutes with the detector, seconds
+# without it.
+corpus='^Test(Every(Bad)?Corpus|DecisionsStayWith)'
 plain=()
 for flag in "$@"; do [ "$flag" = -race ] || plain+=("$flag"); done
 
@@ -32,7 +33,9 @@ packages=$(go list -e ./...)
 in_module . -p="$jobs" "$@" -skip="$corpus" $(grep -vE "$outside" <<<"$packages")
 # shellcheck disable=SC2046
 in_module . -p="$fewer" "${plain[@]}" $(grep -E "$outside" <<<"$packages")
-in_module . -p="$fewer" "${plain[@]}" -run="$corpus" ./scanimport/importer ./test/api ./test/import
+# shellcheck disable=SC2046
+in_module . -p="$fewer" "${plain[@]}" -run="$corpus" \
+  $(grep -lsE "func ${corpus#^}" $(go list -e -f '{{.Dir}}/*_test.go' ./...) | xargs -n1 dirname | sort -u)
 in_module bench -p="$fewer" "$@" ./...
 in_module test/faults -p="$fewer" "${plain[@]}" ./...
 exit "$code"

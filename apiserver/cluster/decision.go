@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/kube"
@@ -25,13 +26,13 @@ type Known[T kube.Object] struct {
 // mergePatch returns the JSON merge patch that applies the decision to the object, provided that the API server
 // still holds exactly the given state. It contains only the differences: a decision that changes nothing keeps
 // the author of the last one, and the API server writes nothing.
-func mergePatch[T kube.Object](known Known[T], decision Decision) ([]byte, error) {
+func mergePatch[T kube.Object](known Known[T], decision Decision, now time.Time) ([]byte, error) {
 	patch := map[string]any{
 		"metadata": map[string]any{"resourceVersion": known.Object.GetResourceVersion()},
 	}
 	standing := known.Standing
 	standing.Facts = decision.Basis
-	if triage := decision.Changes(standing); len(triage) > 0 {
+	if triage := decision.Changes(standing, now); len(triage) > 0 {
 		triage["by"] = decision.By
 		patch["spec"] = map[string]any{"triage": triage}
 	}

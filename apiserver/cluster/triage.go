@@ -141,7 +141,7 @@ func (t *Triager[T]) patch(ctx context.Context, known Known[T], decision Decisio
 	ctx, span := tracing.Start(ctx, "kubernetes: patch "+t.Noun,
 		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attribute.Int("findings.attempt", attempt)))
 	defer func() { end(span, err) }()
-	content, err := mergePatch(known, decision)
+	content, err := mergePatch(known, decision, time.Now())
 	if err != nil {
 		return written, err
 	}

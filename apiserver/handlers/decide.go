@@ -96,7 +96,6 @@ func decide[T stored, I shown[T]](ctx context.Context, request Request, about su
 		return none, err
 	}
 	defer done()
-	decision.At = time.Now()
 	// A writer that had its turn before may have changed it.
 	item, there = tracing.Do(ctx, "read model: "+noun, func() (I, bool) {
 		return about.find(request.Organization, about.id)
@@ -109,7 +108,7 @@ func decide[T stored, I shown[T]](ctx context.Context, request Request, about su
 		if !about.is(current.Object) {
 			return problem.NotFound(noun)
 		}
-		if err := checkGrounds(decided, current.Standing.UserStatus); err != nil {
+		if err := checkGrounds(decided, current.Standing.InForce(time.Now())); err != nil {
 			return err
 		}
 		if !request.IfMatch.Given() {

@@ -90,7 +90,7 @@ func decideAboutIssue(ctx context.Context, s *session, d decision, name string) 
 		if err := s.get(ctx, name, issue); err != nil {
 			return err
 		}
-		changes := d.Changes(reviewstate.StandingOf(issue))
+		changes := d.Changes(reviewstate.StandingOf(issue), time.Now())
 		if changed = len(changes) > 0; !changed {
 			return nil
 		}

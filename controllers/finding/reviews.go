@@ -54,7 +54,8 @@ func keyOfFinding(finding *v1alpha1.Finding) string {
 type judge struct {
 	cache    client.Reader
 	policies *policies.Judge
-	// results holds what was looked up about results, by key. Thousands of findings may share one.
+	// results holds what was looked up about results, by key. Thousands of findings may share one: those with one
+	// key show the same (fingerprints.Shown).
 	results map[string]result
 	err     error
 }

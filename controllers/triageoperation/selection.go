@@ -225,7 +225,7 @@ func record(s *scope, set []chosen) {
 		if c.finding == nil {
 			continue
 		}
-		if rules.WouldChange(s.Object, &c.entry, c.finding) {
+		if rules.WouldChange(s.Object, &c.entry, c.finding, s.Now) {
 			s.Status.WouldChange++
 		}
 		if findingstate.Decided(c.finding) {

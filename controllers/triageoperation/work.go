@@ -104,7 +104,7 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 				return r.outcomeOf(operation, err)
 			}
 		}
-		step := rules.Plan(operation, entry, finding, begun)
+		step := rules.Plan(operation, entry, finding, r.Clock.Now(), begun)
 		if len(step.Triage) == 0 {
 			return result{step.Outcome, step.Why}, nil
 		}

@@ -3,6 +3,8 @@ package findingstate
 import (
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
@@ -13,9 +15,6 @@ type Decision struct {
 	Reason    *v1alpha1.DecisionReason
 	ExpiresAt *v1alpha1.Time
 	Comments  *string
-	// At is when it is made: an existing decision whose end has passed by then has ended, though no status records it
-	// yet. Zero: only the status tells.
-	At time.Time
 }
 
 // Standing is the existing decision.
@@ -36,13 +35,16 @@ func StandingOf(finding *v1alpha1.Finding) Standing {
 	}
 }
 
-// Changes returns the members of spec.triage that the decision changes, in the form of a JSON merge patch; empty if it
-// changes nothing. Reason and end belong to a decision: another userStatus drops those of the previous one, and
-// repeating an ended decision puts it in force again. Repeating a stale decision counts as a new one, based on the
+// Changes returns the members of spec.triage that the decision, made now, changes, in the form of a JSON merge patch;
+// empty if it changes nothing. Reason and end belong to a decision: another userStatus drops those of the previous one,
+// and repeating an ended decision puts it in force again. Repeating a stale decision counts as a new one, based on the
 // current facts.
-func (d Decision) Changes(s Standing) map[string]any {
+func (d Decision) Changes(s Standing, now time.Time) map[string]any {
 	out := map[string]any{}
-	another := d.UserStatus != nil && (*d.UserStatus != s.UserStatus || d.after(s))
+	if ptr.Deref(d.UserStatus, "") != v1alpha1.UserStatusOpen { // who withdraws a decision at its end is told so at once
+		s.UserStatus = s.InForce(now)
+	}
+	another := d.UserStatus != nil && *d.UserStatus != s.UserStatus
 	if !another && s.UserStatus == v1alpha1.UserStatusOpen {
 		// If its end were removed, an ended decision would be in force again.
 		d.Reason, d.ExpiresAt = nil, nil
@@ -65,10 +67,12 @@ func (d Decision) Changes(s Standing) map[string]any {
 	return out
 }
 
-// after reports whether the end of the decision in force has passed, though the status does not record it yet.
-func (d Decision) after(s Standing) bool {
-	end := s.Triage.ExpiresAt
-	return s.UserStatus != v1alpha1.UserStatusOpen && end != nil && !d.At.Before(end.Time)
+// InForce returns the decision in force now: open from its end on, even while the status does not record the end yet.
+func (s Standing) InForce(now time.Time) v1alpha1.UserStatus {
+	if end := s.Triage.ExpiresAt; end != nil && !now.Before(end.Time) {
+		return v1alpha1.UserStatusOpen
+	}
+	return s.UserStatus
 }
 
 // begin sets the members for a decision that differs from the one in force.

@@ -161,6 +161,25 @@ func TestReasonAndEndAreOfTheDigest(t *testing.T) {
 	}
 }
 
+// Its end counts from its second on, also while no controller has recorded it.
+func TestADecisionAtTheEndOfAnotherIsANewOne(t *testing.T) {
+	end := now.Add(time.Hour)
+	later, muted, open := v1alpha1.NewTime(end.Add(time.Hour)), v1alpha1.UserStatusMuted, v1alpha1.UserStatusOpen
+	for name, tc := range map[string]struct {
+		decision findingstate.Decision
+		want     map[string]any
+	}{
+		"repeated":                  {findingstate.Decision{UserStatus: &muted}, map[string]any{"basis": "severity=high;code=code1111", "reason": nil, "expiresAt": nil}},
+		"taken back":                {findingstate.Decision{UserStatus: &open}, map[string]any{"userStatus": open, "basis": nil, "reason": nil, "expiresAt": nil}},
+		"a comment and no end":      {findingstate.Decision{ExpiresAt: &v1alpha1.Time{}, Comments: ptr.To("c")}, map[string]any{"comments": "c"}},
+		"a comment and a later end": {findingstate.Decision{ExpiresAt: &later, Comments: ptr.To("c")}, map[string]any{"comments": "c"}},
+	} {
+		if d := cmp.Diff(tc.want, tc.decision.Changes(findingstate.StandingOf(mutedUntil(end)), end)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+}
+
 func TestADecisionChangesOnlyWhatDiffers(t *testing.T) {
 	end := now.Add(time.Hour)
 	later := v1alpha1.NewTime(end.Add(time.Hour))
@@ -178,9 +197,6 @@ func TestADecisionChangesOnlyWhatDiffers(t *testing.T) {
 		"another end":                     {mutedUntil(end), findingstate.Decision{UserStatus: status("muted"), ExpiresAt: &later}, map[string]any{"expiresAt": &later}},
 		"end and reason taken away":       {mutedUntil(end), findingstate.Decision{UserStatus: status("muted"), ExpiresAt: &v1alpha1.Time{}, Reason: new(v1alpha1.DecisionReason)}, map[string]any{"expiresAt": nil, "reason": nil}},
 		"ended, repeated":                 {ended, findingstate.Decision{UserStatus: status("muted")}, map[string]any{"basis": "severity=high;code=code1111", "reason": nil, "expiresAt": nil}},
-		"at its end, not yet recorded":    {mutedUntil(end), findingstate.Decision{UserStatus: status("muted"), At: end}, map[string]any{"basis": "severity=high;code=code1111", "reason": nil, "expiresAt": nil}},
-		"before its end":                  {mutedUntil(end), findingstate.Decision{UserStatus: status("muted"), At: end.Add(-time.Second)}, map[string]any{}},
-		"ended, open, and it is recorded": {ended, findingstate.Decision{UserStatus: status("open"), At: later.Time}, map[string]any{}},
 		"ended, repeated with a new end":  {ended, findingstate.Decision{UserStatus: status("muted"), ExpiresAt: &later, Reason: ptr.To(v1alpha1.DecisionAcceptedRisk)}, map[string]any{"basis": "severity=high;code=code1111", "expiresAt": &later}},
 		"ended, and open is what it is":   {ended, findingstate.Decision{UserStatus: status("open")}, map[string]any{}},
 		"ended, open, and without an end": {ended, findingstate.Decision{UserStatus: status("open"), ExpiresAt: &v1alpha1.Time{}}, map[string]any{}},
@@ -188,7 +204,7 @@ func TestADecisionChangesOnlyWhatDiffers(t *testing.T) {
 		"a comment keeps reason and end":  {mutedUntil(end), findingstate.Decision{Comments: ptr.To("c")}, map[string]any{"comments": "c"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(tc.want, tc.decision.Changes(findingstate.StandingOf(tc.of))); d != "" {
+			if d := cmp.Diff(tc.want, tc.decision.Changes(findingstate.StandingOf(tc.of), now)); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
 		})

@@ -25,8 +25,8 @@ const (
 	facadeBelieves     = 2 * time.Second
 )
 
-// sameMoment is how long after the last known write a change that no time tells counts as made in its second: usually a
-// second write of the same client. The facade has answered it with that second already.
+// sameMoment is how long after the last known write a controller takes a change that no time tells as made in its second:
+// usually it is a second write of the same client, which the facade has answered with that second already.
 const sameMoment = 2 * time.Second
 
 // Observed is what a resource's status records about its last write.
@@ -45,11 +45,10 @@ func (o Observed) Covers(object metav1.Object) bool {
 
 // UpdatedAt is the time that a controller records, to the second, in UTC.
 //
-// If nothing has changed since the last reconcile, it is the observed time. After a
-// change it is the newest trusted time at which anybody but the controllers wrote something
-// other than status, if that is later than the observed time; else it is now, or the observed
-// time if that was sameMoment ago at most. It is never before the observed time or the creation. An object that has not changed since its creation was
-// last written at its creation.
+// If nothing has changed since the last reconcile, it is the observed time. After a change it is the newest trusted
+// time at which anybody but the controllers wrote something other than status, if that is later than the observed time;
+// else it is now, or the observed time if that was sameMoment ago at most. It is never before the observed time or the
+// creation. An object that has not changed since its creation was last written at its creation.
 func UpdatedAt(object metav1.Object, observed Observed, now time.Time) v1alpha1.Time {
 	at, told := tell(object, observed, now.Add(controllersBelieve))
 	if !told && now.Sub(at) > sameMoment {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
@@ -42,10 +43,10 @@ func (s *Step) Patch(resourceVersion string) ([]byte, error) {
 	})
 }
 
-// Plan returns what the operation does about the finding in its current state. begun means that an interrupted run may
+// Plan returns what the operation does now about the finding in its current state. begun means that an interrupted run may
 // have decided about it already: Plan then returns the same outcome, and changes nothing twice. Until then the history
 // can name only an earlier operation of the same name.
-func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding, begun bool) Step {
+func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding, now time.Time, begun bool) Step {
 	author := Author(operation.Name)
 	switch {
 	case begun && hasDecided(operation, finding):
@@ -58,7 +59,7 @@ func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.F
 	case entry.Unknown:
 		return Step{Outcome: Failed, Why: "its previous decision was too long to be kept for an undo"}
 	}
-	changes := changesOf(operation, entry, finding)
+	changes := changesOf(operation, entry, finding, now)
 	if len(changes) == 0 {
 		return Step{Outcome: Unchanged}
 	}
@@ -86,13 +87,13 @@ func meanwhile(by string) string {
 	return fmt.Sprintf("%.200s decided about it in the meantime", by)
 }
 
-func changesOf(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding) map[string]any {
+func changesOf(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding, now time.Time) map[string]any {
 	if entry.Set != nil {
 		return restore(*entry.Set, finding.Spec.Triage)
 	}
 	standing := findingstate.StandingOf(finding)
 	standing.Facts = entry.Facts // the decision is based on the facts at the selection
-	return decision(operation.Spec.Set).Changes(standing)
+	return decision(operation.Spec.Set).Changes(standing, now)
 }
 
 // decision converts what the operation sets, with the semantics of a PATCH over REST.
@@ -136,8 +137,8 @@ func restore(to, from v1alpha1.FindingTriage) map[string]any {
 }
 
 // WouldChange reports whether the operation would change the finding in its current state.
-func WouldChange(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding) bool {
-	step := Plan(operation, entry, finding, false)
+func WouldChange(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding, now time.Time) bool {
+	step := Plan(operation, entry, finding, now, false)
 	return len(step.Triage) > 0
 }
 

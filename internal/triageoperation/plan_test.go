@@ -54,7 +54,7 @@ func TestWhatAnOperationDoesAboutAFinding(t *testing.T) {
 		{"its decision is the one that was selected", decidedBy("operation/mute"), finding(decidedBy("operation/mute")), false, Unchanged, false},
 	} {
 		entry := NewEntry(finding(c.selected))
-		step := Plan(operation, &entry, c.now, c.begun)
+		step := Plan(operation, &entry, c.now, time.Time{}, c.begun)
 		if step.Outcome != c.outcome || (len(step.Triage) > 0) != c.writes {
 			t.Errorf("%s: got %c, writes %v", c.reason, step.Outcome, step.Triage)
 		}
@@ -72,7 +72,7 @@ func TestAPreviewCountsWhatAnEarlierOperationOfItsNameDecided(t *testing.T) {
 	reopened := finding(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen, By: "ann"})
 	reopened.Status.Transitions = []v1alpha1.Transition{{Type: v1alpha1.TransitionTriaged, By: Author("mute"), At: selectedAt}}
 	entry := NewEntry(reopened)
-	if !WouldChange(operation, &entry, reopened) {
+	if !WouldChange(operation, &entry, reopened, time.Time{}) {
 		t.Error("the preview leaves it out")
 	}
 }
@@ -83,7 +83,7 @@ func TestADecisionRestsOnTheFactsThatWereSelected(t *testing.T) {
 	entry := NewEntry(selected)
 	scanned := selected.DeepCopy()
 	scanned.Spec.Details.Severity = v1alpha1.LevelHigh
-	if got := Plan(operation, &entry, scanned, false).Triage["basis"]; got != entry.Facts {
+	if got := Plan(operation, &entry, scanned, time.Time{}, false).Triage["basis"]; got != entry.Facts {
 		t.Errorf("the decision rests on %v, want %v", got, entry.Facts)
 	}
 }
@@ -109,7 +109,7 @@ func TestWhatMayHaveBeenDecidedAndTakenBackIsLeftAlone(t *testing.T) {
 	} {
 		now := selected.DeepCopy()
 		now.Generation = c.generation
-		if got := Plan(operation, &entry, now, c.begun).Outcome; got != c.want {
+		if got := Plan(operation, &entry, now, time.Time{}, c.begun).Outcome; got != c.want {
 			t.Errorf("%s: got %c, want %c", c.reason, got, c.want)
 		}
 	}
@@ -159,7 +159,7 @@ func TestAnUndoGivesBackAnyDecisionToTheLetter(t *testing.T) {
 		now := finding(random(r))
 		now.Spec.Triage.By = Author("mute")
 		undone := Undo("mute", &entry, now)
-		step := Plan(undo, &undone, now, false)
+		step := Plan(undo, &undone, now, time.Time{}, false)
 		got := now.Spec.Triage
 		if len(step.Triage) > 0 {
 			got = merged(t, got, step.Triage)
@@ -174,7 +174,7 @@ func TestAnUndoGivesBackAnyDecisionToTheLetter(t *testing.T) {
 		}
 		// A second plan has nothing left to do.
 		now.Spec.Triage = got
-		if step := Plan(undo, &undone, now, true); len(step.Triage) > 0 {
+		if step := Plan(undo, &undone, now, time.Time{}, true); len(step.Triage) > 0 {
 			t.Fatalf("an undo writes twice: %v", step.Triage)
 		}
 	}
@@ -185,7 +185,7 @@ func TestWhatIsNoLongerTheOperationsIsNotUndone(t *testing.T) {
 	entry := NewEntry(finding(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}))
 	now := finding(decidedBy("ann"))
 	undone := Undo("mute", &entry, now)
-	if step := Plan(undo, &undone, now, false); step.Outcome != Conflicted {
+	if step := Plan(undo, &undone, now, time.Time{}, false); step.Outcome != Conflicted {
 		t.Errorf("got %c", step.Outcome)
 	}
 }

@@ -129,7 +129,7 @@ func (p *parser) file() error {
 	return p.end()
 }
 
-// end reads to the end of the file: a damaged transfer may show there alone.
+// end reads to the end of the file: a damaged download may only show here.
 func (p *parser) end() error {
 	var syntax *json.SyntaxError
 	switch _, err := p.decoder.Token(); {
