@@ -207,7 +207,7 @@ func TestEachKindOfValueHoldsAnOrganization(t *testing.T) {
 	for kind, value := range values {
 		name := "holds-" + strings.ToLower(kind)
 		s := scopeOf(builder.Organization(name).Build())
-		newNamespace(t, s.namespace(), nil)
+		newNamespace(t, s.namespace(), map[string]string{v1alpha1.OrganizationUIDAnnotation: "x"})
 		if held, err := r.holds(t.Context(), s); err != nil || held != "" {
 			t.Errorf("%s: an empty namespace holds %q (%v)", kind, held, err)
 		}

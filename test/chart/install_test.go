@@ -246,7 +246,8 @@ func TestPoliciesAndRolesHoldUnderAnotherName(t *testing.T) {
 	})
 	waitForKinds(t)
 
-	makeNamespace(t, "org-acme")
+	env.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-acme",
+		Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: "x"}}})
 	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
 	key := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Namespace: "org-acme", Name: "first"}}
 	for _, object := range []client.Object{organization, key} {
