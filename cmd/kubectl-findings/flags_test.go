@@ -14,11 +14,16 @@ func TestAMistakeSaysWhatToDo(t *testing.T) {
 	for command, want := range map[string]string{
 		"list --severty high":                "unknown flag: --severty: see 'kubectl findings list --help'",
 		"list --stale=flase":                 `--stale is "flase" and must be true or false`,
-		"list --limit many":                  `--limit is "many" and must be a number`,
+		"list --limit many":                  `--limit is "many" and must be a whole number`,
 		"triage f-1 --mute --expires-in 30d": "days are not a unit: write 720h for 30 days",
 		"triage f-1 --mute --expires-in x":   `--expires-in is "x" and must be a duration such as`,
-		"list extra":                         `list takes no arguments, and "extra" is one: filter with flags`,
+		"list extra":                         `list takes no arguments, but got "extra": filter with flags`,
 		"key delete ci":                      "kubectl delete apikey NAME",
+		"key create":                         "give the name of one key: see 'kubectl findings key create --help'",
+		"rotate-key a b":                     "give the name of one key",
+		"history":                            "give the name of one finding",
+		"triage-issue --mute":                "give the name of at least one issue",
+		"import --repository r --project p":  "give at least one SARIF file, or - for standard input",
 	} {
 		plugin := newRootCommand(genericiooptions.NewTestIOStreamsDiscard())
 		plugin.SetArgs(strings.Fields(command))

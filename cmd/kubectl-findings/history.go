@@ -12,6 +12,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/flagerror"
 )
 
 const historyLong = `Show who decided what about a finding, and when: people, and policies where no person has.
@@ -41,7 +42,7 @@ func newHistoryCommand(kubeconfig *connectionFlags, streams genericiooptions.IOS
 		Short:   "Show who decided what about a finding, and when",
 		Long:    historyLong,
 		Example: historyExample,
-		Args:    cobra.ExactArgs(1),
+		Args:    flagerror.Arguments(cobra.ExactArgs(1), "give the name of one finding"),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return o.run(cmd.Context(), names[0])
 		},

@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/flagerror"
 	"github.com/appsec-dev/findings-operator/internal/version"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
@@ -80,7 +81,7 @@ func newImportCommand(kubeconfig *connectionFlags, streams genericiooptions.IOSt
 		Short:   "Import scan results in SARIF 2.1.0",
 		Long:    importLong,
 		Example: importExample,
-		Args:    cobra.MinimumNArgs(1),
+		Args:    flagerror.Arguments(cobra.MinimumNArgs(1), "give at least one SARIF file, or - for standard input"),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			return o.run(cmd.Context(), files, cmd.Flags().Changed("analysis"))
 		},

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/flagerror"
 )
 
 const keyCreateLong = `Create an API key and wait until its token has been issued.
@@ -20,7 +21,8 @@ const keyCreateLong = `Create an API key and wait until its token has been issue
 The token is printed only with --show-token; else the command names the Secret that holds it. A
 key without a scope may read and decide, but not what only a key may do that lists its scope: import
 scans, read webhook deliveries and send them again, write policies, read keys. Without --expires-in
-it expires after 90 days. If the organization's maximum lifetime ends it earlier, the command reports that.`
+it expires after 90 days, or earlier if the organization's maximum lifetime is shorter. If that ends
+a key before the requested time, the command reports it.`
 
 const keyCreateExample = `  # A read-only key for a dashboard
   kubectl findings key create dashboard --description "The team's dashboard" \
@@ -46,7 +48,7 @@ func newKeyCreateCommand(kubeconfig *connectionFlags, streams genericiooptions.I
 		Short:   "Create an API key",
 		Long:    keyCreateLong,
 		Example: keyCreateExample,
-		Args:    cobra.ExactArgs(1),
+		Args:    flagerror.Arguments(cobra.ExactArgs(1), "give the name of one key"),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return o.run(cmd.Context(), names[0])
 		},

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/flagerror"
 )
 
 const rotateLong = `Give an API key a new token and wait until it has been issued.
@@ -45,7 +46,7 @@ func newRotateKeyCommand(use string, kubeconfig *connectionFlags, streams generi
 
   # It has leaked: it is refused at once
   kubectl findings %[1]s dashboard`, command),
-		Args: cobra.ExactArgs(1),
+		Args: flagerror.Arguments(cobra.ExactArgs(1), "give the name of one key"),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return o.run(cmd.Context(), names[0])
 		},

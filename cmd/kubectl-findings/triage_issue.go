@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/flagerror"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
@@ -47,7 +48,7 @@ func newTriageIssueCommand(kubeconfig *connectionFlags, streams genericiooptions
 		Short:   "Mute, confirm or reopen issues of pull requests, and comment on them",
 		Long:    triageIssueLong,
 		Example: triageIssueExample,
-		Args:    cobra.MinimumNArgs(1),
+		Args:    flagerror.Arguments(cobra.MinimumNArgs(1), "give the name of at least one issue"),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return o.run(cmd.Context(), names)
 		},

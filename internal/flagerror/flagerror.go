@@ -27,11 +27,16 @@ func wanted(invalid *pflag.InvalidValueError) string {
 	number := (*strconv.NumError)(nil)
 	isNumber := errors.As(invalid, &number)
 	isDuration := strings.HasPrefix(invalid.Unwrap().Error(), "time: ")
+	kind := invalid.GetFlag().Value.Type()
 	switch {
-	case isNumber && invalid.GetFlag().Value.Type() == "bool":
+	case kind == "stringToInt":
+		return "CONTROLLER=NUMBER, such as finding=16"
+	case isNumber && kind == "bool":
 		return "true or false"
 	case isNumber && errors.Is(number, strconv.ErrRange):
-		return "a smaller number"
+		return "a number closer to 0"
+	case isNumber && !strings.HasPrefix(kind, "float"):
+		return "a whole number"
 	case isNumber:
 		return "a number"
 	case isDuration && strings.HasSuffix(invalid.GetValue(), "d"):
@@ -42,13 +47,23 @@ func wanted(invalid *pflag.InvalidValueError) string {
 	return ""
 }
 
+// Arguments refuses the arguments that check refuses. want says which to give.
+func Arguments(check cobra.PositionalArgs, want string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, arguments []string) error {
+		if check(cmd, arguments) != nil {
+			return fmt.Errorf("%s: see '%s --help'", want, cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
 // NoArguments refuses arguments of a command that takes none. hint says what to do instead; may be empty.
 func NoArguments(hint string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, arguments []string) error {
 		if len(arguments) == 0 {
 			return nil
 		}
-		err := fmt.Errorf("%s takes no arguments, and %q is one", cmd.CommandPath(), arguments[0])
+		err := fmt.Errorf("%s takes no arguments, but got %q", cmd.CommandPath(), arguments[0])
 		if hint != "" {
 			err = fmt.Errorf("%w: %s", err, hint)
 		}

@@ -49,7 +49,7 @@ func TestHistoryTellsWhoDecidedWhat(t *testing.T) {
 	viewer.findings("history", "f-fresh").wants("nobody has decided anything")
 	viewer.findings("history", "f-fresh", "--all").wants("created", "scanner/")
 	viewer.findings("history", "f-2").fails("Did you mean f-1?")
-	viewer.findings("history").fails("accepts 1 arg")
+	viewer.findings("history").fails("give the name of one finding")
 }
 
 func TestHistorySaysWhatItNoLongerHas(t *testing.T) {
