@@ -44,6 +44,9 @@ func isBlank(value string) bool { return strings.TrimSpace(value) == "" }
 // values, which remember blank ones.
 func refuseTwice(cmd *cobra.Command) {
 	wrap := func(flag *pflag.Flag) {
+		if flag.DefValue == "[]" || flag.DefValue == "0s" {
+			flag.DefValue = "" // pflag recognises these only in its own types
+		}
 		switch value := flag.Value.(type) {
 		case *once, *several:
 		case pflag.SliceValue:

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
@@ -41,4 +42,19 @@ func TestAFlagWithoutAValueIsRefused(t *testing.T) {
 			t.Errorf("%q: got %v, want %q", tc.args, err, tc.want)
 		}
 	}
+}
+
+func TestHelpShowsNoDefaultsThatMeanNothing(t *testing.T) {
+	var check func(cmd *cobra.Command)
+	check = func(cmd *cobra.Command) {
+		for _, nothing := range []string{"default []", "default 0s"} {
+			if usage := cmd.UsageString(); strings.Contains(usage, nothing) {
+				t.Errorf("%q is in\n%s", nothing, usage)
+			}
+		}
+		for _, sub := range cmd.Commands() {
+			check(sub)
+		}
+	}
+	check(newRootCommand(genericiooptions.NewTestIOStreamsDiscard()))
 }
