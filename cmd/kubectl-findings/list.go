@@ -138,7 +138,7 @@ func (o *listOptions) run(ctx context.Context) error {
 	switch {
 	case len(listing.entries) == 0:
 		if !o.allOrganizations {
-			if err := cmp.Or(session.checkPlace(ctx), o.filter.checkNames(ctx, session)); err != nil {
+			if err := session.checkAsked(ctx, o.filter.named()...); err != nil {
 				return err
 			}
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -174,7 +173,7 @@ func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
 	}
 	if over {
 		if len(w.summary.Done)+len(w.summary.Unchanged)+len(w.summary.Failed) == 0 {
-			err = cmp.Or(w.session.checkPlace(ctx), w.filter.checkNames(ctx, w.session))
+			err = w.session.checkAsked(ctx, w.filter.named()...)
 		}
 		if err == nil && w.undo == "" && status.Matched == 0 {
 			fmt.Fprintln(w.streams.ErrOut, nothingMatches)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -45,21 +46,38 @@ func (s *session) checkPlace(ctx context.Context) error {
 	return missing
 }
 
+// checkAsked returns an error if the session's namespace or one of the named objects does not exist: an empty result
+// would be misleading.
+func (s *session) checkAsked(ctx context.Context, asked ...need) error {
+	if err := s.checkPlace(ctx); err != nil {
+		return err
+	}
+	var errs []error
+	for _, n := range asked {
+		errs = append(errs, s.checkNamed(ctx, n))
+	}
+	return errors.Join(errs...)
+}
+
 // checkNamed returns an error if the session's namespace has no object of that kind and name. It returns nil without a
 // name, and if the user may not read the object.
-func (s *session) checkNamed(ctx context.Context, kind, name string) error {
-	if name == "" {
+func (s *session) checkNamed(ctx context.Context, n need) error {
+	switch {
+	case n.name == "":
 		return nil
+	case strings.Contains(n.name, "/"): // a full name, whose path would be that of another object
+		return fmt.Errorf("there is no %[1]s %[2]q: give the name of the %[1]s, without a slash (kubectl get %[3]s -n %[4]s)",
+			n.kind, n.name, resources[n.kind], s.namespace)
 	}
 	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
 	defer cancel()
 	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
-	err := s.get(ctx, name, object)
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(n.kind))
+	err := s.get(ctx, n.name, object)
 	if !apierrors.IsNotFound(err) || unknownKind(err) {
 		return nil
 	}
-	return s.notFound(ctx, err, need{kind: kind, name: name})
+	return s.notFound(ctx, err, n)
 }
 
 var namespaceType = metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Namespace"}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -108,8 +107,7 @@ func (o *redeliverOptions) run(ctx context.Context, names []string) error {
 			return err
 		}
 		if len(deliveries) == 0 {
-			err := cmp.Or(session.checkPlace(ctx), session.checkNamed(ctx, "WebhookEndpoint", o.endpoint))
-			if err != nil {
+			if err := session.checkAsked(ctx, need{kind: "WebhookEndpoint", name: o.endpoint}); err != nil {
 				return err
 			}
 			fmt.Fprintln(o.streams.ErrOut, nothingMatches)

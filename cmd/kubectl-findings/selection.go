@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -229,12 +228,13 @@ func (f *filter) looksItself() bool {
 	return !reflect.ValueOf(left).IsZero()
 }
 
-// checkNames returns an error if an object that the filter names does not exist: an empty result would be misleading.
-func (f *filter) checkNames(ctx context.Context, s *session) error {
-	return errors.Join(
-		s.checkNamed(ctx, "Repository", string(f.asked.Repository)),
-		s.checkNamed(ctx, "Project", string(f.asked.Project)),
-		s.checkNamed(ctx, "TriagePolicy", string(f.asked.Policy)))
+// named returns the objects that the filter names; a name may be empty.
+func (f *filter) named() []need {
+	return []need{
+		{kind: "Repository", name: string(f.asked.Repository)},
+		{kind: "Project", name: string(f.asked.Project)},
+		{kind: "TriagePolicy", name: string(f.asked.Policy)},
+	}
 }
 
 // match reports whether the flags select a finding.

@@ -63,6 +63,11 @@ func TestAFilterNamesWhatExists(t *testing.T) {
 	viewer.findings("list", "--project", "wbe").fails(`projects.appsec.dev "wbe" not found`, "Did you mean web?")
 	viewer.findings("list", "--repository", "nowhere").fails(`repositories.appsec.dev "nowhere" not found`, "--organization")
 	viewer.findings("list", "--policy", "nowhere").fails(`triagepolicies.appsec.dev "nowhere" not found`)
+	for flag, kind := range map[string]string{
+		"--repository": "Repository", "--project": "Project", "--policy": "TriagePolicy",
+	} {
+		viewer.findings("list", flag, "acme/payments").fails("give the name of the " + kind + ", without a slash (kubectl get ")
+	}
 	viewer.findings("list", "--project", "web").wants("no findings match")
 	g := &gateway{before: func(w http.ResponseWriter, r *http.Request) bool {
 		forbidden := strings.Contains(r.URL.Path, "/projects/")

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+)
+
+func TestNothingIsLookedUpInANamespaceThatDoesNotExist(t *testing.T) {
+	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object,
+			options ...client.GetOption,
+		) error {
+			if key.Namespace != "" {
+				t.Errorf("%s is looked up", key)
+			}
+			return c.Get(ctx, key, into, options...)
+		},
+	}).Build()
+	s := &session{client: c, namespace: "org-nowhere"}
+	err := s.checkAsked(t.Context(), need{kind: "Repository", name: "shop"}, need{kind: "Project", name: "web"})
+	if err == nil || !strings.Contains(err.Error(), `there is no namespace "org-nowhere"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestARefusedImportKeepsItsReasonOutsideOfOrganizations(t *testing.T) {
+	other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
+	s := &session{client: fake.NewClientBuilder().WithObjects(other).Build(), namespace: "other"}
+	err := s.explainImport(t.Context(), &importer.RefusedError{Reason: "the scan is too old"}, "import scans")
+	for _, want := range []string{"the scan is too old", "namespace other belongs to no organization"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %q", want, err)
+		}
+	}
+	if refused := (*importer.RefusedError)(nil); !errors.As(err, &refused) {
+		t.Errorf("%v is no refusal", err)
+	}
+}
