@@ -2,6 +2,7 @@ package ui
 
 import (
 	"encoding/json"
+	"html"
 	"net/http"
 	"runtime"
 	"strings"
@@ -50,24 +51,46 @@ func TestProseHoldsNoScript(t *testing.T) {
 }
 
 func TestASmallTextCannotBecomeALargePage(t *testing.T) {
+	const end = "R&D"
 	for name, text := range map[string]string{
 		"short rows of a wide table": "|" + strings.Repeat("a|", 500) + "\n|" + strings.Repeat("-|", 500) + strings.Repeat("\na", 3000),
-		"uses of a long address":     "[a]: http://x/?" + strings.Repeat("&", 4000) + "\n\n" + strings.Repeat("[a] ", 1000),
+		"uses of a long address":     "[a]: http://x/?" + strings.Repeat("&", 4000) + "\n\n" + strings.Repeat("[a] ", 900),
 		"nested quotes":              strings.Repeat(">", 16000),
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		html := new(Texts).prose(text, 3)
+		shown := new(Texts).prose(text+"\n\n"+end, 3)
 		runtime.ReadMemStats(&after)
-		if allocated := after.TotalAlloc - before.TotalAlloc; len(html) > 2*maxHTML || allocated > 128<<20 {
-			t.Errorf("%s: %d bytes become %d, and allocate %d", name, len(text), len(html), allocated)
+		if allocated := after.TotalAlloc - before.TotalAlloc; len(shown) > 2*maxHTML || allocated > 128<<20 {
+			t.Errorf("%s: %d bytes become %d, and allocate %d", name, len(text), len(shown), allocated)
 		}
-		if escaped := text[len(text)-1:]; !strings.Contains(html, escaped) {
-			t.Errorf("%s: the text is gone: %.100s", name, html)
+		if !strings.Contains(shown, html.EscapeString(end)) {
+			t.Errorf("%s: the text is gone: %.100s", name, shown)
 		}
 	}
-	if html := new(Texts).prose("|a|b|\n|-|-|\n|c|", 3); !strings.Contains(html, "<td>c</td>") {
-		t.Errorf("a small table is %s", html)
+	if shown := new(Texts).prose("|a|b|\n|-|-|\n|c|", 3); !strings.Contains(shown, "<td>c</td>") {
+		t.Errorf("a small table is %s", shown)
+	}
+}
+
+func TestTextsOfWhichMarkdownIsSlowArePlain(t *testing.T) {
+	for part, most := range map[string]int{
+		">": maxDepth, "> ": maxDepth, "+\t": maxDepth, "1. ": maxDepth, "- > ": maxDepth / 2,
+		"[a](": maxBrackets / 2, "[]": maxBrackets / 2, "*a_ ": maxDelimiters / 2,
+	} {
+		for _, before := range []string{"", "a\n\n"} {
+			if text := before + strings.Repeat(part, most) + "a"; new(Texts).prose(text, 3) == plain(text) {
+				t.Errorf("%d times %q are plain", most, part)
+			}
+			if text := before + strings.Repeat(part, most+1) + "a"; new(Texts).prose(text, 3) != plain(text) {
+				t.Errorf("%d times %q are not plain", most+1, part)
+			}
+		}
+	}
+	for _, text := range []string{strings.Repeat("- a\n", 4000), strings.Repeat("> a\n", 4000), strings.Repeat("-", 80)} {
+		if new(Texts).prose(text, 3) == plain(text) {
+			t.Errorf("%.20q... is plain", text)
+		}
 	}
 }
 
@@ -78,7 +101,7 @@ func TestTextsThatTakeTooLongArePlain(t *testing.T) {
 		if n == 100 {
 			t.Fatal("a page renders any number of texts, whatever they take")
 		}
-		page.prose(strings.Repeat("[a](", 4000), 3)
+		page.prose(strings.Repeat("[a](", maxBrackets/2), 3)
 	}
 	if got := new(Texts).prose("*a* <b>", 3); got == plain {
 		t.Error("the texts of another page are plain too")

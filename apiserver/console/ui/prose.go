@@ -2,7 +2,9 @@ package ui
 
 import (
 	"errors"
+	"fmt"
 	"html"
+	"regexp"
 	"strings"
 	"time"
 
@@ -25,12 +27,20 @@ const (
 	// maxCells bounds the cells of a text's tables. goldmark fills every row up to the width of the header, so 16 kB of
 	// text can become gigabytes of cells.
 	maxCells = 10_000
+	// maxDepth, maxBrackets and maxDelimiters bound the quotes and lists that a line can begin with, and the brackets of
+	// links and delimiters of emphasis in a text. goldmark takes up to a second for 16 kB with more of them.
+	maxDepth      = 20
+	maxBrackets   = 2_000
+	maxDelimiters = 4_000
 	// maxHTML bounds the HTML of a text in bytes: each use of a link's reference repeats the whole address.
 	maxHTML = 256 << 10
-	// textsTime is how long the texts of a page may take. goldmark cannot be interrupted, and a text of nested quotes or
-	// links takes up to seconds, so the page's last text may exceed it.
+	// textsTime is how long the texts of a page may take. goldmark cannot be interrupted, so the page's last text may
+	// exceed it.
 	textsTime = 500 * time.Millisecond
 )
+
+// tooDeep matches a text with a line that begins with more than maxDepth quotes and lists.
+var tooDeep = regexp.MustCompile(fmt.Sprintf(`(?m)^(?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])){%d}`, maxDepth+1))
 
 // rendering is held while a text is rendered: hostile texts occupy one CPU, however many pages show them.
 var rendering = make(chan struct{}, 1)
@@ -59,7 +69,7 @@ type Texts struct {
 func (t *Texts) prose(written string, heading int) string {
 	start := time.Now()
 	defer func() { t.spent += time.Since(start) }()
-	if t.spent >= textsTime {
+	if t.spent >= textsTime || isSlow(written) {
 		return plain(written)
 	}
 	select {
@@ -69,6 +79,12 @@ func (t *Texts) prose(written string, heading int) string {
 		return plain(written)
 	}
 	return rendered(written, heading)
+}
+
+// isSlow reports whether the text has more of what takes goldmark long than a text for readers has.
+func isSlow(written string) bool {
+	count := func(char string) int { return strings.Count(written, char) }
+	return count("[")+count("]") > maxBrackets || count("*")+count("_") > maxDelimiters || tooDeep.MatchString(written)
 }
 
 func rendered(written string, heading int) string {
