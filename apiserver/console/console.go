@@ -100,7 +100,10 @@ func (c *Console) Serve(route page.Route, request Request) Answer {
 
 func (c *Console) visit(route page.Route, request Request) (*page.Visit, error) {
 	r := request.HTTP
-	if err := errors.Join(c.checkOrigin(route, r), c.checkKey(r)); err != nil {
+	if err := c.checkKey(r); err != nil {
+		return nil, err
+	}
+	if err := c.checkOrigin(route, r); err != nil {
 		return nil, err
 	}
 	v := &page.Visit{
@@ -132,7 +135,8 @@ func whoAmI(ctx context.Context, api *api.Client, into *client.WhoAmI) error {
 // crossOrigin refuses requests that another site makes a browser send.
 var crossOrigin = http.NewCrossOriginProtection()
 
-// checkOrigin refuses a change that was not requested by a page of the console, and parses its form.
+// checkOrigin refuses a change that was not requested by a page of the console, and parses its form. The modules' token
+// is known to hold.
 func (c *Console) checkOrigin(route page.Route, r *http.Request) error {
 	if r.Method != http.MethodPost {
 		return nil
@@ -143,12 +147,11 @@ func (c *Console) checkOrigin(route page.Route, r *http.Request) error {
 	if err := r.ParseForm(); err != nil {
 		return api.Failed(http.StatusBadRequest, "The form could not be read.")
 	}
-	given := r.Header.Get(tokenHeader)
-	if given == "" {
-		given = r.PostForm.Get(tokenField)
+	if route.Public || r.Header.Get(tokenHeader) != "" {
+		return nil
 	}
-	if !route.Public && !c.session.Holds(r, given, time.Now()) {
-		return api.Failed(http.StatusForbidden, "The page is older than your session, so nothing was changed. Load it again.")
+	if !c.session.Holds(r, r.PostForm.Get(tokenField), time.Now()) {
+		return api.Failed(http.StatusForbidden, "The page is older than your session, so nothing was changed.")
 	}
 	return nil
 }
@@ -157,8 +160,7 @@ func (c *Console) checkOrigin(route page.Route, r *http.Request) error {
 // perhaps for another organization.
 func (c *Console) checkKey(r *http.Request) error {
 	if given := r.Header.Get(tokenHeader); given != "" && !c.session.Holds(r, given, time.Now()) {
-		const detail = "You have logged in with another key since this page was loaded. Load it again."
-		return api.Failed(http.StatusForbidden, detail)
+		return api.Failed(http.StatusForbidden, "You have logged in with another key since this page was loaded.")
 	}
 	return nil
 }
@@ -185,7 +187,7 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	}
 	problem := ui.Problem{
 		Status: failure.Status, Detail: ui.Told(failure.Said), RetryAt: failure.RetryAt, RequestID: requestID,
-		Change: r.Method == http.MethodPost,
+		MissingScope: failure.Said.Code == client.ErrorCodeMissingScope, Change: r.Method == http.MethodPost,
 	}
 	if problem.Change {
 		problem.Form = next(r)

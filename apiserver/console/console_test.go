@@ -13,13 +13,19 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/session"
 )
 
-// The page does not reveal the cause of an error; the log contains all of it.
-func TestTheCauseOfAFailedPageIsForTheLogAlone(t *testing.T) {
-	operations := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a secret of the service") })
+func newConsole(t *testing.T, operations http.Handler) *Console {
+	t.Helper()
 	c, err := New(operations, session.Sealer{Keys: func(string) [][]byte { return [][]byte{make([]byte, 32)} }})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+// The page does not reveal the cause of an error; the log contains all of it.
+func TestTheCauseOfAFailedPageIsForTheLogAlone(t *testing.T) {
+	operations := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a secret of the service") })
+	c := newConsole(t, operations)
 	for name, tc := range map[string]struct {
 		serve  page.Handle
 		status int
@@ -49,19 +55,39 @@ func TestTheCauseOfAFailedPageIsForTheLogAlone(t *testing.T) {
 
 // To load the error again would send the form again.
 func TestARefusedFormLeadsBackToItsPage(t *testing.T) {
-	c, err := New(http.NotFoundHandler(), session.Sealer{Keys: func(string) [][]byte { return [][]byte{make([]byte, 32)} }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, status := range []int{http.StatusPreconditionFailed, http.StatusInternalServerError} {
+	c := newConsole(t, http.NotFoundHandler())
+	for _, status := range []int{
+		http.StatusPreconditionFailed, http.StatusTooManyRequests, http.StatusInternalServerError,
+	} {
 		refuse := func(context.Context, *page.Visit) (page.Response, error) {
 			return page.Response{}, api.Failed(status, "")
 		}
 		request := httptest.NewRequest(http.MethodPost, Path+"policies/p-1", http.NoBody)
 		request.Header.Set("Referer", "http://example.com/console/policies/p-1?x=y")
 		shown := string(c.Serve(page.Route{Method: http.MethodPost, Serve: refuse, Public: true}, Request{HTTP: request}).Body)
-		if !strings.Contains(shown, `href="/console/policies/p-1?x=y"`) || strings.Contains(shown, "Reload the page") {
+		reload := strings.Contains(strings.ToLower(shown), "reload")
+		if reload || !strings.Contains(shown, `href="/console/policies/p-1?x=y"`) {
 			t.Errorf("%d:\n%s", status, shown)
+		}
+	}
+}
+
+func TestAPageOfAnotherSessionIsToldToLoadAgain(t *testing.T) {
+	c := newConsole(t, http.NotFoundHandler())
+	const anotherKey = "another key since this page was loaded"
+	for name, tc := range map[string]struct{ method, header, detail, next string }{
+		"part of a page":       {http.MethodGet, "other", anotherKey, "Load the page again."},
+		"change by a module":   {http.MethodPost, "other", anotherKey, "Load the page with the form again"},
+		"form without a token": {http.MethodPost, "", "older than your session", "Load the page with the form again"},
+	} {
+		request := httptest.NewRequest(tc.method, Path+"x", http.NoBody)
+		request.Header.Set(tokenHeader, tc.header)
+		request.Header.Set(scriptHeader, "1")
+		answer := c.Serve(page.Route{Method: tc.method}, Request{HTTP: request})
+		shown := string(answer.Body)
+		says := strings.Contains(shown, tc.detail) && strings.Contains(shown, tc.next) && !strings.Contains(shown, "scope")
+		if answer.Status != http.StatusForbidden || !says {
+			t.Errorf("%s: %d\n%s", name, answer.Status, shown)
 		}
 	}
 }

@@ -133,6 +133,7 @@ func TestWhatAModuleIsToldNamesTimeAndRequest(t *testing.T) {
 		"Try again in 40 seconds.": {Status: http.StatusTooManyRequests, RetryAt: time.Now().Add(40 * time.Second)},
 		"the request id r-1.":      {Status: http.StatusInternalServerError, RequestID: "r-1"},
 		"the request id r-2.":      {Status: http.StatusInternalServerError, RequestID: "r-2", Change: true},
+		"with that scope":          {Status: http.StatusForbidden, MissingScope: true},
 	} {
 		said, err := json.Marshal(p.Said())
 		if err != nil || !strings.Contains(string(said), want) || strings.Contains(string(said), "below") {

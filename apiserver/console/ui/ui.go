@@ -8,7 +8,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/client"
@@ -43,6 +42,8 @@ type Problem struct {
 	// RetryAt is when to try again; zero if that would not help.
 	RetryAt   time.Time
 	RequestID string
+	// MissingScope reports that the key lacks a scope.
+	MissingScope bool
 	// Change reports that the request was a change, and not the view of a page.
 	Change bool
 	// Form is the page whose form was sent; empty if there is none.
@@ -69,8 +70,17 @@ func (p Problem) Title() string {
 	return "Something went wrong"
 }
 
-// Next explains what to do about it.
+// Next explains on a page what to do about it.
 func (p Problem) Next() string {
+	again := " Wait until the time below, then reload the page."
+	if p.Change {
+		again = " Wait until the time below, then send the form again from its page."
+	}
+	return p.next("the request id below", again)
+}
+
+// next explains what to do about it. The caller words the request id, and when to try again after too many requests.
+func (p Problem) next(requestID, again string) string {
 	switch p.Status {
 	case http.StatusBadRequest:
 		if p.Change {
@@ -78,28 +88,35 @@ func (p Problem) Next() string {
 		}
 		return "Go back, or start from a list without filters."
 	case http.StatusForbidden:
-		return "If a scope is missing, ask whoever manages the organization's API keys for a key with that scope, and log " +
-			"in with that."
+		return p.forbidden()
 	case http.StatusNotFound:
 		return "Check the address, or look in the list: what it names may have been removed, or belong to another organization."
 	case http.StatusConflict, http.StatusPreconditionFailed:
 		return "Load the page with the form again to see what was decided, then decide again."
 	case http.StatusTooManyRequests:
-		return limited + " Wait until the time below, then reload the page."
+		return limited + again
 	}
 	if p.Change {
 		return "Load the page with the form again to see whether the change was stored. If the problem stays, tell whoever " +
-			"runs the service the request id below."
+			"runs the service " + requestID + "."
 	}
-	return "Reload the page. If the problem stays, tell whoever runs the service the request id below."
+	return "Reload the page. If the problem stays, tell whoever runs the service " + requestID + "."
+}
+
+// forbidden explains what to do about a request that is not allowed.
+func (p Problem) forbidden() string {
+	switch {
+	case p.MissingScope:
+		return "Ask whoever manages the organization's API keys for a key with that scope, and log in with that."
+	case p.Change:
+		return "Load the page with the form again, and send the form from there."
+	}
+	return "Load the page again."
 }
 
 // Said returns the error as JSON for modules. Their message has no time and no request id below it.
 func (p Problem) Said() any {
-	next := strings.Replace(p.Next(), "request id below", "request id "+p.RequestID, 1)
-	if p.Status == http.StatusTooManyRequests {
-		next = limited
-	}
+	next := p.next("the request id "+p.RequestID, "")
 	if wait := time.Until(p.RetryAt); wait > 0 {
 		next += fmt.Sprintf(" Try again in %.0f seconds.", math.Ceil(wait.Seconds()))
 	}
