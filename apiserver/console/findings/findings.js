@@ -1,7 +1,7 @@
 // The list of findings: filters and search without loading anew, a finding beside the list, keys and selection.
 import { ask, fill, fragment, message, report, say, submitted } from "../ui/ui.js";
 import { basisOf, decide, refused, undo } from "./decisions.js";
-import { asked } from "./live.js";
+import { beginListing } from "./live.js";
 import { follow, open, openRow, panel, shut } from "./panel.js";
 import { more, results, stand, standing, titleOf, walk, watchEnd } from "./rows.js";
 
@@ -26,14 +26,14 @@ let shown = location.pathname + location.search;
 async function go(url, record) {
   asking?.abort();
   asking = new AbortController();
-  const known = asked();
+  const forgetKnown = beginListing();
   try {
     const text = await (await ask(url, { signal: asking.signal })).text();
     if (record === "push") history.pushState(null, "", url);
     if (record === "replace") history.replaceState(null, "", url);
     shown = location.pathname + location.search;
     keepPlace(() => results.replaceChildren(fragment(text)));
-    known();
+    forgetKnown();
     say(results.querySelector(".total")?.textContent ?? "");
     watchEnd();
     // Who asked for the form to decide about all that match goes on in it.

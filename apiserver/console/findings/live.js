@@ -16,8 +16,12 @@ const closer = 10;
 /** @type {Set<string>} Ids of findings that came since the list was asked for, but for those that it would not show. */
 const created = new Set();
 
-/** To be called before the list is asked for. Returns what is to be called when it is shown: what had come is no news. */
-export function asked() {
+/** @type {Set<string>} Those of them that the last count did not find: a replica may be behind. */
+let missed = new Set();
+
+/** To be called before the list is asked for. Returns what is to be called when it is shown: findings that came before
+ * are no longer new. */
+export function beginListing() {
   const known = [...created];
   return () => known.forEach((id) => created.delete(id));
 }
@@ -112,7 +116,7 @@ async function shows(row) {
 /** Asks for the list anew, and shows its counts and how many new findings there are. */
 async function count() {
   const at = location.href;
-  const came = [...created];
+  const createdBefore = [...created];
   try {
     const now = fragment(await (await ask(at)).text());
     if (location.href !== at) return;
@@ -124,7 +128,7 @@ async function count() {
       const counted = link.querySelector(".count")?.textContent ?? "";
       if (shown && shown.textContent !== counted) shown.textContent = counted;
     }
-    await countNew(at, now, came);
+    await countNew(at, now, createdBefore);
     const rows = now.querySelectorAll(".row");
     for (const row of rows) compare(/** @type {HTMLElement} */ (row));
   } catch {
@@ -134,13 +138,15 @@ async function count() {
 
 /** Counts what of the list has come since it was asked for: that is on the first page of the newest.
  * @param {string} at @param {ParentNode} now The list at that address as it is now.
- * @param {string[]} came What had come before the list was asked for now. */
-async function countNew(at, now, came) {
-  const page = came.length === 0 || isNewestFirst(at) ? now : await newest(at);
+ * @param {string[]} createdBefore What had come before the list was asked for now. */
+async function countNew(at, now, createdBefore) {
+  const page = createdBefore.length === 0 || isNewestFirst(at) ? now : await newest(at);
   if (location.href !== at) return;
   const rows = [...page.querySelectorAll(".row")];
   const ids = new Set(rows.map((row) => row.id));
-  for (const id of came) if (!ids.has(id)) created.delete(id);
+  const missing = createdBefore.filter((id) => !ids.has(id));
+  for (const id of missing) if (missed.has(id)) created.delete(id);
+  missed = new Set(missing);
   const n = rows.filter((row) => created.has(row.id) && !rowOf(row.id)).length;
   tellNew(n, n > 0 && n === rows.length && page.querySelector("[data-next]") !== null);
 }
