@@ -50,14 +50,14 @@ async function poll() {
 }
 
 /** What a person leaves in a state: focused, unfolded or scrolled. */
-const kept = "a, button, summary, [tabindex], .scrolls";
+const withState = "a, button, summary, [tabindex], .scrolls";
 
 /** The elements with such a state, by what they are and where. Those that are alike are numbered.
  * @param {Element} part */
-function named(part) {
+function byName(part) {
   /** @type {Map<string, HTMLElement>} */
   const all = new Map();
-  for (const element of /** @type {NodeListOf<HTMLElement>} */ (part.querySelectorAll(kept))) {
+  for (const element of /** @type {NodeListOf<HTMLElement>} */ (part.querySelectorAll(withState))) {
     const what = element.getAttribute("href") ?? element.ariaLabel ?? (element.matches("button, summary") && element.textContent);
     const name = [element.closest("[aria-labelledby]")?.getAttribute("aria-labelledby"), element.tagName, what].join();
     let number = 0;
@@ -76,15 +76,15 @@ const standing = (part) => part.querySelector("header .badge")?.textContent ?? "
 function show(before, page) {
   const now = fragment(page).querySelector("#followed");
   if (!now) return;
-  const fresh = named(now);
-  const same = [...named(before)].flatMap(([name, element]) => {
+  const fresh = byName(now);
+  const kept = [...byName(before)].flatMap(([name, element]) => {
     const after = fresh.get(name);
     return after ? [{ element, after, focused: element === document.activeElement, left: element.scrollLeft, top: element.scrollTop }] : [];
   });
   const stood = standing(before);
   before.replaceWith(now);
   if (standing(now) !== stood) say(standing(now));
-  for (const { element, after, focused, left, top } of same) {
+  for (const { element, after, focused, left, top } of kept) {
     after.hidden = element.hidden;
     if (element.parentElement instanceof HTMLDetailsElement) after.parentElement?.toggleAttribute("open", element.parentElement.open);
     after.scrollTo(left, top);

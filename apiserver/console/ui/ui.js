@@ -70,7 +70,7 @@ export function localise(root) {
   }
 }
 
-/** What is said to those who do not see it. The element is there before: what comes together with its words is not read. */
+/** Text for screen readers. The element is there before: what comes together with its words is not read. */
 const said = Object.assign(document.createElement("p"), { className: "hidden" });
 said.setAttribute("role", "status");
 document.querySelector("main")?.append(said);
