@@ -44,8 +44,8 @@ type OrganizationSpec struct {
 	// triage sets the requirements for decisions about the organization's findings.
 	// +optional
 	Triage *OrganizationTriage `json:"triage,omitempty"`
-	// quotas limit how many objects of a kind the organization may have. A kind that is not set is not limited,
-	// except API keys to 200 and webhook endpoints to 20. A controller turns them into a ResourceQuota.
+	// quotas limit how many objects of a kind the organization may have. A kind that is not set is
+	// not limited. A controller turns them into a ResourceQuota.
 	// +optional
 	Quotas *OrganizationQuotas `json:"quotas,omitempty"`
 	// imports sets which objects an import of scan results may create. Absent: none, and an import into a
@@ -104,13 +104,6 @@ type OrganizationImports struct {
 // +kubebuilder:validation:XValidation:rule="self.split('/').all(part, part != '.' && part != '..' && !part.contains('**'))",message="must be folders from the root of the repository, for example services/*, without . and .. and with one star at a time"
 type ProjectPattern string
 
-// Defaults of OrganizationQuotas. Every replica of the REST API lists the API keys of all organizations each second, and
-// each change of a finding makes a delivery for every webhook endpoint.
-const (
-	DefaultMaxAPIKeys          = 200
-	DefaultMaxWebhookEndpoints = 20
-)
-
 // OrganizationQuotas limits how many objects of a kind an organization may have. They become a ResourceQuota in
 // its namespace; lowering a limit removes nothing.
 type OrganizationQuotas struct {
@@ -149,11 +142,11 @@ type OrganizationQuotas struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TriageOperations *int64 `json:"triageOperations,omitempty"`
-	// apiKeys is the maximum number of APIKeys, disabled and expired ones included, for example 20. Default: 200.
+	// apiKeys is the maximum number of APIKeys, disabled and expired ones included, for example 20.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	APIKeys *int64 `json:"apiKeys,omitempty"`
-	// webhookEndpoints is the maximum number of WebhookEndpoints, for example 10. Default: 20.
+	// webhookEndpoints is the maximum number of WebhookEndpoints, for example 10.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	WebhookEndpoints *int64 `json:"webhookEndpoints,omitempty"`

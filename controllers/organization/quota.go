@@ -1,7 +1,6 @@
 package organization
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -18,7 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
 
-// QuotaName is the name of the ResourceQuota in each organization's namespace.
+// QuotaName is the name of the ResourceQuota in each organization's namespace that has one.
 const QuotaName = "findings-quota"
 
 const (
@@ -26,16 +25,11 @@ const (
 	groupSuffix = "." + v1alpha1.GroupName
 )
 
-// effective returns the quotas with their defaults.
-func effective(quotas *v1alpha1.OrganizationQuotas) v1alpha1.OrganizationQuotas {
-	out := ptr.Deref(quotas, v1alpha1.OrganizationQuotas{})
-	out.APIKeys = cmp.Or(out.APIKeys, ptr.To[int64](v1alpha1.DefaultMaxAPIKeys))
-	out.WebhookEndpoints = cmp.Or(out.WebhookEndpoints, ptr.To[int64](v1alpha1.DefaultMaxWebhookEndpoints))
-	return out
-}
-
 // hardLimits converts the quotas to the hard limits of a ResourceQuota.
-func hardLimits(quotas v1alpha1.OrganizationQuotas) corev1.ResourceList {
+func hardLimits(quotas *v1alpha1.OrganizationQuotas) corev1.ResourceList {
+	if quotas == nil {
+		return nil
+	}
 	limits := corev1.ResourceList{}
 	for plural, limit := range map[string]*int64{
 		"findings":          quotas.Findings,
@@ -60,13 +54,17 @@ func hardLimits(quotas v1alpha1.OrganizationQuotas) corev1.ResourceList {
 // setQuota brings the ResourceQuota up to the spec, and records which quotas are exhausted.
 // Kubernetes itself counts the usage and enforces the limits.
 func (r *Reconciler) setQuota(ctx context.Context, s *scope) error {
+	limits := hardLimits(s.Object.Spec.Quotas)
+	if len(limits) == 0 {
+		return r.dropQuota(ctx, s)
+	}
 	want := &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.namespace(),
 			Name:      QuotaName,
 			Labels:    map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy},
 		},
-		Spec: corev1.ResourceQuotaSpec{Hard: hardLimits(effective(s.Object.Spec.Quotas))},
+		Spec: corev1.ResourceQuotaSpec{Hard: limits},
 	}
 	have := &corev1.ResourceQuota{}
 	created, err := r.getOrCreate(ctx, want, have)
@@ -86,6 +84,16 @@ func (r *Reconciler) setQuota(ctx context.Context, s *scope) error {
 	}
 	s.usedUp = usedUp(have)
 	return nil
+}
+
+// dropQuota removes the ResourceQuota that an earlier spec asked for. The cache holds only our own.
+func (r *Reconciler) dropQuota(ctx context.Context, s *scope) error {
+	have := &corev1.ResourceQuota{}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace(), Name: QuotaName}, have)
+	if err == nil {
+		err = r.Client.Delete(ctx, have, client.Preconditions{UID: ptr.To(have.UID)})
+	}
+	return wrapQuota(s, client.IgnoreNotFound(err))
 }
 
 func wrapQuota(s *scope, err error) error {

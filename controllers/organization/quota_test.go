@@ -2,7 +2,6 @@ package organization
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +41,9 @@ func TestQuotasBecomeAResourceQuota(t *testing.T) {
 	start(t)
 	organization := newOrganization(t, "bounded")
 	waitUntilReady(t, organization)
+	if !env.Gone(t, quotaIn("org-bounded")) {
+		t.Fatal("a quota is there that nobody asked for")
+	}
 	all := &v1alpha1.OrganizationQuotas{
 		Findings: ptr.To[int64](1), Repositories: ptr.To[int64](2), Projects: ptr.To[int64](3), Scans: ptr.To[int64](4),
 		Reviews: ptr.To[int64](5), ReviewIssues: ptr.To[int64](6), APIKeys: ptr.To[int64](7),
@@ -57,8 +59,6 @@ func TestQuotasBecomeAResourceQuota(t *testing.T) {
 			g.Expect(have).To(Equal(want))
 		})
 	}
-	byDefault := map[string]string{"count/apikeys.appsec.dev": "200", "count/webhookendpoints.appsec.dev": "20"}
-	expect(byDefault)
 	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) { s.Quotas = all })
 	expect(map[string]string{
 		"count/findings.appsec.dev": "1", "count/repositories.appsec.dev": "2", "count/projects.appsec.dev": "3",
@@ -68,8 +68,7 @@ func TestQuotasBecomeAResourceQuota(t *testing.T) {
 	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) {
 		s.Quotas = &v1alpha1.OrganizationQuotas{Findings: ptr.To[int64](50)}
 	})
-	fifty := maps.Clone(byDefault)
-	fifty["count/findings.appsec.dev"] = "50"
+	fifty := map[string]string{"count/findings.appsec.dev": "50"}
 	expect(fifty)
 
 	// A manual change of the ResourceQuota is reverted.
@@ -82,7 +81,25 @@ func TestQuotasBecomeAResourceQuota(t *testing.T) {
 	expect(fifty)
 
 	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) { s.Quotas = nil })
-	expect(byDefault)
+	env.AwaitGone(t, quotaIn("org-bounded"))
+}
+
+func TestQuotaOfAnotherNameIsNotOurs(t *testing.T) {
+	start(t)
+	organization := newOrganization(t, "cluster-bounded")
+	waitUntilReady(t, organization)
+	other := quotaIn("org-cluster-bounded")
+	other.Name = "pods"
+	env.Create(t, other)
+	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) {
+		s.Quotas = &v1alpha1.OrganizationQuotas{Scans: ptr.To[int64](1)}
+	})
+	harness.Eventually(t, func(g Gomega) { testenv.Get(t, g, env, quotaIn("org-cluster-bounded")) })
+	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) { s.Quotas = nil })
+	env.AwaitGone(t, quotaIn("org-cluster-bounded"))
+	if env.Gone(t, other) {
+		t.Error("the quota of another was removed")
+	}
 }
 
 // With Kubernetes' own quota controller, which counts, and the API server, which refuses.
