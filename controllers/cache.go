@@ -54,7 +54,7 @@ func dropLastApplied(in any) {
 	if err != nil {
 		return // a tombstone of the informer, not an object
 	}
-	if _, has := object.GetAnnotations()[corev1.LastAppliedConfigAnnotation]; has {
+	if object.GetAnnotations()[corev1.LastAppliedConfigAnnotation] != "" {
 		delete(object.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
 	}
 }

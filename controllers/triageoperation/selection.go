@@ -126,7 +126,8 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) ([]chosen, error) {
 func (r *Reconciler) chooseMatching(ctx context.Context, s *scope) ([]chosen, error) {
 	selection, err := findingquery.NewSelection(s.Object.Spec.Select)
 	if err != nil {
-		fail(s, v1alpha1.ReasonInvalidSelection, fmt.Sprintf("The selection cannot be read: %q.", conditions.Shortened(err.Error())))
+		why := conditions.Shortened(err.Error())
+		fail(s, v1alpha1.ReasonInvalidSelection, fmt.Sprintf("The selection cannot be read: %q.", why))
 		return nil, nil
 	}
 	list := &v1alpha1.FindingList{}

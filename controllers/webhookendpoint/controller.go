@@ -110,7 +110,7 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.Judge(judge(s.Object, served, found))
-	if !found.usable() {
+	if !found.usable() || !served {
 		return nil
 	}
 	// Last: a quota may refuse the delivery, and the status must be stored nevertheless.

@@ -25,8 +25,8 @@ const (
 	facadeBelieves     = 2 * time.Second
 )
 
-// sameMoment is how long after the last known write a controller takes a change that no time tells as made in its second:
-// usually it is a second write of the same client, which the facade has answered with that second already.
+// sameMoment is how long after the last known write a controller takes a change that no time tells as made in its
+// second: usually it is a second write of the same client, which the facade has answered with that second already.
 const sameMoment = 2 * time.Second
 
 // Observed is what a resource's status records about its last write.

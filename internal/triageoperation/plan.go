@@ -43,10 +43,11 @@ func (s *Step) Patch(resourceVersion string) ([]byte, error) {
 	})
 }
 
-// Plan returns what the operation does now about the finding in its current state. begun means that an interrupted run may
-// have decided about it already: Plan then returns the same outcome, and changes nothing twice. Until then the history
-// can name only an earlier operation of the same name.
-func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding, now time.Time, begun bool) Step {
+// Plan returns what the operation does now about the finding in its current state. begun means that an interrupted run
+// may have decided about it already: Plan then returns the same outcome, and changes nothing twice. Until then the
+// history can name only an earlier operation of the same name.
+func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding, now time.Time,
+	begun bool) Step {
 	author := Author(operation.Name)
 	switch {
 	case begun && hasDecided(operation, finding):
@@ -87,7 +88,8 @@ func meanwhile(by string) string {
 	return fmt.Sprintf("%.200s decided about it in the meantime", by)
 }
 
-func changesOf(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding, now time.Time) map[string]any {
+func changesOf(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding,
+	now time.Time) map[string]any {
 	if entry.Set != nil {
 		return restore(*entry.Set, finding.Spec.Triage)
 	}

@@ -86,7 +86,8 @@ func (t *Table) Of(file string) (project string, ok bool) {
 }
 
 // Scanned returns the projects that the batches of one tool are about: those that hold a result or a scanned folder. It
-// is nil if that is unknown, because a result belongs to no project, and in a repository with one project.
+// is nil if that is unknown, because a result belongs to no project or nothing names a folder, and in a repository with
+// one project.
 func (t *Table) Scanned(batches []*importer.Batch) map[string]bool {
 	if _, is := t.Only(); is {
 		return nil
@@ -110,6 +111,9 @@ func (t *Table) Scanned(batches []*importer.Batch) map[string]bool {
 		for _, folder := range b.Scanned {
 			add(folder)
 		}
+	}
+	if len(scanned) == 0 {
+		return nil
 	}
 	return scanned
 }

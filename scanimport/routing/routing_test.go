@@ -124,7 +124,7 @@ func TestScannedAreTheProjectsThatHoldSomething(t *testing.T) {
 		{"the project of the result", monorepo, []string{"services/api/a.go"}, nil, "api"},
 		{"both projects of its folder", monorepo, []string{"services/web/a.go"}, nil, "twin web"},
 		{"the project of a scanned file", monorepo, nil, []string{"services/api/b.go", "README.md"}, "api"},
-		{"nothing says which", monorepo, nil, nil, ""},
+		{"nothing says which", monorepo, nil, nil, "all"},
 		{"a result of no project", monorepo, []string{"services/api/a.go", "README.md"}, nil, "all"},
 		{"the only project", monorepo[:1], []string{"services/api/a.go"}, nil, "all"},
 	} {

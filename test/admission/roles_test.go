@@ -284,7 +284,7 @@ func TestAKeysManagedFieldsAreBounded(t *testing.T) {
 		harness.Must(t, err)
 		return builder.APIKey(name).In(c.namespace).Mutate(func(k *v1alpha1.APIKey) {
 			k.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", Operation: metav1.ManagedFieldsOperationUpdate,
-				APIVersion: v1alpha1.GroupVersion.String(), FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: raw}}}
+				APIVersion: v1alpha1.GroupVersion.String(), FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(raw))}}
 		}).Build()
 	}
 	for _, fields := range []int{160, 8000} {
