@@ -17,13 +17,12 @@ func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
 	for i := range there {
 		existing[there[i].Name] = &there[i]
 	}
-	distinct, of := merge(results)
+	distinct, again := merge(results)
 	names := p.names(distinct, existing)
 	shown := map[string]bool{}
-	for i := range results {
-		name := names[of[i]]
+	for i, name := range names {
 		shown[name] = true
-		p.changes = append(p.changes, change{name: name, found: &results[i], before: existing[name]})
+		p.changes = append(p.changes, change{name: name, found: distinct[i], again: again[i], before: existing[name]})
 	}
 	for name, issue := range existing {
 		if !shown[name] {
@@ -33,9 +32,9 @@ func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
 	slices.SortFunc(p.changes, func(a, b change) int { return cmp.Compare(a.name, b.name) })
 }
 
-// merge returns the results without repetitions, and for each result its position among them. Several analyses may
-// report one problem.
-func merge(results []found) (distinct []*found, of []int) {
+// merge returns the results without repetitions, and for each of them its repetitions. Several analyses may report one
+// problem.
+func merge(results []found) (distinct []*found, again [][]*found) {
 	type named struct {
 		name string
 		line int32
@@ -44,13 +43,14 @@ func merge(results []found) (distinct []*found, of []int) {
 	for i := range results {
 		_, line, _ := place(&results[i].Details)
 		here := named{results[i].Name, line}
-		if _, again := at[here]; !again {
-			at[here] = len(distinct)
-			distinct = append(distinct, &results[i])
+		if first, repeated := at[here]; repeated {
+			again[first] = append(again[first], &results[i])
+			continue
 		}
-		of = append(of, at[here])
+		at[here] = len(distinct)
+		distinct, again = append(distinct, &results[i]), append(again, nil)
 	}
-	return distinct, of
+	return distinct, again
 }
 
 // names returns the name of each result's issue. Results that are certainly a known issue come first. The others are

@@ -22,6 +22,8 @@ type change struct {
 	name string
 	// found is nil if the commit's scan does not report the issue.
 	found *found
+	// again are the repetitions of found, by other analyses.
+	again []*found
 	// before is nil if the issue does not exist.
 	before *v1alpha1.ReviewIssue
 }

@@ -1,6 +1,7 @@
 package reviewimport
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -346,6 +347,26 @@ func TestADecisionOfAnEarlierVersionStaysWithItsProblem(t *testing.T) {
 		if got := fmt.Sprintf("%d %s %s", issue.Line, c.state(name).State, originOf(&issue)); got != tc.want {
 			t.Errorf("%s, then %s: the issue is %s, want %s", tc.first, tc.second, got, tc.want)
 		}
+	}
+}
+
+func TestAResultOfTwoAnalysesIsOneIssue(t *testing.T) {
+	a, b := problem(0), problem(0)
+	b.batch = 1
+	p := &plan{commit: "c", reviewed: []v1alpha1.ReviewedCommit{{SHA: "c"}}}
+	p.match([]found{a, b}, nil)
+	s := newSummary(pr, []*importer.Batch{{Tool: "A"}, {Tool: "B"}})
+	s.count(p)
+	s.list(p)
+	if len(p.changes) != 1 || s.Open != 1 || len(s.Issues) != 1 || s.Created != 1 || s.Unchanged != 1 {
+		t.Errorf("%d changes: %+v", len(p.changes), s)
+	}
+	if s.shares[0].Created != 1 || s.shares[1].Created != 0 || s.shares[1].Unchanged != 1 {
+		t.Errorf("the batches count %+v and %+v", s.shares[0], s.shares[1])
+	}
+	s.refused(&p.changes[0], errors.New("too long"))
+	if s.Skipped != 2 || s.shares[0].Skipped != 1 || s.shares[1].Skipped != 1 {
+		t.Errorf("refused, %d results are skipped, want both", s.Skipped)
 	}
 }
 

@@ -154,12 +154,19 @@ func (s *Summary) skip(batch int, reason, example string) {
 func (s *Summary) refused(ch *change, err error) {
 	example := fmt.Sprintf("issue %s: %s (%v)", ch.name, skipRefused, err)
 	if ch.found != nil {
-		s.skip(ch.found.batch, skipRefused, example)
+		s.leave(ch, skipRefused, example)
 		return
 	}
 	s.Skipped++
 	s.SkippedBecause[skipRefused]++
 	s.example(example)
+}
+
+// leave counts the result of a change that was not made, and its repetitions.
+func (s *Summary) leave(ch *change, reason, example string) {
+	for _, f := range append([]*found{ch.found}, ch.again...) {
+		s.skip(f.batch, reason, example)
+	}
 }
 
 // know counts a result that the base already has.
@@ -174,11 +181,15 @@ func (s *Summary) example(example string) {
 	}
 }
 
-// add counts the action on an issue; f is the result that shows it, or nil.
-func (s *Summary) add(action Action, f *found) {
+// add counts the action on an issue. Repetitions of the result that shows it change nothing.
+func (s *Summary) add(action Action, ch *change) {
 	share := &importer.Summary{} // of no batch
-	if f != nil {
-		share = s.shares[f.batch]
+	if ch.found != nil {
+		share = s.shares[ch.found.batch]
+	}
+	for _, f := range ch.again {
+		s.Unchanged++
+		s.shares[f.batch].Unchanged++
 	}
 	switch action {
 	case ActionCreate:
@@ -193,7 +204,7 @@ func (s *Summary) add(action Action, f *found) {
 	case ActionResolve:
 		s.Resolved++
 	case ActionKeep:
-		if f != nil {
+		if ch.found != nil {
 			s.Unchanged++
 			share.Unchanged++
 		}
@@ -207,7 +218,7 @@ func (s *Summary) list(p *plan) {
 		ch := &p.changes[i]
 		next := p.of(ch)
 		action := p.action(ch, &next)
-		s.add(action, ch.found)
+		s.add(action, ch)
 		if listed[action]++; action == ActionKeep || listed[action] > importer.MostChanges {
 			continue
 		}

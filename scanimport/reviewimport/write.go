@@ -161,7 +161,7 @@ func (w *writer) one(ctx context.Context, ch *change) error {
 		switch {
 		case err == nil:
 			action := w.plan.action(ch, &next)
-			w.count(func(s *Summary) { s.add(action, ch.found) })
+			w.count(func(s *Summary) { s.add(action, ch) })
 			return nil
 		case apierrors.IsInvalid(err):
 			w.count(func(s *Summary) { s.refused(ch, err) })
