@@ -164,7 +164,7 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 	}
 	p := &plan{
 		review: s.Review, commit: commit.SHA, page: importer.CommitPage(&repository.Spec, commit.SHA),
-		reviewed: next.ReviewedCommits,
+		reviewed: next.ReviewedCommits, unreadable: unreadable,
 	}
 	if review != nil {
 		p.before = review.Spec.ReviewedCommits

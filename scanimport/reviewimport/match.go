@@ -67,7 +67,9 @@ func (p *plan) names(results []*found, existing map[string]*v1alpha1.ReviewIssue
 		}
 		taken[names[i]] = true
 	}
-	unfit := func(name string) bool { return taken[name] || isDecided(existing[name]) }
+	unfit := func(name string) bool {
+		return taken[name] || isDecided(existing[name]) || slices.Contains(p.unreadable, name)
+	}
 	recorded := func(name string) bool { return existing[name] != nil && !unfit(name) }
 	by := func(same func(*v1alpha1.FindingDetails, *v1alpha1.ReviewIssueSpec) bool) func(int, string) bool {
 		return func(i int, name string) bool { return same(&results[rest[i]].Details, &existing[name].Spec) }

@@ -36,6 +36,8 @@ type plan struct {
 	commit, page string
 	// reviewed are the commits that the review will hold, before those that it holds now.
 	reviewed, before []v1alpha1.ReviewedCommit
+	// unreadable are the names of the issues that cannot be read. No result gets them.
+	unreadable []string
 	// changes are sorted by name and cover all issues that exist or were found; some change nothing.
 	changes []change
 }

@@ -40,6 +40,8 @@ func problem(k int) found {
 type cluster struct {
 	review *v1alpha1.ReviewSpec
 	issues map[string]v1alpha1.ReviewIssueSpec
+	// unreadable are the names of further issues.
+	unreadable []string
 }
 
 func (c *cluster) clone() *cluster {
@@ -69,7 +71,7 @@ func (c *cluster) importsResults(t interface{ Fatal(...any) }, commit string, re
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &plan{review: Name(pr.Repository, pr.Number), commit: commit, reviewed: next.ReviewedCommits}
+	p := &plan{review: Name(pr.Repository, pr.Number), commit: commit, reviewed: next.ReviewedCommits, unreadable: c.unreadable}
 	if c.review != nil {
 		p.before = c.review.ReviewedCommits
 	}
@@ -296,6 +298,37 @@ func TestADecisionStaysWithItsProblem(t *testing.T) {
 		slices.Sort(got)
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// A result that is in doubt gets the first name that belongs to no decided issue and to none that cannot be read, and it
+// keeps that name.
+func TestAResultInDoubtGetsAFreeName(t *testing.T) {
+	name := results("10 eval")[0].Name
+	second, third := fingerprints.Next(name, 1), fingerprints.Next(name, 2)
+	for _, tc := range []struct {
+		reason     string
+		decision   v1alpha1.UserStatus
+		unreadable []string
+		want       string
+	}{
+		{"nobody has decided about the first", "", nil, name},
+		{"the first is decided", v1alpha1.UserStatusMuted, nil, second},
+		{"the second cannot be read", v1alpha1.UserStatusMuted, []string{second}, third},
+		{"others cannot be read", v1alpha1.UserStatusMuted, []string{"i-x", third}, second},
+	} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c.importsResults(t, "c0", results("10 eval"), nil)
+		issue := c.issues[name]
+		issue.Triage.UserStatus = tc.decision
+		c.issues[name] = issue
+		c.unreadable = tc.unreadable
+		for _, commit := range []string{"c1", "c1", "c2"} {
+			c.importsResults(t, commit, results("200 eval"), nil)
+			if got := c.issues[tc.want]; got.Line != 200 || c.state(tc.want).State != v1alpha1.ReviewIssueOpen {
+				t.Errorf("%s: after %s, %s is at line %d, want 200: %v", tc.reason, commit, tc.want, got.Line, c.issues)
+			}
 		}
 	}
 }
