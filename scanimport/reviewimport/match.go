@@ -18,11 +18,14 @@ func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
 		existing[there[i].Name] = &there[i]
 	}
 	distinct, again := merge(results)
-	names := p.names(distinct, existing)
+	certain := p.recognise(distinct, existing)
+	names := p.names(distinct, existing, certain)
 	shown := map[string]bool{}
 	for i, name := range names {
 		shown[name] = true
-		p.changes = append(p.changes, change{name: name, found: distinct[i], again: again[i], before: existing[name]})
+		p.changes = append(p.changes, change{
+			name: name, found: distinct[i], again: again[i], certain: certain[i] != "", before: existing[name],
+		})
 	}
 	for name, issue := range existing {
 		if !shown[name] {
@@ -56,8 +59,8 @@ func merge(results []found) (distinct []*found, again [][]*found) {
 // names returns the name of each result's issue. Results that are certainly a known issue come first. The others are
 // matched by their names alone, which may be those of another problem by now: if somebody has decided about the issue
 // of that name, the result gets the next free name.
-func (p *plan) names(results []*found, existing map[string]*v1alpha1.ReviewIssue) []string {
-	names := p.recognise(results, existing)
+func (p *plan) names(results []*found, existing map[string]*v1alpha1.ReviewIssue, certain []string) []string {
+	names := slices.Clone(certain)
 	taken := map[string]bool{}
 	var rest []int
 	var identities []fingerprints.Identity

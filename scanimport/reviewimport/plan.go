@@ -24,6 +24,8 @@ type change struct {
 	found *found
 	// again are the repetitions of found, by other analyses.
 	again []*found
+	// certain reports that found is certainly the issue, and not only matched by its name.
+	certain bool
 	// before is nil if the issue does not exist.
 	before *v1alpha1.ReviewIssue
 }

@@ -103,6 +103,7 @@ const (
 	skipDuplicate = "identical to another result"
 	skipRefused   = "refused by the API server"
 	skipUnread    = "its issue cannot be read"
+	skipDecided   = "somebody decided about its issue meanwhile; review the commit again"
 )
 
 // readable drops the results whose issue cannot be read, and adds a warning for each of those issues.

@@ -157,6 +157,11 @@ func (w *writer) one(ctx context.Context, ch *change) error {
 		if current == nil && ch.found == nil {
 			return nil // deleted meanwhile, and not reported
 		}
+		if ch.found != nil && !ch.certain && isDecided(current) {
+			// The decision may be about another problem than the result. The next review gives the result a name of its own.
+			w.count(func(s *Summary) { s.leave(ch, skipDecided, fmt.Sprintf("issue %s: %s", ch.name, skipDecided)) })
+			return nil
+		}
 		next, err := w.write(ctx, ch, current)
 		switch {
 		case err == nil:

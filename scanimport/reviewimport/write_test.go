@@ -1,0 +1,74 @@
+package reviewimport
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+)
+
+// Somebody decides about the issue after the review has listed it. Only a result that is certainly the issue may get
+// the decision.
+func TestADecisionDuringAReviewStaysWithItsProblem(t *testing.T) {
+	for _, tc := range []struct {
+		reason    string
+		then, now string
+		decision  v1alpha1.UserStatus
+		patches   int
+		seen      int
+		skipped   int
+	}{
+		{"another problem", "10 eval", "200 eval", v1alpha1.UserStatusMuted, 1, 0, 1},
+		{"the same problem", "10 eval", "10 eval", v1alpha1.UserStatusMuted, 2, 1, 0},
+		{"no decision", "10 eval", "200 eval", "", 2, 1, 0},
+	} {
+		reviewed := []v1alpha1.ReviewedCommit{{SHA: "c0"}, {SHA: "c1"}}
+		first := &plan{commit: "c0", reviewed: reviewed[:1]}
+		issue := v1alpha1.ReviewIssue{
+			TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ReviewIssue"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: pr.Namespace, Name: results(tc.then)[0].Name, ResourceVersion: "1"},
+			Spec:       first.next(nil, &results(tc.then)[0]),
+		}
+		p := &plan{commit: "c1", before: reviewed[:1], reviewed: reviewed}
+		p.match(results(tc.now), []v1alpha1.ReviewIssue{*issue.DeepCopy()})
+
+		issue.ResourceVersion, issue.Spec.Triage.UserStatus = "2", tc.decision
+		patches := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var answer any = &issue
+			w.Header().Set("Content-Type", "application/json")
+			if r.Method == http.MethodPatch {
+				if patches++; patches == 1 {
+					answer = metav1.Status{
+						TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+						Status:   metav1.StatusFailure, Reason: metav1.StatusReasonConflict, Code: http.StatusConflict,
+					}
+					w.WriteHeader(http.StatusConflict)
+				}
+			}
+			if err := json.NewEncoder(w).Encode(answer); err != nil {
+				t.Error(err)
+			}
+		}))
+		c, err := importer.NewClient(&rest.Config{Host: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSummary(pr, []*importer.Batch{{}})
+		err = New(c, pr, Options{}).writeIssues(t.Context(), p, s)
+		server.Close()
+		if err != nil || patches != tc.patches || s.Seen != tc.seen || s.Skipped != tc.skipped || s.SkippedBecause[skipDecided] != tc.skipped {
+			t.Errorf("%s: %d patches, want %d; want %d seen and %d skipped: %+v, %v", tc.reason, patches, tc.patches, tc.seen, tc.skipped, s, err)
+		}
+		if example := "issue " + issue.Name + ": " + skipDecided; slices.Contains(s.SkippedExamples, example) != (tc.skipped > 0) {
+			t.Errorf("%s: examples %q", tc.reason, s.SkippedExamples)
+		}
+	}
+}
