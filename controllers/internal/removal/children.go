@@ -67,7 +67,7 @@ func deleting(parent, children string, err error) conditions.Verdict {
 	}
 	if IsRefusal(err) {
 		verdict.Message = fmt.Sprintf("The %s is being deleted, but the API server refuses to remove some of its %s, "+
-			"which is tried again: %q. Lift what refuses it, for example an admission policy.", parent, children,
+			"which is tried again: %q. Remove what blocks the deletion, for example an admission policy.", parent, children,
 			conditions.Shortened(err.Error()))
 	}
 	return verdict

@@ -51,7 +51,7 @@ type Remover struct {
 
 // Batch removes at most one batch of the kind's objects that the field selector matches. It returns
 // when to requeue; 0 means that the API server had no such object. It returns a refusal once nothing is left but what
-// the API server refuses to remove.
+// the API server refuses to remove, or if that takes all the time of the call.
 func (r Remover) Batch(ctx context.Context, kind client.Object, namespace, field, value string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -85,12 +85,17 @@ func (r Remover) Batch(ctx context.Context, kind client.Object, namespace, field
 }
 
 // oneByOne removes the objects of the first page that has any that may be removed: a deletecollection ends at the first
-// refusal. It lists into page.
+// refusal. It lists into page. Each call asks again for what was refused before. If the time ends while it does so, it
+// returns the refusal, and what comes later in the list waits until fewer are refused.
 func (r Remover) oneByOne(ctx context.Context, kind client.Object, page *metav1.PartialObjectMetadataList,
 	selected client.ListOptions) (again time.Duration, refusal error) {
 	removed := false
 	for more := true; more && !removed; more = page.Continue != "" {
-		if err := r.Reader.List(ctx, page, &selected); err != nil {
+		err := r.Reader.List(ctx, page, &selected)
+		switch {
+		case err != nil && refusal != nil && ctx.Err() != nil:
+			return 0, refusal
+		case err != nil:
 			return 0, fmt.Errorf("list what is to be removed: %w", err)
 		}
 		selected.Continue = page.Continue
@@ -103,6 +108,8 @@ func (r Remover) oneByOne(ctx context.Context, kind client.Object, page *metav1.
 			switch {
 			case err == nil:
 				removed = true
+			case refusal != nil && ctx.Err() != nil:
+				return 0, refusal
 			case !IsRefusal(err):
 				return 0, err
 			case refusal == nil:
@@ -110,10 +117,13 @@ func (r Remover) oneByOne(ctx context.Context, kind client.Object, page *metav1.
 			}
 		}
 	}
-	if removed {
+	switch {
+	case removed:
 		return soon, nil
+	case refusal != nil:
+		return 0, refusal
 	}
-	return again, refusal
+	return again, nil
 }
 
 // one removes an object, by the right that a batch needs too.

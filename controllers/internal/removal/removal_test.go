@@ -1,13 +1,19 @@
 package removal
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -75,4 +81,53 @@ func TestAChildHeldByAnotherFinalizerIsWaitedForSlowly(t *testing.T) {
 	version := held.ResourceVersion
 	g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(held), held)).To(Succeed())
 	g.Expect(held.ResourceVersion).To(Equal(version), "asking again wrote to the child")
+}
+
+// Otherwise nobody would learn that the API server refuses removals.
+func TestARefusalIsReportedWhateverElseHappens(t *testing.T) {
+	going := metav1.ObjectMeta{Name: "f-2", DeletionTimestamp: ptr.To(metav1.Now())}
+	cases := map[string]struct {
+		others []metav1.ObjectMeta // They come after a child whose removal is refused.
+		pages  int
+		// The time ends with this list or removal; 0 is none.
+		atList, atRemoval int
+	}{
+		"another child waits for a finalizer": {others: []metav1.ObjectMeta{going}, pages: 1},
+		"the time ends at a removal":          {others: []metav1.ObjectMeta{going, {Name: "f-3"}}, pages: 1, atRemoval: 2},
+		"the time ends at the next page":      {pages: 2, atList: 2},
+	}
+	for reason, tc := range cases {
+		ctx, cancel := context.WithCancel(t.Context())
+		end := func() error { cancel(); return ctx.Err() }
+		lists, removals := 0, 0
+		stub := interceptor.NewClient(nil, interceptor.Funcs{
+			List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+				if lists++; lists == tc.atList {
+					return end()
+				}
+				page := list.(*metav1.PartialObjectMetadataList)
+				page.Items, page.Continue = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "f-1"}}}, ""
+				for _, other := range tc.others {
+					page.Items = append(page.Items, metav1.PartialObjectMetadata{ObjectMeta: other})
+				}
+				if lists < tc.pages {
+					page.Continue = "more"
+				}
+				return nil
+			},
+			DeleteAllOf: func(context.Context, client.WithWatch, client.Object, ...client.DeleteAllOfOption) error {
+				if removals++; removals == tc.atRemoval {
+					return end()
+				}
+				return apierrors.NewForbidden(schema.GroupResource{}, "f-1", nil)
+			},
+		})
+		remover := Remover{Client: stub, Reader: stub}
+		again, err := remover.oneByOne(ctx, &v1alpha1.Finding{}, &metav1.PartialObjectMetadataList{},
+			client.ListOptions{FieldSelector: fields.Everything()})
+		if again != 0 || !IsRefusal(err) {
+			t.Errorf("%s: again in %v after %v, want the refusal alone", reason, again, err)
+		}
+		cancel()
+	}
 }
