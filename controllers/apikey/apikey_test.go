@@ -457,6 +457,32 @@ func TestSecretThatCannotBeReplacedIsAConflict(t *testing.T) {
 	}
 }
 
+// No user asked for another token, so clients' copies keep working.
+func TestTokenStaysValidThoughTheNewSigningKeyCannotSignIt(t *testing.T) {
+	noSigningKey(t)
+	start(t)
+	key := newKey(t, "frozen")
+	_, claims := waitUntilIssued(t, key)
+	testenv.Change(t, env, tokenSecret(key), func(s *corev1.Secret) {
+		s.Finalizers, s.Immutable = []string{"example.com/hold"}, ptr.To(true)
+	})
+	next, err := tokens.GenerateSigningKey()
+	harness.Must(t, err)
+	data, err := tokens.EncodeRing(tokens.Ring{Signer: next, Previous: heldRing(t).Signer.Public()})
+	harness.Must(t, err)
+	testenv.Change(t, env, signingSecret(), func(s *corev1.Secret) { s.Data = data })
+	waitForReason(t, key, v1alpha1.ReasonSecretConflict)
+	if key.Status.KeyID != claims.ID {
+		t.Errorf("the key has token %q, want the one in the Secret", key.Status.KeyID)
+	}
+	testenv.Change(t, env, tokenSecret(key), func(s *corev1.Secret) { s.Finalizers = nil })
+	waitUntilIssued(t, key, func(g Gomega) { g.Expect(key.Status.SigningKeyID).To(Equal(next.ID())) })
+	if key.Status.KeyID != claims.ID {
+		t.Errorf("the key has token %q, want the same one signed anew", key.Status.KeyID)
+	}
+	noSigningKey(t)
+}
+
 // People delete the Secret of a token that has leaked.
 func TestLostTokenIsRevokedThoughNoNewOneCanBeWritten(t *testing.T) {
 	start(t)

@@ -130,7 +130,7 @@ func (r *Reconciler) ensureToken(ctx context.Context, s *scope) error {
 	}
 	secret, err := r.secrets.Get(ctx, s.Object, SecretName(s.Object.Name))
 	if apierrors.IsAlreadyExists(err) {
-		s.concludeConflict()
+		s.concludeConflict(nil)
 		return nil
 	}
 	if err != nil {
@@ -168,11 +168,18 @@ func (r *Reconciler) bringAbout(ctx context.Context, s *scope, signer tokens.Sig
 	return have, r.secrets.KeepWatched(ctx, secret)
 }
 
-// concludeConflict records that the key's Secret is not its own, or stands in the way of a new one.
-func (s *scope) concludeConflict() {
-	*s.Status = withoutToken(s.Before)
+// concludeConflict records that the key's Secret is not its own, or stands in the way of a new one. The token found in
+// it stays valid, unless another one is to replace it.
+func (s *scope) concludeConflict(found *issued) {
 	s.RequeueAfter(conflictRetry)
-	s.conclude(secretConflict(SecretName(s.Object.Name)))
+	if _, replaced := decide(s, found); found == nil || replaced {
+		*s.Status = withoutToken(s.Before)
+		s.conclude(secretConflict(SecretName(s.Object.Name)))
+		return
+	}
+	*s.Status = settle(s, found)
+	s.RequeueAfter(untilNextChange(*s.Status, s.Now))
+	s.conclude(secretFrozen(SecretName(s.Object.Name)))
 }
 
 // concludeUnwritten records that the Secret could not be written, and returns the error to try again for. A token that
@@ -180,7 +187,7 @@ func (s *scope) concludeConflict() {
 func (s *scope) concludeUnwritten(found *issued, err error) error {
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		s.concludeConflict()
+		s.concludeConflict(found)
 		return nil
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return err // The Secret has changed since it was read: the next reconcile sees that.

@@ -192,7 +192,7 @@ func (k signingKeys) store(ctx context.Context, held holding) error {
 
 // owed reports whether an API key still uses a token signed by the previous key. Two kinds do not count:
 // keys without an organization get no new token, and their tokens are not accepted; a Secret that cannot be
-// written must not let one key hold up all others, so its token ends with the previous key.
+// written or replaced must not let one key hold up all others, so its token ends with the previous key.
 func (k signingKeys) owed(ctx context.Context, before tokens.KeySet) (bool, error) {
 	keys := &v1alpha1.APIKeyList{}
 	if err := k.client.List(ctx, keys, client.UnsafeDisableDeepCopy); err != nil {
@@ -211,6 +211,6 @@ func (k signingKeys) owed(ctx context.Context, before tokens.KeySet) (bool, erro
 
 func served(key *v1alpha1.APIKey) bool {
 	ready := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady)
-	return ready == nil ||
-		ready.Reason != v1alpha1.ReasonOrganizationNotFound && ready.Reason != v1alpha1.ReasonSecretNotWritten
+	return ready == nil || ready.Reason != v1alpha1.ReasonOrganizationNotFound &&
+		ready.Reason != v1alpha1.ReasonSecretNotWritten && ready.Reason != v1alpha1.ReasonSecretConflict
 }

@@ -380,6 +380,7 @@ func TestKeysThatGoByNothingOweNothing(t *testing.T) {
 		{"a token that is over", v1alpha1.APIKeyStatus{SigningKeyID: first.ID(), ExpiresAt: ptr.To(v1alpha1.NewTime(clock.Now().Add(-time.Hour)))}, false},
 		{"no organization that could serve it", v1alpha1.APIKeyStatus{SigningKeyID: first.ID(), ExpiresAt: live, Conditions: unready(v1alpha1.ReasonOrganizationNotFound)}, false},
 		{"a Secret that cannot be written", v1alpha1.APIKeyStatus{SigningKeyID: first.ID(), ExpiresAt: live, Conditions: unready(v1alpha1.ReasonSecretNotWritten)}, false},
+		{"a Secret that cannot be replaced", v1alpha1.APIKeyStatus{SigningKeyID: first.ID(), ExpiresAt: live, Conditions: unready(v1alpha1.ReasonSecretConflict)}, false},
 	}
 	for _, tc := range cases {
 		forget(t, key, tc.status)

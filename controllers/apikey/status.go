@@ -80,7 +80,7 @@ func secretNotWritten(s *scope, err error) conditions.Verdict {
 	}
 	return conditions.Verdict{
 		Reason: v1alpha1.ReasonSecretNotWritten,
-		Message: fmt.Sprintf("Secret %q could not be written, %s. This is tried again: %q.", SecretName(s.Object.Name),
+		Message: fmt.Sprintf("Secret %q could not be written, %s. The controller keeps retrying. Last error: %q.", SecretName(s.Object.Name),
 			consequence, conditions.Shortened(err.Error())),
 	}
 }
@@ -91,5 +91,16 @@ func secretConflict(name string) conditions.Verdict {
 		Reason:  v1alpha1.ReasonSecretConflict,
 		Message: fmt.Sprintf("Secret %q exists and does not belong to this key, or has a finalizer that prevents its "+
 			"replacement: delete the Secret with its finalizers, or create the key under another name.", name),
+	}
+}
+
+// secretFrozen is the conflict of a key whose valid token cannot be signed by a new signing key.
+func secretFrozen(name string) conditions.Verdict {
+	return conditions.Verdict{
+		Stalled: true,
+		Reason:  v1alpha1.ReasonSecretConflict,
+		Message: fmt.Sprintf("Secret %q is immutable and has a finalizer that prevents its replacement, so the new "+
+			"signing key cannot sign its token, which stays valid until it expires or its signing key is withdrawn: "+
+			"remove the Secret's finalizers.", name),
 	}
 }
