@@ -6,11 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -25,6 +27,11 @@ func TestManifestsInTheDocsApply(t *testing.T) {
 	for _, guide := range []string{"triage.md", "kubectl-findings.md"} {
 		pages = append(pages, filepath.Join(testenv.RepositoryRoot(), "docs", guide))
 	}
+	// The controllers would create the examples' namespace for an Organization; for a dry run any marked one does.
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: "org-of-docs", Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: "x"},
+	}}
+	env.Create(t, namespace)
 	for _, page := range pages {
 		content, err := os.ReadFile(page) //nolint:gosec // a test names its own files
 		if err != nil {
@@ -37,8 +44,7 @@ func TestManifestsInTheDocsApply(t *testing.T) {
 				continue
 			}
 			if object.GetNamespace() != "" {
-				// The example's namespace would be created for an Organization; for a dry run any namespace does.
-				object.SetNamespace(metav1.NamespaceDefault)
+				object.SetNamespace(namespace.Name)
 			}
 			if err := env.Client.Create(t.Context(), object, client.DryRunAll,
 				client.FieldValidation(metav1.FieldValidationStrict)); err != nil {

@@ -179,7 +179,11 @@ func (s *scope) concludeConflict(found *issued) {
 	}
 	*s.Status = settle(s, found)
 	s.RequeueAfter(untilNextChange(*s.Status, s.Now))
-	s.conclude(secretFrozen(SecretName(s.Object.Name)))
+	verdict := judge(s)
+	if verdict.Ready {
+		verdict = secretFrozen(SecretName(s.Object.Name))
+	}
+	s.conclude(verdict)
 }
 
 // concludeUnwritten records that the Secret could not be written, and returns the error to try again for. A token that

@@ -41,7 +41,8 @@ func StandingOf(finding *v1alpha1.Finding) Standing {
 // current facts.
 func (d Decision) Changes(s Standing, now time.Time) map[string]any {
 	out := map[string]any{}
-	if ptr.Deref(d.UserStatus, "") != v1alpha1.UserStatusOpen { // who withdraws a decision at its end is told so at once
+	// A withdrawal at the end is written nevertheless, so that its author sees it at once.
+	if ptr.Deref(d.UserStatus, "") != v1alpha1.UserStatusOpen {
 		s.UserStatus = s.InForce(now)
 	}
 	another := d.UserStatus != nil && *d.UserStatus != s.UserStatus

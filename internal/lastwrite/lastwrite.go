@@ -8,6 +8,7 @@
 package lastwrite
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +26,7 @@ const (
 	facadeBelieves     = 2 * time.Second
 )
 
-// sameMoment is how long after the last known write a controller takes a change that no time tells as made in its
+// sameMoment is how long after a write of the facade a controller takes a change that no time tells as made in the same
 // second: usually it is a second write of the same client, which the facade has answered with that second already.
 const sameMoment = 2 * time.Second
 
@@ -47,11 +48,11 @@ func (o Observed) Covers(object metav1.Object) bool {
 //
 // If nothing has changed since the last reconcile, it is the observed time. After a change it is the newest trusted
 // time at which anybody but the controllers wrote something other than status, if that is later than the observed time;
-// else it is now, or the observed time if that was sameMoment ago at most. It is never before the observed time or the
-// creation. An object that has not changed since its creation was last written at its creation.
+// else it is now, or the observed time if that was a write of the facade, sameMoment ago at most. It is never before
+// the observed time or the creation. An object that has not changed since its creation was last written then.
 func UpdatedAt(object metav1.Object, observed Observed, now time.Time) v1alpha1.Time {
 	at, told := tell(object, observed, now.Add(controllersBelieve))
-	if !told && now.Sub(at) > sameMoment {
+	if !told && now.After(at) && (now.Sub(at) > sameMoment || !writtenByFacade(object, at)) {
 		at = now
 	}
 	return v1alpha1.NewTime(second(at))
@@ -89,6 +90,14 @@ func tell(object metav1.Object, observed Observed, limit time.Time) (at time.Tim
 		return written, true
 	}
 	return at, false
+}
+
+// writtenByFacade reports whether the facade's last write was in that second.
+func writtenByFacade(object metav1.Object, at time.Time) bool {
+	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == v1alpha1.APIFieldManager && entry.Subresource == "" &&
+			entry.Time != nil && entry.Time.Time.Equal(at)
+	})
 }
 
 func newestWrite(object metav1.Object, limit time.Time) time.Time {

@@ -57,6 +57,8 @@ func TestWhatIsRecordedAndWhatIsShownBefore(t *testing.T) {
 			3, []metav1.ManagedFieldsEntry{write("scanner/gosec", "", at(2))}, observed(2, at(5)), at(9), at(9), at(5)},
 		{"a second write in the second of the first is told by no time, and has been answered with it",
 			3, []metav1.ManagedFieldsEntry{write("findings-api", "", at(5))}, observed(2, at(5)), at(6), at(5), at(5)},
+		{"a write by others is not taken as the facade's",
+			3, []metav1.ManagedFieldsEntry{write("scanner/gosec", "", at(5))}, observed(2, at(5)), at(6), at(6), at(5)},
 		{"a replace may carry a time in the future, which is not believed",
 			3, []metav1.ManagedFieldsEntry{write("kubectl-replace", "", at(5000))}, observed(2, at(5)), at(9), at(9), at(5)},
 		{"a forged time hides no other",

@@ -264,8 +264,11 @@ func TestKeysAreCreatedInOrganizationsAlone(t *testing.T) {
 	c := newCast(t, "key-places")
 	harness.Must(t, env.Client.Create(t.Context(), builder.APIKey("ci").In(c.namespace).Build()))
 	unmarked := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-unmarked-keys"}}
-	env.Create(t, unmarked)
-	for _, namespace := range []string{env.Namespace(t), unmarked.Name} {
+	empty := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: "org-emptily-marked-keys", Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: ""},
+	}}
+	env.Create(t, unmarked, empty)
+	for _, namespace := range []string{env.Namespace(t), unmarked.Name, empty.Name} {
 		if err := env.Client.Create(t.Context(), builder.APIKey("ci").In(namespace).Build()); !isRefusal(err) {
 			t.Errorf("in %s: want a refusal, got %v", namespace, err)
 		}

@@ -90,6 +90,7 @@ func TestWhatChangesWhileOneLooksIsMarkedAndNotMoved(t *testing.T) {
 	})()`, nil)
 	o.has(builder.Finding("f-late").DetectedAt(found.Add(23 * time.Hour)))
 	p.sees("document.body.dataset.behind")
+	p.reads(".news", "1 new finding, show") // it is asked for once more
 	o.has(builder.Finding("f-new").Title("The newest").DetectedAt(found.Add(24 * time.Hour)))
 	p.reads(".news", "2 new findings, show")
 	p.reads(".total", "6 findings")

@@ -136,7 +136,7 @@ async function count() {
   }
 }
 
-/** Counts what of the list has come since it was asked for: that is on the first page of the newest.
+/** Counts the new findings of the list: that is on the first page of the newest.
  * @param {string} at @param {ParentNode} now The list at that address as it is now.
  * @param {string[]} createdBefore What had come before the list was asked for now. */
 async function countNew(at, now, createdBefore) {
@@ -145,6 +145,7 @@ async function countNew(at, now, createdBefore) {
   const rows = [...page.querySelectorAll(".row")];
   const ids = new Set(rows.map((row) => row.id));
   const missing = createdBefore.filter((id) => !ids.has(id));
+  if (missing.some((id) => !missed.has(id))) countSoon(); // the replica that was asked may be behind
   for (const id of missing) if (missed.has(id)) created.delete(id);
   missed = new Set(missing);
   const n = rows.filter((row) => created.has(row.id) && !rowOf(row.id)).length;

@@ -66,12 +66,20 @@ export function seldom(task, pause) {
   const moment = 300;
   let due = 0;
   let timer = 0;
-  return () => {
+  let asked = false;
+  const call = () => {
+    asked = true;
     if (timer) return;
     timer = window.setTimeout(async () => {
-      await task();
-      timer = 0;
-      due = Date.now() + pause;
+      asked = false;
+      try {
+        await task();
+      } finally {
+        timer = 0;
+        due = Date.now() + pause;
+        if (asked) call();
+      }
     }, Math.max(moment, due - Date.now()));
   };
+  return call;
 }

@@ -73,10 +73,10 @@ func TestASmallTextCannotBecomeALargePage(t *testing.T) {
 	}
 }
 
-func TestTextsOfWhichMarkdownIsSlowArePlain(t *testing.T) {
+func TestTextsThatMarkdownRendersSlowlyArePlain(t *testing.T) {
 	for part, most := range map[string]int{
 		">": maxDepth, "> ": maxDepth, "+\t": maxDepth, "1. ": maxDepth, "- > ": maxDepth / 2,
-		"[a](": maxBrackets / 2, "[]": maxBrackets / 2, "*a_ ": maxDelimiters / 2,
+		"[a](": maxBrackets / 2, "[]": maxBrackets / 2, "*a_ ": maxDelimiters / 2, "*a~ ": maxDelimiters / 2,
 	} {
 		for _, before := range []string{"", "a\n\n"} {
 			if text := before + strings.Repeat(part, most) + "a"; new(Texts).prose(text, 3) == plain(text) {

@@ -81,10 +81,10 @@ func (t *Texts) prose(written string, heading int) string {
 	return rendered(written, heading)
 }
 
-// isSlow reports whether the text has more of what takes goldmark long than a text for readers has.
+// isSlow reports whether the text has more brackets, delimiters or nesting than goldmark renders quickly.
 func isSlow(written string) bool {
 	count := func(char string) int { return strings.Count(written, char) }
-	return count("[")+count("]") > maxBrackets || count("*")+count("_") > maxDelimiters || tooDeep.MatchString(written)
+	return count("[")+count("]") > maxBrackets || count("*")+count("_")+count("~") > maxDelimiters || tooDeep.MatchString(written)
 }
 
 func rendered(written string, heading int) string {
