@@ -119,7 +119,7 @@ func TestBombs_AreRefusedOrCountedWithinBounds(t *testing.T) {
 			"--namespace="+o.namespace, "--repository="+o.ids["repository"], "--project="+o.ids["project"])
 		output, used, err := measured(command)
 		if b.says == "" {
-			attempt(t, bombs, err == nil && strings.Contains(output, "results = "), "%s: %v %.300s", b.what, err, output)
+			attempt(t, bombs, err == nil && strings.Contains(output, " created + "), "%s: %v %.300s", b.what, err, output)
 		} else {
 			attempt(t, bombs, err != nil && strings.Contains(output, b.says), "%s: %v %.300s, want a refusal that says %q", b.what, err, output, b.says)
 		}
