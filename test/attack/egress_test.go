@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
@@ -143,27 +145,29 @@ func formLures(p *prey) []lure {
 // each.
 func TestEgress_NothingPrivateIsReached(t *testing.T) {
 	p := newPrey(t)
-	o := newOrganization(t, "egress-"+letters(6), plenty)
 	lures := append(append(addressLures(p), nameLures(p)...), formLures(p)...)
-	laid := map[string]lure{}
-	for i, l := range lures {
-		name := fmt.Sprintf("lure-%d", i)
-		endpoint := builder.WebhookEndpoint(name).In(o.namespace).URL(l.url).Events("webhook.ping").Build()
-		switch err := target.admin.Create(t.Context(), endpoint); {
-		case err == nil:
-			laid[name] = l
-		default:
-			attempt(t, egress, apierrors.IsInvalid(err) && strings.Contains(err.Error(), "spec.url"), "%s: refused without the reason: %v", l.what, err)
+	for some := range slices.Chunk(lures, webhooks.MaxServed) {
+		o := newOrganization(t, "egress-"+letters(6), plenty)
+		laid := map[string]lure{}
+		for i, l := range some {
+			name := fmt.Sprintf("lure-%d", i)
+			endpoint := builder.WebhookEndpoint(name).In(o.namespace).URL(l.url).Events("webhook.ping").Build()
+			switch err := target.admin.Create(t.Context(), endpoint); {
+			case err == nil:
+				laid[name] = l
+			default:
+				attempt(t, egress, apierrors.IsInvalid(err) && strings.Contains(err.Error(), "spec.url"), "%s: refused without the reason: %v", l.what, err)
+			}
 		}
-	}
-	for name, first := range firstAttempts(t, o, laid) {
-		l := laid[name]
-		told := false
-		for _, reason := range l.reasons {
-			told = told || strings.Contains(first.Message, reason)
+		for name, first := range firstAttempts(t, o, laid) {
+			l := laid[name]
+			told := false
+			for _, reason := range l.reasons {
+				told = told || strings.Contains(first.Message, reason)
+			}
+			attempt(t, egress, first.Outcome == v1alpha1.WebhookAttemptFailed && told && first.Code == 0,
+				"%s: %s: the attempt says %s %d %q, want one of %q", l.what, l.url, first.Outcome, first.Code, first.Message, l.reasons)
 		}
-		attempt(t, egress, first.Outcome == v1alpha1.WebhookAttemptFailed && told && first.Code == 0,
-			"%s: %s: the attempt says %s %d %q, want one of %q", l.what, l.url, first.Outcome, first.Code, first.Message, l.reasons)
 	}
 	attempt(t, egress, p.touched.Load() == 0, "%d connections to what is private", p.touched.Load())
 }
@@ -189,30 +193,34 @@ func firstAttempts(t *testing.T, o *tenant, laid map[string]lure) map[string]v1a
 // An allowed receiver cannot redirect to another address.
 func TestEgress_RedirectsLeadNowhere(t *testing.T) {
 	p := newPrey(t)
-	o := newOrganization(t, "redirects-"+letters(6), plenty)
-	laid := map[string]lure{}
-	for i, to := range []string{
+	targets := []string{
 		"http://127.0.0.1:" + p.port + "/", "http://localhost:" + p.port + "/", "//127.0.0.1:" + p.port + "/", "https://127.0.0.1:" + p.port + "/", "http://[::1]:" + p.port + "/", "http://169.254.169.254/latest/meta-data/",
 		"file:///etc/passwd", "gopher://127.0.0.1:" + p.port + "/_x", "/again", "",
-	} {
-		for _, status := range []int{301, 302, 303, 307, 308, 300, 305} {
-			receiver := listen(t, allowedReceiver, func(w http.ResponseWriter, _ *http.Request) {
-				w.Header()["Location"] = []string{to}
-				w.Header().Set("Alt-Svc", `h2="127.0.0.1:`+p.port+`"`)
-				w.Header().Set("Refresh", "0; url="+to)
-				w.WriteHeader(status)
-			})
-			name := fmt.Sprintf("redirect-%d-%d", i, status)
-			laid[name] = lure{fmt.Sprintf("%d to %q", status, to), receiver.URL, []string{redirected}}
-			target.env.Create(t, builder.WebhookEndpoint(name).In(o.namespace).URL(receiver.URL).Events("webhook.ping").Build())
-			if !full {
-				break
+	}
+	statuses := []int{301, 302, 303, 307, 308, 300, 305}
+	if !full {
+		statuses = statuses[:1]
+	}
+	for some := range slices.Chunk(targets, webhooks.MaxServed/len(statuses)) {
+		o := newOrganization(t, "redirects-"+letters(6), plenty)
+		laid := map[string]lure{}
+		for i, to := range some {
+			for _, status := range statuses {
+				receiver := listen(t, allowedReceiver, func(w http.ResponseWriter, _ *http.Request) {
+					w.Header()["Location"] = []string{to}
+					w.Header().Set("Alt-Svc", `h2="127.0.0.1:`+p.port+`"`)
+					w.Header().Set("Refresh", "0; url="+to)
+					w.WriteHeader(status)
+				})
+				name := fmt.Sprintf("redirect-%d-%d", i, status)
+				laid[name] = lure{fmt.Sprintf("%d to %q", status, to), receiver.URL, []string{redirected}}
+				target.env.Create(t, builder.WebhookEndpoint(name).In(o.namespace).URL(receiver.URL).Events("webhook.ping").Build())
 			}
 		}
-	}
-	for name, first := range firstAttempts(t, o, laid) {
-		attempt(t, egress, first.Outcome == v1alpha1.WebhookAttemptFailed && strings.Contains(first.Message, redirected),
-			"%s: the attempt says %s %d %q", laid[name].what, first.Outcome, first.Code, first.Message)
+		for name, first := range firstAttempts(t, o, laid) {
+			attempt(t, egress, first.Outcome == v1alpha1.WebhookAttemptFailed && strings.Contains(first.Message, redirected),
+				"%s: the attempt says %s %d %q", laid[name].what, first.Outcome, first.Code, first.Message)
+		}
 	}
 	attempt(t, egress, p.touched.Load() == 0, "%d connections to what is private", p.touched.Load())
 }
