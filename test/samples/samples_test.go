@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -23,7 +24,9 @@ func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
 // A member that the schema does not know would be dropped silently; strict validation refuses it.
 func TestEveryKindHasASampleAndTheAPIServerTakesAll(t *testing.T) {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-sample"}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: "org-sample", Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: "x"},
+	}}
 	if err := env.Client.Create(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
