@@ -14,8 +14,8 @@ import (
 )
 
 // CacheOptions keeps data that no controller reads out of the manager's cache. A third of a small
-// object is managedFields, and there may be 100,000 findings. What `kubectl apply` writes down about an object
-// may be as large as the object.
+// object is managedFields, and there may be 100,000 findings. The annotation last-applied-configuration may be as large
+// as the object.
 //
 // Never Update an object read from this cache: that would wipe its managedFields, and with them the
 // field ownership, and that annotation. Patches are safe.
@@ -41,14 +41,14 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// dropUnread drops managedFields and what kubectl apply wrote down.
+// dropUnread drops managedFields and the annotation last-applied-configuration.
 func dropUnread(in any) (any, error) {
 	dropLastApplied(in)
 	return cache.TransformStripManagedFields()(in)
 }
 
-// dropLastApplied drops what kubectl apply wrote down. It writes to no object that was transformed before: that is in
-// the cache, where others read it.
+// dropLastApplied drops the annotation last-applied-configuration. It writes to no object that was transformed before:
+// that is in the cache, where others read it.
 func dropLastApplied(in any) {
 	object, err := meta.Accessor(in)
 	if err != nil {
@@ -59,8 +59,8 @@ func dropLastApplied(in any) {
 	}
 }
 
-// dropFieldSets drops what kubectl apply wrote down and the field sets of managedFields, and keeps their managers and
-// times.
+// dropFieldSets drops the annotation last-applied-configuration and the field sets of managedFields, and keeps their
+// managers and times.
 func dropFieldSets(in any) (any, error) {
 	dropLastApplied(in)
 	object, err := meta.Accessor(in)

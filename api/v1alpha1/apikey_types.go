@@ -9,7 +9,7 @@ const (
 	// ReasonExpired goes with Ready=False and Stalled=True: the key has expired; rotate it or create another.
 	ReasonExpired = "Expired"
 	// ReasonSecretConflict goes with Ready=False and Stalled=True: a Secret of the token's name exists and does
-	// not belong to the key.
+	// not belong to the key, or cannot be replaced.
 	ReasonSecretConflict = "SecretConflict"
 	// ReasonSecretNotWritten goes with Ready=False: the token's Secret could not be written.
 	ReasonSecretNotWritten = "SecretNotWritten"

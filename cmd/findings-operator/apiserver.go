@@ -18,8 +18,8 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 	"github.com/appsec-dev/findings-operator/apiserver/uploads"
+	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
 	"github.com/appsec-dev/findings-operator/internal/clientaddress"
-	"github.com/appsec-dev/findings-operator/internal/flagerror"
 )
 
 // leastDataStaleness tolerates one missed bookmark.

@@ -28,6 +28,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
 	"github.com/appsec-dev/findings-operator/controllers"
 	"github.com/appsec-dev/findings-operator/controllers/apikey"
 	"github.com/appsec-dev/findings-operator/controllers/cursorkeys"
@@ -44,7 +45,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/triagepolicy"
 	"github.com/appsec-dev/findings-operator/controllers/webhookdelivery"
 	"github.com/appsec-dev/findings-operator/controllers/webhookendpoint"
-	"github.com/appsec-dev/findings-operator/internal/flagerror"
 )
 
 // controllerSetup adds one controller to the manager.

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
-	"github.com/appsec-dev/findings-operator/internal/flagerror"
+	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
 )
 
 // sizeOptions are the flags of `findings-operator size`.

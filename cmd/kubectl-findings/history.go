@@ -11,8 +11,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
-	"github.com/appsec-dev/findings-operator/internal/flagerror"
 )
 
 const historyLong = `Show who decided what about a finding, and when: people, and policies where no person has.

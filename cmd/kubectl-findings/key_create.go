@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/flagerror"
+	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
 )
 
 const keyCreateLong = `Create an API key and wait until its token has been issued.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/flagerror"
+	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
 )
 
 const operationsLong = `List an organization's triage operations, the latest first: what each one does, how far it is,

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/flagerror"
+	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 

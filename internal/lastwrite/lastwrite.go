@@ -26,8 +26,8 @@ const (
 	facadeBelieves     = 2 * time.Second
 )
 
-// sameMoment is how long after a write of the facade a controller takes a change that no time tells as made in the same
-// second: usually it is a second write of the same client, which the facade has answered with that second already.
+// sameMoment is how long after a write of the facade a controller takes a change without a time of its own as made in
+// the same second: usually it is a second write of the same client, which the facade has answered with that second.
 const sameMoment = 2 * time.Second
 
 // Observed is what a resource's status records about its last write.

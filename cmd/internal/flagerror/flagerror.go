@@ -30,7 +30,7 @@ func wanted(invalid *pflag.InvalidValueError) string {
 	kind := invalid.GetFlag().Value.Type()
 	switch {
 	case kind == "stringToInt":
-		return "CONTROLLER=NUMBER, such as finding=16"
+		return "NAME=NUMBER"
 	case isNumber && kind == "bool":
 		return "true or false"
 	case isNumber && errors.Is(number, strconv.ErrRange):

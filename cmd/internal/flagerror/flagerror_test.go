@@ -16,8 +16,8 @@ func TestAnInvalidValueSaysWhatToWrite(t *testing.T) {
 		"--count=-99999999999999999999": "must be a number closer to 0",
 		"--ratio=half":                  "must be a number",
 		"--ratio=1e999":                 "must be a number closer to 0",
-		"--concurrency=finding=x":       `--concurrency is "finding=x" and must be CONTROLLER=NUMBER, such as finding=16`,
-		"--concurrency=16":              "must be CONTROLLER=NUMBER, such as finding=16",
+		"--concurrency=finding=x":       `--concurrency is "finding=x" and must be NAME=NUMBER`,
+		"--concurrency=16":              "must be NAME=NUMBER",
 		"--wait=5":                      "must be a duration such as 90m or 720h",
 		"--wait=30d":                    "days are not a unit: write 720h for 30 days",
 	} {
