@@ -165,6 +165,15 @@ type ScanSpec struct {
 // IsOfReview reports whether the scan is of a pull request: imports, projects and repositories ignore it.
 func (s *Scan) IsOfReview() bool { return s.Spec.Review != nil }
 
+// SettledAt returns when the status of every finding that the scan changed was recorded, nil if that is not so.
+func (s *Scan) SettledAt() *Time {
+	condition := FindCondition(s.Status.Conditions, ConditionSettled)
+	if condition == nil || condition.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return &condition.LastTransitionTime
+}
+
 // IsRefused reports whether the scan records an upload that was refused before its import began: nothing was scanned.
 func (s *Scan) IsRefused() bool {
 	return s.Spec.Upload != nil && s.Spec.Lease == nil && s.Spec.Outcome == ScanFailed

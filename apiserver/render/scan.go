@@ -31,6 +31,7 @@ func Scan(s *v1alpha1.Scan) openapi.Scan {
 		SkippedBecause: ScanSkips(s.Spec.SkippedBecause),
 		StartedAt:      optionalSecond(&s.Spec.StartedAt),
 		CompletedAt:    optionalSecond(s.Spec.CompletedAt),
+		SettledAt:      optionalSecond(s.SettledAt()),
 		CreatedAt:      optionalSecond(&v1alpha1.Time{Time: s.CreationTimestamp.Time}),
 	}
 }

@@ -1,7 +1,11 @@
 package render_test
 
 import (
+	"bytes"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
@@ -45,5 +49,21 @@ func TestAnUploadWithoutAllOfItsScansIsNotCompleted(t *testing.T) {
 	}
 	if got := render.Upload([]*v1alpha1.Scan{scan(v1alpha1.ScanFailed)}).Status; got == nil || *got != openapi.ScanStatusFailed {
 		t.Errorf("with a scan that failed it is %v", got)
+	}
+}
+
+func TestAScanIsSettledWhenItsConditionIsTrue(t *testing.T) {
+	at := v1alpha1.NewTime(time.Date(2026, 3, 1, 8, 30, 4, 5e8, time.UTC))
+	for status, want := range map[metav1.ConditionStatus]string{
+		"": "null", metav1.ConditionFalse: "null", metav1.ConditionTrue: `"2026-03-01T08:30:04Z"`,
+	} {
+		scan := &v1alpha1.Scan{}
+		if status != "" {
+			scan.Status.Conditions = []v1alpha1.Condition{{Type: v1alpha1.ConditionSettled, Status: status, LastTransitionTime: at}}
+		}
+		json, err := render.ScanJSON(scan)
+		if err != nil || !bytes.Contains(json, []byte(`"settled_at":`+want)) {
+			t.Errorf("with the condition %q: %s (%v)", status, json, err)
+		}
 	}
 }

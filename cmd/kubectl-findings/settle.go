@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,9 +51,5 @@ func settledAt(ctx context.Context, c client.Reader, key client.ObjectKey) (*v1a
 	if err := importer.Retry(ctx, func(ctx context.Context) error { return c.Get(ctx, key, scan) }); err != nil {
 		return nil, err
 	}
-	condition := v1alpha1.FindCondition(scan.Status.Conditions, v1alpha1.ConditionSettled)
-	if condition == nil || condition.Status != metav1.ConditionTrue {
-		return nil, nil
-	}
-	return &condition.LastTransitionTime, nil
+	return scan.SettledAt(), nil
 }

@@ -186,7 +186,7 @@ var (
 	webhookAttemptShape = members("string: at outcome message", "string?: ended_at retry_at", "integer: status_code")
 
 	scanShape = members("string: id repo_id project_id tool tool_version category analysis commit_hash upload_id review_id imported_by message",
-		"string?: status started_at completed_at created_at", "object: progress counts", "array: skipped_because")
+		"string?: status started_at completed_at settled_at created_at", "object: progress counts", "array: skipped_because")
 	scanProgressShape = members("integer: done total")
 	scanCountsShape   = members("integer: created updated closed reopened unchanged skipped")
 	scanSkipShape     = members("string: reason", "integer: count")

@@ -96,6 +96,7 @@ func facts(s client.Scan) []ui.Fact {
 		{Name: "Scan started", At: s.StartedAt},
 		{Name: "Import began", At: s.CreatedAt},
 		{Name: "Import ended", At: s.CompletedAt},
+		{Name: "States recorded", At: s.SettledAt},
 		{Name: "Took", Value: took(s)},
 		{Name: "Scan", Value: s.Id},
 	}
