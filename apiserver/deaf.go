@@ -9,6 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
@@ -52,6 +53,16 @@ func (r *router) checkDataAge(scope v1alpha1.Scope, operation string) gin.Handle
 		if r.isStale(silence) {
 			fail(c, problem.Internal("data is stale", fmt.Errorf("nothing was heard of %s for %s", kind,
 				silence.Round(time.Second))).Coded(problem.CodeStale))
+		}
+	}
+}
+
+// checkOrganization refuses to answer while the read model does not show the organization of a valid key:
+// everything in it would seem not to exist. Operations without a scope need no data.
+func (r *router) checkOrganization(scope v1alpha1.Scope) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if _, err := r.model.Namespace(stateOf(c).identity.Organization); err != nil && scope != "" {
+			fail(c, handlers.Unavailable(err))
 		}
 	}
 }

@@ -110,6 +110,21 @@ func TestEachKindThatGoesDeafIsNamedAndMarksWhatRestsOnIt(t *testing.T) {
 	}
 }
 
+// A finding that exists must not seem not to, while the model does not show its organization yet.
+func TestNothingSeemsNotToExistWhileItsOrganizationIsNotShown(t *testing.T) {
+	w := newWatched(t)
+	for scope, want := range map[v1alpha1.Scope]int{v1alpha1.ScopeFindingsRead: http.StatusInternalServerError, "": http.StatusOK} {
+		engine := newEngine()
+		engine.Use(func(c *gin.Context) { c.Set(stateKey, &state{identity: auth.Identity{Organization: "acme"}}) })
+		engine.GET("/", (&router{model: w.model}).checkOrganization(scope), func(c *gin.Context) { c.Status(http.StatusOK) })
+		answer := httptest.NewRecorder()
+		engine.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+		if answer.Code != want {
+			t.Errorf("with the scope %q: %d %s", scope, answer.Code, answer.Body)
+		}
+	}
+}
+
 // asking is an operation by its scope and operationId; one of the two is empty.
 type asking struct {
 	scope     v1alpha1.Scope

@@ -59,6 +59,7 @@ type router struct {
 //	refuse     401 without a valid key; unknown paths and methods, and OPTIONS, end behind it
 //	allow      403 if the key lacks a scope
 //	checkDataAge x-data-age, or 500 if the data behind the response is too old
+//	checkOrganization 500 if the read model does not show the key's organization
 //	validate   400 if the request violates the contract
 //	perform    the operation
 //
@@ -147,7 +148,7 @@ func (r *router) addOperations(api *gin.RouterGroup, described map[string]*opena
 		path, segments := ginPath(contract.Path)
 		r.templates[path] = contract.Path
 		for _, method := range contract.Methods() {
-			api.Handle(method, path, r.allow(contract), r.checkDataAge(contract.Scope, id),
+			api.Handle(method, path, r.allow(contract), r.checkDataAge(contract.Scope, id), r.checkOrganization(contract.Scope),
 				validate(contract, segments), r.perform(handle))
 			methods[path] = append(methods[path], method)
 		}

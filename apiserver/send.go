@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -50,6 +51,7 @@ func sendBody(c *gin.Context, status int, parts ...content.Part) {
 		header["Vary"] = onAcceptedEncoding
 	}
 	c.Status(status)
+	client := &pacedWriter{to: c.Writer, control: http.NewResponseController(c.Writer), patience: chunkPatience}
 	compressed, head := compresses(c, length), c.Request.Method == http.MethodHead
 	if compressed {
 		header["Content-Encoding"] = gzipEncoding
@@ -60,12 +62,12 @@ func sendBody(c *gin.Context, status int, parts ...content.Part) {
 	case head:
 		chunks.Put(kept)
 	case compressed:
-		held := &heldBack{to: c.Writer}
+		held := &heldBack{to: client}
 		_ = compressing(held, func(w io.Writer) error { return write(w, chunk, rest) })
 		chunks.Put(kept)
 		_ = held.letGo()
 	default:
-		_ = write(c.Writer, chunk, rest)
+		_ = write(client, chunk, rest)
 		chunks.Put(kept)
 	}
 	c.Writer.WriteHeaderNow()
@@ -86,6 +88,10 @@ func lengthOf(parts []content.Part) (length int) {
 // per request. Each further write wakes the client and costs: a page of 100 findings, 225 kB, takes a tenth more
 // processor time in chunks of 128 KiB, and a fifth more in chunks of 64.
 const chunkBytes = 256 << 10
+
+// chunkPatience is how long a client may take to read a chunk. Each client that reads nothing keeps one for so
+// long, and a key may send hundreds of requests in a minute.
+const chunkPatience = 20 * time.Second
 
 // chunks is a pool, without the chunks that grew because of a long part.
 var chunks = sync.Pool{New: func() any {

@@ -53,6 +53,43 @@ func TestASlowReaderBlocksNobody(t *testing.T) {
 	}
 }
 
+// A client that reads nothing is given up after one chunk's time, not the server's.
+func TestEachChunkOfAnAnswerHasItsTime(t *testing.T) {
+	f := facadeOf(t, 2000)
+	for _, encoding := range []string{"identity", "gzip"} {
+		request := f.request(http.MethodGet, "/v2/findings?size=1000", "")
+		request.Header.Set("Accept-Encoding", encoding)
+		answer := &timed{ResponseRecorder: httptest.NewRecorder()}
+		before := time.Now()
+		f.ServeHTTP(answer, request)
+		if answer.Code != http.StatusOK || answer.writes == 0 || len(answer.deadlines) < answer.writes {
+			t.Fatalf("%s: %d, %d deadlines for %d writes", encoding, answer.Code, len(answer.deadlines), answer.writes)
+		}
+		for _, deadline := range answer.deadlines {
+			if deadline.Before(before) || deadline.After(time.Now().Add(chunkPatience)) {
+				t.Errorf("%s: a chunk has until %s, %s after the request", encoding, deadline, deadline.Sub(before))
+			}
+		}
+	}
+}
+
+// timed records the writes of an answer and their deadlines.
+type timed struct {
+	*httptest.ResponseRecorder
+	writes    int
+	deadlines []time.Time
+}
+
+func (w *timed) Write(p []byte) (int, error) {
+	w.writes++
+	return w.ResponseRecorder.Write(p)
+}
+
+func (w *timed) SetWriteDeadline(at time.Time) error {
+	w.deadlines = append(w.deadlines, at)
+	return nil
+}
+
 // readNoFurther lets clients send a request and read only the first byte of the response, which has several MB.
 func readNoFurther(t *testing.T, server *httptest.Server, readers int, request *http.Request) {
 	t.Helper()

@@ -5850,7 +5850,8 @@ type ClientInterface interface {
 	// replica: no event is lost or repeated. A replica that does not remember all that came after the id sends
 	// one `event: reset` in place of it; then ask again for what you show. It remembers at least the last 4,096 changes or 1 MiB
 	// of an organization, unless all organizations together have more than 65,536. An `id` without data only moves the place; a
-	// comment every 15 seconds keeps the connection. A key may have 4 streams at a time: the next gets 429 with the code `busy`.
+	// comment every 15 seconds keeps the connection. A key may have 4 streams at a time and an organization 128: the next gets
+	// 429 with the code `busy`.
 	//
 	// Corresponds with GET /v2/events (the `StreamEvents` operationId).
 	StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6568,7 +6569,8 @@ func (c *Client) ListAPIKeys(ctx context.Context, params *ListAPIKeysParams, req
 // replica: no event is lost or repeated. A replica that does not remember all that came after the id sends
 // one `event: reset` in place of it; then ask again for what you show. It remembers at least the last 4,096 changes or 1 MiB
 // of an organization, unless all organizations together have more than 65,536. An `id` without data only moves the place; a
-// comment every 15 seconds keeps the connection. A key may have 4 streams at a time: the next gets 429 with the code `busy`.
+// comment every 15 seconds keeps the connection. A key may have 4 streams at a time and an organization 128: the next gets
+// 429 with the code `busy`.
 //
 // Corresponds with GET /v2/events (the `StreamEvents` operationId).
 func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -12526,7 +12528,8 @@ type ClientWithResponsesInterface interface {
 	// replica: no event is lost or repeated. A replica that does not remember all that came after the id sends
 	// one `event: reset` in place of it; then ask again for what you show. It remembers at least the last 4,096 changes or 1 MiB
 	// of an organization, unless all organizations together have more than 65,536. An `id` without data only moves the place; a
-	// comment every 15 seconds keeps the connection. A key may have 4 streams at a time: the next gets 429 with the code `busy`.
+	// comment every 15 seconds keeps the connection. A key may have 4 streams at a time and an organization 128: the next gets
+	// 429 with the code `busy`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -21319,7 +21322,8 @@ func (c *ClientWithResponses) ListAPIKeysWithResponse(ctx context.Context, param
 // replica: no event is lost or repeated. A replica that does not remember all that came after the id sends
 // one `event: reset` in place of it; then ask again for what you show. It remembers at least the last 4,096 changes or 1 MiB
 // of an organization, unless all organizations together have more than 65,536. An `id` without data only moves the place; a
-// comment every 15 seconds keeps the connection. A key may have 4 streams at a time: the next gets 429 with the code `busy`.
+// comment every 15 seconds keeps the connection. A key may have 4 streams at a time and an organization 128: the next gets
+// 429 with the code `busy`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

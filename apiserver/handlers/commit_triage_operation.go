@@ -13,7 +13,7 @@ import (
 func (b *Backend) CommitTriageOperation(ctx context.Context, request Request) (Response, error) {
 	namespace, err := b.Model.Namespace(request.Organization)
 	if err != nil {
-		return Response{}, unavailable(err)
+		return Response{}, Unavailable(err)
 	}
 	operation, err := b.Cluster.CommitOperation(ctx, namespace, request.Path.Get("id"), keyPrefix+request.KeyName)
 	if err != nil {

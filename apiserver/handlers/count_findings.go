@@ -21,7 +21,7 @@ func (b *Backend) CountFindings(ctx context.Context, request Request) (Response,
 		})
 	})
 	if err != nil {
-		return Response{}, unavailable(err)
+		return Response{}, Unavailable(err)
 	}
 	shown, err := render.JSON(findingCounts(&counts))
 	if err != nil {

@@ -30,7 +30,7 @@ func (b *Backend) CreateTriageOperation(ctx context.Context, request Request) (R
 	}
 	namespace, err := b.Model.Namespace(request.Organization)
 	if err != nil {
-		return Response{}, unavailable(err)
+		return Response{}, Unavailable(err)
 	}
 	operation.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriageOperation"}
 	operation.Namespace, operation.Name = namespace, operationName()

@@ -30,7 +30,7 @@ func (b *Backend) CreateTriagePolicy(ctx context.Context, request Request) (Resp
 	}
 	namespace, err := b.Model.Namespace(request.Organization)
 	if err != nil {
-		return Response{}, unavailable(err)
+		return Response{}, Unavailable(err)
 	}
 	spec.By = keyPrefix + request.KeyName
 	policy := &v1alpha1.TriagePolicy{

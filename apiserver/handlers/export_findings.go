@@ -37,7 +37,7 @@ func (b *Backend) ExportFindings(ctx context.Context, request Request) (Response
 	}
 	tools, err := b.Model.FindingTools(request.Organization)
 	if err != nil {
-		return Response{}, unavailable(err)
+		return Response{}, Unavailable(err)
 	}
 	free, err := b.Exports.Take(request.Organization)
 	switch {

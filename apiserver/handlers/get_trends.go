@@ -34,7 +34,7 @@ func (b *Backend) GetTrends(ctx context.Context, request Request) (Response, err
 		})
 	})
 	if err != nil {
-		return Response{}, unavailable(err)
+		return Response{}, Unavailable(err)
 	}
 	shown, err := render.JSON(shownTrends(&trends))
 	if err != nil {

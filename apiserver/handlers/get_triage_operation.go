@@ -20,7 +20,7 @@ func (b *Backend) GetTriageOperation(ctx context.Context, request Request) (Resp
 func (b *Backend) operation(ctx context.Context, request Request) (*v1alpha1.TriageOperation, error) {
 	namespace, err := b.Model.Namespace(request.Organization)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, Unavailable(err)
 	}
 	return b.Cluster.Operation(ctx, namespace, request.Path.Get("id"))
 }

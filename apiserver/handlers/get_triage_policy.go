@@ -13,7 +13,7 @@ import (
 func (b *Backend) GetTriagePolicy(ctx context.Context, request Request) (Response, error) {
 	namespace, err := b.Model.Namespace(request.Organization)
 	if err != nil {
-		return Response{}, unavailable(err)
+		return Response{}, Unavailable(err)
 	}
 	policy, err := b.Cluster.Policy(ctx, namespace, request.Path.Get("id"))
 	if err != nil {

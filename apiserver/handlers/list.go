@@ -96,7 +96,7 @@ func listModel[T any](ctx context.Context, b *Backend, l list, what string,
 	}
 	page, err := tracing.Do(ctx, "read model: list "+what, func() (index.Page[T], error) { return read(after) })
 	if err != nil {
-		return Response{}, unavailable(err)
+		return Response{}, Unavailable(err)
 	}
 	return respond(b.Cursors, l, page, shape)
 }
@@ -117,8 +117,8 @@ func respond[T any](cursors *cursor.Codec, l list, page index.Page[T],
 // asIs is the shape of items that are already JSON.
 func asIs(item content.Part) content.Part { return item }
 
-// unavailable is the error for an organization that is not in the read model although its key is valid.
-func unavailable(cause error) error {
+// Unavailable is the error for an organization that is not in the read model although its key is valid.
+func Unavailable(cause error) error {
 	return problem.TryAgain("the organization's data is not available", cause)
 }
 

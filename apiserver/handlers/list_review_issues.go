@@ -41,7 +41,7 @@ func (b *Backend) listReviewIssues(ctx context.Context, id string, request Reque
 	case errors.Is(err, readmodel.ErrNoReview):
 		return Response{}, problem.NotFound("review")
 	case err != nil:
-		return Response{}, unavailable(err)
+		return Response{}, Unavailable(err)
 	}
 	return respond(b.Cursors, list, page, asIs)
 }

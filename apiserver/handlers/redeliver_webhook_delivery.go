@@ -12,7 +12,7 @@ import (
 func (b *Backend) RedeliverWebhookDelivery(ctx context.Context, request Request) (Response, error) {
 	namespace, err := b.Model.Namespace(request.Organization)
 	if err != nil {
-		return Response{}, unavailable(err)
+		return Response{}, Unavailable(err)
 	}
 	delivery, err := b.Cluster.Redeliver(ctx, namespace, request.Path.Get("id"), keyPrefix+request.KeyName)
 	if err != nil {

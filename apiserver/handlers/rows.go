@@ -32,7 +32,7 @@ func listStored[O metav1.Object](ctx context.Context, b *Backend, list list, req
 	}
 	namespace, err := b.Model.Namespace(request.Organization)
 	if err != nil {
-		return Response{}, unavailable(err)
+		return Response{}, Unavailable(err)
 	}
 	stored, err := read(ctx, namespace)
 	if err != nil {

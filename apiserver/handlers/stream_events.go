@@ -80,7 +80,7 @@ func (b *Backend) StreamEvents(_ context.Context, request Request) (Response, er
 	reader, err := b.Model.Changes(request.Organization, kinds, after)
 	if err != nil {
 		free()
-		return Response{}, unavailable(err)
+		return Response{}, Unavailable(err)
 	}
 	return Response{Events: &Events{
 		Reader: reader, ID: places.write, Once: once, Close: free,

@@ -16,7 +16,7 @@ func (b *Backend) UpdateTriagePolicy(ctx context.Context, request Request) (Resp
 	}
 	namespace, err := b.Model.Namespace(request.Organization)
 	if err != nil {
-		return Response{}, unavailable(err)
+		return Response{}, Unavailable(err)
 	}
 	policy, err := b.Cluster.SetPolicyMode(ctx, namespace, request.Path.Get("id"), cluster.ModeChange{
 		Mode: policyModeOf(given.Mode), By: keyPrefix + request.KeyName, Generation: given.Generation,

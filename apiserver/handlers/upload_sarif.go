@@ -34,7 +34,7 @@ func (b *Backend) uploadSarif(ctx context.Context, request Request, below string
 	}
 	namespace, err := b.Model.Namespace(request.Organization)
 	if err != nil {
-		return Response{}, unavailable(err)
+		return Response{}, Unavailable(err)
 	}
 	id, err := b.Uploads.Submit(ctx, uploads.Request{
 		Organization: request.Organization, Namespace: namespace, KeyName: request.KeyName,

@@ -30,7 +30,7 @@ func (b *Backend) UploadScan(ctx context.Context, request Request) (Response, er
 	}
 	namespace, err := b.Model.Namespace(request.Organization)
 	if err != nil {
-		return Response{}, unavailable(err)
+		return Response{}, Unavailable(err)
 	}
 	upload, err := b.Uploads.Import(ctx, uploads.Request{
 		Organization: request.Organization, Namespace: namespace, KeyName: request.KeyName,

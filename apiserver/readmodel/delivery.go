@@ -46,7 +46,7 @@ func (m *Model) ApplyDelivery(object *v1alpha1.WebhookDelivery) error {
 	if err := m.write(change{kind: webhookDeliveries, object: object}); err != nil {
 		return err
 	}
-	if news {
+	if news && m.versions[webhookDeliveries].Holds(object) {
 		m.noteApplied(webhookDeliveries, object)
 	}
 	if p := m.partitions[object.Namespace]; p != nil && p.view != nil && p.dirty() {

@@ -93,7 +93,7 @@ func (m *Model) runJoiner(ctx context.Context) error {
 
 // joinNext renders the next queue entry, and reports whether there was one.
 func (m *Model) joinNext(ctx context.Context) bool {
-	rows, ok := m.dequeue()
+	rows, filling, ok := m.dequeue()
 	if !ok {
 		return false
 	}
@@ -108,27 +108,43 @@ func (m *Model) joinNext(ctx context.Context) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.joining = false
+	if ctx.Err() == nil && filling != nil {
+		m.joinedKind(filling)
+	}
 	m.settleReady()
 	m.signal() // the last rows may have been published before the queue was known to be empty
 	return ctx.Err() == nil
 }
 
-// dequeue removes and returns the next entry: single rows, or else the rows of a group.
-func (m *Model) dequeue() (rows []rejoin, ok bool) {
+// dequeue removes and returns the next entry: single rows, or else the rows of a group. filling is the view
+// that gets all rows of a kind with them, if any.
+func (m *Model) dequeue() (rows []rejoin, filling *view, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.queue.empty() {
-		return nil, false
+		return nil, nil, false
 	}
 	m.joining = true
 	if rows = m.queue.popRows(); len(rows) > 0 {
-		return rows, true
+		return rows, nil, true
 	}
 	group := m.queue.popGroup()
 	if p := m.partitions[group.namespace]; p != nil && p.view != nil {
 		rows = p.rowsOf(group)
+		if group.by == byAll {
+			filling = p.view
+		}
 	}
-	return rows, true
+	return rows, filling, true
+}
+
+// joinedKind notes that all rows of a kind are joined, and after the last kind shows the view to readers.
+func (m *Model) joinedKind(filling *view) {
+	filling.unjoined--
+	if p := m.partitions[filling.namespace]; filling.unjoined == 0 && p != nil && p.view == filling {
+		p.publish()
+		m.publishOrganizations()
+	}
 }
 
 func (m *Model) dequeueRows() []rejoin {

@@ -262,8 +262,9 @@ func (m *Model) settleOwner(namespace string) {
 	}
 	if changed && owner != "" {
 		m.changes.Own(owner)
-		for k := organizations + 1; k < kinds; k++ {
+		for k := organizations + 1; k < kinds && p.objects() > 0; k++ {
 			m.enqueue(rejoin{namespace: namespace, rows: k, by: byAll})
+			p.view.unjoined++
 		}
 	}
 	if p.empty() {
@@ -275,7 +276,7 @@ func (m *Model) settleOwner(namespace string) {
 func (m *Model) publishOrganizations() {
 	visible := make(map[string]*view, len(m.namespaces))
 	for organization, namespace := range m.namespaces {
-		if p := m.partitions[namespace]; p != nil && p.organization() == organization {
+		if p := m.partitions[namespace]; p != nil && p.organization() == organization && p.view.unjoined == 0 {
 			visible[organization] = p.view
 		}
 	}

@@ -65,6 +65,22 @@ func TestOnlyNamespacesOfOrganizationsAreVisible(t *testing.T) {
 	}
 }
 
+// An organization that gets its namespace back must not show an empty list in the meantime, which would look complete.
+func TestAnOrganizationIsShownOnceAllOfItsRowsAre(t *testing.T) {
+	m, _ := newTestModel(t)
+	feed(t, m, findings, finding("f-1", 10))
+	feed(t, m, organizations, organization(acme, acmeNamespace, 11))
+	for more := true; more; more = m.joinNext(t.Context()) {
+		page, err := m.ListFindings(acme, FindingQuery{Limit: index.Limit{Size: 10}})
+		if !errors.Is(err, ErrNoOrganization) && page.Total != 1 {
+			t.Fatalf("while rows are joined: %d findings, %v", page.Total, err)
+		}
+	}
+	if page, err := m.ListFindings(acme, FindingQuery{Limit: index.Limit{Size: 10}}); err != nil || page.Total != 1 {
+		t.Errorf("in the end: %d findings, %v", page.Total, err)
+	}
+}
+
 func TestNamespaceOfTwoOrganizationsIsShownToNeither(t *testing.T) {
 	m, _ := newTestModel(t)
 	feed(t, m, findings, finding("f-1", 10))
@@ -247,7 +263,7 @@ func TestWriteDuringAJoinWins(t *testing.T) {
 	settle(t, m)
 	feed(t, m, projects, project("api", 6))
 	m.join(m.dequeueRows())
-	rows, _ := m.dequeue()
+	rows, _, _ := m.dequeue()
 	batch := m.prepare(rows)
 	if len(batch) != 1 || batch[0].render() != nil {
 		t.Fatalf("nothing is rendered for the project: %v", rows)

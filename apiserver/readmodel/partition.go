@@ -119,6 +119,9 @@ type view struct {
 	// table does not have yet.
 	publishing sync.Mutex
 	uncounted  []tableChange
+	// unjoined is how many kinds have rows that have yet to be joined since the claim. Readers do not see the
+	// view before: an incomplete list would look like a complete one.
+	unjoined int
 }
 
 // publish shows readers a snapshot whose findings differ from the previous one's in these changes. It updates
@@ -248,10 +251,12 @@ func (p *partition) publish() {
 }
 
 // empty reports whether the partition can be removed.
-func (p *partition) empty() bool {
-	return p.view == nil && len(p.findings)+len(p.projects)+len(p.repositories)+
-		len(p.reviews)+len(p.issues)+len(p.deliveries)+len(p.scans)+
-		len(p.trends)+len(p.operations) == 0
+func (p *partition) empty() bool { return p.view == nil && p.objects() == 0 }
+
+// objects returns how many objects the partition holds.
+func (p *partition) objects() int {
+	return len(p.findings) + len(p.projects) + len(p.repositories) + len(p.reviews) + len(p.issues) +
+		len(p.deliveries) + len(p.scans) + len(p.trends) + len(p.operations)
 }
 
 // repository returns what other objects show of a repository; nil if it does not exist.

@@ -129,7 +129,7 @@ func TestAPatchedIssueIsShownAtOnce(t *testing.T) {
 	m.enqueue(rejoin{namespace: acmeNamespace, rows: reviewIssues, by: byName, name: "i-1"})
 	m.enqueue(rejoin{namespace: acmeNamespace, rows: reviews, by: byName, name: "r-1"})
 	m.mu.Unlock()
-	rows, _ := m.dequeue()
+	rows, _, _ := m.dequeue()
 	old := m.prepare(rows)
 	for i := range old {
 		if err := old[i].render(); err != nil {
@@ -314,10 +314,10 @@ func TestSingleRowsComeBeforeGroups(t *testing.T) {
 	m.enqueue(rejoin{namespace: acmeNamespace, rows: reviewIssues, by: byAll})
 	m.enqueue(rejoin{namespace: acmeNamespace, rows: reviews, by: byName, name: "r-1"})
 	m.mu.Unlock()
-	if rows, _ := m.dequeue(); len(rows) != 1 || rows[0].rows != reviews {
+	if rows, _, _ := m.dequeue(); len(rows) != 1 || rows[0].rows != reviews {
 		t.Errorf("first comes %v", rows)
 	}
-	if rows, _ := m.dequeue(); len(rows) != 2 || rows[0].rows != reviewIssues {
+	if rows, _, _ := m.dequeue(); len(rows) != 2 || rows[0].rows != reviewIssues {
 		t.Errorf("then comes %v", rows)
 	}
 }
@@ -358,7 +358,7 @@ func TestNamespaceThatChangesHandsDuringAJoin(t *testing.T) {
 	settle(t, m)
 	feed(t, m, projects, project("api", 7))
 	m.join(m.dequeueRows())
-	rows, _ := m.dequeue()
+	rows, _, _ := m.dequeue()
 	batch := m.prepare(rows)
 	if len(batch) != 1 || batch[0].render() != nil {
 		t.Fatalf("the finding is not rendered for its project: %v", rows)

@@ -1,6 +1,7 @@
 package findingquery
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,17 +43,18 @@ func TestAPackageIsFoundByItsNameAndItsURL(t *testing.T) {
 		{"a scope is part of the name", "core", "pkg:npm/@angular/core@12", "pkg:npm/@angular/core", true},
 		{"an encoded scope too", "core", "pkg:npm/%40angular/core@12", "pkg:npm/%40angular/core@12", true},
 		{"without a URL none matches", "lodash", "", "pkg:npm/lodash", false},
+		{"a URL as its name too", "pkg:npm/lodash", "pkg:npm/lodash@4", "pkg:npm/lodash", true},
 	} {
 		p := &v1alpha1.FindingPackage{Name: test.name, PURL: test.purl}
 		if got := IsPackage(p, test.wanted); got != test.want {
 			t.Errorf("%s: got %v", test.reason, got)
 		}
-		inKeys := false
-		for _, key := range PackageKeys(test.name, test.purl) {
-			inKeys = inKeys || key == PackageKey(test.wanted)
+		keys, wanted := PackageKeys(test.name, test.purl), PackageKey(test.wanted)
+		if test.want && !slices.Contains(keys, wanted) {
+			t.Errorf("%s: %q is not among the keys %q", test.reason, wanted, keys)
 		}
-		if test.want && !inKeys {
-			t.Errorf("%s: %q is not among the keys %q", test.reason, PackageKey(test.wanted), PackageKeys(test.name, test.purl))
+		if len(keys) == 2 && keys[0] == keys[1] {
+			t.Errorf("%s: it is counted twice: by %q", test.reason, keys)
 		}
 	}
 }

@@ -25,10 +25,11 @@ func PackageKey(wanted string) string {
 	return wanted[:last] + name
 }
 
-// PackageKeys returns the index keys of a package.
+// PackageKeys returns the index keys of a package. A name that looks like a package URL is no key: a wanted URL
+// means the package's URL.
 func PackageKeys(name, purl string) []string {
 	var keys []string
-	if name != "" {
+	if name != "" && !strings.HasPrefix(PackageName(name), purlScheme) {
 		keys = append(keys, PackageName(name))
 	}
 	if purl != "" {
