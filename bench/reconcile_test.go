@@ -64,7 +64,7 @@ func allocations(t *testing.T, findings int) map[string]uint64 {
 // the count.
 func (c *cluster) allocates(t *testing.T, name string) uint64 {
 	t.Helper()
-	const rounds, times = 5, 20
+	const rounds, times = 20, 20
 	var least uint64
 	for round := range rounds {
 		var before, after runtime.MemStats
