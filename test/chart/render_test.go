@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -56,6 +57,7 @@ func TestTheSchemaRefusesMistakesAndSaysWhere(t *testing.T) {
 		{"a name that no Secret has", "api.tls.secret=My_Secret", "'/api/tls/secret'"},
 		{"metrics for nobody, which means for all", "networkPolicy.metricsFrom=", "'/networkPolicy/metricsFrom'"},
 		{"containers without bounds", "api.resources=null", "missing property 'resources'"},
+		{"a list of readers that is commented out, which would mean all", "networkPolicy.metricsFrom=null", "missing property 'metricsFrom'"},
 		{"two parts that exclude each other", "planeOnly=true,findingsKubeconfigSecret=plane", "set one of them, in a release each"},
 	} {
 		out, err := Helm(t, "template", "findings", Folder(), "--set", test.set)
@@ -64,6 +66,40 @@ func TestTheSchemaRefusesMistakesAndSaysWhere(t *testing.T) {
 		} else if !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: --set %s: %v; want %s", test.reason, test.set, err, test.want)
 		}
+	}
+}
+
+// Helm drops a value that is null, with its default, such as a list whose items are all commented out. What the templates
+// make of its absence need not be less: a NetworkPolicy without ports lets everything through.
+func TestNoDefaultCanBeDropped(t *testing.T) {
+	var values, schema map[string]any
+	for name, into := range map[string]*map[string]any{"values.yaml": &values, "values.schema.json": &schema} {
+		if err := yaml.Unmarshal([]byte(readFile(t, "charts", "findings-operator", name)), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defaults := 0
+	var walk func(path string, values, schema map[string]any)
+	walk = func(path string, values, schema map[string]any) {
+		named, _ := schema["properties"].(map[string]any) //nolint:errcheck // what has none is open: its members are the user's
+		required, _ := schema["required"].([]any)         //nolint:errcheck // none is required then
+		for _, name := range slices.Sorted(maps.Keys(named)) {
+			value := values[name]
+			if slices.Contains([]string{"<nil>", "", "false", "[]", "map[]"}, fmt.Sprint(value)) {
+				continue // absent is the same
+			}
+			defaults++
+			if !slices.Contains(required, any(name)) {
+				t.Errorf("%s/%s is not required: null would drop its default, %v", path, name, value)
+			}
+			if members, isMap := value.(map[string]any); isMap {
+				walk(path+"/"+name, members, named[name].(map[string]any))
+			}
+		}
+	}
+	walk("", values, schema)
+	if defaults < 30 {
+		t.Errorf("only %d defaults were looked at", defaults)
 	}
 }
 
