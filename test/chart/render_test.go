@@ -144,13 +144,8 @@ func TestTheSchemaIsClosed(t *testing.T) {
 // Both ways of installing give the same operator: a release named findings, in findings-system, has
 // the names of config/.
 func TestKustomizeGivesTheSameAsTheChart(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"), "kustomize",
-		filepath.Join(testenv.RepositoryRoot(), "config", "default")).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	// A release's manifests name its chart version.
-	manifests := strings.ReplaceAll(string(out), "'findings-operator/devel'", "'findings-operator/"+appVersion(t)+"'")
+	manifests := strings.ReplaceAll(kustomization(t, "default"), "'findings-operator/devel'", "'findings-operator/"+appVersion(t)+"'")
 	kustomize := byName(t, Decode(t, manifests))
 	// helm creates the namespace, and has a test pod.
 	delete(kustomize, "Namespace findings-system")
@@ -159,6 +154,27 @@ func TestKustomizeGivesTheSameAsTheChart(t *testing.T) {
 	if difference := cmp.Diff(kustomize, chart); difference != "" {
 		t.Errorf("config/default (-) and the chart (+) differ:\n%s", difference)
 	}
+}
+
+// Deleting config/default would delete every object of the kinds with the CRDs, and the keys with the namespace.
+func TestUninstallingWithKustomizeDeletesWhatHelmDeletes(t *testing.T) {
+	want := slices.DeleteFunc(names(Decode(t, kustomization(t, "default"))), func(name string) bool {
+		return strings.HasPrefix(name, "CustomResourceDefinition/") || strings.HasPrefix(name, "Namespace/")
+	})
+	if difference := cmp.Diff(want, names(Decode(t, kustomization(t, "uninstall")))); difference != "" {
+		t.Errorf("config/uninstall (+) is not config/default without CRDs and namespace (-):\n%s", difference)
+	}
+}
+
+// kustomization returns what a folder of config/ stands for.
+func kustomization(t *testing.T, folder string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"), "kustomize",
+		filepath.Join(testenv.RepositoryRoot(), "config", folder)).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
 }
 
 // byName returns the objects without what helm and Kubernetes' conventions add to those of a chart.
