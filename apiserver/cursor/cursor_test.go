@@ -178,6 +178,7 @@ func TestRotation(t *testing.T) {
 
 	writeKey(t, folder, "2026-03", 3)
 	reload()
+	third := encode(t, replica, list, position)
 	valid("of three keys the two newest verify", second, true)
 	valid("of three keys the oldest does not verify", first, false)
 
@@ -190,7 +191,16 @@ func TestRotation(t *testing.T) {
 	if _, err := replica.Reload(); err == nil || !strings.Contains(err.Error(), "2026-04") {
 		t.Errorf("a short key: got %v", err)
 	}
-	valid("a folder that cannot be read leaves the keys as they were", second, true)
+	valid("a file that is no key leaves the keys as they were", second, true)
+	if replica, err = Load(folder); err != nil {
+		t.Fatalf("a replica that starts does not use the older keys: %v", err)
+	}
+	valid("a replica that starts passes over a file that is no key", second, true)
+	writeKey(t, folder, "2026-05", 5)
+	reloaded, err := replica.Reload()
+	if !reloaded || err == nil || encode(t, replica, list, position) == third {
+		t.Errorf("a newer key is not used because of the file before it: got %t, %v", reloaded, err)
+	}
 }
 
 func TestRunReadsNewKeys(t *testing.T) {

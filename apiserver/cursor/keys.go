@@ -40,10 +40,11 @@ func NewRandom() *Codec {
 // Load returns a codec with the keys of a folder, which is usually a mounted Secret: each file is a key of 32
 // to 4096 random bytes. The file whose name sorts last is the newest key and signs; it and the one before it
 // verify. To rotate, add a file whose name sorts after the others, and remove the oldest once its cursors may
-// become invalid. Files whose names start with a dot are ignored.
+// become invalid. Files whose names start with a dot are ignored. A file that is no key is passed over, and Run logs
+// it; the error is for a folder without a key.
 func Load(folder string) (*Codec, error) {
 	keys, err := readKeys(folder)
-	if err != nil {
+	if len(keys) == 0 {
 		return nil, err
 	}
 	c := &Codec{}
@@ -52,8 +53,8 @@ func Load(folder string) (*Codec, error) {
 	return c, nil
 }
 
-// Run reads the folder again every interval until ctx ends. If the folder cannot be read, the keys stay as they
-// are and the error is logged. Run returns at once for a random key.
+// Run reads the folder at once and every interval until ctx ends, and logs files that are no keys. If there is no key
+// at all, the keys stay as they are. Run returns at once for a random key.
 func (c *Codec) Run(ctx context.Context, interval time.Duration, log logr.Logger) {
 	if c.keys.folder == "" {
 		return
@@ -61,27 +62,30 @@ func (c *Codec) Run(ctx context.Context, interval time.Duration, log logr.Logger
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
+		changed, err := c.Reload()
+		if err != nil {
+			log.Error(err, "Not all cursor keys can be used: replace those that the error names")
+		}
+		if changed {
+			log.Info("Read new cursor keys", "folder", c.keys.folder)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if changed, err := c.Reload(); err != nil {
-				log.Error(err, "The cursor keys stay as they were")
-			} else if changed {
-				log.Info("Read new cursor keys", "folder", c.keys.folder)
-			}
 		}
 	}
 }
 
-// Reload reads the folder again that Load was given, and reports whether the keys have changed.
+// Reload reads the folder again that Load was given, and reports whether the keys have changed. The error names what
+// was passed over.
 func (c *Codec) Reload() (changed bool, err error) {
 	keys, err := readKeys(c.keys.folder)
-	if err != nil {
+	if len(keys) == 0 {
 		return false, err
 	}
 	before := c.keys.held.Swap(&keys)
-	return !slices.EqualFunc(*before, keys, bytes.Equal), nil
+	return !slices.EqualFunc(*before, keys, bytes.Equal), err
 }
 
 // keyring holds the keys that verify, the newest first.
@@ -93,12 +97,15 @@ type keyring struct {
 func (k *keyring) signing() []byte     { return (*k.held.Load())[0] }
 func (k *keyring) verifying() [][]byte { return *k.held.Load() }
 
+// readKeys returns the newest keys, and an error about newer files that are no keys: one of them must not keep a replica
+// from starting while others work with the key before it. There is an error if there is no key.
 func readKeys(folder string) ([][]byte, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, fmt.Errorf("read the cursor keys: %w", err)
 	}
 	var keys [][]byte
+	var unusable []error
 	for _, entry := range slices.Backward(entries) {
 		// A mounted Secret holds its real files in hidden folders, with links beside them.
 		if strings.HasPrefix(entry.Name(), ".") || entry.IsDir() {
@@ -106,16 +113,17 @@ func readKeys(folder string) ([][]byte, error) {
 		}
 		key, err := readKey(filepath.Join(folder, entry.Name()))
 		if err != nil {
-			return nil, err
+			unusable = append(unusable, err)
+			continue
 		}
 		if keys = append(keys, key); len(keys) == keysVerifying {
 			break
 		}
 	}
-	if len(keys) == 0 {
+	if len(keys) == 0 && len(unusable) == 0 {
 		return nil, fmt.Errorf("the folder %s holds no cursor key: put a file of %d random bytes there", folder, minKeySize)
 	}
-	return keys, nil
+	return keys, errors.Join(unusable...)
 }
 
 func readKey(path string) ([]byte, error) {
