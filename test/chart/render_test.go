@@ -398,6 +398,15 @@ func TestTheTokenForThePlaneIsMountedBesideItsKubeconfig(t *testing.T) {
 	}
 }
 
+// Each replica that starts reads everything from kube-apiserver, so a short load must not start any.
+func TestTheAutoscalerAddsReplicasForALastingLoadOnly(t *testing.T) {
+	scaler := one(t, Render(t, "findings", "findings-system"), "HorizontalPodAutoscaler", "findings-api")
+	seconds, _, err := unstructured.NestedFieldNoCopy(scaler.Object, "spec", "behavior", "scaleUp", "stabilizationWindowSeconds")
+	if fmt.Sprint(seconds) != "120" || err != nil {
+		t.Errorf("it waits %v seconds, error %v; want 120", seconds, err)
+	}
+}
+
 // Uninstalling must not remove the CRDs.
 func TestCRDsAreKept(t *testing.T) {
 	count := 0
