@@ -147,10 +147,11 @@ func TestKustomizeGivesTheSameAsTheChart(t *testing.T) {
 	// A release's manifests name its chart version.
 	manifests := strings.ReplaceAll(kustomization(t, "default"), "'findings-operator/devel'", "'findings-operator/"+appVersion(t)+"'")
 	kustomize := byName(t, Decode(t, manifests))
-	// helm creates the namespace, and has a test pod.
+	// helm creates the namespace, and has a test pod, which a policy lets in.
 	delete(kustomize, "Namespace findings-system")
 	chart := byName(t, Render(t, "findings", "findings-system"))
 	delete(chart, "Pod findings-test")
+	delete(chart, "NetworkPolicy findings-test")
 	if difference := cmp.Diff(kustomize, chart); difference != "" {
 		t.Errorf("config/default (-) and the chart (+) differ:\n%s", difference)
 	}
@@ -404,6 +405,24 @@ func TestTheAutoscalerAddsReplicasForALastingLoadOnly(t *testing.T) {
 	seconds, _, err := unstructured.NestedFieldNoCopy(scaler.Object, "spec", "behavior", "scaleUp", "stabilizationWindowSeconds")
 	if fmt.Sprint(seconds) != "120" || err != nil {
 		t.Errorf("it waits %v seconds, error %v; want 120", seconds, err)
+	}
+}
+
+// A proxy that speaks plain HTTP to a port of TLS gets no answer, and the release looks healthy.
+func TestWhatIsInFrontIsToldToUseTLS(t *testing.T) {
+	for set, want := range map[string]string{
+		"ingress.enabled=true,ingress.host=findings.example.com,ingress.tlsSecret=tls": "backend-protocol: HTTPS",
+		"httpRoute.enabled=true,httpRoute.parentRefs[0].name=gateway":                  "BackendTLSPolicy for the Service findings-api",
+	} {
+		for tls, told := range map[string]bool{"": false, ",api.tls.secret=tls": true} {
+			out, err := Helm(t, "install", "findings", Folder(), "--dry-run=client", "--set", set+tls)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(out, want) != told || strings.Contains(out, "appProtocol: https") != told {
+				t.Errorf("--set %s: want %t: %q in the notes, and appProtocol in the Service:\n%s", set+tls, told, want, out)
+			}
+		}
 	}
 }
 
