@@ -7,8 +7,10 @@ import (
 	"slices"
 	"testing"
 
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Services, budgets and policies that select no pods, or another component's, have no effect, and
@@ -80,6 +82,35 @@ func checkPorts(t *testing.T, set string, object *unstructured.Unstructured, obj
 		if !declared[fmt.Sprint(port)] {
 			t.Errorf("%s: %s %s wants the port %v; %s has %v", set, object.GetKind(), object.GetName(), port, deployments[0], slices.Sorted(maps.Keys(declared)))
 		}
+	}
+}
+
+// The test pod is neither a client of the REST API nor a reader of metrics, and is let in all the same.
+func TestTheTestPodIsLetIn(t *testing.T) {
+	objects := Render(t, "findings", "findings-system", "--values", valueSets(t)["everything"])
+	pod := labels.Set(one(t, objects, "Pod", "everything-test").GetLabels())
+	open := map[string]bool{}
+	for _, object := range objects {
+		policy := &networkingv1.NetworkPolicy{}
+		if object.GetKind() != "NetworkPolicy" || object.GetLabels()["app.kubernetes.io/component"] != "api" {
+			continue
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, policy); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range policy.Spec.Ingress {
+			for _, peer := range rule.From {
+				if peer.PodSelector == nil || !labels.SelectorFromSet(peer.PodSelector.MatchLabels).Matches(pod) {
+					continue
+				}
+				for _, port := range rule.Ports {
+					open[port.Port.String()] = true
+				}
+			}
+		}
+	}
+	if !open["api"] || !open["health"] {
+		t.Errorf("the test pod reaches the ports %v, want api and health", slices.Sorted(maps.Keys(open)))
 	}
 }
 
