@@ -1,7 +1,7 @@
-# The image for those who have an engine; `make image` builds the same without one. Build it
+# The image for those who have an engine; `make image` builds it without one, with an SBOM. Build it
 # with the repository as its context:
 #
-#   docker buildx build --platform linux/amd64,linux/arm64 -t findings-operator .
+#   docker buildx build --platform linux/amd64,linux/arm64 --build-arg VERSION=0.1.0 -t findings-operator .
 FROM --platform=$BUILDPLATFORM docker.io/library/golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
@@ -15,9 +15,11 @@ COPY cmd cmd
 COPY controllers controllers
 COPY internal internal
 COPY scanimport scanimport
-ARG TARGETOS TARGETARCH
+ARG TARGETOS TARGETARCH VERSION=devel
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -buildvcs=false -ldflags="-s -w -buildid=" -o /findings-operator ./cmd/findings-operator
+    go build -trimpath -buildvcs=false \
+    -ldflags="-s -w -buildid= -X github.com/appsec-dev/findings-operator/internal/version.stamped=${VERSION#v}" \
+    -o /findings-operator ./cmd/findings-operator
 
 FROM scratch
 LABEL org.opencontainers.image.title="findings-operator" \

@@ -107,6 +107,23 @@ func TestImage(t *testing.T) {
 	})
 }
 
+// The Dockerfile's image is built by an engine, which tests have not.
+func TestTheDockerfileLinksLikeMakeImage(t *testing.T) {
+	flags := func(file string, pattern string) string {
+		found := regexp.MustCompile(pattern).FindSubmatch(readFile(t, testenv.RepositoryRoot(), file))
+		if found == nil {
+			t.Fatalf("%s has no %s", file, pattern)
+		}
+		return string(found[1])
+	}
+	compile := filepath.Join("hack", "image", "compile.go")
+	want := flags(compile, `"-ldflags=([^"]*)"\+stamp\+`) + flags(compile, `stamp = "(-X )"`) +
+		flags("go.mod", `module (\S+)`) + flags(compile, `modulePath \+ "([^"]*)"`) + "${VERSION#v}"
+	if got := flags("Dockerfile", `-ldflags="([^"]*)"`); got != want {
+		t.Errorf("the Dockerfile links with %q, want %q", got, want)
+	}
+}
+
 func build(t *testing.T, builder, root string) string {
 	t.Helper()
 	out := t.TempDir()
