@@ -155,6 +155,7 @@ func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 		"address of /healthz and /readyz; 0 turns them off")
 	flags.StringToIntVar(&o.concurrency, "concurrency", nil,
 		"how many objects are reconciled at a time, by controller; those not named: "+o.defaultConcurrency())
+	flags.Lookup("concurrency").DefValue = "" // help would end with "(default [])"
 	flags.StringArrayVar(&o.webhookAllowCIDR, "webhook-allow-cidr", nil,
 		"range of addresses that are not public and that webhooks may be sent to, for example 10.1.0.0/16; repeatable")
 	flags.StringArrayVar(&o.webhookDenyCIDR, "webhook-deny-cidr", nil,

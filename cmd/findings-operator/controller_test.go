@@ -448,6 +448,12 @@ func TestFindingsPlaneAwayFromTheLease(t *testing.T) {
 	}
 }
 
+func TestHelpShowsNoEmptyDefault(t *testing.T) {
+	if help := newControllerCommand().Flags().FlagUsages(); strings.Contains(help, "(default [])") {
+		t.Error(help)
+	}
+}
+
 func TestValidateNamesEveryMistake(t *testing.T) {
 	cases := []struct {
 		reason string

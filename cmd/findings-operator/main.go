@@ -7,11 +7,13 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := newRootCommand().ExecuteContext(ctx)
+	err := flagerror.Execute(ctx, newRootCommand())
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)

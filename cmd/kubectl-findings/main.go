@@ -12,6 +12,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
 )
 
 func main() {
@@ -20,7 +22,8 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal stops the command in an orderly way, a second one at once.
 	context.AfterFunc(ctx, stop)
-	err := newRootCommand(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}).ExecuteContext(ctx)
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	err := flagerror.Execute(ctx, newRootCommand(streams))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		if failed := (*gateError)(nil); errors.As(err, &failed) {

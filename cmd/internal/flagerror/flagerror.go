@@ -1,7 +1,8 @@
-// Package flagerror explains mistakes in flags and arguments of our programs.
+// Package flagerror explains mistakes in flags, arguments and commands of our programs.
 package flagerror
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -10,6 +11,15 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
+
+// Execute runs the program. Where cobra knows no command with a name like the given one, the error says where all are.
+func Execute(ctx context.Context, root *cobra.Command) error {
+	err := root.ExecuteContext(ctx)
+	if err == nil || !strings.HasPrefix(err.Error(), "unknown command ") || strings.Contains(err.Error(), "Did you mean") {
+		return err
+	}
+	return fmt.Errorf("%w: see '%s --help'", err, root.CommandPath())
+}
 
 // Explain adds to an error of a flag what to write instead. It is a cobra.Command's FlagErrorFunc.
 func Explain(cmd *cobra.Command, err error) error {

@@ -7,6 +7,20 @@ import (
 	"github.com/spf13/cobra"
 )
 
+func TestAnUnknownCommandSaysWhatToWrite(t *testing.T) {
+	for given, want := range map[string]string{
+		"contrller --now": "Did you mean this?\n\tcontroller\n",
+		"start --now":     `unknown command "start" for "program": see 'program --help'`,
+	} {
+		program := &cobra.Command{Use: "program", SilenceErrors: true, SilenceUsage: true}
+		program.AddCommand(&cobra.Command{Use: "controller", Run: func(*cobra.Command, []string) {}})
+		program.SetArgs(strings.Fields(given))
+		if err := Execute(t.Context(), program); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", given, err, want)
+		}
+	}
+}
+
 func TestAnInvalidValueSaysWhatToWrite(t *testing.T) {
 	for argument, want := range map[string]string{
 		"--on=maybe":                    `--on is "maybe" and must be true or false`,
