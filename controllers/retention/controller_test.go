@@ -65,7 +65,6 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 		builder.Scan("s-other", long).In(ns).Tool("other", v1alpha1.CategorySecret).Ended(long, v1alpha1.ScanSucceeded).Build(),
 		delivery("d-young", "gone", short, v1alpha1.WebhookDeliveryDelivered),
 		delivery("d-pending", "gone", long, v1alpha1.WebhookDeliveryPending),
-		delivery("d-owes", "f-owes", long, v1alpha1.WebhookDeliveryDelivered),
 	}
 	goes := []client.Object{
 		closed("f-old", long).Build(),
@@ -73,7 +72,7 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 		scan("s-1", long.Add(-2*time.Hour), v1alpha1.ScanSucceeded),
 		scan("s-2", long.Add(-time.Hour), v1alpha1.ScanFailed),
 		delivery("d-old", "f-open", long, v1alpha1.WebhookDeliveryDelivered),
-		delivery("d-failed", "gone", long, v1alpha1.WebhookDeliveryFailed),
+		delivery("d-failed", "f-owes", long, v1alpha1.WebhookDeliveryFailed), // of an earlier change
 	}
 	for _, objects := range [][]client.Object{stays, goes} {
 		for _, object := range objects {
@@ -88,6 +87,7 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 			told(t, object)
 		}
 	}
+	stays = append(stays, delivered(t, ns, webhooks.DeliveryName(owes.UID, 1, "endpoint"), "finding.closed", "f-owes", now.Sub(long)))
 	before := map[string]float64{}
 	for _, kind := range []string{"Finding", "Scan", "WebhookDelivery"} {
 		before[kind] = testutil.ToFloat64(retired.WithLabelValues(kind))

@@ -61,7 +61,7 @@ func finished(object client.Object) (time.Time, shelf, bool) {
 
 func findingFinished(finding *v1alpha1.Finding) (time.Time, shelf, bool) {
 	closed := finding.Spec.Closed
-	if closed == nil || !caughtUp(finding) {
+	if closed == nil || !findingstate.IsRecorded(finding) || owes(finding) {
 		return time.Time{}, "", false
 	}
 	if isTriaged(&finding.Spec) {
@@ -78,7 +78,7 @@ func isTriaged(spec *v1alpha1.FindingSpec) bool {
 
 func scanFinished(scan *v1alpha1.Scan) (time.Time, shelf, bool) {
 	switch {
-	case !caughtUp(scan):
+	case scan.Status.ObservedGeneration != scan.Generation || owes(scan):
 		return time.Time{}, "", false
 	case scan.Spec.CompletedAt != nil:
 		return scan.Spec.CompletedAt.Time, finishedScans, true
@@ -115,25 +115,20 @@ func operationFinished(operation *v1alpha1.TriageOperation) (time.Time, shelf, b
 	return time.Time{}, "", false
 }
 
-// caughtUp reports whether the object's controller has observed its latest generation and made all
-// deliveries of its transitions. It is always true for kinds without transitions.
-func caughtUp(object client.Object) bool {
-	var observed int64
-	var history transitions.History
+// owes reports whether deliveries of the object's transitions are still to be made.
+func owes(object client.Object) bool { return len(historyOf(object).Owed()) > 0 }
+
+// historyOf returns the object's transitions; an empty history for kinds without.
+func historyOf(object client.Object) transitions.History {
 	switch o := object.(type) {
 	case *v1alpha1.Finding:
-		return findingstate.IsRecorded(o) && len(findingstate.History(&o.Status).Owed()) == 0
+		return findingstate.History(&o.Status)
 	case *v1alpha1.Scan:
-		observed = o.Status.ObservedGeneration
-		history = transitions.History{Transitions: o.Status.Transitions, EmittedSeq: o.Status.EmittedSeq}
+		return transitions.History{Transitions: o.Status.Transitions, EmittedSeq: o.Status.EmittedSeq}
 	case *v1alpha1.Review:
-		observed = o.Status.ObservedGeneration
-		history = transitions.History{Transitions: o.Status.Transitions, EmittedSeq: o.Status.EmittedSeq}
+		return transitions.History{Transitions: o.Status.Transitions, EmittedSeq: o.Status.EmittedSeq}
 	case *v1alpha1.ReviewIssue:
-		observed = o.Status.ObservedGeneration
-		history = transitions.History{Transitions: o.Status.Transitions, EmittedSeq: o.Status.EmittedSeq}
-	default:
-		return true
+		return transitions.History{Transitions: o.Status.Transitions, EmittedSeq: o.Status.EmittedSeq}
 	}
-	return observed == object.GetGeneration() && len(history.Owed()) == 0
+	return transitions.History{}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -105,10 +106,12 @@ func seriesNeeds(scan *v1alpha1.Scan, series []v1alpha1.Scan) bool {
 	return scans.IsLast(scan, series) || scan.Spec.Analysis != "" && scans.IsFirstSuccess(scan, series)
 }
 
-// deliveryHeld reports whether a subject of the delivery has not caught up. Until it has, only the
-// existing delivery prevents it from being made again.
+// deliveryHeld reports whether the delivery records that something was made which a subject's status still lists as
+// owed: without it, that would be made again. Other deliveries of the same subject go, else a quota of deliveries that
+// is used up would leave no room for what is owed.
 func (r *Reconciler) deliveryHeld(ctx context.Context, delivery *v1alpha1.WebhookDelivery) (bool, error) {
-	for _, subject := range subjectsOf(delivery) {
+	entries := webhooks.Covered(delivery)
+	for _, subject := range subjectsOf(delivery, entries) {
 		object := newSubject(subject.Kind)
 		if object == nil {
 			continue
@@ -119,11 +122,21 @@ func (r *Reconciler) deliveryHeld(ctx context.Context, delivery *v1alpha1.Webhoo
 		case client.IgnoreNotFound(err) != nil:
 			return false, fmt.Errorf("look at %s %s, which delivery %s tells of: %w", subject.Kind, subject.Name, delivery.Name,
 				err)
-		case err == nil && (!caughtUp(object) || r.implied.Owes(object)):
+		case err == nil && (recordsOwed(delivery, entries, object) || r.implied.Owes(object)):
 			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// recordsOwed reports whether the delivery, a page if it has entries, contains a transition that the object owes.
+func recordsOwed(delivery *v1alpha1.WebhookDelivery, entries []webhooks.PageEntry, object client.Object) bool {
+	history, uid, endpoint := historyOf(object), object.GetUID(), types.UID(delivery.Spec.EndpointRef.UID)
+	return slices.ContainsFunc(entries, func(e webhooks.PageEntry) bool {
+		return e.UID == string(uid) && e.Seq > history.EmittedSeq
+	}) || slices.ContainsFunc(history.Owed(), func(t v1alpha1.Transition) bool {
+		return delivery.Name == webhooks.DeliveryName(uid, t.Seq, endpoint)
+	})
 }
 
 // unrecorded returns the finding whose creation only this object, a delivery, records; nil if there is none. Without
@@ -158,9 +171,9 @@ func newSubject(kind string) client.Object {
 }
 
 // subjectsOf returns the delivery's subject and, for a page, each finding in it.
-func subjectsOf(delivery *v1alpha1.WebhookDelivery) []v1alpha1.WebhookEventSubject {
+func subjectsOf(delivery *v1alpha1.WebhookDelivery, entries []webhooks.PageEntry) []v1alpha1.WebhookEventSubject {
 	out := []v1alpha1.WebhookEventSubject{delivery.Spec.Event.Subject}
-	for _, entry := range webhooks.Covered(delivery) {
+	for _, entry := range entries {
 		out = append(out, v1alpha1.WebhookEventSubject{Kind: "Finding", Name: v1alpha1.ResourceName(entry.FindingID)})
 	}
 	return out

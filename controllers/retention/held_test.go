@@ -104,7 +104,48 @@ func TestSubjectsOfAPage(t *testing.T) {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
 	want := []v1alpha1.WebhookEventSubject{{Kind: "Scan", Name: "s-1"}, {Kind: "Finding", Name: "f-1"}, {Kind: "Finding", Name: "f-2"}}
-	if diff := cmp.Diff(want, subjectsOf(pages[0])); diff != "" {
+	if diff := cmp.Diff(want, subjectsOf(pages[0], webhooks.Covered(pages[0]))); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Events that a used-up quota of deliveries refuses would wait forever if their findings held all older deliveries.
+func TestADeliveryIsHeldOnlyIfItRecordsWhatIsOwed(t *testing.T) {
+	endpoint := builder.WebhookEndpoint("e").In("org-x").Mutate(func(e *v1alpha1.WebhookEndpoint) { e.UID = "e" }).Build()
+	told := finding(func(f *v1alpha1.Finding) { f.Name, f.UID = "f-told", "f-told" })
+	owing := finding(func(f *v1alpha1.Finding) { f.UID, f.Status.EmittedSeq = "f", 1 }) // seq 2
+	namesake := finding(func(f *v1alpha1.Finding) { f.UID = "removed" })
+	single := func(f *v1alpha1.Finding, seq int64) *v1alpha1.WebhookDelivery {
+		d, err := webhooks.NewDelivery(webhooks.Event{SubjectUID: f.UID, Sequence: seq}, endpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	page := func(entries ...webhooks.PageEntry) *v1alpha1.WebhookDelivery {
+		pages, err := webhooks.Pages(webhooks.CauseOfPolicy("p"), endpoint, entries)
+		if err != nil || len(pages) != 1 {
+			t.Fatalf("%d pages, %v", len(pages), err)
+		}
+		return pages[0]
+	}
+	entry := func(f *v1alpha1.Finding, n int) webhooks.PageEntry {
+		return webhooks.PageEntryOf(f, f.Status.Transitions[n])
+	}
+	for _, c := range []struct {
+		reason   string
+		delivery *v1alpha1.WebhookDelivery
+		want     bool
+	}{
+		{"of what is owed", single(owing, 2), true},
+		{"of an earlier change", single(owing, 1), false},
+		{"of a removed finding of the same name", single(namesake, 2), false},
+		{"a page with what is owed", page(entry(told, 1), entry(owing, 1)), true},
+		{"a page with an earlier change", page(entry(told, 1), entry(owing, 0)), false},
+		{"a page with a removed finding of the same name", page(entry(told, 1), entry(namesake, 1)), false},
+	} {
+		if got := recordsOwed(c.delivery, webhooks.Covered(c.delivery), owing); got != c.want {
+			t.Errorf("%s: held is %t", c.reason, got)
+		}
 	}
 }
