@@ -14,6 +14,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
 const (
@@ -22,8 +23,6 @@ const (
 	// maxFailures bounds the counter of consecutive failures. Without a bound, each attempt at a
 	// broken endpoint would write the status.
 	maxFailures = 100
-	// maxFailing is how long an endpoint may fail, without a success, before nothing more is sent.
-	maxFailing = 5 * 24 * time.Hour
 )
 
 // Messages of endpoints that were disabled after failures.
@@ -124,7 +123,7 @@ func hopeless(endpoint *v1alpha1.WebhookEndpoint, made attempted) *v1alpha1.Webh
 	switch {
 	case made.code == http.StatusGone:
 		why.Reason, why.Message = v1alpha1.WebhookDisabledGone, goneMessage
-	case followed && !made.at.Before(endpoint.Status.FailingSince.Add(maxFailing)):
+	case followed && !made.at.Before(endpoint.Status.FailingSince.Add(webhooks.MaxFailing)):
 		why.Reason, why.Message = v1alpha1.WebhookDisabledFailingTooLong, failingMessage
 	default:
 		return nil

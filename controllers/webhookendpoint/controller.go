@@ -104,6 +104,7 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 		}
 		s.Status.Secrets = remember(s.Before.Secrets, found.secrets.All(), s.Now)
 	}
+	observeSecret(s, found.usable())
 	s.Status.ObservedGeneration = s.Object.Generation
 	served, err := r.isServed(ctx, s.Object)
 	if err != nil {

@@ -127,6 +127,30 @@ func TestAGivenSecretIsCheckedAndFollowed(t *testing.T) {
 	g.Expect(testenv.Get(t, g, env, given).OwnerReferences).To(BeEmpty(), "it is not the endpoint's")
 }
 
+func TestAnEndpointWithoutAUsableSecretIsGivenUpAfterFiveDays(t *testing.T) {
+	start(t)
+	ns, g := env.Namespace(t), NewWithT(t)
+	endpoint := builder.WebhookEndpoint("team").In(ns).Secret("given").Build()
+	env.Create(t, endpoint)
+	waitForReason(t, endpoint, v1alpha1.ReasonSecretNotFound)
+	g.Expect(endpoint.Status.FailingSince).NotTo(BeNil())
+	g.Expect(endpoint.IsDisabled()).To(BeFalse())
+
+	since := time.Now().UTC().Add(-webhooks.MaxFailing).Format(time.RFC3339)
+	g.Expect(env.AsController(t).Status().Patch(t.Context(), endpoint,
+		testenv.MergePatch(fmt.Sprintf(`{"status":{"failingSince":%q}}`, since)))).To(Succeed())
+	waitForReason(t, endpoint, v1alpha1.ReasonFailingTooLong)
+	g.Expect(endpoint.IsDisabled()).To(BeTrue())
+	stalled := v1alpha1.FindCondition(endpoint.Status.Conditions, v1alpha1.ConditionStalled)
+	g.Expect(stalled.Message).To(And(ContainSubstring("for five days"), ContainSubstring("create it")))
+
+	_, text := signatures.NewSecret()
+	env.Create(t, secretNamed(ns, "given", map[string]string{v1alpha1.WebhookSecretKey: text}))
+	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	g.Expect(endpoint.IsDisabled()).To(BeFalse())
+	g.Expect(endpoint.Status.FailingSince).To(BeNil())
+}
+
 func TestAnEndpointWorksWhileAQuotaRefusesItsPing(t *testing.T) {
 	start(t)
 	ns := env.Namespace(t)

@@ -12,6 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
 // failuresBeforeFailing is how many consecutive attempts must fail before an endpoint that has
@@ -22,7 +23,7 @@ const failuresBeforeFailing = 3
 func judge(endpoint *v1alpha1.WebhookEndpoint, served bool, f found) conditions.Verdict {
 	switch {
 	case !f.usable():
-		return secretVerdict(f)
+		return secretVerdict(f, endpoint.DisabledByControllers())
 	case !served:
 		return conditions.Verdict{
 			Stalled: true,
@@ -56,7 +57,17 @@ func disabledVerdict(disabled *v1alpha1.WebhookDisabled) conditions.Verdict {
 	}
 }
 
-func secretVerdict(f found) conditions.Verdict {
+// secretVerdict tells what is wrong with the Secret, and whether sending has stopped.
+func secretVerdict(f found, disabled *v1alpha1.WebhookDisabled) conditions.Verdict {
+	verdict := problemOf(f)
+	if disabled != nil {
+		verdict.Reason = string(disabled.Reason)
+		verdict.Message = fmt.Sprintf("Sending has stopped because %s. %s", disabled.Message, verdict.Message)
+	}
+	return verdict
+}
+
+func problemOf(f found) conditions.Verdict {
 	switch {
 	case apierrors.IsNotFound(f.problem):
 		return conditions.Verdict{
@@ -94,6 +105,32 @@ func (*Reconciler) observeSpec(_ context.Context, s *scope) error {
 		s.Status.Disabled = s.Object.DisabledByControllers()
 	}
 	return nil
+}
+
+// noSecretMessage is why an endpoint without a usable secret was disabled.
+const noSecretMessage = "there was no usable signing secret for five days"
+
+// observeSecret disables an endpoint that has had no usable secret for as long as one may fail: else its deliveries
+// would pile up for good, and retention would keep what has pending events. A usable secret ends that.
+func observeSecret(s *scope, usable bool) {
+	status, disabled := s.Status, s.Object.DisabledByControllers()
+	switch {
+	case usable && disabled != nil && disabled.Message == noSecretMessage:
+		status.FailingSince, status.Disabled = nil, nil
+	case usable && status.ConsecutiveFailures == 0:
+		status.FailingSince = nil
+	case usable || s.Object.IsDisabled():
+	case status.FailingSince == nil:
+		status.FailingSince = ptr.To(v1alpha1.NewTime(s.Now))
+		s.RequeueAfter(webhooks.MaxFailing)
+	case s.Now.Before(status.FailingSince.Add(webhooks.MaxFailing)):
+		s.RequeueAfter(status.FailingSince.Add(webhooks.MaxFailing).Sub(s.Now))
+	default:
+		status.Disabled = &v1alpha1.WebhookDisabled{
+			At: v1alpha1.NewTime(s.Now), Generation: s.Object.Generation,
+			Reason: v1alpha1.WebhookDisabledFailingTooLong, Message: noSecretMessage,
+		}
+	}
 }
 
 // remember puts the secrets in use in front of those remembered so far. A secret that is no longer

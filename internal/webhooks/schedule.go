@@ -27,6 +27,8 @@ const (
 	jitter = 0.2
 	// maxRetryAfter is how long a receiver may delay the next attempt.
 	maxRetryAfter = 24 * time.Hour
+	// MaxFailing is how long an endpoint may fail, without a success, before nothing more is sent.
+	MaxFailing = 5 * 24 * time.Hour
 )
 
 // Round returns the attempts that count for the schedule: all of them, or those of the last
