@@ -28,6 +28,8 @@ const (
 	// ReasonFailingTooLong goes with Ready=False and Stalled=True: five days without a success, and
 	// nothing more is sent until the spec changes.
 	ReasonFailingTooLong = string(WebhookDisabledFailingTooLong)
+	// ReasonUnknownEvents goes with Ready=True: entries of spec.events match no event.
+	ReasonUnknownEvents = "UnknownEvents"
 	// ReasonDeliveryFailing goes with Ready=False: the last attempts failed; retries continue.
 	ReasonDeliveryFailing = "DeliveryFailing"
 )

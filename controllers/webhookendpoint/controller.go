@@ -126,6 +126,11 @@ func (r *Reconciler) announce(s *scope) {
 		(was == nil || was.Reason != stalled.Reason) {
 		r.Recorder.Eventf(endpoint, nil, corev1.EventTypeWarning, stalled.Reason, "Deliver", "%s", stalled.Message)
 	}
+	ready := v1alpha1.FindCondition(after, v1alpha1.ConditionReady)
+	if was := v1alpha1.FindCondition(before, v1alpha1.ConditionReady); ready != nil &&
+		ready.Reason == v1alpha1.ReasonUnknownEvents && (was == nil || was.Message != ready.Message) {
+		r.Recorder.Eventf(endpoint, nil, corev1.EventTypeWarning, ready.Reason, "Deliver", "%s", ready.Message)
+	}
 	was := v1alpha1.FindCondition(before, v1alpha1.ConditionBacklogged)
 	is := v1alpha1.FindCondition(after, v1alpha1.ConditionBacklogged)
 	switch {

@@ -27,15 +27,17 @@ func (r *Reconciler) misjudged(ctx context.Context, changed client.Object) (requ
 		// A cached list fails only while the manager stops, and a handler cannot return an error.
 		ctrl.LoggerFrom(ctx).Error(err, "list what is to be reconciled")
 	}
-	add := func(endpoints []v1alpha1.WebhookEndpoint, outdated string) {
+	add := func(endpoints []v1alpha1.WebhookEndpoint, outdated func([]v1alpha1.Condition) bool) {
 		for i := range endpoints {
-			if conditions.ReadyReason(endpoints[i].Status.Conditions) == outdated {
+			if outdated(endpoints[i].Status.Conditions) {
 				requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&endpoints[i])})
 			}
 		}
 	}
-	add(served, v1alpha1.ReasonTooManyEndpoints)
-	add(unserved, v1alpha1.ReasonReconciled)
+	add(served, func(list []v1alpha1.Condition) bool {
+		return conditions.ReadyReason(list) == v1alpha1.ReasonTooManyEndpoints
+	})
+	add(unserved, func(list []v1alpha1.Condition) bool { return v1alpha1.IsConditionTrue(list, v1alpha1.ConditionReady) })
 	return requests
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,6 +43,14 @@ func judge(endpoint *v1alpha1.WebhookEndpoint, served bool, f found) conditions.
 		return conditions.Verdict{
 			Reason:  v1alpha1.ReasonDeliveryFailing,
 			Message: "The last attempts failed: status.attempts of the endpoint's WebhookDeliveries tells why.",
+		}
+	}
+	if unmatched := webhooks.Unmatched(endpoint.Spec.Events); len(unmatched) > 0 {
+		return conditions.Verdict{
+			Ready: true, Reason: v1alpha1.ReasonUnknownEvents,
+			Message: fmt.Sprintf("No event matches these entries of spec.events: %s. Correct or remove them. Known are types "+
+				"and groups such as finding.created, finding.* and scan.completed; pages are selected by the types that they "+
+				"contain, not by finding.batch.", conditions.Shortened(strings.Join(unmatched, ", "))),
 		}
 	}
 	return conditions.Ready(fmt.Sprintf("Events are signed with the secret in Secret %q under the key %q.", f.name,

@@ -1,14 +1,49 @@
 package webhookendpoint
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/events"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
+	"github.com/appsec-dev/findings-operator/test/builder"
 )
+
+// An endpoint with a misspelt type would look as if it got events.
+func TestEntriesThatMatchNoEventAreNamed(t *testing.T) {
+	for _, c := range []struct {
+		events []v1alpha1.WebhookEventPattern
+		reason string
+		named  string
+	}{
+		{nil, v1alpha1.ReasonReconciled, ""},
+		{[]v1alpha1.WebhookEventPattern{"finding.*", "scan.completed"}, v1alpha1.ReasonReconciled, ""},
+		{[]v1alpha1.WebhookEventPattern{"finding.*", "findings.*", "scan.complete"}, v1alpha1.ReasonUnknownEvents, ": findings.*, scan.complete."},
+		{[]v1alpha1.WebhookEventPattern{"finding.batch", "scan.completed"}, v1alpha1.ReasonUnknownEvents, ": finding.batch."},
+	} {
+		endpoint := builder.WebhookEndpoint("team").Events(c.events...).Batched().Build()
+		verdict := judge(endpoint, true, found{name: "team-webhook"})
+		if !verdict.Ready || verdict.Reason != c.reason || !strings.Contains(verdict.Message, c.named) {
+			t.Errorf("%v: %+v", c.events, verdict)
+		}
+	}
+	recorder := events.NewFakeRecorder(10)
+	s := newScope()
+	for _, pattern := range []v1alpha1.WebhookEventPattern{"finding.create", "finding.create", "finding.close"} {
+		s.Begin(noon)
+		s.Object.Spec.Events = []v1alpha1.WebhookEventPattern{pattern}
+		s.Judge(judge(s.Object, true, found{}))
+		(&Reconciler{Base: reconcile.Base{Recorder: recorder}}).announce(s)
+	}
+	if n := len(recorder.Events); n != 2 || !strings.HasPrefix(<-recorder.Events, "Warning UnknownEvents No event matches") {
+		t.Errorf("%d Events, want one per list", n)
+	}
+}
 
 func TestRemember(t *testing.T) {
 	noon := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)

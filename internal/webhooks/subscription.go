@@ -66,6 +66,36 @@ func IsSingleDecision(change v1alpha1.TransitionType, by string) bool {
 	return change == v1alpha1.TransitionTriaged && !strings.HasPrefix(by, v1alpha1.OperationAuthorPrefix)
 }
 
+// eventTypes holds the types by which events are selected. EventFindingBatch is none of them: a page is selected by the
+// types of its entries.
+var eventTypes = slices.Concat(
+	typesOf(FindingEventPrefix, v1alpha1.TransitionCreated, v1alpha1.TransitionUpdated, v1alpha1.TransitionTriaged,
+		v1alpha1.TransitionJudged, v1alpha1.TransitionExpired, v1alpha1.TransitionClosed, v1alpha1.TransitionReopened,
+		v1alpha1.TransitionSuppressed, v1alpha1.TransitionUnsuppressed, v1alpha1.TransitionStale, v1alpha1.TransitionFresh),
+	typesOf(ScanEventPrefix, v1alpha1.TransitionCompleted),
+	typesOf(ReviewEventPrefix, v1alpha1.TransitionUpdated),
+	typesOf(ReviewIssueEventPrefix, v1alpha1.TransitionOpened, v1alpha1.TransitionResolved, v1alpha1.TransitionTriaged,
+		v1alpha1.TransitionExpired, v1alpha1.TransitionJudged),
+	[]string{EventPing},
+)
+
+func typesOf(prefix string, transitions ...v1alpha1.TransitionType) (out []string) {
+	for _, t := range transitions {
+		out = append(out, prefix+"."+string(t))
+	}
+	return out
+}
+
+// Unmatched returns the patterns that match no event of this version.
+func Unmatched(patterns []v1alpha1.WebhookEventPattern) (out []string) {
+	for _, pattern := range patterns {
+		if !slices.ContainsFunc(eventTypes, func(t string) bool { return matches(string(pattern), t) }) {
+			out = append(out, string(pattern))
+		}
+	}
+	return out
+}
+
 // asksFor reports whether one of the patterns matches the type. Without patterns every type matches.
 func asksFor(patterns []v1alpha1.WebhookEventPattern, eventType string) bool {
 	for _, pattern := range patterns {

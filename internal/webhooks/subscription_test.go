@@ -2,9 +2,12 @@ package webhooks
 
 import (
 	"fmt"
+	"os"
+	"regexp"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -67,6 +70,27 @@ func TestSubscribes(t *testing.T) {
 		if got := Subscribes(e, c.event, noon.Add(c.offset)); got != c.want {
 			t.Errorf("%s: got %t", c.reason, got)
 		}
+	}
+}
+
+// Every type in the documentation is known, and no other.
+func TestUnmatched(t *testing.T) {
+	page, err := os.ReadFile("../../docs/webhooks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := []v1alpha1.WebhookEventPattern{}
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z_]+\\.[a-z]+`(, )?)+ \\|").FindAllString(string(page), -1) {
+		for _, quoted := range regexp.MustCompile("`(.+?)`").FindAllStringSubmatch(row, -1) {
+			documented = append(documented, v1alpha1.WebhookEventPattern(quoted[1]))
+		}
+	}
+	if diff := cmp.Diff([]string{EventFindingBatch}, Unmatched(documented)); diff != "" || len(documented) != len(eventTypes)+1 {
+		t.Errorf("%d types of %d, and these are documented only (-want +got):\n%s", len(documented), len(eventTypes), diff)
+	}
+	patterns := []v1alpha1.WebhookEventPattern{"*", "finding.*", "findings.*", "finding.created", "finding.create", "webhook.*"}
+	if diff := cmp.Diff([]string{"findings.*", "finding.create"}, Unmatched(patterns)); diff != "" {
+		t.Error(diff)
 	}
 }
 
