@@ -27,10 +27,10 @@ const (
 )
 
 // seriesOf returns the repository, project, category, tool and analysis of a scan, by which the importer tells series
-// apart. Scans of pull requests belong to no series.
+// apart. Scans of pull requests and refused uploads belong to no series.
 func seriesOf(scan *v1alpha1.Scan) []string {
 	spec := &scan.Spec
-	if scan.IsOfReview() {
+	if scan.IsOfReview() || scan.IsRefused() {
 		return nil
 	}
 	// The tool may hold any character, so it is quoted; the analysis comes last.
@@ -84,11 +84,12 @@ func (r *Reconciler) held(ctx context.Context, object client.Object) (bool, erro
 
 // scanHeld reports whether its series needs the scan, or findings still owe its transitions.
 func (r *Reconciler) scanHeld(ctx context.Context, scan *v1alpha1.Scan) (bool, error) {
-	if scan.IsOfReview() {
+	name := seriesOf(scan)
+	if len(name) == 0 {
 		return false, nil
 	}
 	series := &v1alpha1.ScanList{}
-	if err := index.List(ctx, r.Client, series, scan.Namespace, scanSeries, seriesOf(scan)[0]); err != nil {
+	if err := index.List(ctx, r.Client, series, scan.Namespace, scanSeries, name[0]); err != nil {
 		return false, err
 	}
 	if seriesNeeds(scan, series.Items) {

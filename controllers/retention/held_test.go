@@ -89,6 +89,14 @@ func TestWhichScansOfASeriesAreNeeded(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 		}
 	}
+	failed := builder.Scan("s-failed", noon).Ended(noon, v1alpha1.ScanFailed)
+	if got := seriesOf(failed.Build()); len(got) != 1 {
+		t.Errorf("a scan that failed is of the series %q", got)
+	}
+	refused := failed.Mutate(func(s *v1alpha1.Scan) { s.Spec.Upload = &v1alpha1.ScanUpload{} }).Build()
+	if got := seriesOf(refused); len(got) != 0 {
+		t.Errorf("a refused upload, which scanned nothing, is of the series %q", got)
+	}
 }
 
 // A page contains many findings, and each of them holds it.
