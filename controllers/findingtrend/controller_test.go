@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -176,8 +178,16 @@ func TestTrendsAreKeptForTwoYears(t *testing.T) {
 	}
 	r.clock.SetTime(end)
 	r.reconcile()
-	if len(r.kept()) != 0 {
-		t.Errorf("kept after two years: %v", r.kept())
+	r.wants("the days since equal the last row", "2026-03-30 open 1 opened 1 closed 0")
+	r.finds("f-2")
+	r.reconcile()
+	if kept := slices.Sorted(maps.Keys(r.kept())); !slices.Equal(kept, []string{"proj-2026q1", "proj-2028q2"}) {
+		t.Errorf("kept after two years: %v", kept)
+	}
+	r.clock.SetTime(end.AddDate(2, 3, 0))
+	r.reconcile()
+	if kept := slices.Sorted(maps.Keys(r.kept())); !slices.Equal(kept, []string{"proj-2028q2"}) {
+		t.Errorf("kept two years after the next quarter with rows: %v", kept)
 	}
 }
 

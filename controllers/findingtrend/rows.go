@@ -1,6 +1,7 @@
 package findingtrend
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -138,15 +139,20 @@ func newTrend(project *v1alpha1.Project, quarter v1alpha1.Quarter) *v1alpha1.Fin
 	}
 }
 
-// retire removes quarters past their retention, and requeues for the next one.
+// retire removes quarters past their retention, and requeues for the next one. The newest of them stays: the days after
+// it equal its last row until there is another.
 func (r *Reconciler) retire(ctx context.Context, s *scope, kept []v1alpha1.FindingTrend) error {
+	var past []*v1alpha1.FindingTrend
 	for i := range kept {
-		trend := &kept[i]
-		keep := trends.EndOf(trend.Spec.Quarter).AddDate(v1alpha1.TrendYears, 0, 0).Sub(s.Now)
+		keep := trends.EndOf(kept[i].Spec.Quarter).AddDate(v1alpha1.TrendYears, 0, 0).Sub(s.Now)
 		if keep > 0 {
 			s.RequeueAfter(min(keep, longestWait))
 			continue
 		}
+		past = append(past, &kept[i])
+	}
+	slices.SortFunc(past, func(a, b *v1alpha1.FindingTrend) int { return cmp.Compare(b.Spec.Quarter, a.Spec.Quarter) })
+	for _, trend := range past[min(1, len(past)):] {
 		same := client.Preconditions{UID: ptr.To(trend.UID)}
 		if err := r.Client.Delete(ctx, trend, same); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("remove the trend %s: %w", trend.Name, err)
