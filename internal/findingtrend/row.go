@@ -149,7 +149,7 @@ func Continue(last *v1alpha1.FindingTrendDay, written time.Time, findings []v1al
 		if of == today || eventful(findings, later(Start(of), written), Start(of).Add(day)) {
 			row = Row(of, findings, now)
 		}
-		if of == last.Day && of < today {
+		if of == last.Day {
 			atLeast(&row, last)
 		}
 		if !equality.Semantic.DeepEqual(row, known) {
@@ -181,7 +181,8 @@ func eventful(findings []v1alpha1.Finding, from, to time.Time) bool {
 	return false
 }
 
-// atLeast keeps the events counted on the day itself: their findings may have been removed since.
+// atLeast keeps the events counted on the day itself, which only become more: their findings may have been removed
+// since.
 func atLeast(row, counted *v1alpha1.FindingTrendDay) {
 	row.Opened, row.Muted = max(row.Opened, counted.Opened), max(row.Muted, counted.Muted)
 	if row.Closed < counted.Closed {

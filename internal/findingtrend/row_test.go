@@ -158,6 +158,10 @@ func TestARowThatWasCountedOnItsDayLosesNothingByLaterRemovals(t *testing.T) {
 	if len(rows) != 1 || rows[0].Opened != 2 || rows[0].Closed != 1 || rows[0].Open.Low != 1 || rows[0].TimeToClose == nil {
 		t.Errorf("rows %+v", rows)
 	}
+	rows = Continue(&counted, days(-1), []v1alpha1.Finding{*late}, days(-1).Add(2*time.Hour))
+	if len(rows) != 1 || rows[0].Opened != 2 || rows[0].Closed != 1 || rows[0].Open.Low != 1 || rows[0].TimeToClose == nil {
+		t.Errorf("rows of the day itself %+v", rows)
+	}
 }
 
 func TestASpreadSamplesEachTenth(t *testing.T) {
