@@ -191,6 +191,38 @@ func TestTrendsAreKeptForTwoYears(t *testing.T) {
 	}
 }
 
+func TestAClockThatWasAheadOnceDoesNotEndTheHistory(t *testing.T) {
+	r := newRoom(t, "proj")
+	now := time.Now().Add(time.Minute) // after the objects that are created
+	r.clock.SetTime(now)
+	r.finds("f-1")
+	r.reconcile()
+	written := r.kept()
+	r.clock.SetTime(now.AddDate(0, 0, -2))
+	r.reconcile()
+	if diff := cmp.Diff(written, r.kept()); diff != "" {
+		t.Errorf("a clock that is behind has changed the rows (-want +got):\n%s", diff)
+	}
+
+	r.clock.SetTime(now)
+	r.later(time.Hour)
+	r.finds("f-2") // in a row of this quarter, which then counts as complete
+	r.clock.SetTime(now.AddDate(0, 4, 0))
+	r.reconcile()
+	if len(r.kept()) < 2 {
+		t.Fatalf("kept %v", r.kept())
+	}
+	r.clock.SetTime(now)
+	r.later(2 * time.Hour)
+	r.finds("f-3")
+	r.reconcile()
+	r.reconcile()
+	last, at := latest(slices.Collect(maps.Values(r.kept())))
+	if last.Open.Low != 3 || last.Day > trends.Of(r.clock.Now()) || at.After(r.clock.Now()) {
+		t.Errorf("written at %s, the last row is %+v", at, last)
+	}
+}
+
 func TestNamesOfTrendsAreBounded(t *testing.T) {
 	r := newRoom(t, strings.Repeat("p", 253))
 	r.finds("f-1")

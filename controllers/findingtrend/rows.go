@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -37,6 +38,9 @@ func (r *Reconciler) keepRows(ctx context.Context, s *scope) error {
 		return err
 	}
 	if err := r.retire(ctx, s, kept.Items); err != nil {
+		return err
+	}
+	if dropped, err := r.dropAhead(ctx, s, kept.Items); err != nil || dropped {
 		return err
 	}
 	last, written := latest(kept.Items)
@@ -66,6 +70,36 @@ func (r *Reconciler) keepRows(ctx context.Context, s *scope) error {
 		}
 	}
 	return nil
+}
+
+// dropAhead removes the rows of days to come, which were written while the clock was ahead, and then requeues and
+// reports true: else nothing would be counted until those days. Whatever happened since the last row that is left is
+// counted anew. If one of the objects was created after now, it is this clock that is behind, and nothing is removed.
+func (r *Reconciler) dropAhead(ctx context.Context, s *scope, kept []v1alpha1.FindingTrend) (dropped bool, err error) {
+	if slices.ContainsFunc(kept, func(t v1alpha1.FindingTrend) bool { return t.CreationTimestamp.After(s.Now) }) {
+		return false, nil
+	}
+	for i := range kept {
+		before := &kept[i]
+		if before.Spec.UpdatedAt.Sub(s.Now) <= leastInterval {
+			continue
+		}
+		ctrl.LoggerFrom(ctx).Info("the clock was ahead: its rows are dropped", "trend", before.Name)
+		dropped = true
+		s.RequeueAfter(gatherDelay)
+		after := before.DeepCopy()
+		after.Spec.Days = trends.UpTo(before.Spec.Days, trends.Of(s.Now))
+		if n := len(after.Spec.Days); n > 0 {
+			after.Spec.UpdatedAt = v1alpha1.NewTime(trends.Start(after.Spec.Days[n-1].Day))
+			err = r.Client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		} else {
+			err = client.IgnoreNotFound(r.Client.Delete(ctx, after, client.Preconditions{UID: ptr.To(before.UID)}))
+		}
+		if err != nil {
+			return false, fmt.Errorf("drop the rows of days to come from the trend %s: %w", before.Name, err)
+		}
+	}
+	return dropped, nil
 }
 
 // latest returns the last row of all quarters, nil if there is none, and the time of the last write to

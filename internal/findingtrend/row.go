@@ -201,6 +201,15 @@ func Put(rows []v1alpha1.FindingTrendDay, row v1alpha1.FindingTrendDay) []v1alph
 	return slices.Insert(slices.Clone(rows), at, row)
 }
 
+// UpTo returns the rows that are not later than the day.
+func UpTo(rows []v1alpha1.FindingTrendDay, last v1alpha1.Day) []v1alpha1.FindingTrendDay {
+	at, there := slices.BinarySearchFunc(rows, last, byDay)
+	if there {
+		at++
+	}
+	return rows[:at]
+}
+
 func byDay(row v1alpha1.FindingTrendDay, of v1alpha1.Day) int {
 	switch {
 	case row.Day < of:
