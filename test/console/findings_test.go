@@ -291,6 +291,17 @@ func TestThePanelShowsADecisionMadeByKey(t *testing.T) {
 	p.reads("#f-0001 .state", "open")
 	p.reads("#panel", "Undecided: no person has decided")
 	p.sees("!document.querySelector('#panel .news-of')") // one's own decisions are not shown as news
+	p.evaluates(`((send) => {
+		const released = new Promise((release) => { window.release = () => void release(); });
+		window.fetch = async (at, request) => {
+			if (at.endsWith("/f-0000")) await released;
+			return send(at, request);
+		};
+	})(window.fetch)`, nil)
+	p.presses("c", "j")
+	p.reads("#f-0001 .state", "confirmed", "apikey/ada") // the answer comes before the page of the next finding
+	p.evaluates("release()", nil)
+	p.reads("#panel h1", "Finding number 0")
 }
 
 func TestAnAddressThatAsksForWhatThereIsNotIsRefused(t *testing.T) {

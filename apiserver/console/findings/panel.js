@@ -7,12 +7,26 @@ export const panel = /** @type {HTMLElement} */ (document.querySelector("#panel"
 /** @type {AbortController | undefined} What is asked for now; what was asked for before comes too late. */
 let asking;
 
+/** The id of the finding that is asked for now, if any. */
+let wanted = "";
+
+/** The id of the finding that is shown, if any. */
+const shownId = () => panel.querySelector("article")?.dataset.id ?? "";
+
+/** The id of the finding that the panel shows, or is about to show. */
+export const about = () => wanted || shownId();
+
+/** The part of a finding's address that names it.
+ * @param {string} url */
+const nameIn = (url) => new URL(url, location.href).pathname.split("/").pop() ?? "";
+
 /** Shows a finding. Reports whether it is still the one that was asked for last.
  * @param {string} url @param {() => void} [before] Called just before what the panel shows is replaced. */
 export async function open(url, before) {
   asking?.abort();
   asking = new AbortController();
   const { signal } = asking;
+  wanted = decodeURIComponent(nameIn(url));
   try {
     const text = await (await ask(url, { signal })).text();
     if (signal.aborted) return false;
@@ -28,6 +42,8 @@ export async function open(url, before) {
   } catch (error) {
     report(error);
     return false;
+  } finally {
+    if (asking.signal === signal) wanted = "";
   }
 }
 
@@ -38,12 +54,13 @@ export function openRow() {
   if (title instanceof HTMLAnchorElement) open(title.href);
 }
 
-/** Shows the finding anew if it is the one that is shown. What is typed into its form stays, and the focus too.
+/** Shows the finding anew if it is the one that is shown, unless another one is on its way. What is typed into its form
+ * stays, and the focus too.
  * @param {string} id
  * @param {URLSearchParams | null} [typed] What to fill the form with in place of what is typed now; null leaves it as it
  * is made. */
 export async function refresh(id, typed) {
-  if (panel.hidden || panel.querySelector("article")?.dataset.id !== id) return;
+  if (shownId() !== id || about() !== id) return;
   let restore = () => {};
   if (await open(`/console/findings/${encodeURIComponent(id)}`, () => { restore = keep(typed); })) restore();
 }
@@ -123,7 +140,7 @@ function hide() {
 /** Keeps the finding that is shown in the address, so that Back closes it, and a copied address shows it.
  * @param {string} url */
 function remember(url) {
-  const hash = `#${new URL(url, location.href).pathname.split("/").pop()}`;
+  const hash = `#${nameIn(url)}`;
   if (location.hash === hash) return;
   if (location.hash) history.replaceState(history.state, "", hash);
   else history.pushState({ panel: true }, "", hash);
