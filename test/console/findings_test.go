@@ -495,12 +495,16 @@ func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {
 		d.Spec.Event.Type, d.Spec.Event.Subject = "finding.created", v1alpha1.WebhookEventSubject{Kind: "Finding", Name: "f-shown"}
 	}).Build())
 	p := newPerson(t)
-	p.goes("/console/findings?severity=medium#f-shown") // an address that somebody shared
+	p.goes("/console/findings?severity=low#f-shown") // an address that somebody shared
 	p.logsIn("no key")
 	p.reads("#wrong", "not valid")
 	p.logsIn(o.key("ada", v1alpha1.Scopes()...))
 	p.reads("#panel", "SQL injection")
-	p.sees("location.search === '?severity=medium' && location.hash === '#f-shown'")
+	p.sees("location.search === '?severity=low' && location.hash === '#f-shown'")
+	p.sees("document.querySelector('.row.at')?.id === 'f-shown'") // keys are about what one sees
+	p.do(chromedp.Focus("#f-like input"))
+	p.presses("c")
+	p.reads("#messages .wrong", "Nothing was decided", "the finding beside the list is another one")
 	p.goes("/console/findings")
 	p.presses("j", "j", kb.Enter)
 	p.reads("#panel", "SQL injection", "orders/list.go:14", "Use a parameter.", "What happened", "created", "finding.created sent to absent")

@@ -2,7 +2,7 @@
 import { ask, fill, fragment, message, report, say, submitted } from "../ui/ui.js";
 import { basisOf, decide, refused, undo } from "./decisions.js";
 import { beginListing } from "./live.js";
-import { follow, open, openRow, panel, shut } from "./panel.js";
+import { about, follow, open, openRow, panel, shut, standOnShown } from "./panel.js";
 import { more, results, stand, standing, titleOf, walk, watchEnd } from "./rows.js";
 
 /** @template {Element} T @param {string} selector @param {new () => T} type @returns {T | null} */
@@ -33,6 +33,7 @@ async function go(url, record) {
     if (record === "replace") history.replaceState(null, "", url);
     shown = location.pathname + location.search;
     keepPlace(() => results.replaceChildren(fragment(text)));
+    standOnShown();
     forgetKnown();
     say(results.querySelector(".total")?.textContent ?? "");
     watchEnd();
@@ -141,7 +142,10 @@ function decideBy(status) {
     return;
   }
   const row = standing();
-  if (!row) walk(1);
+  if (about() && about() !== row?.id) {
+    const why = "keys decide about a row, and the finding beside the list is another one";
+    message(`Nothing was decided: ${why}. Close it, or decide in its form.`, { wrong: true });
+  } else if (!row) walk(1);
   else if (status === "muted") askWhy(row);
   else decide(row.id, new URLSearchParams({ user_status: status }), basisOf(row.id, row.dataset.seen));
 }

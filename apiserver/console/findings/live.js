@@ -3,7 +3,7 @@
 import { live, seldom } from "../ui/live.js";
 import { ask, fragment, Refusal, report, say } from "../ui/ui.js";
 import { markShown } from "./panel.js";
-import { replaceRow, results, titleOf } from "./rows.js";
+import { replaceRow, results, rowOf, titleOf } from "./rows.js";
 
 /** @typedef {import("../ui/live.js").Change} Change */
 
@@ -31,12 +31,6 @@ const waiting = new Map();
 
 /** @param {number} n @param {string} one @param {string} many */
 const counted = (n, one, many) => `${n} ${n === 1 ? one : many}`;
-
-/** @param {string} id @returns {HTMLElement | null} */
-const rowOf = (id) => {
-  const row = document.getElementById(id);
-  return row?.classList.contains("row") ? row : null;
-};
 
 /** Puts a mark in the place of the age, so that the row stays as high as it is.
  * @param {HTMLElement} row @param {boolean} removed */

@@ -1,6 +1,6 @@
 // The finding beside the list.
 import { ask, edits, fill, fragment, report } from "../ui/ui.js";
-import { standing, titleOf } from "./rows.js";
+import { rowOf, stand, standing, titleOf } from "./rows.js";
 
 export const panel = /** @type {HTMLElement} */ (document.querySelector("#panel"));
 
@@ -52,6 +52,12 @@ export function openRow() {
   const row = standing();
   const title = row && titleOf(row);
   if (title instanceof HTMLAnchorElement) open(title.href);
+}
+
+/** Stands on the row of the finding that the panel is about, if the list has it: keys decide about what one sees. */
+export function standOnShown() {
+  const row = rowOf(about());
+  if (row) stand(row);
 }
 
 /** Shows the finding anew if it is the one that is shown, unless another one is on its way. What is typed into its form
@@ -147,9 +153,9 @@ function remember(url) {
 }
 
 /** Shows the finding that the address names, or none. It may name another part of the page, such as the content. */
-export function follow() {
+export async function follow() {
   const id = decodeURIComponent(location.hash.slice(1));
   if (document.getElementById(id)?.matches(":not(.row)")) return;
   if (!id) hide();
-  else if (panel.hidden || panel.querySelector("article")?.dataset.id !== id) open(`/console/findings/${encodeURIComponent(id)}`);
+  else if (shownId() === id || await open(`/console/findings/${encodeURIComponent(id)}`)) standOnShown();
 }

@@ -21,6 +21,12 @@ export function stand(row) {
 /** @param {Element} row @returns {HTMLElement | null} */
 export const titleOf = (row) => row.querySelector("[data-panel]");
 
+/** @param {string} id The id of a finding. @returns {HTMLElement | null} */
+export function rowOf(id) {
+  const row = document.getElementById(id);
+  return row?.classList.contains("row") ? row : null;
+}
+
 /** Goes to another row, or to the first one from nowhere. Reports whether there is one.
  * @param {1 | -1} step */
 export function walk(step) {
