@@ -478,6 +478,14 @@ func TestARefusedUndoGivesWayToTheOneBefore(t *testing.T) {
 	p.reads("#messages", "Undone: Finding number 1.")
 	p.reads("#f-0001 .state", "open")
 	p.reads("#f-0000 .state", "muted", "apikey/bob")
+	p.presses("k", "c", "j", "c")
+	p.reads("#f-0000 .state", "confirmed", "apikey/ada")
+	o.requiresReasons(loggedIn(t, o.key("eve")))
+	p.presses("u") // it was muted without a reason
+	p.reads("#messages .wrong:last-child", "Finding number 0", "reason")
+	p.presses("u")
+	p.reads("#f-0001 .state", "open")
+	p.reads("#f-0000 .state", "confirmed", "apikey/ada")
 }
 
 func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {

@@ -104,8 +104,8 @@ export function undo() {
       undos.pop();
       message(`Undone: ${last.title}.`);
     } catch (error) {
-      // What was decided by others, or is gone, can never be undone.
-      if (error instanceof Refusal && [404, 409].includes(error.status)) undos.pop();
+      // What was decided by others, is gone, or is no longer allowed (without a reason, or past its end) stays as it is.
+      if (error instanceof Refusal && [400, 404, 409].includes(error.status)) undos.pop();
       reportAbout(last.title, error);
     }
   });
