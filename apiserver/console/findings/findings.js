@@ -209,15 +209,19 @@ function toggleSelected() {
 
 // --- Keys ----------------------------------------------------------------------------------------------------------
 
-/** @param {1 | -1} step */
-function step(step) {
-  if (walk(step) && !panel.hidden) openRow();
+/** How long one must stand on a row, in milliseconds, until its finding is shown while a key is held down: each request
+ * counts against the key's limit. */
+const heldTime = 150;
+
+/** @param {1 | -1} step @param {boolean} held */
+function step(step, held) {
+  if (walk(step) && !panel.hidden) openRow(held ? heldTime : 0);
 }
 
-/** @type {Record<string, () => void>} */
+/** @type {Record<string, (held: boolean) => void>} */
 const actions = {
-  j: () => step(1),
-  k: () => step(-1),
+  j: (held) => step(1, held),
+  k: (held) => step(-1, held),
   x: toggleSelected,
   m: () => decideBy("muted"),
   c: () => decideBy("active"),
@@ -259,7 +263,7 @@ document.addEventListener("keydown", (event) => {
   const act = actions[event.key];
   if (!act || (useKeys && !useKeys.checked && event.key !== "?") || (event.repeat && !repeated.includes(event.key))) return;
   event.preventDefault();
-  act();
+  act(event.repeat);
 });
 
 watchEnd();

@@ -21,13 +21,17 @@ export const about = () => wanted || shownId();
 const nameIn = (url) => new URL(url, location.href).pathname.split("/").pop() ?? "";
 
 /** Shows a finding. Reports whether it is still the one that was asked for last.
- * @param {string} url @param {() => void} [before] Called just before what the panel shows is replaced. */
-export async function open(url, before) {
+ * @param {string} url
+ * @param {{before?: () => void, rest?: number}} [options] `before` is called just before what the panel shows is
+ * replaced; `rest` is how long nothing else must be asked for until this is, in milliseconds. */
+export async function open(url, { before, rest = 0 } = {}) {
   asking?.abort();
   asking = new AbortController();
   const { signal } = asking;
   wanted = decodeURIComponent(nameIn(url));
   try {
+    if (rest > 0) await new Promise((over) => setTimeout(over, rest));
+    signal.throwIfAborted();
     const text = await (await ask(url, { signal })).text();
     if (signal.aborted) return false;
     const close = Object.assign(document.createElement("button"), { type: "button", className: "close", textContent: "Close" });
@@ -47,11 +51,12 @@ export async function open(url, before) {
   }
 }
 
-/** Shows the finding of the row that one stands on. */
-export function openRow() {
+/** Shows the finding of the row that one stands on.
+ * @param {number} [rest] How long one must stand there, in milliseconds. */
+export function openRow(rest) {
   const row = standing();
   const title = row && titleOf(row);
-  if (title instanceof HTMLAnchorElement) open(title.href);
+  if (title instanceof HTMLAnchorElement) open(title.href, { rest });
 }
 
 /** Stands on the row of the finding that the panel is about, if the list has it: keys decide about what one sees. */
@@ -68,7 +73,7 @@ export function standOnShown() {
 export async function refresh(id, typed) {
   if (shownId() !== id || about() !== id) return;
   let restore = () => {};
-  if (await open(`/console/findings/${encodeURIComponent(id)}`, () => { restore = keep(typed); })) restore();
+  if (await open(`/console/findings/${encodeURIComponent(id)}`, { before: () => { restore = keep(typed); } })) restore();
 }
 
 /** Keeps what is typed into the form, and where the focus is. Returns what restores both in the form made anew.
