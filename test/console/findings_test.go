@@ -473,6 +473,19 @@ func TestDecisionsThatWaitedRestOnWhatWasSeen(t *testing.T) {
 	p.sees("answered === 2 && " + mayLeave)
 	p.reads("#messages .wrong:last-child", "Finding number 0", "The service did not answer. Load the page again")
 	p.reads("#f-0000 .state .is-muted", "muted")
+	p.goes("/console/findings")
+	p.evaluates(`((send) => {
+		window.fetch = async (at, request) => {
+			const answer = await send(at, request);
+			if (request.method !== "POST") return answer;
+			window.lost = true;
+			throw new TypeError("Failed to fetch");
+		};
+	})(window.fetch)`, nil)
+	p.presses("j", "j", "c")
+	p.sees("window.lost && " + mayLeave)
+	p.reads("#messages .wrong", "Finding number 0", "The service did not answer. Load the page again")
+	p.reads("#f-0000 .state", "confirmed", "apikey/ada") // it is stored all the same
 }
 
 func TestARefusedUndoGivesWayToTheOneBefore(t *testing.T) {

@@ -1,7 +1,7 @@
 // Decisions about one finding: sent one after the other, each undone by u.
 import { ask, fragment, message, Refusal, report } from "../ui/ui.js";
 import { panel, refresh } from "./panel.js";
-import { replaceRow, titleOf } from "./rows.js";
+import { freshRow, replaceRow, titleOf } from "./rows.js";
 
 /** @typedef {{user_status: string, reason?: string, expires_at?: string, comments: string}} Change */
 
@@ -150,13 +150,23 @@ async function send(id, form, inPanel) {
     refresh(id, inPanel ? null : undefined);
     return answer;
   } catch (error) {
-    if (error instanceof Refusal && error.said.row) {
+    if (!(error instanceof Refusal)) {
+      enqueue(() => look(id));
+      const next = "Load the page again to see whether it has stored the decision.";
+      throw new Error(`The service did not answer. ${next}`, { cause: error });
+    }
+    if (error.said.row) {
       if (row) replaceRow(row, error.said.row);
       refresh(id, inPanel ? form : undefined);
     }
-    if (error instanceof DOMException && error.name === "TimeoutError") {
-      throw new Error("The service did not answer. Load the page again to see whether it has stored the decision.");
-    }
     throw error;
   }
+}
+
+/** Shows a row as it is now, where nobody knows what became of a decision. What to do if this fails too has been said.
+ * @param {string} id */
+async function look(id) {
+  const now = await freshRow(id, AbortSignal.timeout(answerTime)).catch(() => "");
+  const row = document.getElementById(id);
+  if (row && now) replaceRow(row, now);
 }

@@ -3,7 +3,7 @@
 import { live, seldom } from "../ui/live.js";
 import { ask, fragment, Refusal, report, say } from "../ui/ui.js";
 import { markShown } from "./panel.js";
-import { replaceRow, results, rowOf, titleOf } from "./rows.js";
+import { freshRow, replaceRow, results, rowOf, titleOf } from "./rows.js";
 
 /** @typedef {import("../ui/live.js").Change} Change */
 
@@ -46,15 +46,10 @@ function mark(row, removed) {
   row.querySelector(".age")?.append(button);
 }
 
-/** @param {HTMLElement} row @returns {Promise<string>} The row as it is now. */
-async function fresh(row) {
-  return (await (await ask(`/console/findings/${encodeURIComponent(row.id)}/row`)).json()).row;
-}
-
 /** @param {HTMLElement} row */
 async function anew(row) {
   try {
-    replaceRow(row, await fresh(row));
+    replaceRow(row, await freshRow(row.id));
     const now = rowOf(row.id);
     if (now) titleOf(now)?.focus({ preventScroll: true });
   } catch (error) {
@@ -98,7 +93,7 @@ const words = (row) => [...row.querySelectorAll(".severity, .what, .source, .sta
  * @param {HTMLElement} row */
 async function shows(row) {
   try {
-    const now = /** @type {HTMLElement} */ (fragment(await fresh(row)).firstElementChild);
+    const now = /** @type {HTMLElement} */ (fragment(await freshRow(row.id)).firstElementChild);
     if (now.dataset.seen !== row.dataset.seen || words(now) !== words(row)) return false;
     row.dataset.updated = now.dataset.updated;
     return true;

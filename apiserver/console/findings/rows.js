@@ -59,6 +59,11 @@ export function replaceRow(row, html) {
   if (focused) titleOf(fresh)?.focus({ preventScroll: true });
 }
 
+/** @param {string} id @param {AbortSignal} [signal] @returns {Promise<string>} The finding's row as it is now. */
+export async function freshRow(id, signal) {
+  return (await (await ask(`/console/findings/${encodeURIComponent(id)}/row`, { signal })).json()).row;
+}
+
 /** Puts the next rows in the place of the link to them.
  * @param {HTMLAnchorElement} link */
 export async function more(link) {
