@@ -57,6 +57,7 @@ func TestFacetsSearchAndOrderNarrowTheListAndStayInTheAddress(t *testing.T) {
 	p.reads(".total", "1 finding")
 	p.clicks(".chips .clear")
 	p.reads(".total", "6 findings")
+	p.sees("document.activeElement.matches('.tools summary')") // the focus stays near what is gone
 	p.composes("number 4")
 	p.reads(".total", "1 finding")
 	p.clicks(".chips .clear")
@@ -82,6 +83,12 @@ func TestFacetsSearchAndOrderNarrowTheListAndStayInTheAddress(t *testing.T) {
 	p.clicks(`.menu a[href="/console/findings?order=desc&sort=severity&tool=gosec"]`)
 	p.sees("location.search === '?order=desc&sort=severity&tool=gosec'")
 	p.sees("[" + rowTitles + "].join() === 'Finding number 0,Finding number 4,Finding number 2'")
+	p.sees("document.activeElement.matches('.tools summary') && document.activeElement.textContent.includes('severe')")
+	p.do(chromedp.EmulateViewport(320, 900))
+	p.clicks(".facets summary")
+	p.clicks(`.facet a[href*="severity=high"]`)
+	p.reads(".chips", "Severity: high")
+	p.sees("document.querySelector('.facets').open && document.activeElement.closest('.facet a')")
 }
 
 // composes types into the search with an input method, and expects the list to follow only when the words are complete.

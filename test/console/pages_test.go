@@ -165,9 +165,11 @@ func TestAPullRequestShowsWhatIsNewAndWhatIsFixed(t *testing.T) {
 	env.Create(t, operation)
 	late.clicks(`main a[href="/console/operations/op-1"]`)
 	late.reads(".operation header .badge", "not applied")
+	late.do(chromedp.Focus(".operation [aria-labelledby=preview] a"))
 	harness.Must(t, env.Client.Patch(t.Context(), operation, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"commit":true}}`))))
 	late.reads(".operation header .badge", "completed")
 	late.sees(`document.querySelector("main > [role=status]").textContent === "completed"`)
+	late.sees(`document.activeElement.matches("main")`) // the link that had the focus is gone
 	p := loggedIn(t, o.key("ada"))
 	p.goes("/console/reviews")
 	p.sees("document.querySelector('main a[href=\"/console/reviews/rv-1\"]')")

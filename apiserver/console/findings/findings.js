@@ -44,21 +44,28 @@ async function go(url, record) {
   }
 }
 
-/** Does something to the results that leaves the reader where the reader was: in the search, or on a link.
+/** Does something to the results that leaves the reader where the reader was: in the search, on a link, or near it.
  * @param {() => void} change */
 function keepPlace(change) {
   const active = document.activeElement;
   const inside = active instanceof HTMLElement && results.contains(active) ? active : null;
   const typed = inside instanceof HTMLInputElement && inside.name === "text" ? inside : null;
   const words = inside?.textContent;
+  const unfolded = results.querySelector(".facets[open]") !== null;
   change();
+  results.querySelector(".facets")?.toggleAttribute("open", unfolded);
   const input = find("#text", HTMLInputElement);
   if (typed && input) {
     input.value = typed.value;
     input.focus();
     input.setSelectionRange(typed.selectionStart, typed.selectionEnd);
-  } else if (inside && words) {
-    /** @type {HTMLElement | undefined} */ ([...results.querySelectorAll("a")].find((a) => a.textContent === words))?.focus();
+  } else if (inside) {
+    const link = [...results.querySelectorAll("a")].find((a) => a.textContent === words);
+    link?.focus();
+    if (results.contains(document.activeElement)) return;
+    // The link is in a menu that is closed now, or gone. In the search, keys would be typed.
+    const near = link?.closest("details")?.querySelector("summary") ?? results.querySelector(".tools summary");
+    /** @type {HTMLElement | null} */ (near)?.focus({ preventScroll: true });
   }
 }
 

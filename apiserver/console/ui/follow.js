@@ -81,6 +81,7 @@ function show(before, page) {
     const after = fresh.get(name);
     return after ? [{ element, after, focused: element === document.activeElement, left: element.scrollLeft, top: element.scrollTop }] : [];
   });
+  const inside = before.contains(document.activeElement);
   const stood = standing(before);
   before.replaceWith(now);
   if (standing(now) !== stood) say(standing(now));
@@ -90,6 +91,8 @@ function show(before, page) {
     after.scrollTo(left, top);
     if (focused) after.focus({ preventScroll: true });
   }
+  // What had the focus may be gone.
+  if (inside && !now.contains(document.activeElement)) document.querySelector("main")?.focus({ preventScroll: true });
 }
 
 const soon = seldom(again, livePause);
