@@ -565,12 +565,16 @@ func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {
 	p.sees("document.querySelector('tbody a[href=\"/console/findings/f-shown\"]').textContent === 'SQL injection'")
 	p.goes("/console/findings#f-shown")
 	p.reads("#panel", "SQL injection")
+	p.evaluates(`document.querySelector('.facet a[href*="severity=low"]').click()`, nil)
+	p.sees("location.search === '?severity=low' && location.hash === '#f-shown' && document.querySelector('.row.at')?.id === 'f-shown'")
 	p.evaluates(`((send) => {
 		window.fetch = (at, request) => { window.asked ||= at.endsWith("/main"); return send(at, request); };
 		window.addEventListener("hashchange", () => { window.skipped = true; });
 		document.querySelector(".skip").click();
 	})(window.fetch)`, nil)
 	p.sees("window.skipped && location.hash === '#main' && !window.asked") // the content is no finding
+	p.evaluates("void (location.hash = '#%')", nil)
+	p.sees("document.querySelector('#panel').hidden")
 	p.goes("/console/findings/f-shown")
 	p.reads("h1", "SQL injection")
 	p.clicks(".decide summary")

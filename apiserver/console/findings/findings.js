@@ -29,8 +29,10 @@ async function go(url, record) {
   const forgetKnown = beginListing();
   try {
     const text = await (await ask(url, { signal: asking.signal })).text();
-    if (record === "push") history.pushState(null, "", url);
-    if (record === "replace") history.replaceState(null, "", url);
+    const address = new URL(url, location.href);
+    address.hash = location.hash; // the finding beside the list stays
+    if (record === "push") history.pushState(null, "", address);
+    if (record === "replace") history.replaceState(null, "", address);
     shown = location.pathname + location.search;
     keepPlace(() => results.replaceChildren(fragment(text)));
     standOnShown();

@@ -157,9 +157,18 @@ function remember(url) {
   else history.pushState({ panel: true }, "", hash);
 }
 
+/** The id of the finding that the address names. An address may be damaged. */
+function named() {
+  try {
+    return decodeURIComponent(location.hash.slice(1));
+  } catch {
+    return "";
+  }
+}
+
 /** Shows the finding that the address names, or none. It may name another part of the page, such as the content. */
 export async function follow() {
-  const id = decodeURIComponent(location.hash.slice(1));
+  const id = named();
   if (document.getElementById(id)?.matches(":not(.row)")) return;
   if (!id) hide();
   else if (shownId() === id || await open(`/console/findings/${encodeURIComponent(id)}`)) standOnShown();
