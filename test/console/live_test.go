@@ -137,14 +137,17 @@ func TestTheOverviewCountsWhileOneLooks(t *testing.T) {
 	p.reads("#followed", "CWE-7")
 }
 
-// The console's stream requires the session, and ends with its key.
+// The console's stream requires the session, and ends with its key. The list then says that it has ended.
 func TestTheConsolesStreamEndsWithTheSession(t *testing.T) {
 	o := newOrganization(t)
 	v := newVisitor(t)
 	if answer := v.asks("/console/events", nil); answer.StatusCode == http.StatusOK {
 		t.Errorf("without a session the stream is answered with %s", answer.Status)
 	}
-	v.logsIn(o.key("ada"))
+	token := o.key("ada")
+	v.logsIn(token)
+	p := loggedIn(t, token)
+	p.goes("/console/findings")
 	stream, err := v.Get(base + "/console/events?kinds=finding&after=made-up")
 	if err != nil {
 		t.Fatal(err)
@@ -163,4 +166,5 @@ func TestTheConsolesStreamEndsWithTheSession(t *testing.T) {
 	if err := lines.Err(); err != nil {
 		t.Errorf("the stream ended with %v", err)
 	}
+	p.reads("#messages .wrong", "Your session has ended", "After a login with another key, load this page again first")
 }

@@ -1,6 +1,6 @@
 // Marks what changes in the list while one looks. No row moves: one that has changed gets a mark with which it is shown
 // anew, and for new findings there is a line above the list.
-import { live, seldom } from "../ui/live.js";
+import { answered, live, seldom } from "../ui/live.js";
 import { ask, fragment, Refusal, report, say } from "../ui/ui.js";
 import { markShown } from "./panel.js";
 import { freshRow, replaceRow, results, rowOf, titleOf } from "./rows.js";
@@ -108,6 +108,7 @@ async function count() {
   const createdBefore = [...created];
   try {
     const now = fragment(await (await ask(at)).text());
+    answered();
     if (location.href !== at) return;
     const total = results.querySelector(".total");
     const fresh = now.querySelector(".total");
@@ -120,8 +121,9 @@ async function count() {
     await countNew(at, now, createdBefore);
     const rows = now.querySelectorAll(".row");
     for (const row of rows) compare(/** @type {HTMLElement} */ (row));
-  } catch {
-    // It is asked for again with the next change.
+  } catch (error) {
+    // It is asked for again with the next change, as long as changes are heard of.
+    answered(error);
   }
 }
 
@@ -185,6 +187,9 @@ function tellNew(n, more) {
 const markSoon = seldom(markChanged, 1000);
 const countSoon = seldom(count, countsPause);
 
+/** Whether changes are heard of. */
+let heard = true;
+
 live(["finding"], {
   change: (change) => {
     if (change.change === "created") created.add(change.id);
@@ -193,4 +198,9 @@ live(["finding"], {
     countSoon();
   },
   again: countSoon,
+  connected: (is) => {
+    // The answer for the list says whether the session has ended.
+    if (heard && !is) countSoon();
+    heard = is;
+  },
 });

@@ -1,8 +1,8 @@
 // Follows what goes on by itself: asks for the page anew when something of the kinds in data-kinds changes, and shows
 // the part #followed of it. The rest stays: somebody may be writing in it. Where changes are not heard of, it asks as
 // long as that part is marked with data-follow.
-import { live, seldom } from "./live.js";
-import { ask, fragment, Refusal, report, say } from "./ui.js";
+import { answered, live, seldom } from "./live.js";
+import { ask, fragment, say } from "./ui.js";
 
 /** How long to wait before asking again: longer each time that nothing has changed, and longest after an answer that
  * did not come. A page that nobody sees does not ask. */
@@ -16,9 +16,6 @@ let wait = pause;
 let heard = false;
 let shown = "";
 
-/** @type {HTMLElement | undefined} What says why the page no longer updates. */
-let refused;
-
 const part = () => /** @type {HTMLElement | null} */ (document.querySelector("#followed"));
 
 async function again() {
@@ -29,12 +26,10 @@ async function again() {
     wait = answer === shown ? Math.min(wait * 1.5, longPause) : pause;
     if (answer !== shown) show(followed, answer);
     shown = answer;
-    refused?.remove();
-    refused = undefined;
+    answered();
   } catch (error) {
     wait = longPause;
-    // Other errors pass by themselves.
-    if (error instanceof Refusal && [401, 403, 404].includes(error.status)) refused ??= report(error);
+    answered(error);
   }
 }
 

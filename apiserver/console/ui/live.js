@@ -1,4 +1,5 @@
 // Hears what changes on the server, from the moment at which the page was made, for as long as somebody looks at it.
+import { Refusal, report } from "./ui.js";
 
 /** @typedef {{kind: string, change: "created" | "updated" | "removed", id: string, status?: string,
  * user_status?: string, updated_at?: string}} Change */
@@ -58,6 +59,20 @@ export function live(kinds, told) {
   });
   window.addEventListener("pagehide", () => source?.close());
   connect();
+}
+
+/** @type {HTMLElement | undefined} What says why the page no longer updates. */
+let refused;
+
+/** To be called after asking for what changed. Says once why the page no longer updates, until it does again.
+ * @param {unknown} [error] Why there was no answer. */
+export function answered(error) {
+  if (!error) {
+    refused?.remove();
+    refused = undefined;
+  }
+  // Other errors pass by themselves.
+  if (error instanceof Refusal && [401, 403, 404].includes(error.status)) refused ??= report(error);
 }
 
 /** Returns a function that runs the task a moment after it was called, and at most once in the pause.

@@ -37,7 +37,8 @@ export async function ask(url, options = {}) {
   });
   if (response.status === 401) {
     throw new Refusal(response.status, {
-      title: "Your session has ended", detail: "Nothing was changed.", next: "Log in in another tab, then do it again here.",
+      title: "Your session has ended", detail: "Nothing was changed.",
+      next: "Log in in another tab, then do it again here. After a login with another key, load this page again first.",
     });
   }
   if (!response.ok) throw new Refusal(response.status, await response.json().catch(() => ({})));
