@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"k8s.io/apimachinery/pkg/types"
@@ -167,4 +168,25 @@ func TestTheConsolesStreamEndsWithTheSession(t *testing.T) {
 		t.Errorf("the stream ended with %v", err)
 	}
 	p.reads("#messages .wrong", "Your session has ended", "After a login with another key, load this page again first")
+}
+
+func TestAgesGrowWhileOneLooks(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(1)...)
+	p := loggedIn(t, o.key("ada"))
+	if _, err := chromedp.Call(p.window, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: "window.setInterval = (task) => { window.pass = task; };",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p.goes("/console/findings")
+	p.sees(`((age) => {
+		const { textContent, firstChild } = age;
+		pass();
+		const kept = age.firstChild === firstChild; // what is selected stays selected
+		const later = Date.now() + 5 * 365 * 24 * 60 * 60 * 1000;
+		Date.now = () => later;
+		pass();
+		return kept && age.textContent !== textContent;
+	})(document.querySelector(".age time"))`)
 }

@@ -52,6 +52,12 @@ const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style
 /** @type {[Intl.RelativeTimeFormatUnit, number][]} */
 const units = [["year", 31536000], ["month", 2592000], ["week", 604800], ["day", 86400], ["hour", 3600], ["minute", 60]];
 
+/** Shows a text in an element, which stays as it is where it shows that already: somebody may have selected it.
+ * @param {Element} element @param {string} text */
+function put(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
 /** Shows times in the reader's zone: as an age with the moment in the title, or as a moment where one has to know it.
  * @param {ParentNode} root */
 export function localise(root) {
@@ -59,7 +65,7 @@ export function localise(root) {
     const at = new Date(element.dateTime);
     if (Number.isNaN(at.getTime())) continue;
     if (element.dataset.moment !== undefined) {
-      element.textContent = moment.format(at);
+      put(element, moment.format(at));
       continue;
     }
     const seconds = (at.getTime() - Date.now()) / 1000;
@@ -67,7 +73,7 @@ export function localise(root) {
     element.title = zone.format(at);
     // What ends in 89 days and a half ends in three months, and what is a day and a half old is a day old.
     const whole = seconds > 0 ? Math.round : Math.trunc;
-    element.textContent = unit ? relative.format(whole(seconds / unit[1]), unit[0]) : "now";
+    put(element, unit ? relative.format(whole(seconds / unit[1]), unit[0]) : "now");
   }
 }
 
@@ -195,3 +201,8 @@ window.addEventListener("pageshow", (event) => {
 });
 
 localise(document);
+
+// Ages grow while one looks.
+setInterval(() => {
+  if (!document.hidden) localise(document);
+}, 60_000);
