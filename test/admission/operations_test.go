@@ -52,6 +52,23 @@ func TestAnOperationIsSignedByWhoMadeAndWhoCommittedIt(t *testing.T) {
 	}
 }
 
+// A backup holds operations that were carried out. Carried out again, they would replace what people have decided since.
+func TestAnOperationThatWasCommittedBeforeIsNotCarriedOutAgain(t *testing.T) {
+	g, c := NewWithT(t), newCast(t, "operations-restored")
+	stored := builder.TriageOperation("o", "G1").In(c.namespace).Mutate(func(s *v1alpha1.TriageOperationSpec) { s.Commit = true }).Build()
+	harness.Must(t, c.as(admin).Create(t.Context(), stored))
+	g.Expect(stored.Spec.CommittedBy).To(Equal(c.members[admin].username))
+	harness.Must(t, c.as(admin).Delete(t.Context(), stored.DeepCopy()))
+	stored.ResourceVersion, stored.UID = "", ""
+	for _, name := range []who{admin, triager} {
+		err := c.as(name).Create(t.Context(), stored.DeepCopy())
+		g.Expect(err).To(MatchError(ContainSubstring("was committed before")), "restored by %s", name)
+	}
+	stored.Spec.CommittedBy = ""
+	g.Expect(c.as(triager).Create(t.Context(), stored)).To(Succeed(), "somebody asked for it")
+	g.Expect(stored.Spec.CommittedBy).To(Equal(c.members[triager].username))
+}
+
 // almightyFacade is the facade with all rights, so that only the policies can refuse.
 func almightyFacade(t *testing.T) client.Client {
 	t.Helper()
