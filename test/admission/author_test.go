@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -83,8 +84,9 @@ func TestAForgedSignatureOfADecisionIsReplaced(t *testing.T) {
 
 func TestASignatureIsNoPartOfACreateWithoutADecision(t *testing.T) {
 	c := newCast(t, "forged-create")
+	c.join(t, decider, newRole(t, "test-decider", "report", "triage"))
 	next := nextName()
-	for _, name := range []who{scanner, admin} {
+	for _, name := range []who{scanner, decider} {
 		for how, create := range creations {
 			t.Run(fmt.Sprintf("%s/%s", name, how), func(t *testing.T) {
 				object := toUnstructured(t, builder.Finding(next()).In(c.namespace).Triage(v1alpha1.UserStatusOpen, "").Build())
@@ -100,12 +102,61 @@ func TestASignatureIsNoPartOfACreateWithoutADecision(t *testing.T) {
 
 func TestADecisionAtCreateIsSigned(t *testing.T) {
 	c := newCast(t, "create-decided")
+	c.join(t, decider, newRole(t, "test-decider", "report", "triage"))
 	object := toUnstructured(t, builder.Finding("f").In(c.namespace).Triage(v1alpha1.UserStatusMuted, "").Build())
 	set(t, object, "somebody", "spec", "triage", "by")
-	if err := c.as(admin).Create(t.Context(), object); err != nil {
+	if err := c.as(decider).Create(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
-	wantTriage(t, object, map[string]any{"userStatus": "muted", "by": c.members[admin].username})
+	wantTriage(t, object, map[string]any{"userStatus": "muted", "by": c.members[decider].username})
+}
+
+// Otherwise a restore would have the restorer as the author of everybody's decisions.
+func TestWhoRestoresABackupCreatesWhatItHoldsWithItsAuthors(t *testing.T) {
+	c := newCast(t, "restored")
+	c.join(t, restorer, newRole(t, "test-restorer", "report", "triage", "restore"))
+	next := nextName()
+	for what, row := range map[string]struct {
+		object client.Object
+		by     []string
+	}{
+		"finding":              {builder.Finding("f").Triage(v1alpha1.UserStatusMuted, "why").Build(), []string{"spec", "triage", "by"}},
+		"finding that is open": {builder.Finding("f").Triage(v1alpha1.UserStatusOpen, "").Build(), []string{"spec", "triage", "by"}},
+		"review issue": {builder.ReviewIssue("i").Mutate(func(i *v1alpha1.ReviewIssue) {
+			i.Spec.Triage.UserStatus = v1alpha1.UserStatusActive
+		}).Build(), []string{"spec", "triage", "by"}},
+		"triage policy": {builder.TriagePolicy("p", "true").Build(), []string{"spec", "by"}},
+	} {
+		for how, create := range creations {
+			t.Run(what+"/"+how, func(t *testing.T) {
+				object := toUnstructured(t, row.object)
+				object.SetNamespace(c.namespace)
+				object.SetName(next())
+				set(t, object, "ann", row.by...)
+				if err := create(t.Context(), t, c.as(restorer), object); err != nil {
+					t.Fatal(err)
+				}
+				if by, _, _ := unstructured.NestedString(read(t.Context(), t, object).Object, row.by...); by != "ann" {
+					t.Errorf("signed by %q, want the author in the backup", by)
+				}
+			})
+		}
+	}
+	t.Run("without an author", func(t *testing.T) {
+		object := toUnstructured(t, builder.Finding("unsigned").In(c.namespace).Triage(v1alpha1.UserStatusMuted, "").Build())
+		if err := c.as(restorer).Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		wantTriage(t, object, map[string]any{"userStatus": "muted", "by": c.members[restorer].username})
+	})
+	t.Run("what exists", func(t *testing.T) {
+		live := decided(t, c, "existing")
+		again := triage(map[string]any{"userStatus": "active", "by": "ann"})
+		if err := sendMergePatch(t.Context(), t, c.as(restorer), live, again, ""); err != nil {
+			t.Fatal(err)
+		}
+		wantTriage(t, read(t.Context(), t, live), map[string]any{"userStatus": "active", "comments": "accepted", "by": c.members[restorer].username})
+	})
 }
 
 func TestTakingTheSignatureAwayPutsItBack(t *testing.T) {

@@ -41,6 +41,10 @@ const (
 	editor who = "editor"
 	// reporter is an editor who also has the verb report on all resources.
 	reporter who = "reporter"
+	// decider is a reporter who also has the verb triage, and restorer a decider with the verb restore. An admin has
+	// all of them. Tests that need these two let them join.
+	decider  who = "decider"
+	restorer who = "restorer"
 )
 
 var everyone = []who{scanner, triager, viewer, facade, uploads, controller, admin, editor, reporter}
@@ -85,10 +89,15 @@ func newCast(t *testing.T, organization string) *cast {
 		editor:   newRole(t, "test-editor"),
 		reporter: newRole(t, "test-reporter", "report"),
 	} {
-		config, err := env.Member(t.Context(), namespace, string(name), role)
-		c.add(t, name, config, err)
+		c.join(t, name, role)
 	}
 	return c
+}
+
+func (c *cast) join(t *testing.T, name who, role testenv.Role) {
+	t.Helper()
+	config, err := env.Member(t.Context(), c.namespace, string(name), role)
+	c.add(t, name, config, err)
 }
 
 func (c *cast) add(t *testing.T, name who, config *rest.Config, err error) {
