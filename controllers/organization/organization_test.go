@@ -166,6 +166,29 @@ func TestConflictEndsWhenTheAnnotationIsPutRight(t *testing.T) {
 	}
 }
 
+// To delete the namespace would delete all decisions of the backup.
+func TestRestoredNamespaceIsAdoptedAsTheMessageSays(t *testing.T) {
+	start(t)
+	namespace := newNamespace(t, "org-restored", map[string]string{v1alpha1.OrganizationUIDAnnotation: "earlier"})
+	finding := builder.Finding("f").In(namespace.Name).Triage(v1alpha1.UserStatusMuted, "why").Build()
+	harness.Must(t, env.Client.Create(t.Context(), finding))
+	organization := newOrganization(t, "restored")
+	says := fmt.Sprintf("kubectl annotate namespace %q appsec.dev/organization-uid=%q --overwrite", namespace.Name, organization.UID)
+	harness.Eventually(t, func(g Gomega) {
+		testenv.Get(t, g, env, organization)
+		ready := v1alpha1.FindCondition(organization.Status.Conditions, v1alpha1.ConditionReady)
+		g.Expect(ready).NotTo(BeNil())
+		g.Expect(ready.Message).To(ContainSubstring(says))
+	})
+	namespace.Annotations[v1alpha1.OrganizationUIDAnnotation] = string(organization.UID)
+	harness.Must(t, env.Client.Update(t.Context(), namespace))
+	waitUntilReady(t, organization)
+	g := NewWithT(t)
+	uid := finding.UID
+	g.Expect(testenv.Get(t, g, env, finding).UID).To(Equal(uid))
+	g.Expect(finding.Spec.Triage.Comments).To(Equal("why"))
+}
+
 // Removing the annotation makes the organization's data unavailable in the REST API.
 func TestNamespaceThatIsNoLongerOursIsGivenUp(t *testing.T) {
 	start(t)
