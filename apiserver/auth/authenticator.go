@@ -8,11 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -150,18 +150,19 @@ func knownKinds() (client.Options, error) {
 	return client.Options{Scheme: scheme, Mapper: mapper}, nil
 }
 
-// Run keeps the view up to date until the context ends.
+// Run keeps the view up to date until the context ends, and then returns nil. It returns early if the Kubernetes API
+// shows an earlier state than before: whatever this process knows may be what was lost.
 func (a *Authenticator) Run(ctx context.Context) error {
-	var running sync.WaitGroup
+	running, ctx := errgroup.WithContext(ctx)
+	forever := func(run func()) { running.Go(func() error { run(); return nil }) }
 	for _, f := range a.feeds {
-		running.Go(func() { f.watch(ctx, a.log) })
-		running.Go(func() { f.poll(ctx, a.interval, listTimeout(a.staleness), a.log) })
+		forever(func() { f.watch(ctx, a.log) })
+		running.Go(func() error { return f.poll(ctx, a.interval, listTimeout(a.staleness), a.log) })
 	}
-	running.Go(func() { a.usage.write(ctx, a.writer, a.keys, a.log) })
-	running.Go(func() { a.refusals.listen(ctx, a.keys) })
-	running.Go(func() { a.refusals.write(ctx, a.writer, a.keys, a.log) })
-	running.Wait()
-	return nil
+	forever(func() { a.usage.write(ctx, a.writer, a.keys, a.log) })
+	forever(func() { a.refusals.listen(ctx, a.keys) })
+	forever(func() { a.refusals.write(ctx, a.writer, a.keys, a.log) })
+	return running.Wait()
 }
 
 // useSigningKeys starts using the keys of the one ConfigMap that is watched.

@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -324,6 +326,20 @@ func TestListsMayTakeAThirdOfTheStaleness(t *testing.T) {
 		if got := listTimeout(staleness); got != want {
 			t.Errorf("with a staleness of %v a list may take %v, want %v", staleness, got, want)
 		}
+	}
+}
+
+// What this process knows may be what was lost, such as a key that is valid again, or a revocation.
+func TestPollingEndsWhereAListIsOlderThanTheOneBefore(t *testing.T) {
+	versions := []string{"99", "100", "100", "98"}
+	f := &feed{name: "organizations", into: newTestView(), giveUp: func() {}}
+	f.listNow = func(context.Context) ([]runtime.Object, string, error) {
+		version := versions[0]
+		versions = versions[1:]
+		return nil, version, nil
+	}
+	if err := f.poll(t.Context(), time.Millisecond, time.Minute, logr.Discard()); !errors.Is(err, errWentBack) || len(versions) > 0 {
+		t.Errorf("got %v with %v still to come, want the end at the last version", err, versions)
 	}
 }
 

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -44,6 +46,8 @@ type feed struct {
 	// giveUp closes the connections of this feed's lists.
 	giveUp func()
 
+	// listed is the version of the last list.
+	listed string
 	// fresh is when the request for the last successful list was sent: changes missing from that list happened
 	// later.
 	fresh atomic.Pointer[time.Time]
@@ -146,13 +150,24 @@ func (f *feed) watch(ctx context.Context, log logr.Logger) {
 	cache.NewReflectorWithOptions(f.watched, f.object, f.into, options).RunWithContext(ctx)
 }
 
-// poll updates the view from a list in each interval until the context ends.
-func (f *feed) poll(ctx context.Context, interval, timeout time.Duration, log logr.Logger) {
+// errWentBack is the error of a list that is older than the one before it.
+var errWentBack = errors.New("the Kubernetes API shows an earlier state than before, as after a restore: " +
+	"this process ends, and has to be started again to read everything anew")
+
+// poll updates the view from a list in each interval until the context ends. The error is errWentBack.
+func (f *feed) poll(ctx context.Context, interval, timeout time.Duration, log logr.Logger) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	var back error
 	failing := false
 	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
 		err := f.list(ctx, timeout)
 		switch {
 		case ctx.Err() != nil:
+		case errors.Is(err, errWentBack):
+			back = err
+			end()
+			return
 		case err == nil && failing:
 			log.Info("Lists succeed again", "resource", f.name)
 		case err != nil && !failing:
@@ -163,10 +178,11 @@ func (f *feed) poll(ctx context.Context, interval, timeout time.Duration, log lo
 			f.giveUp()
 		}
 	}, interval)
+	return back
 }
 
 // list applies one consistent list: without a resourceVersion the API server returns what etcd holds at that
-// moment.
+// moment. So a list cannot be older than the one before.
 func (f *feed) list(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -175,6 +191,12 @@ func (f *feed) list(ctx context.Context, timeout time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("list %s: %w", f.name, err)
 	}
+	if order, err := resourceversion.CompareResourceVersion(version, cmp.Or(f.listed, version)); err != nil {
+		return fmt.Errorf("list %s: %w", f.name, err)
+	} else if order < 0 {
+		return fmt.Errorf("list %s at version %s after %s: %w", f.name, version, f.listed, errWentBack)
+	}
+	f.listed = version
 	items := make([]any, len(objects))
 	for i := range objects {
 		items[i] = objects[i]

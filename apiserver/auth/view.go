@@ -101,8 +101,12 @@ func (v *view[T]) Replace(list []any, version string) error {
 		if !ok {
 			return fmt.Errorf("got a %T, want a %T", object, *new(T))
 		}
-		if err := v.put(o); err != nil {
+		news, err := v.versions.PutListed(o, version, time.Now())
+		if err != nil {
 			return err
+		}
+		if news {
+			v.hold(o)
 		}
 		objects[i] = o
 	}
@@ -126,6 +130,12 @@ func (v *view[T]) put(object T) error {
 	if err != nil || !news {
 		return err
 	}
+	v.hold(object)
+	return nil
+}
+
+// hold holds an object that is news.
+func (v *view[T]) hold(object T) {
 	trim(object)
 	name := newest.Key(object)
 	v.unlink(name)
@@ -133,7 +143,6 @@ func (v *view[T]) put(object T) error {
 	v.byUID[object.GetUID()] = name
 	v.link(name, object)
 	v.tell()
-	return nil
 }
 
 func (v *view[T]) remove(gone metav1.Object) error {

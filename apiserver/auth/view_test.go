@@ -67,6 +67,14 @@ func TestViewKeepsTheNewerOfTwo(t *testing.T) {
 			must(v.Replace(nil, "13"))
 			must(v.Update(organization("a", 11, "")))
 		}, ""},
+		"lost change": {"a list that should show it and does not proves that it was lost, as by a restore", func(v V) {
+			must(v.Update(organization("a", 9, "")))
+			must(v.Replace(list(organization("a", 5, "")), "10"))
+		}, "5"},
+		"lost deletion": {"and so does one that shows what was deleted", func(v V) {
+			must(v.Delete(organization("a", 9, "")))
+			must(v.Replace(list(organization("a", 5, "")), "10"))
+		}, "5"},
 		"longer number":        {"versions are numbers and not text", func(v V) { must(v.Update(organization("a", 99, ""))); must(v.Update(organization("a", 100, ""))) }, "100"},
 		"new after the list":   {"a watch that is ahead is believed", func(v V) { must(v.Replace(nil, "10")); must(v.Add(organization("a", 11, ""))) }, "11"},
 		"survives older lists": {"and stays", func(v V) { must(v.Add(organization("a", 11, ""))); must(v.Replace(nil, "10")) }, "11"},

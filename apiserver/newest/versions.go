@@ -97,6 +97,29 @@ func (v *Versions) Put(object metav1.Object, now time.Time) (bool, error) {
 	return true, nil
 }
 
+// PutListed is Put for an object of a complete list. What is known as of the list's version, or of one before, must
+// agree with the list. If it is newer than the listed state, its history was lost, as by a restore, and the list wins.
+func (v *Versions) PutListed(object metav1.Object, listVersion string, now time.Time) (bool, error) {
+	news, err := v.Put(object, now)
+	if err != nil || news || v.Holds(object) {
+		return news, err
+	}
+	key, known := Key(object), v.listed
+	if held, ok := v.live[key]; ok {
+		known = held.rv
+	}
+	if dead, ok := v.dead[key]; ok {
+		known = dead.rv
+	}
+	later, err := newer(known, listVersion)
+	if err != nil || later {
+		return false, err
+	}
+	delete(v.dead, key)
+	v.live[key] = versionOf(object)
+	return true, nil
+}
+
 // Remove reports whether this deletion removes the object held under its name, and leaves a tombstone. A UID is
 // never reused, so a deletion with the UID of the held object applies whatever its version. A deletion without
 // a UID, of an unreadable object, removes only older states.
@@ -125,8 +148,8 @@ func (v *Versions) Remove(object metav1.Object, now time.Time) (bool, error) {
 	return live, nil
 }
 
-// Missing records a complete list, whose objects must have been put before. It returns deletions, to be passed
-// to Remove, of the held objects that are not in the list and not newer than it: their deletion was not
+// Missing records a complete list, whose objects must have been put before by PutListed. It returns deletions, to
+// be passed to Remove, of the held objects that are not in the list and not newer than it: their deletion was not
 // reported, or they are no longer readable. The deletions have no UID, because an unreadable object may become
 // readable again.
 func (v *Versions) Missing(list []metav1.Object, listVersion string) ([]metav1.Object, error) {

@@ -122,7 +122,9 @@ func deliverList(t *rapid.T, known *Versions, there map[types.NamespacedName]sta
 	var list []metav1.Object
 	for key, s := range there {
 		list = append(list, object(key, s.version))
-		deliver(t, known, s)
+		if _, err := known.PutListed(object(key, s.version), fmt.Sprint(rv), epoch); err != nil {
+			t.Fatal(err)
+		}
 	}
 	missing, err := known.Missing(list, fmt.Sprint(rv))
 	if err != nil {
@@ -175,6 +177,34 @@ func TestVersionsTakeAnObjectThatWasMended(t *testing.T) {
 	mustNews(t, true)(known.Remove(object(key, version{rv: "10"}), epoch))
 	mustNews(t, false)(known.Put(object(key, version{"1", "9"}), epoch))
 	mustNews(t, true)(known.Put(object(key, version{"1", "11"}), epoch))
+}
+
+// A restore, or a database that lost its last writes, takes the objects back to earlier versions.
+func TestAListThatContradictsWhatIsKnownWins(t *testing.T) {
+	key := types.NamespacedName{Namespace: "ns", Name: "a"}
+	for _, c := range []struct {
+		reason, at string
+		want       bool
+	}{
+		{"the list is as late as what is held, and shows it not", "9", true},
+		{"the list is later than what is held", "20", true},
+		{"the list lags", "8", false},
+	} {
+		held, dead, absent := New(), New(), New()
+		mustNews(t, true)(held.Put(object(key, version{"1", "9"}), epoch))
+		mustNews(t, true)(dead.Put(object(key, version{"1", "7"}), epoch))
+		mustNews(t, true)(dead.Remove(object(key, version{"1", "9"}), epoch))
+		if _, err := absent.Missing(nil, "9"); err != nil {
+			t.Fatal(err)
+		}
+		for what, known := range map[string]*Versions{"held": held, "dead": dead, "absent": absent} {
+			listed := object(key, version{"1", "5"})
+			if news, err := known.PutListed(listed, c.at, epoch); err != nil || news != c.want || known.Holds(listed) != c.want {
+				t.Errorf("%s, %s: got %t, %v", what, c.reason, news, err)
+			}
+			mustNews(t, false)(known.PutListed(listed, c.at, epoch))
+		}
+	}
 }
 
 func TestVersionsRefuseWhatCannotBeCompared(t *testing.T) {

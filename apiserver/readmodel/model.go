@@ -191,7 +191,7 @@ func (m *Model) replace(kind kind, objects []metav1.Object, listVersion string) 
 		for i := range batch {
 			batch[i] = m.preRender(batch[i])
 		}
-		if err := m.writeAll(kind, batch); err != nil {
+		if err := m.writeAll(kind, batch, listVersion); err != nil {
 			return err
 		}
 	}
@@ -218,11 +218,11 @@ func (m *Model) replace(kind kind, objects []metav1.Object, listVersion string) 
 }
 
 // writeAll applies some of the objects of a list.
-func (m *Model) writeAll(kind kind, objects []metav1.Object) error {
+func (m *Model) writeAll(kind kind, objects []metav1.Object, listVersion string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, object := range objects {
-		if err := m.write(change{kind: kind, object: object}); err != nil {
+		if err := m.write(change{kind: kind, object: object, listed: listVersion}); err != nil {
 			return err
 		}
 	}

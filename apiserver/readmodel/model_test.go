@@ -207,6 +207,19 @@ func TestRelistKeepsWhatIsNewer(t *testing.T) {
 	}
 }
 
+// After a restore, say: a decision that was lost must not be shown.
+func TestRelistTakesBackWhatWasLost(t *testing.T) {
+	m, _ := newAcme(t)
+	feed(t, m, findings, finding("f-1", 11), finding("f-1", 30, muted))
+	if err := m.replace(findings, []metav1.Object{finding("f-1", 11)}, "40"); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, m)
+	if got := shown(t, m, acme, "f-1"); got.UserStatus != openapi.UserStatusOpen {
+		t.Errorf("shows %s, which the API server does not have", got.UserStatus)
+	}
+}
+
 func TestJoin(t *testing.T) {
 	m, _ := newAcme(t)
 	feed(t, m, findings, finding("f-1", 11))

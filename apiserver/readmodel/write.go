@@ -2,6 +2,7 @@ package readmodel
 
 import (
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,6 +43,8 @@ type change struct {
 	kind    kind
 	object  metav1.Object
 	deleted bool
+	// listed is the version of the list that holds the object; "" for what comes alone.
+	listed string
 }
 
 // write is the only way into the read model: watch events, lists and patch results all come through here. A
@@ -50,8 +53,13 @@ func (m *Model) write(c change) error {
 	key := newest.Key(c.object)
 	known := m.versions[c.kind]
 	decide := known.Put
-	if c.deleted {
+	switch {
+	case c.deleted:
 		decide = known.Remove
+	case c.listed != "":
+		decide = func(object metav1.Object, now time.Time) (bool, error) {
+			return known.PutListed(object, c.listed, now)
+		}
 	}
 	news, err := decide(c.object, m.clock.Now())
 	m.metrics.held[c.kind].Store(int64(known.Len()))
