@@ -504,7 +504,7 @@ type FindingTriage struct {
 	// +optional
 	Comments string `json:"comments,omitempty"`
 	// by is the name of whoever decided, for example "ann@example.com" or "apikey/dashboard". The API server sets
-	// it to the name of the authenticated user; a value that a client sends is overwritten.
+	// it to the name of the authenticated user; a value that a client sends is overwritten, unless it restores a backup.
 	// +kubebuilder:validation:MaxLength=320
 	// +optional
 	By string `json:"by,omitempty"`

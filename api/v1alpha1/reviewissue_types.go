@@ -101,7 +101,7 @@ type ReviewIssueTriage struct {
 	// +optional
 	Comments string `json:"comments,omitempty"`
 	// by is the name of whoever decided, for example "ann@example.com". The API server sets it to the name of the
-	// authenticated user; a value that a client sends is overwritten.
+	// authenticated user; a value that a client sends is overwritten, unless it restores a backup.
 	// +kubebuilder:validation:MaxLength=320
 	// +optional
 	By string `json:"by,omitempty"`

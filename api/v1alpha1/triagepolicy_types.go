@@ -109,7 +109,7 @@ type TriagePolicySpec struct {
 	// +optional
 	MaxFindings int32 `json:"maxFindings,omitempty"`
 	// by is the author of this spec, for example "ann@example.com". The API server sets it to the name of the
-	// authenticated user; a value that a client sends is overwritten. At most 320 characters.
+	// authenticated user; a value that a client sends is overwritten, unless it restores a backup. At most 320 characters.
 	// +kubebuilder:validation:MaxLength=320
 	// +optional
 	By string `json:"by,omitempty"`

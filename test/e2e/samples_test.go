@@ -40,4 +40,5 @@ func TestWithoutSamplesTheTerminalSaysHowToBegin(t *testing.T) {
 	if diff := cmp.Diff([]item(nil), newRESTClient(r).list(t, "/v1/findings", 1000)); diff != "" {
 		t.Errorf("a new organization has findings: %s", diff)
 	}
+	t.Run("a backup is restored, as its page says", func(t *testing.T) { checkBackup(t, r) })
 }

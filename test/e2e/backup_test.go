@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+// stored matches what the API server does not take in a new object.
+var stored = regexp.MustCompile(`(?m)^  resourceVersion: .*\n`)
+
+const (
+	backedUp = "repositories,projects,findings,reviews,reviewissues,scans,triagepolicies,apikeys,webhookendpoints"
+	// muteBoth decides about two findings, and is committed from the beginning.
+	muteBoth = `{"apiVersion": "appsec.dev/v1alpha1", "kind": "TriageOperation", "metadata": {"name": "both", "namespace": "org-sample"},
+		"spec": {"select": {"ids": ["f-1", "f-2"]}, "set": {"userStatus": "muted", "comments": "by the operation"}, "commit": true}}`
+	decidedByAnn = `{"spec": {"triage": {"userStatus": "muted", "reason": "accepted-risk", "comments": "until then", "expiresAt": "2099-12-31T00:00:00Z"}}}`
+)
+
+// checkBackup saves the sample organization, deletes it with all that it has, and restores it, as docs/backup.md says.
+func checkBackup(t *testing.T, r *run) {
+	samples := filepath.Join(testenv.RepositoryRoot(), "config", "samples")
+	for _, sample := range []string{"repository", "project", "finding", "review", "reviewissue", "scan", "triagepolicy", "webhookendpoint"} {
+		r.kubectl(t, "apply", "--filename", filepath.Join(samples, sample+".yaml"))
+	}
+	asAnn := []string{"--as=ann", "--as-group=system:masters", "--namespace=org-sample"}
+	for _, name := range []string{"f-1", "f-2", "f-3"} {
+		r.apply(t, `{"apiVersion": "appsec.dev/v1alpha1", "kind": "Finding", "metadata": {"name": "`+name+`", "namespace": "org-sample"},
+			"spec": {"repositoryRef": {"name": "vulnerable-service"}, "projectRef": {"name": "vulnerable-service"},
+			"details": {"title": "A finding", "severity": "high"}}}`)
+	}
+	r.apply(t, muteBoth)
+	r.kubectl(t, "wait", "--for=jsonpath={.status.phase}=Completed", "triageoperation/both", "--namespace=org-sample", "--timeout=2m")
+	r.kubectl(t, append(asAnn, "patch", "finding", "f-2", "--type=merge", "--patch", `{"spec": {"triage": {"userStatus": "active"}}}`)...)
+	r.kubectl(t, append(asAnn, "patch", "finding", "f-3", "--type=merge", "--patch", decidedByAnn)...)
+	before := r.specs(t)
+	operation := r.kubectl(t, "get", "triageoperation", "both", "--namespace=org-sample", "--output=yaml")
+
+	folder := t.TempDir()
+	follow := func(names ...string) {
+		t.Helper()
+		for _, name := range names {
+			shell := exec.CommandContext(t.Context(), "/bin/bash", "-euo", "pipefail", "-c", backupCommands(t, name))
+			shell.Dir = folder
+			shell.Env = append(os.Environ(), "KUBECONFIG="+r.env["KUBECONFIG"],
+				"PATH="+filepath.Dir(testenv.Binary(t, "kubectl"))+":"+os.Getenv("PATH"))
+			if out, err := shell.CombinedOutput(); err != nil {
+				t.Fatalf("the page's commands %q: %v\n%s", name, err, out)
+			}
+		}
+	}
+	follow("save")
+	r.kubectl(t, "annotate", "organization", "sample", "appsec.dev/remove-contents=true")
+	r.kubectl(t, "delete", "organization", "sample", "--timeout=3m")
+	follow("organization")
+	r.kubectl(t, "wait", "--for=condition=Ready", "organization/sample", "--timeout=2m")
+	follow("namespace", "objects")
+
+	if diff := cmp.Diff(before, r.specs(t)); diff != "" {
+		t.Errorf("what people and scanners wrote: -before +after the restore:\n%s", diff)
+	}
+	if triage, _ := before["Finding/f-3"]["triage"].(map[string]any); triage["by"] != "ann" || triage["expiresAt"] != "2099-12-31T00:00:00Z" {
+		t.Errorf("the backup has the decision %v", triage)
+	}
+	path := filepath.Join(folder, "operation.yaml")
+	harness.Must(t, os.WriteFile(path, []byte(stored.ReplaceAllString(operation, "")), 0o600))
+	if _, err := r.command(t.Context(), testenv.Binary(t, "kubectl"), "create", "--filename", path); err == nil ||
+		!strings.Contains(err.Error(), "was committed before") {
+		t.Errorf("the operation is to be refused, got %v", err)
+	}
+}
+
+// backupCommands returns the block of docs/backup.md that begins with the comment, for the sample organization.
+func backupCommands(t *testing.T, name string) string {
+	t.Helper()
+	page, err := os.ReadFile(repositoryFile(t, "docs", "backup.md"))
+	harness.Must(t, err)
+	_, commands, found := strings.Cut(string(page), "# "+name+"\n")
+	commands, _, closed := strings.Cut(commands, "```")
+	if !found || !closed {
+		t.Fatalf("docs/backup.md has no commands %q", name)
+	}
+	return strings.ReplaceAll(commands, "acme", "sample")
+}
+
+// specs returns the specs of all objects that a backup holds, by kind and name.
+func (r *run) specs(t *testing.T) map[string]map[string]any {
+	t.Helper()
+	var list struct {
+		Items []struct {
+			Kind     string
+			Metadata struct{ Name string }
+			Spec     map[string]any
+		}
+	}
+	harness.Must(t, json.Unmarshal([]byte(r.kubectl(t, "get", backedUp, "--namespace=org-sample", "--output=json")), &list))
+	specs := map[string]map[string]any{}
+	for _, item := range list.Items {
+		specs[item.Kind+"/"+item.Metadata.Name] = item.Spec
+	}
+	return specs
+}
