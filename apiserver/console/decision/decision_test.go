@@ -1,14 +1,19 @@
 package decision
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 )
 
 func TestAChangeLeadsToTheDecisionItWasMadeOf(t *testing.T) {
@@ -113,5 +118,53 @@ func TestAFormChoosesWhatWasTypedAndNothingWhereNobodyHasDecided(t *testing.T) {
 		if c.chosen == "" && strings.Contains(status, " selected") || c.chosen != "" && !strings.Contains(status, `value="`+c.chosen+`" selected`) {
 			t.Errorf("want %q chosen in %s", c.chosen, status)
 		}
+	}
+}
+
+const (
+	undecidedFinding = `{"user_status":"open","decided_by":""}`
+	mutedByAda       = `{"user_status":"muted","comments":"a","decided_by":"apikey/ada"}`
+	confirmedByBob   = `{"user_status":"active","decided_by":"apikey/bob"}`
+)
+
+// store stores a decision about a finding that the replica answers with in turn; the last of them again and again.
+func store(t *testing.T, seen string, answers ...string) (before Standing, overtaken bool) {
+	t.Helper()
+	replica := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPatch {
+			_, _ = w.Write([]byte(`{}`))
+			return
+		}
+		_, _ = w.Write([]byte(answers[0]))
+		answers = answers[min(1, len(answers)-1):]
+	})
+	v := &page.Visit{API: api.New(replica, "", ""), Form: url.Values{"user_status": {Open}, "seen": {seen}}}
+	before, overtaken, err := Store(t.Context(), v, "/shown", "/changed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return before, overtaken
+}
+
+func TestOnesOwnDecisionIsNobodyElsesAtAReplicaThatIsBehind(t *testing.T) {
+	own := Standing{Decision{UserStatus: "muted", Comments: "a"}, "apikey/ada"}.Seen()
+	for _, c := range []struct {
+		reason    string
+		answers   []string
+		overtaken bool
+	}{
+		{"the replica has the decision", []string{mutedByAda}, false},
+		{"the replica gets it", []string{undecidedFinding, undecidedFinding, mutedByAda}, false},
+		{"somebody has decided since", []string{undecidedFinding, confirmedByBob}, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			started := time.Now()
+			if _, overtaken := store(t, own, c.answers...); overtaken != c.overtaken {
+				t.Errorf("%s: overtaken: %v", c.reason, overtaken)
+			}
+			if took := time.Since(started); took > patience {
+				t.Errorf("%s: it took %s", c.reason, took)
+			}
+		})
 	}
 }

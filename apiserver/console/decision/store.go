@@ -3,6 +3,9 @@ package decision
 import (
 	"context"
 	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
@@ -11,18 +14,22 @@ import (
 // tries bounds how often a decision is sent again because a scan changed the finding in the meantime.
 const tries = 5
 
+const (
+	// patience is how long Store waits for the state that the form shows: the replica that answers may not have received
+	// the person's previous decision yet.
+	patience = time.Second
+	// pause is how long it waits between two looks.
+	pause = 100 * time.Millisecond
+)
+
 // Store stores the decision of a form and returns the previous one. It reads the finding or issue at the address shown,
 // and sends the change to the address changed. If another person has decided since the page was shown, it stores
 // nothing and returns overtaken.
 func Store(ctx context.Context, v *page.Visit, shown, changed string) (before Standing, overtaken bool, err error) {
 	for try := 1; ; try++ {
-		before = Standing{}
-		tag, err := v.API.Get(ctx, shown, nil, &before)
-		if err != nil {
-			return before, false, err
-		}
-		if given := v.Form.Get("seen"); given != "" && given != before.Seen() {
-			return before, true, nil
+		before, tag, overtaken, err := read(ctx, v, shown)
+		if err != nil || overtaken {
+			return before, overtaken, err
 		}
 		var answer struct{}
 		err = v.API.Send(ctx, http.MethodPatch, changed, tag, ChangeOf(v.Form, before.Decision), &answer)
@@ -30,6 +37,19 @@ func Store(ctx context.Context, v *page.Visit, shown, changed string) (before St
 			return before, false, err
 		}
 	}
+}
+
+// read reads the finding or issue, until it is as the form shows it. overtaken reports that it is not.
+func read(ctx context.Context, v *page.Visit, shown string) (now Standing, tag string, overtaken bool, err error) {
+	seen := v.Form.Get("seen")
+	// It only ends with an error if the time is over, or the person has left.
+	_ = wait.PollUntilContextTimeout(ctx, pause, patience, true, func(context.Context) (bool, error) {
+		now = Standing{}
+		tag, err = v.API.Get(ctx, shown, nil, &now)
+		overtaken = seen != "" && seen != now.Seen()
+		return err != nil || !overtaken, nil
+	})
+	return now, tag, overtaken, err
 }
 
 // Conflict returns the message that explains why a decision was not stored.
