@@ -22,24 +22,33 @@ type Decision struct {
 	Comments   string     `json:"comments"`
 }
 
-// Standing is a decision and who made it.
+// Standing is a decision, who made it, and the facts that a new one would be based on.
 type Standing struct {
 	Decision
 	DecidedBy string `json:"decided_by"`
+	Facts     `json:"-"`
 }
 
-// Seen identifies a decision and who made it, so that a later one can be detected. Changes by scans do not affect it.
-func (d Standing) Seen() string {
+// Facts are what a scan may change and a decision is based on, as far as pages show it. An issue has none.
+type Facts struct{ Severity, Version string }
+
+// Seen identifies what a person has seen: a decision, who made it, and the facts. Other changes by scans do not affect
+// it.
+func (d Standing) Seen() string { return d.decided() + digest(d.Severity, d.Version) }
+
+// decided identifies the decision and who made it. It is the first part of Seen.
+func (d Standing) decided() string {
+	d.Facts = Facts{}
 	if d == undecided {
-		return undecidedSeen
+		return undecidedDigest
 	}
 	return d.digest()
 }
 
 // Precomputed, because most findings of a list are undecided.
 var (
-	undecided     = Standing{Decision: Decision{UserStatus: Open}}
-	undecidedSeen = undecided.digest()
+	undecided       = Standing{Decision: Decision{UserStatus: Open}}
+	undecidedDigest = undecided.digest()
 )
 
 func (d Standing) digest() string {
@@ -51,9 +60,13 @@ func (d Standing) digest() string {
 	if d.Reason != nil {
 		reason = *d.Reason
 	}
+	return digest(d.UserStatus, reason, end, d.Comments, d.DecidedBy)
+}
+
+func digest(parts ...string) string {
 	var buffer [128]byte
 	text := buffer[:0]
-	for _, part := range [...]string{d.UserStatus, reason, end, d.Comments, d.DecidedBy} {
+	for _, part := range parts {
 		text = append(strconv.AppendQuote(text, part), ' ')
 	}
 	sum := fnv.New64a()

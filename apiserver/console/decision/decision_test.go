@@ -85,15 +85,17 @@ func TestWhatAFormDoesNotGiveStays(t *testing.T) {
 }
 
 func TestADecisionIsToldFromEveryOther(t *testing.T) {
-	one := Decision{UserStatus: "muted", Comments: "a"}
+	one, facts := Decision{UserStatus: "muted", Comments: "a"}, Facts{"low", "1.0"}
 	for name, other := range map[string]Standing{
-		"status":  {Decision{UserStatus: "active", Comments: "a"}, "apikey/ada"},
-		"comment": {Decision{UserStatus: "muted", Comments: "b"}, "apikey/ada"},
-		"reason":  {Decision{UserStatus: "muted", Comments: "a", Reason: ptr.To("duplicate")}, "apikey/ada"},
-		"end":     {Decision{UserStatus: "muted", Comments: "a", ExpiresAt: ptr.To(time.Unix(1, 0))}, "apikey/ada"},
-		"person":  {one, "apikey/bob"},
+		"status":   {Decision{UserStatus: "active", Comments: "a"}, "apikey/ada", facts},
+		"comment":  {Decision{UserStatus: "muted", Comments: "b"}, "apikey/ada", facts},
+		"reason":   {Decision{UserStatus: "muted", Comments: "a", Reason: ptr.To("duplicate")}, "apikey/ada", facts},
+		"end":      {Decision{UserStatus: "muted", Comments: "a", ExpiresAt: ptr.To(time.Unix(1, 0))}, "apikey/ada", facts},
+		"person":   {one, "apikey/bob", facts},
+		"severity": {one, "apikey/ada", Facts{"high", "1.0"}},
+		"version":  {one, "apikey/ada", Facts{"low", "1.1"}},
 	} {
-		if (Standing{one, "apikey/ada"}).Seen() == other.Seen() {
+		if (Standing{one, "apikey/ada", facts}).Seen() == other.Seen() {
 			t.Errorf("another %s is not told", name)
 		}
 	}
@@ -147,7 +149,7 @@ func store(t *testing.T, seen string, answers ...string) (before Standing, overt
 }
 
 func TestOnesOwnDecisionIsNobodyElsesAtAReplicaThatIsBehind(t *testing.T) {
-	own := Standing{Decision{UserStatus: "muted", Comments: "a"}, "apikey/ada"}.Seen()
+	own := Standing{Decision{UserStatus: "muted", Comments: "a"}, "apikey/ada", Facts{}}.Seen()
 	for _, c := range []struct {
 		reason    string
 		answers   []string
@@ -164,6 +166,33 @@ func TestOnesOwnDecisionIsNobodyElsesAtAReplicaThatIsBehind(t *testing.T) {
 			}
 			if took := time.Since(started); took > patience {
 				t.Errorf("%s: it took %s", c.reason, took)
+			}
+		})
+	}
+}
+
+func TestADecisionAboutFactsThatWereNotSeenIsNotStored(t *testing.T) {
+	ended := time.Unix(1, 0)
+	for _, c := range []struct {
+		reason, answer string
+		seen           Standing
+		want           string
+	}{
+		{"another severity", `{"user_status":"muted","decided_by":"apikey/ada","details":{"severity":"high"}}`,
+			Standing{Decision{UserStatus: "muted"}, "apikey/ada", Facts{"low", ""}}, "The finding has changed meanwhile"},
+		{"another version", `{"user_status":"open","facts":{"package":{"version":"1.1"}}}`,
+			Standing{Decision{UserStatus: Open}, "", Facts{"", "1.0"}}, "The finding has changed meanwhile"},
+		{"the end was seen", `{"user_status":"open","expires_at":"1970-01-01T00:00:01Z","details":{"severity":"high"}}`,
+			Standing{Decision{UserStatus: Open, ExpiresAt: &ended}, "", Facts{"low", ""}}, "The finding has changed meanwhile"},
+		{"the end was not seen", `{"user_status":"open","expires_at":"1970-01-01T00:00:01Z"}`,
+			Standing{Decision{UserStatus: "muted", ExpiresAt: &ended}, "", Facts{}}, "The decision has ended meanwhile"},
+		{"somebody has decided about it", `{"user_status":"muted","decided_by":"apikey/ada","details":{"severity":"high"}}`,
+			Standing{Decision{UserStatus: Open}, "", Facts{"low", ""}}, "apikey/ada was faster: the finding is muted now"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			now, overtaken := store(t, c.seen.Seen(), c.answer)
+			if said := now.Conflict("finding", c.seen.Seen()); !overtaken || !strings.HasPrefix(said, c.want+".") {
+				t.Errorf("%s: overtaken: %v, %q", c.reason, overtaken, said)
 			}
 		})
 	}

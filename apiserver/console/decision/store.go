@@ -3,6 +3,7 @@ package decision
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -23,8 +24,8 @@ const (
 )
 
 // Store stores the decision of a form and returns the previous one. It reads the finding or issue at the address shown,
-// and sends the change to the address changed. If another person has decided since the page was shown, it stores
-// nothing and returns overtaken.
+// and sends the change to the address changed. If another person has decided since the page was shown, or a scan has
+// changed the facts, it stores nothing and returns overtaken.
 func Store(ctx context.Context, v *page.Visit, shown, changed string) (before Standing, overtaken bool, err error) {
 	for try := 1; ; try++ {
 		before, tag, overtaken, err := read(ctx, v, shown)
@@ -44,22 +45,42 @@ func read(ctx context.Context, v *page.Visit, shown string) (now Standing, tag s
 	seen := v.Form.Get("seen")
 	// It only ends with an error if the time is over, or the person has left.
 	_ = wait.PollUntilContextTimeout(ctx, pause, patience, true, func(context.Context) (bool, error) {
-		now = Standing{}
-		tag, err = v.API.Get(ctx, shown, nil, &now)
+		var found record
+		tag, err = v.API.Get(ctx, shown, nil, &found)
+		now = found.standing()
 		overtaken = seen != "" && seen != now.Seen()
 		return err != nil || !overtaken, nil
 	})
 	return now, tag, overtaken, err
 }
 
-// Conflict returns the message that explains why a decision was not stored.
-func (d Standing) Conflict(what string) string {
+// record is a finding or an issue in the REST API.
+type record struct {
+	Standing
+	Details struct {
+		Severity string `json:"severity"`
+	} `json:"details"`
+	Scanned struct {
+		Package struct {
+			Version string `json:"version"`
+		} `json:"package"`
+	} `json:"facts"`
+}
+
+func (r record) standing() Standing {
+	r.Facts = Facts{Severity: r.Details.Severity, Version: r.Scanned.Package.Version}
+	return r.Standing
+}
+
+// Conflict returns the message that explains why a decision based on what was seen was not stored.
+func (d Standing) Conflict(what, seen string) string {
 	const unchanged = " Nothing was changed: look at it, then decide again."
+	redecided := !strings.HasPrefix(seen, d.decided())
 	switch {
-	case d.UserStatus == Open && d.ExpiresAt != nil:
+	case redecided && d.UserStatus == Open && d.ExpiresAt != nil:
 		return "The decision has ended meanwhile." + unchanged
-	case d.DecidedBy == "":
-		return "The " + what + " has changed meanwhile." + unchanged
+	case redecided && d.DecidedBy != "":
+		return d.DecidedBy + " was faster: the " + what + " is " + Words[d.UserStatus] + " now." + unchanged
 	}
-	return d.DecidedBy + " was faster: the " + what + " is " + Words[d.UserStatus] + " now." + unchanged
+	return "The " + what + " has changed meanwhile." + unchanged
 }

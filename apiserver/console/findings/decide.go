@@ -40,7 +40,7 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 		return page.Response{Status: http.StatusConflict, JSON: struct {
 			Detail string `json:"detail"`
 			Row    string `json:"row"`
-		}{now.Conflict("finding"), shown}}, err
+		}{now.Conflict("finding", v.Form.Get("seen")), shown}}, err
 	}
 	return page.Response{JSON: decided{decision.ChangeTo(before.Decision), now.Seen(), shown}}, err
 }

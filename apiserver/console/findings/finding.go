@@ -30,11 +30,13 @@ type shown struct {
 	texts *ui.Texts
 }
 
-// now returns the decision that the page shows.
+// now returns the decision that the page shows, and the facts.
 func (s shown) now() decision.Standing {
 	return decision.Standing{Decision: decision.Decision{
 		UserStatus: string(s.UserStatus), Reason: (*string)(s.Reason), ExpiresAt: s.ExpiresAt, Comments: s.Comments,
-	}, DecidedBy: s.DecidedBy}
+	}, DecidedBy: s.DecidedBy, Facts: decision.Facts{
+		Severity: string(s.Details.Severity), Version: s.FindingFull.Facts.Package.Version,
+	}}
 }
 
 // filled returns the initial values of the form: the decision in force, or after a conflict what the person typed.
@@ -85,7 +87,7 @@ func showWith(ctx context.Context, v *page.Visit, status int) (page.Response, er
 		return page.Response{}, err
 	}
 	if status == http.StatusConflict {
-		s.Conflict = s.now().Conflict("finding")
+		s.Conflict = s.now().Conflict("finding", v.Form.Get("seen"))
 		typed := decision.Typed(v.Form)
 		s.Typed = &typed
 	}

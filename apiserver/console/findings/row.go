@@ -11,11 +11,11 @@ import (
 
 // row is a finding's row of the list. Times are as the REST API writes them.
 type row struct {
-	ID, Title, Severity string
-	Path                string
-	Line                int
-	Repo, Tool, Rule    string
-	Status              string
+	ID, Title        string
+	Path             string
+	Line             int
+	Repo, Tool, Rule string
+	Status           string
 	decision.Standing
 	Stale                string
 	CreatedAt, UpdatedAt string
@@ -91,6 +91,12 @@ func (r *row) takeFacts(in *api.Reader) {
 			r.Tool = in.Text()
 		case "rule_id":
 			r.Rule = in.Text()
+		case "package":
+			for name := range in.Members() {
+				if string(name) == "version" {
+					r.Version = in.Text()
+				}
+			}
 		}
 	}
 }

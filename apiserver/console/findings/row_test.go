@@ -21,12 +21,12 @@ import (
 // rowOf returns the expected row of a finding.
 func rowOf(f client.FindingFull) row {
 	return row{
-		ID: f.Id, Title: f.Details.Title, Severity: string(f.Details.Severity),
+		ID: f.Id, Title: f.Details.Title,
 		Path: f.Details.Location.FilePath, Line: int(f.Details.Location.LineNumber),
 		Repo: f.Repo.Name, Tool: f.Facts.Tool, Rule: f.Facts.RuleId, Status: string(f.Status),
 		Standing: decision.Standing{Decision: decision.Decision{
 			UserStatus: string(f.UserStatus), Reason: (*string)(f.Reason), ExpiresAt: f.ExpiresAt, Comments: f.Comments,
-		}, DecidedBy: f.DecidedBy},
+		}, DecidedBy: f.DecidedBy, Facts: decision.Facts{Severity: string(f.Details.Severity), Version: f.Facts.Package.Version}},
 		Stale:     f.DecisionStale,
 		CreatedAt: f.CreatedAt.Format(time.RFC3339), UpdatedAt: f.UpdatedAt.Format(time.RFC3339),
 		Verdict: (*string)(f.Verdict.UserStatus), Policy: f.Verdict.Policy, Issue: f.Verdict.ReviewIssue,

@@ -18,7 +18,8 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 	case err != nil:
 		return page.Response{}, err
 	case overtaken:
-		refused := shown{Conflict: before.Conflict("issue"), Conflicted: issue, Typed: decision.Typed(v.Form)}
+		conflict := before.Conflict("issue", v.Form.Get("seen"))
+		refused := shown{Conflict: conflict, Conflicted: issue, Typed: decision.Typed(v.Form)}
 		return showWith(ctx, v, refused, http.StatusConflict)
 	}
 	return page.SeeOther(page.Address(address(v.Path("id")), viewOf(v)) + "#" + url.PathEscape(issue)), nil
