@@ -63,8 +63,8 @@ func filterNamed(name string) filter {
 	return filters[slices.IndexFunc(filters, func(f filter) bool { return f.Name == name })]
 }
 
-// isFilter reports whether the parameter of that name is a filter.
-func isFilter(name string) bool {
+// IsFilter reports whether the parameter of that name is a filter.
+func IsFilter(name string) bool {
 	named := func(f filter) bool { return f.Name == name }
 	return slices.ContainsFunc(filters, named) || slices.ContainsFunc(more, named)
 }
@@ -163,7 +163,7 @@ var (
 )
 
 // isOfView reports whether a link to the view keeps the parameter.
-func isOfView(name string) bool { return isFilter(name) || slices.Contains(arrangements, name) }
+func isOfView(name string) bool { return IsFilter(name) || slices.Contains(arrangements, name) }
 
 // view holds the parameters of the page's address that select and order the findings.
 type view struct {
@@ -196,7 +196,7 @@ func newView(given url.Values) view {
 // filters returns the filter parameters as the REST API takes them.
 func (v view) filters() url.Values {
 	only := v.resolved()
-	maps.DeleteFunc(only, func(name string, _ []string) bool { return !isFilter(name) })
+	maps.DeleteFunc(only, func(name string, _ []string) bool { return !IsFilter(name) })
 	return only
 }
 

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/apiserver/console/findings"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
@@ -28,6 +30,9 @@ type draft struct {
 // setPrefix precedes the form's fields in the address of a page, since the filters of the list of findings share some
 // of their names.
 const setPrefix = "set."
+
+// draftFields are the form's fields that the address may have.
+var draftFields = []string{"name", "user_status", "reason", "comment", "until", "max_findings"}
 
 // defaultMaxFindings is the service's default.
 const defaultMaxFindings = "1000"
@@ -60,8 +65,17 @@ func draftOf(v *page.Visit, form url.Values, prefix string) draft {
 	return d
 }
 
+// isOfDraft reports whether the address of a draft may have the parameter.
+func isOfDraft(name string) bool {
+	field, is := strings.CutPrefix(name, setPrefix)
+	return is && slices.Contains(draftFields, field) || findings.IsFilter(name)
+}
+
 // draftPage serves the form, filled from the filters of a list of findings.
 func draftPage(_ context.Context, v *page.Visit) (page.Response, error) {
+	if err := page.Check(v.Query, isOfDraft); err != nil {
+		return page.Response{}, err
+	}
 	d := draftOf(v, v.Query, setPrefix)
 	d.Match, d.left = ruleOf(v.Query)
 	return d.page(http.StatusOK)
@@ -83,11 +97,11 @@ func (d draft) page(status int) (page.Response, error) {
 func draftOfSelection(ctx context.Context, v *page.Visit) (page.Response, error) {
 	query := url.Values{}
 	if ids := v.Form["id"]; len(ids) > 0 && v.Form.Get("all") != "true" {
-		findings, err := v.Findings(ctx, ids)
+		selected, err := v.Findings(ctx, ids)
 		if err != nil {
 			return page.Response{}, err
 		}
-		query = commonFilters(findings)
+		query = commonFilters(selected)
 	} else {
 		for name := range v.Form {
 			if filter, is := strings.CutPrefix(name, "filter."); is {
