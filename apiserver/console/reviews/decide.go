@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
@@ -23,6 +24,13 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 		return showWith(ctx, v, refused, http.StatusConflict)
 	}
 	return page.SeeOther(page.Address(address(v.Path("id")), viewOf(v)) + "#" + url.PathEscape(issue)), nil
+}
+
+// conflictElsewhere reports whether the page does not have the issue about which a decision was not stored: it is on
+// another page of the lists, or has another severity by now.
+func (s shown) conflictElsewhere() bool {
+	is := func(i client.ReviewIssueFull) bool { return i.Id == s.Conflicted }
+	return s.Conflict != "" && !slices.ContainsFunc(s.open.Items, is) && !slices.ContainsFunc(s.resolved.Items, is)
 }
 
 // filled returns the initial values of an issue's form: the decision in force, or after a conflict what the person

@@ -2,8 +2,11 @@ package reviews
 
 import (
 	"net/url"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 )
 
@@ -67,6 +70,34 @@ func TestAPullRequestIsLinkedWhereItsPageIsKnown(t *testing.T) {
 	} {
 		if got := linkOf(c.repository, c.provider, 7); got != c.want {
 			t.Errorf("%s of %s: %q, want %q", c.repository, c.provider, got, c.want)
+		}
+	}
+}
+
+func TestARefusedDecisionIsToldWhereverTheIssueIs(t *testing.T) {
+	reviewed := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	with := func(ids ...string) (list client.ReviewIssueFullList) {
+		for _, id := range ids {
+			list.Items = append(list.Items, client.ReviewIssueFull{Id: id})
+		}
+		return list
+	}
+	for _, tc := range []struct {
+		reason         string
+		open, resolved client.ReviewIssueFullList
+	}{
+		{"among the open ones", with("i-1", "i-2"), with()},
+		{"resolved meanwhile", with("i-2"), with("i-1")},
+		{"on another page", with("i-2"), with("i-3")},
+	} {
+		s := shown{Conflict: "Ada was faster.", Conflicted: "i-1", open: tc.open, resolved: tc.resolved, texts: new(ui.Texts)}
+		s.LastReviewAt = &reviewed
+		var out strings.Builder
+		if err := reviewPage(s).Render(t.Context(), &out); err != nil {
+			t.Fatal(err)
+		}
+		if told := strings.Count(out.String(), "Ada was faster."); told != 1 {
+			t.Errorf("%s: it is told %d times", tc.reason, told)
 		}
 	}
 }
