@@ -85,7 +85,7 @@ func (r *router) addPassed(engine *gin.Engine) {
 	for name, to := range passed {
 		at := console.Path + name
 		r.templates[at] = at
-		engine.GET(at, r.refuse, func(c *gin.Context) {
+		engine.GET(at, r.refuse, r.refuseOtherOrganization, func(c *gin.Context) {
 			ctx, cancel := context.WithDeadline(c.Request.Context(), r.console.SessionEnds(c.Request))
 			defer cancel()
 			stateOf(c).lasting = name == "events"
@@ -99,6 +99,24 @@ func (r *router) addPassed(engine *gin.Engine) {
 			operation.ServeHTTP(c.Writer, request)
 		})
 	}
+}
+
+// refuseOtherOrganization refuses a link from a page that was loaded before a login to another organization. It
+// removes the name of the organization, which is no parameter of the operation.
+func (r *router) refuseOtherOrganization(c *gin.Context) {
+	const name = "organization"
+	query := c.Request.URL.Query()
+	if !query.Has(name) {
+		return
+	}
+	if query.Get(name) != stateOf(c).identity.Organization {
+		const detail = "You have logged in to another organization since the page with this link was loaded."
+		sendAnswer(c, r.console.Failed(c.Request, stateOf(c).requestID, api.Failed(http.StatusForbidden, detail)))
+		c.Abort()
+		return
+	}
+	query.Del(name)
+	c.Request.URL.RawQuery = query.Encode()
 }
 
 // goOnAfter makes a stream resume after the place in the query, because a browser's EventSource cannot send a

@@ -215,6 +215,11 @@ func TestAnExportHoldsWhatTheListShowsAndOnlyForASession(t *testing.T) {
 		!strings.HasPrefix(answer.Header.Get("Content-Disposition"), "attachment") {
 		t.Errorf("the export has %d rows (%v), headers %v", len(rows), err, answer.Header)
 	}
+	v.logsIn(newOrganization(t).key("eve"))
+	answer = v.asks(html.UnescapeString(link[1]), nil)
+	if answer.StatusCode != http.StatusForbidden || !strings.Contains(answer.text, "another organization") {
+		t.Errorf("after a login to another organization: %s\n%s", answer.Status, answer.text)
+	}
 }
 
 func number(text string) int {

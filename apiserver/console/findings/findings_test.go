@@ -86,7 +86,7 @@ func TestAViewsLinksHoldItAndNothingElse(t *testing.T) {
 	if got := v.with("severity", "", "sort", ""); got != listPath {
 		t.Errorf("without any: %s", got)
 	}
-	if got := v.export("csv"); got != "/console/export?format=csv&severity=high&sort=created_at" {
+	if got := v.export("csv", "acme"); got != "/console/export?format=csv&organization=acme&severity=high&sort=created_at" {
 		t.Errorf("its export: %s", got)
 	}
 }
@@ -99,8 +99,8 @@ func TestARelativeTimeStaysSoInTheAddressAndIsATimeElsewhere(t *testing.T) {
 		"the view":            {v.with("tool", "gosec"), "/console/findings?created_since=7d&sort=created_at&tool=gosec&updated_until=1d"},
 		"what is asked for":   {v.filters().Encode(), "created_since=" + since + "&updated_until=" + until},
 		"rows after a cursor": {v.next("x"), "/console/findings?created_since=" + since + "&cursor=x&sort=created_at&updated_until=" + until},
-		"the export": {v.export("csv"),
-			"/console/export?created_since=" + since + "&format=csv&sort=created_at&updated_until=" + until},
+		"the export": {v.export("csv", "acme"),
+			"/console/export?created_since=" + since + "&format=csv&organization=acme&sort=created_at&updated_until=" + until},
 		"an absolute time": {newView(url.Values{"created_since": {"2026-03-01T00:00:00Z"}}).filters().Get("created_since"), "2026-03-01T00:00:00Z"},
 		"nonsense":         {newView(url.Values{"created_since": {"0d"}}).filters().Get("created_since"), "0d"},
 		"no time":          {newView(url.Values{"rule": {"7d"}}).filters().Get("rule"), "7d"},

@@ -53,8 +53,8 @@ type listing struct {
 	view
 	rows
 	grouped
-	Facets []facet
-	Token  string
+	Facets              []facet
+	Token, Organization string
 	// CanDecide reports that the key may decide, NeedsReason that the organization requires a reason to mute, All that
 	// the form to decide about all matching findings was requested.
 	CanDecide, NeedsReason, All bool
@@ -66,8 +66,8 @@ func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 		return page.Response{}, err
 	}
 	shown := listing{
-		view: newView(v.Query), Token: v.Token, CanDecide: v.May("findings:triage"), NeedsReason: v.Who.RequiresReason,
-		All: v.Query.Get("all") == "true",
+		view: newView(v.Query), Token: v.Token, Organization: v.Who.OrganizationId, CanDecide: v.May("findings:triage"),
+		NeedsReason: v.Who.RequiresReason, All: v.Query.Get("all") == "true",
 	}
 	cursor := v.Query.Get("cursor")
 	if v.Scripted && (cursor != "" || v.Query.Get("part") == "rows") {

@@ -222,9 +222,10 @@ func (v view) next(cursor string) string {
 	return page.Address(listPath, v.resolved(), "cursor", cursor)
 }
 
-// export returns the address of a file with all findings of the view.
-func (v view) export(format string) string {
-	return page.Address("/console/export", v.resolved(), "format", format)
+// export returns the address of a file with all findings of the view. It names the organization, because by the time of
+// the request somebody may have logged in to another one in another tab.
+func (v view) export(format, organization string) string {
+	return page.Address("/console/export", v.resolved(), "format", format, "organization", organization)
 }
 
 // chip is an active filter, and the address without it.
