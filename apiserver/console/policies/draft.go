@@ -34,12 +34,15 @@ const setPrefix = "set."
 // draftFields are the form's fields that the address may have.
 var draftFields = []string{"name", "user_status", "reason", "comment", "until", "max_findings"}
 
+// maxComment is how many characters a policy's comment may have: fewer than a finding's.
+const maxComment = 1024
+
 // defaultMaxFindings is the service's default.
 const defaultMaxFindings = "1000"
 
 // draftOf reads a form whose fields have a prefix.
 func draftOf(v *page.Visit, form url.Values, prefix string) draft {
-	given := func(name string) string { return strings.ReplaceAll(form.Get(prefix+name), "\r\n", "\n") }
+	given := func(name string) string { return linesOf(form.Get(prefix + name)) }
 	d := draft{
 		Name: given("name"), Match: given("match"), UserStatus: given("user_status"), Reason: given("reason"),
 		Comment: given("comment"), Until: given("until"), MaxFindings: given("max_findings"),
@@ -65,6 +68,16 @@ func draftOf(v *page.Visit, form url.Values, prefix string) draft {
 	return d
 }
 
+// linesOf returns a form's text with the line ends of the service.
+func linesOf(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
+
+func firstRunes(text string, n int) string {
+	if runes := []rune(text); len(runes) > n {
+		return string(runes[:n])
+	}
+	return text
+}
+
 // isOfDraft reports whether the address of a draft may have the parameter.
 func isOfDraft(name string) bool {
 	field, is := strings.CutPrefix(name, setPrefix)
@@ -78,6 +91,10 @@ func draftPage(_ context.Context, v *page.Visit) (page.Response, error) {
 	}
 	d := draftOf(v, v.Query, setPrefix)
 	d.Match, d.left = ruleOf(v.Query)
+	if comment := firstRunes(d.Comment, maxComment); comment != d.Comment {
+		d.Comment = comment
+		d.wrong = "The comment was cut, because a policy's comment has at most 1,024 characters."
+	}
 	return d.page(http.StatusOK)
 }
 
@@ -112,7 +129,8 @@ func draftOfSelection(ctx context.Context, v *page.Visit) (page.Response, error)
 	for field, from := range map[string]string{
 		"user_status": "user_status", "reason": "reason", "until": "until", "comment": "comments",
 	} {
-		if value := v.Form.Get(from); value != "" {
+		// The service refuses an address that is too long. The character more tells the form that a comment was longer.
+		if value := firstRunes(linesOf(v.Form.Get(from)), maxComment+1); value != "" {
 			query.Set(setPrefix+field, value)
 		}
 	}
