@@ -4,12 +4,15 @@ package operations
 import (
 	"context"
 	"embed"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 )
 
@@ -160,10 +163,10 @@ type request struct {
 
 // requestOf reads the form of the list: the selected findings, or the filters if all matches are selected.
 func requestOf(form url.Values) request {
-	r := request{Set: &set{
-		UserStatus: form.Get("user_status"), Reason: form.Get("reason"), Comments: form.Get("comments"),
-		ExpiresAt: page.EndOf(form.Get("until")),
-	}}
+	r := request{Set: &set{UserStatus: form.Get("user_status"), Comments: form.Get("comments")}}
+	if r.Set.UserStatus != decision.Open {
+		r.Set.Reason, r.Set.ExpiresAt = form.Get("reason"), page.EndOf(form.Get("until"))
+	}
 	if form.Get("all") != "true" {
 		r.IDs = form["id"]
 		return r
@@ -177,13 +180,29 @@ func requestOf(form url.Values) request {
 	return r
 }
 
-// create creates a preview. Nothing is decided yet.
+// selection returns the fields of the form that select findings.
+func selection(form url.Values) url.Values {
+	selects := url.Values{}
+	for name, values := range form {
+		if name == "id" || name == "all" || strings.HasPrefix(name, "filter.") {
+			selects[name] = values
+		}
+	}
+	return selects
+}
+
+// create creates a preview, or shows the form again with the errors. Nothing is decided yet.
 func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 	r := requestOf(v.Form)
 	if len(r.IDs) == 0 && len(r.Filters) == 0 {
 		return page.Response{Title: "Nothing is selected", Body: nothing(), Status: http.StatusBadRequest}, nil
 	}
-	return send(ctx, v, apiPath, r)
+	response, err := send(ctx, v, apiPath, r)
+	if failure, is := errors.AsType[*api.Failure](err); is && failure.Status == http.StatusBadRequest {
+		body := draftForm(v.Form, ui.Told(failure.Said), v.Token, v.Who.RequiresReason)
+		return page.Response{Status: failure.Status, Title: "A new operation", Body: body, Styles: styles}, nil
+	}
+	return response, err
 }
 
 // commit carries out the operation, for exactly the findings of its preview.

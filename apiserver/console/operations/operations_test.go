@@ -1,0 +1,55 @@
+package operations
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+)
+
+func TestAWithdrawalHasNoGrounds(t *testing.T) {
+	form := url.Values{"id": {"f-1"}, "user_status": {"open"}, "reason": {"duplicate"}, "until": {"2099-05-04"}, "comments": {"x"}}
+	if got := *requestOf(form).Set; got != (set{UserStatus: "open", Comments: "x"}) {
+		t.Errorf("%+v", got)
+	}
+	form.Set("user_status", "muted")
+	if got := *requestOf(form).Set; got != (set{UserStatus: "muted", Comments: "x", Reason: "duplicate", ExpiresAt: "2099-05-04T23:59:59Z"}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestARefusedOperationKeepsWhatWasSelectedAndTyped(t *testing.T) {
+	refuses := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_ = json.NewEncoder(w).Encode(map[string]string{"detail": "set.reason is required to mute", "field": "set.reason"})
+	})
+	for _, selects := range []url.Values{{"id": {"f-1", "f-2"}}, {"all": {"true"}, "filter.tool": {"gosec"}, "filter.severity": {"high"}}} {
+		form := url.Values{"token": {"of an earlier page"}, "user_status": {"muted"}, "comments": {"Typed."}, "until": {"2099-05-04"}}
+		for name, values := range selects {
+			form[name] = values
+		}
+		got, err := create(t.Context(), &page.Visit{API: api.New(refuses, "", ""), Form: form, Token: "now"})
+		if err != nil || got.Status != http.StatusBadRequest {
+			t.Fatalf("status %d, %v", got.Status, err)
+		}
+		shown, err := page.Text(t.Context(), got.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wanted := []string{`name="token" value="now"`, "The reason is required to mute.", `value="muted" selected`, ">Typed.</textarea>", `value="2099-05-04"`}
+		for name, values := range selects {
+			for _, value := range values {
+				wanted = append(wanted, `type="hidden" name="`+name+`" value="`+value+`"`)
+			}
+		}
+		for _, want := range wanted {
+			if !strings.Contains(shown, want) {
+				t.Errorf("no %s in\n%s", want, shown)
+			}
+		}
+	}
+}
