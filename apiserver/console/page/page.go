@@ -79,11 +79,12 @@ func SeeOther(location string) Response {
 // May reports whether the session's key has the scope.
 func (v *Visit) May(scope string) bool { return slices.Contains(v.Who.Scopes, scope) }
 
-// Given returns the parameters of these names that have a value. An empty form field is not a filter.
+// Given returns the parameters of these names that have a value, without the spaces around it, which pasted names often
+// have. An empty form field is not a filter.
 func Given(query url.Values, names ...string) url.Values {
 	given := url.Values{}
 	for _, name := range names {
-		if value := query.Get(name); value != "" {
+		if value := strings.TrimSpace(query.Get(name)); value != "" {
 			given.Set(name, value)
 		}
 	}

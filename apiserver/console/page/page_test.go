@@ -12,6 +12,13 @@ func TestAFieldLeftEmptyIsNoFilter(t *testing.T) {
 	}
 }
 
+func TestAPastedNameIsTheName(t *testing.T) {
+	got := Given(url.Values{"repo_id": {" \tshop\n"}, "project_id": {" "}}, "repo_id", "project_id")
+	if got.Encode() != "repo_id=shop" {
+		t.Errorf("got %s", got.Encode())
+	}
+}
+
 func TestAnAddressKeepsTheView(t *testing.T) {
 	view := url.Values{"status": {"open"}, "sort": {"created_at"}}
 	for _, tc := range []struct {
