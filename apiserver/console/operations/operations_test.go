@@ -40,7 +40,7 @@ func TestARefusedOperationKeepsWhatWasSelectedAndTyped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wanted := []string{`name="token" value="now"`, "The reason is required to mute.", `value="muted" selected`, ">Typed.</textarea>", `value="2099-05-04"`}
+		wanted := []string{`name="token" value="now"`, "The reason is required to mute.", `value="muted" selected`, ">Typed.</textarea>", ">Until the end of (UTC)</label>", `value="2099-05-04"`}
 		for name, values := range selects {
 			for _, value := range values {
 				wanted = append(wanted, `type="hidden" name="`+name+`" value="`+value+`"`)

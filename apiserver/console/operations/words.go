@@ -35,7 +35,7 @@ func inTitle(o client.TriageOperation) string {
 		words = append(words, decision.ReasonWord(string(*o.Set.Reason)))
 	}
 	if o.Set.ExpiresAt != nil {
-		words = append(words, "until "+o.Set.ExpiresAt.UTC().Format("2006-01-02"))
+		words = append(words, "until "+o.Set.ExpiresAt.UTC().Format("2006-01-02 UTC"))
 	}
 	return strings.Join(words, ", ")
 }

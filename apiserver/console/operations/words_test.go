@@ -2,9 +2,20 @@ package operations
 
 import (
 	"testing"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/client"
 )
+
+// Without the zone, a day ends at another time for most readers.
+func TestATitleSaysWhoseDayEndsIt(t *testing.T) {
+	end := time.Date(2099, 5, 4, 23, 59, 59, 0, time.UTC)
+	var o client.TriageOperation
+	o.Set.ExpiresAt = &end
+	if got := inTitle(o); got != "Comment, until 2099-05-04 UTC" {
+		t.Errorf("got %q", got)
+	}
+}
 
 func TestAnOperationIsUndoneByOneThatChangedSomething(t *testing.T) {
 	undo := client.TriageOperation{Id: "op-undo", Undo: "op-made", Phase: client.TriageOperationPhaseCompleted, Changed: 3}
