@@ -29,8 +29,8 @@ func Routes() []page.Route {
 type listing struct {
 	client.WebhookDeliveryList
 	view url.Values
-	// subjects are the objects that the deliveries are about, by id.
-	subjects map[string]subject
+	// subjects are the objects that the deliveries are about.
+	subjects subjects
 }
 
 func list(ctx context.Context, v *page.Visit) (page.Response, error) {

@@ -122,7 +122,7 @@ func table(l listing) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = cells(d, l.subjects[d.SubjectId]).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = cells(d, l.subjects.of(d)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

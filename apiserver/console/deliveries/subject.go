@@ -68,20 +68,28 @@ func (t titled) title() string {
 	return ""
 }
 
-// readSubjects reads the subjects of the deliveries, each once, by id.
-func readSubjects(ctx context.Context, v *page.Visit, all []client.WebhookDelivery) (map[string]subject, error) {
-	subjects := map[string]subject{}
+// subjects are the subjects of deliveries by kind and id: a scan and a review may have the same name.
+type subjects map[[2]string]subject
+
+// of returns the subject of the delivery.
+func (s subjects) of(d client.WebhookDelivery) subject { return s[keyOf(d)] }
+
+func keyOf(d client.WebhookDelivery) [2]string { return [2]string{d.SubjectKind, d.SubjectId} }
+
+// readSubjects reads the subjects of the deliveries, each once.
+func readSubjects(ctx context.Context, v *page.Visit, all []client.WebhookDelivery) (subjects, error) {
+	found := subjects{}
 	for _, d := range all {
-		if _, known := subjects[d.SubjectId]; known {
+		if _, known := found[keyOf(d)]; known {
 			continue
 		}
 		s, err := readSubject(ctx, v, d)
 		if err != nil {
 			return nil, err
 		}
-		subjects[d.SubjectId] = s
+		found[keyOf(d)] = s
 	}
-	return subjects, nil
+	return found, nil
 }
 
 // readSubject reads the subject of a delivery, if it still exists and the key may read it.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 )
 
@@ -36,6 +37,21 @@ func TestADeliverySaysHowItGoesOn(t *testing.T) {
 		if got := next(d); !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %q", tc.reason, got)
 		}
+	}
+}
+
+func TestSubjectsOfOneNameAreToldApart(t *testing.T) {
+	scan := client.WebhookDelivery{SubjectKind: "Scan", SubjectId: "main"}
+	policy := client.WebhookDelivery{SubjectKind: "TriagePolicy", SubjectId: "main"}
+	found, err := readSubjects(t.Context(), &page.Visit{}, []client.WebhookDelivery{scan, policy, scan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := found.of(scan); got.Kind != "scan" || got.Page != "/console/scans/main" {
+		t.Errorf("the scan is %+v", got)
+	}
+	if got := found.of(policy); got.Kind != "policy" || got.Page != "/console/policies/main" {
+		t.Errorf("the policy is %+v", got)
 	}
 }
 
