@@ -178,8 +178,8 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	if !errors.As(err, &failure) {
 		failure, cause = api.Failed(http.StatusInternalServerError, ""), err
 	}
+	login := Path + "login?next=" + url.QueryEscape(next(r))
 	if failure.Status == http.StatusUnauthorized && !v.Scripted {
-		login := Path + "login?next=" + url.QueryEscape(next(r))
 		if r.Method == http.MethodPost {
 			login += "&unchanged="
 		}
@@ -188,6 +188,7 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	problem := ui.Problem{
 		Status: failure.Status, Detail: ui.Told(failure.Said), RetryAt: failure.RetryAt, RequestID: requestID,
 		MissingScope: failure.Said.Code == client.ErrorCodeMissingScope, Change: r.Method == http.MethodPost,
+		Login: login,
 	}
 	if problem.Change {
 		problem.Form = next(r)

@@ -72,6 +72,19 @@ func TestARefusedFormLeadsBackToItsPage(t *testing.T) {
 	}
 }
 
+// What one key may not see, another may.
+func TestALoginWithAnotherKeyLeadsBackToThePage(t *testing.T) {
+	c := newConsole(t, http.NotFoundHandler())
+	for method, referer := range map[string]string{http.MethodGet: "", http.MethodPost: "http://example.com/console/scans/s-1?x=y"} {
+		request := httptest.NewRequest(method, Path+"scans/s-1?x=y", http.NoBody)
+		request.Header.Set("Referer", referer)
+		shown := string(c.Failed(request, "", api.Failed(http.StatusNotFound, "")).Body)
+		if !strings.Contains(shown, `href="/console/login?next=%2Fconsole%2Fscans%2Fs-1%3Fx%3Dy"`) {
+			t.Errorf("%s:\n%s", method, shown)
+		}
+	}
+}
+
 func TestAPageOfAnotherSessionIsToldToLoadAgain(t *testing.T) {
 	c := newConsole(t, http.NotFoundHandler())
 	const anotherKey = "another key since this page was loaded"

@@ -48,7 +48,7 @@ func logIn(ctx context.Context, v *page.Visit) (page.Response, error) {
 		return page.Response{}, err
 	}
 	response := page.SeeOther(next)
-	if next == "" || next == session.Path {
+	if next == "" || next == session.Path || strings.HasPrefix(next, session.Path+"login") {
 		response.Location = ui.Home(v.Who)
 	}
 	response.Cookie = cookie

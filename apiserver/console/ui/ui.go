@@ -48,6 +48,8 @@ type Problem struct {
 	Change bool
 	// Form is the page whose form was sent; empty if there is none.
 	Form string
+	// Login is the login page that leads back here.
+	Login string
 }
 
 // Title summarises the error.
