@@ -222,10 +222,13 @@ func refusedRef(repository *v1alpha1.Repository, ref string) string {
 // explain translates the error of an import into a problem.
 func explain(err error) error {
 	var refused *importer.RefusedError
+	var tooLong *importer.TooLongError
 	var known *problem.Problem
 	switch {
 	case errors.As(err, &known):
 		return known
+	case errors.As(err, &tooLong):
+		return problem.InvalidBody("nothing was imported: " + tooLong.Error()).Coded(codeTooLong)
 	case errors.Is(err, errNoTurn):
 		return problem.Busy(errNoTurn.Error(), busyRetryAfter)
 	case errors.Is(err, errStopping):

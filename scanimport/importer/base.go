@@ -61,7 +61,9 @@ func (b Base) Compare(ctx context.Context, c *Client, repository *v1alpha1.Repos
 		if err != nil {
 			return nil, err
 		}
-		out.compare(b, repository, batches, places, past, findings)
+		if err := out.compare(b, repository, batches, places, past, findings); err != nil {
+			return nil, fmt.Errorf("%s: %w", batch.Name(), err)
+		}
 	}
 	return out, nil
 }
@@ -109,7 +111,7 @@ func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Reposito
 
 // compare compares the batches of one tool, which share its findings: each finding matches at most one result.
 func (out *Compared) compare(b Base, repository *v1alpha1.Repository, batches []*Batch, places []int, past history,
-	findings []v1alpha1.Finding) {
+	findings []v1alpha1.Finding) error {
 	if !past.succeeded() && len(findings) == 0 {
 		for _, place := range places {
 			out.Unscanned = append(out.Unscanned, batches[place].Name())
@@ -118,7 +120,10 @@ func (out *Compared) compare(b Base, repository *v1alpha1.Repository, batches []
 	var results []reported
 	var of []int // the index of each result's batch
 	for _, place := range places {
-		facts := b.report(repository, batches[place])
+		facts, err := b.report(repository, batches[place])
+		if err != nil {
+			return err
+		}
 		results = append(results, facts...)
 		of = append(of, slices.Repeat([]int{place}, len(facts))...)
 	}
@@ -147,6 +152,7 @@ func (out *Compared) compare(b Base, repository *v1alpha1.Repository, batches []
 			out.fixed(b, &findings[i])
 		}
 	}
+	return nil
 }
 
 // problemAtLine is what the findings of several analyses share if they are one problem.
@@ -164,13 +170,13 @@ func atLine(spec *v1alpha1.FindingSpec) problemAtLine {
 }
 
 // report returns the facts that an import would write for the results of a batch.
-func (b Base) report(repository *v1alpha1.Repository, batch *Batch) []reported {
-	results, _ := report(&scanContext{
+func (b Base) report(repository *v1alpha1.Repository, batch *Batch) ([]reported, error) {
+	results, _, err := report(&scanContext{
 		repository: repository.Name, project: b.Project, tool: batch.Tool, analysis: batch.Analysis,
 		category: batch.Category, uniform: batch.Uniform, commit: batch.Commit,
 		links: newPermalinks(&repository.Spec, batch.Commit),
 	}, batch)
-	return results
+	return results, err
 }
 
 // ofJobs returns the names of the findings that the scan jobs of the batches would close if they are not reported.

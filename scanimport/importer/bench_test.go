@@ -56,6 +56,6 @@ func BenchmarkUnchanged(b *testing.B) {
 }
 
 func compareAll(c *scanContext, b *Batch, there []v1alpha1.Finding) plan {
-	results, _ := report(c, b)
+	results, _, _ := report(c, b)
 	return diff(c, b, results, &known{findings: there}, true)
 }

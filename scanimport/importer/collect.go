@@ -77,6 +77,9 @@ type Batch struct {
 	Notes map[string]int
 	// Warnings are problems that a person should look at before the import compares anything.
 	Warnings []string
+
+	// texts are those of all batches of the files.
+	texts *texts
 }
 
 // mostExamples bounds the number of skipped entries that are described.
@@ -105,6 +108,7 @@ func Collect(files []File, choices Choices, now time.Time) ([]*Batch, error) {
 	}
 	batches := map[key]*Batch{}
 	var out []*Batch
+	texts := newTexts(files)
 	for _, file := range files {
 		for i := range file.Log.Runs {
 			run := &file.Log.Runs[i]
@@ -118,7 +122,7 @@ func Collect(files []File, choices Choices, now time.Time) ([]*Batch, error) {
 			if batch == nil {
 				batch = &Batch{Tool: tool, Category: k.category, Uniform: choices.Category != "", Analysis: k.analysis,
 					ChosenAnalysis: choices.Analysis != nil,
-					Commit:         choices.Commit, Skipped: map[string]int{}, Notes: map[string]int{}}
+					Commit:         choices.Commit, Skipped: map[string]int{}, Notes: map[string]int{}, texts: texts}
 				batches[k] = batch
 				out = append(out, batch)
 			}

@@ -21,8 +21,10 @@ type Described struct {
 }
 
 // Describe identifies and describes the results of a batch, sorted by name. scope is the part of a repository that the
-// results belong to. Exact duplicates are left out and named in skipped. Links point to the batch's commit.
-func Describe(b *Batch, repository *v1alpha1.Repository, scope fingerprints.Scope) (out []Described, skipped []string) {
+// results belong to. Exact duplicates are left out and named in skipped. Links point to the batch's commit. The error
+// explains, for people, why the descriptions do not fit in memory.
+func Describe(b *Batch, repository *v1alpha1.Repository,
+	scope fingerprints.Scope) (out []Described, skipped []string, err error) {
 	c := &scanContext{repository: repository.Name, tool: b.Tool, analysis: b.Analysis, category: b.Category,
 		uniform: b.Uniform, links: newPermalinks(&repository.Spec, b.Commit)}
 	scope.Repository, scope.Tool, scope.Category = repository.Name, b.Tool, string(b.Category)
@@ -35,8 +37,11 @@ func Describe(b *Batch, repository *v1alpha1.Repository, scope fingerprints.Scop
 			continue
 		}
 		facts := c.spec(r)
+		if err := b.texts.share(&facts); err != nil {
+			return nil, nil, err
+		}
 		out = append(out, Described{Identity: identity, Details: facts.Details, Facts: facts, Index: i})
 	}
 	slices.SortFunc(out, func(a, b Described) int { return cmp.Compare(a.Name, b.Name) })
-	return out, skipped
+	return out, skipped, nil
 }

@@ -237,7 +237,7 @@ func (im *Importer) compare(ctx context.Context, j *job) error {
 		there, err = im.known(ctx, j)
 		return err
 	})
-	results, duplicates := report(&j.context, j.Batch)
+	results, duplicates, unfit := report(&j.context, j.Batch)
 	if err := reading.Wait(); err != nil {
 		return err
 	}
@@ -254,6 +254,9 @@ func (im *Importer) compare(ctx context.Context, j *job) error {
 		return nil
 	}
 	if err := guardAnalysis(j.Batch, j.scans, &j.plan, len(results)); err != nil || !complete {
+	if unfit != nil {
+		return j.explain(unfit)
+	}
 		return j.explain(err)
 	}
 	return j.explain(guardClosing(j.plan.open, j.plan.toClose))

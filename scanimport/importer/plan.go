@@ -81,7 +81,8 @@ type reported struct {
 }
 
 // report converts the results of a batch to facts; suppressed ones come last. It returns exact duplicates separately.
-func report(c *scanContext, b *Batch) (out []reported, duplicates []*sarif.Result) {
+// The error explains, for people, why the facts do not fit in memory.
+func report(c *scanContext, b *Batch) (out []reported, duplicates []*sarif.Result, err error) {
 	all := b.all()
 	out = make([]reported, 0, len(all))
 	seen := make(map[[32]byte]bool, len(all))
@@ -92,9 +93,13 @@ func report(c *scanContext, b *Batch) (out []reported, duplicates []*sarif.Resul
 			continue
 		}
 		seen[d] = true
-		out = append(out, reported{result: r, spec: c.spec(r), index: i})
+		spec := c.spec(r)
+		if err := b.texts.share(&spec); err != nil {
+			return nil, nil, err
+		}
+		out = append(out, reported{result: r, spec: spec, index: i})
 	}
-	return out, duplicates
+	return out, duplicates, nil
 }
 
 // scope returns the scope of the names of a batch's findings.

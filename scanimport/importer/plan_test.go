@@ -1,7 +1,10 @@
 package importer
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
@@ -133,7 +137,7 @@ func TestEveryHistoryConverges(t *testing.T) {
 					open++
 				}
 			}
-			reported, duplicates := report(c, &Batch{Results: scan})
+			reported, duplicates, _ := report(c, &Batch{Results: scan})
 			if open != len(reported) || len(reported)+len(duplicates) != len(scan) {
 				t.Fatalf("scan %d: %d open findings, %d results of which %d twice", n, open, len(scan), len(duplicates))
 			}
@@ -162,7 +166,7 @@ func TestTwoNamesOfAToolInTwoAnalysesConverge(t *testing.T) {
 			}
 		}
 		batch := &Batch{Tool: tool, Results: results}
-		reported, _ := report(c, batch)
+		reported, _, _ := report(c, batch)
 		p := diff(c, batch, reported, k, true)
 		for _, ch := range p.changes {
 			cluster[ch.name] = v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: ch.name}, Spec: ch.spec}
@@ -184,7 +188,7 @@ func importInto(cluster map[string]v1alpha1.Finding, c *scanContext, results []s
 		there = append(there, f)
 	}
 	batch := &Batch{Results: results}
-	reported, _ := report(c, batch)
+	reported, _, _ := report(c, batch)
 	p := diff(c, batch, reported, &known{findings: there}, true)
 	for _, ch := range p.changes {
 		cluster[ch.name] = v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: ch.name}, Spec: ch.spec}
@@ -205,7 +209,7 @@ func TestNoChangeCarriesTriage(t *testing.T) {
 	c := testContext(v1alpha1.CategoryCode)
 	result := sarif.Result{RuleID: "R", Rule: &sarif.Rule{}, Message: "m", Severity: v1alpha1.LevelLow, Location: sarif.Location{Path: "a.go", Line: 1}}
 	batch := &Batch{Results: []sarif.Result{result}}
-	reported, _ := report(c, batch)
+	reported, _, _ := report(c, batch)
 	name := batch.identities(c.scope())[0].Name
 	there := func(change func(*v1alpha1.FindingSpec)) []v1alpha1.Finding {
 		f := v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: *reported[0].spec.DeepCopy()}
@@ -229,6 +233,50 @@ func TestNoChangeCarriesTriage(t *testing.T) {
 	}
 	if len(got) != 4 {
 		t.Errorf("actions tried: %v, want all four", got)
+	}
+}
+
+// The texts of a rule become part of the texts of each of its results.
+func TestTheTextsOfFindingsAreBoundedByTheirFile(t *testing.T) {
+	long := &sarif.Rule{ID: "R", FullDescription: strings.Repeat("d", maxDescription), Help: strings.Repeat("h", maxRemediation+1)}
+	differs := func(message, line bool) []sarif.Result {
+		out := make([]sarif.Result, 2_200)
+		for i := range out {
+			out[i] = sarif.Result{RuleID: "R", Rule: long, Message: "m", Severity: v1alpha1.LevelLow, Location: sarif.Location{Path: "a.go", Line: 1}}
+			if message {
+				out[i].Message = strconv.Itoa(i)
+			}
+			if line {
+				out[i].Location.Line = int32(i + 1)
+			}
+		}
+		return out
+	}
+	for name, tc := range map[string]struct {
+		reason  string
+		results []sarif.Result
+		bytes   int64
+		refused bool
+	}{
+		"other lines":              {"equal texts share their memory", differs(false, true), 100_000, false},
+		"other messages":           {"each is a text of 16,000 characters", differs(true, false), 100_000, true},
+		"other messages, big file": {"texts may be a multiple of their file", differs(true, false), 10 << 20, false},
+		"ordinary findings":        {"an honest file of 300 bytes per result", manyResults(20_000), 6 << 20, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			batches, err := Collect([]File{{Log: &sarif.Log{Bytes: tc.bytes, Runs: []sarif.Run{{Tool: "lint", Results: tc.results}}}}}, Choices{}, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _, imported := report(testContext(v1alpha1.CategoryCode), batches[0])
+			_, _, described := Describe(batches[0], &v1alpha1.Repository{}, fingerprints.Scope{})
+			for _, err := range []error{imported, described} {
+				var refused *TooLongError
+				if errors.As(err, &refused) != tc.refused || !tc.refused && err != nil {
+					t.Errorf("error %v, want a refusal: %t, because %s", err, tc.refused, tc.reason)
+				}
+			}
+		})
 	}
 }
 

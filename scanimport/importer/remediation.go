@@ -9,15 +9,10 @@ import (
 
 // remediation explains what to do and where to read more: the rule's advice, the fixes that the tool offers, or else
 // the fixed version that the tool names.
-func remediation(r *sarif.Result, message string, secret bool) string {
-	parts := []string{}
-	advice := paragraph(r.Rule.Advice())
-	if webAddress.MatchString(advice) {
-		advice = ""
-		parts = append(parts, "See "+line(r.Rule.Advice()))
-	}
-	if !strings.Contains(message, advice) {
-		parts = append(parts, advice)
+func remediation(r *sarif.Result, message string, rule *ruleTexts, secret bool) string {
+	parts := []string{rule.link}
+	if !strings.Contains(message, rule.advice) {
+		parts = append(parts, rule.advice)
 	}
 	if !secret {
 		for _, fix := range r.Fixes {

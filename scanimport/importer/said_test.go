@@ -31,7 +31,7 @@ func TestTitleIsOneWholeSentence(t *testing.T) {
 		"not a word":        {"a list needs a title", sarif.Rule{}, "", "", "Finding without a description"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := title(&sarif.Result{Rule: &tc.rule, RuleID: tc.id}, tc.text); got != tc.want {
+			if got := title(&sarif.Result{Rule: &tc.rule, RuleID: tc.id}, tc.text, textsOf(&tc.rule)); got != tc.want {
 				t.Errorf("%q, want %q: %s", got, tc.want, tc.reason)
 			}
 		})
@@ -70,7 +70,7 @@ func TestRemediationSaysWhatToDo(t *testing.T) {
 			if tc.fixed != "" {
 				r.Package = &sarif.Package{Name: "p", FixedVersion: tc.fixed}
 			}
-			if got := remediation(r, tc.message, false); got != tc.wanted {
+			if got := remediation(r, tc.message, textsOf(r.Rule), false); got != tc.wanted {
 				t.Errorf("%q, want %q: %s", got, tc.wanted, tc.reason)
 			}
 		})

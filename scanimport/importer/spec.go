@@ -23,6 +23,8 @@ type scanContext struct {
 	scanID    string
 	startedAt v1alpha1.Time
 	links     permalinks
+	// rules are the texts of the rules that have been used.
+	rules map[*sarif.Rule]*ruleTexts
 }
 
 // categoryOf returns the category of a result's finding.
@@ -72,13 +74,14 @@ func (c *scanContext) details(r *sarif.Result) v1alpha1.FindingDetails {
 	case secret:
 		message = withoutQuotes(message, sarif.FirstOf(r.Location.Snippet, r.Location.Context))
 	}
+	rule := c.textsOf(r.Rule)
 	details := v1alpha1.FindingDetails{
-		Title:        cut(title(r, message), maxTitle),
-		Description:  cut(description(r, message), maxDescription),
+		Title:        cut(title(r, message, rule), maxTitle),
+		Description:  cut(description(r, message, rule), maxDescription),
 		Severity:     r.Severity,
 		Score:        r.Score,
 		ToolSeverity: OneLine(r.ToolSeverity, maxToolSeverity),
-		Remediation:  cut(remediation(r, message, secret), maxRemediation),
+		Remediation:  cut(remediation(r, message, rule, secret), maxRemediation),
 		Location:     c.location(r.Location),
 	}
 	if !secret {
@@ -181,8 +184,8 @@ func confidence(precision string) v1alpha1.Level {
 	return ""
 }
 
-func description(r *sarif.Result, message string) string {
-	parts := distinct(paragraph(message), paragraph(r.Rule.FullDescription))
+func description(r *sarif.Result, message string, rule *ruleTexts) string {
+	parts := distinct(paragraph(message), rule.description)
 	if len(parts) == 0 {
 		parts = distinct(paragraph(r.Rule.ShortDescription), paragraph(r.RuleID))
 	}

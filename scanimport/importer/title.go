@@ -11,13 +11,8 @@ import (
 
 // title returns one whole sentence: of the rule's short description if that is one, else of the message, else of the
 // rule's long description. Without any sentence it returns the rule's name or id.
-func title(r *sarif.Result, message string) string {
-	short := sentence(r.Rule.ShortDescription)
-	if !describes(short) {
-		short = ""
-	}
-	return sarif.FirstOf(short, sentence(message), sentence(r.Rule.FullDescription), line(r.Rule.ShortDescription),
-		line(r.Rule.Name), line(r.RuleID), "Finding without a description")
+func title(r *sarif.Result, message string, rule *ruleTexts) string {
+	return sarif.FirstOf(rule.title, sentence(message), rule.otherTitle, line(r.RuleID), "Finding without a description")
 }
 
 // describes reports whether a text is a description and not the rule's name, such as "Branch-Protection", or the text

@@ -169,7 +169,11 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 	if review != nil {
 		p.before = review.Spec.ReviewedCommits
 	}
-	p.match(s.readable(im.describe(repository, commit.SHA, batches, compared, s), unreadable), there)
+	results, err := im.describe(repository, commit.SHA, batches, compared, s)
+	if err != nil {
+		return review, err
+	}
+	p.match(s.readable(results, unreadable), there)
 	s.count(p)
 	s.warnOfOthers(p, im.pr.Project)
 	s.compare(compared, batches)
@@ -190,13 +194,17 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 // describe identifies and describes the results of all batches that the base does not have, sorted by name. All results
 // get names, so that names do not depend on the current state of the base.
 func (im *Importer) describe(repository *v1alpha1.Repository, commit string, batches []*importer.Batch,
-	base *importer.Compared, s *Summary) []found {
+	base *importer.Compared, s *Summary) ([]found, error) {
 	var out []found
 	keys := map[string]int{}
 	for i, b := range batches {
 		ofCommit := *b
 		ofCommit.Commit = commit
-		described, duplicates := importer.Describe(&ofCommit, repository, fingerprints.Scope{Prefix: "i-", Project: s.Review})
+		described, duplicates, err := importer.Describe(&ofCommit, repository,
+			fingerprints.Scope{Prefix: "i-", Project: s.Review})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", b.Name(), err)
+		}
 		for _, example := range duplicates {
 			s.skip(i, skipDuplicate, example)
 		}
@@ -215,7 +223,7 @@ func (im *Importer) describe(repository *v1alpha1.Repository, commit string, bat
 		}
 	}
 	slices.SortFunc(out, func(a, b found) int { return cmp.Compare(a.Name, b.Name) })
-	return out
+	return out, nil
 }
 
 // resultOf returns what an issue stores of a result.

@@ -249,7 +249,11 @@ func results(places ...string) []found {
 	}
 	im := &Importer{pr: pr}
 	batches := []*importer.Batch{batch}
-	return im.describe(shop, "c", batches, &importer.Compared{Known: []map[int]bool{{}}}, newSummary(pr, batches))
+	found, err := im.describe(shop, "c", batches, &importer.Compared{Known: []map[int]bool{{}}}, newSummary(pr, batches))
+	if err != nil {
+		panic(err)
+	}
+	return found
 }
 
 // A decision is about the problem that it was made about, and never passes to another one of the same rule, file and

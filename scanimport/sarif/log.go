@@ -9,6 +9,8 @@ import (
 // Log is the content of a file.
 type Log struct {
 	Runs []Run
+	// Bytes of the file, decompressed.
+	Bytes int64
 }
 
 // Run is one run of one tool.

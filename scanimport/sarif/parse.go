@@ -45,7 +45,7 @@ func Parse(r io.Reader, options Options) (*Log, error) {
 			return nil, err
 		}
 	}
-	log := &Log{Runs: make([]Run, 0, len(p.runs))}
+	log := &Log{Runs: make([]Run, 0, len(p.runs)), Bytes: bounded.read}
 	unfolded := &budget{left: options.Limits.Bytes}
 	for i := range p.runs {
 		log.Runs = append(log.Runs, normalise(&p.runs[i], options.SourceRoot, unfolded))

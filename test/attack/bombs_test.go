@@ -34,6 +34,17 @@ func sarifFile(run string) string {
 	return `{"version":"2.1.0","runs":[{` + run + `}]}`
 }
 
+// longRule returns a file of many results of one rule, whose texts become part of each finding.
+func longRule(result func(i int) string, size int) string {
+	results := make([]string, min(size/100, 40_000))
+	for i := range results {
+		results[i] = `{"ruleId":"R",` + result(i+1) + `}`
+	}
+	text := strings.Repeat("é", 30_000)
+	return sarifFile(`"tool":{"driver":{"name":"bomb","rules":[{"id":"R","fullDescription":{"text":"d` + text + `"},"help":{"text":"h` + text + `"}}]}},"results":[` +
+		strings.Join(results, ",") + `]`)
+}
+
 func sarifBombs() []bomb {
 	located := func(location string) string {
 		return `{"ruleId":"R","message":{"text":"m"},"locations":[{"physicalLocation":{"artifactLocation":` + location + `}}]}`
@@ -74,6 +85,14 @@ func sarifBombs() []bomb {
 		{"artifacts in a circle", func(n int) string {
 			return sarifFile(`"artifacts":[{"location":{"index":1},"parentIndex":1},{"location":{"index":0},"parentIndex":0}],"results":[` + repeated(located(`{"index":0}`), min(n, 1<<20)) + `]`)
 		}, ""},
+		{"a long rule for each", func(n int) string {
+			return longRule(func(i int) string {
+				return `"message":{"text":"m"},"locations":[{"physicalLocation":{"region":{"startLine":` + strconv.Itoa(i) + `}}}]`
+			}, n)
+		}, ""},
+		{"a long rule for each message", func(n int) string {
+			return longRule(func(i int) string { return `"message":{"text":"` + strconv.Itoa(i) + `"}` }, n)
+		}, "unfold to more than"},
 		{"a hierarchy without end", func(n int) string {
 			return sarifFile(`"results":[` + repeated(`{"ruleId":"`+strings.Repeat("/", 60_000)+`","message":{"text":"m"}}`, n) + `]`)
 		}, ""},

@@ -108,9 +108,9 @@ func TestEveryCorpusFindingIsWellSaid(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, batch := range batches {
-				described, _ := importer.Describe(batch, repository, fingerprints.Scope{})
-				if len(described) == 0 {
-					t.Errorf("%s: nothing is described", batch.Tool)
+				described, _, err := importer.Describe(batch, repository, fingerprints.Scope{})
+				if err != nil || len(described) == 0 {
+					t.Errorf("%s: nothing is described: %v", batch.Tool, err)
 				}
 				for _, d := range described {
 					wellSaid(t, &d.Details)
