@@ -206,7 +206,9 @@ func (im *Importer) dryRun(ctx context.Context, jobs []*job) error {
 // its Leases.
 func (im *Importer) look(ctx context.Context, j *job) (err error) {
 	j.context.startedAt = j.started()
-	j.scans, err = im.scans(ctx, j)
+	var unreadable []string
+	j.scans, unreadable, err = im.scans(ctx, j)
+	j.summary.warnOf("scan", unreadable)
 	return err
 }
 

@@ -126,8 +126,8 @@ func undecided(f *v1alpha1.Finding) int {
 
 // ofJob returns the findings that scans of the series replace or may take over, and the others; it reuses the slice of
 // findings. A finding's own category does not identify its job: a tool that looks for several things at once has
-// findings of several categories. If its scan is no longer known, a finding belongs to the job of its category, or to
-// this one if there is no such job.
+// findings of several categories. It belongs to the job of its scan, whether or not that succeeded. If its scan is no
+// longer known, a finding belongs to the job of its category, or to this one if there is no such job.
 func (h history) ofJob(s series, findings []v1alpha1.Finding) (own, others []v1alpha1.Finding) {
 	adopts := h.adopts(s)
 	jobs := map[series]bool{}
@@ -142,16 +142,37 @@ func (h history) ofJob(s series, findings []v1alpha1.Finding) (own, others []v1a
 			others = append(others, findings[i])
 			continue
 		}
-		if scan, known := h[lastScan(&findings[i].Spec)]; known {
-			of.category = scan.category
+		mine := !shared[of.analysis] || of.category == s.category || !jobs[of]
+		if scan, known := h.scanOf(&findings[i].Spec); known {
+			mine = scan.category == s.category
 		}
-		if !shared[of.analysis] || of.category == s.category || !jobs[of] {
+		if mine {
 			own = append(own, findings[i])
 		} else {
 			others = append(others, findings[i])
 		}
 	}
 	return own, others
+}
+
+// knowAll reports whether the scans of all findings are known.
+func (h history) knowAll(findings []v1alpha1.Finding) bool {
+	return !slices.ContainsFunc(findings, func(f v1alpha1.Finding) bool {
+		_, known := h.scanOf(&f.Spec)
+		return !known
+	})
+}
+
+// scanOf returns the scan that last reported the finding, else the one that closed it. The former comes first, since a
+// scan of another job may have closed the finding.
+func (h history) scanOf(spec *v1alpha1.FindingSpec) (scan pastScan, known bool) {
+	if spec.Scan != nil {
+		scan, known = h[spec.Scan.ScanID]
+	}
+	if !known && spec.Closed != nil {
+		scan, known = h[spec.Closed.ScanID]
+	}
+	return scan, known
 }
 
 // addedByLast reports whether the scan that last changed the finding also created it.

@@ -108,28 +108,28 @@ func (im *Importer) selector(project, tool string) fields.Selector {
 	)
 }
 
-// scans returns the scans of the tool in the project, under all its names.
-func (im *Importer) scans(ctx context.Context, j *job) (history, error) {
-	h := history{}
+// scans returns the scans of the tool in the project, under all its names, and the names of those that cannot be read.
+func (im *Importer) scans(ctx context.Context, j *job) (h history, unreadable []string, err error) {
+	h = history{}
 	for _, tool := range j.names() {
-		list, unreadable, err := List[v1alpha1.Scan](ctx, im.client, im.target.Namespace, im.selector(j.project, tool))
+		list, odd, err := List[v1alpha1.Scan](ctx, im.client, im.target.Namespace, im.selector(j.project, tool))
 		if err != nil {
-			return nil, fmt.Errorf("list the scans of project %s: %w", j.project, err)
+			return nil, nil, fmt.Errorf("list the scans of project %s: %w", j.project, err)
 		}
-		j.summary.warnOf("scan", unreadable)
+		unreadable = append(unreadable, odd...)
 		h.add(list)
 	}
-	return h, nil
+	return h, unreadable, nil
 }
 
 // known lists the findings of the tool in the project, under all its names, and sorts them by job.
 func (im *Importer) known(ctx context.Context, j *job) (*known, error) {
 	names := j.names()
 	lists, unreadable := make([][]v1alpha1.Finding, len(names)), make([][]string, len(names))
-	group, ctx := errgroup.WithContext(ctx)
+	group, listing := errgroup.WithContext(ctx)
 	for i, tool := range names {
 		group.Go(func() (err error) {
-			lists[i], unreadable[i], err = List[v1alpha1.Finding](ctx, im.client, im.target.Namespace,
+			lists[i], unreadable[i], err = List[v1alpha1.Finding](listing, im.client, im.target.Namespace,
 				im.selector(j.project, tool))
 			// Managed fields are only needed for findings of another name of the tool.
 			for k := range lists[i] {
@@ -149,7 +149,15 @@ func (im *Importer) known(ctx context.Context, j *job) (*known, error) {
 		j.summary.Warnings = append(j.summary.Warnings,
 			fmt.Sprintf("no finding of the tool %q is in the project: there is nothing to take over", j.GivenFormer))
 	}
-	return j.scans.sort(j.series(), slices.Concat(lists...), odd), nil
+	findings, scans := slices.Concat(lists...), j.scans
+	if !scans.knowAll(findings) {
+		// Another job may have begun since the scans were read.
+		var err error
+		if scans, _, err = im.scans(ctx, j); err != nil {
+			return nil, err
+		}
+	}
+	return scans.sort(j.series(), findings, odd), nil
 }
 
 // names returns the names of the tool, its own first.

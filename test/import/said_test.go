@@ -245,6 +245,37 @@ func TestNamingTheCategoryOrphansNoDecision(t *testing.T) {
 	}
 }
 
+// A job owns the findings of its scans also before one of them has succeeded.
+func TestAnUnfinishedJobKeepsItsFindings(t *testing.T) {
+	p := newProject(t)
+	p.imports(mixedTrivy, commitA)
+	secrets := func(more string) {
+		t.Helper()
+		file := `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"Trivy"}},` + more + `"results":[{"ruleId":"other-key","message":{"text":"x"}}]}]}`
+		_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{Category: v1alpha1.CategorySecret}, file))
+		p.must(err)
+	}
+	meanwhile := importer.Options{OnRecorded: func(*importer.Batch, string) { secrets(`"invocations":[{"executionSuccessful":false}],`) }}
+	summaries, err := p.tryImport(meanwhile, collect(t, importer.Choices{Commit: commitB}, mixedTrivy))
+	p.must(err)
+	p.mute()
+	for _, s := range append(summaries, p.imports(mixedTrivy, commitB)) {
+		if s.Closed != 0 || s.Unchanged != 3 {
+			t.Errorf("the other job: %+v, want 3 unchanged and none closed", *s)
+		}
+	}
+	secrets("")
+	findings := p.findings()
+	if len(findings) != 4 {
+		t.Errorf("%d findings, want 4", len(findings))
+	}
+	for _, f := range findings {
+		if f.Spec.Closed != nil || f.Spec.Triage.UserStatus != v1alpha1.UserStatusMuted {
+			t.Errorf("%s is closed %v, %s", f.Spec.RuleID, f.Spec.Closed, f.Spec.Triage.UserStatus)
+		}
+	}
+}
+
 // Each of two jobs that share a tool replaces only its own findings, whatever their category.
 func TestJobsThatShareAToolLeaveEachOtherAlone(t *testing.T) {
 	p := newProject(t)
