@@ -131,7 +131,7 @@ func (im *Importer) Import(ctx context.Context, batches []*Batch) ([]*Summary, e
 	if im.options.DryRun {
 		return summaries, im.dryRun(ctx, jobs)
 	}
-	return summaries, im.locked(ctx, jobs, func(ctx context.Context) error {
+	return summaries, locked(ctx, jobs, func(ctx context.Context) error {
 		err := im.run(ctx, jobs)
 		if err != nil && ctx.Err() != nil {
 			err = stopped(ctx)
@@ -146,14 +146,25 @@ func stopped(ctx context.Context) error {
 		context.Cause(ctx))
 }
 
-// locked holds the Leases of all jobs while do runs. The batches are sorted, so that two
-// imports of the same tools cannot wait for each other.
-func (im *Importer) locked(ctx context.Context, jobs []*job, do func(ctx context.Context) error) error {
+// locked holds the Leases of all jobs while do runs. All are observed from the beginning: those of a process that was
+// killed run out at the same time.
+func locked(ctx context.Context, jobs []*job, do func(ctx context.Context) error) error {
+	for _, j := range jobs[min(1, len(jobs)):] {
+		if _, err := j.lock.observe(ctx); err != nil {
+			return err
+		}
+	}
+	return holding(ctx, jobs, do)
+}
+
+// holding takes the Leases one after another. The batches are sorted, so that two imports of the same tools cannot wait
+// for each other.
+func holding(ctx context.Context, jobs []*job, do func(ctx context.Context) error) error {
 	if len(jobs) == 0 {
 		return do(ctx)
 	}
 	return jobs[0].lock.with(ctx, func(ctx context.Context) error {
-		return im.locked(ctx, jobs[1:], do)
+		return holding(ctx, jobs[1:], do)
 	})
 }
 
@@ -243,6 +254,9 @@ func (im *Importer) compare(ctx context.Context, j *job) error {
 	if err := reading.Wait(); err != nil {
 		return err
 	}
+	if unfit != nil {
+		return j.explain(unfit)
+	}
 	j.summary.skipResults(skipDuplicate, duplicates)
 	complete := len(j.Incomplete) == 0
 	j.plan = diff(&j.context, j.Batch, results, there, complete)
@@ -256,9 +270,6 @@ func (im *Importer) compare(ctx context.Context, j *job) error {
 		return nil
 	}
 	if err := guardAnalysis(j.Batch, j.scans, &j.plan, len(results)); err != nil || !complete {
-	if unfit != nil {
-		return j.explain(unfit)
-	}
 		return j.explain(err)
 	}
 	return j.explain(guardClosing(j.plan.open, j.plan.toClose))

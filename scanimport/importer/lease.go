@@ -37,6 +37,10 @@ type lock struct {
 	// waiting is called once with the current holder of the Lease.
 	waiting func(holder string)
 
+	// seen is the Lease's last version that was read, and seenAt when it was first read.
+	seen   string
+	seenAt time.Time
+
 	// renewing is held during a renewal; renewedAt is when the last successful renewal began.
 	renewing  sync.Mutex
 	renewedAt atomic.Pointer[time.Time]
@@ -95,20 +99,15 @@ func (l *lock) with(ctx context.Context, do func(ctx context.Context) error) err
 // acquire waits for the Lease. It is free if it has no holder, or if its holder has not renewed it for its duration,
 // measured by this process's own clock: clocks of two machines are not compared.
 func (l *lock) acquire(ctx context.Context) error {
-	var seen string
-	var seenAt time.Time
 	for first := true; ; {
-		lease, err := l.read(ctx)
+		lease, err := l.observe(ctx)
 		if err != nil {
-			return fmt.Errorf("take the Lease %s: %w", l.key, err)
+			return err
 		}
 		version := lease.ResourceVersion
 		holder := ptr.Deref(lease.Spec.HolderIdentity, "")
-		if version != seen {
-			seen, seenAt = version, time.Now()
-		}
 		duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
-		if holder == "" || holder == l.identity || time.Since(seenAt) > duration {
+		if holder == "" || holder == l.identity || time.Since(l.seenAt) > duration {
 			err := l.take(ctx, lease)
 			switch {
 			case err == nil:
@@ -132,6 +131,18 @@ func (l *lock) acquire(ctx context.Context) error {
 		case <-timer.C:
 		}
 	}
+}
+
+// observe reads the Lease and remembers since when it is unchanged.
+func (l *lock) observe(ctx context.Context) (*coordinationv1.Lease, error) {
+	lease, err := l.read(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("take the Lease %s: %w", l.key, err)
+	}
+	if lease.ResourceVersion != l.seen {
+		l.seen, l.seenAt = lease.ResourceVersion, time.Now()
+	}
+	return lease, nil
 }
 
 // read returns the Lease, or an empty one if it does not exist.
@@ -188,7 +199,14 @@ func (l *lock) renew(ctx context.Context, stop <-chan struct{}, lost context.Can
 // fresh reports whether the last renewal is so recent that no other process can hold the Lease yet.
 func (l *lock) fresh() bool {
 	at := l.renewedAt.Load()
-	return at != nil && time.Since(*at) <= l.duration*2/3
+	return at != nil && since(*at) <= l.duration*2/3
+}
+
+// since returns the time since at, by the clock that has advanced more: the monotonic clock stops while the machine
+// sleeps, and the wall clock can be set back.
+func since(at time.Time) time.Duration {
+	now := time.Now()
+	return max(now.Sub(at), now.Round(0).Sub(at.Round(0)))
 }
 
 // sure returns errLeaseLost unless this process holds the Lease. A process that was suspended and resumes must check

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,6 +84,21 @@ func TestBeforeItsNextWriteAProcessThatWasStoppedKnowsWhetherItHoldsItsLease(t *
 	}
 }
 
+// The monotonic clock of a machine that sleeps stops.
+func TestALeaseIsNotFreshAfterASleep(t *testing.T) {
+	l := newLock("asleep", time.Minute)
+	at := time.Now()
+	// The seconds of the wall clock, above its nanoseconds; the monotonic reading stays.
+	(*struct{ wall uint64 })(unsafe.Pointer(&at)).wall -= 3600 << 30
+	if time.Since(at) > time.Minute || time.Now().Round(0).Sub(at.Round(0)) < time.Minute {
+		t.Fatal("the time is not as after a sleep")
+	}
+	l.renewedAt.Store(&at)
+	if l.fresh() {
+		t.Error("the Lease counts as fresh after an hour of sleep")
+	}
+}
+
 func TestALeaseIsKeptWhileItsWorkLasts(t *testing.T) {
 	// Long enough that a busy machine renews it in time.
 	const duration = 4 * time.Second
@@ -119,9 +135,10 @@ func TestALeaseIsKeptWhileItsWorkLasts(t *testing.T) {
 	}
 }
 
-// A killed holder must not block others forever, and a live one must not be replaced.
-func TestALeaseIsTakenOverOnceItsHolderIsSilent(t *testing.T) {
-	l := newLock("silent", time.Second)
+// silent returns the lock of a Lease that a killed process holds.
+func silent(t *testing.T, name string) *lock {
+	t.Helper()
+	l := newLock(name, time.Second)
 	err := env.Client.Create(t.Context(), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: l.key.Namespace, Name: l.key.Name},
 		Spec: coordinationv1.LeaseSpec{
@@ -133,6 +150,21 @@ func TestALeaseIsTakenOverOnceItsHolderIsSilent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return l
+}
+
+// An import does not wait for each Lease of a killed process in turn.
+func TestAllLeasesOfASilentHolderRunOutTogether(t *testing.T) {
+	first, second := silent(t, "silent-1"), silent(t, "silent-2")
+	second.waiting = func(string) { t.Error("the second is waited for after the first was taken") }
+	if err := locked(t.Context(), []*job{{lock: first}, {lock: second}}, func(context.Context) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A killed holder must not block others forever, and a live one must not be replaced.
+func TestALeaseIsTakenOverOnceItsHolderIsSilent(t *testing.T) {
+	l := silent(t, "silent")
 	var waitedFor string
 	l.waiting = func(holder string) { waitedFor = holder }
 	if err := l.with(t.Context(), func(context.Context) error { return nil }); err != nil {
