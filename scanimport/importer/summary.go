@@ -54,7 +54,7 @@ type Summary struct {
 	Provisioned []Provisioned `json:"provisioned,omitempty"`
 	// Warnings are problems that need a person's attention.
 	Warnings []string `json:"warnings,omitempty"`
-	// LeftOpen counts findings that were about to be closed when another client changed them.
+	// LeftOpen counts findings that were about to be closed when another client changed them, or the API server refused.
 	LeftOpen int `json:"leftOpen,omitempty"`
 	// NotReported counts findings that are open, not in the results, and not closed because of Incomplete.
 	NotReported int      `json:"notReported,omitempty"`
@@ -209,7 +209,7 @@ func (s *Summary) Message() string {
 		parts = append(parts, fmt.Sprintf("%d skipped: %s", s.SkippedBecause[reason], reason))
 	}
 	if s.LeftOpen > 0 {
-		parts = append(parts, fmt.Sprintf("%d left open: changed while they were to be closed", s.LeftOpen))
+		parts = append(parts, fmt.Sprintf("%d left open: changed, or refused by the API server, while they were to be closed", s.LeftOpen))
 	}
 	if len(s.Incomplete) > 0 {
 		parts = append(parts, "nothing was closed: "+strings.Join(s.Incomplete, "; "))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -59,6 +60,8 @@ type writer struct {
 	progress *Progress
 	// last is the finding that was written last.
 	last *v1alpha1.ScanChange
+	// unclosed counts the findings that the API server refused to close.
+	unclosed int
 }
 
 func (w *writer) all(ctx context.Context, changes []change) error {
@@ -86,14 +89,38 @@ func (w *writer) one(ctx context.Context, ch change) error {
 	} else {
 		err = w.change(ctx, &ch)
 	}
-	if apierrors.IsInvalid(err) && ch.action != ActionClose {
-		w.count(func(s *Summary) { s.skip(skipRefused, fmt.Sprintf("finding %s (%v)", ch.name, err)) })
+	if err != nil && refusesObject(err) {
+		w.refused(&ch, err)
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("%s finding %s: %w", ch.action, ch.name, err)
 	}
 	return nil
+}
+
+// refusesObject reports whether an API server refuses a write because of the object: it is invalid, or a cluster's own
+// admission policy or webhook denies it. Other objects may be accepted. This project's policies are about who writes.
+func refusesObject(err error) bool {
+	text := err.Error()
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) &&
+		(strings.Contains(text, "denied the request") || strings.Contains(text, "denied request")) &&
+		!strings.Contains(text, "."+v1alpha1.GroupName+"' with binding")
+}
+
+// refused counts a change that the API server refused. A finding that cannot be closed stays open.
+func (w *writer) refused(ch *change, err error) {
+	w.count(func(s *Summary) {
+		if ch.action != ActionClose {
+			s.skip(skipRefused, fmt.Sprintf("finding %s (%v)", ch.name, err))
+			return
+		}
+		s.LeftOpen++
+		if w.unclosed++; w.unclosed <= mostExamples {
+			s.Warnings = append(s.Warnings, fmt.Sprintf("finding %s stays open, because the API server refuses to close it: "+
+				"have its rule changed, then import again (%v)", ch.name, err))
+		}
+	})
 }
 
 // mostNames bounds how many names are tried for a finding.

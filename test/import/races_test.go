@@ -1,15 +1,20 @@
 package import_test
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func (p *project) leases() int {
@@ -96,6 +101,50 @@ func TestAFindingThatChangesBeforeItsClosingIsLeftOpen(t *testing.T) {
 	if s := p.imports(document(results[2:]...), commitB); s.Closed != 1 || s.LeftOpen != 0 {
 		t.Errorf("the next import: %+v, want the one left open closed", *s)
 	}
+}
+
+// A cluster's own rule about one finding does not hold up the others.
+func TestAFindingThatMayNotBeClosedIsLeftOpen(t *testing.T) {
+	for name, reason := range map[string]metav1.StatusReason{"invalid": metav1.StatusReasonInvalid, "forbidden": metav1.StatusReasonForbidden} {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t)
+			results := numbered(4)
+			p.imports(document(results...), commitA)
+			held := p.titled("problem 000").Name
+			refuseClosing(t, held, reason)
+			s := p.imports(document(results[3:]...), commitB)
+			if s.Closed != 2 || s.LeftOpen != 1 || len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], held+" stays open") ||
+				!strings.Contains(s.Warnings[0], "a legal hold") {
+				t.Errorf("%+v, want 2 closed, 1 left open, and a warning about it", *s)
+			}
+		})
+	}
+}
+
+// refuseClosing makes a cluster administrator's admission policy that keeps a finding open.
+func refuseClosing(t *testing.T, finding string, reason metav1.StatusReason) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Name: "hold-" + finding}
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta}
+	policy.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+			ResourceNames: []string{finding},
+			RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update, admissionregistrationv1.Delete},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{v1alpha1.GroupName}, APIVersions: []string{"*"}, Resources: []string{"findings"}},
+			},
+		}}},
+		Validations: []admissionregistrationv1.Validation{{Expression: "object != null && !has(object.spec.closed)", Message: "a legal hold", Reason: &reason}},
+	}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta}
+	binding.Spec = admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+	}
+	env.Create(t, policy, binding)
+	probe := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: finding}}
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Delete(t.Context(), probe, client.DryRunAll)).To(MatchError(ContainSubstring("a legal hold")))
+	})
 }
 
 // A change of a finding's status by the controllers is no reason to leave it open.

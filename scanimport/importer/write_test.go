@@ -1,0 +1,34 @@
+package importer
+
+import (
+	"errors"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+func TestWhatIsRefusedBecauseOfTheObject(t *testing.T) {
+	findings := schema.GroupResource{Group: v1alpha1.GroupName, Resource: "findings"}
+	forbidden := func(why string) error { return apierrors.NewForbidden(findings, "f-1", errors.New(why)) }
+	for name, tc := range map[string]struct {
+		reason string
+		err    error
+		object bool
+	}{
+		"invalid":                {"the schema refuses the object", apierrors.NewInvalid(schema.GroupKind{Kind: "Finding"}, "f-1", nil), true},
+		"a cluster's own policy": {"it may accept other objects", forbidden("ValidatingAdmissionPolicy 'hold' with binding 'hold' denied request: a legal hold"), true},
+		"a webhook":              {"it may accept other objects", forbidden(`admission webhook "hold.example.com" denied the request: a legal hold`), true},
+		"this project's policy": {"the account may write no facts",
+			forbidden("ValidatingAdmissionPolicy 'findings-facts.appsec.dev' with binding 'findings-facts.appsec.dev' denied request: me needs the verb report"), false},
+		"no role":  {"the account may write nothing", forbidden(`User "me" cannot patch resource "findings"`), false},
+		"quota":    {"nothing else can be created either", forbidden("exceeded quota: findings"), false},
+		"conflict": {"it is decided again", apierrors.NewConflict(findings, "f-1", errors.New("changed")), false},
+	} {
+		if got := refusesObject(tc.err); got != tc.object {
+			t.Errorf("%s: %t, want %t, because %s", name, got, tc.object, tc.reason)
+		}
+	}
+}
