@@ -145,7 +145,7 @@ func (b *pathBook) resolve(location wireArtifactLocation, depth int) string {
 			// Under a known root the base is kept in the path; otherwise the base is taken to be the root.
 			joined := path.Join(folder, decoded)
 			for _, root := range b.roots {
-				if rest, under := strings.CutPrefix(joined, root); under {
+				if rest, under := cutRoot(joined, root); under {
 					return clean(rest)
 				}
 			}
@@ -159,11 +159,19 @@ func (b *pathBook) resolve(location wireArtifactLocation, depth int) string {
 
 func (b *pathBook) fromRoot(absolute string) string {
 	for _, root := range b.roots {
-		if rest, under := strings.CutPrefix(absolute, root); under {
+		if rest, under := cutRoot(absolute, root); under {
 			return clean(rest)
 		}
 	}
 	return clean(absolute)
+}
+
+// cutRoot returns the path below a root. The case of a drive's letter has no meaning.
+func cutRoot(absolute, root string) (rest string, under bool) {
+	if isDrive(absolute[1:]) && isDrive(root[1:]) && strings.EqualFold(absolute[:2], root[:2]) {
+		absolute, root = absolute[2:], root[2:]
+	}
+	return strings.CutPrefix(absolute, root)
 }
 
 type uriKind int
@@ -181,11 +189,9 @@ func decode(uri string) (string, uriKind) {
 	scheme, rest, hasScheme := strings.Cut(uri, ":")
 	switch {
 	case hasScheme && strings.EqualFold(scheme, "file"):
-		rest = strings.TrimPrefix(rest, "//")
-		if rest != "" && rest[0] != '/' && !isDrive(rest) {
-			// file://host/path
-			_, after, _ := strings.Cut(rest, "/")
-			rest = "/" + after
+		after, slashed := strings.CutPrefix(rest, "//")
+		if slashed && after != "" && after[0] != '/' && !isDrive(after) {
+			_, rest, _ = strings.Cut(after, "/") // file://host/path
 		}
 		return path.Clean("/" + slashes(unescape(rest))), absolutePath
 	case isDrive(uri):
