@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -29,18 +30,28 @@ func addsLink(reported, there *v1alpha1.FindingSpec) bool {
 }
 
 // saysTheSame returns a function that reports whether a result and a finding, given by index, have the same facts,
-// regardless of the tool's name and the analysis. It caches the encoded results, since similar ones are compared many
-// times.
+// regardless of the tool's name and the analysis. It digests each once, since similar ones are compared many times.
 func saysTheSame(results []reported, there []v1alpha1.Finding) func(result, known int) bool {
-	encoded := map[int][]byte{}
+	type side struct {
+		known     bool
+		at        int
+		endpoints bool // whether the result has any; only then those of the finding are compared
+	}
+	digests := map[side][sha256.Size]byte{}
+	digest := func(s side, spec v1alpha1.FindingSpec, reported *v1alpha1.FindingSpec) [sha256.Size]byte {
+		d, done := digests[s]
+		if !done {
+			spec.Tool, spec.Analysis, spec.Agent = "", "", nil
+			d = sha256.Sum256(comparedFacts(&spec, reported))
+			digests[s] = d
+		}
+		return d
+	}
 	return func(r, k int) bool {
 		reported := &results[r].spec
-		if encoded[r] == nil {
-			encoded[r] = comparedFacts(reported, reported)
-		}
-		known := there[k].Spec
-		known.Tool, known.Analysis, known.Agent = reported.Tool, reported.Analysis, reported.Agent
-		return bytes.Equal(encoded[r], comparedFacts(&known, reported))
+		endpoints := len(reported.Details.EndpointLocations) > 0
+		is := digest(side{false, r, endpoints}, *reported, reported)
+		return is == digest(side{true, k, endpoints}, there[k].Spec, reported)
 	}
 }
 

@@ -148,6 +148,23 @@ func TestEveryHistoryConverges(t *testing.T) {
 	})
 }
 
+// Results with equal evidence are compared with many findings, of which each is encoded once.
+func TestEachFindingIsEncodedOnce(t *testing.T) {
+	c := testContext(v1alpha1.CategoryCode)
+	spec := c.spec(&sarif.Result{RuleID: "R", Rule: &sarif.Rule{}, Message: "m", Severity: v1alpha1.LevelLow})
+	known := *spec.DeepCopy()
+	known.Tool, known.Analysis = "renamed", "nightly"
+	other := *spec.DeepCopy()
+	other.Details.Severity = v1alpha1.LevelHigh
+	same := saysTheSame([]reported{{spec: spec}}, []v1alpha1.Finding{{Spec: known}, {Spec: other}})
+	if !same(0, 0) || same(0, 1) {
+		t.Errorf("the first says the same: %t, want true; the second: %t, want false", same(0, 0), same(0, 1))
+	}
+	if n := testing.AllocsPerRun(10, func() { same(0, 0); same(0, 1) }); n > 0 {
+		t.Errorf("a second comparison allocates %v times", n)
+	}
+}
+
 // Two jobs may report two names of one tool: neither renames what belongs to the other.
 func TestTwoNamesOfAToolInTwoAnalysesConverge(t *testing.T) {
 	result := func(rule string) []sarif.Result {

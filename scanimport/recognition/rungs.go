@@ -45,7 +45,8 @@ func (m *matcher) samePlaces(results, known []int) [][2]int {
 		if ks := places[place]; len(ks) > 0 {
 			at := m.own(r, ks)
 			pairs = append(pairs, [2]int{r, ks[at]})
-			places[place] = slices.Delete(slices.Clone(ks), at, at+1)
+			copy(ks[1:], ks[:at]) // what is left keeps its order
+			places[place] = ks[1:]
 		}
 	}
 	return pairs
