@@ -173,7 +173,9 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 	if err != nil {
 		return review, err
 	}
-	p.match(s.readable(results, unreadable), there)
+	results, unread := s.readable(results, unreadable)
+	p.unread, _ = merge(unread)
+	p.match(results, there)
 	s.count(p)
 	s.warnOfOthers(p, im.pr.Project)
 	s.compare(compared, batches)

@@ -40,6 +40,8 @@ type plan struct {
 	reviewed, before []v1alpha1.ReviewedCommit
 	// unreadable are the names of the issues that cannot be read. No result gets them.
 	unreadable []string
+	// unread are the results whose issue is one of them, without repetitions.
+	unread []*found
 	// changes are sorted by name and cover all issues that exist or were found; some change nothing.
 	changes []change
 }

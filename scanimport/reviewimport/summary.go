@@ -106,20 +106,23 @@ const (
 	skipDecided   = "somebody decided about its issue meanwhile; review the commit again"
 )
 
-// readable drops the results whose issue cannot be read, and adds a warning for each of those issues.
-func (s *Summary) readable(results []found, unreadable []string) []found {
+// readable returns the results without those whose issue cannot be read, and those, and adds a warning for each such
+// issue.
+func (s *Summary) readable(results []found, unreadable []string) (kept, unread []found) {
 	odd := map[string]bool{}
 	for _, name := range unreadable {
 		odd[name] = true
 		s.Warnings = append(s.Warnings, importer.PassedOver("issue", name))
 	}
-	return slices.DeleteFunc(results, func(f found) bool {
-		taken := f.Takes(odd)
-		if taken {
+	for _, f := range results {
+		if f.Takes(odd) {
 			s.skip(f.batch, skipUnread, fmt.Sprintf("issue %s: %s", f.Name, skipUnread))
+			unread = append(unread, f)
+		} else {
+			kept = append(kept, f)
 		}
-		return taken
-	})
+	}
+	return kept, unread
 }
 
 // read counts what a batch holds besides findings.
@@ -236,7 +239,8 @@ func placeOf(issue *v1alpha1.ReviewIssueSpec) string {
 	return fmt.Sprintf("%s:%d", issue.File, issue.Line)
 }
 
-// count counts the issues that are open as of the commit after the plan, and lists the most severe.
+// count counts the issues that are open as of the commit after the plan, and lists the most severe. A result whose
+// issue cannot be read counts as open: nothing shows that it is not.
 func (s *Summary) count(p *plan) {
 	if last := p.last(); last != p.commit {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("commit %s was reviewed before %s. This counts and judges what %s shows; the states of the stored issues stay those of %s, until a new commit is reviewed",
@@ -255,6 +259,11 @@ func (s *Summary) count(p *plan) {
 			Name: ch.name, Severity: next.Severity, Title: next.Title, Place: placeOf(&next),
 			New: action == ActionCreate || action == ActionReopen,
 		})
+	}
+	for _, f := range p.unread {
+		issue := p.next(nil, f)
+		counts.AddOpen(&issue)
+		s.Issues = append(s.Issues, Issue{Name: f.Name, Severity: issue.Severity, Title: issue.Title, Place: placeOf(&issue)})
 	}
 	s.Open, s.OpenHigh = int(counts.Open), int(counts.OpenHigh)
 	s.OpenMedium, s.OpenLow = int(counts.OpenMedium), int(counts.OpenLow)

@@ -135,4 +135,7 @@ func TestAReviewPassesOverWhatCannotBeRead(t *testing.T) {
 	if s.Created != 0 || s.Skipped != 1 || len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], odd.Name) {
 		t.Errorf("%+v, want 1 skipped, none created, and a warning of %s", *s, odd.Name)
 	}
+	if s.Open != 3 || s.OpenHigh != 3 || len(s.Issues) != 3 {
+		t.Errorf("%d open, %d of them high, %d listed; want 3: nobody can tell that the issue is not open", s.Open, s.OpenHigh, len(s.Issues))
+	}
 }
