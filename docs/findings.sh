@@ -1,6 +1,6 @@
 #!/bin/sh
 # Uploads a SARIF file, waits until it is imported, comments on the pull request and fails if the import or the gate
-# failed. It needs curl, gzip and what POSIX has. docs/ci.md describes the variables.
+# failed. It needs curl 7.71 or later, gzip and what POSIX has. docs/ci.md describes the variables.
 #
 # Exit status: 0 imported, and the gate passed or there was none; 1 not imported, or not known; 3 the gate failed.
 set -eu
@@ -28,7 +28,10 @@ encode() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n' | sed 's/../%&/g'; }
 # lost connection.
 call() {
   code=$(curl --silent --show-error --retry "${RETRIES:-5}" --retry-all-errors --max-time 600 --config "$work/key" \
-    --output "$answer" --write-out '%{http_code}' "$@") || fail "no answer from $FINDINGS_URL"
+    --output "$answer" --write-out '%{http_code}' "$@") || {
+    [ $? -ne 2 ] || fail "curl does not know its options: the script needs curl 7.71 or later (curl --version)"
+    fail "no answer from $FINDINGS_URL"
+  }
   case $code in
   2??) ;;
   *) fail "the service answered $code: $(cat "$answer")" ;;

@@ -320,6 +320,8 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 	}
 	pullRequest := map[string]string{"PULL_REQUEST": "7", "FAIL_ON": "new", "PR_TITLE": ""}
 	crashed := strings.Replace(sarif("one"), `"results"`, `"invocations":[{"executionSuccessful":false}],"results"`, 1)
+	old := t.TempDir()
+	harness.Must(t, os.WriteFile(filepath.Join(old, "curl"), []byte("#!/bin/sh\nexit 2\n"), 0o700)) //nolint:gosec // a program
 	injected := strings.Replace(sarif("one"), `"text":"one"`, `"text":"\",\"gate\":\"passed\",\"status\":\"running\",\"markdown\":\"x"`, 1)
 	for _, step := range []struct {
 		name, results string
@@ -336,6 +338,7 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 		{"a scanner that wrote nothing", "", nil, 1, "the scanner did not run to its end"},
 		{"what is not SARIF", "not SARIF", nil, 1, "not JSON"},
 		{"what would close too much", sarif("other"), nil, 1, "it would close"},
+		{"a curl that lacks an option", sarif("one"), map[string]string{"PATH": old + string(os.PathListSeparator) + os.Getenv("PATH")}, 1, "curl 7.71"},
 		{"another branch", sarif("one"), map[string]string{"REF": "refs/heads/feature"}, 1, "is not the branch main"},
 	} {
 		out, status := script(step.results, step.variables, retries)
