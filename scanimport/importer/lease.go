@@ -54,12 +54,19 @@ func (im *Importer) lock(b *Batch) *lock {
 	return leaseLock(im.client, key, im.options.LeaseDuration, func(holder string) { im.options.OnWaiting(b, holder) })
 }
 
+// Held is a Lease that this process holds, as a Scan records it.
+type Held struct {
+	v1alpha1.ScanLease
+	// Sure returns an error unless the Lease is still held. Call it before each write.
+	Sure func(ctx context.Context) error
+}
+
 // WithLease waits for the Lease and calls do while this process holds it; the context of do ends if the Lease is lost.
 // waiting is called once with another holder.
 func WithLease(ctx context.Context, c client.Client, key client.ObjectKey, duration time.Duration,
-	waiting func(holder string), do func(ctx context.Context, lease v1alpha1.ScanLease) error) error {
+	waiting func(holder string), do func(ctx context.Context, held Held) error) error {
 	l := leaseLock(c, key, duration, waiting)
-	return l.with(ctx, func(ctx context.Context) error { return do(ctx, l.named()) })
+	return l.with(ctx, func(ctx context.Context) error { return do(ctx, Held{l.named(), l.sure}) })
 }
 
 // named returns the Lease and its holder as a Scan records them.

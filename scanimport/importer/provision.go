@@ -157,7 +157,7 @@ func (p *provisioner) repository(ctx context.Context, batches []*Batch) error {
 	}
 	// Of two imports that describe one new repository differently, only one creates it.
 	lease := p.key("import-" + fingerprints.Hash("repository", cmp.Or(strings.ToLower(facts.FullName), p.place.Repository)))
-	create := func(ctx context.Context, _ v1alpha1.ScanLease) error {
+	create := func(ctx context.Context, _ Held) error {
 		if there, err := p.look(ctx, facts); err != nil || there {
 			return err
 		}

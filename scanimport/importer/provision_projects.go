@@ -47,7 +47,7 @@ func (p *provisioner) namedProject(ctx context.Context) error {
 	}
 	// Of two imports that each name the first project of a repository, only one creates it: see newProject.
 	lease := p.key("import-" + fingerprints.Hash("project", p.found.Repository.Name))
-	create := func(ctx context.Context, _ v1alpha1.ScanLease) error {
+	create := func(ctx context.Context, _ Held) error {
 		if there, err := p.lookProject(ctx, key); err != nil || there {
 			return err
 		}

@@ -55,12 +55,14 @@ type Importer struct {
 	pr       PullRequest
 	options  Options
 	progress importer.Progress
+	// sure returns an error if the Lease is not held any more.
+	sure func(ctx context.Context) error
 }
 
 // New returns an Importer; the client comes from importer.NewClient.
 func New(c *importer.Client, pr PullRequest, options Options) *Importer {
 	options.setDefaults()
-	return &Importer{client: c, pr: pr, options: options}
+	return &Importer{client: c, pr: pr, options: options, sure: func(context.Context) error { return nil }}
 }
 
 // Import records the pull request and, with a commit, that it was reviewed and that the batches are all that was found
@@ -82,11 +84,12 @@ func (im *Importer) Import(ctx context.Context, commit *Commit, batches []*impor
 	}
 	lease := im.key("review-" + fingerprints.Hash(im.pr.Repository, fmt.Sprint(im.pr.Number)))
 	return s, importer.WithLease(ctx, im.client, lease, im.options.LeaseDuration, im.options.OnWaiting,
-		func(held context.Context, lease v1alpha1.ScanLease) error {
-			return im.recorder(commit, batches, lease).during(held, s, func() error {
-				err := im.record(held, repository, commit, batches, s)
-				if err != nil && held.Err() != nil {
-					return fmt.Errorf("stopped before its end (%w), no issue was resolved by it: import again, what is already written is kept", context.Cause(held))
+		func(ctx context.Context, held importer.Held) error {
+			im.sure = held.Sure
+			return im.recorder(commit, batches, held.ScanLease).during(ctx, s, func() error {
+				err := im.record(ctx, repository, commit, batches, s)
+				if err != nil && ctx.Err() != nil {
+					return fmt.Errorf("stopped before its end (%w), no issue was resolved by it: import again, what is already written is kept", context.Cause(ctx))
 				}
 				return err
 			})

@@ -59,6 +59,9 @@ func (im *Importer) patchSpec(ctx context.Context, object client.Object, before,
 		"metadata": map[string]any{"resourceVersion": object.GetResourceVersion()},
 		"spec":     json.RawMessage(spec),
 	})
+	if err == nil {
+		err = im.sure(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -68,6 +71,9 @@ func (im *Importer) patchSpec(ctx context.Context, object client.Object, before,
 }
 
 func (im *Importer) create(ctx context.Context, object client.Object) error {
+	if err := im.sure(ctx); err != nil {
+		return err
+	}
 	return importer.Retry(ctx, func(ctx context.Context) error {
 		return im.client.Create(ctx, object, client.FieldOwner(fieldManager))
 	})

@@ -1,7 +1,9 @@
 package reviewimport
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -69,6 +71,29 @@ func TestADecisionDuringAReviewStaysWithItsProblem(t *testing.T) {
 		}
 		if example := "issue " + issue.Name + ": " + skipDecided; slices.Contains(s.SkippedExamples, example) != (tc.skipped > 0) {
 			t.Errorf("%s: examples %q", tc.reason, s.SkippedExamples)
+		}
+	}
+}
+
+// A review that has lost its Lease writes nothing more: another one may have begun.
+func TestNothingIsWrittenWithoutTheLease(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t.Errorf("%s %s", r.Method, r.URL.Path)
+		w.WriteHeader(http.StatusBadRequest)
+	}))
+	defer server.Close()
+	c, err := importer.NewClient(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	im, lost := New(c, pr, Options{}), errors.New("the Lease was lost")
+	im.sure = func(context.Context) error { return lost }
+	for what, err := range map[string]error{
+		"create": im.create(t.Context(), &v1alpha1.ReviewIssue{}),
+		"patch":  im.patchSpec(t.Context(), &v1alpha1.Review{}, v1alpha1.ReviewSpec{}, v1alpha1.ReviewSpec{PRNumber: 1}),
+	} {
+		if !errors.Is(err, lost) {
+			t.Errorf("%s: error %v, want %v", what, err, lost)
 		}
 	}
 }
