@@ -228,6 +228,31 @@ func TestUndoPutsBackExactlyWhatWasThere(t *testing.T) {
 	g.Expect(r.finding("f-2-muted").Spec.Triage.Comments).To(Equal("all of them"))
 }
 
+func TestOperationsAreUndoneInReverseOrder(t *testing.T) {
+	r, g := running(t), NewWithT(t)
+	r.finds("G1", "f-1", "f-2", "f-3")
+	r.decides("f-1", `{"comments":"look at it"}`)
+	sets := func(name string, status v1alpha1.UserStatus) *v1alpha1.TriageOperation {
+		return builder.TriageOperation(name, "G1").In(r.namespace).Committed().Mutate(func(s *v1alpha1.TriageOperationSpec) {
+			s.Set = &v1alpha1.OperationDecision{UserStatus: status}
+		}).Build()
+	}
+	undoes := func(name string) *v1alpha1.TriageOperation {
+		return r.makes(builder.TriageOperation("undo-"+name, "").In(r.namespace).Undoes(name).Committed().Build(), v1alpha1.OperationCompleted)
+	}
+	r.makes(sets("first", v1alpha1.UserStatusMuted), v1alpha1.OperationCompleted)
+	r.makes(sets("second", v1alpha1.UserStatusActive), v1alpha1.OperationCompleted)
+	g.Expect(counts(undoes("second"))).To(Equal("3 3; 3 0 0 0"))
+	r.makes(sets("third", v1alpha1.UserStatusActive), v1alpha1.OperationCompleted)
+	g.Expect(counts(undoes("third"))).To(Equal("3 3; 3 0 0 0"))
+	r.decides("f-3", `{"comments":"mine"}`)
+	g.Expect(counts(undoes("first"))).To(Equal("3 2; 2 0 1 0"), "two undos have restored its decision; about f-3 somebody decided since")
+	f := r.finding("f-1")
+	g.Expect(f.Spec.Triage.UserStatus).To(Equal(v1alpha1.UserStatusOpen))
+	g.Expect(f.Spec.Triage.Comments).To(Equal("look at it"))
+	g.Expect(r.finding("f-3").Spec.Triage.UserStatus).To(Equal(v1alpha1.UserStatusMuted))
+}
+
 func TestAnOperationThatCannotBeDoneSaysWhy(t *testing.T) {
 	r, g := running(t), NewWithT(t)
 	r.finds("G1", "f-1")

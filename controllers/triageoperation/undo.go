@@ -3,6 +3,8 @@ package triageoperation
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,6 +39,10 @@ func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, erro
 		s.Stop()
 		return nil, nil
 	}
+	look, err := r.newLook(ctx, s, undone)
+	if err != nil {
+		return nil, err
+	}
 	set := []chosen{}
 	for i := range int(undone.Status.DoneParts) {
 		entries, part, err := r.part(ctx, s, undone, i)
@@ -47,7 +53,7 @@ func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, erro
 			if j >= len(part.Outcomes) || rules.Outcome(part.Outcomes[j]) != rules.Changed {
 				continue
 			}
-			c, err := r.undone(ctx, s, undone, &entries[j])
+			c, err := look.undone(ctx, &entries[j])
 			if err != nil {
 				return nil, err
 			}
@@ -58,24 +64,88 @@ func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, erro
 	return set, nil
 }
 
-func (r *Reconciler) undone(ctx context.Context, s *scope, operation *v1alpha1.TriageOperation,
-	entry *rules.Entry) (chosen, error) {
-	finding := &v1alpha1.Finding{}
-	key := client.ObjectKey{Namespace: s.Object.Namespace, Name: string(entry.Finding)}
-	err := r.Client.Get(ctx, key, finding, client.UnsafeDisableDeepCopy)
-	differs := apierrors.IsNotFound(err) || err == nil && finding.Spec.Triage.By != rules.Author(operation.Name)
+// look compares the findings of the undone operation with its decisions.
+type look struct {
+	*Reconciler
+	namespace, author string
+	// live means that the cache may not show all decisions of the last operation that has ended yet.
+	live bool
+	// restored holds whose decisions the undos met so far have restored, by the author that they sign as.
+	restored map[string]map[v1alpha1.ResourceName]string
+}
+
+func (r *Reconciler) newLook(ctx context.Context, s *scope, undone *v1alpha1.TriageOperation) (*look, error) {
+	others, err := r.others(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	ended := *undone.Status.CompletedAt
+	for i := range others {
+		if end := others[i].Status.CompletedAt; end != nil && end.After(ended.Time) {
+			ended = *end
+		}
+	}
+	return &look{
+		Reconciler: r, namespace: undone.Namespace, author: rules.Author(undone.Name),
+		live:     s.Now.Before(ended.Add(cacheLag)),
+		restored: map[string]map[v1alpha1.ResourceName]string{},
+	}, nil
+}
+
+func (l *look) undone(ctx context.Context, entry *rules.Entry) (chosen, error) {
+	finding, stands, err := l.read(ctx, l.Client, entry, client.UnsafeDisableDeepCopy)
 	// Later the cache is right: to read thousands of findings one by one may take longer than a reconcile may.
-	if differs && s.Now.Before(operation.Status.CompletedAt.Add(cacheLag)) {
-		finding = &v1alpha1.Finding{}
-		err = r.Live.Get(ctx, key, finding)
+	if err == nil && !stands && l.live {
+		finding, stands, err = l.read(ctx, l.Live, entry)
 	}
-	switch {
-	case apierrors.IsNotFound(err):
-		return chosen{entry: rules.Undo(operation.Name, entry, nil)}, nil
-	case err != nil:
-		return chosen{}, err
+	return chosen{rules.Undo(entry, finding, stands), finding}, err
+}
+
+// read returns the finding, nil if it does not exist, and whether the operation's decision stands: the operation has
+// made it, or the undo of a later operation has restored it.
+func (l *look) read(ctx context.Context, from client.Reader, entry *rules.Entry,
+	options ...client.GetOption) (finding *v1alpha1.Finding, stands bool, err error) {
+	finding = &v1alpha1.Finding{}
+	key := client.ObjectKey{Namespace: l.namespace, Name: string(entry.Finding)}
+	if err := from.Get(ctx, key, finding, options...); err != nil {
+		return nil, false, client.IgnoreNotFound(err)
 	}
-	return chosen{rules.Undo(operation.Name, entry, finding), finding}, nil
+	by := finding.Spec.Triage.By
+	for range maxOperations { // a name may be used again, so that undos could refer to each other
+		if by == l.author || by == "" {
+			break
+		}
+		if _, known := l.restored[by]; !known {
+			if l.restored[by], err = l.restoredBy(ctx, by); err != nil {
+				return nil, false, err
+			}
+		}
+		by = l.restored[by][entry.Finding]
+	}
+	return finding, by == l.author, nil
+}
+
+// restoredBy returns the authors of the decisions that an undo has restored, by finding; none if it is no undo. A part
+// that is missing or unreadable has restored nothing.
+func (l *look) restoredBy(ctx context.Context, author string) (map[v1alpha1.ResourceName]string, error) {
+	name, is := strings.CutPrefix(author, v1alpha1.OperationAuthorPrefix)
+	if !is {
+		return nil, nil
+	}
+	undo := &v1alpha1.TriageOperation{}
+	if err := l.Live.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: name}, undo); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	authors := map[v1alpha1.ResourceName]string{}
+	for i := range int(undo.Status.DoneParts) {
+		part := &v1alpha1.TriageOperationPart{}
+		err := l.Live.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: rules.PartName(name, i)}, part)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("read part %q: %w", rules.PartName(name, i), err)
+		}
+		maps.Copy(authors, rules.Restored(part))
+	}
+	return authors, nil
 }
 
 // part reads one of an operation's parts. If the part is missing or unreadable, the operation of

@@ -53,7 +53,7 @@ func TestAnUndoReadsFindingsFromTheAPIServerOnlyRightAfterTheOperation(t *testin
 				}
 			}
 			return apierrors.NewNotFound(schema.GroupResource{Resource: "findings"}, key.Name)
-		}})
+		}, List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil }})
 	}
 	for _, c := range []struct {
 		reason       string

@@ -145,13 +145,29 @@ func WouldChange(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1a
 }
 
 // Undo returns the entry with which an undo of the operation restores the previous decision. now is the current
-// finding; nil if it does not exist. A finding that was decided about since is not changed.
-func Undo(operation string, entry *Entry, now *v1alpha1.Finding) Entry {
+// finding; nil if it does not exist. A finding for which the operation's decision no longer stands is not changed.
+func Undo(entry *Entry, now *v1alpha1.Finding, stands bool) Entry {
 	before := entry.before()
 	undone := Entry{Finding: entry.Finding, Set: &before, Unknown: entry.Lost}
-	if now != nil && now.Spec.Triage.By == Author(operation) {
+	if stands {
 		undone.Digest, undone.Before = Digest(&now.Spec.Triage), now.Spec.Triage.DeepCopy()
 		undone.Generation = now.Generation
 	}
 	return undone
+}
+
+// Restored returns the authors of the decisions that an undo has restored, by finding; none if the part is unreadable
+// or not one of an undo.
+func Restored(part *v1alpha1.TriageOperationPart) map[v1alpha1.ResourceName]string {
+	entries, err := Decode(part)
+	if err != nil {
+		return nil
+	}
+	authors := map[v1alpha1.ResourceName]string{}
+	for i, outcome := range []byte(part.Spec.Outcomes[:min(len(part.Spec.Outcomes), len(entries))]) {
+		if set := entries[i].Set; set != nil && Outcome(outcome) == Changed {
+			authors[entries[i].Finding] = set.By
+		}
+	}
+	return authors
 }

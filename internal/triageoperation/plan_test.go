@@ -158,7 +158,7 @@ func TestAnUndoGivesBackAnyDecisionToTheLetter(t *testing.T) {
 		entry := NewEntry(before)
 		now := finding(random(r))
 		now.Spec.Triage.By = Author("mute")
-		undone := Undo("mute", &entry, now)
+		undone := Undo(&entry, now, true)
 		step := Plan(undo, &undone, now, time.Time{}, false)
 		got := now.Spec.Triage
 		if len(step.Triage) > 0 {
@@ -184,7 +184,7 @@ func TestWhatIsNoLongerTheOperationsIsNotUndone(t *testing.T) {
 	undo := builder.TriageOperation("undo", "").Undoes("mute").Build()
 	entry := NewEntry(finding(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}))
 	now := finding(decidedBy("ann"))
-	undone := Undo("mute", &entry, now)
+	undone := Undo(&entry, now, false)
 	if step := Plan(undo, &undone, now, time.Time{}, false); step.Outcome != Conflicted {
 		t.Errorf("got %c", step.Outcome)
 	}
