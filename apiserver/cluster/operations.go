@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -37,11 +38,15 @@ func (c *Client) Operations(ctx context.Context, namespace string) ([]*v1alpha1.
 }
 
 // CommitOperation commits the operation and returns the result. An operation that has failed or is already committed
-// stays unchanged.
+// stays unchanged. One whose decision would have ended already is refused.
 func (c *Client) CommitOperation(ctx context.Context, namespace, name, by string) (*v1alpha1.TriageOperation, error) {
 	members := func(operation *v1alpha1.TriageOperation) (map[string]any, error) {
 		if operation.Status.Phase == v1alpha1.OperationFailed || operation.Spec.Commit {
 			return nil, nil
+		}
+		if triageoperation.Ended(operation, time.Now()) {
+			const member = "set.expires_at"
+			return nil, problem.InvalidQuery(member + " has passed: create another operation").In(member)
 		}
 		return map[string]any{"commit": true, "committedBy": by}, nil
 	}

@@ -267,6 +267,10 @@ func TestAnOperationThatCannotBeDoneSaysWhy(t *testing.T) {
 			s.Select = &v1alpha1.FindingSelection{FieldSelector: "spec.colour=red"}
 		}).Build(), v1alpha1.ReasonInvalidSelection},
 	} {
+		"ended": {builder.TriageOperation("d", "G1").Mutate(func(s *v1alpha1.TriageOperationSpec) {
+			past := v1alpha1.NewTime(time.Unix(0, 0))
+			s.Set.ExpiresAt = &past
+		}).Build(), v1alpha1.ReasonExpired},
 		c.operation.Namespace, c.operation.Spec.Commit = r.namespace, true
 		o := r.makes(c.operation, v1alpha1.OperationFailed)
 		stalled := v1alpha1.FindCondition(o.Status.Conditions, v1alpha1.ConditionStalled)
@@ -274,6 +278,7 @@ func TestAnOperationThatCannotBeDoneSaysWhy(t *testing.T) {
 		g.Expect(stalled.Reason).To(Equal(c.reason), name)
 	}
 }
+	g.Expect(r.finding("f-1").Spec.Triage.By).To(BeEmpty())
 
 func TestWhatIsCommittedStaysSo(t *testing.T) {
 	r, g := running(t), NewWithT(t)

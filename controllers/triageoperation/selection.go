@@ -49,6 +49,10 @@ func (r *Reconciler) selectFindings(ctx context.Context, s *scope) error {
 	inProgress(s, "The operation is processing its findings.")
 	return nil
 }
+	if s.Status.Phase != v1alpha1.OperationRunning && rules.Ended(s.Object, s.Now) {
+		fail(s, v1alpha1.ReasonExpired, "The end of the decision, spec.set.expiresAt, has passed: make another operation.")
+		return nil
+	}
 
 // makeSet selects the findings and keeps them in parts. It leaves SelectedAt nil if there is no set
 // yet.

@@ -98,6 +98,12 @@ func changesOf(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alp
 	return decision(operation.Spec.Set).Changes(standing, now)
 }
 
+// Ended reports whether the decision that the operation sets would have ended as soon as it is made.
+func Ended(operation *v1alpha1.TriageOperation, now time.Time) bool {
+	set := operation.Spec.Set
+	return set != nil && set.ExpiresAt != nil && !set.ExpiresAt.After(now)
+}
+
 // decision converts what the operation sets, with the semantics of a PATCH over REST.
 func decision(set *v1alpha1.OperationDecision) findingstate.Decision {
 	var d findingstate.Decision

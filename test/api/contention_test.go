@@ -15,6 +15,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -203,5 +204,19 @@ func TestWhoCommitsAnOperationWhileOthersDoGetsItCommitted(t *testing.T) {
 	group.Wait()
 	if who := slices.Compact(committers[:]); len(who) != 1 || who[0] == "" {
 		t.Errorf("committed by %q, want one", who)
+	}
+}
+
+func TestAnOperationWhoseDecisionWouldHaveEndedIsNotCommitted(t *testing.T) {
+	o, c := newOrganization(t), facadeClient(t)
+	operation := builder.TriageOperation("op-1", "R1").In(o.namespace).Build()
+	past := v1alpha1.NewTime(time.Unix(0, 0))
+	operation.Spec.By, operation.Spec.Set.ExpiresAt = "apikey/ci", &past
+	if _, err := c.CreateOperation(t.Context(), operation); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.CommitOperation(t.Context(), o.namespace, "op-1", "apikey/ci")
+	if p := problem.Of(err); p.Status != http.StatusBadRequest || p.Field != "set.expires_at" {
+		t.Errorf("got %v", err)
 	}
 }
