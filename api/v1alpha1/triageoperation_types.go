@@ -27,6 +27,8 @@ const (
 	ReasonNotUndoable = "NotUndoable"
 	// ReasonPartsLost: a part of the operation's set has been removed or cannot be read.
 	ReasonPartsLost = "PartsLost"
+	// ReasonPartsRefused: the API server refuses to store a part of the operation's set.
+	ReasonPartsRefused = "PartsRefused"
 )
 
 // OperationPhase is the progress of a TriageOperation.

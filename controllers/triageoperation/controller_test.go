@@ -2,6 +2,7 @@ package triageoperation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -266,19 +267,19 @@ func TestAnOperationThatCannotBeDoneSaysWhy(t *testing.T) {
 		"wrong": {builder.TriageOperation("c", "").Mutate(func(s *v1alpha1.TriageOperationSpec) {
 			s.Select = &v1alpha1.FindingSelection{FieldSelector: "spec.colour=red"}
 		}).Build(), v1alpha1.ReasonInvalidSelection},
-	} {
 		"ended": {builder.TriageOperation("d", "G1").Mutate(func(s *v1alpha1.TriageOperationSpec) {
 			past := v1alpha1.NewTime(time.Unix(0, 0))
 			s.Set.ExpiresAt = &past
 		}).Build(), v1alpha1.ReasonExpired},
+	} {
 		c.operation.Namespace, c.operation.Spec.Commit = r.namespace, true
 		o := r.makes(c.operation, v1alpha1.OperationFailed)
 		stalled := v1alpha1.FindCondition(o.Status.Conditions, v1alpha1.ConditionStalled)
 		g.Expect(stalled).NotTo(BeNil(), name)
 		g.Expect(stalled.Reason).To(Equal(c.reason), name)
 	}
-}
 	g.Expect(r.finding("f-1").Spec.Triage.By).To(BeEmpty())
+}
 
 func TestWhatIsCommittedStaysSo(t *testing.T) {
 	r, g := running(t), NewWithT(t)
@@ -468,16 +469,30 @@ func TestASetThatCouldNotBeKeptAtOnceIsTheSameInTheEnd(t *testing.T) {
 			APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriageOperation", Name: "mute", UID: "of-another",
 		}},
 	}, Spec: v1alpha1.TriageOperationPartSpec{Operation: "mute", Count: 0}}
-	harness.Must(t, env.AsController(t).Create(t.Context(), left.DeepCopy()))
+	// One of an operation that was deleted without its parts.
+	orphan := &v1alpha1.TriageOperationPart{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "other-000"},
+		Spec:       v1alpha1.TriageOperationPartSpec{Operation: "other", Count: 1, Outcomes: "c", Begun: true},
+	}
+	harness.Must(t, errors.Join(
+		env.AsController(t).Create(t.Context(), left.DeepCopy()), env.AsController(t).Create(t.Context(), orphan)))
 	env.Create(t, builder.TriageOperation("mute", "G1").In(r.namespace).Build())
 	again := builder.TriageOperation("other", "G1").In(r.namespace).Build()
 	env.Create(t, again)
 	waiting := r.awaits("other", v1alpha1.OperationSelecting)
 	ready := v1alpha1.FindCondition(waiting.Status.Conditions, v1alpha1.ConditionReady)
 	g.Expect(ready.Message).To(ContainSubstring("starts after it"), "one operation at a time")
+	ready = v1alpha1.FindCondition(r.awaits("mute", v1alpha1.OperationSelecting).Status.Conditions, v1alpha1.ConditionReady)
+	g.Expect(ready.Message).To(ContainSubstring("mute-000 of an earlier operation"), "it says what it waits for")
 	harness.Must(t, env.Client.Delete(t.Context(), left))
 	o := r.awaits("mute", v1alpha1.OperationPreview)
 	g.Expect(counts(o)).To(Equal("12 12; 0 0 0 0"))
 	g.Expect(o.Status.Samples).To(HaveLen(v1alpha1.MaxOperationSamples))
-	g.Expect(counts(r.awaits("other", v1alpha1.OperationPreview))).To(Equal("12 12; 0 0 0 0"))
+	other := r.awaits("other", v1alpha1.OperationPreview)
+	g.Expect(counts(other)).To(Equal("12 12; 0 0 0 0"))
+	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(orphan), orphan))
+	g.Expect(orphan.Spec.Count).To(BeEquivalentTo(12), "it is taken over")
+	g.Expect(orphan.Spec.Begun).To(BeFalse())
+	g.Expect(orphan.OwnerReferences).To(HaveLen(1))
+	g.Expect(orphan.OwnerReferences[0].UID).To(Equal(other.UID))
 }

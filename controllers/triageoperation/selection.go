@@ -34,7 +34,11 @@ type chosen struct {
 func (r *Reconciler) selectFindings(ctx context.Context, s *scope) error {
 	if s.Status.SelectedAt == nil {
 		s.Status.Phase = v1alpha1.OperationSelecting
-		if err := r.makeSet(ctx, s); err != nil || s.Status.SelectedAt == nil {
+		err := r.makeSet(ctx, s)
+		if err != nil {
+			inProgress(s, fmt.Sprintf("The selection failed and is being retried: %q.", conditions.Shortened(err.Error())))
+		}
+		if err != nil || s.Status.SelectedAt == nil {
 			return err
 		}
 		// Store the selected findings before applying anything: after a restart, no others must be selected.
@@ -45,14 +49,14 @@ func (r *Reconciler) selectFindings(ctx context.Context, s *scope) error {
 		preview(s)
 		return nil
 	}
-	s.Status.Phase = v1alpha1.OperationRunning
-	inProgress(s, "The operation is processing its findings.")
-	return nil
-}
 	if s.Status.Phase != v1alpha1.OperationRunning && rules.Ended(s.Object, s.Now) {
 		fail(s, v1alpha1.ReasonExpired, "The end of the decision, spec.set.expiresAt, has passed: make another operation.")
 		return nil
 	}
+	s.Status.Phase = v1alpha1.OperationRunning
+	inProgress(s, "The operation is processing its findings.")
+	return nil
+}
 
 // makeSet selects the findings and keeps them in parts. It leaves SelectedAt nil if there is no set
 // yet.
@@ -189,16 +193,23 @@ func (r *Reconciler) keepSet(ctx context.Context, s *scope, set []chosen, kept i
 	}
 	for _, part := range parts {
 		if err := r.keep(ctx, s.Object.UID, part); err != nil {
-			return err
+			// A part of an earlier operation may be removed at this moment: then it is not found.
+			if _, temporary := r.outcomeOf(s.Object, err); temporary != nil || apierrors.IsNotFound(err) {
+				return err
+			}
+			fail(s, v1alpha1.ReasonPartsRefused, fmt.Sprintf("The API server refuses to store the part %q: %q. "+
+				"Mend the cause, and make another operation.", part.Name, conditions.Shortened(err.Error())))
+			return nil
 		}
 	}
+	r.refused.Delete(client.ObjectKeyFromObject(s.Object))
 	record(s, set)
 	s.Status.NotUndoable, s.Status.Parts, s.Status.SelectedAt = lost, int32(len(parts)), now(s) //nolint:gosec // bounded
 	return nil
 }
 
-// keep stores a part. An existing part was stored by an interrupted run, and is updated if it
-// differs.
+// keep stores a part. An existing part was stored by an interrupted run, or is left of an operation that was deleted
+// without its parts, and is updated if it differs.
 func (r *Reconciler) keep(ctx context.Context, operation types.UID, part *v1alpha1.TriageOperationPart) error {
 	err := r.Client.Create(ctx, part.DeepCopy())
 	if !apierrors.IsAlreadyExists(err) {
@@ -208,14 +219,15 @@ func (r *Reconciler) keep(ctx context.Context, operation types.UID, part *v1alph
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(part), stored); err != nil {
 		return err
 	}
-	if owners := stored.OwnerReferences; len(owners) != 1 || owners[0].UID != operation {
+	owners := stored.OwnerReferences
+	if len(owners) > 0 && owners[0].UID != operation {
 		return fmt.Errorf("the part %s of an earlier operation of that name has not been removed yet", part.Name)
 	}
-	if stored.Spec == part.Spec {
+	if len(owners) > 0 && stored.Spec == part.Spec {
 		return nil
 	}
 	changed := stored.DeepCopy()
-	changed.Spec = part.Spec
+	changed.Spec, changed.OwnerReferences = part.Spec, part.OwnerReferences
 	return r.Client.Patch(ctx, changed, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
 }
 

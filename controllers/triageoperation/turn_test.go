@@ -1,6 +1,7 @@
 package triageoperation
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -9,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
@@ -77,5 +80,29 @@ func TestWhatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 	}
 	if _, err := r.outcomeOf(other, forbidden); err == nil {
 		t.Error("another operation's patience is over as well")
+	}
+}
+
+func TestASetThatIsNotTakenFailsOnlyAfterAWhile(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	parts := schema.GroupResource{Resource: "triageoperationparts"}
+	refusal := apierrors.NewForbidden(parts, "m-000", errors.New("exceeded quota"))
+	refusing := interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+		return refusal
+	}}
+	r := &Reconciler{Base: reconcile.Base{Clock: clock, Client: interceptor.NewClient(nil, refusing)}}
+	s := reconcile.NewScope(builder.TriageOperation("m", "G1").Build())
+	s.Begin(clock.Now())
+	set := []chosen{{entry: rules.NewEntry(builder.Finding("f-1").Build())}}
+	if err := r.keepSet(t.Context(), s, set, 0); err == nil || s.Status.Phase == v1alpha1.OperationFailed {
+		t.Error("it failed at once: a quota may be raised")
+	}
+	clock.Step(refusalPatience + time.Second)
+	if err := r.keepSet(t.Context(), s, set, 0); err != nil || s.Status.Phase != v1alpha1.OperationFailed {
+		t.Errorf("after %s: %v, phase %q", refusalPatience, err, s.Status.Phase)
+	}
+	s.Status.Phase, refusal = "", apierrors.NewNotFound(parts, "m-000")
+	if err := r.keepSet(t.Context(), s, set, 0); err == nil || s.Status.Phase == v1alpha1.OperationFailed {
+		t.Error("it failed because a part that was in its way has been removed")
 	}
 }
