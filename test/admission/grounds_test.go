@@ -90,6 +90,10 @@ func TestAReasonIsRequiredWhereTheOrganizationSaysSo(t *testing.T) {
 	elsewhere := applied(t.Context(), t, builder.Finding("f").In(other.namespace).Build())
 	mute := triage(map[string]any{"userStatus": "muted"})
 	harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), before, mute, ""))
+	ended := applied(t.Context(), t, builder.Finding("ended-before").In(c.namespace).Build())
+	const end = "2020-01-01T00:00:00Z"
+	harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), ended, triage(map[string]any{"userStatus": "muted", "expiresAt": end}), ""))
+	harness.Must(t, sendMergePatch(t.Context(), t, c.as(controller), ended, fragment{"status": map[string]any{"endedAt": end}}, "status"))
 	requireReasons(t, "requires-reasons")
 	harness.Eventually(t, func(g Gomega) {
 		err := c.as(triager).Patch(t.Context(), live.DeepCopy(), client.RawPatch("application/merge-patch+json", mustJSON(t, mute)), client.DryRunAll)
@@ -116,6 +120,12 @@ func TestAReasonIsRequiredWhereTheOrganizationSaysSo(t *testing.T) {
 	}
 	if err := sendMergePatch(t.Context(), t, c.as(triager), before, triage(map[string]any{"comments": "c"}), ""); !apierrors.IsInvalid(err) {
 		t.Errorf("a comment on what was muted before: %v", err)
+	}
+	if err := sendMergePatch(t.Context(), t, c.as(triager), ended, triage(map[string]any{"comments": "c"}), ""); err != nil {
+		t.Errorf("a comment on what is no longer muted: %v", err)
+	}
+	if err := sendMergePatch(t.Context(), t, c.as(triager), ended, triage(map[string]any{"expiresAt": nil}), ""); !apierrors.IsInvalid(err) {
+		t.Errorf("a decision that has ended, in force again: %v", err)
 	}
 }
 

@@ -97,13 +97,18 @@ func TestTheFacadeSignsOperationsForKeysAlone(t *testing.T) {
 
 func TestAnOperationThatMutesNeedsAReasonWhereTheOrganizationSaysSo(t *testing.T) {
 	g, c := NewWithT(t), newCast(t, "operations-reasons")
-	requireReasons(t, "operations-reasons")
 	unexplained := builder.TriageOperation("o", "G1").In(c.namespace).Mutate(func(s *v1alpha1.TriageOperationSpec) { s.Set.Reason = "" }).Build()
+	preview := unexplained.DeepCopy()
+	preview.Name = "before"
+	env.Create(t, preview)
+	requireReasons(t, "operations-reasons")
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Create(t.Context(), unexplained.DeepCopy(), client.DryRunAll)).
 			To(MatchError(ContainSubstring("requires a reason to mute a finding: set spec.set.reason")))
 	})
 	g.Expect(env.Client.Create(t.Context(), builder.TriageOperation("o", "G1").In(c.namespace).Build(), client.DryRunAll)).To(Succeed())
+	err := env.Client.Patch(t.Context(), preview, commit)
+	g.Expect(err).To(MatchError(ContainSubstring("set spec.set.reason of a new operation")), "a preview of before")
 	undo := builder.TriageOperation("u", "").Undoes("o").In(c.namespace).Build()
 	g.Expect(env.Client.Create(t.Context(), undo, client.DryRunAll)).To(Succeed(), "what comes back was decided before")
 }
