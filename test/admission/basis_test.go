@@ -10,6 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // wantDecision compares the whole triage.
@@ -114,6 +115,31 @@ func TestWhatADecisionRestsOn(t *testing.T) {
 		if t.Failed() {
 			t.Fatal(step.reason)
 		}
+	}
+}
+
+// A decision that has ended is not stale, so nobody was told that the facts have changed since.
+func TestADecisionThatIsInForceAgainRestsOnTheFactsOfNow(t *testing.T) {
+	const end, seen = "2020-01-01T00:00:00Z", "severity=low"
+	c := newCast(t, "basis-again")
+	for reason, again := range map[string]struct {
+		patch map[string]any
+		basis string
+	}{
+		"another end":                   {map[string]any{"expiresAt": "2999-01-01T00:00:00Z"}, "rated=high"},
+		"no end":                        {map[string]any{"expiresAt": nil}, "rated=high"},
+		"a comment leaves it as it was": {map[string]any{"comments": "c"}, seen},
+	} {
+		live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Severity(v1alpha1.LevelHigh).Build())
+		decision := map[string]any{"userStatus": "muted", "basis": seen, "expiresAt": end}
+		harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, triage(decision), ""))
+		harness.Must(t, sendMergePatch(t.Context(), t, c.as(controller), live, fragment{"status": map[string]any{"endedAt": end}}, "status"))
+		harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, triage(again.patch), ""))
+		got, _, _ := unstructured.NestedString(read(t.Context(), t, live).Object, "spec", "triage", "basis")
+		if got != again.basis {
+			t.Errorf("%s: it rests on %q, want %q", reason, got, again.basis)
+		}
+		harness.Must(t, env.Client.Delete(t.Context(), live))
 	}
 }
 
