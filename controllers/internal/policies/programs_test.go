@@ -1,8 +1,16 @@
 package policies
 
 import (
+	"context"
 	"fmt"
 	"testing"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
 func TestCompiledExpressionsAreKeptWithinABound(t *testing.T) {
@@ -27,5 +35,23 @@ func TestCompiledExpressionsAreKeptWithinABound(t *testing.T) {
 	}
 	if again, err := c.compile("true"); err != nil || again == first {
 		t.Errorf("what was forgotten is compiled anew: %v", err)
+	}
+}
+
+// The ticker looks at the policies of all organizations.
+func TestTheTickerCompilesNothingAnew(t *testing.T) {
+	policy := builder.TriagePolicy("p", "finding.name == 'of the ticker'").Build()
+	policy.Status.InForce = &v1alpha1.PolicyInForce{Generation: 1, Spec: policy.Spec}
+	cache := interceptor.NewClient(nil, interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
+		into.(*v1alpha1.TriagePolicyList).Items = []v1alpha1.TriagePolicy{*policy}
+		return nil
+	}})
+	if err := NewTicker(cache, clock.RealClock{}).tick(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	programs.mu.Lock()
+	defer programs.mu.Unlock()
+	if _, known := programs.known[policy.Spec.Match]; !known {
+		t.Error("the expression was not compiled through the cache")
 	}
 }

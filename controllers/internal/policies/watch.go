@@ -89,7 +89,7 @@ func (t *Ticker) tick(ctx context.Context) error {
 		if seen[policy.Namespace] || policy.Status.InForce == nil {
 			continue
 		}
-		if program, err := triagepolicy.Compile(policy.Status.InForce.Spec.Match); err != nil || !program.UsesNow() {
+		if program, err := programs.compile(policy.Status.InForce.Spec.Match); err != nil || !program.UsesNow() {
 			continue
 		}
 		seen[policy.Namespace] = true
