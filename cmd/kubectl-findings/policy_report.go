@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
@@ -41,6 +43,8 @@ type policyReport struct {
 	// Failure is an example of the failures.
 	Failure     *v1alpha1.PolicyFailure `json:"failure,omitempty"`
 	MaxFindings int32                   `json:"maxFindings"`
+	// limit is how many findings it may match in its present state.
+	limit int32
 	// Stopped is the reason why the policy could not come into force.
 	Stopped string   `json:"stopped,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
@@ -91,6 +95,7 @@ func (t *trials) newReport(trial *trial) *policyReport {
 	r := &policyReport{
 		Namespace: trial.filed.Namespace, Policy: trial.filed.Name, Source: trial.filed.source,
 		Mode: cmp.Or(spec.Mode, v1alpha1.PolicyPreview), Priority: spec.Priority, Set: spec.Set, MaxFindings: spec.Limit(),
+		limit:  spec.Limit(),
 		Gained: []verdictChange{}, Lost: []verdictChange{}, Changed: []verdictChange{},
 	}
 	if there := t.world.policies[r.Policy]; there != nil {
@@ -101,6 +106,9 @@ func (t *trials) newReport(trial *trial) *policyReport {
 		if c := v1alpha1.FindCondition(there.Status.Conditions, v1alpha1.ConditionInForce); c != nil {
 			r.Cluster.Why = c.Reason
 		}
+		same := there.Spec
+		same.By = spec.By // the API server keeps the author of an unchanged spec
+		r.limit = rules.Limit(spec, rules.Stopped(there) && equality.Semantic.DeepEqual(&same, spec))
 		if there.Status.ObservedGeneration != there.Generation {
 			r.note("the controllers have not seen the version in the cluster yet: it is compared as it was before")
 		}
@@ -164,8 +172,12 @@ func (r *policyReport) text(b *bytes.Buffer) {
 func (r *policyReport) stoppedBecause() string {
 	switch r.Stopped {
 	case v1alpha1.ReasonTooMany:
-		return fmt.Sprintf("%d findings match and maxFindings is %d, so it would not come into force; what follows is as if it did",
-			r.Matched, r.MaxFindings)
+		bound := fmt.Sprintf("maxFindings is %d", r.MaxFindings)
+		if r.limit < r.MaxFindings {
+			bound = fmt.Sprintf("it stays stopped until no more than %d do", r.limit)
+		}
+		return fmt.Sprintf("%d findings match and %s, so it would not come into force; what follows is as if it did",
+			r.Matched, bound)
 	case v1alpha1.ReasonTooManyPolicies:
 		return fmt.Sprintf("%d other policies are in force, so it would not come into force; what follows is as if it did",
 			rules.MaxInForce)

@@ -95,6 +95,14 @@ func inCluster(name, match string, change func(*v1alpha1.TriagePolicySpec)) *v1a
 	return policy
 }
 
+// stoppedInCluster returns a policy that the controllers have stopped.
+func stoppedInCluster(name, match string, change func(*v1alpha1.TriagePolicySpec)) *v1alpha1.TriagePolicy {
+	policy := inCluster(name, match, change)
+	policy.Spec.By, policy.Status.InForce = "ann", nil
+	policy.Status.Conditions = []v1alpha1.Condition{{Type: v1alpha1.ConditionInForce, Reason: v1alpha1.ReasonTooMany, ObservedGeneration: 1}}
+	return policy
+}
+
 // tested compares policies of files with those of the cluster for five findings.
 func tested(t *testing.T, cluster, files []*v1alpha1.TriagePolicy) map[string]*policyReport {
 	t.Helper()
@@ -139,6 +147,7 @@ func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
 	high := func(s *v1alpha1.TriagePolicySpec) { s.Priority = 10 }
 	active := func(s *v1alpha1.TriagePolicySpec) { s.Set = v1alpha1.PolicyDecision{UserStatus: "active"} }
 	preview := func(s *v1alpha1.TriagePolicySpec) { s.Mode = v1alpha1.PolicyPreview }
+	two := func(s *v1alpha1.TriagePolicySpec) { s.MaxFindings = 2 }
 	few := func(s *v1alpha1.TriagePolicySpec) { s.MaxFindings = 3 }
 	ended := func(s *v1alpha1.TriagePolicySpec) { end := v1alpha1.NewTime(testedAt); s.ValidUntil = &end }
 	later := func(s *v1alpha1.TriagePolicySpec) { at := v1alpha1.NewTime(testedAt.Add(time.Hour)); s.ValidFrom = &at }
@@ -211,6 +220,14 @@ func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
 			nil, policies{inCluster("p", every, few)}, [6]int{7, 5, 0, 1, 1},
 			"f-0: open -> muted by p, f-1: open -> muted by p, f-2: open -> muted by p, f-3: open -> muted by p, f-4: open -> muted by p",
 			"", "", v1alpha1.ReasonTooMany, "WARNING: STOPPED (TooMany): 7 findings match and maxFindings is 3",
+		},
+		"a stopped one, and more than nine tenths of what it may": {
+			policies{stoppedInCluster("p", first, two)}, policies{inCluster("p", first, two)}, [6]int{2, 2},
+			"f-0: open -> muted by p, f-1: open -> muted by p", "", "", v1alpha1.ReasonTooMany, "2 findings match and it stays stopped until no more than 1 do",
+		},
+		"another one than that was stopped": {
+			policies{stoppedInCluster("p", every, two)}, policies{inCluster("p", first, two)}, [6]int{2, 2},
+			"f-0: open -> muted by p, f-1: open -> muted by p", "", "", "", "generation 1, not in force (TooMany)",
 		},
 		"it has ended": {
 			policies{inCluster("p", first, nil)}, policies{inCluster("p", first, ended)}, [6]int{2, 2}, "",

@@ -28,15 +28,6 @@ type tally struct {
 	stopped bool
 }
 
-// limit is how many findings a policy may match. A stopped policy must fall well below its limit: otherwise a single
-// finding that is added or removed could unmute and mute thousands.
-func (t *tally) limit(spec *v1alpha1.TriagePolicySpec) int32 {
-	if t.stopped {
-		return spec.Limit() * 9 / 10
-	}
-	return spec.Limit()
-}
-
 // compile compiles the declared spec.
 func (r *Reconciler) compile(_ context.Context, s *scope) error {
 	program, err := r.policies.Compile(s.Object.Spec.Match)
@@ -75,9 +66,7 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	}
 	others = slices.DeleteFunc(others, func(p rules.Policy) bool { return string(p.Name) == s.Object.Name })
 	s.counted.full = full(s, others)
-	if in := v1alpha1.FindCondition(s.Object.Status.Conditions, v1alpha1.ConditionInForce); in != nil {
-		s.counted.stopped = in.Reason == v1alpha1.ReasonTooMany && in.ObservedGeneration == s.Object.Generation
-	}
+	s.counted.stopped = rules.Stopped(s.Object)
 	list := &v1alpha1.FindingList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(s.Object.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the findings: %w", err)

@@ -58,7 +58,7 @@ func why(spec *v1alpha1.TriagePolicySpec, counted *tally, now time.Time) string 
 		return v1alpha1.ReasonNotYetValid
 	case counted.full:
 		return v1alpha1.ReasonTooManyPolicies
-	case counted.matched > counted.limit(spec):
+	case counted.matched > rules.Limit(spec, counted.stopped):
 		return v1alpha1.ReasonTooMany
 	case counted.costly:
 		return v1alpha1.ReasonTooCostly

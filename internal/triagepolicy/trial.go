@@ -13,6 +13,21 @@ import (
 // finding.
 const MaxInForce = 100
 
+// Stopped reports whether the declared spec matched too many findings at the last count.
+func Stopped(policy *v1alpha1.TriagePolicy) bool {
+	in := v1alpha1.FindCondition(policy.Status.Conditions, v1alpha1.ConditionInForce)
+	return in != nil && in.Reason == v1alpha1.ReasonTooMany && in.ObservedGeneration == policy.Generation
+}
+
+// Limit returns how many findings a policy may match. A stopped policy must fall well below its limit: otherwise a
+// single finding that is added or removed could unmute and mute thousands.
+func Limit(spec *v1alpha1.TriagePolicySpec, stopped bool) int32 {
+	if stopped {
+		return spec.Limit() * 9 / 10
+	}
+	return spec.Limit()
+}
+
 // InForce returns the policies in force, in the order in which they decide. The spec in status.inForce counts, not
 // the declared one.
 func InForce(declared []v1alpha1.TriagePolicy, compile func(string) (*Program, error)) []Policy {
