@@ -94,11 +94,28 @@ func (w *operating) need(name string) need {
 	return need{what: "triage findings", role: roleTriager, kind: kindOperation, name: name}
 }
 
+// errCommittedElsewhere is for an operation that another client has committed: without it nobody could undo it.
+var errCommittedElsewhere = errors.New("somebody has committed it")
+
 // discard deletes an operation that was not committed.
 func (w *operating) discard(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
-	err := patiently(ctx, func() error { return client.IgnoreNotFound(w.session.client.Delete(ctx, w.operation)) })
+	err := patiently(ctx, func() error {
+		stored := &v1alpha1.TriageOperation{}
+		if err := w.session.get(ctx, w.operation.Name, stored); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if stored.Spec.Commit {
+			return errCommittedElsewhere
+		}
+		unchanged := client.Preconditions{UID: &stored.UID, ResourceVersion: &stored.ResourceVersion}
+		return client.IgnoreNotFound(w.session.client.Delete(ctx, stored, unchanged))
+	})
+	if errors.Is(err, errCommittedElsewhere) {
+		return fmt.Errorf("the operation %s stays: %w; undo it with: kubectl findings triage --undo %s -n %s",
+			w.operation.Name, err, w.operation.Name, w.session.namespace)
+	}
 	if err != nil {
 		return fmt.Errorf("the operation %s stays, not committed: %w", w.operation.Name, err)
 	}
