@@ -276,7 +276,7 @@ func (w *operating) eachEntry(ctx context.Context, visit func(*rules.Entry, rule
 
 // Reasons for findings that do not fit into the operation's status.
 const (
-	whyConflicted = "somebody decided about it in the meantime"
+	whyConflicted = "it was changed in the meantime"
 	whyLeft       = "it could not be changed"
 )
 

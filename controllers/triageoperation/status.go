@@ -86,7 +86,7 @@ func (r *Reconciler) announce(s *scope) {
 }
 
 func endNote(status *v1alpha1.TriageOperationStatus) string {
-	return fmt.Sprintf("Findings changed: %d, unchanged: %d, skipped because somebody decided about them in the meantime: %d, failed: %d.",
+	return fmt.Sprintf("Findings changed: %d, unchanged: %d, skipped because they were changed in the meantime: %d, failed: %d.",
 		status.Changed, status.Unchanged, status.Conflicted, status.Failed)
 }
 
