@@ -5,21 +5,40 @@ package builder
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-func typeMeta(kind string) metav1.TypeMeta {
-	return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind}
+// base has what all builders have. B is the builder itself, O what it builds.
+type base[B any, O client.Object] struct {
+	self   B
+	object O
 }
+
+func (b *base[B, O]) start(self B, kind, name string, object O) B {
+	object.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	object.SetName(name)
+	b.self, b.object = self, object
+	return self
+}
+
+// In sets the namespace.
+func (b *base[B, O]) In(namespace string) B {
+	b.object.SetNamespace(namespace)
+	return b.self
+}
+
+// Mutate changes what has no method of its own.
+func (b *base[B, O]) Mutate(change func(O)) B {
+	change(b.object)
+	return b.self
+}
+
+// Build returns the object.
+func (b *base[B, O]) Build() O { return b.object }
 
 // Time returns the time truncated to seconds, as it is stored.
 func Time(at time.Time) v1alpha1.Time {
 	return v1alpha1.NewTime(at.UTC().Truncate(time.Second))
-}
-
-func timePointer(at time.Time) *v1alpha1.Time {
-	t := Time(at)
-	return &t
 }

@@ -1,31 +1,22 @@
 package builder
 
-import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-)
+import "github.com/appsec-dev/findings-operator/api/v1alpha1"
 
 // ReviewIssueBuilder builds a ReviewIssue.
-type ReviewIssueBuilder struct{ object v1alpha1.ReviewIssue }
+type ReviewIssueBuilder struct {
+	base[*ReviewIssueBuilder, *v1alpha1.ReviewIssue]
+}
 
 // ReviewIssue starts an issue of low severity in review "review", not seen in any commit.
 func ReviewIssue(name string) *ReviewIssueBuilder {
-	return &ReviewIssueBuilder{object: v1alpha1.ReviewIssue{
-		TypeMeta:   typeMeta("ReviewIssue"),
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+	b := &ReviewIssueBuilder{}
+	return b.start(b, "ReviewIssue", name, &v1alpha1.ReviewIssue{
 		Spec: v1alpha1.ReviewIssueSpec{
 			ReviewRef: v1alpha1.ReviewReference{Name: "review"},
 			Title:     "Title of " + name,
 			Severity:  v1alpha1.LevelLow,
 		},
-	}}
-}
-
-// In sets the namespace.
-func (b *ReviewIssueBuilder) In(namespace string) *ReviewIssueBuilder {
-	b.object.Namespace = namespace
-	return b
+	})
 }
 
 // Review sets the review.
@@ -48,12 +39,3 @@ func (b *ReviewIssueBuilder) SeenIn(commits ...v1alpha1.CommitSHA) *ReviewIssueB
 	b.object.Spec.SeenInCommits = append(b.object.Spec.SeenInCommits, commits...)
 	return b
 }
-
-// Mutate changes what has no method of its own.
-func (b *ReviewIssueBuilder) Mutate(change func(*v1alpha1.ReviewIssue)) *ReviewIssueBuilder {
-	change(&b.object)
-	return b
-}
-
-// Build returns the issue.
-func (b *ReviewIssueBuilder) Build() *v1alpha1.ReviewIssue { return &b.object }

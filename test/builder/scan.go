@@ -3,19 +3,18 @@ package builder
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 // ScanBuilder builds a Scan.
-type ScanBuilder struct{ object v1alpha1.Scan }
+type ScanBuilder struct {
+	base[*ScanBuilder, *v1alpha1.Scan]
+}
 
 // Scan starts a scan by tool "gosec" of category Code, of project "proj" in repository "repo".
 func Scan(name string, startedAt time.Time) *ScanBuilder {
-	return &ScanBuilder{object: v1alpha1.Scan{
-		TypeMeta:   typeMeta("Scan"),
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+	b := &ScanBuilder{}
+	return b.start(b, "Scan", name, &v1alpha1.Scan{
 		Spec: v1alpha1.ScanSpec{
 			RepositoryRef: v1alpha1.RepositoryReference{Name: "repo"},
 			ProjectRef:    v1alpha1.ProjectReference{Name: "proj"},
@@ -23,13 +22,7 @@ func Scan(name string, startedAt time.Time) *ScanBuilder {
 			Category:      v1alpha1.CategoryCode,
 			StartedAt:     Time(startedAt),
 		},
-	}}
-}
-
-// In sets the namespace.
-func (b *ScanBuilder) In(namespace string) *ScanBuilder {
-	b.object.Namespace = namespace
-	return b
+	})
 }
 
 // Project sets the repository and the project.
@@ -47,7 +40,7 @@ func (b *ScanBuilder) Tool(tool string, category v1alpha1.FindingCategory) *Scan
 
 // Ended sets the end time and the outcome.
 func (b *ScanBuilder) Ended(at time.Time, outcome v1alpha1.ScanOutcome) *ScanBuilder {
-	b.object.Spec.CompletedAt, b.object.Spec.Outcome = timePointer(at), outcome
+	b.object.Spec.CompletedAt, b.object.Spec.Outcome = new(Time(at)), outcome
 	return b
 }
 
@@ -56,12 +49,3 @@ func (b *ScanBuilder) OfPullRequest(review string, number int32) *ScanBuilder {
 	b.object.Spec.Review = &v1alpha1.ScanReview{Name: review, PRNumber: number}
 	return b
 }
-
-// Mutate changes what has no method of its own.
-func (b *ScanBuilder) Mutate(change func(*v1alpha1.Scan)) *ScanBuilder {
-	change(&b.object)
-	return b
-}
-
-// Build returns the scan.
-func (b *ScanBuilder) Build() *v1alpha1.Scan { return &b.object }

@@ -1,33 +1,24 @@
 package builder
 
-import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-)
+import "github.com/appsec-dev/findings-operator/api/v1alpha1"
 
 // TriageOperationBuilder builds a TriageOperation.
-type TriageOperationBuilder struct{ object v1alpha1.TriageOperation }
+type TriageOperationBuilder struct {
+	base[*TriageOperationBuilder, *v1alpha1.TriageOperation]
+}
 
 // TriageOperation starts the preview of an operation that mutes the findings of a rule, as used in
 // tests.
 func TriageOperation(name, rule string) *TriageOperationBuilder {
-	return &TriageOperationBuilder{object: v1alpha1.TriageOperation{
-		TypeMeta:   typeMeta("TriageOperation"),
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+	b := &TriageOperationBuilder{}
+	return b.start(b, "TriageOperation", name, &v1alpha1.TriageOperation{
 		Spec: v1alpha1.TriageOperationSpec{
 			Select: &v1alpha1.FindingSelection{Rule: rule},
 			Set: &v1alpha1.OperationDecision{
 				UserStatus: v1alpha1.UserStatusMuted, Reason: v1alpha1.DecisionUsedInTests,
 			},
 		},
-	}}
-}
-
-// In sets the namespace.
-func (b *TriageOperationBuilder) In(namespace string) *TriageOperationBuilder {
-	b.object.Namespace = namespace
-	return b
+	})
 }
 
 // Committed marks the operation as committed.
@@ -43,11 +34,8 @@ func (b *TriageOperationBuilder) Undoes(name string) *TriageOperationBuilder {
 	return b
 }
 
-// Mutate changes what has no method of its own.
+// Mutate changes those fields of the spec that have no method of their own.
 func (b *TriageOperationBuilder) Mutate(change func(*v1alpha1.TriageOperationSpec)) *TriageOperationBuilder {
 	change(&b.object.Spec)
 	return b
 }
-
-// Build returns the operation.
-func (b *TriageOperationBuilder) Build() *v1alpha1.TriageOperation { return &b.object }
