@@ -1,29 +1,17 @@
 package api_test
 
 import (
-	"bufio"
-	"context"
-	"fmt"
-	"net"
-	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/apiserver"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
 func (a answer) number(name string) int {
@@ -109,76 +97,4 @@ func TestCallersWithoutAKeyAreLimitedByAddress(t *testing.T) {
 	c := newOrganization(t).key("ci")
 	c.address = guesser.address
 	c.get("/v1/findings").wants(200, "a valid key from the same address")
-}
-
-// redisURL starts a real Redis on a loopback port and returns a file with its URL.
-func redisURL(t *testing.T) string {
-	t.Helper()
-	binary := needs.Program(t, "redis-server", "redis-server")
-	free, err := harness.FreeAddresses(1)
-	harness.Must(t, err)
-	address := free[0]
-	_, port, err := net.SplitHostPort(address)
-	harness.Must(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	command := exec.CommandContext(ctx, binary, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()) //nolint:gosec // a test's own
-	if err := command.Start(); err != nil {
-		cancel()
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cancel()
-		command.Wait() //nolint:errcheck,gosec // it was killed
-	})
-	NewWithT(t).Eventually(func(g Gomega) {
-		conn, err := net.DialTimeout("tcp", address, time.Second)
-		g.Expect(err).NotTo(HaveOccurred())
-		defer conn.Close() //nolint:errcheck // a test's own
-		_, err = fmt.Fprint(conn, "PING\r\n")
-		g.Expect(err).NotTo(HaveOccurred())
-		line, err := bufio.NewReader(conn).ReadString('\n')
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(line).To(HavePrefix("+PONG"))
-	}).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(Succeed())
-	file := filepath.Join(t.TempDir(), "url")
-	harness.Must(t, os.WriteFile(file, []byte("redis://"+address), 0o600))
-	return file
-}
-
-func TestReplicasShareOneCounterThroughRedis(t *testing.T) {
-	options := apiserver.Options{RedisURLFile: redisURL(t)}
-	replicas := []*server{ownServer(t, options, nil), ownServer(t, options, func(*rest.Config) {})}
-	for _, s := range replicas {
-		harness.Must(t, s.waitUntilReady(t.Context()))
-	}
-	o := newOrganization(t)
-	o.server = replicas[0]
-	c := o.key("ci")
-	const limit = 2000
-	o.limit(limit)
-	callers := make([]*caller, len(replicas))
-	for i, s := range replicas {
-		callers[i] = newCaller(t, s, c.token)
-		o.eventually(func(g Gomega) {
-			a := callers[i].get("/v1/findings")
-			g.Expect(a.status).To(Equal(200))
-			g.Expect(a.header.Get("X-Ratelimit-Limit")).To(Equal(strconv.Itoa(limit)))
-		})
-	}
-	shared := func() string {
-		before := callers[0].get("/v1/findings").number("X-Ratelimit-Remaining")
-		for i := range 40 {
-			before--
-			if got := callers[i%2].get("/v1/findings?size=1").number("X-Ratelimit-Remaining"); got != before {
-				return fmt.Sprintf("request %d, to replica %d: %d requests are left, want %d", i, i%2, got, before)
-			}
-		}
-		return ""
-	}
-	// A replica to which Redis answers too late counts locally for a moment.
-	o.eventually(func(g Gomega) { g.Expect(shared()).To(BeEmpty()) })
-	o.limit(1)
-	for i := range callers {
-		o.eventually(func(g Gomega) { g.Expect(callers[i].get("/v1/findings").status).To(Equal(http.StatusTooManyRequests)) })
-	}
 }

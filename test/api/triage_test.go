@@ -135,34 +135,6 @@ func TestASuppressedFindingIsOpenMuted(t *testing.T) {
 	o.lists(c, "/v2/findings?status=open&user_status=active", "f-1")
 }
 
-// Each acknowledged patch is in the finding's history, however many are sent concurrently.
-func TestConcurrentPatchesLoseNothing(t *testing.T) {
-	o := newOrganization(t)
-	c := o.key("ci")
-	o.finding(c, builder.Finding("f-1"))
-	const patchers, each = 10, 5
-	var wait sync.WaitGroup
-	for p := range patchers {
-		wait.Go(func() {
-			for i := range each {
-				comments := fmt.Sprintf("patcher %d, patch %d", p, i)
-				a, err := c.try(http.MethodPatch, "/v2/findings/f-1", fmt.Sprintf(`{"comments":%q}`, comments), header("Content-Type", "application/json"))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if a.status != 200 || decoded[shown](a).Comments != comments {
-					t.Errorf("%s: got %d %.200s", comments, a.status, a.body)
-				}
-			}
-		})
-	}
-	wait.Wait()
-	if got := o.stored("f-1").Generation; got != 1+patchers*each {
-		t.Errorf("%d patches were acknowledged and %d were written", patchers*each, got-1)
-	}
-}
-
 // If two people change different members concurrently, both changes are stored.
 func TestConcurrentPatchesOfStatusAndCommentsBothHold(t *testing.T) {
 	o := newOrganization(t)

@@ -243,12 +243,6 @@ func TestAnUploadReachesItsOwnOrganizationAlone(t *testing.T) {
 	theirs.get("/v2/uploads/"+upload.Id).wants(http.StatusNotFound, "another organization's upload")
 }
 
-func TestAnUploadTakesItsScope(t *testing.T) {
-	o := newOrganization(t)
-	o.key("everything-of-before").upload("", sarif("one")).wants(http.StatusForbidden, "a key that lists no scope")
-	o.key("reader", v1alpha1.ScopeFindingsRead, v1alpha1.ScopeFindingsTriage).upload("", sarif("one")).wants(http.StatusForbidden, "another scope")
-}
-
 // bounded returns an uploader at a separate facade with narrow limits.
 func bounded(t *testing.T, limits uploads.Limits) (*organization, *caller) {
 	t.Helper()
