@@ -3,9 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -19,62 +17,38 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-const (
-	// patience bounds each wait.
-	patience = 10 * time.Minute
-	// pause is the time between two checks whether the service knows the key.
-	pause = 200 * time.Millisecond
-)
+// pause is the time between two checks whether the service knows the key.
+const pause = 200 * time.Millisecond
 
 // The examples run against the real service and print its data.
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) (code int) {
-	flag.Parse()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	stop, err := serve(ctx)
-	defer func() {
-		if err := stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stop the service:", err)
-			code = 1
-		}
-	}()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "start the service:", err)
-		return 1
-	}
-	return m.Run()
-}
+func TestMain(m *testing.M) { harness.Main(m, serve) }
 
 // serve starts the service with an organization, and sets the address and key for the examples.
-func serve(ctx context.Context) (stop func() error, err error) {
-	var stops harness.Stops
-	stop = stops.Stop
+func serve(ctx context.Context, stops *harness.Stops) error {
 	programs, err := harness.Build(ctx)
 	if err != nil {
-		return stop, err
+		return err
 	}
 	folder, err := stops.Folder("client-")
 	if err != nil {
-		return stop, err
+		return err
 	}
 	env, err := testenv.Start()
 	if err != nil {
-		return stop, err
+		return err
 	}
 	stops.Add(env.Stop)
 	controller, facade, err := env.Operator(ctx, harness.Operator{
 		Binary: filepath.Join(programs, "findings-operator"), Folder: folder, Namespace: testenv.SystemNamespace,
 	})
 	if err != nil {
-		return stop, err
+		return err
 	}
 	if err := stops.Start(ctx, controller, facade); err != nil {
-		return stop, err
+		return err
 	}
 	address = "http://" + facade.Address
-	return stop, populate(ctx, env.Client)
+	return populate(ctx, env.Client)
 }
 
 func populate(ctx context.Context, c kube.Client) error {

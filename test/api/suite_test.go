@@ -5,12 +5,10 @@ package api_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"os"
 	"testing"
 	"time"
 
@@ -42,59 +40,33 @@ var (
 	signingKey tokens.SigningKey
 )
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+func TestMain(m *testing.M) { harness.Main(m, start) }
 
-func runTests(m *testing.M) int {
-	started, err := testenv.Start()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "testenv:", err)
-		return 1
-	}
-	env = started
+func start(ctx context.Context, stops *harness.Stops) (err error) {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	defer func() {
-		if err := env.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "testenv:", err)
-		}
-	}()
-	stop, err := startFacade()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "facade:", err)
-		return 1
+	if env, err = testenv.Start(); err != nil {
+		return err
 	}
-	code := m.Run()
-	if err := stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "facade:", err)
-		return 1
-	}
-	return code
-}
-
-func startFacade() (stop func() error, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
+	stops.Add(env.Stop)
 	config, err := env.Controller(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if controller, err = env.NewClient(config); err != nil {
-		return nil, err
+		return err
 	}
 	if err := publishSigningKey(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	if config, err = env.Facade(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	facade, err = newServer(config, apiserver.Options{KeyStaleness: time.Minute})
-	if err != nil {
-		return nil, err
+	if facade, err = newServer(config, apiserver.Options{KeyStaleness: time.Minute}); err != nil {
+		return err
 	}
-	if err := facade.waitUntilReady(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("wait for readiness: %w", err), facade.stop())
-	}
-	return facade.stop, nil
+	stops.Add(facade.stop)
+	return facade.waitUntilReady(ctx)
 }
 
 func publishSigningKey(ctx context.Context) error {

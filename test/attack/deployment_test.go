@@ -48,32 +48,30 @@ type deployment struct {
 	programs string
 	// folder holds their configuration.
 	folder string
-	stops  harness.Stops
+	stops  *harness.Stops
 	// facades counts the facades that were started.
 	facades int
 }
 
-// startDeployment returns what it has started even if there is an error.
-func startDeployment() (d *deployment, err error) {
-	d = &deployment{}
+func (d *deployment) start(ctx context.Context) (err error) {
 	if d.folder, err = d.stops.Folder("attack-"); err != nil {
-		return d, err
+		return err
 	}
 	if d.programs = *programs; d.programs == "" {
-		if d.programs, err = harness.Build(context.Background()); err != nil {
-			return d, err
+		if d.programs, err = harness.Build(ctx); err != nil {
+			return err
 		}
 	}
 	if d.env, err = testenv.Start(); err != nil {
-		return d, err
+		return err
 	}
 	d.stops.Add(d.env.Stop)
 	d.admin = d.env.Client
 	if err := d.startControllers(); err != nil {
-		return d, err
+		return err
 	}
 	d.facade, err = d.startFacade()
-	return d, err
+	return err
 }
 
 // startControllers runs the controllers in this process, where the tests control how the names of

@@ -5,42 +5,33 @@
 package attack
 
 import (
-	"errors"
-	"flag"
-	"fmt"
+	"context"
 	"os"
 	"testing"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // target is the attacked deployment.
 var target *deployment
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { harness.Main(m, start) }
 
-func run(m *testing.M) int {
-	flag.Parse()
-	// `go test` would cache the result, because it cannot track the attacked programs.
-	if err := flag.Set("test.testlogfile", ""); err != nil {
-		fmt.Fprintln(os.Stderr, "attack:", err)
-		return 1
-	}
+func start(ctx context.Context, stops *harness.Stops) error {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	useOwnNames()
-	var err error
-	if target, err = startDeployment(); err != nil {
-		fmt.Fprintln(os.Stderr, "attack:", errors.Join(err, target.stops.Stop()))
-		return 1
+	target = &deployment{stops: stops}
+	if err := target.start(ctx); err != nil {
+		return err
 	}
-	code := m.Run()
-	if err := target.stops.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "attack:", err)
-		code = 1
-	}
-	attacks.print(os.Stdout)
-	return code
+	stops.Add(func() error {
+		attacks.print(os.Stdout)
+		return nil
+	})
+	return nil
 }

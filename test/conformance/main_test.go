@@ -4,14 +4,16 @@
 package conformance
 
 import (
+	"context"
 	"flag"
-	"fmt"
 	"os"
 	"testing"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // The flags. Without an address the suite starts its own deployment.
@@ -30,42 +32,25 @@ var kubeconfigPath string
 // toolsRequired means that a test must not be skipped because a tool, such as node, is missing.
 var toolsRequired bool
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { harness.Main(m, start) }
 
-func run(m *testing.M) (code int) {
-	flag.Parse()
+func start(ctx context.Context, stops *harness.Stops) (err error) {
 	kubeconfigPath = flag.Lookup("kubeconfig").Value.String()
 	toolsRequired = *requireAll || os.Getenv("REQUIRE_ALL") == "1"
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	// `go test` would cache the result, because it cannot track the tested deployment.
-	if err := flag.Set("test.testlogfile", ""); err != nil {
-		return fail(err)
-	}
 	if *baseURL == "" {
-		stop, err := startDeployment()
-		if err != nil {
-			return fail(err)
+		if err := startDeployment(ctx, stops); err != nil {
+			return err
 		}
-		defer func() {
-			if err := stop(); err != nil {
-				code = fail(err)
-			}
-		}()
 	}
-	var err error
 	if theDeployment, err = newDeployment(); err != nil {
-		return fail(err)
+		return err
 	}
-	code = m.Run()
-	if err := theDeployment.close(); err != nil {
-		code = fail(err)
-	}
-	ledger.print(os.Stdout, *baseURL)
-	return code
-}
-
-func fail(err error) int {
-	fmt.Fprintln(os.Stderr, "conformance:", err)
-	return 1
+	stops.Add(func() error {
+		ledger.print(os.Stdout, *baseURL)
+		return nil
+	})
+	stops.Add(theDeployment.close)
+	return nil
 }

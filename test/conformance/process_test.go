@@ -13,30 +13,22 @@ import (
 // startDeployment starts a control plane, the controllers and the facade, each with the rights of
 // its own service account, and sets the flags as a user of the suite would. This deployment has
 // everything that tests need, so every test must run.
-func startDeployment() (stop func() error, err error) {
-	var stops harness.Stops
-	stop = stops.Stop
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, stop())
-		}
-	}()
+func startDeployment(ctx context.Context, stops *harness.Stops) error {
 	folder, err := stops.Folder("conformance-")
 	if err != nil {
-		return stop, err
+		return err
 	}
-	ctx := context.Background()
 	programs, err := harness.Build(ctx)
 	if err != nil {
-		return stop, err
+		return err
 	}
 	env, err := testenv.Start()
 	if err != nil {
-		return stop, err
+		return err
 	}
 	stops.Add(env.Stop)
 	if secretSearch, err = leaks.Start(env.Config, folder); err != nil {
-		return stop, err
+		return err
 	}
 	stops.Add(endSearch)
 
@@ -44,17 +36,17 @@ func startDeployment() (stop func() error, err error) {
 		Binary: filepath.Join(programs, "findings-operator"), Folder: folder, Namespace: testenv.SystemNamespace,
 	})
 	if err != nil {
-		return stop, err
+		return err
 	}
 	for _, component := range []*harness.Component{controller, facade} {
 		stops.Add(func() error {
 			return errors.Join(keepMetrics(component), component.Stop(), keepLog(component))
 		})
 		if err := component.StartReady(ctx); err != nil {
-			return stop, err
+			return err
 		}
 	}
 	kubeconfigPath = filepath.Join(folder, "admin")
 	*baseURL, *requireAll = "http://"+facade.Address, true
-	return stop, harness.WriteKubeconfig(kubeconfigPath, env.Config, "default")
+	return harness.WriteKubeconfig(kubeconfigPath, env.Config, "default")
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -36,27 +36,14 @@ var (
 	scanner *rest.Config
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { harness.Main(m, start) }
 
-func run(m *testing.M) int {
+func start(ctx context.Context, stops *harness.Stops) (err error) {
 	ctrl.SetLogger(logr.Discard())
-	var err error
 	if env, err = testenv.Start(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return err
 	}
-	defer func() { _ = env.Stop() }()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := setUp(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
-}
-
-func setUp(ctx context.Context) error {
-	var err error
+	stops.Add(env.Stop)
 	if namespace, err = env.NewOrganization(ctx, "acme"); err != nil {
 		return err
 	}

@@ -39,30 +39,16 @@ var (
 	plugins string
 	// controller may write statuses.
 	controller client.Client
-	// stopControllers stops the controller of triage operations, which runs for all tests.
-	stopControllers func() error
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { harness.Main(m, start) }
 
-func run(m *testing.M) int {
-	if err := setUp(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(plugins) }()
-	defer func() { _ = env.Stop() }()
-	defer func() { _ = stopControllers() }()
-	return m.Run()
-}
-
-func setUp() error {
+func start(ctx context.Context, stops *harness.Stops) (err error) {
 	ctrl.SetLogger(logr.Discard())
-	var err error
-	if plugins, err = os.MkdirTemp("", "kubectl-findings"); err != nil {
+	if plugins, err = stops.Folder("kubectl-findings"); err != nil {
 		return err
 	}
-	programs, err := harness.Build(context.Background())
+	programs, err := harness.Build(ctx)
 	if err != nil {
 		return err
 	}
@@ -73,8 +59,7 @@ func setUp() error {
 	if env, err = testenv.Start(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
+	stops.Add(env.Stop)
 	config, err := env.Controller(ctx)
 	if err != nil {
 		return err
@@ -82,8 +67,12 @@ func setUp() error {
 	if controller, err = env.NewClient(config); err != nil {
 		return err
 	}
-	stopControllers, err = controllertest.Run(env, triageoperation.SetupWithManager)
-	return err
+	stop, err := controllertest.Run(env, triageoperation.SetupWithManager)
+	if err != nil {
+		return err
+	}
+	stops.Add(stop)
+	return nil
 }
 
 // organization belongs to one test.

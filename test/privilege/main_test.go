@@ -5,8 +5,6 @@ package privilege
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -37,26 +35,13 @@ var (
 	programs string
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { harness.Main(m, start) }
 
-func run(m *testing.M) int {
-	if err := setUp(); err != nil {
-		fmt.Fprintln(os.Stderr, errors.Join(err, tearDown()))
-		return 1
-	}
-	code := m.Run()
-	if err := tearDown(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
-}
-
-func setUp() (err error) {
-	if scratch, err = os.MkdirTemp("", "privilege"); err != nil {
+func start(ctx context.Context, stops *harness.Stops) (err error) {
+	if scratch, err = stops.Folder("privilege"); err != nil {
 		return err
 	}
-	if programs, err = harness.Build(context.Background()); err != nil {
+	if programs, err = harness.Build(ctx); err != nil {
 		return err
 	}
 	policy := filepath.Join(scratch, "audit.yaml")
@@ -72,15 +57,11 @@ func setUp() (err error) {
 		// finalizers.
 		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 	)
-	return err
-}
-
-func tearDown() error {
-	var errs []error
-	if env != nil {
-		errs = append(errs, env.Stop())
+	if err != nil {
+		return err
 	}
-	return errors.Join(append(errs, os.RemoveAll(scratch))...)
+	stops.Add(env.Stop)
+	return nil
 }
 
 // install installs the chart, once for all tests.

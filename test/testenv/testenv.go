@@ -5,7 +5,6 @@ package testenv
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -67,51 +66,18 @@ func NewScheme() *kruntime.Scheme {
 
 // Main starts *env, runs the package's tests, and stops *env whatever their result. Call it from
 // TestMain. Fuzz targets must not use *env.
-func Main(m *testing.M, env **Environment) {
-	os.Exit(run(m, env, func() (*Environment, error) { return Start() }))
-}
+func Main(m *testing.M, env **Environment) { run(m, env, Start) }
 
 // MainBare is Main for tests that install all manifests themselves.
-func MainBare(m *testing.M, env **Environment) {
-	os.Exit(run(m, env, func() (*Environment, error) { return StartBare() }))
-}
+func MainBare(m *testing.M, env **Environment) { run(m, env, StartBare) }
 
-func run(m *testing.M, env **Environment, start func() (*Environment, error)) int {
-	if err := forgetResult(); err != nil {
-		fmt.Fprintln(os.Stderr, "testenv:", err)
-		return 1
-	}
-	if isFuzzWorker() {
-		return m.Run()
-	}
-	started, err := start()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "testenv:", err)
-		return 1
-	}
-	*env = started
-	defer func() {
-		if err := started.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "testenv:", err)
+func run(m *testing.M, env **Environment, start func(flags ...string) (*Environment, error)) {
+	harness.Main(m, func(_ context.Context, stops *harness.Stops) (err error) {
+		if *env, err = start(); err == nil {
+			stops.Add((*env).Stop)
 		}
-	}()
-	return m.Run()
-}
-
-// isFuzzWorker reports whether this is one of the worker processes of `go test -fuzz`. They run a
-// fuzz target and no tests. They must not use *env: starting a control plane for each worker would
-// leave little time for inputs.
-func isFuzzWorker() bool {
-	worker := flag.Lookup("test.fuzzworker")
-	return worker != nil && worker.Value.String() == "true"
-}
-
-// forgetResult keeps `go test` from caching the package's result. The cache tracks the files that
-// are opened while tests run, but not those that Start reads earlier: after a change of a CRD, a
-// role or a policy, `go test` would still print the old result.
-func forgetResult() error {
-	flag.Parse()
-	return flag.Set("test.testlogfile", "")
+		return err
+	})
 }
 
 // collectLess lets both processes collect garbage less often: kube-apiserver spends a quarter of its time on it, and
