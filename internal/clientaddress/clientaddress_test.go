@@ -14,99 +14,33 @@ var proxies = []string{"10.0.0.0/8", "2001:db8:aaaa::/48", "::ffff:192.168.0.0/1
 
 func TestOf(t *testing.T) {
 	cases := map[string]struct {
-		reason string
 		peer   string
 		header []string
 		want   string
+		reason string
 	}{
-		"direct": {
-			reason: "without a proxy the peer is the client",
-			peer:   "203.0.113.7:4711", want: "203.0.113.7",
-		},
-		"untrusted peer": {
-			reason: "anyone can send the header: only a trusted proxy is believed",
-			peer:   "203.0.113.7:4711", header: []string{"198.51.100.1"}, want: "203.0.113.7",
-		},
-		"one proxy": {
-			reason: "a trusted proxy appends whom it saw",
-			peer:   "10.0.0.1:80", header: []string{"198.51.100.1"}, want: "198.51.100.1",
-		},
-		"forged entry": {
-			reason: "what the client wrote stands to the left of what the proxy saw",
-			peer:   "10.0.0.1:80", header: []string{"1.1.1.1, 198.51.100.1"}, want: "198.51.100.1",
-		},
-		"forged trusted entry": {
-			reason: "a client cannot hide behind an address that it claims is a proxy's",
-			peer:   "10.0.0.1:80", header: []string{"1.1.1.1, 10.9.9.9, 198.51.100.1"}, want: "198.51.100.1",
-		},
-		"two proxies": {
-			reason: "an inner proxy names the outer one, which is trusted too",
-			peer:   "10.0.0.1:80", header: []string{"198.51.100.1, 10.0.0.2"}, want: "198.51.100.1",
-		},
-		"several lines": {
-			reason: "lines of one name are one list, in order",
-			peer:   "10.0.0.1:80", header: []string{"1.1.1.1", "198.51.100.1", "10.0.0.2"}, want: "198.51.100.1",
-		},
-		"trusted alone": {
-			reason: "a client within the trusted networks is the first of them",
-			peer:   "10.0.0.1:80", header: []string{"10.0.0.3, 10.0.0.2"}, want: "10.0.0.3",
-		},
-		"no header": {
-			reason: "a proxy that forwards nothing is the client, as its health checks are",
-			peer:   "10.0.0.1:80", want: "10.0.0.1",
-		},
-		"malformed": {
-			reason: "an entry that is no address ends the chain of belief",
-			peer:   "10.0.0.1:80", header: []string{"198.51.100.1, unknown"}, want: "10.0.0.1",
-		},
-		"malformed on the left": {
-			reason: "what stands left of the client is not read",
-			peer:   "10.0.0.1:80", header: []string{"<script>, 198.51.100.1"}, want: "198.51.100.1",
-		},
-		"half a bracket": {
-			reason: "half a bracket is no address",
-			peer:   "10.0.0.1:80", header: []string{"[198.51.100.1"}, want: "10.0.0.1",
-		},
-		"empty entry": {
-			reason: "an empty entry is no address",
-			peer:   "10.0.0.1:80", header: []string{"198.51.100.1,"}, want: "10.0.0.1",
-		},
-		"empty header": {
-			reason: "an empty header is no address",
-			peer:   "10.0.0.1:80", header: []string{""}, want: "10.0.0.1",
-		},
-		"with ports": {
-			reason: "some proxies append the client's port",
-			peer:   "10.0.0.1:80", header: []string{"198.51.100.1:5000, 10.0.0.2:81"}, want: "198.51.100.1",
-		},
-		"IPv6 with a port": {
-			reason: "an IPv6 address with a port stands in brackets",
-			peer:   "10.0.0.1:80", header: []string{"[2001:db8::1]:5000"}, want: "2001:db8::1",
-		},
-		"IPv6 in brackets": {
-			reason: "brackets without a port are written too",
-			peer:   "[2001:db8:aaaa::1]:80", header: []string{"[2001:db8::1]"}, want: "2001:db8::1",
-		},
-		"zone": {
-			reason: "a zone would give one client as many addresses as it likes",
-			peer:   "[fe80::9%eth0]:80", want: "fe80::9",
-		},
-		"zone of a trusted proxy": {
-			reason: "a zone in the list of trusted proxies is dropped as well",
-			peer:   "[fe80::1%eth1]:80", header: []string{"198.51.100.1"}, want: "198.51.100.1",
-		},
-		"mapped peer": {
-			reason: "a dual-stack listener shows an IPv4 proxy as IPv6",
-			peer:   "[::ffff:10.0.0.1]:80", header: []string{"::ffff:198.51.100.1"}, want: "198.51.100.1",
-		},
-		"mapped network": {
-			reason: "a network of mapped addresses is the IPv4 network",
-			peer:   "192.168.3.4:80", header: []string{"198.51.100.1"}, want: "198.51.100.1",
-		},
-		"Unix socket": {
-			reason: "a peer without an address gives none, whatever the header says",
-			peer:   "@", header: []string{"198.51.100.1"}, want: "invalid IP",
-		},
+		"direct":                  {"203.0.113.7:4711", nil, "203.0.113.7", "without a proxy the peer is the client"},
+		"untrusted peer":          {"203.0.113.7:4711", []string{"198.51.100.1"}, "203.0.113.7", "anyone can send the header: only a trusted proxy is believed"},
+		"one proxy":               {"10.0.0.1:80", []string{"198.51.100.1"}, "198.51.100.1", "a trusted proxy appends whom it saw"},
+		"forged entry":            {"10.0.0.1:80", []string{"1.1.1.1, 198.51.100.1"}, "198.51.100.1", "what the client wrote stands to the left of what the proxy saw"},
+		"forged trusted entry":    {"10.0.0.1:80", []string{"1.1.1.1, 10.9.9.9, 198.51.100.1"}, "198.51.100.1", "a client cannot hide behind an address that it claims is a proxy's"},
+		"two proxies":             {"10.0.0.1:80", []string{"198.51.100.1, 10.0.0.2"}, "198.51.100.1", "an inner proxy names the outer one, which is trusted too"},
+		"several lines":           {"10.0.0.1:80", []string{"1.1.1.1", "198.51.100.1", "10.0.0.2"}, "198.51.100.1", "lines of one name are one list, in order"},
+		"trusted alone":           {"10.0.0.1:80", []string{"10.0.0.3, 10.0.0.2"}, "10.0.0.3", "a client within the trusted networks is the first of them"},
+		"no header":               {"10.0.0.1:80", nil, "10.0.0.1", "a proxy that forwards nothing is the client, as its health checks are"},
+		"malformed":               {"10.0.0.1:80", []string{"198.51.100.1, unknown"}, "10.0.0.1", "an entry that is no address ends the chain of belief"},
+		"malformed on the left":   {"10.0.0.1:80", []string{"<script>, 198.51.100.1"}, "198.51.100.1", "what stands left of the client is not read"},
+		"half a bracket":          {"10.0.0.1:80", []string{"[198.51.100.1"}, "10.0.0.1", "half a bracket is no address"},
+		"empty entry":             {"10.0.0.1:80", []string{"198.51.100.1,"}, "10.0.0.1", "an empty entry is no address"},
+		"empty header":            {"10.0.0.1:80", []string{""}, "10.0.0.1", "an empty header is no address"},
+		"with ports":              {"10.0.0.1:80", []string{"198.51.100.1:5000, 10.0.0.2:81"}, "198.51.100.1", "some proxies append the client's port"},
+		"IPv6 with a port":        {"10.0.0.1:80", []string{"[2001:db8::1]:5000"}, "2001:db8::1", "an IPv6 address with a port stands in brackets"},
+		"IPv6 in brackets":        {"[2001:db8:aaaa::1]:80", []string{"[2001:db8::1]"}, "2001:db8::1", "brackets without a port are written too"},
+		"zone":                    {"[fe80::9%eth0]:80", nil, "fe80::9", "a zone would give one client as many addresses as it likes"},
+		"zone of a trusted proxy": {"[fe80::1%eth1]:80", []string{"198.51.100.1"}, "198.51.100.1", "a zone in the list of trusted proxies is dropped as well"},
+		"mapped peer":             {"[::ffff:10.0.0.1]:80", []string{"::ffff:198.51.100.1"}, "198.51.100.1", "a dual-stack listener shows an IPv4 proxy as IPv6"},
+		"mapped network":          {"192.168.3.4:80", []string{"198.51.100.1"}, "198.51.100.1", "a network of mapped addresses is the IPv4 network"},
+		"Unix socket":             {"@", []string{"198.51.100.1"}, "invalid IP", "a peer without an address gives none, whatever the header says"},
 	}
 	trusted, err := clientaddress.ParseTrusted(proxies)
 	if err != nil {

@@ -36,6 +36,10 @@ var creations = map[string]func(context.Context, *testing.T, client.Client, *uns
 	},
 }
 
+func triaged(status v1alpha1.UserStatus, comments string) func(name string) client.Object {
+	return func(name string) client.Object { return builder.Finding(name).Triage(status, comments).Build() }
+}
+
 func TestWhoCreatesWhat(t *testing.T) {
 	table := []struct {
 		name    string
@@ -43,81 +47,26 @@ func TestWhoCreatesWhat(t *testing.T) {
 		allowed []who
 		reason  string
 	}{
-		{
-			name: "finding without triage", object: func(name string) client.Object { return builder.Finding(name).Build() },
-			allowed: []who{scanner, uploads, reporter, admin}, reason: "scanners find",
-		},
-		{
-			name: "finding with the default triage",
-			object: func(name string) client.Object {
-				return builder.Finding(name).Triage(v1alpha1.UserStatusOpen, "").Build()
-			},
-			allowed: []who{scanner, uploads, reporter, admin}, reason: "exactly the default says nothing",
-		},
-		{
-			name: "muted finding",
-			object: func(name string) client.Object {
-				return builder.Finding(name).Triage(v1alpha1.UserStatusMuted, "").Build()
-			},
-			allowed: []who{admin}, reason: "a scanner cannot mute what it finds",
-		},
-		{
-			name: "commented finding",
-			object: func(name string) client.Object {
-				return builder.Finding(name).Triage(v1alpha1.UserStatusOpen, "fine").Build()
-			},
-			allowed: []who{admin}, reason: "a comment is a decision",
-		},
-		{
-			name: "finding with an owner",
-			object: func(name string) client.Object {
-				return builder.Finding(name).Mutate(func(f *v1alpha1.Finding) {
-					f.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "0"}}
-				}).Build()
-			},
-			allowed: []who{admin}, reason: "findings carry no owner reference",
-		},
-		{
-			name: "finding with a finalizer",
-			object: func(name string) client.Object {
-				return builder.Finding(name).Mutate(func(f *v1alpha1.Finding) {
-					f.Finalizers = []string{"appsec.dev/cleanup"}
-				}).Build()
-			},
-			allowed: []who{admin}, reason: "a finalizer keeps others from deleting",
-		},
-		{
-			name: "project", object: func(name string) client.Object { return builder.Project(name).Build() },
-			allowed: []who{reporter, admin}, reason: "the scanner role only reads projects",
-		},
-		{
-			name: "project that people have described", object: projectOf,
-			allowed: []who{admin}, reason: "spec.user takes the verb triage, at the start too",
-		},
-		{
-			name: "repository", object: repositoryOf,
-			allowed: []who{reporter, admin}, reason: "the scanner role only reads repositories",
-		},
-		{
-			name: "scan", object: scanOf,
-			allowed: []who{scanner, uploads, reporter, admin}, reason: "the importer records its scan",
-		},
-		{
-			name: "review", object: reviewOf,
-			allowed: []who{scanner, uploads, reporter, admin}, reason: "the importer records a pull request",
-		},
-		{
-			name: "review issue", object: issueOf,
-			allowed: []who{scanner, uploads, reporter, admin}, reason: "the importer records what a review found",
-		},
-		{
-			name: "webhook endpoint", object: endpointOf,
-			allowed: []who{editor, reporter, admin}, reason: "RBAC decides who sends events where",
-		},
-		{
-			name: "API key", object: keyOf,
-			allowed: []who{editor, reporter, admin}, reason: "RBAC decides who makes keys",
-		},
+		{"finding without triage", findingOpen, []who{scanner, uploads, reporter, admin}, "scanners find"},
+		{"finding with the default triage", triaged(v1alpha1.UserStatusOpen, ""), []who{scanner, uploads, reporter, admin}, "exactly the default says nothing"},
+		{"muted finding", triaged(v1alpha1.UserStatusMuted, ""), []who{admin}, "a scanner cannot mute what it finds"},
+		{"commented finding", triaged(v1alpha1.UserStatusOpen, "fine"), []who{admin}, "a comment is a decision"},
+		{"finding with an owner", func(name string) client.Object {
+			return builder.Finding(name).Mutate(func(f *v1alpha1.Finding) {
+				f.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "0"}}
+			}).Build()
+		}, []who{admin}, "findings carry no owner reference"},
+		{"finding with a finalizer", func(name string) client.Object {
+			return builder.Finding(name).Mutate(func(f *v1alpha1.Finding) { f.Finalizers = []string{"appsec.dev/cleanup"} }).Build()
+		}, []who{admin}, "a finalizer keeps others from deleting"},
+		{"project", func(name string) client.Object { return builder.Project(name).Build() }, []who{reporter, admin}, "the scanner role only reads projects"},
+		{"project that people have described", projectOf, []who{admin}, "spec.user takes the verb triage, at the start too"},
+		{"repository", repositoryOf, []who{reporter, admin}, "the scanner role only reads repositories"},
+		{"scan", scanOf, []who{scanner, uploads, reporter, admin}, "the importer records its scan"},
+		{"review", reviewOf, []who{scanner, uploads, reporter, admin}, "the importer records a pull request"},
+		{"review issue", issueOf, []who{scanner, uploads, reporter, admin}, "the importer records what a review found"},
+		{"webhook endpoint", endpointOf, []who{editor, reporter, admin}, "RBAC decides who sends events where"},
+		{"API key", keyOf, []who{editor, reporter, admin}, "RBAC decides who makes keys"},
 	}
 	c := newCast(t, "create")
 	next := nextName()

@@ -11,66 +11,18 @@ import (
 func status(members map[string]any) fragment { return fragment{"status": members} }
 
 var statusChanges = []change{
-	{
-		name: "state of a finding", object: findingOpen,
-		change:  status(map[string]any{"state": "closed", "userStatus": "open"}),
-		allowed: []who{controller},
-		reason:  "the state is what a controller derived",
-	},
-	{
-		name: "counts of a repository", object: repositoryOf, change: status(map[string]any{"projects": int64(3)}),
-		allowed: []who{controller},
-		reason:  "counts are what a controller counted",
-	},
-	{
-		name: "summary of a project", object: projectOf, change: status(map[string]any{"summary": "x"}),
-		allowed: []who{controller},
-		reason:  "effective metadata is what a controller joined",
-	},
-	{
-		name: "phase of a scan", object: scanOf, change: status(map[string]any{"phase": "Completed"}),
-		allowed: []who{controller},
-		reason:  "an importer says how a scan ended in the spec",
-	},
-	{
-		name: "counters of a review", object: reviewOf, change: status(map[string]any{"openIssueCount": int64(3)}),
-		allowed: []who{controller},
-		reason:  "counters are what a controller counted",
-	},
-	{
-		name: "state of an issue", object: issueOf, change: status(map[string]any{"state": "resolved"}),
-		allowed: []who{controller},
-		reason:  "the state follows from the reviewed commits",
-	},
-	{
-		name: "success of an endpoint", object: endpointOf, change: status(map[string]any{"lastSuccessAt": "2026-01-02T03:04:05Z"}),
-		allowed: []who{controller},
-		reason:  "the sender knows what the receiver answered",
-	},
-	{
-		name: "phase of a delivery", object: deliveryOf,
-		// All that the default holds: an apply replaces an atomic status as a whole.
-		change:  status(map[string]any{"phase": "Delivered", "observedGeneration": int64(1)}),
-		allowed: []who{controller},
-		reason:  "what verify answers rests on it",
-	},
-	{
-		name: "id of an API key", object: keyOf, change: status(map[string]any{"keyID": "forged"}),
-		allowed: []who{controller},
-		reason:  "who writes keyID decides which token is valid",
-	},
-	{
-		name: "last use of an API key", object: keyOf,
-		change:  status(map[string]any{"lastUsedAt": "2026-01-02T03:04:05Z"}),
-		allowed: []who{controller, facade},
-		reason:  "the facade sees a key's use",
-	},
-	{
-		name: "last use and id of an API key", object: keyOf,
-		change:  status(map[string]any{"lastUsedAt": "2026-01-02T03:04:05Z", "keyID": "forged"}),
-		allowed: []who{controller},
-		reason:  "one half that is allowed must not carry the other",
-	},
+	{"state of a finding", findingOpen, status(map[string]any{"state": "closed", "userStatus": "open"}), []who{controller}, "the state is what a controller derived"},
+	{"counts of a repository", repositoryOf, status(map[string]any{"projects": int64(3)}), []who{controller}, "counts are what a controller counted"},
+	{"summary of a project", projectOf, status(map[string]any{"summary": "x"}), []who{controller}, "effective metadata is what a controller joined"},
+	{"phase of a scan", scanOf, status(map[string]any{"phase": "Completed"}), []who{controller}, "an importer says how a scan ended in the spec"},
+	{"counters of a review", reviewOf, status(map[string]any{"openIssueCount": int64(3)}), []who{controller}, "counters are what a controller counted"},
+	{"state of an issue", issueOf, status(map[string]any{"state": "resolved"}), []who{controller}, "the state follows from the reviewed commits"},
+	{"success of an endpoint", endpointOf, status(map[string]any{"lastSuccessAt": "2026-01-02T03:04:05Z"}), []who{controller}, "the sender knows what the receiver answered"},
+	// All that the default holds: an apply replaces an atomic status as a whole.
+	{"phase of a delivery", deliveryOf, status(map[string]any{"phase": "Delivered", "observedGeneration": int64(1)}), []who{controller}, "what verify answers rests on it"},
+	{"id of an API key", keyOf, status(map[string]any{"keyID": "forged"}), []who{controller}, "who writes keyID decides which token is valid"},
+	{"last use of an API key", keyOf, status(map[string]any{"lastUsedAt": "2026-01-02T03:04:05Z"}), []who{controller, facade}, "the facade sees a key's use"},
+	{"last use and id of an API key", keyOf, status(map[string]any{"lastUsedAt": "2026-01-02T03:04:05Z", "keyID": "forged"}), []who{controller}, "one half that is allowed must not carry the other"},
 }
 
 func TestOnlyTheControllersWriteStatus(t *testing.T) {
