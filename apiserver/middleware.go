@@ -283,8 +283,7 @@ func invalidPath(described *openapi.Operation, err error) error {
 // named returns a problem of the given sort with the field and code of the error.
 func named(sort func(detail string) *problem.Problem, err error) error {
 	p := sort(err.Error())
-	var invalid *openapi.InvalidError
-	if errors.As(err, &invalid) {
+	if invalid, is := errors.AsType[*openapi.InvalidError](err); is {
 		return p.In(invalid.Field).Coded(invalid.Code)
 	}
 	return p

@@ -224,8 +224,7 @@ func (a *Authenticator) MarkUsed(identity Identity) {
 // MarkRefused publishes an Event about a refusal on the key that the request was sent with, if that key exists,
 // at most every ten minutes per reason. It never waits.
 func (a *Authenticator) MarkRefused(err error) {
-	var r *refusal
-	if errors.As(err, &r) {
+	if r, is := errors.AsType[*refusal](err); is {
 		a.refusals.note(refused{refusedFor: refusedFor{key: r.key, reason: r.reason}, at: time.Now()})
 	}
 }

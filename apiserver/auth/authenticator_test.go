@@ -15,7 +15,6 @@ import (
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -54,7 +53,7 @@ func TestRevocationActsByItself(t *testing.T) {
 			harness.Must(t, env.Client.Delete(t.Context(), key))
 		}, ReasonNotFound},
 		"expired": {func(t *testing.T, key *v1alpha1.APIKey) {
-			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = ptr.To(v1alpha1.NewTime(time.Now().Add(2 * time.Second))) })
+			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(2 * time.Second))) })
 		}, ReasonExpired},
 		"rotated": {func(t *testing.T, key *v1alpha1.APIKey) {
 			setStatus(t, key, func(s *v1alpha1.APIKeyStatus) { s.KeyID = "the-next" })
@@ -89,7 +88,7 @@ func TestOverlapEndsAtItsTime(t *testing.T) {
 	setStatus(t, key, func(s *v1alpha1.APIKeyStatus) {
 		s.Previous = &v1alpha1.PreviousToken{KeyID: s.KeyID, ExpiresAt: v1alpha1.NewTime(end)}
 		s.KeyID = "the-next"
-		s.ExpiresAt = ptr.To(v1alpha1.NewTime(end.Add(time.Hour)))
+		s.ExpiresAt = new(v1alpha1.NewTime(end.Add(time.Hour)))
 	})
 	claims := tokens.Claims{KeyUID: key.UID, Organization: "overlap", ID: "the-next", IssuedAt: time.Now(), ExpiresAt: end.Add(time.Hour)}
 	waitUntilAccepted(t, a, header(t, claims))

@@ -42,8 +42,7 @@ var Reasons = []Reason{
 
 // ReasonOf returns why a key was refused, or "" for any other error.
 func ReasonOf(err error) Reason {
-	var r *refusal
-	if errors.As(err, &r) {
+	if r, is := errors.AsType[*refusal](err); is {
 		return r.reason
 	}
 	return ""

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
@@ -13,7 +12,7 @@ import (
 
 func TestAdmission(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	at := func(d time.Duration) *v1alpha1.Time { return ptr.To(v1alpha1.NewTime(now.Add(d))) }
+	at := func(d time.Duration) *v1alpha1.Time { return new(v1alpha1.NewTime(now.Add(d))) }
 	type subject struct {
 		claims       tokens.Claims
 		key          *v1alpha1.APIKey
@@ -92,10 +91,10 @@ func TestRequestsPerMinuteIsTheNearestFigureUpToTheMaximum(t *testing.T) {
 		{&v1alpha1.RateLimit{}, limit(100), nil, 100},
 		{&v1alpha1.RateLimit{}, &v1alpha1.RateLimit{}, nil, 600},
 		{limit(1_000_000), limit(50), nil, 1_000_000},
-		{limit(1_000_000), limit(50), ptr.To[int32](100), 100},
-		{limit(5), nil, ptr.To[int32](100), 5},
-		{nil, limit(1_000), ptr.To[int32](100), 100},
-		{nil, nil, ptr.To[int32](100), 100},
+		{limit(1_000_000), limit(50), new(int32(100)), 100},
+		{limit(5), nil, new(int32(100)), 5},
+		{nil, limit(1_000), new(int32(100)), 100},
+		{nil, nil, new(int32(100)), 100},
 	}
 	for _, tc := range cases {
 		key, organization := &v1alpha1.APIKey{}, &v1alpha1.Organization{}

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -55,7 +54,7 @@ func TestRefusalIsAnnouncedOnItsKey(t *testing.T) {
 			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })
 		}, "RefusedDisabled"},
 		ReasonExpired: {func(t *testing.T, key *v1alpha1.APIKey) {
-			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = ptr.To(v1alpha1.NewTime(time.Now().Add(-time.Hour))) })
+			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(-time.Hour))) })
 		}, "RefusedExpired"},
 		ReasonRotated: {func(t *testing.T, key *v1alpha1.APIKey) {
 			setStatus(t, key, func(s *v1alpha1.APIKeyStatus) { s.KeyID = "the-next" })

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -74,8 +73,8 @@ func issue(t *testing.T, key *v1alpha1.APIKey, organization string) string {
 	claims := tokens.Claims{KeyUID: key.UID, Organization: organization, ID: uuid.NewString(), IssuedAt: now, ExpiresAt: now.Add(time.Hour)}
 	setStatus(t, key, func(s *v1alpha1.APIKeyStatus) {
 		s.KeyID = claims.ID
-		s.IssuedAt = ptr.To(v1alpha1.NewTime(claims.IssuedAt))
-		s.ExpiresAt = ptr.To(v1alpha1.NewTime(claims.ExpiresAt))
+		s.IssuedAt = new(v1alpha1.NewTime(claims.IssuedAt))
+		s.ExpiresAt = new(v1alpha1.NewTime(claims.ExpiresAt))
 	})
 	return header(t, claims)
 }

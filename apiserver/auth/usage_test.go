@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -152,7 +151,7 @@ func TestUseIsNotedOnceAMinute(t *testing.T) {
 			u.queued.at[key.UID] = now.Add(-tc.noted)
 		}
 		if tc.last != 0 {
-			key.Status.LastUsedAt = ptr.To(v1alpha1.NewTime(now.Add(-tc.last)))
+			key.Status.LastUsedAt = new(v1alpha1.NewTime(now.Add(-tc.last)))
 		}
 		u.note(key, now)
 		if got := len(u.queue) == 1; got != tc.want {

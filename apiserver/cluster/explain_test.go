@@ -53,8 +53,8 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 		"deleted before": {apierrors.NewNotFound(findings, "f-1"), 404, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var explained *problem.Problem
-			if !errors.As(explain("finding", test.err), &explained) {
+			explained, is := errors.AsType[*problem.Problem](explain("finding", test.err))
+			if !is {
 				t.Fatal("no problem")
 			}
 			if (explained.RetryAfter > 0) != test.again {

@@ -109,8 +109,8 @@ func timeOf(at *time.Time) *v1alpha1.Time {
 
 // inBody turns the problem of a query into one of an object in the body.
 func inBody(object string, err error) error {
-	var p *problem.Problem
-	if !errors.As(err, &p) {
+	p, is := errors.AsType[*problem.Problem](err)
+	if !is {
 		return err
 	}
 	return problem.InvalidBody(object + "." + p.Detail).In(object + "." + p.Field)

@@ -153,8 +153,7 @@ func (o *Operation) ParseBody(content []byte) (Body, error) {
 
 // unreadable returns an error that names the member, if a described member is the cause.
 func (s *bodySchema) unreadable(err error) error {
-	var repeated *strictjson.RepeatedError
-	if errors.As(err, &repeated) {
+	if repeated, is := errors.AsType[*strictjson.RepeatedError](err); is {
 		if _, described := s.members[repeated.Name]; described {
 			return invalid(repeated.Name, CodeRepeated, "%v", err)
 		}

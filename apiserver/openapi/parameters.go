@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -126,11 +127,4 @@ func (o *Operation) unknownParameter(name string) error {
 
 // sortedNames returns the names in a fixed order, so that a request with two errors always gets the same one
 // reported.
-func sortedNames[V any](schemas map[string]V) []string {
-	names := make([]string, 0, len(schemas))
-	for name := range schemas {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func sortedNames[V any](schemas map[string]V) []string { return slices.Sorted(maps.Keys(schemas)) }

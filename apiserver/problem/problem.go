@@ -57,8 +57,7 @@ func (p *Problem) Unwrap() error { return p.cause }
 
 // Of returns the problem that err is or wraps; any other error becomes an internal one.
 func Of(err error) *Problem {
-	var p *Problem
-	if errors.As(err, &p) {
+	if p, is := errors.AsType[*Problem](err); is {
 		return p
 	}
 	return TryAgain("the request could not be answered", err)

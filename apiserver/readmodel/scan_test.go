@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
@@ -40,12 +39,12 @@ func TestScansAreSelectedByWhatTheQueryNames(t *testing.T) {
 		want   []string
 	}{
 		{"all", ScanQuery{}, []string{"s-1", "s-2", "s-3", "s-other"}},
-		{"by status", ScanQuery{Status: ptr.To("running")}, []string{"s-3", "s-other"}},
-		{"by project", ScanQuery{Project: ptr.To("web")}, []string{"s-other"}},
-		{"by upload", ScanQuery{Upload: ptr.To("u-1")}, []string{"s-1", "s-2"}},
-		{"by upload and status", ScanQuery{Upload: ptr.To("u-1"), Status: ptr.To("failed")}, []string{"s-2"}},
-		{"by project and repository", ScanQuery{Project: ptr.To("api"), Repository: ptr.To("shop")}, []string{"s-1", "s-2", "s-3"}},
-		{"of another repository", ScanQuery{Project: ptr.To("api"), Repository: ptr.To("none")}, nil},
+		{"by status", ScanQuery{Status: new("running")}, []string{"s-3", "s-other"}},
+		{"by project", ScanQuery{Project: new("web")}, []string{"s-other"}},
+		{"by upload", ScanQuery{Upload: new("u-1")}, []string{"s-1", "s-2"}},
+		{"by upload and status", ScanQuery{Upload: new("u-1"), Status: new("failed")}, []string{"s-2"}},
+		{"by project and repository", ScanQuery{Project: new("api"), Repository: new("shop")}, []string{"s-1", "s-2", "s-3"}},
+		{"of another repository", ScanQuery{Project: new("api"), Repository: new("none")}, nil},
 	} {
 		tc.query.Limit = index.Limit{Size: 10}
 		page, err := m.ListScans(acme, tc.query)

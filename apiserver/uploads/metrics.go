@@ -139,8 +139,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 
 // refuse counts an upload whose import did not start.
 func (m *metrics) refuse(err error) {
-	var refused *refusal
-	if errors.As(err, &refused) {
+	if refused, is := errors.AsType[*refusal](err); is {
 		m.refused.WithLabelValues(string(refused.reason)).Inc()
 	}
 }

@@ -247,8 +247,7 @@ func (t *turn) importFile(ctx context.Context) error {
 		"--repository", string(project.Spec.RepositoryRef.Name), "--project", project.Name, "--category", "Code", "--output", "json")
 	output, err := command.Output()
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if exit, exited := errors.AsType[*exec.ExitError](err); exited {
 			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
 		}
 		return fmt.Errorf("import: %w\n%s", err, output)

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -300,7 +299,7 @@ func (o *controllerOptions) manager(registerer prometheus.Registerer) (ctrl.Mana
 		Client:                  client.Options{FieldOwner: v1alpha1.ControllerFieldManager},
 		Metrics:                 metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:  o.probeAddress,
-		GracefulShutdownTimeout: ptr.To(shutdownTimeout),
+		GracefulShutdownTimeout: new(shutdownTimeout),
 
 		LeaderElection:          o.leaderElect,
 		LeaderElectionID:        leaseName,
@@ -311,9 +310,9 @@ func (o *controllerOptions) manager(registerer prometheus.Registerer) (ctrl.Mana
 
 		Controller: config.Controller{
 			// A standby replica keeps its caches filled, so that it can take over at once.
-			EnableWarmup: ptr.To(true),
+			EnableWarmup: new(true),
 			// The names below only need to be unique per manager; a process may run several.
-			SkipNameValidation: ptr.To(true),
+			SkipNameValidation: new(true),
 		},
 	})
 	if err != nil {

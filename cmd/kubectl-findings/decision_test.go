@@ -3,7 +3,6 @@ package main
 import (
 	"testing"
 
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -27,12 +26,12 @@ func TestADecisionNamesOnlyWhatDiffers(t *testing.T) {
 		patch   string
 	}{
 		"a decision":             {true, nil, said("open", false), true, "muted", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{"basis":"severity=low","userStatus":"muted"}}}`},
-		"with a comment":         {true, ptr.To("new"), said("open", false), true, "muted", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{"basis":"severity=low","comments":"new","userStatus":"muted"}}}`},
-		"the comment alone":      {true, ptr.To("new"), said("muted", false), true, "muted, commented", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{"comments":"new"}}}`},
-		"a comment taken back":   {false, ptr.To(""), said("active", false), true, "active, commented", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{"comments":""}}}`},
-		"nothing that is new":    {true, ptr.To("old"), said("muted", false), false, "muted", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{}}}`},
+		"with a comment":         {true, new("new"), said("open", false), true, "muted", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{"basis":"severity=low","comments":"new","userStatus":"muted"}}}`},
+		"the comment alone":      {true, new("new"), said("muted", false), true, "muted, commented", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{"comments":"new"}}}`},
+		"a comment taken back":   {false, new(""), said("active", false), true, "active, commented", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{"comments":""}}}`},
+		"nothing that is new":    {true, new("old"), said("muted", false), false, "muted", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{}}}`},
 		"stale, repeated":        {true, nil, said("muted", true), true, "muted again", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{"basis":"severity=low"}}}`},
-		"stale, commented":       {false, ptr.To("new"), said("muted", true), true, "muted, commented", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{"comments":"new"}}}`},
+		"stale, commented":       {false, new("new"), said("muted", true), true, "muted, commented", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{"comments":"new"}}}`},
 		"no comment, none wiped": {true, nil, said("muted", false), false, "muted", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{}}}`},
 	} {
 		d, err := decide(tc.mute, false, false, tc.comment, grounds{})

@@ -84,8 +84,7 @@ func connect(flags *connectionFlags) (*session, *importer.Client, error) {
 // explainImport adds to an import's error what to do next: which role allows it, or that the namespace does not exist
 // or belongs to no organization.
 func (s *session) explainImport(ctx context.Context, err error, what string) error {
-	var refused *importer.RefusedError
-	if errors.As(err, &refused) || apierrors.IsNotFound(err) {
+	if _, refused := errors.AsType[*importer.RefusedError](err); refused || apierrors.IsNotFound(err) {
 		if missing := s.checkPlace(context.WithoutCancel(ctx)); missing != nil {
 			return errors.Join(missing, err)
 		}

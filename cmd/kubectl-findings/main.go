@@ -26,7 +26,7 @@ func main() {
 	err := flagerror.Execute(ctx, newRootCommand(streams))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
-		if failed := (*gateError)(nil); errors.As(err, &failed) {
+		if _, failed := errors.AsType[*gateError](err); failed {
 			os.Exit(exitGateFailed)
 		}
 		os.Exit(1)

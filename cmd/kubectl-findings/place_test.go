@@ -42,7 +42,7 @@ func TestARefusedImportKeepsItsReasonOutsideOfOrganizations(t *testing.T) {
 			t.Errorf("%q is not in %q", want, err)
 		}
 	}
-	if refused := (*importer.RefusedError)(nil); !errors.As(err, &refused) {
+	if _, refused := errors.AsType[*importer.RefusedError](err); !refused {
 		t.Errorf("%v is no refusal", err)
 	}
 }

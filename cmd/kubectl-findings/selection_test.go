@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -78,16 +77,16 @@ func TestTheFlagsAreASelection(t *testing.T) {
 		"--state=closed,open":                   {State: []v1alpha1.FindingState{"open", "closed"}},
 		"--user-status=muted":                   {UserStatus: []v1alpha1.UserStatus{"muted"}},
 		"--category=secret":                     {Category: []v1alpha1.FindingCategory{"Secret"}},
-		"--class=CWE-89":                        {Class: ptr.To("CWE-89")},
+		"--class=CWE-89":                        {Class: new("CWE-89")},
 		"--tool=gosec":                          {Tool: "gosec"},
 		"--rule=G201":                           {Rule: "G201"},
 		"--vulnerability=CVE-2019-1549":         {Vulnerability: "CVE-2019-1549"},
 		"--package=lodash":                      {Package: "lodash"},
 		"--file=web/":                           {File: "web/"},
 		"--policy=mute-tests":                   {Policy: "mute-tests"},
-		"--stale":                               {Stale: ptr.To(true)},
-		"--suppressed":                          {Suppressed: ptr.To(true)},
-		"--stale=false --suppressed=false":      {Stale: ptr.To(false), Suppressed: ptr.To(false)},
+		"--stale":                               {Stale: new(true)},
+		"--suppressed":                          {Suppressed: new(true)},
+		"--stale=false --suppressed=false":      {Stale: new(false), Suppressed: new(false)},
 		"--owner=team":                          {Owner: "team"},
 		"--text=path":                           {Text: "path"},
 		"--min-score=7":                         {MinScore: "7.0"},

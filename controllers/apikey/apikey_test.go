@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -70,7 +69,7 @@ func TestOrganizationBoundsTheLifeOfItsKeys(t *testing.T) {
 	setMaximum(2 * time.Hour)
 	byDefault := builder.APIKey("default").In(namespace).Build()
 	greedy := builder.APIKey("greedy").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
-		k.Spec.ExpiresAt = ptr.To(v1alpha1.NewTime(time.Now().Add(1000 * time.Hour)))
+		k.Spec.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(1000 * time.Hour)))
 	}).Build()
 	env.Create(t, byDefault, greedy)
 	for _, key := range []*v1alpha1.APIKey{byDefault, greedy} {
@@ -182,7 +181,7 @@ func TestExpiryComesAtItsTime(t *testing.T) {
 	key := builder.APIKey("short").In(namespace).Build()
 	env.Create(t, key)
 	waitForReason(t, key, v1alpha1.ReasonReconciled)
-	change(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = ptr.To(v1alpha1.NewTime(time.Now().Add(3 * time.Second))) })
+	change(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(3 * time.Second))) })
 	waitForReason(t, key, v1alpha1.ReasonExpired)
 	if now := time.Now(); now.Before(key.Status.ExpiresAt.Time) {
 		t.Errorf("expired %v early", key.Status.ExpiresAt.Sub(now))
@@ -193,7 +192,7 @@ func TestExpiryComesAtItsTime(t *testing.T) {
 	// A later expiry requires a new token.
 	id := key.Status.KeyID
 	change(t, key, func(s *v1alpha1.APIKeySpec) {
-		s.ExpiresAt = ptr.To(v1alpha1.NewTime(time.Now().Add(time.Hour)))
+		s.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(time.Hour)))
 		s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1}
 	})
 	waitForReason(t, key, v1alpha1.ReasonReconciled)
@@ -206,7 +205,7 @@ func TestKeyThatIsOverFromTheStartGetsNoToken(t *testing.T) {
 	start(t)
 	namespace := env.Organization(t, "late")
 	key := builder.APIKey("late").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
-		k.Spec.ExpiresAt = ptr.To(v1alpha1.NewTime(time.Now().Add(-time.Hour)))
+		k.Spec.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(-time.Hour)))
 	}).Build()
 	env.Create(t, key)
 	waitForReason(t, key, v1alpha1.ReasonExpired)
@@ -305,7 +304,7 @@ func TestSecretThatIsLostOrSpoiltGivesANewToken(t *testing.T) {
 		{"an emptied Secret is filled anew", update(func(s *corev1.Secret) { s.Data = nil })},
 		{"what is no token is replaced", update(func(s *corev1.Secret) { s.Data[v1alpha1.APIKeyTokenKey] = []byte("hello") })},
 		{"a token that was revoked and is put back stays revoked", update(func(s *corev1.Secret) { s.Data[v1alpha1.APIKeyTokenKey] = []byte(first) })},
-		{"a frozen Secret is replaced", update(func(s *corev1.Secret) { s.Data[v1alpha1.APIKeyTokenKey] = nil; s.Immutable = ptr.To(true) })},
+		{"a frozen Secret is replaced", update(func(s *corev1.Secret) { s.Data[v1alpha1.APIKeyTokenKey] = nil; s.Immutable = new(true) })},
 	}
 	var past []string
 	for _, tc := range cases {
@@ -439,7 +438,7 @@ func TestSecretThatCannotBeReplacedIsAConflict(t *testing.T) {
 		},
 		"an immutable Secret": func(t *testing.T, key *v1alpha1.APIKey) *v1alpha1.APIKey {
 			t.Helper()
-			testenv.Change(t, env, tokenSecret(key), func(s *corev1.Secret) { hold(s); s.Immutable = ptr.To(true) })
+			testenv.Change(t, env, tokenSecret(key), func(s *corev1.Secret) { hold(s); s.Immutable = new(true) })
 			change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1} })
 			return key
 		},
@@ -464,7 +463,7 @@ func TestTokenStaysValidThoughTheNewSigningKeyCannotSignIt(t *testing.T) {
 	key := newKey(t, "frozen")
 	_, claims := waitUntilIssued(t, key)
 	testenv.Change(t, env, tokenSecret(key), func(s *corev1.Secret) {
-		s.Finalizers, s.Immutable = []string{"example.com/hold"}, ptr.To(true)
+		s.Finalizers, s.Immutable = []string{"example.com/hold"}, new(true)
 	})
 	next, err := tokens.GenerateSigningKey()
 	harness.Must(t, err)

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
@@ -153,7 +152,7 @@ func shortened(s *scope) bool {
 	}
 	end := status.IssuedAt.Add(bounds.MaxLifetime.Duration).Truncate(time.Second)
 	expiry := s.Object.Spec.ExpiresAt
-	return status.ExpiresAt.Equal(ptr.To(v1alpha1.NewTime(end))) && (expiry == nil || end.Before(expiry.Time))
+	return status.ExpiresAt.Equal(new(v1alpha1.NewTime(end))) && (expiry == nil || end.Before(expiry.Time))
 }
 
 // settle returns the status for the token. A key without a token has no identifier, so the REST API
@@ -172,8 +171,8 @@ func settle(s *scope, have *issued) v1alpha1.APIKeyStatus {
 	status.SigningKeyID = have.signedBy
 	status.SecretRef = &v1alpha1.SecretReference{Name: v1alpha1.ResourceName(SecretName(s.Object.Name))}
 	status.RotationSerial = have.serial
-	status.IssuedAt = ptr.To(v1alpha1.NewTime(have.claims.IssuedAt))
-	status.ExpiresAt = ptr.To(v1alpha1.NewTime(end))
+	status.IssuedAt = new(v1alpha1.NewTime(have.claims.IssuedAt))
+	status.ExpiresAt = new(v1alpha1.NewTime(end))
 	status.Previous = previous(s, have, end)
 	return status
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -27,7 +26,7 @@ func someScope(t *rapid.T) *scope {
 	}
 	key := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: "ci", Namespace: "org-acme", UID: "uid"}}
 	if rapid.Bool().Draw(t, "has expiry") {
-		key.Spec.ExpiresAt = ptr.To(v1alpha1.NewTime(now.Truncate(time.Second).Add(hours("expiry"))))
+		key.Spec.ExpiresAt = new(v1alpha1.NewTime(now.Truncate(time.Second).Add(hours("expiry"))))
 	}
 	if rapid.Bool().Draw(t, "has rotation") {
 		key.Spec.Rotation = &v1alpha1.APIKeyRotation{
@@ -91,7 +90,7 @@ func checkBounds(t *rapid.T, s *scope, status v1alpha1.APIKeyStatus) {
 
 func TestNextLookIsAtTheNextChange(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	at := func(d time.Duration) *v1alpha1.Time { return ptr.To(v1alpha1.NewTime(now.Add(d))) }
+	at := func(d time.Duration) *v1alpha1.Time { return new(v1alpha1.NewTime(now.Add(d))) }
 	cases := map[string]struct {
 		status v1alpha1.APIKeyStatus
 		want   time.Duration

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -319,7 +318,7 @@ func TestSigningKeyIsWithdrawnWhenNoTokenIsOwed(t *testing.T) {
 	}
 	setStatus(func(s *v1alpha1.APIKeyStatus) {
 		s.KeyID, s.SigningKeyID = "token", first.ID()
-		s.ExpiresAt = ptr.To(v1alpha1.NewTime(clock.Now().Add(1000 * time.Hour)))
+		s.ExpiresAt = new(v1alpha1.NewTime(clock.Now().Add(1000 * time.Hour)))
 	})
 	annotateConfigMap(t, map[string]string{RotateAnnotation: "1", OverlapAnnotation: "1h"})
 	reconcileOnce(t, k) // the next key
@@ -362,7 +361,7 @@ func TestKeysThatGoByNothingOweNothing(t *testing.T) {
 	first := heldRing(t).Signer
 	key := builder.APIKey("idle").In(env.Organization(t, "idle")).Build()
 	env.Create(t, key)
-	live := ptr.To(v1alpha1.NewTime(clock.Now().Add(time.Hour)))
+	live := new(v1alpha1.NewTime(clock.Now().Add(time.Hour)))
 	unready := func(reason string) []v1alpha1.Condition {
 		return []v1alpha1.Condition{{
 			Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason,
@@ -377,7 +376,7 @@ func TestKeysThatGoByNothingOweNothing(t *testing.T) {
 		{"a token of the key before", v1alpha1.APIKeyStatus{SigningKeyID: first.ID(), ExpiresAt: live}, true},
 		{"a token of another", v1alpha1.APIKeyStatus{SigningKeyID: "another", ExpiresAt: live}, false},
 		{"no token", v1alpha1.APIKeyStatus{}, false},
-		{"a token that is over", v1alpha1.APIKeyStatus{SigningKeyID: first.ID(), ExpiresAt: ptr.To(v1alpha1.NewTime(clock.Now().Add(-time.Hour)))}, false},
+		{"a token that is over", v1alpha1.APIKeyStatus{SigningKeyID: first.ID(), ExpiresAt: new(v1alpha1.NewTime(clock.Now().Add(-time.Hour)))}, false},
 		{"no organization that could serve it", v1alpha1.APIKeyStatus{SigningKeyID: first.ID(), ExpiresAt: live, Conditions: unready(v1alpha1.ReasonOrganizationNotFound)}, false},
 		{"a Secret that cannot be written", v1alpha1.APIKeyStatus{SigningKeyID: first.ID(), ExpiresAt: live, Conditions: unready(v1alpha1.ReasonSecretNotWritten)}, false},
 		{"a Secret that cannot be replaced", v1alpha1.APIKeyStatus{SigningKeyID: first.ID(), ExpiresAt: live, Conditions: unready(v1alpha1.ReasonSecretConflict)}, false},
@@ -396,7 +395,7 @@ func TestImmutableSigningKeyIsNotRotated(t *testing.T) {
 	k, _, recorder := someSigningKeys(t, time.Now())
 	reconcileOnce(t, k)
 	secret := testenv.Get(t, NewWithT(t), env, signingSecret())
-	secret.Immutable = ptr.To(true)
+	secret.Immutable = new(true)
 	harness.Must(t, env.Client.Update(t.Context(), secret))
 	annotateConfigMap(t, map[string]string{RotateAnnotation: "1"})
 	reconcileOnce(t, k)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -27,7 +26,7 @@ func TestReplicaInWaitingFillsItsCaches(t *testing.T) {
 			LeaderElectionID:              "standby-test",
 			LeaderElectionNamespace:       testenv.SystemNamespace,
 			LeaderElectionReleaseOnCancel: true,
-			Controller:                    config.Controller{SkipNameValidation: ptr.To(true), EnableWarmup: ptr.To(true)},
+			Controller:                    config.Controller{SkipNameValidation: new(true), EnableWarmup: new(true)},
 		})
 		harness.Must(t, err)
 		return m

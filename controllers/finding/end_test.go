@@ -7,7 +7,6 @@ import (
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,7 +26,7 @@ func TestADecisionEndsAtItsSecondAndNothingIsWrittenBeside(t *testing.T) {
 	end := begin.Add(90 * time.Minute)
 	finding := builder.Finding("f-1").In(ns).Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.Triage = v1alpha1.FindingTriage{
-			UserStatus: v1alpha1.UserStatusMuted, Reason: v1alpha1.DecisionAcceptedRisk, ExpiresAt: ptr.To(v1alpha1.NewTime(end)),
+			UserStatus: v1alpha1.UserStatusMuted, Reason: v1alpha1.DecisionAcceptedRisk, ExpiresAt: new(v1alpha1.NewTime(end)),
 		}
 	}).Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), finding)

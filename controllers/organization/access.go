@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -103,7 +102,7 @@ func (r *Reconciler) ensureRoleBinding(ctx context.Context, s *scope, want *rbac
 }
 
 func (r *Reconciler) replaceRoleBinding(ctx context.Context, s *scope, have, want *rbacv1.RoleBinding) error {
-	same := client.Preconditions{UID: ptr.To(have.UID), ResourceVersion: ptr.To(have.ResourceVersion)}
+	same := client.Preconditions{UID: new(have.UID), ResourceVersion: new(have.ResourceVersion)}
 	if err := r.Client.Delete(ctx, have, same); err != nil {
 		return client.IgnoreNotFound(err)
 	}

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -316,7 +315,7 @@ func TestCountsFollowWhatTheOrganizationHas(t *testing.T) {
 func TestSettledOrganizationIsNotWritten(t *testing.T) {
 	stop := start(t)
 	organization := builder.Organization("calm").Mutate(func(o *v1alpha1.Organization) {
-		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: ptr.To[int64](10)}
+		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: new(int64(10))}
 	}).Build()
 	env.Create(t, organization)
 	waitUntilReady(t, organization)

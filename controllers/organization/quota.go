@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -91,7 +90,7 @@ func (r *Reconciler) dropQuota(ctx context.Context, s *scope) error {
 	have := &corev1.ResourceQuota{}
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace(), Name: QuotaName}, have)
 	if err == nil {
-		err = r.Client.Delete(ctx, have, client.Preconditions{UID: ptr.To(have.UID)})
+		err = r.Client.Delete(ctx, have, client.Preconditions{UID: new(have.UID)})
 	}
 	return wrapQuota(s, client.IgnoreNotFound(err))
 }

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -45,9 +44,9 @@ func TestQuotasBecomeAResourceQuota(t *testing.T) {
 		t.Fatal("a quota is there that nobody asked for")
 	}
 	all := &v1alpha1.OrganizationQuotas{
-		Findings: ptr.To[int64](1), Repositories: ptr.To[int64](2), Projects: ptr.To[int64](3), Scans: ptr.To[int64](4),
-		Reviews: ptr.To[int64](5), ReviewIssues: ptr.To[int64](6), APIKeys: ptr.To[int64](7),
-		WebhookEndpoints: ptr.To[int64](8), WebhookDeliveries: ptr.To[int64](0),
+		Findings: new(int64(1)), Repositories: new(int64(2)), Projects: new(int64(3)), Scans: new(int64(4)),
+		Reviews: new(int64(5)), ReviewIssues: new(int64(6)), APIKeys: new(int64(7)),
+		WebhookEndpoints: new(int64(8)), WebhookDeliveries: new(int64(0)),
 	}
 	expect := func(want map[string]string) {
 		t.Helper()
@@ -66,7 +65,7 @@ func TestQuotasBecomeAResourceQuota(t *testing.T) {
 		"count/apikeys.appsec.dev": "7", "count/webhookendpoints.appsec.dev": "8", "count/webhookdeliveries.appsec.dev": "0",
 	})
 	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) {
-		s.Quotas = &v1alpha1.OrganizationQuotas{Findings: ptr.To[int64](50)}
+		s.Quotas = &v1alpha1.OrganizationQuotas{Findings: new(int64(50))}
 	})
 	fifty := map[string]string{"count/findings.appsec.dev": "50"}
 	expect(fifty)
@@ -92,7 +91,7 @@ func TestQuotaOfAnotherNameIsNotOurs(t *testing.T) {
 	other.Name = "pods"
 	env.Create(t, other)
 	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) {
-		s.Quotas = &v1alpha1.OrganizationQuotas{Scans: ptr.To[int64](1)}
+		s.Quotas = &v1alpha1.OrganizationQuotas{Scans: new(int64(1))}
 	})
 	harness.Eventually(t, func(g Gomega) { testenv.Get(t, g, env, quotaIn("org-cluster-bounded")) })
 	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) { s.Quotas = nil })
@@ -107,7 +106,7 @@ func TestQuotaBoundsWhatCanBeMadeAndSaysSo(t *testing.T) {
 	env.StartControllerManager(t, "resourcequota-controller")
 	start(t)
 	organization := builder.Organization("used-up").Mutate(func(o *v1alpha1.Organization) {
-		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: ptr.To[int64](2), Projects: ptr.To[int64](100)}
+		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: new(int64(2)), Projects: new(int64(100))}
 	}).Build()
 	env.Create(t, organization)
 	waitUntilReady(t, organization)
@@ -164,7 +163,7 @@ func TestQuotaBoundsWhatCanBeMadeAndSaysSo(t *testing.T) {
 		})
 		made++
 	}
-	roomAgain(func(s *v1alpha1.OrganizationSpec) { s.Quotas.Findings = ptr.To(int64(made + 2)) })
+	roomAgain(func(s *v1alpha1.OrganizationSpec) { s.Quotas.Findings = new(int64(made + 2)) })
 	roomAgain(func(s *v1alpha1.OrganizationSpec) { s.Quotas = nil })
 }
 

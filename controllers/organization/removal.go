@@ -43,7 +43,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 			s.conclude(notEmpty(s.namespace(), held))
 			return nil
 		}
-		same := client.Preconditions{UID: ptr.To(namespace.UID), ResourceVersion: ptr.To(namespace.ResourceVersion)}
+		same := client.Preconditions{UID: new(namespace.UID), ResourceVersion: new(namespace.ResourceVersion)}
 		if err := r.Client.Delete(ctx, namespace, same); err != nil {
 			return fmt.Errorf("delete namespace %s: %w", namespace.Name, err)
 		}

@@ -24,7 +24,7 @@ import (
 func leaseOf(holder, version string, seconds int32) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: "import-1", ResourceVersion: version},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To(holder), LeaseDurationSeconds: ptr.To(seconds)},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new(holder), LeaseDurationSeconds: new(seconds)},
 	}
 }
 
@@ -99,7 +99,7 @@ func TestAScanWhoseImportLostItsLeaseIsAbandoned(t *testing.T) {
 	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	for name, lose := range map[string]func(*coordinationv1.Lease) error{
 		"to another": func(lease *coordinationv1.Lease) error {
-			lease.Spec.HolderIdentity = ptr.To("runner-2")
+			lease.Spec.HolderIdentity = new("runner-2")
 			return env.Client.Update(t.Context(), lease)
 		},
 		"with its deletion": func(lease *coordinationv1.Lease) error { return env.Client.Delete(t.Context(), lease) },

@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -360,7 +359,7 @@ func TestAPolicyBeginsAndEndsAtItsSecond(t *testing.T) {
 	from, until := begin.Add(time.Minute), begin.Add(90*time.Minute)
 	r.finds("f-1", "G1")
 	policy := r.declares("mute", "finding.ruleID == 'G1'", func(s *v1alpha1.TriagePolicySpec) {
-		s.ValidFrom, s.ValidUntil = ptr.To(v1alpha1.NewTime(from)), ptr.To(v1alpha1.NewTime(until))
+		s.ValidFrom, s.ValidUntil = new(v1alpha1.NewTime(from)), new(v1alpha1.NewTime(until))
 	})
 	clock, c := clocktesting.NewFakePassiveClock(begin), env.AsController(t)
 	reconciler := newReconciler(reconcile.Base{Client: c, Live: c, Clock: clock})

@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
@@ -44,7 +42,7 @@ func TestASelectionMeansWhatHasEverythingAskedFor(t *testing.T) {
 		{spec{Severity: []v1alpha1.Level{"high", "low"}}, spec{Severity: []v1alpha1.Level{"low"}}},
 		{spec{Repository: "shop"}, spec{Repository: "sho"}},
 		{spec{Project: "api"}, spec{Project: "web"}},
-		{spec{Class: ptr.To("CWE-89")}, spec{Class: ptr.To("")}},
+		{spec{Class: new("CWE-89")}, spec{Class: new("")}},
 		{spec{Tool: "gosec"}, spec{Tool: "Gosec"}},
 		{spec{Rule: "G201"}, spec{Rule: "G20"}},
 		{spec{Vulnerability: "ghsa-1"}, spec{Vulnerability: "CVE-2019-154"}},
@@ -57,8 +55,8 @@ func TestASelectionMeansWhatHasEverythingAskedFor(t *testing.T) {
 		{spec{UpdatedUntil: at(13)}, spec{UpdatedUntil: at(12)}},
 		{spec{MinScore: "8.1"}, spec{MinScore: "8.2"}},
 		{spec{Text: "ORDERS sql"}, spec{Text: "sql xss"}},
-		{spec{Stale: ptr.To(false)}, spec{Stale: ptr.To(true)}},
-		{spec{Suppressed: ptr.To(true)}, spec{Suppressed: ptr.To(false)}},
+		{spec{Stale: new(false)}, spec{Stale: new(true)}},
+		{spec{Suppressed: new(true)}, spec{Suppressed: new(false)}},
 		{spec{File: "api/"}, spec{File: "ap"}},
 		{spec{File: "api/orders.go"}, spec{File: "api"}},
 		{spec{LabelSelector: "team in (payments),!env"}, spec{LabelSelector: "team!=payments"}},

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
@@ -19,7 +18,7 @@ func mutedUntil(end time.Time) *v1alpha1.Finding {
 	reconcile(f, now)
 	f.Generation++
 	decide(v1alpha1.UserStatusMuted)(f)
-	f.Spec.Triage.Reason, f.Spec.Triage.ExpiresAt = v1alpha1.DecisionAcceptedRisk, ptr.To(v1alpha1.NewTime(end))
+	f.Spec.Triage.Reason, f.Spec.Triage.ExpiresAt = v1alpha1.DecisionAcceptedRisk, new(v1alpha1.NewTime(end))
 	reconcile(f, now)
 	return f
 }
@@ -51,7 +50,7 @@ func TestADecisionEndsAtItsSecond(t *testing.T) {
 		f.Status.State != v1alpha1.FindingStateOpen || findingstate.State(f) != v1alpha1.FindingStateOpen || f.Status.Basis != "" {
 		t.Errorf("at the end the status is %+v", f.Status)
 	}
-	if !f.Status.UpdatedAt.Equal(ptr.To(v1alpha1.NewTime(end))) {
+	if !f.Status.UpdatedAt.Equal(new(v1alpha1.NewTime(end))) {
 		t.Errorf("updatedAt is %s, want the end %s", f.Status.UpdatedAt, end)
 	}
 	if d := cmp.Diff([]string{"expired muted open ann accepted-risk"}, since(f, seq)); d != "" {
@@ -74,11 +73,11 @@ func TestADecisionSeenAfterItsEndIsUpdatedWhenSeen(t *testing.T) {
 	f := imported()
 	f.Generation++
 	decide(v1alpha1.UserStatusMuted)(f)
-	f.Spec.Triage.ExpiresAt = ptr.To(v1alpha1.NewTime(now.Add(-time.Minute)))
+	f.Spec.Triage.ExpiresAt = new(v1alpha1.NewTime(now.Add(-time.Minute)))
 	f.CreationTimestamp = metav1.NewTime(decided)
-	f.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "findings-api", Time: ptr.To(metav1.NewTime(decided))}}
+	f.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "findings-api", Time: new(metav1.NewTime(decided))}}
 	reconcile(f, now)
-	if !f.Status.UpdatedAt.Equal(ptr.To(v1alpha1.NewTime(now))) || f.Status.UserStatus != v1alpha1.UserStatusOpen {
+	if !f.Status.UpdatedAt.Equal(new(v1alpha1.NewTime(now))) || f.Status.UserStatus != v1alpha1.UserStatusOpen {
 		t.Errorf("updated at %s as %s, want now, %s, as open", f.Status.UpdatedAt, f.Status.UserStatus, now)
 	}
 }
@@ -91,10 +90,10 @@ func TestWhatIsDecidedAfterTheEndIsInForce(t *testing.T) {
 		want   []string
 	}{
 		"confirmed":                 {func(t *v1alpha1.FindingTriage) { t.UserStatus, t.ExpiresAt = "active", nil }, "active", []string{"triaged open active ann accepted-risk"}},
-		"the same with a later end": {func(t *v1alpha1.FindingTriage) { t.ExpiresAt = ptr.To(v1alpha1.NewTime(end.Add(time.Hour))) }, "muted", []string{"triaged open muted ann accepted-risk"}},
+		"the same with a later end": {func(t *v1alpha1.FindingTriage) { t.ExpiresAt = new(v1alpha1.NewTime(end.Add(time.Hour))) }, "muted", []string{"triaged open muted ann accepted-risk"}},
 		"the same without an end":   {func(t *v1alpha1.FindingTriage) { t.ExpiresAt = nil }, "muted", []string{"triaged open muted ann accepted-risk"}},
 		"a comment alone":           {func(t *v1alpha1.FindingTriage) { t.Comments = "seen" }, "open", []string{"triaged open open ann accepted-risk"}},
-		"an end that is past": {func(t *v1alpha1.FindingTriage) { t.ExpiresAt = ptr.To(v1alpha1.NewTime(now)) }, "open",
+		"an end that is past": {func(t *v1alpha1.FindingTriage) { t.ExpiresAt = new(v1alpha1.NewTime(now)) }, "open",
 			[]string{"triaged open muted ann accepted-risk", "expired muted open ann accepted-risk"}},
 		"taken back": {func(t *v1alpha1.FindingTriage) { *t = v1alpha1.FindingTriage{By: "ann"} }, "open", []string{"triaged open open ann "}},
 	} {
@@ -149,7 +148,7 @@ func TestReasonAndEndAreOfTheDigest(t *testing.T) {
 	seen := map[string]bool{}
 	for _, triage := range []v1alpha1.FindingTriage{
 		{UserStatus: "muted"}, {UserStatus: "muted", Reason: "duplicate"}, {UserStatus: "muted", Reason: "accepted-risk"},
-		{UserStatus: "muted", ExpiresAt: ptr.To(v1alpha1.NewTime(now))}, {UserStatus: "muted", Basis: `{"reason":"duplicate"}`},
+		{UserStatus: "muted", ExpiresAt: new(v1alpha1.NewTime(now))}, {UserStatus: "muted", Basis: `{"reason":"duplicate"}`},
 	} {
 		f := finding()
 		f.Spec.Triage = triage
@@ -171,8 +170,8 @@ func TestADecisionAtTheEndOfAnotherIsANewOne(t *testing.T) {
 	}{
 		"repeated":                  {findingstate.Decision{UserStatus: &muted}, map[string]any{"basis": "severity=high;code=code1111", "reason": nil, "expiresAt": nil}},
 		"taken back":                {findingstate.Decision{UserStatus: &open}, map[string]any{"userStatus": open, "basis": nil, "reason": nil, "expiresAt": nil}},
-		"a comment and no end":      {findingstate.Decision{ExpiresAt: &v1alpha1.Time{}, Comments: ptr.To("c")}, map[string]any{"comments": "c"}},
-		"a comment and a later end": {findingstate.Decision{ExpiresAt: &later, Comments: ptr.To("c")}, map[string]any{"comments": "c"}},
+		"a comment and no end":      {findingstate.Decision{ExpiresAt: &v1alpha1.Time{}, Comments: new("c")}, map[string]any{"comments": "c"}},
+		"a comment and a later end": {findingstate.Decision{ExpiresAt: &later, Comments: new("c")}, map[string]any{"comments": "c"}},
 	} {
 		if d := cmp.Diff(tc.want, tc.decision.Changes(findingstate.StandingOf(mutedUntil(end)), end)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
@@ -197,11 +196,11 @@ func TestADecisionChangesOnlyWhatDiffers(t *testing.T) {
 		"another end":                     {mutedUntil(end), findingstate.Decision{UserStatus: status("muted"), ExpiresAt: &later}, map[string]any{"expiresAt": &later}},
 		"end and reason taken away":       {mutedUntil(end), findingstate.Decision{UserStatus: status("muted"), ExpiresAt: &v1alpha1.Time{}, Reason: new(v1alpha1.DecisionReason)}, map[string]any{"expiresAt": nil, "reason": nil}},
 		"ended, repeated":                 {ended, findingstate.Decision{UserStatus: status("muted")}, map[string]any{"basis": "severity=high;code=code1111", "reason": nil, "expiresAt": nil}},
-		"ended, repeated with a new end":  {ended, findingstate.Decision{UserStatus: status("muted"), ExpiresAt: &later, Reason: ptr.To(v1alpha1.DecisionAcceptedRisk)}, map[string]any{"basis": "severity=high;code=code1111", "expiresAt": &later}},
+		"ended, repeated with a new end":  {ended, findingstate.Decision{UserStatus: status("muted"), ExpiresAt: &later, Reason: new(v1alpha1.DecisionAcceptedRisk)}, map[string]any{"basis": "severity=high;code=code1111", "expiresAt": &later}},
 		"ended, and open is what it is":   {ended, findingstate.Decision{UserStatus: status("open")}, map[string]any{}},
 		"ended, open, and without an end": {ended, findingstate.Decision{UserStatus: status("open"), ExpiresAt: &v1alpha1.Time{}}, map[string]any{}},
-		"ended, and only its end goes":    {ended, findingstate.Decision{ExpiresAt: &v1alpha1.Time{}, Comments: ptr.To("c")}, map[string]any{"comments": "c"}},
-		"a comment keeps reason and end":  {mutedUntil(end), findingstate.Decision{Comments: ptr.To("c")}, map[string]any{"comments": "c"}},
+		"ended, and only its end goes":    {ended, findingstate.Decision{ExpiresAt: &v1alpha1.Time{}, Comments: new("c")}, map[string]any{"comments": "c"}},
+		"a comment keeps reason and end":  {mutedUntil(end), findingstate.Decision{Comments: new("c")}, map[string]any{"comments": "c"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := cmp.Diff(tc.want, tc.decision.Changes(findingstate.StandingOf(tc.of), now)); d != "" {

@@ -1,7 +1,8 @@
 package fingerprints
 
 import (
-	"sort"
+	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -63,10 +64,8 @@ func IsContent(name, value string) bool {
 // rank orders fingerprint names; the version, as in "primaryLocationLineHash/v1", does not count.
 func rank(name string) int {
 	name, _, _ = strings.Cut(strings.ToLower(name), "/")
-	for i, known := range contentFingerprints {
-		if name == known {
-			return i
-		}
+	if at := slices.Index(contentFingerprints, name); at >= 0 {
+		return at
 	}
 	return len(contentFingerprints)
 }
@@ -116,11 +115,6 @@ func content(result *Result, constant map[string]bool) string {
 	if len(names) == 0 {
 		return frame("message and snippet", result.Message, result.Snippet)
 	}
-	sort.Slice(names, func(i, j int) bool {
-		if a, b := rank(names[i]), rank(names[j]); a != b {
-			return a < b
-		}
-		return names[i] < names[j]
-	})
-	return frame("fingerprint", names[0], result.Fingerprints[names[0]])
+	best := slices.MinFunc(names, func(a, b string) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a, b)) })
+	return frame("fingerprint", best, result.Fingerprints[best])
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -73,10 +74,5 @@ func members(part string, known []string) (map[string]json.RawMessage, error) {
 }
 
 func misspelt(name string, known []string) bool {
-	for _, k := range known {
-		if name != k && strings.EqualFold(name, k) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(known, func(k string) bool { return name != k && strings.EqualFold(name, k) })
 }

@@ -2,6 +2,7 @@ package triagepolicy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -154,12 +155,7 @@ func (p provider) FindStructFieldNames(name string) ([]string, bool) {
 	if !ours {
 		return p.Provider.FindStructFieldNames(name)
 	}
-	var names []string
-	for member := range k.members {
-		names = append(names, member)
-	}
-	slices.Sort(names)
-	return names, true
+	return slices.Sorted(maps.Keys(k.members)), true
 }
 
 // FindStructFieldType returns the member of that name.

@@ -265,6 +265,5 @@ func (m member) typeName() string {
 
 // IsCompileError reports whether the error is a CompileError, and returns it.
 func IsCompileError(err error) (*CompileError, bool) {
-	var wrong *CompileError
-	return wrong, errors.As(err, &wrong)
+	return errors.AsType[*CompileError](err)
 }

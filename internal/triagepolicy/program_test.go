@@ -124,8 +124,8 @@ func TestWhatDoesNotCompile(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.reason+": "+c.match[:min(40, len(c.match))], func(t *testing.T) {
 			_, err := triagepolicy.Compile(c.match)
-			var wrong *triagepolicy.CompileError
-			if !errors.As(err, &wrong) {
+			wrong, is := errors.AsType[*triagepolicy.CompileError](err)
+			if !is {
 				t.Fatalf("got %v", err)
 			}
 			if c.line > 0 && wrong.Line != c.line || c.column > 0 && wrong.Column != c.column || !strings.Contains(wrong.Message, c.message) {

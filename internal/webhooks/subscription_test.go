@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
@@ -57,7 +56,7 @@ func TestSubscribes(t *testing.T) {
 		{"what happened in the endpoint's own second", patterns(), "finding.created", 0, true},
 		{"a disabled endpoint gets nothing", func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }, "finding.created", time.Hour, false},
 		{"an endpoint that is being deleted gets nothing", func(e *v1alpha1.WebhookEndpoint) {
-			e.DeletionTimestamp = ptr.To(metav1.NewTime(noon))
+			e.DeletionTimestamp = new(metav1.NewTime(noon))
 		}, "finding.created", time.Hour, false},
 		{"a backlog is no end of the subscription", func(e *v1alpha1.WebhookEndpoint) {
 			e.Status.Conditions = []v1alpha1.Condition{{Type: v1alpha1.ConditionBacklogged, Status: metav1.ConditionTrue}}

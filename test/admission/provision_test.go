@@ -7,7 +7,6 @@ import (
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -112,11 +111,11 @@ func TestImportsCreateWhereTheOrganizationLetsThem(t *testing.T) {
 		g.Expect(creates(provisioned)(t.Context(), other.as(name), other.namespace)).To(Succeed())
 	}
 
-	letImports(t, "provisioning", &v1alpha1.OrganizationImports{Create: true, MaxRepositories: ptr.To[int32](0)}, func(g Gomega) {
+	letImports(t, "provisioning", &v1alpha1.OrganizationImports{Create: true, MaxRepositories: new(int32(0))}, func(g Gomega) {
 		creating(g, scanner, provisioned, false)
 		creating(g, scanner, provisionedProject, true)
 	})
-	letImports(t, "provisioning", &v1alpha1.OrganizationImports{Create: true, MaxProjects: ptr.To[int32](0)}, func(g Gomega) {
+	letImports(t, "provisioning", &v1alpha1.OrganizationImports{Create: true, MaxProjects: new(int32(0))}, func(g Gomega) {
 		creating(g, scanner, provisioned, true)
 		creating(g, scanner, provisionedProject, false)
 	})

@@ -66,8 +66,7 @@ func (j *job) run(script string, more ...map[string]string) (string, int) {
 		}
 	}
 	out, err := command.CombinedOutput()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		j.t.Fatal(err)
 	}
 	return string(out), command.ProcessState.ExitCode()

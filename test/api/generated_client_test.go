@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
-	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/client"
@@ -111,25 +110,25 @@ func TestTheGeneratedClientListsAPageAtATime(t *testing.T) {
 	}{
 		"listFindingsV1": {[]string{"f-000", "f-001", "f-002"}, func(cursor *string) ([]string, string, int64) {
 			page := answered[*client.ListFindingsV1Result](t, 200)(generated.ListFindingsV1WithResponse(ctx, &client.ListFindingsV1Params{
-				Cursor: cursor, Size: ptr.To(2), Sort: ptr.To(client.ListFindingsV1ParamsSort("updated_at")), Order: ptr.To(client.ListFindingsV1ParamsOrder("asc")),
+				Cursor: cursor, Size: new(2), Sort: new(client.ListFindingsV1ParamsSort("updated_at")), Order: new(client.ListFindingsV1ParamsOrder("asc")),
 			})).JSON200
 			return idsBy(page.Items, func(f client.FindingV1) string { return f.Id }), page.NextCursor, page.Total
 		}},
 		"listFindingsV2": {[]string{"f-000", "f-001", "f-002"}, func(cursor *string) ([]string, string, int64) {
 			page := answered[*client.ListFindingsV2Result](t, 200)(generated.ListFindingsV2WithResponse(ctx, &client.ListFindingsV2Params{
-				Cursor: cursor, Size: ptr.To(1), RepoId: ptr.To("repo"),
+				Cursor: cursor, Size: new(1), RepoId: new("repo"),
 			})).JSON200
 			return idsBy(page.Items, func(f client.FindingV2) string { return f.Id }), page.NextCursor, page.Total
 		}},
 		"listRepositories": {[]string{"another", "repo"}, func(cursor *string) ([]string, string, int64) {
 			page := answered[*client.ListRepositoriesResult](t, 200)(generated.ListRepositoriesWithResponse(ctx, &client.ListRepositoriesParams{
-				Cursor: cursor, Size: ptr.To(1), Sort: ptr.To(client.ListRepositoriesParamsSort("last_committed_at")),
+				Cursor: cursor, Size: new(1), Sort: new(client.ListRepositoriesParamsSort("last_committed_at")),
 			})).JSON200
 			return idsBy(page.Items, func(r client.Repository) string { return r.Id }), page.NextCursor, page.Total
 		}},
 		"listReviews": {[]string{"rv-1", "rv-2"}, func(cursor *string) ([]string, string, int64) {
 			page := answered[*client.ListReviewsResult](t, 200)(generated.ListReviewsWithResponse(ctx, &client.ListReviewsParams{
-				Cursor: cursor, Size: ptr.To(1), Custom: ptr.To(client.ListReviewsParamsCustom("not_reviewed")),
+				Cursor: cursor, Size: new(1), Custom: new(client.ListReviewsParamsCustom("not_reviewed")),
 			})).JSON200
 			return idsBy(page.Items, func(r client.Review) string { return r.Id }), page.NextCursor, page.Total
 		}},
@@ -161,8 +160,8 @@ func TestTheGeneratedClientReadsTriagesAndVerifies(t *testing.T) {
 	if late.JSON412 == nil || late.JSON412.Error != "Precondition failed" {
 		t.Errorf("412 is decoded to %+v", late.JSON412)
 	}
-	v2 := answered[*client.UpdateFindingV2Result](t, 200)(generated.UpdateFindingV2WithResponse(ctx, "repo", &client.UpdateFindingV2Params{FindingId: ptr.To("f-001")},
-		client.FindingV2Update{UserStatus: ptr.To(client.UserStatus("active")), Comments: ptr.To("confirmed"), ProjectId: ptr.To("proj")})).JSON200
+	v2 := answered[*client.UpdateFindingV2Result](t, 200)(generated.UpdateFindingV2WithResponse(ctx, "repo", &client.UpdateFindingV2Params{FindingId: new("f-001")},
+		client.FindingV2Update{UserStatus: new(client.UserStatus("active")), Comments: new("confirmed"), ProjectId: new("proj")})).JSON200
 	if v2.Id != "f-001" || v2.UserStatus != "active" || v2.Comments != "confirmed" {
 		t.Errorf("updateFindingV2: got %+v", v2)
 	}
@@ -193,7 +192,7 @@ func TestTheGeneratedClientDecodesErrors(t *testing.T) {
 	generated, ctx := generatedClient(t, c), t.Context()
 	anonymous := generatedClient(t, newCaller(t, facade, ""))
 	reader := generatedClient(t, o.key("reader", v1alpha1.ScopeReposRead))
-	update, body := client.FindingV2Update{Comments: ptr.To("x")}, client.WebhookVerificationRequest{Payload: "x", Signature: "y"}
+	update, body := client.FindingV2Update{Comments: new("x")}, client.WebhookVerificationRequest{Payload: "x", Signature: "y"}
 	for name, test := range map[string]struct {
 		got  *client.Error
 		want client.ErrorError
@@ -206,8 +205,8 @@ func TestTheGeneratedClientDecodesErrors(t *testing.T) {
 		"404 of a project":      {answered[*client.GetProjectResult](t, 404)(generated.GetProjectWithResponse(ctx, "repo", "none", nil)).JSON404, "Resource not found"},
 		"404 of an issue":       {answered[*client.GetReviewIssueResult](t, 404)(generated.GetReviewIssueWithResponse(ctx, "none", nil)).JSON404, "Resource not found"},
 		"404 of a delivery":     {answered[*client.VerifyWebhookDeliveryResult](t, 404)(generated.VerifyWebhookDeliveryWithResponse(ctx, "none", body)).JSON404, "Resource not found"},
-		"400 of a query":        {answered[*client.ListRepositoriesResult](t, 400)(generated.ListRepositoriesWithResponse(ctx, &client.ListRepositoriesParams{Size: ptr.To(0)})).JSON400, "Invalid query parameter"},
-		"400 of a cursor":       {answered[*client.ListFindingsV2Result](t, 400)(generated.ListFindingsV2WithResponse(ctx, &client.ListFindingsV2Params{Cursor: ptr.To("x")})).JSON400, "Invalid query parameter"},
+		"400 of a query":        {answered[*client.ListRepositoriesResult](t, 400)(generated.ListRepositoriesWithResponse(ctx, &client.ListRepositoriesParams{Size: new(0)})).JSON400, "Invalid query parameter"},
+		"400 of a cursor":       {answered[*client.ListFindingsV2Result](t, 400)(generated.ListFindingsV2WithResponse(ctx, &client.ListFindingsV2Params{Cursor: new("x")})).JSON400, "Invalid query parameter"},
 		"400 of a user status":  {answered[*client.UpdateFindingV1Result](t, 400)(generated.UpdateFindingV1WithResponse(ctx, "f", nil, client.FindingV1Update{UserStatus: "closed"})).JSON400, "Invalid request body"},
 		"400 of an empty patch": {answered[*client.UpdateFindingV2Result](t, 400)(generated.UpdateFindingV2WithResponse(ctx, "f", nil, client.FindingV2Update{})).JSON400, "Invalid request body"},
 	} {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/cluster"
@@ -107,7 +106,7 @@ func TestADecisionRestsOnWhatWasSeen(t *testing.T) {
 	if err := o.kubectlPatch(t.Context(), "f-1", `{"spec":{"details":{"severity":"high"}}}`); err != nil {
 		t.Fatal(err)
 	}
-	decision := cluster.Decision{Decision: findingstate.Decision{UserStatus: ptr.To(v1alpha1.UserStatusMuted)}, By: "apikey/ci", Basis: findingstate.Basis(&seen.Spec)}
+	decision := cluster.Decision{Decision: findingstate.Decision{UserStatus: new(v1alpha1.UserStatusMuted)}, By: "apikey/ci", Basis: findingstate.Basis(&seen.Spec)}
 	for range 2 {
 		written, err := facadeClient(t).Findings.Triage(t.Context(), asSeen(seen), always, decision)
 		if err != nil {
@@ -294,7 +293,7 @@ func TestWhenTheTimeIsOverTheClientMayTryAgain(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	_, err := facadeClient(t).Findings.Triage(ctx, asSeen(o.stored("f-1")), meddle, cluster.Decision{Decision: findingstate.Decision{UserStatus: ptr.To(v1alpha1.UserStatusMuted)}, By: "apikey/ci"})
+	_, err := facadeClient(t).Findings.Triage(ctx, asSeen(o.stored("f-1")), meddle, cluster.Decision{Decision: findingstate.Decision{UserStatus: new(v1alpha1.UserStatusMuted)}, By: "apikey/ci"})
 	p := problem.Of(err)
 	if err == nil || p.Status != 500 || !strings.HasSuffix(p.Detail, "same time; try again") || p.RetryAfter == 0 || tries < 2 {
 		t.Errorf("after %d tries: %v", tries, err)
@@ -327,8 +326,8 @@ func TestARefusalByTheClusterSaysNothingOfIt(t *testing.T) {
 		},
 	} {
 		err := write()
-		var p *problem.Problem
-		if !errors.As(err, &p) || p.Status != 500 || p.Unwrap() == nil {
+		p, is := errors.AsType[*problem.Problem](err)
+		if !is || p.Status != 500 || p.Unwrap() == nil {
 			t.Errorf("%s: got %v", reason, err)
 			continue
 		}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -62,7 +61,7 @@ func Run(env *testenv.Environment, setups ...Setup) (stop func() error, err erro
 		Client:  client.Options{FieldOwner: v1alpha1.ControllerFieldManager},
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		// A test process runs several managers.
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a manager: %w", err)

@@ -117,8 +117,7 @@ func TestABaseIsAProjectOfTheRepository(t *testing.T) {
 	p := newPull(t)
 	p.Project = "nowhere"
 	_, err := p.try(reviewimport.Options{}, &reviewimport.Commit{SHA: commitA}, document(stays))
-	var refused *importer.RefusedError
-	if !errors.As(err, &refused) || !strings.Contains(err.Error(), `no project "nowhere"`) {
+	if _, refused := errors.AsType[*importer.RefusedError](err); !refused || !strings.Contains(err.Error(), `no project "nowhere"`) {
 		t.Errorf("%v, want a refusal", err)
 	}
 }
@@ -171,8 +170,7 @@ func TestThePluginJudgesAPullRequest(t *testing.T) {
 	} {
 		out, err := p.kubectl(c.file, "--commit", commitB, "--format", "markdown", "--fail-on", c.gate, "--dry-run").CombinedOutput()
 		status := 0
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if exit, exited := errors.AsType[*exec.ExitError](err); exited {
 			status = exit.ExitCode()
 		} else {
 			p.must(err)

@@ -195,8 +195,7 @@ func (p *project) titled(title string) v1alpha1.Finding {
 
 func (p *project) wantRefused(err error, words ...string) {
 	p.Helper()
-	var refused *importer.RefusedError
-	if !errors.As(err, &refused) {
+	if _, refused := errors.AsType[*importer.RefusedError](err); !refused {
 		p.Fatalf("error %v, want a refusal", err)
 	}
 	for _, word := range words {

@@ -118,7 +118,7 @@ func TestARepositoryComesByItself(t *testing.T) {
 	// A review of a pull request is judged, too: its base was never scanned.
 	out, err = tn.plugin("review", file, "--repository", "acme/payments", "--pr", "4", "--commit", commitA, "--dry-run",
 		"--fail-on", "new", "-o", "json")
-	if failed := (*exec.ExitError)(nil); !errors.As(err, &failed) || failed.ExitCode() != 3 || !strings.Contains(out, "would create repository") ||
+	if failed, exited := errors.AsType[*exec.ExitError](err); !exited || failed.ExitCode() != 3 || !strings.Contains(out, "would create repository") ||
 		!strings.Contains(out, `"created": 3`) || !strings.Contains(out, `"passed": false`) || !strings.Contains(out, `"unscanned"`) {
 		t.Errorf("dry run of a review: %v\n%s", err, out)
 	}

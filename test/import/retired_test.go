@@ -3,7 +3,6 @@ package import_test
 import (
 	"testing"
 
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -22,7 +21,7 @@ func TestARetiredFindingThatComesBackIsCreatedAnew(t *testing.T) {
 		t.Fatalf("second import: %+v, want 1 closed", *s)
 	}
 	closed := p.titled("goes")
-	p.must(env.Client.Delete(t.Context(), &closed, client.Preconditions{UID: ptr.To(closed.UID), ResourceVersion: ptr.To(closed.ResourceVersion)}))
+	p.must(env.Client.Delete(t.Context(), &closed, client.Preconditions{UID: new(closed.UID), ResourceVersion: new(closed.ResourceVersion)}))
 
 	if s := p.imports(document(stays), commitB); s.Unchanged != 1 || s.Closed+s.Created != 0 {
 		t.Errorf("an import that does not report it: %+v, want 1 unchanged", *s)

@@ -315,8 +315,7 @@ func TestWhatAReviewRefuses(t *testing.T) {
 		"repository":   {"a review of nothing shows nowhere", elsewhere, reviewimport.Commit{SHA: commitB}, document(), "kubectl get repository"},
 	} {
 		_, err := tc.pull.try(reviewimport.Options{}, &tc.commit, tc.file)
-		var refused *importer.RefusedError
-		if !errors.As(err, &refused) || !strings.Contains(err.Error(), tc.words) {
+		if _, refused := errors.AsType[*importer.RefusedError](err); !refused || !strings.Contains(err.Error(), tc.words) {
 			t.Errorf("%s: %v, want a refusal that says %q: %s", name, err, tc.words, tc.reason)
 		}
 	}

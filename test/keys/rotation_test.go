@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -82,7 +81,7 @@ func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 	namespace, err := env.NewOrganization(t.Context(), "rotated")
 	harness.Must(t, err)
 	key := builder.APIKey("ci").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
-		k.Spec.RateLimit = &v1alpha1.RateLimit{RequestsPerMinute: ptr.To[int32](100_000)}
+		k.Spec.RateLimit = &v1alpha1.RateLimit{RequestsPerMinute: new(int32(100_000))}
 	}).Build()
 	harness.Must(t, env.Client.Create(t.Context(), key))
 	var before string

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -187,7 +186,7 @@ func own(kind string) func(context.Context, client.Client) error {
 			Namespace: otherHome, Name: "new",
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Name: "x", UID: "x",
-				Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+				Controller: new(true), BlockOwnerDeletion: new(true),
 			}},
 		}}, client.DryRunAll)
 	}

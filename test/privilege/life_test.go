@@ -20,7 +20,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -147,7 +146,7 @@ func begin(t *testing.T) *life {
 
 func (l *life) organize(t *testing.T) {
 	organization := builder.Organization(organizationName).Mutate(func(o *v1alpha1.Organization) {
-		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: ptr.To[int64](1000)}
+		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: new(int64(1000))}
 	}).Build()
 	harness.Must(t, env.Client.Create(t.Context(), organization))
 	ready(t, organization)

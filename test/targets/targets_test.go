@@ -73,7 +73,7 @@ func run(t *testing.T, environment []string, name string, arguments ...string) (
 	command.Dir = harness.Root()
 	command.Env = append(surroundings(), environment...)
 	out, err := command.CombinedOutput()
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		t.Fatalf("%s %v: %v", name, arguments, err)
 	}
 	return string(out), command.ProcessState.ExitCode()

@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -222,7 +221,7 @@ func (e *Environment) ServiceAccount(ctx context.Context, namespace, name string
 		return nil, fmt.Errorf("create service account %s/%s: %w", namespace, name, err)
 	}
 	request := &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](tokenSeconds)},
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))},
 	}
 	if err := e.Client.SubResource("token").Create(ctx, account, request); err != nil {
 		return nil, fmt.Errorf("request a token of %s/%s: %w", namespace, name, err)

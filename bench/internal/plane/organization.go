@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -58,7 +57,7 @@ func (p *Plane) NewKey(ctx context.Context, namespace, name string, scopes ...v1
 	key := &v1alpha1.APIKey{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: v1alpha1.APIKeySpec{
-			RateLimit: &v1alpha1.RateLimit{RequestsPerMinute: ptr.To[int32](RequestsPerMinute)}, Scopes: scopes,
+			RateLimit: &v1alpha1.RateLimit{RequestsPerMinute: new(int32(RequestsPerMinute))}, Scopes: scopes,
 		},
 	}
 	if err := p.Client.Create(ctx, key); err != nil {

@@ -23,7 +23,7 @@ func Execute(ctx context.Context, root *cobra.Command) error {
 
 // Explain adds to an error of a flag what to write instead. It is a cobra.Command's FlagErrorFunc.
 func Explain(cmd *cobra.Command, err error) error {
-	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
+	if invalid, is := errors.AsType[*pflag.InvalidValueError](err); is {
 		if want := wanted(invalid); want != "" {
 			return fmt.Errorf("--%s is %q and must be %s", invalid.GetFlag().Name, invalid.GetValue(), want)
 		}
@@ -34,8 +34,7 @@ func Explain(cmd *cobra.Command, err error) error {
 
 // wanted describes the values of the flag; empty if the error already says what is wrong.
 func wanted(invalid *pflag.InvalidValueError) string {
-	number := (*strconv.NumError)(nil)
-	isNumber := errors.As(invalid, &number)
+	number, isNumber := errors.AsType[*strconv.NumError](invalid)
 	isDuration := strings.HasPrefix(invalid.Unwrap().Error(), "time: ")
 	kind := invalid.GetFlag().Value.Type()
 	switch {

@@ -131,7 +131,7 @@ func (s Store) update(ctx context.Context, secret *corev1.Secret) error {
 
 // Delete deletes the Secret, if it is unchanged since it was read.
 func (s Store) Delete(ctx context.Context, secret *corev1.Secret) error {
-	same := client.Preconditions{UID: ptr.To(secret.UID), ResourceVersion: ptr.To(secret.ResourceVersion)}
+	same := client.Preconditions{UID: new(secret.UID), ResourceVersion: new(secret.ResourceVersion)}
 	if err := s.client.Delete(ctx, secret, same); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete secret %s: %w", secret.Name, err)
 	}

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -85,7 +84,7 @@ func TestAChildHeldByAnotherFinalizerIsWaitedForSlowly(t *testing.T) {
 
 // Otherwise nobody would learn that the API server refuses removals.
 func TestARefusalIsReportedWhateverElseHappens(t *testing.T) {
-	going := metav1.ObjectMeta{Name: "f-2", DeletionTimestamp: ptr.To(metav1.Now())}
+	going := metav1.ObjectMeta{Name: "f-2", DeletionTimestamp: new(metav1.Now())}
 	cases := map[string]struct {
 		others []metav1.ObjectMeta // They come after a child whose removal is refused.
 		pages  int

@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -200,7 +199,7 @@ func (r *Rig) openDoor(ctx context.Context, name, account string) (*Replica, *re
 		return nil, nil, err
 	}
 	object := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.SystemNamespace, Name: account}}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](4 * 3600)}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(4 * 3600))}}
 	if err := r.Client.SubResource("token").Create(ctx, object, request); err != nil {
 		return nil, nil, fmt.Errorf("request a token of %s: %w", account, err)
 	}
