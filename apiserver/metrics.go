@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
@@ -23,26 +24,26 @@ type metrics struct {
 
 func newMetrics(registry prometheus.Registerer) *metrics {
 	labels := []string{"route", "method", "code"}
+	factory := promauto.With(registry)
 	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+		requests: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "findings_api_requests_total",
 			Help: "Requests that were answered.",
 		}, labels),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		duration: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "findings_api_request_duration_seconds",
 			Help:    "Time from a request's headers to the end of its answer.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, labels),
-		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
+		refusals: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "findings_api_key_refusals_total",
 			Help: "Requests that were answered with 401, or for a scope that the key lacks with 403, by what was wrong with their key.",
 		}, []string{"reason"}),
-		resets: prometheus.NewCounter(prometheus.CounterOpts{
+		resets: factory.NewCounter(prometheus.CounterOpts{
 			Name: "findings_api_event_resets_total",
 			Help: "Streams of events that could not be resumed where their client asked, or that had a gap.",
 		}),
 	}
-	registry.MustRegister(m.requests, m.duration, m.refusals, m.resets)
 	// Created up front: rate() misses the first increment of a new series.
 	for _, reason := range auth.Reasons {
 		m.refusals.WithLabelValues(string(reason))

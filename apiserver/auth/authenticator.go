@@ -4,6 +4,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,8 +32,10 @@ import (
 const (
 	DefaultStaleness    = 60 * time.Second
 	DefaultListInterval = time.Second
-	DefaultCacheSize    = 4096
 )
+
+// cacheSize is how many tokens' signatures are remembered.
+const cacheSize = 4096
 
 // dialTimeout and keepAlive are client-go's defaults.
 const (
@@ -50,8 +53,6 @@ type Options struct {
 	Staleness time.Duration
 	// ListInterval is how often everything is listed.
 	ListInterval time.Duration
-	// CacheSize is how many tokens' signatures are remembered.
-	CacheSize int
 	// Unreadables records objects that cannot be read; may be nil.
 	Unreadables *kube.Unreadables
 	// Log receives what an operator should know, but never a token.
@@ -85,10 +86,10 @@ func New(options Options) (*Authenticator, error) {
 		options.Unreadables = kube.NewUnreadables(options.Log, nil)
 	}
 	a := &Authenticator{
-		staleness:  orDefault(options.Staleness, DefaultStaleness),
-		interval:   orDefault(options.ListInterval, DefaultListInterval),
+		staleness:  cmp.Or(options.Staleness, DefaultStaleness),
+		interval:   cmp.Or(options.ListInterval, DefaultListInterval),
 		log:        options.Log,
-		signatures: newSignatures(orDefault(options.CacheSize, DefaultCacheSize)),
+		signatures: newSignatures(cacheSize),
 		usage:      newUsage(),
 		refusals:   newRefusals(),
 	}
@@ -98,13 +99,6 @@ func New(options Options) (*Authenticator, error) {
 	a.organizations = newView(func(o *v1alpha1.Organization) string { return o.Status.Namespace },
 		func(map[types.NamespacedName]*v1alpha1.Organization) { a.changed.ring() })
 	return a, a.connect(options)
-}
-
-func orDefault[T ~int | ~int64](value, byDefault T) T {
-	if value == 0 {
-		return byDefault
-	}
-	return value
 }
 
 func (a *Authenticator) connect(options Options) error {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
@@ -92,33 +93,34 @@ type metrics struct {
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
+	factory := promauto.With(registerer)
 	m := &metrics{
-		accepted: prometheus.NewCounter(prometheus.CounterOpts{
+		accepted: factory.NewCounter(prometheus.CounterOpts{
 			Name: "findings_uploads_accepted_total",
 			Help: "Uploads that were read to their end and whose import began, dry runs included.",
 		}),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+		refused: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "findings_uploads_refused_total",
 			Help: "Uploads of which no import began, by reason.",
 		}, []string{"reason"}),
-		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
+		ended: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "findings_uploads_ended_total",
 			Help: "Uploads whose import ended, by outcome.",
 		}, []string{"outcome"}),
-		running: prometheus.NewGauge(prometheus.GaugeOpts{
+		running: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "findings_uploads_running",
 			Help: "Uploads whose import is under way.",
 		}),
-		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+		duration: factory.NewHistogram(prometheus.HistogramOpts{
 			Name:    "findings_upload_duration_seconds",
 			Help:    "Time from the end of an upload's body to the end of its import.",
 			Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800},
 		}),
-		bytes: prometheus.NewCounter(prometheus.CounterOpts{
+		bytes: factory.NewCounter(prometheus.CounterOpts{
 			Name: "findings_upload_bytes_total",
 			Help: "Bytes of SARIF that were read from uploads, decompressed.",
 		}),
-		results: prometheus.NewCounterVec(prometheus.CounterOpts{
+		results: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "findings_upload_results_total",
 			Help: "Results of completed uploads, and findings that they closed, by what became of them.",
 		}, []string{"action"}),
@@ -131,9 +133,6 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		m.ended.WithLabelValues(string(o))
 	}
 	m.count(&importer.Summary{})
-	if registerer != nil {
-		registerer.MustRegister(m.accepted, m.refused, m.ended, m.running, m.duration, m.bytes, m.results)
-	}
 	return m
 }
 
