@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -338,8 +336,8 @@ func reconcileTotals(t *testing.T) map[string]float64 {
 func groupWrites(t *testing.T) float64 {
 	t.Helper()
 	total := 0.0
-	for _, value := range writesBySeries(t) {
-		total += value
+	for _, s := range writes(t) {
+		total += s.Value
 	}
 	return total
 }
@@ -348,34 +346,24 @@ func groupWrites(t *testing.T) float64 {
 func describeWrites(t *testing.T) string {
 	t.Helper()
 	var out []string
-	for series, value := range writesBySeries(t) {
-		out = append(out, fmt.Sprintf("%v %s", value, series))
+	for _, s := range writes(t) {
+		out = append(out, fmt.Sprintf("%v %v", s.Value, s.Labels))
 	}
 	slices.Sort(out)
 	return strings.Join(out, "\n")
 }
 
-func writesBySeries(t *testing.T) map[string]float64 {
+func writes(t *testing.T) []harness.Sample {
 	t.Helper()
 	clientset, err := kubernetes.NewForConfig(env.Config)
 	harness.Must(t, err)
 	body, err := clientset.RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
 	harness.Must(t, err)
-	out := map[string]float64{}
-	for lines := bufio.NewScanner(bytes.NewReader(body)); lines.Scan(); {
-		line := lines.Text()
-		if !strings.HasPrefix(line, "apiserver_request_total{") || !strings.Contains(line, `group="`+v1alpha1.GroupName+`"`) {
-			continue
-		}
-		if strings.Contains(line, `verb="GET"`) || strings.Contains(line, `verb="LIST"`) || strings.Contains(line, `verb="WATCH"`) {
-			continue
-		}
-		series, figure, _ := strings.Cut(line, "} ")
-		if out[series], err = strconv.ParseFloat(figure, 64); err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
-	}
-	return out
+	samples, err := harness.Samples(string(body), "apiserver_request_total")
+	harness.Must(t, err)
+	return slices.DeleteFunc(samples, func(s harness.Sample) bool {
+		return s.Labels["group"] != v1alpha1.GroupName || slices.Contains([]string{"GET", "LIST", "WATCH"}, s.Labels["verb"])
+	})
 }
 
 // The second replica is ready while it waits, does nothing, and takes over when the first one ends.

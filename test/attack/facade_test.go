@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -53,20 +51,13 @@ func (f *facade) tryMemory(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	sum, found := 0.0, 0
-	for line := range strings.Lines(metrics) {
-		name, text, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if !slices.Contains(memoryMetrics, name) {
-			continue
-		}
-		value, err := strconv.ParseFloat(text, 64)
+	sum := 0.0
+	for _, name := range memoryMetrics {
+		value, err := harness.Sum(metrics, name, nil)
 		if err != nil {
 			return 0, err
 		}
-		sum, found = sum+value, found+1
-	}
-	if found != len(memoryMetrics) {
-		return 0, fmt.Errorf("found %d of the metrics %v", found, memoryMetrics)
+		sum += value
 	}
 	return sum, nil
 }

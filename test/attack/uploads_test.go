@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -100,8 +99,7 @@ func TestInput_UploadsThatDoNotComeHoldUpNobodyElse(t *testing.T) {
 	memory := follow(t, target.facade)
 	// Which of the two limits applies depends on the order of arrival.
 	refused := func() float64 {
-		return target.facade.metric(t, `findings_uploads_refused_total{reason="organization_limit"}`) +
-			target.facade.metric(t, `findings_uploads_refused_total{reason="replica_limit"}`)
+		return target.facade.refusedUploads(t, "organization_limit") + target.facade.refusedUploads(t, "replica_limit")
 	}
 	before := refused()
 	var slow []net.Conn
@@ -129,19 +127,11 @@ func TestInput_UploadsThatDoNotComeHoldUpNobodyElse(t *testing.T) {
 	}
 }
 
-// metric returns the value of a metric with its labels.
-func (f *facade) metric(t *testing.T, name string) float64 {
+func (f *facade) refusedUploads(t *testing.T, reason string) float64 {
 	t.Helper()
 	metrics, err := harness.Get(t.Context(), nil, "http://"+f.MetricsAddress+"/metrics")
 	harness.Must(t, err)
-	for line := range strings.Lines(metrics) {
-		var value float64
-		if text, ok := strings.CutPrefix(line, name+" "); ok {
-			_, err := fmt.Sscan(text, &value)
-			harness.Must(t, err)
-			return value
-		}
-	}
-	t.Fatalf("there is no metric %s", name)
-	return 0
+	sum, err := harness.Sum(metrics, "findings_uploads_refused_total", map[string]string{"reason": reason})
+	harness.Must(t, err)
+	return sum
 }

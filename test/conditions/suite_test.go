@@ -5,7 +5,6 @@ package conditions_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,28 +90,18 @@ func start(t *testing.T) controllers {
 	return controllers{controller}
 }
 
-// samples returns the values of a metric by the label "controller" or "name".
-func (c controllers) samples(ctx context.Context, metric string) (map[string]int, error) {
+// samples returns the values of a metric by the label "controller".
+func (c controllers) samples(ctx context.Context, metric string) (map[string]float64, error) {
 	body, err := harness.Get(ctx, nil, "http://"+c.MetricsAddress+"/metrics")
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]int{}
-	for line := range strings.Lines(body) {
-		labels, found := strings.CutPrefix(line, metric+"{")
-		if !found {
-			continue
-		}
-		labels, number, _ := strings.Cut(labels, "} ")
-		_, name, _ := strings.Cut(labels, `controller="`)
-		name, _, _ = strings.Cut(name, `"`)
-		var value float64
-		if _, err := fmt.Sscan(number, &value); err != nil {
-			return nil, fmt.Errorf("%q: %w", line, err)
-		}
-		out[name] += int(value)
+	samples, err := harness.Samples(body, metric)
+	out := map[string]float64{}
+	for _, s := range samples {
+		out[s.Labels["controller"]] += s.Value
 	}
-	return out, nil
+	return out, err
 }
 
 // waitUntilIdle waits until each kind's controller has reconciled something and no controller is

@@ -30,6 +30,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -622,7 +623,10 @@ func (w *webhookTrial) checkNothingIsSentAgain(t *testing.T, recorded int) {
 // metrics.
 func (w *webhookTrial) creates(t *testing.T) float64 {
 	t.Helper()
-	return metric(w.kubectl(t, "get", "--raw", "/metrics"), "apiserver_request_total", `resource="webhookdeliveries"`, `verb="POST"`)
+	sum, err := harness.Sum(w.kubectl(t, "get", "--raw", "/metrics"), "apiserver_request_total",
+		map[string]string{"resource": "webhookdeliveries", "verb": "POST"})
+	w.must(t, err)
+	return sum
 }
 
 // controllerHasSettled reports whether the controllers' caches are synced, each has reconciled as
@@ -638,11 +642,14 @@ func (w *webhookTrial) controllerHasSettled(ctx context.Context, t *testing.T, o
 		return false
 	}
 	for name, count := range objects {
-		if metric(metrics, "controller_runtime_reconcile_total", `controller="`+name+`"`) < float64(count) {
+		done, err := harness.Sum(metrics, "controller_runtime_reconcile_total", map[string]string{"controller": name})
+		if err != nil || done < float64(count) {
 			return false
 		}
 	}
-	return metric(metrics, "workqueue_depth") == 0 && metric(metrics, "controller_runtime_active_workers") == 0
+	queued, errQueued := harness.Sum(metrics, "workqueue_depth", nil)
+	active, errActive := harness.Sum(metrics, "controller_runtime_active_workers", nil)
+	return errQueued == nil && errActive == nil && queued == 0 && active == 0
 }
 
 // controllerFlag returns the value of a flag of the running controller.
@@ -675,22 +682,6 @@ func fetch(ctx context.Context, url string) (int, string) {
 		return 0, ""
 	}
 	return response.StatusCode, string(body)
-}
-
-// metric sums the values of a metric over the series with these labels.
-func metric(exposition, name string, labels ...string) float64 {
-	var sum float64
-	for line := range strings.Lines(exposition) {
-		series, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
-		family, has, _ := strings.Cut(series, "{")
-		if family != name || slices.ContainsFunc(labels, func(label string) bool { return !strings.Contains(has, label) }) {
-			continue
-		}
-		if number, err := strconv.ParseFloat(value, 64); err == nil {
-			sum += number
-		}
-	}
-	return sum
 }
 
 func (w *webhookTrial) create(t *testing.T, object client.Object) {

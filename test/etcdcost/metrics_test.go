@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"regexp"
-	"strconv"
 	"strings"
-	"testing"
 
 	"k8s.io/client-go/kubernetes"
 
@@ -40,39 +37,6 @@ type counters struct {
 	inUse float64
 }
 
-// sample is a line of a metric.
-type sample struct {
-	labels map[string]string
-	value  float64
-}
-
-var label = regexp.MustCompile(`(\w+)="([^"]*)"`)
-
-// samplesOf parses the lines of a metric in the text format.
-func samplesOf(text, metric string) ([]sample, error) {
-	var out []sample
-	for line := range strings.Lines(text) {
-		rest, found := strings.CutPrefix(strings.TrimSpace(line), metric)
-		if !found || rest == "" || rest[0] != '{' && rest[0] != ' ' {
-			continue
-		}
-		at := strings.LastIndexByte(rest, ' ')
-		value, err := strconv.ParseFloat(rest[at+1:], 64)
-		if err != nil {
-			return nil, fmt.Errorf("%q: %w", line, err)
-		}
-		s := sample{labels: map[string]string{}, value: value}
-		for _, pair := range label.FindAllStringSubmatch(rest[:at], -1) {
-			s.labels[pair[1]] = pair[2]
-		}
-		out = append(out, s)
-	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("there is no metric %s", metric)
-	}
-	return out, nil
-}
-
 const eventsGroup = "events.k8s.io"
 
 // read reads all counters.
@@ -101,23 +65,21 @@ func read(ctx context.Context) (*counters, error) {
 		"etcd_debugging_mvcc_total_put_size_in_bytes": &c.putBytes,
 		"etcd_mvcc_db_total_size_in_use_in_bytes":     &c.inUse,
 	} {
-		samples, err := samplesOf(ofEtcd, metric)
-		if err != nil {
+		if *into, err = harness.Sum(ofEtcd, metric, nil); err != nil {
 			return nil, err
 		}
-		*into = samples[0].value
 	}
 	return c, nil
 }
 
 // addRequests adds the requests that the API server granted.
 func (c *counters) addRequests(text string) error {
-	samples, err := samplesOf(text, "apiserver_request_total")
+	samples, err := harness.Samples(text, "apiserver_request_total")
 	if err != nil {
 		return err
 	}
 	for _, s := range samples {
-		l := s.labels
+		l := s.Labels
 		if l["group"] != v1alpha1.GroupName && l["group"] != eventsGroup || !strings.HasPrefix(l["code"], "2") || l["dry_run"] != "" {
 			continue
 		}
@@ -130,21 +92,21 @@ func (c *counters) addRequests(text string) error {
 		if l["subresource"] != "" {
 			resource += "/" + l["subresource"]
 		}
-		c.requests[request{resource, l["verb"]}] += s.value
+		c.requests[request{resource, l["verb"]}] += s.Value
 	}
 	return nil
 }
 
 // addStored adds the API server's writes to etcd.
 func (c *counters) addStored(text string) error {
-	samples, err := samplesOf(text, "etcd_requests_total")
+	samples, err := harness.Samples(text, "etcd_requests_total")
 	if err != nil {
 		return err
 	}
 	for _, s := range samples {
-		switch s.labels["operation"] {
+		switch s.Labels["operation"] {
 		case "create", "update", "delete":
-			c.stored[s.labels["resource"]] += s.value
+			c.stored[s.Labels["resource"]] += s.Value
 		}
 	}
 	return nil
@@ -173,18 +135,3 @@ func growth[K comparable](now, before map[K]float64) map[K]float64 {
 
 // sameWrites reports whether none of this project's objects was written between the two.
 func (c *counters) sameWrites(other *counters) bool { return maps.Equal(c.requests, other.requests) }
-
-func TestSamplesAreReadWithAndWithoutLabels(t *testing.T) {
-	text := "# HELP a_total b\na_total{verb=\"GET\",path=\"/x y\"} 3\na_total_more 9\nbare 1.5e+06\n"
-	got, err := samplesOf(text, "a_total")
-	if err != nil || len(got) != 1 || got[0].value != 3 || got[0].labels["path"] != "/x y" {
-		t.Errorf("a_total: got %v, %v", got, err)
-	}
-	got, err = samplesOf(text, "bare")
-	if err != nil || len(got) != 1 || got[0].value != 1_500_000 {
-		t.Errorf("bare: got %v, %v", got, err)
-	}
-	if _, err := samplesOf(text, "absent"); err == nil {
-		t.Error("a metric that is not there must be an error: it would count as 0")
-	}
-}

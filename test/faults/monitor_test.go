@@ -3,13 +3,13 @@ package faults
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 const (
@@ -201,16 +201,11 @@ func (m *monitor) isReady(ctx context.Context) (bool, error) {
 
 // facadeMetric returns a metric of the facade without labels.
 func (s *trial) facadeMetric(ctx context.Context, name string) (float64, error) {
-	status, body, err := fetch(ctx, "http://"+s.Facade.MetricsAddress+"/metrics")
+	_, body, err := fetch(ctx, "http://"+s.Facade.MetricsAddress+"/metrics")
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(body) {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(line), name+" "); ok {
-			return strconv.ParseFloat(value, 64)
-		}
-	}
-	return 0, fmt.Errorf("there is no metric %s (%d)", name, status)
+	return harness.Sum(body, name, nil)
 }
 
 // probes uses its own connections.

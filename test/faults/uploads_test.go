@@ -19,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/faults/internal/rig"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -361,14 +362,10 @@ func (u *uploadsTrial) weigh(ctx context.Context, facade *rig.Replica) {
 	if err != nil {
 		return
 	}
-	for line := range strings.Lines(body) {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "process_resident_memory_bytes "); ok {
-			if bytes, err := strconv.ParseFloat(value, 64); err == nil {
-				u.mutex.Lock()
-				u.peak = max(u.peak, bytes)
-				u.mutex.Unlock()
-			}
-		}
+	if bytes, err := harness.Sum(body, "process_resident_memory_bytes", nil); err == nil {
+		u.mutex.Lock()
+		u.peak = max(u.peak, bytes)
+		u.mutex.Unlock()
 	}
 }
 
