@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/client"
@@ -78,12 +77,8 @@ func populate(ctx context.Context, c kube.Client) error {
 			return err
 		}
 	}
-	if err := harness.Until(ctx, "the key has a token", func(ctx context.Context) error {
-		secret := &corev1.Secret{}
-		err := c.Get(ctx, kube.ObjectKey{Namespace: namespace, Name: "ci-token"}, secret)
-		apiKey = string(secret.Data["token"])
-		return err
-	}); err != nil {
+	var err error
+	if apiKey, err = testenv.Token(ctx, c, key); err != nil {
 		return err
 	}
 	return harness.Until(ctx, "the REST API lists the findings", listsAll)

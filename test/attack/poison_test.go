@@ -370,11 +370,7 @@ func (b *neighbour) goesOn(t *testing.T) {
 	body, err := harness.Get(t.Context(), nil, "http://"+target.facade.HealthAddress+"/readyz")
 	attempt(t, b.class, err == nil, "the facade is not ready: %v %s", err, body)
 	made := newOrganization(t, "after-"+letters(6), plenty)
-	harness.Eventually(t, func(g Gomega) {
-		organization := builder.Organization(made.name).Build()
-		testenv.Get(t, g, target.env, organization)
-		g.Expect(v1alpha1.IsConditionTrue(organization.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
-	})
+	testenv.AwaitReady(t, target.env, builder.Organization(made.name).Build())
 	attempt(t, b.class, true, "")
 	reported := b.finding(0) // one that needs a status, though nobody has decided about it
 	reported.Name += "-" + letters(6)

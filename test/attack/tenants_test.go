@@ -10,13 +10,13 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // tenant is an organization with one of everything that the REST API shows, and with keys.
@@ -98,13 +98,9 @@ func (o *tenant) key(t *testing.T, name string, scopes ...v1alpha1.Scope) string
 	t.Helper()
 	key := builder.APIKey(name).Scopes(scopes...).In(o.namespace).Mutate(func(k *v1alpha1.APIKey) { k.Spec.Description = o.marker }).Build()
 	target.env.Create(t, key)
-	var token string
+	token, err := testenv.Token(t.Context(), target.admin, key)
+	harness.Must(t, err)
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(target.admin.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
-		g.Expect(v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
-		secret := &corev1.Secret{}
-		g.Expect(target.admin.Get(t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: string(key.Status.SecretRef.Name)}, secret)).To(Succeed())
-		token = string(secret.Data[v1alpha1.APIKeyTokenKey])
 		g.Expect(target.facade.send(t, token, shot{method: "GET", path: "/"}).status).To(Equal(404), "the key must be known")
 	})
 	return token

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -198,16 +197,8 @@ func (o *organization) keyOf(b *builder.APIKeyBuilder) *caller {
 // token waits for the key's token.
 func (o *organization) token(key *v1alpha1.APIKey) string {
 	o.t.Helper()
-	var token string
-	harness.Eventually(o.t, func(g Gomega) {
-		ctx := o.t.Context()
-		g.Expect(theDeployment.cluster.Get(ctx, client.ObjectKeyFromObject(key), key)).To(Succeed())
-		g.Expect(v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
-		secret := &corev1.Secret{}
-		name := client.ObjectKey{Namespace: key.Namespace, Name: string(key.Status.SecretRef.Name)}
-		g.Expect(theDeployment.cluster.Get(ctx, name, secret)).To(Succeed())
-		token = string(secret.Data[v1alpha1.APIKeyTokenKey])
-	})
+	token, err := testenv.Token(o.t.Context(), theDeployment.cluster, key)
+	harness.Must(o.t, err)
 	return token
 }
 

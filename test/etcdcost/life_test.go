@@ -119,13 +119,9 @@ func newLife(t *testing.T, name, address string) *life {
 	env.Create(t, key,
 		builder.Repository("repo").In(l.namespace).URL("https://github.com/acme/repo").Build(),
 		builder.Project("proj").In(l.namespace).Build())
-	secret := &corev1.Secret{}
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
-		g.Expect(v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: l.namespace, Name: string(key.Status.SecretRef.Name)}, secret)).To(Succeed())
-	})
-	l.rest = &apiclient.Client{Base: address, Token: string(secret.Data[v1alpha1.APIKeyTokenKey])}
+	token, err := testenv.Token(t.Context(), env.Client, key)
+	harness.Must(t, err)
+	l.rest = &apiclient.Client{Base: address, Token: token}
 	harness.Eventually(t, func(g Gomega) {
 		answer, err := l.rest.Do(t.Context(), http.MethodGet, "/v1/findings", "")
 		g.Expect(err).NotTo(HaveOccurred())
@@ -152,10 +148,7 @@ func (l *life) subscribe() {
 	l.Cleanup(receiver.Close)
 	endpoint := builder.WebhookEndpoint("all").In(l.namespace).URL(receiver.URL).Events("finding.*").Build()
 	env.Create(l.T, endpoint)
-	harness.Eventually(l.T, func(g Gomega) {
-		g.Expect(env.Client.Get(l.Context(), client.ObjectKeyFromObject(endpoint), endpoint)).To(Succeed())
-		g.Expect(v1alpha1.IsConditionTrue(endpoint.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
-	})
+	testenv.AwaitReady(l.T, env, endpoint)
 	l.subscribed = true
 	l.settle()
 }

@@ -149,11 +149,11 @@ func (l *life) organize(t *testing.T) {
 		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: new(int64(1000))}
 	}).Build()
 	harness.Must(t, env.Client.Create(t.Context(), organization))
-	ready(t, organization)
+	testenv.AwaitReady(t, env, organization)
 	harness.Must(t, env.Client.Create(t.Context(), builder.Repository("repo").In(home).URL("https://github.com/acme/repo").Build()))
 	harness.Must(t, env.Client.Create(t.Context(), builder.Project("proj").In(home).Build()))
-	ready(t, builder.Repository("repo").In(home).Build())
-	ready(t, builder.Project("proj").In(home).Build())
+	testenv.AwaitReady(t, env, builder.Repository("repo").In(home).Build())
+	testenv.AwaitReady(t, env, builder.Project("proj").In(home).Build())
 	env.Patch(t, organization, `{"spec":{"quotas":{"findings":2000}}}`)
 	harness.Eventually(t, func(g Gomega) {
 		quota := &corev1.ResourceQuota{}
@@ -175,18 +175,18 @@ func (l *life) organize(t *testing.T) {
 func (l *life) subscribe(t *testing.T) {
 	policy := builder.TriagePolicy("tests", "finding.path.startsWith('test/')").In(home).Build()
 	harness.Must(t, env.Client.Create(t.Context(), policy))
-	ready(t, policy)
+	testenv.AwaitReady(t, env, policy)
 	harness.Must(t, env.Client.Create(t.Context(), builder.WebhookEndpoint("each").In(home).URL(l.receiver.URL).Build()))
 	harness.Must(t, env.Client.Create(t.Context(), builder.WebhookEndpoint("batched").In(home).URL(l.receiver.URL).Batched().Build()))
-	ready(t, builder.WebhookEndpoint("each").In(home).Build())
-	ready(t, builder.WebhookEndpoint("batched").In(home).Build())
+	testenv.AwaitReady(t, env, builder.WebhookEndpoint("each").In(home).Build())
+	testenv.AwaitReady(t, env, builder.WebhookEndpoint("batched").In(home).Build())
 	l.hears(t, "webhook.ping")
 }
 
 func (l *life) keys(t *testing.T) {
 	key := builder.APIKey("ci").Scopes(v1alpha1.Scopes()...).In(home).Build()
 	harness.Must(t, env.Client.Create(t.Context(), key))
-	ready(t, key)
+	testenv.AwaitReady(t, env, key)
 	first := token(t, "ci")
 	l.accepts(t, first)
 	harness.Eventually(t, func(g Gomega) {
@@ -203,7 +203,7 @@ func (l *life) keys(t *testing.T) {
 
 	other := builder.APIKey("other").In(home).Build()
 	harness.Must(t, env.Client.Create(t.Context(), other))
-	ready(t, other)
+	testenv.AwaitReady(t, env, other)
 	refused := &apiclient.Client{Base: l.rest.Base, Token: token(t, "other")}
 	harness.Eventually(t, func(g Gomega) { g.Expect(status(t, refused)).To(Equal(http.StatusOK)) })
 	env.Patch(t, other, `{"spec":{"disabled":true}}`)
@@ -269,7 +269,7 @@ func (l *life) scans(t *testing.T) {
 func (l *life) upload(t *testing.T) {
 	key := builder.APIKey("uploads").In(home).Scopes(v1alpha1.ScopeFindingsImport).Build()
 	harness.Must(t, env.Client.Create(t.Context(), key))
-	ready(t, key)
+	testenv.AwaitReady(t, env, key)
 	ci := &apiclient.Client{Base: l.rest.Base, Token: token(t, "uploads")}
 	harness.Eventually(t, func(g Gomega) {
 		answer, err := ci.Do(t.Context(), http.MethodPost, "/v2/repos/repo/projects/proj/scans", imported("one", "two"),
@@ -560,7 +560,7 @@ func (l *life) removals(t *testing.T) {
 		g.Expect(remaining(g, t, &v1alpha1.ScanList{})).To(BeZero())
 	})
 	harness.Must(t, env.Client.Create(t.Context(), builder.Project("proj").In(home).Build()))
-	ready(t, builder.Project("proj").In(home).Build())
+	testenv.AwaitReady(t, env, builder.Project("proj").In(home).Build())
 	harness.Must(t, env.Client.Delete(t.Context(), builder.Repository("repo").In(home).Build()))
 	harness.Eventually(t, func(g Gomega) {
 		for _, list := range []client.ObjectList{&v1alpha1.RepositoryList{}, &v1alpha1.ProjectList{}, &v1alpha1.ReviewList{}, &v1alpha1.ReviewIssueList{}} {
@@ -604,15 +604,6 @@ func status(t *testing.T, caller *apiclient.Client) int {
 	answer, err := caller.Do(t.Context(), http.MethodGet, "/v1/findings", "")
 	harness.Must(t, err)
 	return answer.Status
-}
-
-// ready waits until the object's condition Ready is true.
-func ready[O testenv.Conditioned[S], S any](t *testing.T, object O) {
-	t.Helper()
-	harness.Eventually(t, func(g Gomega) {
-		ready := testenv.Ready(t, g, env, object)
-		g.Expect(ready.Status).To(Equal(metav1.ConditionTrue), ready.Message)
-	})
 }
 
 // token returns the key's token from its Secret.

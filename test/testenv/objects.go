@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"testing"
 
@@ -125,6 +126,35 @@ func Ready[O Conditioned[S], S any](t testing.TB, g Gomega, e *Environment, obje
 	ready := v1alpha1.FindCondition(*conditions, v1alpha1.ConditionReady)
 	g.Expect(ready).NotTo(BeNil())
 	return ready
+}
+
+// AwaitReady waits until the object's condition Ready is true.
+func AwaitReady[O Conditioned[S], S any](t testing.TB, e *Environment, object O) {
+	t.Helper()
+	harness.Eventually(t, func(g Gomega) {
+		ready := Ready(t, g, e, object)
+		g.Expect(ready.Status).To(Equal(metav1.ConditionTrue), ready.Message)
+	})
+}
+
+// Token waits until the key has a token, and returns it.
+func Token(ctx context.Context, c client.Client, key *v1alpha1.APIKey) (token string, err error) {
+	err = harness.Until(ctx, "API key "+key.Name+" has a token", func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(key), key); err != nil {
+			return err
+		}
+		if !v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionReady) {
+			return errors.New("it is not ready")
+		}
+		secret := &corev1.Secret{}
+		name := client.ObjectKey{Namespace: key.Namespace, Name: string(key.Status.SecretRef.Name)}
+		if err := c.Get(ctx, name, secret); err != nil {
+			return err
+		}
+		token = string(secret.Data[v1alpha1.APIKeyTokenKey])
+		return nil
+	})
+	return token, err
 }
 
 // Change applies a change to the stored object, and retries on a conflict.

@@ -11,12 +11,9 @@ import (
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/corpus"
@@ -102,21 +99,14 @@ func (s *service) organization(t *testing.T, name string) *organization {
 	t.Helper()
 	made := builder.Organization(name).RequestsPerMinute(1_000_000).Build()
 	env.Create(t, made)
-	harness.Eventually(t, func(g Gomega) {
-		testenv.Get(t, g, env, made)
-		g.Expect(v1alpha1.IsConditionTrue(made.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
-	})
+	testenv.AwaitReady(t, env, made)
 	o := &organization{s: s, name: name, namespace: made.Status.Namespace}
 	key := builder.APIKey("ci").In(o.namespace).Build()
 	env.Create(t, key)
-	harness.Eventually(t, func(g Gomega) {
-		testenv.Get(t, g, env, key)
-		g.Expect(v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
-		secret := &corev1.Secret{}
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: string(key.Status.SecretRef.Name)}, secret)).To(Succeed())
-		o.client = apiclient.Client{Base: "http://" + s.facade.Address, Token: string(secret.Data[v1alpha1.APIKeyTokenKey])}
-		g.Expect(o.get(t, "/v1/findings")).To(Equal(http.StatusOK))
-	})
+	token, err := testenv.Token(t.Context(), env.Client, key)
+	harness.Must(t, err)
+	o.client = apiclient.Client{Base: "http://" + s.facade.Address, Token: token}
+	harness.Eventually(t, func(g Gomega) { g.Expect(o.get(t, "/v1/findings")).To(Equal(http.StatusOK)) })
 	env.Create(t, builder.Repository("a").In(o.namespace).Build(), builder.Project("a").In(o.namespace).Repository("a").Build())
 	return o
 }
