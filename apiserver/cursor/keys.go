@@ -97,8 +97,8 @@ type keyring struct {
 func (k *keyring) signing() []byte     { return (*k.held.Load())[0] }
 func (k *keyring) verifying() [][]byte { return *k.held.Load() }
 
-// readKeys returns the newest keys, and an error about newer files that are no keys: one of them must not keep a replica
-// from starting while others work with the key before it. There is an error if there is no key.
+// readKeys returns the newest keys, and an error about newer files that are no keys: one of them must not keep a
+// replica from starting while others work with the key before it. There is an error if there is no key.
 func readKeys(folder string) ([][]byte, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
