@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // tinyBuffer is the size of a test's socket buffers, so that little data is in flight.
@@ -96,16 +98,10 @@ func readNoFurther(t *testing.T, server *httptest.Server, readers int, request *
 	var connections []net.Conn
 	for range readers {
 		connection, err := net.Dial("tcp", server.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		connections = append(connections, connection)
-		if err := connection.(*net.TCPConn).SetReadBuffer(tinyBuffer); err != nil {
-			t.Fatal(err)
-		}
-		if err := request.Write(connection); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, connection.(*net.TCPConn).SetReadBuffer(tinyBuffer))
+		harness.Must(t, request.Write(connection))
 		if _, err := connection.Read(make([]byte, 1)); err != nil {
 			t.Fatal(err)
 		}

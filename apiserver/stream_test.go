@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // A body that keeps arriving in single bytes does not occupy a slot forever.
@@ -25,9 +27,7 @@ func TestABodyThatTricklesEndsAtItsTime(t *testing.T) {
 	}))
 	defer server.Close()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer conn.Close() //nolint:errcheck // the test's own
 	if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"); err != nil {
 		t.Fatal(err)

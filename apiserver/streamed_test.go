@@ -22,6 +22,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // chunkOf is the chunk that a test's streamed body consists of.
@@ -59,9 +60,7 @@ func TestAStreamedBodyThatFailsIsCutOff(t *testing.T) {
 			return errors.Join(err, errors.New("the model is gone"))
 		})
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		request.Header.Set("Accept-Encoding", coding)
 		response, err := server.Client().Do(request)
 		if err == nil { // else it ended before anything was sent
@@ -90,9 +89,7 @@ func TestAStreamedBodyThatFailsIsCutOffToHTTP10(t *testing.T) {
 			return errors.Join(err, failure)
 		})
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		defer conn.Close() //nolint:errcheck // the test's own
 		if _, err := io.WriteString(conn, "GET / HTTP/1.0\r\nHost: x\r\n\r\n"); err != nil {
 			t.Fatal(err)
@@ -106,19 +103,13 @@ func TestAStreamedBodyThatFailsIsCutOffToHTTP10(t *testing.T) {
 func TestAStreamedBodyIsCompressedAndHasAName(t *testing.T) {
 	server, closed := streams(t, &bytes.Buffer{}, func(w io.Writer) error { _, err := w.Write(chunkOf); return err })
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	request.Header.Set("Accept-Encoding", "gzip")
 	response, err := server.Client().Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer response.Body.Close() //nolint:errcheck // only read from
 	unfolded, err := gzip.NewReader(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if body, err := io.ReadAll(unfolded); err != nil || !bytes.Equal(body, chunkOf) {
 		t.Errorf("%d bytes, %v", len(body), err)
 	}
@@ -150,13 +141,9 @@ func pacedServer(t *testing.T, chunks int, patience time.Duration) (conn net.Con
 	server.Config.ReadTimeout = 100 * time.Millisecond
 	server.Listener = tinyBuffers{server.Listener}
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	t.Cleanup(func() { conn.Close() }) //nolint:errcheck,gosec // the test's own
-	if err := conn.(*net.TCPConn).SetReadBuffer(tinyBuffer); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, conn.(*net.TCPConn).SetReadBuffer(tinyBuffer))
 	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -268,9 +255,7 @@ func TestAnExportHoldsLittle(t *testing.T) {
 		},
 		"sarif": func(r io.Reader) (rows int) {
 			log, err := sarif.Parse(r, sarif.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			for _, run := range log.Runs {
 				rows += len(run.Results)
 			}

@@ -126,9 +126,7 @@ type setup = func(context.Context, ctrl.Manager, controller.Options) error
 func run(t testing.TB, findings []runtime.Object, add func(context.Context, ctrl.Manager) error) (stop func()) {
 	t.Helper()
 	identity, err := env.Controller(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	options := controllers.CacheOptions()
 	options.NewInformer = func(lw toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		if _, ok := kind.(*v1alpha1.Finding); ok {
@@ -142,9 +140,7 @@ func run(t testing.TB, findings []runtime.Object, add func(context.Context, ctrl
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	harness.Must(t, add(t.Context(), mgr))
 	stop = harness.Background(t, mgr.Start)
 	if !mgr.GetCache().WaitForCacheSync(t.Context()) {

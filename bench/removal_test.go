@@ -103,9 +103,7 @@ func load(t *testing.T, ns string, n int) {
 			return env.Client.Create(ctx, f.Build())
 		})
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, group.Wait())
 }
 
 // followed is the observed course of a removal.
@@ -122,9 +120,7 @@ type followed struct {
 func follow(t *testing.T, repo *v1alpha1.Repository) func(time.Duration) followed {
 	t.Helper()
 	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	events, err := watcher.Watch(ctx, &v1alpha1.RepositoryList{}, &client.ListOptions{
 		Namespace: repo.Namespace, Raw: &metav1.ListOptions{ResourceVersion: repo.ResourceVersion},

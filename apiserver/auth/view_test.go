@@ -12,6 +12,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func organization(uid string, version int, namespace string) *v1alpha1.Organization {
@@ -36,9 +37,7 @@ func list(objects ...*v1alpha1.Organization) []any {
 func TestViewKeepsTheNewerOfTwo(t *testing.T) {
 	type V = *view[*v1alpha1.Organization]
 	must := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 	}
 	cases := map[string]struct {
 		reason string
@@ -227,22 +226,16 @@ func TestViewNeverGoesBack(t *testing.T) {
 
 func TestSignaturesAreRememberedWithinBoundsAndOnlyGoodOnes(t *testing.T) {
 	key, err := tokens.GenerateSigningKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	other, err := tokens.GenerateSigningKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	s := newSignatures(8)
 	claims := func(i int) tokens.Claims {
 		return tokens.Claims{KeyUID: "uid", Organization: "acme", ID: fmt.Sprint(i), IssuedAt: time.Unix(1, 0), ExpiresAt: time.Unix(2, 0)}
 	}
 	for i := range 100 {
 		forged, err := other.Sign(claims(i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if _, err := s.verify(key.Public(), forged); ReasonOf(err) != ReasonUnknownKey {
 			t.Fatalf("got %v for a foreign token", err)
 		}
@@ -253,9 +246,7 @@ func TestSignaturesAreRememberedWithinBoundsAndOnlyGoodOnes(t *testing.T) {
 	for round := range 2 {
 		for i := range 100 {
 			token, err := key.Sign(claims(i))
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			got, err := s.verify(key.Public(), token)
 			if err != nil || got.ID != fmt.Sprint(i) {
 				t.Fatalf("round %d: token %d says %v (%v)", round, i, got, err)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // byName holds the methods that take the name of an object.
@@ -34,9 +35,7 @@ var byName = map[string]func(ctx context.Context, c *Client, name string) error{
 func nowhere(t *testing.T) *Client {
 	t.Helper()
 	client, err := NewClient(&rest.Config{Host: "http://127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return client
 }
 

@@ -11,14 +11,13 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/apiserver/console/session"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func newConsole(t *testing.T, operations http.Handler) *Console {
 	t.Helper()
 	c, err := New(operations, session.Sealer{Keys: func(string) [][]byte { return [][]byte{make([]byte, 32)} }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return c
 }
 

@@ -20,22 +20,16 @@ const npmTimeout = 6 * time.Minute
 func TestModulesAreOfTheTypesThatTheyNote(t *testing.T) {
 	npm := needs.Program(t, "npm", "npm")
 	folder := t.TempDir()
-	if err := os.CopyFS(folder, os.DirFS(filepath.Join(harness.Root(), "test", "console"))); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.CopyFS(folder, os.DirFS(filepath.Join(harness.Root(), "test", "console"))))
 	modules := 0
 	for _, of := range folders {
 		if of.files == nil {
 			continue
 		}
 		found, err := fs.Glob(of.files, "*.js")
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		modules += len(found)
-		if err := os.CopyFS(filepath.Join(folder, "modules", of.name), of.files); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.CopyFS(filepath.Join(folder, "modules", of.name), of.files))
 	}
 	if modules == 0 {
 		t.Fatal("there are no modules")

@@ -14,6 +14,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
 	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var list = List{
@@ -93,9 +95,7 @@ func TestEveryChangeOfACursorIsNoticed(t *testing.T) {
 	c := NewRandom()
 	token := encode(t, c, list, Position{Value: "2026-03-01T12:00:00Z", ID: "f-1"})
 	content, err := encoding.DecodeString(token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for i := range content {
 		for bit := range 8 {
 			changed := bytes.Clone(content)
@@ -141,18 +141,14 @@ func FuzzDecode(f *testing.F) {
 
 func writeKey(t *testing.T, folder, name string, fill byte) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(folder, name), bytes.Repeat([]byte{fill}, minKeySize), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(filepath.Join(folder, name), bytes.Repeat([]byte{fill}, minKeySize), 0o600))
 }
 
 func TestRotation(t *testing.T) {
 	folder := t.TempDir()
 	writeKey(t, folder, "2026-01", 1)
 	replica, err := Load(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	position := Position{Value: "v", ID: "i"}
 	first := encode(t, replica, list, position)
 	valid := func(reason, token string, want bool) {
@@ -185,9 +181,7 @@ func TestRotation(t *testing.T) {
 	if changed, err := replica.Reload(); changed || err != nil {
 		t.Errorf("nothing has changed: got %t, %v", changed, err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "2026-04"), []byte("short"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(filepath.Join(folder, "2026-04"), []byte("short"), 0o600))
 	if _, err := replica.Reload(); err == nil || !strings.Contains(err.Error(), "2026-04") {
 		t.Errorf("a short key: got %v", err)
 	}
@@ -225,14 +219,10 @@ func TestRunReadsNewKeys(t *testing.T) {
 // A mounted Secret is a folder of links into a hidden folder that is replaced as a whole.
 func TestMountedSecret(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.Mkdir(filepath.Join(folder, "..2026"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.Mkdir(filepath.Join(folder, "..2026"), 0o700))
 	writeKey(t, filepath.Join(folder, "..2026"), "key", 1)
 	for link, target := range map[string]string{"..data": "..2026", "key": "..data/key"} {
-		if err := os.Symlink(target, filepath.Join(folder, link)); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.Symlink(target, filepath.Join(folder, link)))
 	}
 	c, err := Load(folder)
 	if err != nil || len(c.keys.verifying()) != 1 {
@@ -254,9 +244,7 @@ func TestLoadRefuses(t *testing.T) {
 	for _, c := range cases {
 		folder := t.TempDir()
 		for name, size := range c.files {
-			if err := os.WriteFile(filepath.Join(folder, name), make([]byte, size), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, os.WriteFile(filepath.Join(folder, name), make([]byte, size), 0o600))
 		}
 		if _, err := Load(folder); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v", c.reason, err)

@@ -7,6 +7,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // valuesThatMatchNothing has a value for each filter that a finding without any facts does not have.
@@ -21,13 +22,9 @@ var valuesThatMatchNothing = map[string]string{
 // An operation that ignored one of its filters would decide about findings that nobody asked for.
 func TestEachFilterNarrowsTheSelectionOfAnOperation(t *testing.T) {
 	contract, err := openapi.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	operations, err := openapi.Operations(contract)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	nobody := func(v1alpha1.ResourceName) string { return "" }
 	for _, name := range findingFilters {
 		value, known := valuesThatMatchNothing[name]
@@ -36,17 +33,11 @@ func TestEachFilterNarrowsTheSelectionOfAnOperation(t *testing.T) {
 			continue
 		}
 		given, err := operations["listFindingsV2"].ParseQuery(url.Values{name: {value}}.Encode())
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		spec, err := selectionOf(given)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		selection, err := findingquery.NewSelection(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if selection.Matches(&v1alpha1.Finding{}, nobody) {
 			t.Errorf("%s=%s selects a finding without any facts: %+v", name, value, spec)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // documented lists the operations of the original contract with the query parameters that it describes. It does
@@ -29,9 +30,7 @@ var documented = map[string][]string{
 // Additions to the contract are marked where a client looks, and nothing else is.
 func TestAdditionsAreMarked(t *testing.T) {
 	spec, err := openapi.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	missing := maps.Clone(documented)
 	for path, item := range spec.Paths.Map() {
 		for method, operation := range item.Operations() {

@@ -14,18 +14,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func operations(t testing.TB) (*openapi3.T, map[string]*openapi.Operation) {
 	t.Helper()
 	spec, err := openapi.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	all, err := openapi.Operations(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return spec, all
 }
 
@@ -105,9 +102,7 @@ func TestParseQueryPutsInTheContractsDefaults(t *testing.T) {
 	_, all := operations(t)
 	for _, id := range []string{"listFindingsV1", "listFindingsV2"} {
 		query, err := all[id].ParseQuery("")
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if got := [...]any{query.Get("sort"), query.Get("order"), query.Int("size")}; got != [...]any{"created_at", "desc", 100} {
 			t.Errorf("%s: defaults are %v", id, got)
 		}

@@ -8,14 +8,13 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // The document is valid OpenAPI, and its examples match their schemas.
 func TestTheContractIsValid(t *testing.T) {
 	spec, err := openapi.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if err := spec.Validate(t.Context(), openapi3.IsOpenAPI31OrLater()); err != nil {
 		t.Errorf("openapi.yaml is not valid OpenAPI: %v", err)
 	}
@@ -26,20 +25,14 @@ func TestTheContractIsValid(t *testing.T) {
 
 func TestTheContractAsJSONIsTheSameDocument(t *testing.T) {
 	content, err := openapi.JSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if !json.Valid(content) {
 		t.Fatal("not JSON")
 	}
 	got, err := openapi3.NewLoader().LoadFromData(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	want, err := openapi3.NewLoader().LoadFromFile("openapi.yaml") // by another reader of YAML
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if got, want := encoded(t, got), encoded(t, want); got != want || len(got) < 100_000 {
 		t.Errorf("the JSON is another document than openapi.yaml: %d and %d bytes", len(got), len(want))
 	}
@@ -48,18 +41,14 @@ func TestTheContractAsJSONIsTheSameDocument(t *testing.T) {
 func encoded(t *testing.T, spec *openapi3.T) string {
 	t.Helper()
 	content, err := json.Marshal(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return string(content)
 }
 
 // Every member of a response is documented as always present.
 func TestEveryMemberOfAResponseIsRequired(t *testing.T) {
 	spec, err := openapi.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	requests := map[string]bool{"FindingV1Update": true, "FindingV2Update": true, "WebhookVerificationRequest": true,
 		"ReviewIssueUpdate": true, "SarifUpload": true, "TriageOperationRequest": true, "TriageOperationFilters": true, "GivenTriage": true,
 		"TriagePolicyRequest": true, "TriagePolicyChange": true, "GivenPolicyDecision": true}
@@ -85,9 +74,7 @@ func TestEveryMemberOfAResponseIsRequired(t *testing.T) {
 // Every operation lists the errors that any operation may return.
 func TestEveryOperationListsTheSameErrors(t *testing.T) {
 	spec, err := openapi.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for path, item := range spec.Paths.Map() {
 		for method, operation := range item.Operations() {
 			success := func(status int) bool { return operation.Responses.Status(status) != nil }

@@ -17,6 +17,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // inBubble runs a test with a fake clock that advances only when the test waits.
@@ -31,9 +33,7 @@ func pass(d time.Duration) { <-time.After(d) }
 func newInMemory(t *testing.T) *Limiter {
 	t.Helper()
 	l, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return l
 }
 
@@ -326,9 +326,7 @@ func TestAddressesAreForgottenAfterTheirWindow(t *testing.T) {
 func TestMetricsCountOutcomes(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	l, err := New(Options{Registerer: registry})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for range 3 {
 		l.Take(t.Context(), Key("a", 2))
 	}
@@ -353,9 +351,7 @@ findings_ratelimit_requests_total{outcome="blocked",store="memory"} 1
 // Without requests a replica must not report that Redis is away.
 func TestRedisIsInUseUntilItFailsToCountARequest(t *testing.T) {
 	l, err := New(Options{RedisURLFile: urlFile(t, "redis://127.0.0.1:1/0")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	if !isShared(l) {
 		t.Error("Redis counts as away before the first request")
@@ -391,18 +387,14 @@ func TestAFaultyRedisURLIsRefusedWithoutItsPassword(t *testing.T) {
 func urlFile(t *testing.T, url string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "url")
-	if err := os.WriteFile(file, []byte(url), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(file, []byte(url), 0o600))
 	return file
 }
 
 func TestTheURLCannotLengthenTheTimeouts(t *testing.T) {
 	url := "redis://localhost/?read_timeout=9s&write_timeout=9s&dial_timeout=9s&pool_timeout=9s&max_retries=9&pool_size=7"
 	options, err := redisOptions(urlFile(t, url))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	got := []any{options.ReadTimeout, options.WriteTimeout, options.DialTimeout, options.PoolTimeout, options.MaxRetries, options.ContextTimeoutEnabled, options.PoolSize}
 	want := []any{redisTimeout, redisTimeout, redisDialTimeout, redisTimeout, -1, true, 7}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/changes"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // told returns the next changes of a reader, each as its kind, what happened, the id and the version.
@@ -32,9 +33,7 @@ func listening(t *testing.T) (*Model, *changes.Reader) {
 	feed(t, m, reviews, review("r-1", 10))
 	settle(t, m)
 	reader, err := m.Changes(acme, changes.Set(1<<changes.Kinds-1), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return m, reader
 }
 
@@ -80,9 +79,7 @@ func TestChangesAreToldInTheOrderOfTheWatchOnceReadersSeeThem(t *testing.T) {
 	wants("a delivery", "delivery created d-1 31 \n")
 	sent := delivery.DeepCopy()
 	sent.ResourceVersion, sent.Status.Phase = "32", v1alpha1.WebhookDeliveryDelivered
-	if err := m.ApplyDelivery(sent); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, m.ApplyDelivery(sent))
 	wants("not before the watch reports it")
 	feed(t, m, webhookDeliveries, sent)
 	wants("what a write of a delivery returned", "delivery updated d-1 32 \n")
@@ -103,9 +100,7 @@ func TestAListTakenAnewIsOneReset(t *testing.T) {
 	feed(t, m, findings, finding("f-2", 21))
 	settle(t, m)
 	told(reader)
-	if err := m.replace(findings, []metav1.Object{finding("f-2", 33, muted)}, "40"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, m.replace(findings, []metav1.Object{finding("f-2", 33, muted)}, "40"))
 	feed(t, m, findings, finding("f-3", 41))
 	settle(t, m)
 	if diff := cmp.Diff([]string{"reset", "finding created f-3 41 open\n"}, told(reader)); diff != "" {

@@ -26,6 +26,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -53,9 +54,7 @@ func TestMain(m *testing.M) {
 func cluster(t *testing.T) *testenv.Environment {
 	t.Helper()
 	env, err := start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	started.Store(true)
 	return env
 }

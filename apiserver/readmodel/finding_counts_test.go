@@ -13,6 +13,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // asking sets the filter for the parameter of that name.
@@ -127,9 +128,7 @@ func TestCountsFollowWhatChanges(t *testing.T) {
 	statuses := func() (counts []ValueCount) {
 		settle(t, m)
 		counted, err := m.CountFindings(t.Context(), acme, CountQuery{Field: "user_status", Values: 10})
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		return counted.Fields[0].Values
 	}
 	feed(t, m, findings, finding("f-1", 10), finding("f-2", 11))
@@ -149,9 +148,7 @@ func TestCountsFollowWhatChanges(t *testing.T) {
 	}
 	since := func() FindingCounts {
 		counted, err := m.CountFindings(t.Context(), acme, CountQuery{Field: "created_since", Values: 10})
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		return counted
 	}
 	today := since().Fields[0].Distinct
@@ -172,9 +169,7 @@ func TestWhatNoFindingIsLikeAnyMoreIsForgotten(t *testing.T) {
 	classes := func() int {
 		settle(t, m)
 		counted, err := m.CountFindings(t.Context(), acme, CountQuery{Field: "class", Values: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		return counted.Fields[0].Distinct
 	}
 	numbers := func() int { return (*m.visible.Load())[acme].table.numbers.given[byClass] }
@@ -227,9 +222,7 @@ func TestFindingsThatDifferInTheirPolicyAloneAreCountedApart(t *testing.T) {
 	}
 	settle(t, m)
 	counts, err := m.CountFindings(t.Context(), acme, CountQuery{Field: "policy", Values: 9})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	want := []FieldCounts{{Name: "policy", Values: []ValueCount{{"mute-b", 2}, {"mute-a", 1}}, Distinct: 2}}
 	if diff := cmp.Diff(want, counts.Fields); diff != "" {
 		t.Errorf("counts by policy (-want +got):\n%s", diff)

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // walkAll reads a complete walk; between is called for each finding.
@@ -97,9 +98,7 @@ func TestAWalkEndsWithItsOrganizationAndWithItsReader(t *testing.T) {
 	settle(t, m)
 	read := 0
 	for _, err := range m.walkFindings(acme, FindingQuery{}, 2) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if read++; read == 3 {
 			break
 		}

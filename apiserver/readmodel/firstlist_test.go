@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // watchfulClock counts calls while nobody holds the mutex. The time of a finding's last change is determined
@@ -33,9 +34,7 @@ func (c *watchfulClock) Now() time.Time {
 func TestFindingsAreRenderedWithoutTheMutex(t *testing.T) {
 	watchful := &watchfulClock{Clock: clock.RealClock{}}
 	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard(), Clock: watchful})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	watchful.model = m
 	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
 	const count = 2*listBatch + 1
@@ -46,16 +45,12 @@ func TestFindingsAreRenderedWithoutTheMutex(t *testing.T) {
 		return objects
 	}
 	watchful.free = 0
-	if err := m.replace(findings, list(), "10000"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, m.replace(findings, list(), "10000"))
 	if watchful.free < count {
 		t.Errorf("of %d findings %d at most were rendered without the mutex", count, watchful.free)
 	}
 	watchful.free = 0
-	if err := m.replace(findings, list(), "10001"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, m.replace(findings, list(), "10001"))
 	if watchful.free > 10 {
 		t.Errorf("a list without news had up to %d findings rendered anew", watchful.free)
 	}
@@ -116,9 +111,7 @@ func TestABurstIsPublishedAtOnce(t *testing.T) {
 	settle(t, m)
 	published := func() *indexes {
 		snapshot, err := m.snapshot(acme)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		return snapshot
 	}
 	go m.runPublisher(t.Context()) //nolint:errcheck // it ends with the test

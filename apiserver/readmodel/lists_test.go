@@ -17,6 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // sortedList is a list of the REST API in one order, read as by a client.
@@ -464,9 +465,7 @@ func drawReviewFilter(t *rapid.T) ReviewFilter {
 func TestTimeBounds(t *testing.T) {
 	parse := func(text string) *time.Time {
 		at, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		return &at
 	}
 	cases := []struct {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // mostMemory is the model's maximum memory relative to a controller-runtime cache of the same objects. The
@@ -28,26 +29,20 @@ func TestMemoryOfAFinding(t *testing.T) {
 	}
 	received := func(i int) *v1alpha1.Finding {
 		object := &v1alpha1.Finding{}
-		if err := json.Unmarshal(stored[i], object); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, json.Unmarshal(stored[i], object))
 		return object
 	}
 	before := heap()
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	for i := range count {
-		if err := indexer.Add(received(i)); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, indexer.Add(received(i)))
 	}
 	cached := heap() - before
 	runtime.KeepAlive(indexer)
 
 	before = heap()
 	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
 	for i := range count {
 		feed(t, m, findings, metav1.Object(received(i)))
@@ -94,9 +89,7 @@ func storedFinding(t *testing.T, i int) []byte {
 		{Manager: v1alpha1.ControllerFieldManager, Operation: "Update", APIVersion: "appsec.dev/v1alpha1", Time: &metav1.Time{Time: spec.DetectedAt.Time}, FieldsType: "FieldsV1", Subresource: "status", FieldsV1: ownedBy(t, object.Status)},
 	}
 	content, err := json.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return content
 }
 
@@ -104,13 +97,9 @@ func storedFinding(t *testing.T, i int) []byte {
 func ownedBy(t *testing.T, value any) *metav1.FieldsV1 {
 	t.Helper()
 	content, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var members any
-	if err := json.Unmarshal(content, &members); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal(content, &members))
 	var owned func(any) any
 	owned = func(value any) any {
 		out := map[string]any{}
@@ -125,8 +114,6 @@ func ownedBy(t *testing.T, value any) *metav1.FieldsV1 {
 		t.Fatal(err)
 	}
 	fields := &metav1.FieldsV1{}
-	if err := fields.UnmarshalJSON(content); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, fields.UnmarshalJSON(content))
 	return fields
 }

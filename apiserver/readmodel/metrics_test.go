@@ -8,14 +8,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestLagIsTheAgeOfWhatReadersDoNotSee(t *testing.T) {
 	m, clock := newTestModel(t)
 	registry := prometheus.NewRegistry()
-	if err := m.register(registry); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, m.register(registry))
 	lag := func(want time.Duration, reason string) {
 		t.Helper()
 		if got := m.lag(); got != want {
@@ -56,9 +56,7 @@ func TestLagIsTheAgeOfWhatReadersDoNotSee(t *testing.T) {
 	lag(3*time.Second, "a change that waits for its turn")
 	m.publishAll() // publishes the changes before it
 	m.mu.Unlock()
-	if err := <-waiting; err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, <-waiting)
 	lag(3*time.Second, "it is still to be seen")
 	settle(t, m)
 	lag(0, "all is seen again")
@@ -111,9 +109,7 @@ func TestWhateverComesInIsHeard(t *testing.T) {
 		{"a deletion", func() error { return s.Delete(finding("f-1", 5)) }},
 	} {
 		clock.Step(time.Minute)
-		if err := c.do(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, c.do())
 		if got := silence(m, findings); got != 0 {
 			t.Errorf("after %s nothing has been heard for %s", c.reason, got)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var testContext = context.Background()
@@ -26,9 +27,7 @@ func shown(t *testing.T, m *Model, organization, id string) openapi.FindingV2 {
 		t.Fatalf("finding %s of %s is not there", id, organization)
 	}
 	var out openapi.FindingV2
-	if err := json.Unmarshal(jsonOf(item.V2()), &out); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal(jsonOf(item.V2()), &out))
 	return out
 }
 
@@ -194,9 +193,7 @@ func TestRelistKeepsWhatIsNewer(t *testing.T) {
 	if _, err := m.Apply(finding("changed", 31, muted)); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.replace(findings, []metav1.Object{finding("changed", 12), finding("new", 19)}, "20"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, m.replace(findings, []metav1.Object{finding("changed", 12), finding("new", 19)}, "20"))
 	settle(t, m)
 	page, err := m.ListFindings(acme, FindingQuery{Limit: index.Limit{Size: 10}, Order: index.OrderAsc})
 	if diff := cmp.Diff([]string{"changed", "late", "new"}, ids(page.Items)); diff != "" || err != nil {
@@ -211,9 +208,7 @@ func TestRelistKeepsWhatIsNewer(t *testing.T) {
 func TestRelistTakesBackWhatWasLost(t *testing.T) {
 	m, _ := newAcme(t)
 	feed(t, m, findings, finding("f-1", 11), finding("f-1", 30, muted))
-	if err := m.replace(findings, []metav1.Object{finding("f-1", 11)}, "40"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, m.replace(findings, []metav1.Object{finding("f-1", 11)}, "40"))
 	settle(t, m)
 	if got := shown(t, m, acme, "f-1"); got.UserStatus != openapi.UserStatusOpen {
 		t.Errorf("shows %s, which the API server does not have", got.UserStatus)
@@ -374,9 +369,7 @@ func TestReadyWhenListedAndJoined(t *testing.T) {
 		if m.Ready() {
 			t.Fatalf("ready before %s were listed", list.kind)
 		}
-		if err := m.replace(list.kind, list.objects, "20"); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, m.replace(list.kind, list.objects, "20"))
 	}
 	if m.Ready() {
 		t.Fatal("ready before the finding was joined with its project")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // A finding that is rendered when it arrives is not rendered again.
@@ -32,9 +33,7 @@ func TestListsAreHeardInOrder(t *testing.T) {
 	case <-time.After(20 * time.Millisecond):
 	}
 	close(before)
-	if err := <-heard; err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, <-heard)
 	select {
 	case <-s.listed:
 	default:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // newReviewModel returns a model with a repository, a review and two issues that its one reviewed commit shows.
@@ -132,14 +133,10 @@ func TestAPatchedIssueIsShownAtOnce(t *testing.T) {
 	rows, _, _ := m.dequeue()
 	old := m.prepare(rows)
 	for i := range old {
-		if err := old[i].render(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, old[i].render())
 	}
 	answer, err := m.ApplyIssue(decidedIssue(6, v1alpha1.UserStatusMuted))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	expect := func(reason string) {
 		t.Helper()
 		expectMembers(t, reason, shownIssue(t, m, "i-1"), map[string]any{"user_status": "muted", "status": "open"})
@@ -166,9 +163,7 @@ func TestALateResultOfAPatchOfAnIssue(t *testing.T) {
 	patched := decidedIssue(6, v1alpha1.UserStatusMuted)
 	patched.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "findings-api", Time: new(metav1.NewTime(epoch.Add(time.Second)))}}
 	answer, err := m.ApplyIssue(patched)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	const at = "2026-03-01T12:00:01Z"
 	expectMembers(t, "the answer", decode(t, answer.JSON()), map[string]any{"user_status": "muted", "updated_at": at})
 	expectMembers(t, "what is held", shownIssue(t, m, "i-1"), map[string]any{"user_status": "active", "updated_at": at})
@@ -222,9 +217,7 @@ func TestRepositoryShowsItsProjectsByID(t *testing.T) {
 	m := newReviewModel(t)
 	ids := func() []string {
 		page, err := m.ListRepositories(acme, RepositoryQuery{Limit: index.Limit{Size: 1}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		list := []string{}
 		for _, p := range decode(t, jsonOf(page.Items[0]))["projects"].([]any) {
 			list = append(list, p.(map[string]any)["id"].(string))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // scan returns a scan of project api; it belongs to an upload unless that is "".
@@ -48,15 +49,11 @@ func TestScansAreSelectedByWhatTheQueryNames(t *testing.T) {
 	} {
 		tc.query.Limit = index.Limit{Size: 10}
 		page, err := m.ListScans(acme, tc.query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		var got []string
 		for _, item := range page.Items {
 			var shown struct{ ID string }
-			if err := json.Unmarshal(item.AppendTo(nil), &shown); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, json.Unmarshal(item.AppendTo(nil), &shown))
 			got = append(got, shown.ID)
 		}
 		slices.Sort(got)

@@ -11,6 +11,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // shape is a schema of the contract, and its place in docs/decisions/fields.md.
@@ -58,9 +59,7 @@ var documented = []shape{
 func TestEveryMemberHasARow(t *testing.T) {
 	spec := loadSpec(t)
 	content, err := os.ReadFile(filepath.Join("..", "..", "docs", "decisions", "fields.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for _, s := range documented {
 		members := membersOf(t, spec, s.schema)
 		for _, row := range rowsOf(string(content), s.section) {
@@ -110,9 +109,7 @@ func TestEveryShapeIsDocumented(t *testing.T) {
 func loadSpec(t *testing.T) *openapi3.T {
 	t.Helper()
 	spec, err := openapi.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return spec
 }
 

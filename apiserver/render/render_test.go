@@ -18,6 +18,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -130,9 +131,7 @@ func TestGolden(t *testing.T) {
 	}
 	for _, c := range cases {
 		v1, v2, err := renderFinding("acme", c.finding, at(5).Time, c.project, c.repository)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		golden(t, c.reason, c.name+".v1.json", v1)
 		golden(t, c.reason, c.name+".v2.json", v2)
 		again1, again2, err := renderFinding("acme", c.finding, at(5).Time, c.project, c.repository)
@@ -162,20 +161,14 @@ func renderFinding(organization string, finding *v1alpha1.Finding, updatedAt tim
 func golden(t *testing.T, reason, name string, got []byte) {
 	t.Helper()
 	var indented bytes.Buffer
-	if err := json.Indent(&indented, got, "", "  "); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Indent(&indented, got, "", "  "))
 	indented.WriteByte('\n')
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, indented.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.WriteFile(path, indented.Bytes(), 0o600))
 	}
 	want, err := os.ReadFile(path) //nolint:gosec // a test names its own files
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if diff := cmp.Diff(string(want), indented.String()); diff != "" {
 		t.Errorf("%s (%s): run the test with -update if this is meant\n%s", name, reason, diff)
 	}
@@ -184,18 +177,14 @@ func golden(t *testing.T, reason, name string, got []byte) {
 // No member of the full finding may be empty: an empty member was forgotten.
 func TestEveryMemberIsRendered(t *testing.T) {
 	v1, v2, err := renderFinding("acme", fullFinding(), at(5).Time, render.NewProject(fullProject()), render.NewRepository(fullRepository()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for _, c := range []struct {
 		content []byte
 		into    any
 	}{{v1, &openapi.FindingV1{}}, {v2, &openapi.FindingV2{}}} {
 		decoder := json.NewDecoder(bytes.NewReader(c.content))
 		decoder.DisallowUnknownFields()
-		if err := decoder.Decode(c.into); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, decoder.Decode(c.into))
 		requireFull(t, reflect.ValueOf(c.into).Elem(), reflect.TypeOf(c.into).Elem().Name())
 	}
 }
@@ -255,13 +244,9 @@ func TestWhatPeopleSayComesFirst(t *testing.T) {
 		p := &v1alpha1.Project{}
 		p.Spec.User, p.Spec.Scanner = c.user, c.scanner
 		content, _, err := renderFinding("acme", emptyFinding(), at(5).Time, render.NewProject(p), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		var shown openapi.FindingV1
-		if err := json.Unmarshal(content, &shown); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, json.Unmarshal(content, &shown))
 		got := v1alpha1.ProjectAssessment{
 			BusinessCriticality: v1alpha1.BusinessCriticality(*shown.Project.BusinessCriticality),
 			Exposure:            v1alpha1.Exposure(*shown.Project.Exposure),
@@ -300,16 +285,12 @@ func TestKeyWithoutATokenShowsNoTimesOfOne(t *testing.T) {
 	times := func() (issued, expires *string) {
 		t.Helper()
 		content, err := render.APIKeyJSON(key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		var out struct {
 			Issued  *string `json:"issued_at"`
 			Expires *string `json:"expires_at"`
 		}
-		if err := json.Unmarshal(content, &out); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, json.Unmarshal(content, &out))
 		return out.Issued, out.Expires
 	}
 	if issued, expires := times(); issued == nil || expires == nil {
@@ -324,13 +305,9 @@ func TestKeyWithoutATokenShowsNoTimesOfOne(t *testing.T) {
 func v2(t *testing.T, project *render.Project, repository *render.Repository) openapi.FindingV2 {
 	t.Helper()
 	_, content, err := renderFinding("acme", emptyFinding(), at(5).Time, project, repository)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var out openapi.FindingV2
-	if err := json.Unmarshal(content, &out); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal(content, &out))
 	return out
 }
 
@@ -362,9 +339,7 @@ func TestEqualTellsWhatFindingsShow(t *testing.T) {
 
 func TestNothingIsEscapedForHTML(t *testing.T) {
 	v1, _, err := renderFinding("acme", fullFinding(), at(5).Time, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if !strings.Contains(string(v1), `if a < b && c > d {`) {
 		t.Errorf("got %s", v1)
 	}

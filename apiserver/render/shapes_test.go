@@ -13,6 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // wholeRepository returns a repository with a distinct value in every shown member.
@@ -94,9 +95,7 @@ func shapes(t *testing.T) map[string][]byte {
 	t.Helper()
 	must := func(content []byte, err error) []byte {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		return content
 	}
 	repository, updatedAt := render.NewRepository(wholeRepository()), at(14).Time
@@ -144,9 +143,7 @@ func TestGoldenShapes(t *testing.T) {
 func TestEveryMemberOfTheShapesIsRendered(t *testing.T) {
 	for name, content := range shapes(t) {
 		var value any
-		if err := json.Unmarshal(content, &value); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, json.Unmarshal(content, &value))
 		if strings.HasSuffix(name, ".full.json") {
 			requireValues(t, name, value)
 		}
@@ -163,9 +160,7 @@ func TestShapesAreThoseOfTheContract(t *testing.T) {
 	for name, content := range shapes(t) {
 		shape, _, _ := strings.Cut(name, ".")
 		var value map[string]any
-		if err := json.Unmarshal(content, &value); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, json.Unmarshal(content, &value))
 		schema := spec.Components.Schemas[schemas[shape]].Value
 		if err := schema.VisitJSON(value, openapi3.EnableFormatValidation(), openapi3.MultiErrors()); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -217,16 +212,12 @@ func TestOwnerAndNameComeFromTheFullName(t *testing.T) {
 	for _, c := range cases {
 		r := &v1alpha1.Repository{ObjectMeta: named("repo-id"), Spec: v1alpha1.RepositorySpec{FullName: c.fullName}}
 		review, err := render.NewReview(wholeReview(), at(1).Time, reviewstate.Counts{}, render.NewRepository(r))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		var shown struct {
 			Owner string `json:"repo_owner"`
 			Name  string `json:"repo_name"`
 		}
-		if err := json.Unmarshal(review.JSON(), &shown); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, json.Unmarshal(review.JSON(), &shown))
 		if shown.Owner != c.owner || shown.Name != c.name {
 			t.Errorf("%s: got %+v", c.reason, shown)
 		}
@@ -244,18 +235,12 @@ func TestProviderOfAReview(t *testing.T) {
 		review.Spec.Provider = c.own
 		r := render.NewRepository(&v1alpha1.Repository{Spec: v1alpha1.RepositorySpec{Provider: c.repositorys}})
 		shownReview, err := render.NewReview(review, at(1).Time, reviewstate.Counts{}, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		issue, err := render.NewReviewIssue(wholeIssue(), &wholeIssueStatus, at(1).Time, review, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		for _, content := range [][]byte{shownReview.JSON(), issue.JSON()} {
 			var shown struct{ Provider string }
-			if err := json.Unmarshal(content, &shown); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, json.Unmarshal(content, &shown))
 			if shown.Provider != c.want {
 				t.Errorf("%s: got %q", c.reason, shown.Provider)
 			}

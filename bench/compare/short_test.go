@@ -15,6 +15,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -50,38 +51,28 @@ func TestTheComparisonInShort(t *testing.T) {
 		Sizes: []int{1_000}, Reviews: 100, Plan: measure.Plan{Rounds: 3, Duration: 100 * time.Millisecond}, Connections: 2,
 		Binary: binary, Short: true, Self: selfAsChild, Say: t.Logf,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer func() { // before the test's context ends, and with it the processes
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
 	f, err := b.Fixture(t.Context(), b.Largest())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	written, _, _, err := settle(t.Context(), f)
 	if err != nil || written != 0 {
 		t.Errorf("the controllers wrote %d objects of what was loaded; error %v", written, err)
 	}
 	questions, err := findingPages(t.Context(), f, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if questions[0].facade == questions[2].facade || questions[0].kubeQuery == questions[2].kubeQuery {
 		t.Errorf("the first and the last page are one: %+v", questions)
 	}
 	for _, q := range []question{questions[0], questions[2]} {
 		sides, err := sidesOf(t.Context(), b, f, nil, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		results, err := b.Compare(t.Context(), sides...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		t.Logf("%+v", sideTable(q.what, sides, results).Rows)
 		if facade, ceiling := results.Bytes(sideName(facadeSide, q.what)), results.Bytes(sideName(ceilingSide, q.what)); facade != ceiling || facade < 100_000 {
 			t.Errorf("%s: the facade's answer has %d bytes, the ceiling's %d", q.what, facade, ceiling)

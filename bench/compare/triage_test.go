@@ -6,6 +6,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/bench/internal/dataset"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Both writes must have about the same size, and the controllers must not revert the bare one.
@@ -27,13 +28,9 @@ func TestABareStatusIsAboutAsLongAsThatOfAVerdict(t *testing.T) {
 		t.Errorf("the status has %d bytes, and that of a verdict %d", storedBare, stored)
 	}
 	full, err := statusPatch(finding, status)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	short, err := statusPatch(finding, bare)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	// A list of conditions is patched as a whole.
 	t.Logf("a verdict is a patch of %d bytes, a bare write one of %d", len(full), len(short))
 	if len(short) > len(full)*6/5 || len(short) < len(full) {

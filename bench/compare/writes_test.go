@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Each decision must cause a write; otherwise the benchmark would measure requests that change
@@ -37,9 +39,7 @@ func TestCallersHaveNumbersOfTheirOwn(t *testing.T) {
 		seen[number] = true
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if got := len(seen) - callers; got != sample.Operations {
 		t.Errorf("%d calls after each caller's first are counted as %d", got, sample.Operations)
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestAPIServerFlagsAreChecked(t *testing.T) {
@@ -68,15 +70,11 @@ func TestATokenFileIsBesideItsKubeconfig(t *testing.T) {
 			"users": [{"name": "api", "user": {"tokenFile": "api.token"}}],
 			"contexts": [{"name": "plane", "context": {"cluster": "plane", "user": "api"}}]}`,
 	} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
 	}
 	o := &commonOptions{findingsKubeconfig: filepath.Join(folder, "api.kubeconfig")}
 	config, err := o.plane("test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if want := filepath.Join(folder, "api.token"); config.BearerTokenFile != want {
 		t.Errorf("the token is read from %q, want %q", config.BearerTokenFile, want)
 	}
@@ -86,9 +84,7 @@ func TestAPIServerNoticesDeadConnectionsSoonUnlessToldOtherwise(t *testing.T) {
 	const idle, ping = "HTTP2_READ_IDLE_TIMEOUT_SECONDS", "HTTP2_PING_TIMEOUT_SECONDS"
 	t.Setenv(ping, "3") // Setenv also restores both at the end
 	t.Setenv(idle, "")
-	if err := os.Unsetenv(idle); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.Unsetenv(idle))
 	// The kubeconfig is read after that.
 	command := newRootCommand()
 	command.SetArgs([]string{"apiserver", "--kubeconfig=/nowhere/kubeconfig"})

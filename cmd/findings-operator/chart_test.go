@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -38,9 +39,7 @@ type valuesSchema struct {
 func TestTheChartsSchemaTakesWhatTheBinaryTakes(t *testing.T) {
 	content := readChart(t, "values.schema.json")
 	var schema valuesSchema
-	if err := json.Unmarshal(content, &schema); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal(content, &schema))
 	var want []string
 	for _, c := range (&controllerOptions{}).controllerSetups() {
 		want = append(want, c.name)
@@ -73,12 +72,8 @@ func TestTheChartsSchemaTakesWhatTheBinaryTakes(t *testing.T) {
 	} {
 		for _, sample := range slices.Concat(test.taken, test.refused) {
 			var values map[string]any
-			if err := yaml.Unmarshal(readChart(t, "values.yaml"), &values); err != nil {
-				t.Fatal(err)
-			}
-			if err := unstructured.SetNestedField(values, sample, test.path...); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, yaml.Unmarshal(readChart(t, "values.yaml"), &values))
+			harness.Must(t, unstructured.SetNestedField(values, sample, test.path...))
 			taken := slices.Contains(test.taken, sample)
 			if err := test.binary(fmt.Sprintf("%s=%v", test.flag, sample)); (err == nil) != taken {
 				t.Errorf("%s=%v: the binary reports %v; it should take it: %t", test.flag, sample, err, taken)
@@ -94,26 +89,18 @@ func readChart(t *testing.T, file string) []byte {
 	t.Helper()
 	path := filepath.Join(testenv.RepositoryRoot(), "charts", "findings-operator", file)
 	content, err := os.ReadFile(path) //nolint:gosec // a test names its own files
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return content
 }
 
 func compileSchema(t *testing.T, content []byte) *jsonschema.Schema {
 	t.Helper()
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(content))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource("values.schema.json", document); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, compiler.AddResource("values.schema.json", document))
 	schema, err := compiler.Compile("values.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return schema
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -34,9 +35,7 @@ func TestManifestsInTheDocsApply(t *testing.T) {
 	env.Create(t, namespace)
 	for _, page := range pages {
 		content, err := os.ReadFile(page) //nolint:gosec // a test names its own files
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		for _, manifest := range manifests(string(content)) {
 			object := &unstructured.Unstructured{}
 			if err := yaml.UnmarshalStrict([]byte(manifest), &object.Object); err != nil {

@@ -8,15 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // The figures that size computes with equal the measured ones, at each size.
 func TestSizesAreThoseThatWereMeasured(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(testenv.RepositoryRoot(), "docs", "performance", "sizes.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	const tolerance = 0.25
 	processes := []footprint{sizedAPIServer, sizedEtcd, sizedControl, sizedREST}
 	rows := regexp.MustCompile(`(?m)^\| (\d+) \| (\d+) \|(.*)\|$`).FindAllStringSubmatch(string(page), -1)
@@ -25,9 +24,7 @@ func TestSizesAreThoseThatWereMeasured(t *testing.T) {
 	}
 	for _, row := range rows {
 		findings, err := strconv.Atoi(row[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		for i, cell := range strings.Split(row[3], "|") {
 			_, most, _ := strings.Cut(strings.TrimSpace(cell), ", ")
 			measured, err := strconv.ParseFloat(most, 64)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // said returns the verdict with the comment "old" about a finding of low severity.
@@ -45,9 +46,7 @@ func TestADecisionNamesOnlyWhatDiffers(t *testing.T) {
 			t.Errorf("%s: becomes %q, want %q", reason, got, tc.becomes)
 		}
 		patch, err := d.patch(tc.from, "7")
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if data, _ := patch.Data(client.Object(&v1alpha1.Finding{})); string(data) != tc.patch {
 			t.Errorf("%s: the patch is %s, want %s", reason, data, tc.patch)
 		}

@@ -15,14 +15,13 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Who commits an operation while another is asked about it wants it carried out, and may want to undo it.
 func TestOnlyWhatNobodyHasCommittedIsDiscarded(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, v1alpha1.AddToScheme(scheme))
 	for reason, tc := range map[string]struct {
 		commits, stays bool
 		spec           string
@@ -33,9 +32,7 @@ func TestOnlyWhatNobodyHasCommittedIsDiscarded(t *testing.T) {
 	} {
 		write := func(c client.Client, spec string) {
 			o := builder.TriageOperation("mute", "G1").In("org-acme").Build()
-			if err := c.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`))); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, c.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`))))
 		}
 		var once sync.Once
 		c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{

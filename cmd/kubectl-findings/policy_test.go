@@ -11,6 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestThePlaceOfAMistakeIsPointedAt(t *testing.T) {
@@ -113,9 +114,7 @@ func tested(t *testing.T, cluster, files []*v1alpha1.TriagePolicy) map[string]*p
 	var filed []*filedPolicy
 	for _, policy := range files {
 		program, err := rules.Compile(policy.Spec.Match)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		filed = append(filed, &filedPolicy{TriagePolicy: policy, source: policy.Name + ".yaml", program: program})
 	}
 	trials := newTrials(w, filed, testedAt)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // flagged returns the filter for these flags.
@@ -23,9 +24,7 @@ func flagged(t *testing.T, arguments ...string) *filter {
 	f := &filter{}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.addFlags(flags)
-	if err := flags.Parse(arguments); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, flags.Parse(arguments))
 	return f
 }
 
@@ -132,13 +131,9 @@ func TestTheFlagsAreASelection(t *testing.T) {
 func TestTheFieldsAreThoseOfTheCRD(t *testing.T) {
 	for kind, ours := range map[string][]string{"findings": selectable, "webhookdeliveries": selectableOfDeliveries} {
 		content, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "bases", "appsec.dev_"+kind+".yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		var crd apiextensionsv1.CustomResourceDefinition
-		if err := yaml.Unmarshal(content, &crd); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, yaml.Unmarshal(content, &crd))
 		var want []string
 		for _, field := range crd.Spec.Versions[0].SelectableFields {
 			want = append(want, strings.TrimPrefix(field.JSONPath, "."))

@@ -387,9 +387,7 @@ func TestConflictBringsNoTokenBack(t *testing.T) {
 		last := claims.ID
 		change(&claims)
 		token, err := heldRing(t).Signer.Sign(claims)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		testenv.Change(t, env, tokenSecret(key), func(s *corev1.Secret) {
 			s.OwnerReferences, s.Data[v1alpha1.APIKeyTokenKey] = owners, []byte(token)
 		})
@@ -408,9 +406,7 @@ func TestConflictRevivesNoExpiredKey(t *testing.T) {
 	waitForReason(t, key, v1alpha1.ReasonExpired)
 	testenv.Change(t, env, tokenSecret(key), disown)
 	waitForReason(t, key, v1alpha1.ReasonSecretConflict)
-	if err := env.Client.Delete(t.Context(), tokenSecret(key)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), tokenSecret(key)))
 	// No watch reports that this Secret was deleted.
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Description = "looked at" })
 	waitForReason(t, key, v1alpha1.ReasonExpired)
@@ -429,9 +425,7 @@ func TestSecretThatCannotBeReplacedIsAConflict(t *testing.T) {
 			t.Helper()
 			testenv.Change(t, env, tokenSecret(key), hold)
 			// No garbage collector runs here, so that the Secret stays.
-			if err := env.Client.Delete(t.Context(), key); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, env.Client.Delete(t.Context(), key))
 			again := builder.APIKey("ci").In(key.Namespace).Build()
 			env.Create(t, again)
 			return again
@@ -488,17 +482,13 @@ func TestLostTokenIsRevokedThoughNoNewOneCanBeWritten(t *testing.T) {
 	key := newKey(t, "full")
 	_, lost := waitUntilIssued(t, key)
 	quota := env.UseUp(t, "count/secrets", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "probe"}})
-	if err := env.Client.Delete(t.Context(), tokenSecret(key)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), tokenSecret(key)))
 	waitForReason(t, key, v1alpha1.ReasonSecretNotWritten)
 	ready := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady)
 	if key.Status.KeyID != "" || !strings.Contains(ready.Message, "exceeded quota") {
 		t.Errorf("the key has token %q and says %q", key.Status.KeyID, ready.Message)
 	}
-	if err := env.Client.Delete(t.Context(), quota); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), quota))
 	waitUntilIssued(t, key, func(g Gomega) { g.Expect(key.Status.KeyID).NotTo(Equal(lost.ID)) })
 }
 
@@ -509,9 +499,7 @@ func TestTokenStaysValidWhileItsSecretCannotBeWritten(t *testing.T) {
 	_, claims := waitUntilIssued(t, key)
 	stop()
 	typed := testenv.Get(t, NewWithT(t), env, tokenSecret(key))
-	if err := env.Client.Delete(t.Context(), tokenSecret(key)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), tokenSecret(key)))
 	typed.ResourceVersion, typed.Type = "", corev1.SecretTypeSSHAuth
 	typed.Data[corev1.SSHAuthPrivateKey] = []byte("a key")
 	env.Create(t, typed)

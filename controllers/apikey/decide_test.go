@@ -10,6 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func scopeOf(key *v1alpha1.APIKey, organization *v1alpha1.Organization, before v1alpha1.APIKeyStatus, now time.Time) *scope {
@@ -109,9 +110,7 @@ func TestNextLookIsAtTheNextChange(t *testing.T) {
 
 func TestTokenOfAnotherKeyIsNotRecalled(t *testing.T) {
 	signer, err := tokens.GenerateSigningKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	s := scopeOf(&v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: "ci", UID: "uid"}},
 		&v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}, v1alpha1.APIKeyStatus{}, time.Unix(1e9, 0))
 	good := tokens.Claims{KeyUID: "uid", Organization: "acme", ID: "x", IssuedAt: s.Now, ExpiresAt: s.Now.Add(time.Hour)}
@@ -128,9 +127,7 @@ func TestTokenOfAnotherKeyIsNotRecalled(t *testing.T) {
 		claims := good
 		tc.change(&claims)
 		token, err := signer.Sign(claims)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		secret := tokenSecret(s.Object)
 		secret.Data = map[string][]byte{v1alpha1.APIKeyTokenKey: []byte(token)}
 		if got := recall(s, secret, signer.Public()) != nil; got != tc.want {
@@ -156,15 +153,11 @@ func TestRotationWaitsForTheTakeOver(t *testing.T) {
 
 func TestOnlyTheTokenInForceStaysBesideANewOne(t *testing.T) {
 	signer, err := tokens.GenerateSigningKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	s := scopeOf(&v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: "ci", UID: "uid"}},
 		&v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}, v1alpha1.APIKeyStatus{KeyID: "in-force"}, time.Unix(1e9, 0))
 	token, err := signer.Sign(tokens.Claims{KeyUID: "uid", Organization: "acme", ID: "new", IssuedAt: s.Now, ExpiresAt: s.Now.Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for annotation, want := range map[string]string{"in-force": "in-force", "revoked-long-ago": "", "": ""} {
 		secret := tokenSecret(s.Object)
 		secret.Data = map[string][]byte{v1alpha1.APIKeyTokenKey: []byte(token)}

@@ -12,6 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestOwedScansOf(t *testing.T) {
@@ -125,9 +126,7 @@ func TestADeliveryIsHeldOnlyIfItRecordsWhatIsOwed(t *testing.T) {
 	namesake := finding(func(f *v1alpha1.Finding) { f.UID = "removed" })
 	single := func(f *v1alpha1.Finding, seq int64) *v1alpha1.WebhookDelivery {
 		d, err := webhooks.NewDelivery(webhooks.Event{SubjectUID: f.UID, Sequence: seq}, endpoint)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		return d
 	}
 	page := func(entries ...webhooks.PageEntry) *v1alpha1.WebhookDelivery {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // fact returns the facts of a finding in a project, which it shares with others.
@@ -97,9 +98,7 @@ func TestWhatIsRememberedIsWhatAnEvaluationSays(t *testing.T) {
 func TestAChangeOfOneFindingEvaluatesThatFindingAlone(t *testing.T) {
 	now, known := time.Now(), newMemory()
 	program, err := rules.Compile("finding.class == 'A'")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	policy := &rules.Policy{Name: "p", Spec: &v1alpha1.TriagePolicySpec{Match: "finding.class == 'A'"}, Program: program}
 	facts := make([]*rules.Facts, 100)
 	for i := range facts {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func try(s *sender, url string) result {
@@ -54,12 +55,8 @@ func TestWhatWentWrongIsSaidWithoutTheURL(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(plain.Close)
 	closed, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
+	harness.Must(t, closed.Close())
 	cases := []struct{ reason, url, want string }{
 		{"a certificate that nobody vouches for", unknown.URL, "TLS"},
 		{"no TLS at all", strings.Replace(plain.URL, "http:", "https:", 1), "could not be read"},

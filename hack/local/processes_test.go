@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // newRunFolder returns options with a new run folder.
@@ -19,9 +21,7 @@ func newRunFolder(t *testing.T) options {
 	t.Helper()
 	o := options{root: t.TempDir(), runDir: t.TempDir(), port: 8080}
 	lock, err := lockRunDir(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	t.Cleanup(func() {
 		if err := lock.Close(); err != nil {
 			t.Error(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/internal/clientaddress"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var proxies = []string{"10.0.0.0/8", "2001:db8:aaaa::/48", "::ffff:192.168.0.0/112", "fe80::1%eth0"}
@@ -43,9 +44,7 @@ func TestOf(t *testing.T) {
 		"Unix socket":             {"@", []string{"198.51.100.1"}, "invalid IP", "a peer without an address gives none, whatever the header says"},
 	}
 	trusted, err := clientaddress.ParseTrusted(proxies)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := clientaddress.Of(request(c.peer, c.header...), trusted).String()

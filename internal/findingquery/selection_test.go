@@ -6,6 +6,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // selected returns a finding with a value for everything that selections can ask for.
@@ -101,9 +102,7 @@ func TestASelectionByPolicyMeansTheVerdictInForce(t *testing.T) {
 		f.Status.Verdict = &v1alpha1.FindingVerdict{Policy: "mute-tests", UserStatus: v1alpha1.PolicyStatus(v1alpha1.UserStatusMuted)}
 		c.change(f)
 		selection, err := NewSelection(&v1alpha1.FindingSelection{Policy: "mute-tests"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if got := selection.Matches(f, nil); got != c.want {
 			t.Errorf("%s: got %v", c.reason, got)
 		}

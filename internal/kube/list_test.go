@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func findings() Kind {
@@ -38,21 +39,15 @@ func TestAStreamedListIsTheList(t *testing.T) {
 		whole.Items = append(whole.Items, *finding(name))
 	}
 	text, err := json.Marshal(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var want v1alpha1.FindingList
-	if err := json.Unmarshal(text, &want); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal(text, &want))
 	var got []v1alpha1.Finding
 	said, err := decodeList(strings.NewReader(string(text)), findings(), func(object runtime.Object) error {
 		got = append(got, *object.(*v1alpha1.Finding))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if diff := cmp.Diff(want.Items, got); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // fakeSource lists findings, whole or page by page, as the API server does.
@@ -99,9 +100,7 @@ func newListWatch(from Source) *ListWatch {
 func TestAListIsAskedForWholeAndOfTheCache(t *testing.T) {
 	from := manyFindings(2*pageSize + 1)
 	got, err := newListWatch(from).ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0", Limit: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	checkWhole(t, got, len(from.findings))
 	want := []metav1.ListOptions{{Limit: 1}, {ResourceVersion: "77", ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}}
 	if diff := cmp.Diff(want, from.asked); diff != "" {
@@ -128,9 +127,7 @@ func TestAListThatDoesNotComeWholeIsAskedForInPages(t *testing.T) {
 				t.Fatalf("got %v", err)
 			}
 			got, err := s.ListWithContext(t.Context(), metav1.ListOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			checkWhole(t, got, len(from.findings))
 			want := []metav1.ListOptions{{Limit: pageSize}, {Limit: pageSize, Continue: "500"}, {Limit: pageSize, Continue: "1000"}}
 			if diff := cmp.Diff(want, from.asked[2:]); diff != "" {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // odd holds findings that kube-apiserver can serve and that the Go type cannot hold, by what is
@@ -94,9 +95,7 @@ func TestAnObjectThatCannotBeReadIsNamedInALongList(t *testing.T) {
 	}
 	for i := range count {
 		object, err := decoder.item()
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		_, passedOver := object.(*Unreadable)
 		if name := object.(metav1.Object).GetName(); name != fmt.Sprintf("f-%d", i) || passedOver != (i%every == 0) {
 			t.Fatalf("object %d is %q, passed over %t", i, name, passedOver)
@@ -130,9 +129,7 @@ func TestAnObjectThatCannotBeReadCostsItselfInAWatch(t *testing.T) {
 	}))
 	defer server.Close()
 	reader, err := NewReader(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var named []*Unreadable
 	unreadables := NewUnreadables(logr.Discard(), func(u *Unreadable) { named = append(named, u) })
 	last := func(name types.NamespacedName) Object {
@@ -140,9 +137,7 @@ func TestAnObjectThatCannotBeReadCostsItselfInAWatch(t *testing.T) {
 	}
 	options := ListWatchOptions{Kind: findings(), From: reader.Source(findings()), Unreadables: unreadables, Last: last}
 	begun, err := NewListWatch(options).WatchWithContext(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var got []string
 	for event := range begun.ResultChan() {
 		object := event.Object.(*v1alpha1.Finding)
@@ -216,9 +211,7 @@ func gauge(t *testing.T, of prometheus.Collector) float64 {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(of)
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
 			if family.GetName() == "findings_unreadable_objects" && metric.GetLabel()[0].GetValue() == "findings" {
@@ -250,9 +243,7 @@ func (f *fakeOdd) List(_ context.Context, _ metav1.ListOptions, each func(runtim
 // The plural in paths is the CRD's.
 func TestEveryKindIsKnown(t *testing.T) {
 	scheme, _, err := decoding()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	known := map[string]bool{}
 	for _, kind := range kinds {
 		known[kind.Name] = true

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -23,13 +24,9 @@ func text(key []byte) string { return SecretPrefix + base64.StdEncoding.EncodeTo
 // The test vector of the standard's own reference libraries.
 func TestSignatureOfTheStandard(t *testing.T) {
 	secret, err := ParseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	signed, err := Sign("msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), `{"test": 2432232314}`, []Expiring{{Secret: secret}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if want := "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="; Header(signed) != want {
 		t.Errorf("got %s, want %s", Header(signed), want)
 	}
@@ -80,9 +77,7 @@ func TestNoFormatGivesASecretAway(t *testing.T) {
 	end := noon
 	expiring := Expiring{Secret: secret, ExpiresAt: &end}
 	signed, err := Sign("id", noon, "payload", []Expiring{expiring})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	signature := strings.TrimPrefix(Header(signed), "v1,")
 	for _, value := range []any{secret, &secret, expiring, []Expiring{expiring}, signed, signed[0], Secrets{current: secret, previous: &expiring}} {
 		for _, verb := range []string{"%v", "%+v", "%s", "%x", "%q", "%d"} {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestRingRoundTripsAtEveryStepOfARotation(t *testing.T) {
@@ -38,22 +40,16 @@ func TestRingRoundTripsAtEveryStepOfARotation(t *testing.T) {
 func TestRingKeepsNoPrivateKeyThatSignsNoMore(t *testing.T) {
 	first, second := newKey(t), newKey(t)
 	data, err := EncodeRing(Ring{Signer: second, Previous: first.Public()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	private, err := EncodeSigningKey(first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for name, text := range data {
 		if string(text) == string(private[SigningKeyDataKey]) {
 			t.Errorf("%s holds the private key of before", name)
 		}
 	}
 	ring, err := DecodeRing(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if _, err := ring.Public().VerifySignature(sign(t, first, someClaims())); err != nil {
 		t.Errorf("a token of the key before: %v", err)
 	}
@@ -62,9 +58,7 @@ func TestRingKeepsNoPrivateKeyThatSignsNoMore(t *testing.T) {
 func TestSpoiltRingIsRefusedAndNotQuoted(t *testing.T) {
 	for _, name := range []string{SigningKeyDataKey, NextKeyDataKey, PreviousKeyDataKey} {
 		data, err := EncodeRing(Ring{Signer: newKey(t), Next: newKey(t), Previous: newKey(t).Public()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		data[name] = []byte("hunter2")
 		_, err = DecodeRing(data)
 		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), name) {

@@ -22,6 +22,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var issued = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -39,27 +41,21 @@ func someClaims() Claims {
 func newKey(t testing.TB) SigningKey {
 	t.Helper()
 	key, err := GenerateSigningKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return key
 }
 
 func sign(t testing.TB, key SigningKey, claims Claims) string {
 	t.Helper()
 	token, err := key.Sign(claims)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return token
 }
 
 func TestTokenSaysWhatWasSigned(t *testing.T) {
 	key := newKey(t)
 	got, err := key.Public().VerifySignature(sign(t, key, someClaims()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if diff := cmp.Diff(Verified{Claims: someClaims(), KeyID: key.ID()}, got); diff != "" {
 		t.Errorf("-signed +verified:\n%s", diff)
 	}
@@ -81,9 +77,7 @@ func TestTokenEndsAtItsExpiry(t *testing.T) {
 // The example of RFC 8037, appendix A.3.
 func TestThumbprintIsThatOfTheRFC(t *testing.T) {
 	public, err := base64.RawURLEncoding.DecodeString("11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if got, want := thumbprint(public), "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"; got != want {
 		t.Errorf("thumbprint is %s, want %s", got, want)
 	}
@@ -109,9 +103,7 @@ func TestForgedTokensAreRefused(t *testing.T) {
 	set := key.Public()
 	public := set.keys[key.ID()]
 	publicPEM, err := EncodeKeySet(set)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	good := sign(t, key, someClaims())
 	parts := strings.Split(good, ".")
 	header := object{"alg": "EdDSA", "typ": "JWT", "kid": key.ID()}
@@ -313,13 +305,9 @@ func TestKeysRoundTripThroughTheirStorage(t *testing.T) {
 func TestBadEntryOfTheKeySetLeavesTheOthersInForce(t *testing.T) {
 	good, misnamed := newKey(t), newKey(t)
 	data, err := EncodeKeySet(good.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	others, err := EncodeKeySet(misnamed.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	x509Only := pem.EncodeToMemory(&pem.Block{Type: publicKeyBlock, Bytes: []byte("no key")})
 	data["wrong-name.pem"] = others[misnamed.ID()+".pem"]
 	data["no-suffix"] = others[misnamed.ID()+".pem"]
@@ -340,9 +328,7 @@ func TestBadEntryOfTheKeySetLeavesTheOthersInForce(t *testing.T) {
 func TestSigningKeyOfAnotherKindIsRefusedAndNotQuoted(t *testing.T) {
 	key := newKey(t)
 	der, err := x509.MarshalPKIXPublicKey(key.private.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for name, data := range map[string][]byte{
 		"absent":     nil,
 		"text":       []byte("hunter2"),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // entries returns entries with incompressible comments of that length.
@@ -37,9 +38,7 @@ func TestPartsHoldTheSetWithinTheirBounds(t *testing.T) {
 	}{{0, 0, false}, {1, 0, false}, {1200, 20, false}, {60, v1alpha1MaxComments, false}, {200, v1alpha1MaxComments, true}} {
 		set := entries(c.n, c.length)
 		parts, lost, err := partsUpTo(most, operation, set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if (lost > 0) != c.lost {
 			t.Errorf("%d of %d characters: %d lost", c.n, c.length, lost)
 		}
@@ -49,9 +48,7 @@ func TestPartsHoldTheSetWithinTheirBounds(t *testing.T) {
 				t.Fatalf("part %d is %s with %d characters", i, part.Name, len(part.Spec.Entries))
 			}
 			some, err := Decode(part)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			back = append(back, some...)
 		}
 		want := set
@@ -78,9 +75,7 @@ const v1alpha1MaxComments = 10000
 
 func TestAPartThatWasDamagedIsNotRead(t *testing.T) {
 	parts, _, err := Parts(builder.TriageOperation("mute", "G1").Build(), entries(3, 5))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for name, damage := range map[string]func(*v1alpha1.TriageOperationPartSpec){
 		"cut off":         func(s *v1alpha1.TriageOperationPartSpec) { s.Entries = s.Entries[:len(s.Entries)/2] },
 		"empty":           func(s *v1alpha1.TriageOperationPartSpec) { s.Entries = "" },

@@ -11,6 +11,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var selectedAt = v1alpha1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
@@ -133,20 +134,14 @@ func random(r *rand.Rand) v1alpha1.FindingTriage {
 func merged(t *testing.T, triage v1alpha1.FindingTriage, changes map[string]any) (out v1alpha1.FindingTriage) {
 	t.Helper()
 	before, err := json.Marshal(triage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	patch, err := json.Marshal(changes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	after, err := jsonpatch.MergePatch(before, patch)
 	if err == nil {
 		err = json.Unmarshal(after, &out)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return out
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var now = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -73,9 +74,7 @@ func TestMatch(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.match, func(t *testing.T) {
 			program, err := triagepolicy.Compile(c.match)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			got, err := program.Matches(c.facts, now)
 			if got != c.want || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
 				t.Errorf("got %v, %v", got, err)
@@ -141,9 +140,7 @@ func TestUsesNow(t *testing.T) {
 		"finding.title == 'now'": false, "has(finding.score) && finding.score > 1.0": false,
 	} {
 		program, err := triagepolicy.Compile(match)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if got := program.UsesNow(); got != want {
 			t.Errorf("%s: got %v", match, got)
 		}

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // The payloads for kinds other than findings, byte for byte: identifiers and what has changed, but
@@ -45,9 +46,7 @@ func TestTheDataOfReviewsIssuesAndScans(t *testing.T) {
 	}
 	for _, c := range cases {
 		got, err := json.Marshal(c.data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if string(got) != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.reason, got, c.want)
 		}

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func endpoint() *v1alpha1.WebhookEndpoint {
@@ -22,9 +23,7 @@ func endpoint() *v1alpha1.WebhookEndpoint {
 func TestThePayloadOfAPing(t *testing.T) {
 	at := noon.Add(700 * time.Millisecond).In(time.FixedZone("east", 3600))
 	d, err := NewDelivery(Ping(endpoint(), at), endpoint())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	const want = `{"type":"webhook.ping","timestamp":"2026-03-01T12:00:00Z","data":{"endpoint":"team"}}`
 	if d.Spec.Payload != want {
 		t.Errorf("got %s, want %s", d.Spec.Payload, want)

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func scan() *v1alpha1.Scan {
@@ -172,9 +173,7 @@ func TestNamesOfPages(t *testing.T) {
 	}
 	namesBy := func(cause Cause, e *v1alpha1.WebhookEndpoint, list []PageEntry) []string {
 		pages, err := Pages(cause, e, list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		return names(pages)
 	}
 	makeNames := func(s *v1alpha1.Scan, e *v1alpha1.WebhookEndpoint, list []PageEntry) []string {
@@ -232,13 +231,9 @@ func TestEveryEntryIsInOnePageAlone(t *testing.T) {
 
 func TestOnlyPagesCoverAnything(t *testing.T) {
 	page, err := Pages(CauseOfScan(scan()), endpoint(), entries(2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	ping, err := NewDelivery(Ping(endpoint(), noon.Add(time.Second)), endpoint())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	broken := page[0].DeepCopy()
 	broken.Spec.Payload = "{"
 	for _, d := range []*v1alpha1.WebhookDelivery{ping, broken} {
@@ -251,9 +246,7 @@ func TestOnlyPagesCoverAnything(t *testing.T) {
 // The examples in the docs equal the code's output, byte for byte.
 func TestExamplesInTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/webhooks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	seen := map[string]bool{}
 	for _, block := range strings.Split(string(page), "```json\n")[1:] {
 		example, _, _ := strings.Cut(block, "\n```")

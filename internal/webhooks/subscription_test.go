@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestServedAreTheOldest(t *testing.T) {
@@ -75,9 +76,7 @@ func TestSubscribes(t *testing.T) {
 // Every type in the documentation is known, and no other.
 func TestUnmatched(t *testing.T) {
 	page, err := os.ReadFile("../../docs/webhooks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	documented := []v1alpha1.WebhookEventPattern{}
 	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z_]+\\.[a-z]+`(, )?)+ \\|").FindAllString(string(page), -1) {
 		for _, quoted := range regexp.MustCompile("`(.+?)`").FindAllStringSubmatch(row, -1) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -17,9 +18,7 @@ var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 func sent(t testing.TB, d *v1alpha1.WebhookDelivery, at time.Time, outcome v1alpha1.WebhookAttemptOutcome, secrets ...signatures.Expiring) []string {
 	t.Helper()
 	signed, err := signatures.Sign(d.Spec.Event.ID, at, d.Spec.Payload, secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	attempt := v1alpha1.WebhookAttempt{At: v1alpha1.NewTime(at), Outcome: outcome}
 	for _, s := range signed {
 		entry := v1alpha1.WebhookSignature{Digest: s.Digest(), SecretID: s.Secret().ID()}

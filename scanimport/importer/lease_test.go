@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -31,9 +32,7 @@ func steal(ctx context.Context, t *testing.T, key client.ObjectKey) {
 	t.Helper()
 	for {
 		lease := &coordinationv1.Lease{}
-		if err := env.Client.Get(ctx, key, lease); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, env.Client.Get(ctx, key, lease))
 		lease.Spec.HolderIdentity = ptr.To("thief")
 		if env.Client.Update(ctx, lease) == nil {
 			return
@@ -44,9 +43,7 @@ func steal(ctx context.Context, t *testing.T, key client.ObjectKey) {
 func holder(t *testing.T, key client.ObjectKey) string {
 	t.Helper()
 	lease := &coordinationv1.Lease{}
-	if err := env.Client.Get(t.Context(), key, lease); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Get(t.Context(), key, lease))
 	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
@@ -69,9 +66,7 @@ func TestWorkEndsWhenTheLeaseIsLost(t *testing.T) {
 func TestBeforeItsNextWriteAProcessThatWasStoppedKnowsWhetherItHoldsItsLease(t *testing.T) {
 	const hour = time.Hour // so long that no renewal happens in the background
 	l := newLock("stopped", hour)
-	if err := l.acquire(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, l.acquire(t.Context()))
 	stopped := func() { l.renewedAt.Store(ptr.To(time.Now().Add(-hour))) }
 	stopped()
 	if err := l.sure(t.Context()); err != nil || !l.fresh() {
@@ -147,9 +142,7 @@ func silent(t *testing.T, name string) *lock {
 			RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(24 * time.Hour))),
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return l
 }
 
@@ -157,9 +150,7 @@ func silent(t *testing.T, name string) *lock {
 func TestAllLeasesOfASilentHolderRunOutTogether(t *testing.T) {
 	first, second := silent(t, "silent-1"), silent(t, "silent-2")
 	second.waiting = func(string) { t.Error("the second is waited for after the first was taken") }
-	if err := locked(t.Context(), []*job{{lock: first}, {lock: second}}, func(context.Context) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, locked(t.Context(), []*job{{lock: first}, {lock: second}}, func(context.Context) error { return nil }))
 }
 
 // A killed holder must not block others forever, and a live one must not be replaced.
@@ -167,9 +158,7 @@ func TestALeaseIsTakenOverOnceItsHolderIsSilent(t *testing.T) {
 	l := silent(t, "silent")
 	var waitedFor string
 	l.waiting = func(holder string) { waitedFor = holder }
-	if err := l.with(t.Context(), func(context.Context) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, l.with(t.Context(), func(context.Context) error { return nil }))
 	if waitedFor != "killed" {
 		t.Errorf("waited for %q, want \"killed\"", waitedFor)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/recognition"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
@@ -58,18 +59,12 @@ func (m *memory) importEarlier(b *Batch) {
 func batchesOf(t *testing.T, path string) (moved func(lines int32) []*Batch) {
 	t.Helper()
 	file, err := os.Open(path) //nolint:gosec // a test names its own files
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer file.Close() //nolint:errcheck // only read from
 	log, err := sarif.Parse(file, sarif.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	batches, err := Collect([]File{{Name: filepath.Base(path), Log: log}}, Choices{}, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return func(lines int32) []*Batch {
 		out := make([]*Batch, len(batches))
 		for i, b := range batches {

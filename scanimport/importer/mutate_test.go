@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // object is a part of a SARIF file.
@@ -20,18 +22,14 @@ const origin = "findingsTestOrigin"
 func readDocument(t *testing.T, path string) object {
 	t.Helper()
 	content, err := os.ReadFile(path) //nolint:gosec // a test names its own files
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return decodeDocument(t, content)
 }
 
 func decodeDocument(t *testing.T, content []byte) object {
 	t.Helper()
 	var doc object
-	if err := json.Unmarshal([]byte(strings.TrimPrefix(string(content), "\ufeff")), &doc); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal([]byte(strings.TrimPrefix(string(content), "\ufeff")), &doc))
 	for i, run := range runsOf(doc) {
 		same := map[string]string{} // some tools report a result twice
 		for j, r := range resultsOf(run) {

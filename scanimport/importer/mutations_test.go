@@ -20,6 +20,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
@@ -322,9 +323,7 @@ const (
 func writeTable(t *testing.T, tools map[string]string, table map[string]map[string]outcome) {
 	t.Helper()
 	page, err := os.ReadFile(recognitionPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	before, rest, ok := strings.Cut(string(page), tableBegin)
 	_, after, ended := strings.Cut(rest, tableEnd)
 	if !ok || !ended {
@@ -334,9 +333,7 @@ func writeTable(t *testing.T, tools map[string]string, table map[string]map[stri
 	switch {
 	case now == string(page):
 	case *writeDocs:
-		if err := os.WriteFile(recognitionPage, []byte(now), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.WriteFile(recognitionPage, []byte(now), 0o600))
 	default:
 		t.Errorf("%s does not show what the suite counts: write it anew with -write-docs. It counts:\n%s", recognitionPage, tableOf(tools, table))
 	}
@@ -402,9 +399,7 @@ func madeDocuments() map[string]object {
 func TestDecisionsStayInMadeDocuments(t *testing.T) {
 	for name, doc := range madeDocuments() {
 		encoded, err := json.Marshal(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		doc := decodeDocument(t, encoded)
 		known, before := decidedAbout(t, doc)
 		for _, change := range mutations {

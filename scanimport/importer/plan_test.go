@@ -15,6 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestGuardClosing(t *testing.T) {
@@ -282,9 +283,7 @@ func TestTheTextsOfFindingsAreBoundedByTheirFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			batches, err := Collect([]File{{Log: &sarif.Log{Bytes: tc.bytes, Runs: []sarif.Run{{Tool: "lint", Results: tc.results}}}}}, Choices{}, time.Now())
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			_, _, imported := report(testContext(v1alpha1.CategoryCode), batches[0])
 			_, _, described := Describe(batches[0], &v1alpha1.Repository{}, fingerprints.Scope{})
 			for _, err := range []error{imported, described} {
@@ -305,9 +304,7 @@ func TestCollect(t *testing.T) {
 		{Name: "b", Log: &sarif.Log{Runs: []sarif.Run{run("gosec", now.Add(-2*time.Hour))}}},
 	}
 	batches, err := Collect(files, Choices{}, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if len(batches) != 2 || batches[0].Tool != "gitleaks" || batches[0].Category != v1alpha1.CategorySecret || batches[1].Tool != "gosec" {
 		t.Fatalf("batches %+v, want gitleaks (Secret) and gosec", batches)
 	}

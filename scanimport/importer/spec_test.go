@@ -16,6 +16,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 const commit = "0123456789abcdef0123456789abcdef01234567"
@@ -87,9 +88,7 @@ func TestSecretsAreNotKept(t *testing.T) {
 				Fingerprints: map[string]string{"secret": secret},
 			})
 			encoded, err := json.Marshal(spec)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			if strings.Contains(string(encoded), secret) {
 				t.Errorf("%s: the secret is stored: %s", tc.reason, encoded)
 			}
@@ -123,9 +122,7 @@ func TestEveryBoundHolds(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(encoded, &object)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		checkBounds(t, "spec", findingSchema(t), object)
 	}
 }
@@ -133,13 +130,9 @@ func TestEveryBoundHolds(t *testing.T) {
 func findingSchema(t *testing.T) apiextensionsv1.JSONSchemaProps {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "bases", "appsec.dev_findings.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var crd apiextensionsv1.CustomResourceDefinition
-	if err := yaml.Unmarshal(content, &crd); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, yaml.Unmarshal(content, &crd))
 	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 }
 

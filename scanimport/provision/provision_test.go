@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // hostile generates any text, mostly similar to valid input.
@@ -180,9 +181,7 @@ func TestFind(t *testing.T) {
 func TestFindTellsSitesApart(t *testing.T) {
 	at := func(address string) Facts {
 		facts, err := Told{URLs: []string{address}}.Facts()
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		return facts
 	}
 	public, own, other := at("https://gitlab.com/acme/web"), at("git@gitlab.corp.example:acme/web.git"), at("https://git.corp.example/acme/web")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Somebody decides about the issue after the review has listed it. Only a result that is certainly the issue may get
@@ -60,9 +61,7 @@ func TestADecisionDuringAReviewStaysWithItsProblem(t *testing.T) {
 			}
 		}))
 		c, err := importer.NewClient(&rest.Config{Host: server.URL})
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		s := newSummary(pr, []*importer.Batch{{}})
 		err = New(c, pr, Options{}).writeIssues(t.Context(), p, s)
 		server.Close()
@@ -83,9 +82,7 @@ func TestNothingIsWrittenWithoutTheLease(t *testing.T) {
 	}))
 	defer server.Close()
 	c, err := importer.NewClient(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	im, lost := New(c, pr, Options{}), errors.New("the Lease was lost")
 	im.sure = func(context.Context) error { return lost }
 	for what, err := range map[string]error{

@@ -4,15 +4,15 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // passed returns the input that reaches the decoder.
 func passed(t *testing.T, content string) string {
 	t.Helper()
 	all, err := io.ReadAll(&boundedReader{source: strings.NewReader(content), limits: DefaultLimits})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return string(all)
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Small files that expand to much more are refused with a reason, or cut and counted. Each of these would take hours or
@@ -40,9 +42,7 @@ func TestBombs(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			run := log.Runs[0]
 			if run.Total != len(run.Results)+len(run.Skipped) {
 				t.Errorf("%d results and %d skipped are not %d", len(run.Results), len(run.Skipped), run.Total)

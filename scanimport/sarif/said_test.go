@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // member writes a JSON member, with a comma before it, or nothing for an empty value.
@@ -17,9 +18,7 @@ func member(t *testing.T, name, value string) string {
 		return ""
 	}
 	encoded, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return `,"` + name + `":` + string(encoded)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // decided creates a finding that the triager has muted, and returns it as stored.
@@ -21,9 +22,7 @@ func decided(t *testing.T, c *cast, name string) *unstructured.Unstructured {
 	finding := builder.Finding(name).In(c.namespace).Build()
 	live := applied(t.Context(), t, finding)
 	muted := triage(map[string]any{"userStatus": "muted", "comments": "accepted"})
-	if err := sendMergePatch(t.Context(), t, c.as(triager), live, muted, ""); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, muted, ""))
 	live = read(t.Context(), t, live)
 	wantTriage(t, live, map[string]any{"userStatus": "muted", "comments": "accepted", "by": c.members[triager].username})
 	return live
@@ -73,9 +72,7 @@ func TestAForgedSignatureOfADecisionIsReplaced(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s", name, form.name), func(t *testing.T) {
 				live := applied(t.Context(), t, builder.Finding(next()).In(c.namespace).Build())
 				forged := triage(map[string]any{"userStatus": "active", "by": "apikey/ci"})
-				if err := form.send(t.Context(), t, c.as(name), live, forged, ""); err != nil {
-					t.Fatal(err)
-				}
+				harness.Must(t, form.send(t.Context(), t, c.as(name), live, forged, ""))
 				wantTriage(t, read(t.Context(), t, live), map[string]any{"userStatus": "active", "by": c.members[name].username})
 			})
 		}
@@ -91,9 +88,7 @@ func TestASignatureIsNoPartOfACreateWithoutADecision(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s", name, how), func(t *testing.T) {
 				object := toUnstructured(t, builder.Finding(next()).In(c.namespace).Triage(v1alpha1.UserStatusOpen, "").Build())
 				set(t, object, "somebody", "spec", "triage", "by")
-				if err := create(t.Context(), t, c.as(name), object); err != nil {
-					t.Fatal(err)
-				}
+				harness.Must(t, create(t.Context(), t, c.as(name), object))
 				wantTriage(t, read(t.Context(), t, object), map[string]any{"userStatus": "open"})
 			})
 		}
@@ -105,9 +100,7 @@ func TestADecisionAtCreateIsSigned(t *testing.T) {
 	c.join(t, decider, newRole(t, "test-decider", "report", "triage"))
 	object := toUnstructured(t, builder.Finding("f").In(c.namespace).Triage(v1alpha1.UserStatusMuted, "").Build())
 	set(t, object, "somebody", "spec", "triage", "by")
-	if err := c.as(decider).Create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, c.as(decider).Create(t.Context(), object))
 	wantTriage(t, object, map[string]any{"userStatus": "muted", "by": c.members[decider].username})
 }
 
@@ -133,9 +126,7 @@ func TestWhoRestoresABackupCreatesWhatItHoldsWithItsAuthors(t *testing.T) {
 				object.SetNamespace(c.namespace)
 				object.SetName(next())
 				set(t, object, "ann", row.by...)
-				if err := create(t.Context(), t, c.as(restorer), object); err != nil {
-					t.Fatal(err)
-				}
+				harness.Must(t, create(t.Context(), t, c.as(restorer), object))
 				if by, _, _ := unstructured.NestedString(read(t.Context(), t, object).Object, row.by...); by != "ann" {
 					t.Errorf("signed by %q, want the author in the backup", by)
 				}
@@ -144,17 +135,13 @@ func TestWhoRestoresABackupCreatesWhatItHoldsWithItsAuthors(t *testing.T) {
 	}
 	t.Run("without an author", func(t *testing.T) {
 		object := toUnstructured(t, builder.Finding("unsigned").In(c.namespace).Triage(v1alpha1.UserStatusMuted, "").Build())
-		if err := c.as(restorer).Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, c.as(restorer).Create(t.Context(), object))
 		wantTriage(t, object, map[string]any{"userStatus": "muted", "by": c.members[restorer].username})
 	})
 	t.Run("what exists", func(t *testing.T) {
 		live := decided(t, c, "existing")
 		again := triage(map[string]any{"userStatus": "active", "by": "ann"})
-		if err := sendMergePatch(t.Context(), t, c.as(restorer), live, again, ""); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, sendMergePatch(t.Context(), t, c.as(restorer), live, again, ""))
 		wantTriage(t, read(t.Context(), t, live), map[string]any{"userStatus": "active", "comments": "accepted", "by": c.members[restorer].username})
 	})
 }
@@ -214,12 +201,8 @@ func TestALongNameIsCutWithAMark(t *testing.T) {
 	config := rest.CopyConfig(env.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: strings.Repeat("ä", 400), Groups: []string{"system:masters"}}
 	as, err := env.NewClient(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := sendMergePatch(t.Context(), t, as, live, triage(map[string]any{"userStatus": "muted"}), ""); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
+	harness.Must(t, sendMergePatch(t.Context(), t, as, live, triage(map[string]any{"userStatus": "muted"}), ""))
 	wantTriage(t, read(t.Context(), t, live), map[string]any{"userStatus": "muted", "by": strings.Repeat("ä", 319) + "…"})
 }
 
@@ -228,19 +211,13 @@ func TestTheLastToDecideSigns(t *testing.T) {
 	c := newCast(t, "last-signs")
 	live := decided(t, c, "f")
 	facts := triage(map[string]any{"comments": "", "by": "apikey/ci"})
-	if err := sendMergePatch(t.Context(), t, c.as(facade), live, facts, ""); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, sendMergePatch(t.Context(), t, c.as(facade), live, facts, ""))
 	wantTriage(t, read(t.Context(), t, live), map[string]any{"userStatus": "muted", "comments": "", "by": "apikey/ci"})
-	if err := sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"userStatus": "active"}), ""); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"userStatus": "active"}), ""))
 	live = read(t.Context(), t, live)
 	wantTriage(t, live, map[string]any{"userStatus": "active", "comments": "", "by": c.members[triager].username})
 	version := live.GetResourceVersion()
-	if err := sendMergePatch(t.Context(), t, c.as(admin), live, triage(map[string]any{"userStatus": "active"}), ""); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, sendMergePatch(t.Context(), t, c.as(admin), live, triage(map[string]any{"userStatus": "active"}), ""))
 	if got := read(t.Context(), t, live).GetResourceVersion(); got != version {
 		t.Errorf("saying the same again wrote the object: resourceVersion %s, was %s", got, version)
 	}

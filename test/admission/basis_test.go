@@ -61,9 +61,7 @@ func TestADecisionIsStampedWithTheFactsThatItRestsOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			object := builder.Finding(next()).In(c.namespace).Mutate(change).Build()
 			live := applied(t.Context(), t, object)
-			if err := sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"userStatus": "muted"}), ""); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"userStatus": "muted"}), ""))
 			wantDecision(t, read(t.Context(), t, live), map[string]any{
 				"userStatus": "muted", "by": c.members[triager].username, "basis": findingstate.Basis(&object.Spec),
 			})
@@ -150,9 +148,7 @@ func TestTheFacadeSaysWhatWasDecidedUpon(t *testing.T) {
 		members["by"] = "apikey/ci"
 		return sendMergePatch(t.Context(), t, c.as(facade), live, triage(members), "")
 	}
-	if err := decide(map[string]any{"userStatus": "muted", "basis": "severity=high"}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, decide(map[string]any{"userStatus": "muted", "basis": "severity=high"}))
 	want := map[string]any{"userStatus": "muted", "basis": "severity=high", "by": "apikey/ci"}
 	wantDecision(t, read(t.Context(), t, live), want)
 	if err := decide(map[string]any{"basis": "now"}); !isRefusal(err) {

@@ -13,6 +13,8 @@ import (
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // owner is the field manager that applied the fixtures.
@@ -24,9 +26,7 @@ type fragment map[string]any
 func (f fragment) json(t *testing.T) []byte {
 	t.Helper()
 	out, err := json.Marshal(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return out
 }
 
@@ -34,17 +34,11 @@ func (f fragment) json(t *testing.T) []byte {
 func (f fragment) onto(t *testing.T, object *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	before, err := object.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	after, err := jsonmergepatch.MergePatch(before, f.json(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	out := &unstructured.Unstructured{}
-	if err := out.UnmarshalJSON(after); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, out.UnmarshalJSON(after))
 	return out
 }
 
@@ -99,21 +93,13 @@ func sendMergePatch(ctx context.Context, t *testing.T, as client.Client, live *u
 
 func sendJSONPatch(ctx context.Context, t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error {
 	before, err := live.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	after, err := change.onto(t, live).MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	operations, err := jsonpatch.CreatePatch(before, after)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	body, err := json.Marshal(operations)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return sendPatch(ctx, as, live, client.RawPatch(types.JSONPatchType, body), at)
 }
 
@@ -170,9 +156,7 @@ func sendPatch(ctx context.Context, as client.Client, live *unstructured.Unstruc
 func mustJSON(t *testing.T, value any) []byte {
 	t.Helper()
 	out, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return out
 }
 
@@ -180,9 +164,7 @@ func mustJSON(t *testing.T, value any) []byte {
 func toUnstructured(t *testing.T, object client.Object) *unstructured.Unstructured {
 	t.Helper()
 	content, err := kruntime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	delete(content, "status")
 	return &unstructured.Unstructured{Object: content}
 }

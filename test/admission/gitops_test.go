@@ -14,6 +14,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -63,9 +64,7 @@ func (r *repo) mustSync(more ...string) {
 func scanned(t *testing.T, c *cast, name string) client.Object {
 	t.Helper()
 	finding := builder.Finding(name).In(c.namespace).Build()
-	if err := scan(t.Context(), t, c.as(scanner), finding); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, scan(t.Context(), t, c.as(scanner), finding))
 	return finding
 }
 
@@ -79,9 +78,7 @@ func TestASyncOfADecisionThatRESTHasChangedEndsInAConflict(t *testing.T) {
 	rest := triage(map[string]any{"userStatus": "active", "by": "apikey/ci"})
 	err := c.as(facade).Patch(t.Context(), finding.DeepCopy(), client.RawPatch("application/merge-patch+json", rest.json(t)),
 		client.FieldOwner(v1alpha1.APIFieldManager))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	byREST := map[string]any{"userStatus": "active", "comments": "accepted", "by": "apikey/ci"}
 
 	out, err := git.sync()
@@ -115,9 +112,7 @@ func TestPruningADecisionsManifestDeletesTheFinding(t *testing.T) {
 	git.commit("f", mutedInGit)
 	git.commit("f-other", mutedInGit)
 	git.mustSync(prune...)
-	if err := os.Remove(filepath.Join(git.folder, "f.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.Remove(filepath.Join(git.folder, "f.yaml")))
 	git.mustSync(prune...)
 	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(finding), finding); !apierrors.IsNotFound(err) {
 		t.Errorf("the finding whose manifest was removed: got %v, want it gone with all its facts", err)

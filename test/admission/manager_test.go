@@ -13,6 +13,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 const scannerManager = v1alpha1.ScannerFieldManagerPrefix + "gosec"
@@ -47,15 +48,11 @@ func TestARescanKeepsADecision(t *testing.T) {
 			finding := func() *builder.FindingBuilder {
 				return builder.Finding(name).In(c.namespace).Tool("gosec", v1alpha1.CategoryCode)
 			}
-			if err := scan(t.Context(), t, c.as(scanner), finding().Build()); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, scan(t.Context(), t, c.as(scanner), finding().Build()))
 			live := read(t.Context(), t, toUnstructured(t, finding().Build()))
 			wantTriage(t, live, map[string]any{"userStatus": "open"})
 			muted := triage(map[string]any{"userStatus": "muted", "comments": "accepted", "by": "apikey/ci"})
-			if err := sendMergePatch(t.Context(), t, c.as(decider), live, muted, ""); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, sendMergePatch(t.Context(), t, c.as(decider), live, muted, ""))
 			by := map[who]string{triager: c.members[triager].username, facade: "apikey/ci"}[decider]
 			decided := map[string]any{"userStatus": "muted", "comments": "accepted", "by": by}
 			for step, facts := range []*builder.FindingBuilder{
@@ -81,9 +78,7 @@ func TestAnUnchangedRescanWritesNothing(t *testing.T) {
 		t.Fatal(err) // takes ownership, which is a write
 	}
 	version := read(t.Context(), t, before).GetResourceVersion()
-	if err := scan(t.Context(), t, c.as(scanner), facts); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, scan(t.Context(), t, c.as(scanner), facts))
 	if got := read(t.Context(), t, before).GetResourceVersion(); got != version {
 		t.Errorf("resourceVersion %s, was %s", got, version)
 	}
@@ -95,9 +90,7 @@ func TestABorrowedFieldManagerTakesNoDecisionAway(t *testing.T) {
 	c := newCast(t, "borrowed")
 	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
 	decision := map[string]any{"userStatus": "muted", "comments": "accepted"}
-	if err := declare(t.Context(), t, c.as(triager), "f", c.namespace, decision, client.ForceOwnership); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, declare(t.Context(), t, c.as(triager), "f", c.namespace, decision, client.ForceOwnership))
 	before := read(t.Context(), t, live)
 	body := applyBody(live)
 	body["spec"] = map[string]any{"details": severe}
@@ -122,9 +115,7 @@ func TestGitOpsOwnsTheTriageItDeclares(t *testing.T) {
 	c := newCast(t, "gitops")
 	ctx := t.Context()
 	facts := builder.Finding("f").In(c.namespace).Build()
-	if err := scan(ctx, t, c.as(scanner), facts); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, scan(ctx, t, c.as(scanner), facts))
 	live := toUnstructured(t, facts)
 	decision := map[string]any{"userStatus": "muted", "comments": "accepted"}
 	signed := map[string]any{"userStatus": "muted", "comments": "accepted", "by": c.members[triager].username}

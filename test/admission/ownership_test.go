@@ -12,6 +12,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // cannotUpdate are the requesters whose role has patch but not update.
@@ -193,9 +194,7 @@ func wantChange(t *testing.T, before, after *unstructured.Unstructured, username
 
 func set(t *testing.T, object *unstructured.Unstructured, value any, path ...string) {
 	t.Helper()
-	if err := unstructured.SetNestedField(object.Object, value, path...); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, unstructured.SetNestedField(object.Object, value, path...))
 }
 
 func decision(object *unstructured.Unstructured) [2]string {

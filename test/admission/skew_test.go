@@ -15,6 +15,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // warnings collects the API server's warnings until they are taken.
@@ -41,19 +42,13 @@ func (w *warnings) take() string {
 func release(t *testing.T, version string) {
 	t.Helper()
 	manifest, err := os.ReadFile("../../config/admission/skew.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	text := strings.NewReplacer("findings-operator/devel", "findings-operator/"+version,
 		"findings-skew.appsec.dev", "findings-skew-tried.appsec.dev").Replace(string(manifest))
 	for document := range strings.SplitSeq(text, "\n---\n") {
 		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(document), object); err != nil {
-			t.Fatal(err)
-		}
-		if err := env.Client.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, yaml.Unmarshal([]byte(document), object))
+		harness.Must(t, env.Client.Create(t.Context(), object))
 		t.Cleanup(func() { _ = env.Client.Delete(t.Context(), object) })
 	}
 }
@@ -65,9 +60,7 @@ func TestAnImporterOfADistantReleaseIsWarned(t *testing.T) {
 	config := rest.CopyConfig(c.members[scanner].config)
 	config.WarningHandler = said
 	as, err := env.NewClient(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	warned := func(importer string) string {
 		t.Helper()
 		scan := builder.Scan("s-skew", start).In(c.namespace).Build()

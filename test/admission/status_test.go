@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func status(members map[string]any) fragment { return fragment{"status": members} }
@@ -50,9 +52,7 @@ func TestTheFacadeTakesNothingFromAKeysStatus(t *testing.T) {
 	key.SetNamespace(c.namespace)
 	live := applied(t.Context(), t, key)
 	filled := status(map[string]any{"keyID": "k", "lastUsedAt": "2026-01-02T03:04:05Z"})
-	if err := sendMergePatch(t.Context(), t, c.as(controller), live, filled, "status"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, sendMergePatch(t.Context(), t, c.as(controller), live, filled, "status"))
 	for _, removal := range []fragment{
 		status(map[string]any{"keyID": nil}), status(map[string]any{"lastUsedAt": nil}), {"status": nil},
 	} {
@@ -76,9 +76,7 @@ func TestAWriteOfTheMainResourceCarriesNoStatus(t *testing.T) {
 				fixture := findingOpen(next())
 				fixture.SetNamespace(c.namespace)
 				before := applied(t.Context(), t, fixture)
-				if err := form.send(t.Context(), t, c.as(name), before, status(map[string]any{"state": "closed"}), ""); err != nil {
-					t.Fatal(err)
-				}
+				harness.Must(t, form.send(t.Context(), t, c.as(name), before, status(map[string]any{"state": "closed"}), ""))
 				byDefault := map[string]any{"state": "open", "userStatus": "open"}
 				if got := read(t.Context(), t, before).Object["status"]; !cmp.Equal(got, any(byDefault)) {
 					t.Errorf("status is %v, want the default", got)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -67,18 +68,14 @@ func (c *cast) as(name who) client.Client { return c.members[name].client }
 func newCast(t *testing.T, organization string) *cast {
 	t.Helper()
 	namespace, err := env.NewOrganization(t.Context(), organization)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	c := &cast{namespace: namespace, members: map[who]member{}}
 	c.add(t, admin, env.Config, nil)
 	config, err := env.Controller(t.Context())
 	c.add(t, controller, config, err)
 	config, err = env.Facade(t.Context())
 	c.add(t, facade, config, err)
-	if err := env.LetUploads(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.LetUploads(t.Context(), namespace))
 	config = rest.CopyConfig(config)
 	config.Impersonate.UserName = testenv.ServiceAccountUsername(namespace, v1alpha1.UploadsServiceAccount)
 	c.add(t, uploads, config, nil)

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
@@ -48,9 +49,7 @@ func opened(t *testing.T, origin string) (dom string, asked []string) {
 func requestsOf(t *testing.T, origin, netLog string) (asked []string) {
 	t.Helper()
 	content, err := os.ReadFile(netLog)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var log struct {
 		Events []struct {
 			Params struct {
@@ -85,9 +84,7 @@ func TestDocsListEveryOperationInABrowserAndAskNobodyElse(t *testing.T) {
 		got = append(got, found[1]+" "+zeroWidth.Replace(found[2]))
 	}
 	spec, err := openapi.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for at, item := range spec.Paths.Map() {
 		for method := range item.Operations() {
 			want = append(want, method+" "+at)

@@ -19,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // replicas returns two callers with a key of one organization, each at its own facade.
@@ -119,14 +120,10 @@ func TestABusyFindingKeepsNobodyElseWaiting(t *testing.T) {
 	other := o.finding(c, builder.Finding("f-other"))
 	findings := facadeClient(t).Findings
 	done, err := findings.Turn(t.Context(), busy)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer done()
 	doneOther, err := findings.Turn(t.Context(), other)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	doneOther()
 	waits, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -162,21 +159,15 @@ func TestTwoReplicasAndTheStatusShowOneTime(t *testing.T) {
 		status := &repository.Status
 		at := lastwrite.UpdatedAt(repository, lastwrite.Observed{Generation: status.ObservedGeneration, UpdatedAt: status.UpdatedAt}, now)
 		status.ObservedGeneration, status.UpdatedAt = repository.Generation, &at
-		if err := controller.Status().Update(t.Context(), repository); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, controller.Status().Update(t.Context(), repository))
 		return at.Time
 	}
 	expect("and stays it", record(time.Now().Add(time.Hour)))
 	repository.Spec.Description = "Once"
-	if err := env.Client.Update(t.Context(), repository, client.FieldOwner("kubectl")); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Update(t.Context(), repository, client.FieldOwner("kubectl")))
 	before := record(time.Now())
 	repository.Spec.Description = ""
-	if err := env.Client.Update(t.Context(), repository, client.FieldOwner("kubectl")); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Update(t.Context(), repository, client.FieldOwner("kubectl")))
 	expect("a removal is told by nothing", before)
 	expect("but the controllers' clock, by whatever it says", record(time.Now().Add(time.Minute)))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // generatedClient returns the client that a Go program would use, with the caller's key.
@@ -25,9 +26,7 @@ func generatedClient(t *testing.T, c *caller) *client.ClientWithResponses {
 			}
 			return nil
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return generated
 }
 
@@ -42,9 +41,7 @@ func answered[R result](t *testing.T, status int) func(R, error) R {
 	t.Helper()
 	return func(got R, err error) R {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if got.StatusCode() != status {
 			t.Fatalf("%T: got %d, want %d", got, got.StatusCode(), status)
 		}

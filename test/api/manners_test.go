@@ -25,6 +25,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestLongAnswersAreCompressedForWhoTakesIt(t *testing.T) {
@@ -38,9 +39,7 @@ func TestLongAnswersAreCompressedForWhoTakesIt(t *testing.T) {
 	}
 	// Set explicitly, so that the client does not decompress the body.
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, facade.url(path), http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	request.Header.Set("Authorization", "Bearer "+c.token)
 	for accepted, compressed := range map[string]bool{
 		"gzip": true, "br, gzip;q=0.5": true, "*": true, "GZIP": true,
@@ -48,9 +47,7 @@ func TestLongAnswersAreCompressedForWhoTakesIt(t *testing.T) {
 	} {
 		request.Header.Set("Accept-Encoding", accepted)
 		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		var body io.Reader = response.Body
 		if got := response.Header.Get("Content-Encoding") == "gzip"; got != compressed {
 			t.Errorf("Accept-Encoding %q: compressed is %t", accepted, got)
@@ -78,9 +75,7 @@ func TestAConditionalChangeIsRefusedWhateverTheReadModelKnows(t *testing.T) {
 	for i := range 5 {
 		status := []string{"active", "muted"}[i%2]
 		tag := c.get(pathOf(f)).header.Get("Etag")
-		if err := o.kubectlPatch(t.Context(), "f-1", `{"spec":{"triage":{"userStatus":"`+status+`"}}}`); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, o.kubectlPatch(t.Context(), "f-1", `{"spec":{"triage":{"userStatus":"`+status+`"}}}`))
 		// Immediately: this replica may or may not have observed the change.
 		c.patch("/v1/findings/f-1", `{"user_status":"open"}`, header("If-Match", tag)).wants(412, "somebody was faster")
 	}
@@ -113,31 +108,21 @@ func TestTheDocumentationNeedsNoOtherHost(t *testing.T) {
 func certificate(t *testing.T, certFile, keyFile string) (serial string, roots *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	number, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: number, Subject: pkix.Name{CommonName: "facade"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	for file, content := range map[string][]byte{keyFile: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), certFile: certPEM} {
-		if err := os.WriteFile(file, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.WriteFile(file, content, 0o600))
 	}
 	roots = x509.NewCertPool()
 	roots.AppendCertsFromPEM(certPEM)
@@ -149,9 +134,7 @@ func TestARenewedCertificateIsUsedWithoutARestart(t *testing.T) {
 	certFile, keyFile := filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
 	first, roots := certificate(t, certFile, keyFile)
 	s := ownServer(t, apiserver.Options{TLSCertFile: certFile, TLSKeyFile: keyFile}, nil)
-	if err := s.waitUntilReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, s.waitUntilReady(t.Context()))
 	serial := func(roots *x509.CertPool) (string, error) {
 		conn, err := (&tls.Dialer{Config: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}).DialContext(t.Context(), "tcp", s.Address())
 		if err != nil {
@@ -166,9 +149,7 @@ func TestARenewedCertificateIsUsedWithoutARestart(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}}
 	defer client.CloseIdleConnections()
 	response, err := client.Get("https://" + s.Address() + "/openapi.json") //nolint:noctx // bounded by the test
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	response.Body.Close() //nolint:errcheck,gosec // only the status counts
 	if response.StatusCode != http.StatusOK || response.ProtoMajor != 2 {
 		t.Errorf("got %d over %s", response.StatusCode, response.Proto)

@@ -15,6 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -32,9 +33,7 @@ func newOrganization(t testing.TB) *organization {
 	t.Helper()
 	name := fmt.Sprintf("test-%d", organizations.Add(1))
 	namespace, err := env.NewOrganization(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	o := &organization{t: t, name: name, namespace: namespace, server: facade}
 	o.limit(unlimited)
 	o.create(builder.Repository("repo").In(namespace).Mutate(func(r *v1alpha1.Repository) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // The facade's operators and the key's owner can see why a key is refused; the sender cannot.
@@ -61,16 +62,12 @@ func TestARefusedKeyShowsInMetricsAndEventsAndNotInTheAnswer(t *testing.T) {
 func (s *server) refusals(t *testing.T, reason string) int {
 	t.Helper()
 	_, metrics, err := s.health(t.Context(), "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	prefix := fmt.Sprintf("findings_api_key_refusals_total{reason=%q} ", reason)
 	for line := range strings.Lines(metrics) {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(line), prefix); ok {
 			n, err := strconv.Atoi(value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			return n
 		}
 	}

@@ -18,15 +18,14 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // ownServer starts a facade for one test.
 func ownServer(t *testing.T, options apiserver.Options, alter func(*rest.Config)) *server {
 	t.Helper()
 	config, err := env.Facade(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if alter != nil {
 		alter(config)
 	}
@@ -34,9 +33,7 @@ func ownServer(t *testing.T, options apiserver.Options, alter func(*rest.Config)
 		options.KeyStaleness = time.Minute
 	}
 	s, err := newServer(config, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	s.stop = sync.OnceValue(s.stop)
 	t.Cleanup(func() {
 		if err := s.stop(); err != nil {
@@ -149,9 +146,7 @@ func TestAFacadeThatCannotReachTheAPIServerIsNotReady(t *testing.T) {
 
 func TestMetricsCountRequestsByRoute(t *testing.T) {
 	s := ownServer(t, apiserver.Options{}, nil)
-	if err := s.waitUntilReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, s.waitUntilReady(t.Context()))
 	o := newOrganization(t)
 	o.server = s
 	c := o.key("ci")
@@ -160,9 +155,7 @@ func TestMetricsCountRequestsByRoute(t *testing.T) {
 	c.get("/made/up/by/a/client")
 	c.do("MADEUP", "/v1/findings", "")
 	_, body, err := s.health(t.Context(), "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for _, want := range []string{
 		`findings_api_requests_total{code="200",method="GET",route="/v2/repos/{repo_id}/projects/{project_id}/findings/{finding_id}"}`,
 		`findings_api_requests_total{code="404",method="GET",route="unmatched"} 1`,
@@ -261,19 +254,13 @@ func TestRequestsOfOddForm(t *testing.T) {
 func rawStatus(t *testing.T, address, request string) int {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer conn.Close() //nolint:errcheck // a test's own
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, conn.SetDeadline(time.Now().Add(patience)))
 	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, conn.(*net.TCPConn).CloseWrite())
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Fatalf("%.60q: %v", request, err)
@@ -292,9 +279,7 @@ func TestStoppingAnswersWhatHasBegun(t *testing.T) {
 	body := `{"user_status":"muted"}`
 	reader, writer := io.Pipe()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, s.url("/v1/findings/f-1"), reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Authorization", "Bearer "+c.token)
 	request.Header.Set("Expect", "100-continue") // the server answers it when the handler reads the body

@@ -19,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestARESTPatchShowsInTheCluster(t *testing.T) {
@@ -68,9 +69,7 @@ func TestADecisionIsRepeatedWhereItIsStale(t *testing.T) {
 	if got := o.stored("f-1"); got.ResourceVersion != decided.ResourceVersion {
 		t.Errorf("that wrote %+v", got.Spec.Triage)
 	}
-	if err := o.kubectlPatch(t.Context(), "f-1", `{"spec":{"details":{"severity":"high"}}}`); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, o.kubectlPatch(t.Context(), "f-1", `{"spec":{"details":{"severity":"high"}}}`))
 	o.lists(second, "/v2/findings?severity=high", "f-1")
 	if stale := o.stored("f-1"); !findingstate.Stale(stale) {
 		t.Errorf("other facts make it stale: %+v", stale.Spec.Triage)
@@ -103,15 +102,11 @@ func TestADecisionRestsOnWhatWasSeen(t *testing.T) {
 	o := newOrganization(t)
 	o.create(builder.Finding("f-1").In(o.namespace).Build())
 	seen := o.stored("f-1")
-	if err := o.kubectlPatch(t.Context(), "f-1", `{"spec":{"details":{"severity":"high"}}}`); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, o.kubectlPatch(t.Context(), "f-1", `{"spec":{"details":{"severity":"high"}}}`))
 	decision := cluster.Decision{Decision: findingstate.Decision{UserStatus: new(v1alpha1.UserStatusMuted)}, By: "apikey/ci", Basis: findingstate.Basis(&seen.Spec)}
 	for range 2 {
 		written, err := facadeClient(t).Findings.Triage(t.Context(), asSeen(seen), always, decision)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if got := findingstate.WhyStale(written); got != "severity low, now high" {
 			t.Errorf("stale because of %q", got)
 		}
@@ -128,9 +123,7 @@ func TestASuppressedFindingIsOpenMuted(t *testing.T) {
 	}
 	c.patch("/v2/findings/f-1", `{"user_status":"active"}`).wants(200, "a person's decision stands beside it")
 	o.lists(c, "/v1/findings?status=open_muted&user_status=active", "f-1")
-	if err := o.kubectlPatch(t.Context(), "f-1", `{"spec":{"suppression":null}}`); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, o.kubectlPatch(t.Context(), "f-1", `{"spec":{"suppression":null}}`))
 	o.lists(c, "/v2/findings?status=open&user_status=active", "f-1")
 }
 
@@ -161,9 +154,7 @@ func TestAPatchOfAFindingThatIsGoneIs404(t *testing.T) {
 	o := newOrganization(t)
 	c := o.key("ci")
 	f := o.finding(c, builder.Finding("f-1"))
-	if err := env.Client.Delete(t.Context(), f); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), f))
 	// Immediately: the facade may or may not have observed it.
 	c.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wantsError(404, "Resource not found", "deleted meanwhile")
 }
@@ -172,13 +163,9 @@ func TestAPatchOfAFindingThatIsGoneIs404(t *testing.T) {
 func facadeClient(t testing.TB) *cluster.Client {
 	t.Helper()
 	config, err := env.Facade(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	c, err := cluster.NewClient(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return c
 }
 
@@ -197,14 +184,10 @@ func TestADecisionOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
 	o := newOrganization(t)
 	o.create(builder.Finding("f-1").In(o.namespace).Build())
 	old := o.stored("f-1")
-	if err := o.kubectlPatch(t.Context(), "f-1", `{"spec":{"triage":{"userStatus":"muted","comments":"theirs"}}}`); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, o.kubectlPatch(t.Context(), "f-1", `{"spec":{"triage":{"userStatus":"muted","comments":"theirs"}}}`))
 	open := v1alpha1.UserStatusOpen
 	written, err := facadeClient(t).Findings.Triage(t.Context(), asSeen(old), always, cluster.Decision{Decision: findingstate.Decision{UserStatus: &open}, By: "apikey/ci"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	want := v1alpha1.FindingTriage{UserStatus: "open", Comments: "theirs", By: "apikey/ci"}
 	if diff := cmp.Diff(want, written.Spec.Triage); diff != "" {
 		t.Errorf("spec.triage (-want +got):\n%s", diff)
@@ -217,9 +200,7 @@ func TestADecisionThatAnOldStateRefusesIsJudgedByTheNewOne(t *testing.T) {
 	o := newOrganization(t)
 	o.create(builder.Finding("f-1").In(o.namespace).Build())
 	old := o.stored("f-1")
-	if err := o.kubectlPatch(t.Context(), "f-1", `{"spec":{"triage":{"userStatus":"muted"}}}`); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, o.kubectlPatch(t.Context(), "f-1", `{"spec":{"triage":{"userStatus":"muted"}}}`))
 	onlyMuted := func(f knownFinding) error {
 		if f.Standing.UserStatus != v1alpha1.UserStatusMuted {
 			return problem.InvalidBody("reason belongs to a decision")
@@ -245,9 +226,7 @@ func TestADecisionAboutAnIssueOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
 	for _, status := range []v1alpha1.UserStatus{v1alpha1.UserStatusOpen, v1alpha1.UserStatusActive} { // seen as open
 		decision := cluster.Decision{Decision: findingstate.Decision{UserStatus: &status}, By: "apikey/ci"}
 		written, err := facadeClient(t).ReviewIssues.Triage(t.Context(), known, whatever, decision)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		want := v1alpha1.ReviewIssueTriage{UserStatus: status, Comments: "theirs", By: "apikey/ci"}
 		if diff := cmp.Diff(want, written.Spec.Triage); diff != "" {
 			t.Errorf("%s: spec.triage (-want +got):\n%s", status, diff)
@@ -259,9 +238,7 @@ func TestAFindingThatWasMadeAgainElsewhereIsNotTheOneThatWasMeant(t *testing.T) 
 	o := newOrganization(t)
 	o.create(builder.Finding("f-1").In(o.namespace).Build())
 	old := o.stored("f-1")
-	if err := env.Client.Delete(t.Context(), old.DeepCopy()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), old.DeepCopy()))
 	o.create(builder.Finding("f-1").In(o.namespace).Project("repo", "other").Build())
 	inProj := func(f knownFinding) error {
 		if f.Object.Spec.ProjectRef.Name != "proj" {
@@ -306,9 +283,7 @@ func TestARefusalByTheClusterSaysNothingOfIt(t *testing.T) {
 	o.create(builder.Finding("f-1").In(o.namespace).Build())
 	muted := v1alpha1.UserStatusMuted
 	anonymous, err := cluster.NewClient(rest.AnonymousClientConfig(env.Config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for reason, write := range map[string]func() error{

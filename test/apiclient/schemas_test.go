@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestAnAnswerThatViolatesTheContractIsNoticed(t *testing.T) {
@@ -31,9 +33,7 @@ func TestAnAnswerThatViolatesTheContractIsNoticed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1"+c.path, http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			answer := &Answer{Status: c.status, Body: []byte(c.body), Header: http.Header{
 				"X-Request-Id": {"r"}, "X-Ratelimit-Limit": {"10"}, "X-Ratelimit-Remaining": {c.remaining},
 				"X-Ratelimit-Reset": {"1"}, "Content-Type": {c.media},

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Moving a page breaks links to it, and checking them by hand is not practical.
@@ -42,9 +44,7 @@ func TestEveryPathOfTheCodeMapExists(t *testing.T) {
 
 func TestALinkIsBrokenWithoutItsFileOrItsHeading(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")
-	if err := os.WriteFile(page, []byte("# One `thing` (of two)\n\n```sh\n# no heading\n```\n\n## Twice\n\n## Twice\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(page, []byte("# One `thing` (of two)\n\n```sh\n# no heading\n```\n\n## Twice\n\n## Twice\n"), 0o600))
 	for target, wanted := range map[string]bool{
 		"page.md": true, "other.md": false,
 		"#one-thing-of-two": true, "page.md#twice-1": true, "#twice-2": false, "#no-heading": false,
@@ -58,9 +58,7 @@ func TestALinkIsBrokenWithoutItsFileOrItsHeading(t *testing.T) {
 func repositoryRoot(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return root
 }
 
@@ -89,9 +87,7 @@ func exists(path string) bool {
 func readPage(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return fenced.ReplaceAllString(string(content), "")
 }
 

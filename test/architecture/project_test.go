@@ -14,24 +14,21 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Tools trust PROJECT for the list of kinds and controllers.
 func TestTheProjectFileListsEveryKindAndItsController(t *testing.T) {
 	root := repositoryRoot(t)
 	content, err := os.ReadFile(filepath.Join(root, "PROJECT"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var project struct {
 		Resources []struct {
 			Kind, Path string
 			Controller bool
 		}
 	}
-	if err := yaml.Unmarshal(content, &project); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, yaml.Unmarshal(content, &project))
 	var listed, known []string
 	for _, resource := range project.Resources {
 		listed = append(listed, resource.Kind)
@@ -43,9 +40,7 @@ func TestTheProjectFileListsEveryKindAndItsController(t *testing.T) {
 		}
 	}
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, v1alpha1.AddToScheme(scheme))
 	for name, of := range scheme.KnownTypes(v1alpha1.GroupVersion) {
 		if _, ok := kube.KindOf(reflect.New(of).Interface()); ok {
 			known = append(known, name)

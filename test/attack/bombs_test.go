@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -120,9 +121,7 @@ const (
 func TestBombs_AreRefusedOrCountedWithinBounds(t *testing.T) {
 	o := tenants(t)[0]
 	config, err := target.env.ServiceAccount(t.Context(), o.namespace, "scanner")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	kubeconfig := testenv.WriteKubeconfig(t, config, o.namespace)
 	size := 4 << 20
 	if full {
@@ -131,9 +130,7 @@ func TestBombs_AreRefusedOrCountedWithinBounds(t *testing.T) {
 	for _, b := range sarifBombs() {
 		path := filepath.Join(t.TempDir(), "bomb.sarif")
 		content := b.content(size)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.WriteFile(path, []byte(content), 0o600))
 		command := exec.CommandContext(t.Context(), filepath.Join(target.programs, "kubectl-findings"), "import", path, "--dry-run", "--kubeconfig="+kubeconfig,
 			"--namespace="+o.namespace, "--repository="+o.ids["repository"], "--project="+o.ids["project"])
 		output, used, err := measured(command)

@@ -13,6 +13,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 const sarifMediaType = "application/sarif+json"
@@ -34,9 +35,7 @@ type operation struct {
 func operations(t *testing.T) []operation {
 	t.Helper()
 	spec, err := openapi.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var all []operation
 	for path, item := range spec.Paths.Map() {
 		for method, described := range item.Operations() {

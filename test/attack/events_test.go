@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -33,9 +34,7 @@ func TestIsolation_EventsAreAnOrganizationsOwn(t *testing.T) {
 		finding := &v1alpha1.Finding{}
 		finding.Namespace, finding.Name = victim.namespace, victim.ids["finding"]
 		edit := testenv.MergePatch(`{"metadata":{"labels":{"looked-at":"` + letters(8) + `"}},"spec":{"triage":{"comments":"` + victim.marker + letters(8) + `"}}}`)
-		if err := target.admin.Patch(t.Context(), finding, edit); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, target.admin.Patch(t.Context(), finding, edit))
 		var told *answer
 		for told = target.facade.send(t, victim.token, eventsOnce.with("Last-Event-ID", foreign)); !told.holds(finding.Name); {
 			told = target.facade.send(t, victim.token, eventsOnce.with("Last-Event-ID", foreign))

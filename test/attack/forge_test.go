@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/internal/tokens"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -59,23 +60,17 @@ func newForger(t *testing.T, o *tenant) *forger {
 		if err == nil {
 			err = json.Unmarshal(content, into)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 	}
 	// As a floating-point number it would be encoded differently.
 	for _, name := range []string{"iat", "exp"} {
 		f.claims[name] = int64(f.claims[name].(float64))
 	}
 	secret := &corev1.Secret{}
-	if err := target.admin.Get(t.Context(), client.ObjectKey{Namespace: testenv.SystemNamespace, Name: tokens.SigningKeySecret}, secret); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, target.admin.Get(t.Context(), client.ObjectKey{Namespace: testenv.SystemNamespace, Name: tokens.SigningKeySecret}, secret))
 	block, _ := pem.Decode(secret.Data[tokens.SigningKeyDataKey])
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	f.private = key.(ed25519.PrivateKey)
 	if _, f.stranger, err = ed25519.GenerateKey(rand.Reader); err != nil {
 		t.Fatal(err)
@@ -87,9 +82,7 @@ func newForger(t *testing.T, o *tenant) *forger {
 func (f *forger) readPublic(t *testing.T) {
 	t.Helper()
 	published := &corev1.ConfigMap{}
-	if err := target.admin.Get(t.Context(), client.ObjectKey{Namespace: testenv.SystemNamespace, Name: tokens.SigningKeysConfigMap}, published); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, target.admin.Get(t.Context(), client.ObjectKey{Namespace: testenv.SystemNamespace, Name: tokens.SigningKeysConfigMap}, published))
 	for _, text := range published.Data {
 		f.public["PEM"] = []byte(text)
 		f.public["PEM without its line end"] = []byte(strings.TrimSpace(text))
@@ -270,13 +263,9 @@ func text(value any) string {
 func newClaims(t *testing.T, token string) object {
 	t.Helper()
 	content, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var claims object
-	if err := json.Unmarshal(content, &claims); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal(content, &claims))
 	return claims
 }
 

@@ -19,38 +19,30 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // overTLS starts a facade with a certificate, which enables HTTP/2.
 func overTLS(t *testing.T) (*facade, *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	certFile, keyFile := filepath.Join(target.folder, "tls.crt"), filepath.Join(target.folder, "tls.key")
 	for path, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: certificate}, keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
 	}
 	f, err := target.startFacade("--tls-cert-file="+certFile, "--tls-private-key-file="+keyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}))
 	return f, &tls.Config{RootCAs: roots, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}
@@ -67,24 +59,18 @@ type h2 struct {
 func (f *facade) http2(t *testing.T, config *tls.Config) *h2 {
 	t.Helper()
 	conn, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", f.Address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	c := &h2{conn: conn.(*tls.Conn), ended: make(chan struct{})}
 	if got := c.conn.ConnectionState().NegotiatedProtocol; got != "h2" {
 		t.Fatalf("the protocol is %q: HTTP/2 is not on", got)
 	}
-	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, c.conn.SetDeadline(time.Now().Add(patience)))
 	t.Cleanup(func() { c.conn.Close() }) //nolint:errcheck,gosec // the test's own
 	c.framer = http2.NewFramer(c.conn, c.conn)
 	if _, err := io.WriteString(c.conn, http2.ClientPreface); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.framer.WriteSettings(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, c.framer.WriteSettings())
 	return c
 }
 

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -129,9 +130,7 @@ func (o *tenant) unharmed(t *testing.T) {
 	t.Helper()
 	finding, issue, policy := &v1alpha1.Finding{}, &v1alpha1.ReviewIssue{}, &v1alpha1.TriagePolicy{}
 	for what, object := range map[string]client.Object{"finding": finding, "issue": issue, "policy": policy} {
-		if err := target.admin.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: o.ids[what]}, object); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, target.admin.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: o.ids[what]}, object))
 	}
 	for what, by := range map[string]string{"finding": finding.Spec.Triage.By, "issue": issue.Spec.Triage.By, "policy": policy.Spec.By} {
 		attempt(t, isolation, !strings.HasPrefix(by, "apikey/") || strings.Contains(by, o.mark),
@@ -379,17 +378,13 @@ func TestIsolation_KeysThatWereTakenAway(t *testing.T) {
 		t.Fatalf("the key: %s", a)
 	}
 	keys := &v1alpha1.APIKeyList{}
-	if err := target.admin.List(t.Context(), keys, client.InNamespace(victim.namespace)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, target.admin.List(t.Context(), keys, client.InNamespace(victim.namespace)))
 	for i := range keys.Items {
 		if !strings.HasPrefix(keys.Items[i].Name, "gone-") {
 			continue
 		}
 		disable := testenv.MergePatch(`{"spec":{"disabled":true}}`)
-		if err := target.admin.Patch(t.Context(), &keys.Items[i], disable); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, target.admin.Patch(t.Context(), &keys.Items[i], disable))
 	}
 	refusedSoon(t, token)
 	for _, op := range operations(t) {

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Bounds for the growth of the facade's heap.
@@ -68,9 +70,7 @@ func crowd(t *testing.T, n int, head string) []net.Conn {
 func closedByThem(t *testing.T, conns []net.Conn, what string) {
 	t.Helper()
 	for i, conn := range conns {
-		if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, conn.SetReadDeadline(time.Now().Add(patience)))
 		_, err := io.Copy(io.Discard, conn)
 		if !attempt(t, inputOf, !errors.Is(err, os.ErrDeadlineExceeded), "%s: connection %d is still open", what, i) {
 			return
@@ -126,9 +126,7 @@ func TestInput_IdleConnectionsCostLittle(t *testing.T) {
 	silent := crowd(t, n/2, "")
 	used := crowd(t, n/2, "GET /v1/findings?size=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+o.token+"\r\n\r\n")
 	for _, conn := range used {
-		if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, conn.SetReadDeadline(time.Now().Add(patience)))
 		status, err := statusOf(conn)
 		attempt(t, inputOf, err == nil && status == http.StatusOK, "one of %d connections got %d, %v", n, status, err)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // refused sends a request with these Authorization headers, which must be answered exactly like any
@@ -158,12 +160,8 @@ func rawly(t *testing.T, parts ...string) (status int, closed bool) {
 func dial(t *testing.T, f *facade) net.Conn {
 	t.Helper()
 	conn, err := (&net.Dialer{Timeout: patience}).DialContext(t.Context(), "tcp", f.Address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
+	harness.Must(t, conn.SetDeadline(time.Now().Add(patience)))
 	return conn
 }
 
@@ -174,9 +172,7 @@ func TestTokens_GuessingIsLimited(t *testing.T) {
 	limited := false
 	for range 1300 { // two windows of the default limit, in case one ends meanwhile
 		a, err := target.facade.try(t, "", list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if limited = a.status == http.StatusTooManyRequests; limited {
 			break
 		}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -39,9 +40,7 @@ func TestCRDsStayCompatible(t *testing.T) {
 			continue
 		}
 		before, err := readCRD([]byte(content))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		for _, change := range Incompatible(before, after) {
 			if !slices.Contains(accepted, change) {
 				t.Errorf("%s\n\tObjects of the commit %s may be refused or lose something. Change it back, or add the line to test/chart/testdata/%s.",
@@ -68,27 +67,19 @@ func TestObjectsOutliveAnUpgradeOfTheCRDs(t *testing.T) {
 		apply(t, content)
 	}
 	files, err := filepath.Glob(filepath.Join(testenv.RepositoryRoot(), "config", "crd", "bases", "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for _, file := range files {
 		apply(t, readFileOrEmpty(file))
 	}
 	waitForKinds(t)
 	for name, content := range samples {
 		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(content), &object.Object); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, yaml.Unmarshal([]byte(content), &object.Object))
 		// A person or a GitOps tool then repeats the apply, which must change nothing.
 		stored := object.DeepCopy()
-		if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), stored); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), stored))
 		apply(t, content)
-		if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 		if object.GetGeneration() != stored.GetGeneration() {
 			t.Errorf("%s of the commit %s has another spec after the upgrade", name, commit)
 		}
@@ -102,9 +93,7 @@ func TestObjectsOutliveAnUpgradeOfTheCRDs(t *testing.T) {
 func renamed(t *testing.T, manifest string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(manifest), &object.Object); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, yaml.Unmarshal([]byte(manifest), &object.Object))
 	object.SetName(object.GetName() + "-anew")
 	return object
 }
@@ -123,9 +112,7 @@ func lastBefore(t *testing.T) string {
 		return "HEAD"
 	}
 	last, err := git(t, "log", "-1", "--format=%H", "--", crds)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	before, err := git(t, "rev-parse", "--verify", "-q", last+"^")
 	if err != nil {
 		return "HEAD" // a clone without history, or the first commit
@@ -140,9 +127,7 @@ func lastBefore(t *testing.T) string {
 func filesAt(t *testing.T, commit, folder string) map[string]string {
 	t.Helper()
 	names, err := git(t, "ls-tree", "--name-only", commit, folder+"/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	files := map[string]string{}
 	for _, name := range strings.Fields(names) {
 		if path.Ext(name) != ".yaml" {
@@ -170,9 +155,7 @@ func git(t *testing.T, arguments ...string) (string, error) {
 func apply(t *testing.T, manifest string) {
 	t.Helper()
 	object := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(manifest), &object.Object); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, yaml.Unmarshal([]byte(manifest), &object.Object))
 	eventually(t, func() error {
 		configuration := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
 		// Strict: unknown members are refused, not dropped.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -55,9 +56,7 @@ func tool(t testing.TB, name string) string {
 func Render(t testing.TB, release, namespace string, arguments ...string) []*unstructured.Unstructured {
 	t.Helper()
 	out, err := Helm(t, append([]string{"template", release, Folder(), "--namespace", namespace}, arguments...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return Decode(t, out)
 }
 

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // eventually retries until there is no error.
@@ -41,18 +43,14 @@ func impersonate(t *testing.T, user string) client.Client {
 func clientOf(t *testing.T, account func(context.Context) (*rest.Config, error)) client.Client {
 	t.Helper()
 	config, err := account(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return newClient(t, config)
 }
 
 func newClient(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
 	c, err := env.NewClient(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return c
 }
 

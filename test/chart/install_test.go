@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -38,9 +39,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	checkPods(t, namespace)
 
 	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}
-	if err := env.Client.Create(t.Context(), organization); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Create(t.Context(), organization))
 	crds := uids(t)
 
 	if _, err := release.Helm(t, "upgrade", release.Name, Folder(), "--set", "api.replicas=4"); err != nil {
@@ -111,9 +110,7 @@ func checkPods(t *testing.T, namespace string) {
 				}
 			} else if !strings.HasPrefix(account, "findings-") {
 				account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
-				if err := env.Client.Create(t.Context(), account, client.DryRunAll); err != nil {
-					t.Fatal(err)
-				}
+				harness.Must(t, env.Client.Create(t.Context(), account, client.DryRunAll))
 				continue // created by a release of another name
 			}
 			if err := env.Client.Create(t.Context(), pod, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
@@ -140,13 +137,9 @@ func checkKept(t *testing.T, reason string, organization *v1alpha1.Organization,
 // crdList returns this project's CRDs.
 func crdList(t *testing.T) []apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	if err := apiextensionsv1.AddToScheme(env.Scheme); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, apiextensionsv1.AddToScheme(env.Scheme))
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
-	if err := env.Client.List(context.WithoutCancel(t.Context()), list); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.List(context.WithoutCancel(t.Context()), list))
 	return list.Items
 }
 
@@ -168,9 +161,7 @@ func removeCRDs(t *testing.T) {
 	t.Helper()
 	waitForKinds(t)
 	for _, crd := range crdList(t) {
-		if err := env.Client.Delete(context.WithoutCancel(t.Context()), &crd); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, env.Client.Delete(context.WithoutCancel(t.Context()), &crd))
 	}
 	// An API server that still sees an instance polls for a minute, and then retries once.
 	eventuallyWithin(t, 3*time.Minute, func() error {
@@ -187,23 +178,15 @@ func removeCRDs(t *testing.T) {
 func everything(t *testing.T) []string {
 	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(env.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	all, err := dynamic.NewForConfig(env.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	lists, err := client.ServerPreferredResources()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	seen := map[string]bool{}
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		for i := range list.APIResources {
 			resource := list.APIResources[i]
 			if !slices.Contains(resource.Verbs, "list") {
@@ -251,9 +234,7 @@ func TestPoliciesAndRolesHoldUnderAnotherName(t *testing.T) {
 	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
 	key := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Namespace: "org-acme", Name: "first"}}
 	for _, object := range []client.Object{organization, key} {
-		if err := env.Client.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, env.Client.Create(t.Context(), object))
 	}
 	impostor := impersonate(t, testenv.ServiceAccountUsername(testenv.SystemNamespace, testenv.ControllerServiceAccount))
 	eventually(t, func() error { return wantForbidden(setNamespace(t, impostor, organization)) })
@@ -306,13 +287,9 @@ func TestKustomizeInstalls(t *testing.T) {
 	}
 
 	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "applied"}}
-	if err := env.Client.Create(t.Context(), organization); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Create(t.Context(), organization))
 	account, err := env.ServiceAccount(t.Context(), testenv.SystemNamespace, testenv.ControllerServiceAccount)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	controller, impostor := newClient(t, account), impersonate(t, "system:serviceaccount:default:findings-controller")
 	eventually(t, func() error { return setNamespace(t, controller, organization) })
 	eventually(t, func() error { return wantForbidden(setNamespace(t, impostor, organization)) })

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -26,9 +27,7 @@ func TestAlertsAndDashboardAskForMetricsThatThereAre(t *testing.T) {
 		t.Fatal("the dashboard is no JSON")
 	}
 	rules, err := json.Marshal(one(t, objects, "PrometheusRule", "everything").Object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	source := goSource(t)
 	// Metrics of controller-runtime and of the Prometheus client, which every process has.
 	libraries := map[string]bool{
@@ -74,13 +73,9 @@ func TestTheSlowAPIIsMeasuredWithoutUploads(t *testing.T) {
 	}
 	pattern := regexp.MustCompile("^(?:" + excluded[1] + ")$")
 	spec, err := openapi.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	operations, err := openapi.Operations(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for id, operation := range operations {
 		if left := pattern.MatchString(operation.Path); left != operation.IsStream() {
 			t.Errorf("%s (%s): left out: %t; an upload: %t", operation.Path, id, left, operation.IsStream())
@@ -110,9 +105,7 @@ func expressions(t *testing.T) map[string]string {
 		}
 	}
 	content := readFile(t, "charts", "findings-operator", "files", "dashboard.json")
-	if err := json.Unmarshal([]byte(content), &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal([]byte(content), &dashboard))
 	for _, panel := range dashboard.Panels {
 		for i, target := range panel.Targets {
 			out[fmt.Sprintf("%s %d", panel.Title, i)] = target.Expr
@@ -149,9 +142,7 @@ func goSource(t *testing.T) string {
 			source.Write(content)
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 	}
 	return source.String()
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -74,9 +75,7 @@ func TestTheSchemaRefusesMistakesAndSaysWhere(t *testing.T) {
 func TestNoDefaultCanBeDropped(t *testing.T) {
 	var values, schema map[string]any
 	for name, into := range map[string]*map[string]any{"values.yaml": &values, "values.schema.json": &schema} {
-		if err := yaml.Unmarshal([]byte(readFile(t, "charts", "findings-operator", name)), into); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, yaml.Unmarshal([]byte(readFile(t, "charts", "findings-operator", name)), into))
 	}
 	defaults := 0
 	var walk func(path string, values, schema map[string]any)
@@ -106,13 +105,9 @@ func TestNoDefaultCanBeDropped(t *testing.T) {
 // A member that the schema does not name is a mistake: nothing reads it.
 func TestTheSchemaIsClosed(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(Folder(), "values.schema.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var schema any
-	if err := json.Unmarshal(content, &schema); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal(content, &schema))
 	// Values of other charts, which helm also passes to this one.
 	open := []string{"/properties/global"}
 	objects := 0
@@ -172,9 +167,7 @@ func kustomization(t *testing.T, folder string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"), "kustomize",
 		filepath.Join(testenv.RepositoryRoot(), "config", folder)).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return string(out)
 }
 
@@ -327,9 +320,7 @@ func TestNamesFollowTheRelease(t *testing.T) {
 	accounts := map[string]bool{}
 	for _, object := range objects {
 		content, err := json.Marshal(object.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		for _, usual := range []string{"findings-system", "findings-controller", "findings-api"} {
 			// Quoted in CEL, it is the name of the binary's own field manager, which does not
 			// change.
@@ -416,9 +407,7 @@ func TestWhatIsInFrontIsToldToUseTLS(t *testing.T) {
 	} {
 		for tls, told := range map[string]bool{"": false, ",api.tls.secret=tls": true} {
 			out, err := Helm(t, "install", "findings", Folder(), "--dry-run=client", "--set", set+tls)
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			if strings.Contains(out, want) != told || strings.Contains(out, "appProtocol: https") != told {
 				t.Errorf("--set %s: want %t: %q in the notes, and appProtocol in the Service:\n%s", set+tls, told, want, out)
 			}
@@ -451,9 +440,7 @@ func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
 		"planeOnly=true": "docs/findings-plane.md says how.",
 	} {
 		out, err := Helm(t, "install", "findings", Folder(), "--dry-run=client", "--set", set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if lines := strings.Split(strings.TrimSpace(out), "\n"); !strings.HasSuffix(lines[len(lines)-1], want) {
 			t.Errorf("--set %s: the last line is %q, want it to end with %s", set, lines[len(lines)-1], want)
 		}

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/yaml"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // foreign are kinds that no API server has built in; they are checked by hand below.
@@ -43,9 +45,7 @@ func TestKubeconformRefusesWhatIsWrong(t *testing.T) {
 		{"a kind that there is not", `{apiVersion: apps/v1, kind: Deploymentt, metadata: {name: a}}`},
 	} {
 		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(test.manifest), &object.Object); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, yaml.Unmarshal([]byte(test.manifest), &object.Object))
 		if out, err := kubeconform(t, schemas, []*unstructured.Unstructured{object}); err == nil {
 			t.Errorf("%s went through: %s", test.reason, out)
 		}
@@ -57,9 +57,7 @@ func kubeconform(t *testing.T, schemas string, objects []*unstructured.Unstructu
 	var input bytes.Buffer
 	for _, object := range objects {
 		content, err := yaml.Marshal(object.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		fmt.Fprintf(&input, "---\n%s", content)
 	}
 	command := exec.CommandContext(t.Context(), tool(t, "kubeconform"), "-strict", "-skip", strings.Join(foreign, ","),
@@ -74,13 +72,9 @@ func kubeconform(t *testing.T, schemas string, objects []*unstructured.Unstructu
 func writeSchemas(t *testing.T) string {
 	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(env.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	paths, err := client.OpenAPIV3().Paths()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	folder := t.TempDir()
 	written := 0
 	for path, group := range paths {
@@ -108,9 +102,7 @@ type openAPI struct {
 func writeGroup(t *testing.T, folder string, content []byte) int {
 	t.Helper()
 	var document openAPI
-	if err := json.Unmarshal(content, &document); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal(content, &document))
 	schemas := document.Components.Schemas
 	for _, schema := range schemas {
 		closeSchema(schema)
@@ -126,15 +118,11 @@ func writeGroup(t *testing.T, folder string, content []byte) int {
 		schema, err := json.Marshal(map[string]any{
 			"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/components/schemas/" + name, "components": document.Components,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		// kubeconform uses the version as the group for the core group.
 		group := cmp.Or(kind["group"].(string), kind["version"].(string))
 		file := fmt.Sprintf("%s-%s-%s.json", strings.ToLower(kind["kind"].(string)), group, kind["version"])
-		if err := os.WriteFile(filepath.Join(folder, file), schema, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.WriteFile(filepath.Join(folder, file), schema, 0o600))
 		written++
 	}
 	return written

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Services, budgets and policies that select no pods, or another component's, have no effect, and
@@ -95,9 +97,7 @@ func TestTheTestPodIsLetIn(t *testing.T) {
 		if object.GetKind() != "NetworkPolicy" || object.GetLabels()["app.kubernetes.io/component"] != "api" {
 			continue
 		}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, policy); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, policy))
 		for _, rule := range policy.Spec.Ingress {
 			for _, peer := range rule.From {
 				if peer.PodSelector == nil || !labels.SelectorFromSet(peer.PodSelector.MatchLabels).Matches(pod) {

@@ -16,6 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -28,18 +29,14 @@ const ownAtMost = 2
 func parse(t *testing.T, folder ...string) []*ast.File {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(append([]string{testenv.RepositoryRoot()}, append(folder, "*.go")...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var out []*ast.File
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		out = append(out, file)
 	}
 	if len(out) == 0 {
@@ -84,9 +81,7 @@ func declaredBy(t *testing.T, kind, prefix string) []string {
 	t.Helper()
 	path := filepath.Join(testenv.RepositoryRoot(), "api", "v1alpha1", strings.ToLower(kind)+"_types.go")
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var out []string
 	for name := range stringConstants([]*ast.File{file}) {
 		if strings.HasPrefix(name, prefix) {
@@ -161,14 +156,10 @@ func conditionsSchema(t *testing.T, kind string) apiextensionsv1.JSONSchemaProps
 	t.Helper()
 	folder := filepath.Join(testenv.RepositoryRoot(), "config", "crd", "bases")
 	files, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for _, file := range files {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.Unmarshal([]byte(read(t, "config", "crd", "bases", file.Name())), crd); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, yaml.Unmarshal([]byte(read(t, "config", "crd", "bases", file.Name())), crd))
 		if crd.Spec.Names.Kind == kind {
 			return crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["conditions"]
 		}

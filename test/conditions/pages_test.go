@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // page returns the kind's page in docs/kinds.
@@ -66,9 +68,7 @@ func example(t *testing.T, kind string) *unstructured.Unstructured {
 		t.Fatalf("the page of %s has no example", kind)
 	}
 	object := &unstructured.Unstructured{}
-	if err := yaml.UnmarshalStrict([]byte(block[1]), &object.Object); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, yaml.UnmarshalStrict([]byte(block[1]), &object.Object))
 	if object.GetKind() != kind {
 		t.Fatalf("the page of %s begins with a %s", kind, object.GetKind())
 	}

@@ -13,15 +13,14 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // forEachOperation runs a test for each operation in the contract, including new ones.
 func forEachOperation(t *testing.T, test func(t *testing.T, path string, operation *openapi3.Operation)) {
 	t.Helper()
 	spec, err := openapi.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for path, item := range spec.Paths.Map() {
 		for _, operation := range item.Operations() {
 			t.Run(operation.OperationID, func(t *testing.T) { test(t, path, operation) })

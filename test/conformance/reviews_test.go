@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestReviews_DefaultSizeIs10(t *testing.T) { testDefaultSize(t, "/v1/reviews", 10) }
@@ -154,9 +156,7 @@ func TestReviews_StartTimeIsIncludedAndEndTimeExcluded(t *testing.T) {
 func TestReviews_TimesMayBeInAnyZone(t *testing.T) {
 	o := sampleOrganization(t)
 	at, err := time.Parse(time.RFC3339, o.walk("/v1/reviews?sort=updated_at&order=desc")[0].text("updated_at"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	zone := time.FixedZone("", 5*60*60)
 	want := o.reviewsWith("start_time=" + url.QueryEscape(at.Format(time.RFC3339)))
 	if diff := cmp.Diff(want, o.reviewsWith("start_time="+url.QueryEscape(at.In(zone).Format(time.RFC3339)))); diff != "" {

@@ -101,9 +101,7 @@ func TestASessionIsMadeFromAKeyAloneAndEndsWithIt(t *testing.T) {
 		t.Fatalf("the session gets %s", answer.Status)
 	}
 	stored := builder.APIKey("ada").In(o.namespace).Build()
-	if err := env.Client.Patch(t.Context(), stored, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"disabled":true}}`))); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Patch(t.Context(), stored, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"disabled":true}}`))))
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(v.asks("/console/findings", nil).StatusCode).To(Equal(http.StatusSeeOther), "the session must end with its key")
 	})
@@ -234,9 +232,7 @@ func TestPagesCountAgainstTheKeysLimitAndWhatTheyAskForDoesNot(t *testing.T) {
 	o := newOrganization(t)
 	key := o.key("ada")
 	stored := builder.APIKey("ada").In(o.namespace).Build()
-	if err := env.Client.Patch(t.Context(), stored, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"rateLimit":{"requestsPerMinute":1000}}}`))); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Patch(t.Context(), stored, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"rateLimit":{"requestsPerMinute":1000}}}`))))
 	v := newVisitor(t)
 	v.logsIn(key)
 	remaining := func() (left string) { return v.asks("/console/findings", nil).Header.Get("X-Ratelimit-Remaining") }
@@ -245,9 +241,7 @@ func TestPagesCountAgainstTheKeysLimitAndWhatTheyAskForDoesNot(t *testing.T) {
 		g.Expect(v.asks("/console/findings", nil).Header.Get("X-Ratelimit-Limit")).To(Equal("1000"))
 		g.Expect(number(first)-number(second)).To(Equal(1), "a page counts once, whatever it shows")
 	})
-	if err := env.Client.Patch(t.Context(), stored, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"rateLimit":{"requestsPerMinute":1}}}`))); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Patch(t.Context(), stored, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"rateLimit":{"requestsPerMinute":1}}}`))))
 	harness.Eventually(t, func(g Gomega) {
 		answer := v.asks("/console/findings", nil)
 		g.Expect(answer.StatusCode).To(Equal(http.StatusTooManyRequests))

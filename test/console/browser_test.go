@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
@@ -57,9 +58,7 @@ func newPerson(t testing.TB) *person {
 		closeWindow()
 	})
 	// The window lives as long as the context of its first use.
-	if err := chromedp.Do(window); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, chromedp.Do(window))
 	p := &person{t, window}
 	p.do(chromedp.EmulateViewport(1280, 900))
 	return p

@@ -17,6 +17,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // decides makes a decision about a finding over REST.
@@ -106,9 +107,7 @@ func TestWhatChangesWhileOneLooksIsMarkedAndNotMoved(t *testing.T) {
 	q.reads(".news", "1 new finding, show") // the other one is not in this list
 	q.clicks(".news a")
 	q.sees("document.querySelector('.total').innerText === '3 findings' && !document.querySelector('.news')")
-	if err := env.Client.Delete(t.Context(), o.finding("f-0003")); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), o.finding("f-0003")))
 	p.reads("#f-0003 .age", "removed")
 	p.clicks("#f-0003 .news-of")
 	p.sees("!document.getElementById('f-0003')")
@@ -150,18 +149,14 @@ func TestTheConsolesStreamEndsWithTheSession(t *testing.T) {
 	p := loggedIn(t, token)
 	p.goes("/console/findings")
 	stream, err := v.Get(base + "/console/events?kinds=finding&after=made-up")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer stream.Body.Close() //nolint:errcheck // only read from
 	lines := bufio.NewScanner(stream.Body)
 	for lines.Scan() && lines.Text() != "event: reset" {
 	}
 	key := &v1alpha1.APIKey{}
 	key.Namespace, key.Name = o.namespace, "ada"
-	if err := env.Client.Patch(t.Context(), key, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"disabled":true}}`))); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Patch(t.Context(), key, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"disabled":true}}`))))
 	for lines.Scan() {
 	}
 	if err := lines.Err(); err != nil {

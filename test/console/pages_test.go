@@ -216,9 +216,7 @@ func TestOneCanFilterReadAndDecideWithoutScripts(t *testing.T) {
 		ctx, cancel := context.WithTimeout(p.window, patience)
 		defer cancel()
 		text, err := chromedp.Run(ctx, chromedp.Text(selector))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		return text
 	}
 	p.do(chromedp.Navigate(base+"/console/login"), chromedp.SendKeys("#key", o.key("ada")), chromedp.SendKeys("#key", kb.Enter),

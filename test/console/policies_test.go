@@ -217,19 +217,13 @@ func TestARuleMatchesWhatTheListShows(t *testing.T) {
 func get(t *testing.T, key, path string, into any) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	request.Header.Set("Authorization", "Bearer "+key)
 	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer func() { _ = answer.Body.Close() }()
 	content, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if err := json.Unmarshal(content, into); err != nil || answer.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %s %s: %v", path, answer.Status, content, err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // v1Members are the members of a finding that the contract documents for v1.
@@ -92,9 +93,7 @@ func TestFindingsThroughBothDoorsAndAcrossRestarts(t *testing.T) {
 
 func checkEnvironment(t *testing.T, r *run) {
 	info, err := os.Stat(r.path("env"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if mode := info.Mode().Perm(); mode != 0o600 {
 		t.Errorf("the env file has mode %o; it holds a key", mode)
 	}
@@ -122,9 +121,7 @@ func checkNoLogHolds(t *testing.T, r *run, secret string) {
 	}
 	for _, log := range logs {
 		content, err := os.ReadFile(log)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if bytes.Contains(content, []byte(secret)) {
 			t.Errorf("%s holds the API key's token", log)
 		}
@@ -168,9 +165,7 @@ func checkFindings(t *testing.T, rest *restClient) {
 func idsInREADME(t *testing.T) []string {
 	t.Helper()
 	content, err := os.ReadFile(repositoryFile(t, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	ids := regexp.MustCompile(`\bf-[a-z2-7]{26}\b`).FindAllString(string(content), -1)
 	slices.Sort(ids)
 	return slices.Compact(ids)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // checkEveryEndpoint calls each endpoint once on the sample. The findings' lists and PATCHes have
@@ -134,9 +135,7 @@ func checkWebhook(t *testing.T, r *run, rest *restClient) {
 func received(t *testing.T, r *run, id string) item {
 	t.Helper()
 	content, err := os.ReadFile(r.path("logs", "receiver.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for line := range strings.Lines(string(content)) {
 		var got item
 		if err := json.Unmarshal([]byte(line), &got); err != nil {

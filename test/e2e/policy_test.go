@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
@@ -21,9 +22,7 @@ type shown struct{ command, output string }
 func blockOfREADME(t *testing.T, text string) []shown {
 	t.Helper()
 	page, err := os.ReadFile(repositoryFile(t, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for _, block := range consoleBlock.FindAllStringSubmatch(string(page), -1) {
 		if strings.Contains(block[1], text) {
 			return commandsOf(block[1])

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
@@ -116,9 +117,7 @@ func (r *run) limitedKey(t *testing.T, namespace, name string) string {
 func (r *run) apply(t *testing.T, manifest string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "manifest.yaml")
-	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(file, []byte(manifest), 0o600))
 	r.kubectl(t, "apply", "--filename", file)
 }
 
@@ -141,9 +140,7 @@ func localAddress(t *testing.T) string {
 func answers(t *testing.T, url string) bool {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	response, err := (&http.Client{Timeout: time.Second}).Do(request)
 	if err != nil {
 		return false
@@ -159,9 +156,7 @@ func background(t *testing.T, path string, arguments ...string) {
 	command := exec.Command(path, arguments...)
 	command.SysProcAttr = endWithTest()
 	command.Stdout, command.Stderr = output, output
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, command.Start())
 	t.Cleanup(func() {
 		command.Process.Kill() //nolint:errcheck // it may have ended
 		command.Wait()         //nolint:errcheck // it was killed
@@ -186,8 +181,6 @@ func redisURLFile(t *testing.T) string {
 		return conn.Close() == nil
 	})
 	file := filepath.Join(t.TempDir(), "redis-url")
-	if err := os.WriteFile(file, []byte("redis://"+address), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(file, []byte("redis://"+address), 0o600))
 	return file
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -22,13 +23,9 @@ func (r *run) importer() string {
 func writeShortened(t *testing.T, report string) string {
 	t.Helper()
 	content, err := os.ReadFile(report)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var log map[string]any
-	if err := json.Unmarshal(content, &log); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal(content, &log))
 	scan := log["runs"].([]any)[0].(map[string]any)
 	results := scan["results"].([]any)
 	scan["results"] = results[:len(results)-dropped]
@@ -36,8 +33,6 @@ func writeShortened(t *testing.T, report string) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "shortened.sarif")
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(path, content, 0o600))
 	return path
 }

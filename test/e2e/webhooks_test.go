@@ -69,9 +69,7 @@ func TestEachRecordedChangeReachesTheReceiverUnderOneID(t *testing.T) {
 	for range controllerKills {
 		trial.killAmongEvents(t)
 	}
-	if err := work.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, work.Wait())
 	trial.waitUntilAllIsSent(t)
 
 	recorded := trial.recorded(t)
@@ -105,9 +103,7 @@ func newWebhookTrial(t *testing.T) *webhookTrial {
 		folder:    t.TempDir(),
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", trial.env["KUBECONFIG"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	config.QPS = -1
 	if trial.client, err = client.New(config, client.Options{Scheme: testenv.NewScheme()}); err != nil {
 		t.Fatal(err)
@@ -691,9 +687,7 @@ func (w *webhookTrial) create(t *testing.T, object client.Object) {
 
 func (w *webhookTrial) must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 }
 
 func (w *webhookTrial) eventually(t *testing.T, what string, condition wait.ConditionWithContextFunc) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // document returns a scanner's report of n problems, each of which becomes a finding of about 3 KB.
@@ -45,8 +47,6 @@ func document(t *testing.T, n int, wording string) string {
 			"results": results,
 		}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return string(content)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/triageoperation"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/faults/internal/rig"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // decidedBy returns a state of the finding f.
@@ -42,9 +43,7 @@ func TestTheAuditSeesWhatOperationsAndPoliciesMayNotDo(t *testing.T) {
 		entry := triageoperation.NewEntry(f)
 		change(&entry)
 		parts, _, err := triageoperation.Parts(builder.TriageOperation("o", "R1").Build(), []triageoperation.Entry{entry})
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		return stored("triageoperationparts", "o-000", parts[0])
 	}
 	asIs := func(*triageoperation.Entry) {}

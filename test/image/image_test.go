@@ -24,6 +24,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -82,9 +83,7 @@ func TestImage(t *testing.T) {
 
 	t.Run("the binary is static", func(t *testing.T) {
 		binary, err := elf.NewFile(bytes.NewReader(image.files["findings-operator"]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		for _, program := range binary.Progs {
 			if program.Type == elf.PT_INTERP {
 				t.Error("it asks for a loader, which the image has not")
@@ -144,14 +143,10 @@ func copySources(t *testing.T) string {
 	to := filepath.Join(t.TempDir(), "elsewhere")
 	for _, found := range copied.FindAllStringSubmatch(string(readFile(t, testenv.RepositoryRoot(), "Dockerfile")), -1) {
 		folder := found[1]
-		if err := os.CopyFS(filepath.Join(to, folder), os.DirFS(filepath.Join(testenv.RepositoryRoot(), folder))); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.CopyFS(filepath.Join(to, folder), os.DirFS(filepath.Join(testenv.RepositoryRoot(), folder))))
 	}
 	for _, file := range []string{"go.mod", "go.sum"} {
-		if err := os.WriteFile(filepath.Join(to, file), readFile(t, testenv.RepositoryRoot(), file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.WriteFile(filepath.Join(to, file), readFile(t, testenv.RepositoryRoot(), file), 0o600))
 	}
 	return to
 }
@@ -165,13 +160,9 @@ func checkSBOM(t *testing.T, document, binary []byte) {
 		}
 		Components []struct{ Purl string }
 	}
-	if err := json.Unmarshal(document, &bill); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal(document, &bill))
 	info, err := buildinfo.Read(bytes.NewReader(binary))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	want := []string{"pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go")}
 	for _, module := range info.Deps {
 		want = append(want, "pkg:golang/"+module.Path+"@"+module.Version)
@@ -256,13 +247,9 @@ func open(t *testing.T, layout []byte) openedImage {
 		t.Fatalf("the image has %d layers, want 1", len(manifest.Layers))
 	}
 	layer, err := gzip.NewReader(bytes.NewReader(blob(manifest.Layers[0].Digest)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	content, err := io.ReadAll(layer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	out.files = untar(t, content)
 	return out
 }
@@ -277,9 +264,7 @@ func untar(t *testing.T, content []byte) map[string][]byte {
 		if errors.Is(err, io.EOF) {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if header.ModTime.Unix() != 1700000000 || header.Uid != 0 || header.Gid != 0 {
 			t.Errorf("%s is of %s, user %d", header.Name, header.ModTime, header.Uid)
 		}
@@ -295,8 +280,6 @@ func untar(t *testing.T, content []byte) map[string][]byte {
 func readFile(t *testing.T, folder, name string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(folder, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return content
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // flaky is a proxy in front of the real API server. Of every few writes, it forwards one but drops
@@ -22,9 +23,7 @@ import (
 func flaky(t *testing.T) (*rest.Config, *atomic.Int64) {
 	t.Helper()
 	target, err := url.Parse(scanner.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(scanner.CAData)
 	proxy := httputil.NewSingleHostReverseProxy(target)

@@ -90,9 +90,7 @@ func (p *project) target() importer.Target {
 func parse(t testing.TB, document string) *sarif.Log {
 	t.Helper()
 	log, err := sarif.Parse(strings.NewReader(document), sarif.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return log
 }
 
@@ -103,9 +101,7 @@ func collect(t testing.TB, choices importer.Choices, documents ...string) []*imp
 		files = append(files, importer.File{Name: fmt.Sprintf("file-%d.sarif", i), Log: parse(t, document)})
 	}
 	batches, err := importer.Collect(files, choices, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return batches
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -24,9 +25,7 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 	env.StartControllerManager(t, "resourcequota-controller")
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 	}
 	// A separate organization, because the quota would block all other tests.
 	tight, err := env.NewOrganization(t.Context(), "tight")

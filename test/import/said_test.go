@@ -14,6 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
@@ -59,9 +60,7 @@ func TestFindingsSayWhatTheToolSaid(t *testing.T) {
 				t.Fatal("nobody has counted what this file says")
 			}
 			batches, err := collectFile(file, importer.Choices{Commit: commitA})
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			got, words := saidBy{}, map[string]bool{}
 			for _, batch := range batches {
 				for i := range batch.Results {
@@ -104,9 +103,7 @@ func TestEveryCorpusFindingIsWellSaid(t *testing.T) {
 	for _, file := range needs.SARIF(t, "") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".sarif"), func(t *testing.T) {
 			batches, err := collectFile(file, importer.Choices{Commit: commitA})
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			for _, batch := range batches {
 				described, _, err := importer.Describe(batch, repository, fingerprints.Scope{})
 				if err != nil || len(described) == 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // spoil stores an object again with a member in its spec that no Go type can hold, as a newer version might write
@@ -20,9 +21,7 @@ import (
 func spoil(t *testing.T, resource string, object client.Object, change func(spec map[string]any)) {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	kind := map[string]string{"findings": "Finding", "scans": "Scan", "reviewissues": "ReviewIssue"}[resource]
 	content["apiVersion"], content["kind"] = v1alpha1.GroupVersion.String(), kind
 	delete(content["metadata"].(map[string]any), "managedFields")
@@ -32,9 +31,7 @@ func spoil(t *testing.T, resource string, object client.Object, change func(spec
 	if err == nil {
 		err = env.PutIntoEtcd(t.Context(), resource, namespace, object.GetName(), encoded)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 }
 
 // noTime returns a change that sets a time that an earlier schema accepted and that Go cannot

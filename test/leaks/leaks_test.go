@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestASecretIsLookedForInEveryForm(t *testing.T) {
@@ -54,9 +56,7 @@ func found(t *testing.T, key, encoded, text string) []string {
 	}
 	fmt.Fprintf(s.Text("log"), "a line\nanother with %s in it\n", text) //nolint:errcheck // End tells
 	result, err := s.End()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if len(result.Leaks) > 0 && !slices.Contains(result.Leaks, key+" is in log, line 2") {
 		t.Errorf("leaks are %q", result.Leaks)
 	}

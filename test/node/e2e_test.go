@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // The tests build on each other, in this order: the life of an installation from install to
@@ -27,9 +29,7 @@ func TestTheChartInstallsAndIsReady(t *testing.T) {
 
 func TestTheSamplesAreServedThroughTheService(t *testing.T) {
 	samples, err := filepath.Glob(filepath.Join(root, "config/samples/*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	apply(t, "-f", filepath.Join(root, "config/samples/organization.yaml"))
 	kubectl(t, "wait", "--for=condition=Ready", "organization/sample", "--timeout="+timeout)
 	kubectl(t, "patch", "organization", "sample", "--type=merge", "-p", `{"spec":{"rateLimit":{"requestsPerMinute":1000000}}}`)
@@ -51,9 +51,7 @@ func TestHelmTest(t *testing.T) {
 func TestConformanceThroughTheService(t *testing.T) {
 	err := command("go", "test", "-count=1", "-timeout=45m", "./test/conformance",
 		"-base-url="+address(t), "-kubeconfig="+adminKubeconfig(), "-receiver-address="+hostAddress, "-require-all")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 }
 
 func TestAnUpgradeUnderLoadFailsNoRequest(t *testing.T) {
@@ -108,9 +106,7 @@ func TestAKilledNodeComesBackWithEverything(t *testing.T) {
 	if err := stop(); err != nil { // it kills
 		t.Fatal(err)
 	}
-	if err := up(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, up())
 	waitFor(t, "the REST API to answer with the old key", func() bool {
 		return call(&http.Client{Timeout: callTimeout}, url, key) == nil
 	})
@@ -143,13 +139,9 @@ func TestUninstallLeavesWhatTheDocumentsSay(t *testing.T) {
 }
 
 func TestTheMachineIsAsItWas(t *testing.T) {
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, stop())
 	after, err := lookAtMachine()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if !reflect.DeepEqual(before, after) {
 		t.Errorf("before: %+v\nafter:  %+v", before, after)
 	}
@@ -164,9 +156,7 @@ func killProcessOf(t *testing.T, pod string) {
 	id := kubectl(t, "-n", namespace, "get", "pod", pod, "-o", "jsonpath={.status.containerStatuses[0].containerID}")
 	_, id, _ = strings.Cut(id, "://")
 	initPID, err := os.ReadFile(filepath.Join(dir, "state", "init.pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if _, err := output("nsenter", "-t", strings.TrimSpace(string(initPID)), "-m", "-n", "-p",
 		"ctr", "-n", "k8s.io", "task", "kill", "-s", "SIGKILL", id); err != nil {
 		t.Fatal(err)
@@ -182,9 +172,7 @@ func restarted(t *testing.T, pod string) bool {
 func processesOf(t *testing.T, folder string) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var running []string
 	for _, file := range files {
 		arguments, err := os.ReadFile(file)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // openTerminal returns a terminal: the side of the user, and the side of a program.
@@ -20,16 +22,10 @@ func openTerminal(t *testing.T) (user, program *os.File) {
 	t.Cleanup(func() { _ = user.Close() })
 	descriptor := int(user.Fd())
 	number, err := unix.IoctlGetInt(descriptor, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetPointerInt(descriptor, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
+	harness.Must(t, unix.IoctlSetPointerInt(descriptor, unix.TIOCSPTLCK, 0))
 	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return user, program
 }
 

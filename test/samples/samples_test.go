@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -27,13 +28,9 @@ func TestEveryKindHasASampleAndTheAPIServerTakesAll(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: "org-sample", Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: "x"},
 	}}
-	if err := env.Client.Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Create(t.Context(), namespace))
 	files, err := filepath.Glob(filepath.Join(testenv.RepositoryRoot(), "config", "samples", "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	sampled := map[string]bool{}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -59,13 +56,9 @@ func TestEveryKindHasASampleAndTheAPIServerTakesAll(t *testing.T) {
 func read(t *testing.T, file string) *unstructured.Unstructured {
 	t.Helper()
 	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	sample := &unstructured.Unstructured{}
-	if err := yaml.UnmarshalStrict(content, &sample.Object); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, yaml.UnmarshalStrict(content, &sample.Object))
 	return sample
 }
 
@@ -73,13 +66,9 @@ func read(t *testing.T, file string) *unstructured.Unstructured {
 func kinds(t *testing.T) []string {
 	t.Helper()
 	scheme := env.Client.Scheme()
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, apiextensionsv1.AddToScheme(scheme))
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
-	if err := env.Client.List(t.Context(), list); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.List(t.Context(), list))
 	var kinds []string
 	for i := range list.Items {
 		// Only the controllers write the parts of operations, and trends.

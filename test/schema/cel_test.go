@@ -16,6 +16,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // edit is a change of an unstructured object: paths are separated by dots, and nil removes a
@@ -38,9 +39,7 @@ func (e edit) apply(object map[string]any) {
 func content(t *testing.T, object client.Object) *unstructured.Unstructured {
 	t.Helper()
 	out, err := kruntime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	delete(out, "status")
 	return &unstructured.Unstructured{Object: out}
 }

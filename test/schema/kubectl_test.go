@@ -12,6 +12,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -29,9 +30,7 @@ func kubectl(t *testing.T, namespace string, args ...string) string {
 
 func TestKubectlFiltersAndShowsFindings(t *testing.T) {
 	const namespace = "kubectl-findings"
-	if err := env.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	env.Create(t, content(t, builder.Finding("grave").In(namespace).Severity(v1alpha1.LevelHigh).Build()),
 		content(t, builder.Finding("slight").In(namespace).Triage(v1alpha1.UserStatusMuted, "").Build()))
 	if got, want := kubectl(t, namespace, "get", "findings", "--field-selector", "spec.details.severity=high", "-o", "name"), "finding.appsec.dev/grave\n"; got != want {

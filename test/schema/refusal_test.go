@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/test/corpus"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // violation is a value that violates one bound of a part.
@@ -142,9 +143,7 @@ func triaged(kind string) bool { return kind == "Finding" || kind == "ReviewIssu
 
 func decide(t *testing.T, finding *unstructured.Unstructured) {
 	t.Helper()
-	if err := unstructured.SetNestedField(finding.Object, "muted", "spec", "triage", "userStatus"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, unstructured.SetNestedField(finding.Object, "muted", "spec", "triage", "userStatus"))
 }
 
 // wantInvalid checks that the API server refused the object and named the field.

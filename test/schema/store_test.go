@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/test/corpus"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -35,15 +36,11 @@ func TestAnObjectFilledToItsBoundsIsStored(t *testing.T) {
 			case "Finding", "ReviewIssue": // an undecided object has neither reason nor end
 				decide(t, object)
 			case "TriageOperation": // reason and end require a decision
-				if err := unstructured.SetNestedField(object.Object, "muted", "spec", "set", "userStatus"); err != nil {
-					t.Fatal(err)
-				}
+				harness.Must(t, unstructured.SetNestedField(object.Object, "muted", "spec", "set", "userStatus"))
 				unstructured.RemoveNestedField(object.Object, "spec", "committedBy") // else it comes from a backup
 			case "TriagePolicy": // it must end after it begins
 				for _, path := range [][]string{{"spec", "validUntil"}, {"status", "inForce", "spec", "validUntil"}} {
-					if err := unstructured.SetNestedField(object.Object, "9999-12-31T00:00:00Z", path...); err != nil {
-						t.Fatal(err)
-					}
+					harness.Must(t, unstructured.SetNestedField(object.Object, "9999-12-31T00:00:00Z", path...))
 				}
 			}
 			want := object.DeepCopy()
@@ -104,9 +101,7 @@ func TestTheServerInjectsNoDefaultButTriage(t *testing.T) {
 				}
 				want := object.DeepCopy()
 				if triaged(kind) {
-					if err := unstructured.SetNestedField(want.Object, "open", "spec", "triage", "userStatus"); err != nil {
-						t.Fatal(err)
-					}
+					harness.Must(t, unstructured.SetNestedField(want.Object, "open", "spec", "triage", "userStatus"))
 				}
 				env.Create(t, object)
 				got := get(t, object)
@@ -151,8 +146,6 @@ func get(t *testing.T, object *unstructured.Unstructured) *unstructured.Unstruct
 	t.Helper()
 	out := &unstructured.Unstructured{}
 	out.SetGroupVersionKind(object.GroupVersionKind())
-	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), out); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), out))
 	return out
 }

@@ -30,9 +30,7 @@ func TestMain(m *testing.M) { testenv.Main(m, &env) }
 func crds(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	out, err := corpus.CRDs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return out
 }
 
@@ -80,8 +78,6 @@ func almighty() *rest.Config {
 func controller(t *testing.T) client.Client {
 	t.Helper()
 	as, err := env.NewClient(almighty())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return as
 }

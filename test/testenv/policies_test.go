@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // For up to half a minute after its start, kube-apiserver may not know the kind of a policy's parameters if that kind
@@ -13,15 +15,11 @@ import (
 // evaluate it once per parameter, so it must match few.
 func TestPoliciesWithParametersIgnoreTheirFailuresAndMatchFewWrites(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(RepositoryRoot(), "config", "admission", "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	var found int
 	for _, file := range files {
 		content, err := os.ReadFile(file) //nolint:gosec // a test names its own files
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		for document := range strings.SplitSeq(string(content), "\n---\n") {
 			if !strings.Contains(document, "\n  paramKind:\n") {
 				continue
@@ -51,9 +49,7 @@ func TestEveryPolicyHasAProbe(t *testing.T) {
 	seen := map[string]bool{}
 	for _, file := range files {
 		content, err := os.ReadFile(file) //nolint:gosec // a test names its own files
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		for _, match := range policy.FindAllStringSubmatch(string(content), -1) {
 			seen[match[1]] = true
 			if policyProbes[match[1]] == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestAChangeLeadsToTheDecisionItWasMadeOf(t *testing.T) {
@@ -113,9 +114,7 @@ func TestAFormChoosesWhatWasTypedAndNothingWhereNobodyHasDecided(t *testing.T) {
 		{Decision{UserStatus: "muted"}.Offered(), "muted"},
 	} {
 		var form strings.Builder
-		if err := Fields("x-", c.filled, false).Render(t.Context(), &form); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, Fields("x-", c.filled, false).Render(t.Context(), &form))
 		status, _, _ := strings.Cut(form.String(), "</select>")
 		if c.chosen == "" && strings.Contains(status, " selected") || c.chosen != "" && !strings.Contains(status, `value="`+c.chosen+`" selected`) {
 			t.Errorf("want %q chosen in %s", c.chosen, status)
@@ -142,9 +141,7 @@ func store(t *testing.T, seen string, answers ...string) (before Standing, overt
 	})
 	v := &page.Visit{API: api.New(replica, "", ""), Form: url.Values{"user_status": {Open}, "seen": {seen}}}
 	before, overtaken, err := Store(t.Context(), v, "/shown", "/changed")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return before, overtaken
 }
 

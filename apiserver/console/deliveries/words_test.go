@@ -9,6 +9,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestADeliverySaysHowItGoesOn(t *testing.T) {
@@ -44,9 +45,7 @@ func TestSubjectsOfOneNameAreToldApart(t *testing.T) {
 	scan := client.WebhookDelivery{SubjectKind: "Scan", SubjectId: "main"}
 	policy := client.WebhookDelivery{SubjectKind: "TriagePolicy", SubjectId: "main"}
 	found, err := readSubjects(t.Context(), &page.Visit{}, []client.WebhookDelivery{scan, policy, scan})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if got := found.of(scan); got.Kind != "scan" || got.Page != "/console/scans/main" {
 		t.Errorf("the scan is %+v", got)
 	}
@@ -78,9 +77,7 @@ func TestAnAttemptTakesAsLongAsIsKnown(t *testing.T) {
 
 func TestEveryEventCanBeChosen(t *testing.T) {
 	spec, err := openapi3.NewLoader().LoadFromFile("../../openapi/openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	offered := map[any]bool{}
 	for _, event := range events {
 		offered[string(event)] = true

@@ -16,6 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/client"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // rowOf returns the expected row of a finding.
@@ -85,9 +86,7 @@ func TestARowOfAnExampleShowsIt(t *testing.T) {
 	}
 	for _, example := range examples {
 		body, err := os.ReadFile(example)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		var want client.FindingFull
 		var got row
 		answered(t, body, &want)

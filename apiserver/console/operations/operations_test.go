@@ -9,6 +9,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestAWithdrawalHasNoGrounds(t *testing.T) {
@@ -37,9 +38,7 @@ func TestARefusedOperationKeepsWhatWasSelectedAndTyped(t *testing.T) {
 			t.Fatalf("status %d, %v", got.Status, err)
 		}
 		shown, err := page.Text(t.Context(), got.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		wanted := []string{`name="token" value="now"`, "The reason is required to mute.", `value="muted" selected`, ">Typed.</textarea>", ">Until the end of (UTC)</label>", `value="2099-05-04"`}
 		for name, values := range selects {
 			for _, value := range values {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/appsec-dev/findings-operator/client"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestWeeksBeginOnMondays(t *testing.T) {
@@ -95,9 +96,7 @@ func TestTheFirstDayHasAStateOfItsOwn(t *testing.T) {
 	} {
 		s := shown{Open: open, Trends: client.Trends{Days: c.days}}
 		var html strings.Builder
-		if err := overviewPage(s).Render(t.Context(), &html); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, overviewPage(s).Render(t.Context(), &html))
 		for _, text := range c.want {
 			if !strings.Contains(html.String(), text) {
 				t.Errorf("%s: the page has no %q", c.reason, text)

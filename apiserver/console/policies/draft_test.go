@@ -8,6 +8,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // A filter that is left out would make the rule broader than the list.
@@ -19,9 +20,7 @@ func TestARuleIsNotDraftedFromFiltersThatDoNotExist(t *testing.T) {
 		"tool=gosec&set.untill=2099-01-01":                         true,
 	} {
 		given, err := url.ParseQuery(query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		_, err = draftPage(t.Context(), &page.Visit{Query: given})
 		if api.Is(err, http.StatusBadRequest) != refused || !refused && err != nil {
 			t.Errorf("%s: %v", query, err)
@@ -43,13 +42,9 @@ func TestALongCommentIsCutForARuleAndTheFormSaysSo(t *testing.T) {
 			t.Fatalf("an address of %d bytes, %v", len(there.Location), err)
 		}
 		at, err := url.Parse(there.Location)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		form, err := draftPage(t.Context(), &page.Visit{Query: at.Query()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		shown, err := page.Text(t.Context(), form.Body)
 		if err != nil || !strings.Contains(shown, ">"+c.want+"</textarea>") || strings.Contains(shown, "The comment was cut") != c.cut {
 			t.Errorf("%d characters: %v\n%s", len(c.comment), err, shown)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/appsec-dev/findings-operator/client"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestFiltersBecomeAnExpression(t *testing.T) {
@@ -42,9 +43,7 @@ func TestFiltersBecomeAnExpression(t *testing.T) {
 			[]string{"Score of at least", "Found since", "Text"}},
 	} {
 		filters, err := url.ParseQuery(c.query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		got, left := ruleOf(filters)
 		if got != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", c.reason, got, c.want)
@@ -88,9 +87,7 @@ func TestAManifestHoldsWhatThePolicySays(t *testing.T) {
 	p := draft{Name: "p", Match: "finding.title == 'a: \"b\"\n# c'", UserStatus: "muted", Reason: "duplicate", MaxFindings: "7", Until: "2099-01-01"}.policy()
 	p.Set.Comment = "- x: &y\n---\n"
 	got, err := yamlOf(p, "acme")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for _, want := range []string{"name: p", "namespace: org-acme", "mode: Preview", "maxFindings: 7", "reason: duplicate",
 		"validUntil: \"2099-01-01T23:59:59Z\"", "kind: TriagePolicy"} {
 		if !strings.Contains(got, want) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // The REST API excludes the end, so the whole last day is included.
@@ -93,9 +94,7 @@ func TestARefusedDecisionIsToldWhereverTheIssueIs(t *testing.T) {
 		s := shown{Conflict: "Ada was faster.", Conflicted: "i-1", open: tc.open, resolved: tc.resolved, texts: new(ui.Texts)}
 		s.LastReviewAt = &reviewed
 		var out strings.Builder
-		if err := reviewPage(s).Render(t.Context(), &out); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, reviewPage(s).Render(t.Context(), &out))
 		if told := strings.Count(out.String(), "Ada was faster."); told != 1 {
 			t.Errorf("%s: it is told %d times", tc.reason, told)
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // taking returns a side that does n operations per second, with one figure per round after the
@@ -27,9 +29,7 @@ func taking(name string, order *[]string, n ...int) Side {
 func TestARatioIsTheMedianOfTheRounds(t *testing.T) {
 	var order []string
 	results, err := Rounds(t.Context(), Plan{Rounds: 3}, taking("fast", &order, 400, 20, 200), taking("slow", &order, 100, 10, 20))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if got := results.Ratio("fast", "slow"); got != (Ratio{Median: 4, Least: 2, Most: 10}) {
 		t.Errorf("got %+v", got)
 	}
@@ -94,9 +94,7 @@ func TestABusyProcessIsWaitedFor(t *testing.T) {
 		}
 		return map[int]time.Duration{pids[0]: used, pids[1]: 0}
 	}
-	if err := awaitIdle(t.Context(), []int{1, 2}, busyTwice); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, awaitIdle(t.Context(), []int{1, 2}, busyTwice))
 	if asked != 4 {
 		t.Errorf("it was asked %d times: before, twice while busy, and once when idle", asked)
 	}
@@ -126,9 +124,7 @@ func TestProcessorTimeAndMemoryOfAProcess(t *testing.T) {
 		return Sample{Operations: 5, Elapsed: time.Second}, nil
 	}}
 	results, err := Rounds(t.Context(), Plan{Rounds: 1}, side)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if got := results.CPU("busy"); got < tick {
 		t.Errorf("an operation took %s; at least %s was worked", got, tick)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
@@ -20,9 +21,7 @@ func start(t *testing.T) *Server {
 	if errors.Is(err, ErrMissing) {
 		needs.Missing(t, "%v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	t.Cleanup(func() {
 		if err := server.Stop(); err != nil {
 			t.Error(err)
@@ -76,21 +75,15 @@ func get(t *testing.T, handler http.Handler, path string) []byte {
 func list(t *testing.T, handler http.Handler, path string) page {
 	t.Helper()
 	var p page
-	if err := json.Unmarshal(get(t, handler, path), &p); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal(get(t, handler, path), &p))
 	return p
 }
 
 func TestItAnswersWithTheRowsItWasGivenPageByPage(t *testing.T) {
 	server := start(t)
-	if err := server.Load(t.Context(), acme()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, server.Load(t.Context(), acme()))
 	handler, err := Handler(t.Context(), server.DSN, "acme")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for _, path := range []string{"/v1/findings?size=100", "/v2/repos?size=100", "/v1/reviews?size=100"} {
 		var got []string
 		for at := path; at != ""; {

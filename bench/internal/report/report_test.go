@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func section(measured float64) *Section {
@@ -32,9 +34,7 @@ func TestTheSummaryIsPutBetweenItsMarksAndNothingElseIsTouched(t *testing.T) {
 	another := section(1)
 	another.Name, another.Title = "writes", "Writes"
 	for _, s := range []*Section{section(0.4), another, section(0.6)} {
-		if err := s.Write(folder, run); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, s.Write(folder, run))
 	}
 	const want = "# Performance\n\nWritten by hand.\n\n<!-- bench summary -->\n\n" +
 		"| | Measure | Wanted | Measured | |\n|---|---|--:|--:|--:|\n" +
@@ -52,9 +52,7 @@ func TestTheSummaryIsPutBetweenItsMarksAndNothingElseIsTouched(t *testing.T) {
 
 func TestADocumentWithoutASummaryGetsOneAtItsEnd(t *testing.T) {
 	folder := t.TempDir()
-	if err := section(1).Write(folder, run); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, section(1).Write(folder, run))
 	if text := read(t, filepath.Join(folder, documentName)); !strings.HasPrefix(text, "# Performance\n\n"+summaryBegins) {
 		t.Error(text)
 	}
@@ -62,9 +60,7 @@ func TestADocumentWithoutASummaryGetsOneAtItsEnd(t *testing.T) {
 
 func TestASectionHasAPageAndAPicture(t *testing.T) {
 	folder := t.TempDir()
-	if err := section(0.6).Write(folder, run); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, section(0.6).Write(folder, run))
 	page := read(t, filepath.Join(folder, pagesFolder, "reads.md"))
 	for _, want := range []string{
 		"# Reads & more\n\nHow.\n", "| of the ceiling | at least 0.50 | 0.60 | reached |", "| other | at least 3 | not here | not run |",
@@ -79,17 +75,13 @@ func TestASectionHasAPageAndAPicture(t *testing.T) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func read(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return string(content)
 }
 
@@ -109,9 +101,7 @@ func TestWhatIsNotReachedIsSaid(t *testing.T) {
 
 func TestThePictureNamesWhatItShowsAndHasABarForEachFigure(t *testing.T) {
 	picture, err := section(1).SVG()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	decoder, text := xml.NewDecoder(bytes.NewReader(picture)), ""
 	bars := map[string]bool{}
 	for {
@@ -119,9 +109,7 @@ func TestThePictureNamesWhatItShowsAndHasABarForEachFigure(t *testing.T) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		switch token := token.(type) {
 		case xml.CharData:
 			text += string(token) + "|"

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestStatusPatch(t *testing.T) {
@@ -41,9 +42,7 @@ func TestStatusPatch(t *testing.T) {
 	}}
 	for _, c := range cases {
 		got, err := statusPatch("7", c.before, c.after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if string(got) != c.want {
 			t.Errorf("%s: got %s, want %s", c.reason, got, c.want)
 		}
@@ -76,9 +75,7 @@ func TestOutcome(t *testing.T) {
 func TestCountersOfZeroAreStoredAtTheFirstLook(t *testing.T) {
 	status := v1alpha1.RepositoryStatus{}
 	first, err := statusPatch("1", status, status)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if !strings.Contains(string(first), `"findings":0`) {
 		t.Errorf("the first look leaves the counters out: %s", first)
 	}

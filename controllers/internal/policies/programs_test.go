@@ -11,14 +11,13 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestCompiledExpressionsAreKeptWithinABound(t *testing.T) {
 	c := &compiler{known: map[string]compiled{}, most: 1 << 20}
 	first, err := c.compile("true")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if again, _ := c.compile("true"); again != first {
 		t.Error("an expression is compiled twice")
 	}
@@ -46,9 +45,7 @@ func TestTheTickerCompilesNothingAnew(t *testing.T) {
 		into.(*v1alpha1.TriagePolicyList).Items = []v1alpha1.TriagePolicy{*policy}
 		return nil
 	}})
-	if err := NewTicker(cache, clock.RealClock{}).tick(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, NewTicker(cache, clock.RealClock{}).tick(t.Context()))
 	programs.mu.Lock()
 	defer programs.mu.Unlock()
 	if _, known := programs.known[policy.Spec.Match]; !known {

@@ -18,6 +18,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -164,15 +165,11 @@ func TestAnObjectThatIsDeletedGoesThroughItsRemovalFirst(t *testing.T) {
 	look := func() ctrl.Result {
 		t.Helper()
 		result, err := reconcileOnce(t, project, loop)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		return result
 	}
 	look()
-	if err := env.Client.Delete(t.Context(), project); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), project))
 	if result := look(); result.RequeueAfter != time.Minute || stored(t, project).Status.Summary != "observed" {
 		t.Errorf("while it waits: %v, %+v", result, stored(t, project).Status)
 	}
@@ -187,9 +184,7 @@ func TestNothingIsDoneAboutWhatIsDeletedWithoutOurFinalizer(t *testing.T) {
 	project := builder.Project("p").In(env.Namespace(t)).Build()
 	project.Finalizers = []string{"example.com/hold"}
 	env.Create(t, project)
-	if err := env.Client.Delete(t.Context(), project); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Delete(t.Context(), project))
 	for _, removal := range [][]Phase[*scope]{nil, {observe}} {
 		if _, err := reconcileOnce(t, project, Loop[*scope]{Phases: []Phase[*scope]{observe}, Removal: removal}); err != nil {
 			t.Fatal(err)
