@@ -61,7 +61,10 @@ func (r *router) checkDataAge(scope v1alpha1.Scope, operation string) gin.Handle
 // everything in it would seem not to exist. Operations without a scope need no data.
 func (r *router) checkOrganization(scope v1alpha1.Scope) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		if _, err := r.model.Namespace(stateOf(c).identity.Organization); err != nil && scope != "" {
+		if scope == "" {
+			return
+		}
+		if _, err := r.model.Namespace(stateOf(c).identity.Organization); err != nil {
 			fail(c, handlers.Unavailable(err))
 		}
 	}

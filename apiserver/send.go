@@ -51,7 +51,10 @@ func sendBody(c *gin.Context, status int, parts ...content.Part) {
 		header["Vary"] = onAcceptedEncoding
 	}
 	c.Status(status)
-	client := &pacedWriter{to: c.Writer, control: http.NewResponseController(c.Writer), patience: chunkPatience}
+	client := &pacedWriter{
+		to: c.Writer, control: http.NewResponseController(c.Writer),
+		patience: chunkPatience, end: time.Now().Add(writeTimeout),
+	}
 	compressed, head := compresses(c, length), c.Request.Method == http.MethodHead
 	if compressed {
 		header["Content-Encoding"] = gzipEncoding

@@ -79,7 +79,7 @@ func reset(r *http.Request) {
 	}
 }
 
-// pacedWriter gives the client time for each chunk, however long the chunks take together. A client that reads
+// pacedWriter gives the client time for each chunk and, if there is an end, for all of them. A client that reads
 // nothing in that time is disconnected. The next request on the connection has the server's usual deadlines
 // again.
 type pacedWriter struct {
@@ -87,13 +87,19 @@ type pacedWriter struct {
 	control *http.ResponseController
 	// patience is how long a chunk may take.
 	patience time.Duration
+	// end is when all chunks must have been taken; zero for a body without such an end.
+	end time.Time
 	// err is the error of the last write.
 	err error
 }
 
 func (w *pacedWriter) Write(chunk []byte) (n int, err error) {
+	deadline := time.Now().Add(w.patience)
+	if !w.end.IsZero() && w.end.Before(deadline) {
+		deadline = w.end
+	}
 	// The error is ignored: a writer without deadlines has no connection.
-	_ = w.control.SetWriteDeadline(time.Now().Add(w.patience))
+	_ = w.control.SetWriteDeadline(deadline)
 	n, w.err = w.to.Write(chunk)
 	return n, w.err
 }

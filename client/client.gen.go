@@ -3502,7 +3502,7 @@ type Scan struct {
 	// ReviewId The id of the review of the scanned pull request; empty if the scan is of the scan branch.
 	ReviewId string `json:"review_id"`
 
-	// SettledAt When the state of each finding that the scan changed was recorded: from then on lists, filters and counts show all that it changed. null until then, and for scans of pull requests, scans that failed without an end, and refused ones.
+	// SettledAt When the state of each finding that the scan changed was recorded: a replica shows all of them within a moment of that, or marks its answers with x-data-age. null until then, and for scans of pull requests, scans that failed without an end, and refused ones.
 	SettledAt *time.Time `json:"settled_at"`
 
 	// SkippedBecause Why results were skipped, the most frequent reason first.

@@ -182,7 +182,7 @@ func (f *feed) poll(ctx context.Context, interval, timeout time.Duration, log lo
 }
 
 // list applies one consistent list: without a resourceVersion the API server returns what etcd holds at that
-// moment. So a list cannot be older than the one before.
+// moment. So a list is never older than the one before, unless the store went back: then the error is errWentBack.
 func (f *feed) list(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -15,7 +15,8 @@ import (
 )
 
 // view holds the known objects of one resource, fed by a watch and by lists at the same time. In whatever order
-// data arrives, the view holds the newest state of each object and no deleted object.
+// data arrives, the view holds the newest state of each object and no deleted object, unless a list proves that the
+// newest state was lost.
 type view[T client.Object] struct {
 	// key returns a second key, besides the UID, by which an object is found; "" for none.
 	key func(T) string

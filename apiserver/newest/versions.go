@@ -14,7 +14,8 @@ import (
 const TombstoneLife = 10 * time.Minute
 
 // Versions decides which writes to one kind of resource to apply. Watch events, lists and patch results may
-// arrive in any order, repeated or late; the newest state seen is always the one held.
+// arrive in any order, repeated or late; the newest state seen is the one held,
+// unless a list proves that it was lost: see PutListed.
 //
 // Resource versions of one resource are comparable across objects, so a recreated object, which has the same
 // name and a new UID, is newer than every state of its predecessor.
@@ -97,8 +98,9 @@ func (v *Versions) Put(object metav1.Object, now time.Time) (bool, error) {
 	return true, nil
 }
 
-// PutListed is Put for an object of a complete list. What is known as of the list's version, or of one before, must
-// agree with the list. If it is newer than the listed state, its history was lost, as by a restore, and the list wins.
+// PutListed is Put for an object of a complete list. A list shows every write up to its version. So a state that is
+// known with a version up to the list's, but is newer than the listed one, no longer exists, as after a restore: the
+// listed state replaces it.
 func (v *Versions) PutListed(object metav1.Object, listVersion string, now time.Time) (bool, error) {
 	news, err := v.Put(object, now)
 	if err != nil || news || v.Holds(object) {

@@ -61,10 +61,16 @@ func checkBackup(t *testing.T, r *run) {
 	follow("save")
 	r.kubectl(t, "annotate", "organization", "sample", "appsec.dev/remove-contents=true")
 	r.kubectl(t, "delete", "organization", "sample", "--timeout=3m")
-	follow("organization")
+	follow("organization", "without reasons")
 	r.kubectl(t, "wait", "--for=condition=Ready", "organization/sample", "--timeout=2m")
+	// As if the namespace had come with the backup.
+	r.kubectl(t, "annotate", "namespace", "org-sample", "--overwrite", "appsec.dev/organization-uid=former")
+	r.kubectl(t, "wait", "--for=condition=Ready=False", "organization/sample", "--timeout=2m")
 	follow("namespace", "objects")
 
+	// What the controllers do with it changes none of it.
+	r.kubectl(t, "wait", "--for=jsonpath={.status.observedGeneration}", "finding/f-2", "finding/f-3", "--namespace=org-sample", "--timeout=2m")
+	r.kubectl(t, "wait", "--for=condition=Ready", "triagepolicies", "--all", "--namespace=org-sample", "--timeout=2m")
 	if diff := cmp.Diff(before, r.specs(t)); diff != "" {
 		t.Errorf("what people and scanners wrote: -before +after the restore:\n%s", diff)
 	}
