@@ -82,28 +82,26 @@ func refuse(namespace *corev1.Namespace, organization *v1alpha1.Organization) (c
 			Reason:  v1alpha1.ReasonNamespaceTerminating,
 			Message: fmt.Sprintf("Namespace %q is being deleted: it is created again once it is gone.", namespace.Name),
 		}, true
-	case !ours(namespace, organization):
+	case ours(namespace, organization):
+		return conditions.Verdict{}, false
+	case namespace.Annotations[v1alpha1.OrganizationUIDAnnotation] == "":
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonNamespaceConflict,
-			Message: conflictMessage(namespace, organization),
+			Message: fmt.Sprintf("Namespace %q exists without this Organization's UID in the annotation %s: delete the namespace, or give the Organization another name.",
+				namespace.Name, v1alpha1.OrganizationUIDAnnotation),
+		}, true
+	default:
+		// It may be from a backup, which has the UID of the Organization of that time.
+		return conditions.Verdict{
+			Stalled: true,
+			Reason:  v1alpha1.ReasonNamespaceConflict,
+			Message: fmt.Sprintf("Namespace %q belonged to another Organization. If it comes from a backup, adopt it: "+
+				"kubectl annotate namespace %q %s=%q --overwrite. Otherwise delete it, with its findings and decisions, "+
+				"or give the Organization another name.",
+				namespace.Name, namespace.Name, v1alpha1.OrganizationUIDAnnotation, organization.UID),
 		}, true
 	}
-	return conditions.Verdict{}, false
-}
-
-// conflictMessage tells what to do about a namespace that is not the organization's. One from a backup has the UID of
-// the Organization of that time.
-func conflictMessage(namespace *corev1.Namespace, organization *v1alpha1.Organization) string {
-	if namespace.Annotations[v1alpha1.OrganizationUIDAnnotation] == "" {
-		return fmt.Sprintf("Namespace %q exists without this Organization's UID in the annotation %s: "+
-			"delete the namespace, or give the Organization another name.",
-			namespace.Name, v1alpha1.OrganizationUIDAnnotation)
-	}
-	return fmt.Sprintf("Namespace %q belonged to another Organization. If it comes from a backup, adopt it: "+
-		"kubectl annotate namespace %q %s=%q --overwrite. Otherwise delete it, with its findings and decisions, "+
-		"or give the Organization another name.",
-		namespace.Name, namespace.Name, v1alpha1.OrganizationUIDAnnotation, organization.UID)
 }
 
 // ours reports whether the namespace was created for this very Organization: an earlier
