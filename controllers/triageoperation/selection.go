@@ -41,17 +41,20 @@ func (r *Reconciler) selectFindings(ctx context.Context, s *scope) error {
 		if err != nil || s.Status.SelectedAt == nil {
 			return err
 		}
-		// Store the selected findings before applying anything: after a restart, no others must be selected.
-		defer s.Stop()
-		s.RequeueAfter(handOver)
 	}
 	if !s.Object.Spec.Commit {
 		preview(s)
 		return nil
 	}
-	if s.Status.Phase != v1alpha1.OperationRunning && rules.Ended(s.Object, s.Now) {
-		fail(s, v1alpha1.ReasonExpired, "The end of the decision, spec.set.expiresAt, has passed: make another operation.")
-		return nil
+	if s.Status.Phase != v1alpha1.OperationRunning {
+		if rules.Ended(s.Object, s.Now) {
+			fail(s, v1alpha1.ReasonExpired, "The end of the decision, spec.set.expiresAt, has passed: make another operation.")
+			return nil
+		}
+		// Store the set and the phase before deciding: after a restart, no other findings must be selected, and an operation
+		// that has decided must not fail as if it had not.
+		s.Stop()
+		s.RequeueAfter(handOver)
 	}
 	s.Status.Phase = v1alpha1.OperationRunning
 	inProgress(s, "The operation is processing its findings.")

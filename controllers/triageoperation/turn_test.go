@@ -8,15 +8,20 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestWhoseTurnComesBefore(t *testing.T) {
@@ -63,6 +68,35 @@ func TestWhoseTurnComesBefore(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %q comes before, want %q", c.reason, got, c.want)
 		}
+	}
+}
+
+// Once it has decided about anything it must be Running in any case: else it could fail as Expired, and nothing undoes that.
+func TestAnOperationDecidesOnlyOnceItIsStoredThatItRuns(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	scheme := runtime.NewScheme()
+	harness.Must(t, v1alpha1.AddToScheme(scheme))
+	selected := v1alpha1.NewTime(clock.Now().Add(-time.Hour))
+	operation := builder.TriageOperation("m", "G1").In("org-acme").Committed().Build()
+	operation.Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationPreview, SelectedAt: &selected, Parts: 1}
+	parts, _, err := rules.Parts(operation, []rules.Entry{rules.NewEntry(builder.Finding("f-1").Build())})
+	harness.Must(t, err)
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(operation, parts[0]).WithInterceptorFuncs(interceptor.Funcs{
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return errors.New("the controllers end before they store the status")
+		},
+	}).Build()
+	r := &Reconciler{Base: reconcile.Base{Clock: clock, Client: c, Live: c}, as: func(string) (rest.Interface, error) {
+		return nil, errors.New("no decision is expected")
+	}}
+	_, err = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)})
+	if err == nil {
+		t.Error("the status was not stored")
+	}
+	part := &v1alpha1.TriageOperationPart{}
+	harness.Must(t, c.Get(t.Context(), client.ObjectKeyFromObject(parts[0]), part))
+	if part.Spec.Begun {
+		t.Errorf("it has begun although it is not stored that it runs: %v", err)
 	}
 }
 
