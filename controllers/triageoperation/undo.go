@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
@@ -39,7 +40,7 @@ func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, erro
 		s.Stop()
 		return nil, nil
 	}
-	look, err := r.newLook(ctx, s, undone)
+	compared, err := r.newComparison(ctx, s, undone)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +54,7 @@ func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, erro
 			if j >= len(part.Outcomes) || rules.Outcome(part.Outcomes[j]) != rules.Changed {
 				continue
 			}
-			c, err := look.undone(ctx, &entries[j])
+			c, err := compared.choose(ctx, &entries[j])
 			if err != nil {
 				return nil, err
 			}
@@ -64,82 +65,87 @@ func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, erro
 	return set, nil
 }
 
-// look compares the findings of the undone operation with its decisions.
-type look struct {
-	*Reconciler
+// comparison compares the findings of the undone operation with its decisions.
+type comparison struct {
+	reconcile.Base
 	namespace, author string
-	// live means that the cache may not show all decisions of the last operation that has ended yet.
+	// live means that the cache may not show yet all that the operation has decided, or that a later undo has restored.
 	live bool
 	// restored holds whose decisions the undos met so far have restored, by the author that they sign as.
 	restored map[string]map[v1alpha1.ResourceName]string
 }
 
-func (r *Reconciler) newLook(ctx context.Context, s *scope, undone *v1alpha1.TriageOperation) (*look, error) {
+func (r *Reconciler) newComparison(ctx context.Context, s *scope,
+	undone *v1alpha1.TriageOperation) (*comparison, error) {
 	others, err := r.others(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	ended := *undone.Status.CompletedAt
 	for i := range others {
-		if end := others[i].Status.CompletedAt; end != nil && end.After(ended.Time) {
+		// Only an undo can make an earlier decision stand again.
+		if end := others[i].Status.CompletedAt; others[i].Spec.Undo != "" && end != nil && end.After(ended.Time) {
 			ended = *end
 		}
 	}
-	return &look{
-		Reconciler: r, namespace: undone.Namespace, author: rules.Author(undone.Name),
+	return &comparison{
+		Base: r.Base, namespace: undone.Namespace, author: rules.Author(undone.Name),
 		live:     s.Now.Before(ended.Add(cacheLag)),
 		restored: map[string]map[v1alpha1.ResourceName]string{},
 	}, nil
 }
 
-func (l *look) undone(ctx context.Context, entry *rules.Entry) (chosen, error) {
-	finding, stands, err := l.read(ctx, l.Client, entry, client.UnsafeDisableDeepCopy)
+func (c *comparison) choose(ctx context.Context, entry *rules.Entry) (chosen, error) {
+	finding, stands, err := c.read(ctx, c.Client, entry, client.UnsafeDisableDeepCopy)
 	// Later the cache is right: to read thousands of findings one by one may take longer than a reconcile may.
-	if err == nil && !stands && l.live {
-		finding, stands, err = l.read(ctx, l.Live, entry)
+	if err == nil && !stands && c.live {
+		finding, stands, err = c.read(ctx, c.Live, entry)
 	}
 	return chosen{rules.Undo(entry, finding, stands), finding}, err
 }
 
 // read returns the finding, nil if it does not exist, and whether the operation's decision stands: the operation has
 // made it, or the undo of a later operation has restored it.
-func (l *look) read(ctx context.Context, from client.Reader, entry *rules.Entry,
+func (c *comparison) read(ctx context.Context, from client.Reader, entry *rules.Entry,
 	options ...client.GetOption) (finding *v1alpha1.Finding, stands bool, err error) {
 	finding = &v1alpha1.Finding{}
-	key := client.ObjectKey{Namespace: l.namespace, Name: string(entry.Finding)}
+	key := client.ObjectKey{Namespace: c.namespace, Name: string(entry.Finding)}
 	if err := from.Get(ctx, key, finding, options...); err != nil {
 		return nil, false, client.IgnoreNotFound(err)
 	}
 	by := finding.Spec.Triage.By
-	for range maxOperations { // a name may be used again, so that undos could refer to each other
-		if by == l.author || by == "" {
+	// Follow the undos back to whoever made the decision. Names may be used again, so they could form a circle: give up
+	// after as many as can exist.
+	for range maxOperations {
+		if by == c.author || by == "" {
 			break
 		}
-		if _, known := l.restored[by]; !known {
-			if l.restored[by], err = l.restoredBy(ctx, by); err != nil {
+		if _, known := c.restored[by]; !known {
+			if c.restored[by], err = c.authorsRestoredBy(ctx, by); err != nil {
 				return nil, false, err
 			}
 		}
-		by = l.restored[by][entry.Finding]
+		by = c.restored[by][entry.Finding]
 	}
-	return finding, by == l.author, nil
+	return finding, by == c.author, nil
 }
 
-// restoredBy returns the authors of the decisions that an undo has restored, by finding; none if it is no undo. A part
-// that is missing or unreadable has restored nothing.
-func (l *look) restoredBy(ctx context.Context, author string) (map[v1alpha1.ResourceName]string, error) {
-	name, is := strings.CutPrefix(author, v1alpha1.OperationAuthorPrefix)
-	if !is {
+// authorsRestoredBy returns the authors of the decisions that an undo has restored, by finding; none if the author is
+// no undo. A part that is missing or unreadable has restored nothing.
+func (c *comparison) authorsRestoredBy(ctx context.Context, author string) (map[v1alpha1.ResourceName]string, error) {
+	name, isOperation := strings.CutPrefix(author, v1alpha1.OperationAuthorPrefix)
+	if !isOperation {
 		return nil, nil
 	}
 	undo := &v1alpha1.TriageOperation{}
-	if err := l.Live.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: name}, undo); err != nil {
+	err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, undo)
+	if err != nil || undo.Spec.Undo == "" {
 		return nil, client.IgnoreNotFound(err)
 	}
 	authors := map[v1alpha1.ResourceName]string{}
 	for i := range int(undo.Status.DoneParts) {
 		part := &v1alpha1.TriageOperationPart{}
-		err := l.Live.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: rules.PartName(name, i)}, part)
+		err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: rules.PartName(name, i)}, part)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("read part %q: %w", rules.PartName(name, i), err)
 		}

@@ -18,7 +18,7 @@ import (
 )
 
 // Thousands of reads one by one take longer than a reconcile may, and the next attempt would begin with the first again.
-func TestAnUndoReadsFindingsFromTheAPIServerOnlyRightAfterTheOperation(t *testing.T) {
+func TestAnUndoReadsFindingsFromTheAPIServerOnlyRightAfterTheOperationOrAnUndo(t *testing.T) {
 	open := v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}
 	signed := func(name, by string) *v1alpha1.Finding {
 		return builder.Finding(name).Mutate(func(f *v1alpha1.Finding) { f.Spec.Triage = open; f.Spec.Triage.By = by }).Build()
@@ -26,6 +26,9 @@ func TestAnUndoReadsFindingsFromTheAPIServerOnlyRightAfterTheOperation(t *testin
 	undone := builder.TriageOperation("mute", "G1").Committed().Build()
 	ended := v1alpha1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	undone.Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationCompleted, CompletedAt: &ended, DoneParts: 1}
+	undid, overrode := builder.TriageOperation("undo", "").Undoes("other").Build(), builder.TriageOperation("override", "G1").Build()
+	later := v1alpha1.NewTime(ended.Add(time.Hour))
+	undid.Status.CompletedAt, overrode.Status.CompletedAt = &later, &later
 	var entries []rules.Entry
 	for _, name := range []string{"decided", "gone", "mine"} {
 		entries = append(entries, rules.NewEntry(signed(name, "")))
@@ -34,6 +37,8 @@ func TestAnUndoReadsFindingsFromTheAPIServerOnlyRightAfterTheOperation(t *testin
 	harness.Must(t, err)
 	parts[0].Spec.Outcomes = "ccc"
 
+	var others []v1alpha1.TriageOperation
+	var partReads int
 	reader := func(read *int, findings ...*v1alpha1.Finding) client.WithWatch {
 		return interceptor.NewClient(nil, interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch,
 			key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -42,6 +47,7 @@ func TestAnUndoReadsFindingsFromTheAPIServerOnlyRightAfterTheOperation(t *testin
 				undone.DeepCopyInto(into)
 				return nil
 			case *v1alpha1.TriageOperationPart:
+				partReads++
 				parts[0].DeepCopyInto(into)
 				return nil
 			}
@@ -53,18 +59,25 @@ func TestAnUndoReadsFindingsFromTheAPIServerOnlyRightAfterTheOperation(t *testin
 				}
 			}
 			return apierrors.NewNotFound(schema.GroupResource{Resource: "findings"}, key.Name)
-		}, List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil }})
+		}, List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
+			into.(*v1alpha1.TriageOperationList).Items = others
+			return nil
+		}})
 	}
 	for _, c := range []struct {
 		reason       string
 		after        time.Duration
+		others       []v1alpha1.TriageOperation
 		live, intact int
 	}{
-		{"right after it", time.Second, 2, 2},
-		{"before its last reconcile has to end", 2 * time.Minute, 2, 2},
-		{"long after it", time.Hour, 0, 1},
+		{"right after it", time.Second, nil, 2, 2},
+		{"before its last reconcile has to end", 2 * time.Minute, nil, 2, 2},
+		{"long after it", time.Hour, nil, 0, 1},
+		{"right after an undo, which may have restored its decisions", time.Hour + time.Second, []v1alpha1.TriageOperation{*undid}, 2, 2},
+		{"right after another operation", time.Hour + time.Second, []v1alpha1.TriageOperation{*overrode}, 0, 1},
 	} {
 		var cached, live int
+		others, partReads = c.others, 0
 		r := &Reconciler{Base: reconcile.Base{
 			Client: reader(&cached, signed("decided", "operation/undo"), signed("mine", "operation/mute")),
 			Live:   reader(&live, signed("decided", "operation/mute"), signed("mine", "operation/mute")),
@@ -81,6 +94,9 @@ func TestAnUndoReadsFindingsFromTheAPIServerOnlyRightAfterTheOperation(t *testin
 		}
 		if len(set) != len(entries) || cached != len(entries) || live != c.live || intact != c.intact {
 			t.Errorf("%s: %d of %d findings have its decision, after %d live reads", c.reason, intact, len(set), live)
+		}
+		if partReads != 1 {
+			t.Errorf("%s: %d parts were read, want only that of the undone operation: no undo has overruled it", c.reason, partReads)
 		}
 	}
 }
