@@ -29,7 +29,7 @@ func TestARefusedOperationSaysWhatToDo(t *testing.T) {
 		"gone":      {apierrors.NewNotFound(operations, "op-1"), 404, "not_found", ""},
 		"away":      {errors.New("connection refused"), 500, "try_again", ""},
 	} {
-		got := problem.Of(explainOperation(test.err))
+		got := problem.Of(explainOperation(test.err, ""))
 		if got.Status != test.status || got.Code != test.code || got.Field != test.field {
 			t.Errorf("%s: got %d %s, field %q: %s", name, got.Status, got.Code, got.Field, got.Detail)
 		}

@@ -22,7 +22,7 @@ func (c *Client) CreateOperation(ctx context.Context, operation *v1alpha1.Triage
 	error) {
 	created, err := create(ctx, c, operation)
 	if err != nil {
-		return nil, explainOperation(err)
+		return nil, explainOperation(err, "")
 	}
 	return created, nil
 }
@@ -52,7 +52,7 @@ func (c *Client) CommitOperation(ctx context.Context, namespace, name, by string
 	}
 	committed, err := change(ctx, c, namespace, name, operationNoun, members)
 	if err != nil {
-		return nil, explainOperation(err)
+		return nil, explainOperation(err, " of a new operation")
 	}
 	return committed, nil
 }
@@ -88,8 +88,9 @@ func (c *Client) OperationPart(ctx context.Context, operation *v1alpha1.TriageOp
 	return Part{entries, part.Spec.Outcomes}, nil
 }
 
-// explainOperation translates an error of the API server for clients that know nothing of it.
-func explainOperation(err error) error {
+// explainOperation translates an error of the API server for clients that know nothing of it. The text of follows the
+// member that must hold a reason, since an existing operation cannot get one.
+func explainOperation(err error, of string) error {
 	var known *problem.Problem
 	switch {
 	case errors.As(err, &known):
@@ -97,7 +98,7 @@ func explainOperation(err error) error {
 	case kube.IsQuotaExceeded(err):
 		return problem.Refused(errQuota)
 	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), reasonsPolicy):
-		return reasonRequired("finding", "set.reason")
+		return reasonRequired("finding", "set.reason", of)
 	default:
 		return explain(operationNoun, fmt.Errorf("store the triage operation: %w", err))
 	}

@@ -178,7 +178,7 @@ func explain(noun string, err error) error {
 		return problem.TryAgain("the change is not allowed, by a rule of this installation or while its API server starts",
 			err)
 	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), reasonsPolicy):
-		return reasonRequired(noun, "reason")
+		return reasonRequired(noun, "reason", "")
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return problem.Internal("a rule of this installation refused the change; ask its operators", err)
 	default:
@@ -186,8 +186,9 @@ func explain(noun string, err error) error {
 	}
 }
 
-// reasonRequired returns an error that names the object to be muted and the member that must hold the reason.
-func reasonRequired(noun, member string) error {
-	return problem.InvalidBody("the organization requires a reason to mute a " + noun + ": give one in " + member).
+// reasonRequired returns an error that names the object to be muted, and the member that must hold the reason and of
+// what.
+func reasonRequired(noun, member, of string) error {
+	return problem.InvalidBody("the organization requires a reason to mute a " + noun + ": give one in " + member + of).
 		In(member).Coded(problem.CodeReasonRequired)
 }

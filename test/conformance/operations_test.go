@@ -250,10 +250,15 @@ func TestTriageOperations_WhatIsNotOneIsRefused(t *testing.T) {
 		t.Errorf("a failed operation does not say why: %v", failed)
 	}
 	o.post(operationsPath+"/"+failed.text("id")+"/commit", "").wants(400, "a failed one cannot be committed")
+	before := o.operate(`{"ids":["f-1"],`+muted+`}`, "preview")
 	o.patchResource(&v1alpha1.Organization{ObjectMeta: builder.Organization(o.name).Build().ObjectMeta}, `{"spec":{"triage":{"requireReason":true}}}`)
 	harness.Eventually(t, func(g Gomega) {
 		problem := o.post(operationsPath, `{"ids":["f-1"],"set":{"user_status":"muted"}}`).object()
 		g.Expect(problem["code"]).To(Equal("reason_required"))
 		g.Expect(problem["field"]).To(Equal("set.reason"))
 	})
+	problem := o.post(operationsPath+"/"+before.text("id")+"/commit", "").badRequest("a preview of before").object()
+	if problem["field"] != "set.reason" || !strings.Contains(problem.text("detail"), "set.reason of a new operation") {
+		t.Errorf("what is set cannot be changed: got %v", problem)
+	}
 }
