@@ -3738,7 +3738,7 @@ type TriageOperation struct {
 	// CompletedAt When it ended; null while it has not.
 	CompletedAt *time.Time `json:"completed_at"`
 
-	// Conflicted How many were left alone, since somebody had decided about them after they were selected.
+	// Conflicted How many were left alone, since they were changed, by a decision or otherwise, after they were selected.
 	Conflicted int32 `json:"conflicted"`
 
 	// Conflicts The first of those that were left alone.
@@ -3981,8 +3981,8 @@ type TriageOperationRequest struct {
 	Undo *ID `json:"undo,omitempty"`
 }
 
-// TriageOutcome What came of a finding. changed: the operation has decided about it; unchanged: it was as it should be; conflicted: somebody
-// had decided about it meanwhile, and it was left alone; failed: it could not be changed.
+// TriageOutcome What came of a finding. changed: the operation has decided about it; unchanged: it was as it should be; conflicted: it was
+// changed, by a decision or otherwise, after it was selected, and was left alone; failed: it could not be changed.
 type TriageOutcome string
 
 // TriagePolicy A rule that decides about the findings that match an expression, as long as no person has. The counts are of findings that
@@ -6181,9 +6181,10 @@ type ClientInterface interface {
 	// CommitTriageOperation Commit a triage operation
 	//
 	// An addition to the contract. Carries out the operation: it decides about the selected findings, except those
-	// about which somebody has decided since. One that is committed already stays as it is. The answer comes once all of them
-	// are worked through, and after ten seconds in any case. An operation that failed is answered with 400. Needs the
-	// scope `findings:triage`.
+	// that were changed, by a decision or otherwise, after they were selected. One that is committed already stays as it is. The
+	// answer comes once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation
+	// that failed; one whose `expires_at` has passed; and one that mutes without a reason where the organization requires
+	// one by now (`reason_required`). Needs the scope `findings:triage`.
 	//
 	// Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
 	CommitTriageOperation(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7210,9 +7211,10 @@ func (c *Client) GetTriageOperation(ctx context.Context, id ID, reqEditors ...Re
 // CommitTriageOperation Commit a triage operation
 //
 // An addition to the contract. Carries out the operation: it decides about the selected findings, except those
-// about which somebody has decided since. One that is committed already stays as it is. The answer comes once all of them
-// are worked through, and after ten seconds in any case. An operation that failed is answered with 400. Needs the
-// scope `findings:triage`.
+// that were changed, by a decision or otherwise, after they were selected. One that is committed already stays as it is. The
+// answer comes once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation
+// that failed; one whose `expires_at` has passed; and one that mutes without a reason where the organization requires
+// one by now (`reason_required`). Needs the scope `findings:triage`.
 //
 // Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
 func (c *Client) CommitTriageOperation(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -12905,9 +12907,10 @@ type ClientWithResponsesInterface interface {
 	// CommitTriageOperationWithResponse Commit a triage operation
 	//
 	// An addition to the contract. Carries out the operation: it decides about the selected findings, except those
-	// about which somebody has decided since. One that is committed already stays as it is. The answer comes once all of them
-	// are worked through, and after ten seconds in any case. An operation that failed is answered with 400. Needs the
-	// scope `findings:triage`.
+	// that were changed, by a decision or otherwise, after they were selected. One that is committed already stays as it is. The
+	// answer comes once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation
+	// that failed; one whose `expires_at` has passed; and one that mutes without a reason where the organization requires
+	// one by now (`reason_required`). Needs the scope `findings:triage`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -21885,9 +21888,10 @@ func (c *ClientWithResponses) GetTriageOperationWithResponse(ctx context.Context
 // CommitTriageOperationWithResponse Commit a triage operation
 //
 // An addition to the contract. Carries out the operation: it decides about the selected findings, except those
-// about which somebody has decided since. One that is committed already stays as it is. The answer comes once all of them
-// are worked through, and after ten seconds in any case. An operation that failed is answered with 400. Needs the
-// scope `findings:triage`.
+// that were changed, by a decision or otherwise, after they were selected. One that is committed already stays as it is. The
+// answer comes once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation
+// that failed; one whose `expires_at` has passed; and one that mutes without a reason where the organization requires
+// one by now (`reason_required`). Needs the scope `findings:triage`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -79,7 +79,7 @@ func whole(undoing client.TriageOperation) bool { return undoing.Id != "" && und
 
 // outcomes maps the REST API's outcomes to words.
 var outcomes = map[string]string{
-	"changed": "Changed", "unchanged": "Unchanged", "conflicted": "Decided by somebody else meanwhile", "failed": "Failed",
+	"changed": "Changed", "unchanged": "Unchanged", "conflicted": "Changed meanwhile", "failed": "Failed",
 }
 
 // matched returns the count of a preview's findings, with a link to them.
