@@ -6,8 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 const (
 	// ReasonDisabled goes with Ready=False: spec.disabled is set.
 	ReasonDisabled = "Disabled"
-	// ReasonExpired goes with Ready=False and Stalled=True: the key has expired, rotate it or create another; or the end
-	// of the decision of a TriageOperation has passed.
+	// ReasonExpired goes with Ready=False and Stalled=True: the key has expired; rotate it or create another.
 	ReasonExpired = "Expired"
 	// ReasonSecretConflict goes with Ready=False and Stalled=True: a Secret of the token's name exists and does
 	// not belong to the key, or cannot be replaced.

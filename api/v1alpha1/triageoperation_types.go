@@ -29,6 +29,8 @@ const (
 	ReasonPartsLost = "PartsLost"
 	// ReasonPartsRefused: the API server refuses to store a part of the operation's set.
 	ReasonPartsRefused = "PartsRefused"
+	// ReasonOperationExpired: the end of the decision had passed before the operation decided about anything.
+	ReasonOperationExpired = "Expired"
 )
 
 // OperationPhase is the progress of a TriageOperation.
@@ -275,8 +277,8 @@ type TriageOperationStatus struct {
 	// unchanged is the number of findings that already had the decision.
 	// +optional
 	Unchanged int32 `json:"unchanged"`
-	// conflicted is the number of findings that were skipped because somebody decided about them after they were
-	// selected.
+	// conflicted is the number of findings that were skipped because they were changed, by a decision or otherwise,
+	// after they were selected.
 	// +optional
 	Conflicted int32 `json:"conflicted"`
 	// failed is the number of findings that could not be changed.

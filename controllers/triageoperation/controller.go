@@ -33,7 +33,7 @@ const (
 type Reconciler struct {
 	reconcile.Base
 	pager *ledger.Pager
-	// refused holds since when the API server refuses an operation's writes, by the operation's
+	// refused holds since when the API server refuses an operation's writes of a finding or a part, by the operation's
 	// name.
 	refused sync.Map
 	// as returns a client that writes an operation's decisions in that namespace.

@@ -270,7 +270,7 @@ func TestAnOperationThatCannotBeDoneSaysWhy(t *testing.T) {
 		"ended": {builder.TriageOperation("d", "G1").Mutate(func(s *v1alpha1.TriageOperationSpec) {
 			past := v1alpha1.NewTime(time.Unix(0, 0))
 			s.Set.ExpiresAt = &past
-		}).Build(), v1alpha1.ReasonExpired},
+		}).Build(), v1alpha1.ReasonOperationExpired},
 	} {
 		c.operation.Namespace, c.operation.Spec.Commit = r.namespace, true
 		o := r.makes(c.operation, v1alpha1.OperationFailed)

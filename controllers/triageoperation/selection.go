@@ -48,7 +48,8 @@ func (r *Reconciler) selectFindings(ctx context.Context, s *scope) error {
 	}
 	if s.Status.Phase != v1alpha1.OperationRunning {
 		if rules.Ended(s.Object, s.Now) {
-			fail(s, v1alpha1.ReasonExpired, "The end of the decision, spec.set.expiresAt, has passed: make another operation.")
+			fail(s, v1alpha1.ReasonOperationExpired,
+				"The end of the decision, spec.set.expiresAt, has passed: make another operation.")
 			return nil
 		}
 		// Store the set and the phase before deciding: after a restart, no other findings must be selected, and an operation
@@ -196,8 +197,7 @@ func (r *Reconciler) keepSet(ctx context.Context, s *scope, set []chosen, kept i
 	}
 	for _, part := range parts {
 		if err := r.keep(ctx, s.Object.UID, part); err != nil {
-			// A part of an earlier operation may be removed at this moment: then it is not found.
-			if _, temporary := r.outcomeOf(s.Object, err); temporary != nil || apierrors.IsNotFound(err) {
+			if !r.permanent(s.Object, err) {
 				return err
 			}
 			fail(s, v1alpha1.ReasonPartsRefused, fmt.Sprintf("The API server refuses to store the part %q: %q. "+

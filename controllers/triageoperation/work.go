@@ -23,7 +23,7 @@ const (
 	// maxAtOnce is how many findings an operation writes at a time: few enough to leave capacity of the API
 	// server to users.
 	maxAtOnce = 4
-	// refusalPatience is how long the API server may refuse a finding before it counts as failed.
+	// refusalPatience is how long the API server may refuse a finding or a part before it counts as failed.
 	refusalPatience = 2 * time.Minute
 	// maxTries bounds the retries for a finding that others write at the same time.
 	maxTries = 10
@@ -118,21 +118,25 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 	return result{}, fmt.Errorf("others keep writing finding %s: %w", key.Name, err)
 }
 
-// outcomeOf separates permanent errors about the finding from temporary ones. A starting API server knows neither
-// roles nor policies for a while, so Forbidden becomes permanent only after refusalPatience.
+// outcomeOf separates permanent errors about the finding from temporary ones.
 func (r *Reconciler) outcomeOf(operation *v1alpha1.TriageOperation, err error) (result, error) {
 	switch {
 	case apierrors.IsNotFound(err):
 		return result{rules.Failed, "the finding no longer exists"}, nil
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+	case r.permanent(operation, err):
 		return result{rules.Failed, err.Error()}, nil
-	case apierrors.IsForbidden(err):
-		since, _ := r.refused.LoadOrStore(client.ObjectKeyFromObject(operation), r.Clock.Now())
-		if r.Clock.Since(since.(time.Time)) > refusalPatience { //nolint:forcetypeassert // nothing else is stored
-			return result{rules.Failed, err.Error()}, nil
-		}
 	}
 	return result{}, err
+}
+
+// permanent reports whether the API server will refuse the finding or the part again. A starting API server knows
+// neither roles nor policies for a while, so Forbidden becomes permanent only after refusalPatience.
+func (r *Reconciler) permanent(operation *v1alpha1.TriageOperation, err error) bool {
+	if apierrors.IsForbidden(err) {
+		since, _ := r.refused.LoadOrStore(client.ObjectKeyFromObject(operation), r.Clock.Now())
+		return r.Clock.Since(since.(time.Time)) > refusalPatience //nolint:forcetypeassert // nothing else is stored
+	}
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
 func write(ctx context.Context, writer rest.Interface, finding *v1alpha1.Finding, step *rules.Step) error {
