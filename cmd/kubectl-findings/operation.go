@@ -94,7 +94,8 @@ func (w *operating) need(name string) need {
 	return need{what: "triage findings", role: roleTriager, kind: kindOperation, name: name}
 }
 
-// errCommittedElsewhere is for an operation that another client has committed: without it nobody could undo it.
+// errCommittedElsewhere is for an operation that another client has committed. An operation that is deleted can no
+// longer be undone.
 var errCommittedElsewhere = errors.New("somebody has committed it")
 
 // discard deletes an operation that was not committed.
