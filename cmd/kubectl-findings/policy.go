@@ -33,8 +33,9 @@ manifest that is refused, no connection), and 3 if it was made and --fail-on say
                     what it decides changes for findings, or for more than N: gained, lost, or decided otherwise
   failures, failures=N
                     the expression fails for findings, or for more than N
-  stopped           it could not come into force: more findings match than spec.maxFindings, 100 other
-                    policies are in force, or spec.validUntil has come
+  stopped           it could not come into force: more findings match than spec.maxFindings (once it
+                    was stopped: than nine tenths of it), 100 other policies are in force, or
+                    spec.validUntil has come
   inert             it decides about no finding: none matches, or other policies or people decide about all`
 
 const policyTestExample = `  # What would this policy change?

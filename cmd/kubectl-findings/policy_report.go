@@ -43,8 +43,8 @@ type policyReport struct {
 	// Failure is an example of the failures.
 	Failure     *v1alpha1.PolicyFailure `json:"failure,omitempty"`
 	MaxFindings int32                   `json:"maxFindings"`
-	// limit is how many findings it may match in its present state.
-	limit int32
+	// Limit is how many findings it may match in its present state: fewer than MaxFindings once it was stopped.
+	Limit int32 `json:"limit"`
 	// Stopped is the reason why the policy could not come into force.
 	Stopped string   `json:"stopped,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
@@ -95,7 +95,7 @@ func (t *trials) newReport(trial *trial) *policyReport {
 	r := &policyReport{
 		Namespace: trial.filed.Namespace, Policy: trial.filed.Name, Source: trial.filed.source,
 		Mode: cmp.Or(spec.Mode, v1alpha1.PolicyPreview), Priority: spec.Priority, Set: spec.Set, MaxFindings: spec.Limit(),
-		limit:  spec.Limit(),
+		Limit:  spec.Limit(),
 		Gained: []verdictChange{}, Lost: []verdictChange{}, Changed: []verdictChange{},
 	}
 	if there := t.world.policies[r.Policy]; there != nil {
@@ -108,7 +108,7 @@ func (t *trials) newReport(trial *trial) *policyReport {
 		}
 		same := there.Spec
 		same.By = spec.By // the API server keeps the author of an unchanged spec
-		r.limit = rules.Limit(spec, rules.Stopped(there) && equality.Semantic.DeepEqual(&same, spec))
+		r.Limit = rules.Limit(spec, rules.Stopped(there) && equality.Semantic.DeepEqual(&same, spec))
 		if there.Status.ObservedGeneration != there.Generation {
 			r.note("the controllers have not seen the version in the cluster yet: it is compared as it was before")
 		}
@@ -173,8 +173,8 @@ func (r *policyReport) stoppedBecause() string {
 	switch r.Stopped {
 	case v1alpha1.ReasonTooMany:
 		bound := fmt.Sprintf("maxFindings is %d", r.MaxFindings)
-		if r.limit < r.MaxFindings {
-			bound = fmt.Sprintf("it stays stopped until no more than %d do", r.limit)
+		if r.Limit < r.MaxFindings {
+			bound = fmt.Sprintf("it stays stopped until no more than %d do", r.Limit)
 		}
 		return fmt.Sprintf("%d findings match and %s, so it would not come into force; what follows is as if it did",
 			r.Matched, bound)

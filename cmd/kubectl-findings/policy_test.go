@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -259,6 +260,16 @@ func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
 				t.Errorf("it does not say %q:\n%s", tc.says, text)
 			}
 		})
+	}
+}
+
+func TestTheJSONSaysHowManyFindingsAStoppedPolicyMayMatch(t *testing.T) {
+	two := func(s *v1alpha1.TriagePolicySpec) { s.MaxFindings = 2 }
+	stopped, file := stoppedInCluster("p", "false", two), inCluster("p", "false", two)
+	text, err := json.Marshal(tested(t, []*v1alpha1.TriagePolicy{stopped}, []*v1alpha1.TriagePolicy{file})["p"])
+	harness.Must(t, err)
+	if want := `"maxFindings":2,"limit":1,`; !strings.Contains(string(text), want) {
+		t.Errorf("no %s in %s", want, text)
 	}
 }
 

@@ -186,7 +186,7 @@ func (r *policyReport) conclude(trial *trial, t *trials) {
 		r.Stopped = v1alpha1.ReasonPolicyExpired
 	case !inForce && len(trial.others) >= rules.MaxInForce:
 		r.Stopped = v1alpha1.ReasonTooManyPolicies
-	case r.Matched > int(r.limit):
+	case r.Matched > int(r.Limit):
 		r.Stopped = v1alpha1.ReasonTooMany
 	}
 	if len(r.ShadowedBy) > 0 && r.Applied == 0 {

@@ -186,7 +186,8 @@ func (s *scope) explain() {
 	case v1alpha1.ReasonPolicyExpired:
 		because = "The time in spec.validUntil has passed: delete the policy, or set another end."
 	case v1alpha1.ReasonTooMany:
-		because = "More findings match the present spec than spec.maxFindings: narrow spec.match, or raise the limit."
+		because = "More findings match the present spec than spec.maxFindings or, once it was stopped, more than nine " +
+			"tenths of it: narrow spec.match, or raise the limit."
 	case v1alpha1.ReasonTooCostly:
 		because = "Evaluating the current spec over all findings takes too long: " +
 			"begin spec.match with a short comparison that rules most of them out."

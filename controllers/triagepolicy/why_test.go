@@ -26,6 +26,7 @@ func TestWhyASpecMayNotDecide(t *testing.T) {
 		{"one too many", apply, tally{matched: 11}, v1alpha1.ReasonTooMany},
 		{"stopped, and as many as may match", apply, tally{matched: 10, stopped: true}, v1alpha1.ReasonTooMany},
 		{"stopped, and nine tenths of that", apply, tally{matched: 9, stopped: true}, ""},
+		{"stopped, and as few as can match", with(func(s *v1alpha1.TriagePolicySpec) { s.MaxFindings = 1 }), tally{matched: 1, stopped: true}, ""},
 		{"no room among the others", apply, tally{matched: 10, full: true}, v1alpha1.ReasonTooManyPolicies},
 		{"no room, and too many", apply, tally{matched: 11, full: true}, v1alpha1.ReasonTooManyPolicies},
 		{"too costly", apply, tally{matched: 10, costly: true}, v1alpha1.ReasonTooCostly},

@@ -20,10 +20,10 @@ func Stopped(policy *v1alpha1.TriagePolicy) bool {
 }
 
 // Limit returns how many findings a policy may match. A stopped policy must fall well below its limit: otherwise a
-// single finding that is added or removed could unmute and mute thousands.
+// single finding that is added or removed could unmute and mute thousands. It is at least 1.
 func Limit(spec *v1alpha1.TriagePolicySpec, stopped bool) int32 {
 	if stopped {
-		return spec.Limit() * 9 / 10
+		return max(1, spec.Limit()*9/10)
 	}
 	return spec.Limit()
 }
