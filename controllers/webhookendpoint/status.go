@@ -120,7 +120,8 @@ func (*Reconciler) observeSpec(_ context.Context, s *scope) error {
 const noSecretMessage = "there was no usable signing secret for five days"
 
 // observeSecret disables an endpoint that has had no usable secret for as long as one may fail: else its deliveries
-// would pile up for good, and retention would keep what has pending events. A usable secret ends that.
+// would pile up for good, and retention would keep what has pending events. A usable secret ends that. The time counts
+// from when there was one, even if attempts had failed before.
 func observeSecret(s *scope, usable bool) {
 	status, disabled := s.Status, s.Object.DisabledByControllers()
 	switch {
@@ -129,7 +130,7 @@ func observeSecret(s *scope, usable bool) {
 	case usable && status.ConsecutiveFailures == 0:
 		status.FailingSince = nil
 	case usable || s.Object.IsDisabled():
-	case status.FailingSince == nil:
+	case status.FailingSince == nil || s.Before.SecretRef != nil:
 		status.FailingSince = ptr.To(v1alpha1.NewTime(s.Now))
 		s.RequeueAfter(webhooks.MaxFailing)
 	case s.Now.Before(status.FailingSince.Add(webhooks.MaxFailing)):

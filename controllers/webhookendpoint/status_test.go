@@ -7,10 +7,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
@@ -42,6 +44,35 @@ func TestEntriesThatMatchNoEventAreNamed(t *testing.T) {
 	}
 	if n := len(recorder.Events); n != 2 || !strings.HasPrefix(<-recorder.Events, "Warning UnknownEvents No event matches") {
 		t.Errorf("%d Events, want one per list", n)
+	}
+}
+
+func TestTheTimeWithoutAUsableSecretCountsFromItsLoss(t *testing.T) {
+	noon := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	s := newScope()
+	s.Status.SecretRef = &v1alpha1.SecretReference{Name: "team-webhook"}
+	s.Status.ConsecutiveFailures, s.Status.FailingSince = 8, ptr.To(v1alpha1.NewTime(noon.AddDate(0, 0, -10)))
+	for _, c := range []struct {
+		reason   string
+		at       time.Duration
+		usable   bool
+		since    time.Duration
+		disabled bool
+	}{
+		{"attempts of a quiet endpoint failed", 0, true, -10 * 24 * time.Hour, false},
+		{"the secret was lost", time.Hour, false, time.Hour, false},
+		{"it is still lost", webhooks.MaxFailing, false, time.Hour, false},
+		{"it has been lost for five days", webhooks.MaxFailing + time.Hour, false, time.Hour, true},
+	} {
+		s.Begin(noon.Add(c.at))
+		if s.Status.SecretRef = nil; c.usable {
+			s.Status.SecretRef = &v1alpha1.SecretReference{Name: "team-webhook"}
+		}
+		observeSecret(s, c.usable)
+		if since := s.Status.FailingSince.Sub(noon); since != c.since || (s.Status.Disabled != nil) != c.disabled {
+			t.Errorf("%s: failing since %s, want %s; disabled %+v, want %t", c.reason, since, c.since, s.Status.Disabled,
+				c.disabled)
+		}
 	}
 }
 
