@@ -100,12 +100,13 @@ func (w *writer) one(ctx context.Context, ch change) error {
 }
 
 // refusesObject reports whether an API server refuses a write because of the object: it is invalid, or a cluster's own
-// admission policy or webhook denies it. Other objects may be accepted. This project's policies are about who writes.
+// admission policy or webhook denies it, with any code. Other objects may be accepted. This project's policies are about
+// who writes.
 func refusesObject(err error) bool {
 	text := err.Error()
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) &&
+	return apierrors.IsInvalid(err) ||
 		(strings.Contains(text, "denied the request") || strings.Contains(text, "denied request")) &&
-		!strings.Contains(text, "."+v1alpha1.GroupName+"' with binding")
+			!strings.Contains(text, "."+v1alpha1.GroupName+"' with binding")
 }
 
 // refused counts a change that the API server refused. A finding that cannot be closed stays open.
@@ -118,7 +119,7 @@ func (w *writer) refused(ch *change, err error) {
 		s.LeftOpen++
 		if w.unclosed++; w.unclosed <= mostExamples {
 			s.Warnings = append(s.Warnings, fmt.Sprintf("finding %s stays open, because the API server refuses to close it: "+
-				"have its rule changed, then import again (%v)", ch.name, err))
+				"have the cluster's policy changed, then import again (%v)", ch.name, err))
 		}
 	})
 }

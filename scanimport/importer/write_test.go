@@ -2,9 +2,11 @@ package importer
 
 import (
 	"errors"
+	"net/http"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -21,6 +23,8 @@ func TestWhatIsRefusedBecauseOfTheObject(t *testing.T) {
 		"invalid":                {"the schema refuses the object", apierrors.NewInvalid(schema.GroupKind{Kind: "Finding"}, "f-1", nil), true},
 		"a cluster's own policy": {"it may accept other objects", forbidden("ValidatingAdmissionPolicy 'hold' with binding 'hold' denied request: a legal hold"), true},
 		"a webhook":              {"it may accept other objects", forbidden(`admission webhook "hold.example.com" denied the request: a legal hold`), true},
+		"a webhook that sets no code": {"it may accept other objects",
+			&apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusBadRequest, Message: `admission webhook "hold.example.com" denied the request: a legal hold`}}, true},
 		"this project's policy": {"the account may write no facts",
 			forbidden("ValidatingAdmissionPolicy 'findings-facts.appsec.dev' with binding 'findings-facts.appsec.dev' denied request: me needs the verb report"), false},
 		"no role":  {"the account may write nothing", forbidden(`User "me" cannot patch resource "findings"`), false},
