@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// guardFrom is the least number of open findings for which closing many at once is taken for an accident.
+// guardFrom is the least number of open findings for which closing many at once is taken for an accident, and of changes
+// for which a refusal of all is not taken for one of each.
 const guardFrom = 20
 
 // RefusedError explains why an import was refused and what to do next.
@@ -30,4 +31,13 @@ func guardAge(startedAt, last time.Time, lastName string) error {
 	}
 	return &RefusedError{fmt.Sprintf("the scan started at %s, before the last completed one (scan %s of %s): import a newer one, give its real start with --started-at, or use --force",
 		startedAt.UTC().Format(time.RFC3339), lastName, last.UTC().Format(time.RFC3339))}
+}
+
+// guardRefusals fails an import of which no change was written and many were refused, or all of several results: the
+// cause is then not a single finding. first is the reason for the first refusal.
+func guardRefusals(refused, unchanged int, first error) error {
+	if refused < guardFrom && (refused < 2 || unchanged > 0) {
+		return nil
+	}
+	return &RefusedError{fmt.Sprintf("the API server refuses every change, and nothing was written: have the cause removed, such as a policy of the cluster, then import again (%v)", first)}
 }

@@ -102,7 +102,8 @@ func (m *memory) scan(b *Batch, named func(index int, name string)) []change {
 	m.plan = &p
 	var changes []change
 	lost := false
-	for _, stage := range p.stages() {
+	known, added, gone := p.stages()
+	for _, stage := range [][]change{known, added, gone} {
 		before := len(changes)
 		changes = append(changes, stage...)
 		lostBefore := lost

@@ -40,6 +40,24 @@ func TestGuardClosing(t *testing.T) {
 	}
 }
 
+func TestGuardRefusals(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason             string
+		refused, unchanged int
+		fails              bool
+	}{
+		"none":                    {"nothing had to be written", 0, 0, false},
+		"the only result":         {"it may be invalid", 1, 0, false},
+		"several, all results":    {"nothing of the scan is stored", 2, 0, true},
+		"several, some unchanged": {"they may be invalid for one reason", 19, 1, false},
+		"twenty, some unchanged":  {"so many are no exception", 20, 5000, true},
+	} {
+		if err := guardRefusals(tc.refused, tc.unchanged, errors.New("a freeze")); (err != nil) != tc.fails {
+			t.Errorf("%s: %v, want an error %t, because %s", name, err, tc.fails, tc.reason)
+		}
+	}
+}
+
 func TestGuardAge(t *testing.T) {
 	last := time.Date(2026, 2, 1, 10, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {

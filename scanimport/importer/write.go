@@ -23,19 +23,25 @@ func (im *Importer) write(ctx context.Context, j *job) error {
 	w := &writer{im: im, lock: j.lock, manager: fieldManager(j.Tool), scan: &j.context, summary: j.summary,
 		progress: &j.progress}
 	defer func() { j.lastChange = w.last }()
-	for _, changes := range j.plan.stages() {
-		if err := w.all(ctx, changes); err != nil {
+	known, added, gone := j.plan.stages()
+	if err := w.all(ctx, known); err != nil {
+		return err
+	}
+	if err := w.all(ctx, added); err != nil {
+		return err
+	}
+	if w.last == nil {
+		if err := guardRefusals(w.refusals, j.summary.Unchanged, w.refusal); err != nil {
 			return err
 		}
 	}
-	return nil
+	return w.all(ctx, gone)
 }
 
 // stages returns the changes in the order in which they are written. Recognised findings come first: if the import is
 // cut off later, every finding that moves has moved, so a repeated import need not guess which new one it was. Closings
 // come last: nothing is closed until all reported findings are written.
-func (p *plan) stages() [3][]change {
-	var known, added, gone []change
+func (p *plan) stages() (known, added, gone []change) {
 	for _, ch := range p.changes {
 		switch ch.action {
 		case ActionCreate:
@@ -46,7 +52,7 @@ func (p *plan) stages() [3][]change {
 			known = append(known, ch)
 		}
 	}
-	return [...][]change{known, added, gone}
+	return known, added, gone
 }
 
 type writer struct {
@@ -60,6 +66,9 @@ type writer struct {
 	progress *Progress
 	// last is the finding that was written last.
 	last *v1alpha1.ScanChange
+	// refusals counts the changes that the API server refused, except closings; refusal is the reason for the first.
+	refusals int
+	refusal  error
 	// unclosed counts the findings that the API server refused to close.
 	unclosed int
 }
@@ -113,6 +122,9 @@ func refusesObject(err error) bool {
 func (w *writer) refused(ch *change, err error) {
 	w.count(func(s *Summary) {
 		if ch.action != ActionClose {
+			if w.refusals++; w.refusals == 1 {
+				w.refusal = err
+			}
 			s.skip(skipRefused, fmt.Sprintf("finding %s (%v)", ch.name, err))
 			return
 		}

@@ -111,7 +111,7 @@ func TestAFindingThatMayNotBeClosedIsLeftOpen(t *testing.T) {
 			results := numbered(4)
 			p.imports(document(results...), commitA)
 			held := p.titled("problem 000").Name
-			refuseClosing(t, held, reason)
+			refuse(t, held, "!has(object.spec.closed)", reason)
 			s := p.imports(document(results[3:]...), commitB)
 			if s.Closed != 2 || s.LeftOpen != 1 || len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], held+" stays open") ||
 				!strings.Contains(s.Warnings[0], "a legal hold") {
@@ -121,8 +121,26 @@ func TestAFindingThatMayNotBeClosedIsLeftOpen(t *testing.T) {
 	}
 }
 
-// refuseClosing makes a cluster administrator's admission policy that keeps a finding open.
-func refuseClosing(t *testing.T, finding string, reason metav1.StatusReason) {
+// A policy that refuses everything must not look like success.
+func TestAnImportFailsIfEveryChangeIsRefused(t *testing.T) {
+	p := newProject(t)
+	results := numbered(3)
+	p.imports(document(results...), commitA)
+	for _, i := range []int{0, 1} {
+		results[i].level = "note"
+		refuse(t, p.titled(results[i].message).Name, "false", metav1.StatusReasonForbidden)
+	}
+	_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{Commit: commitB}, document(results[:2]...)))
+	if err == nil || !strings.Contains(err.Error(), "refuses every change") || !strings.Contains(err.Error(), "a legal hold") {
+		t.Errorf("error %v, want that every change is refused, and why", err)
+	}
+	if f := p.titled("problem 002"); f.Spec.Closed != nil {
+		t.Error("a finding was closed")
+	}
+}
+
+// refuse makes a cluster administrator's admission policy for the updates of a finding.
+func refuse(t *testing.T, finding, unless string, reason metav1.StatusReason) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Name: "hold-" + finding}
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta}
@@ -134,7 +152,7 @@ func refuseClosing(t *testing.T, finding string, reason metav1.StatusReason) {
 				Rule:       admissionregistrationv1.Rule{APIGroups: []string{v1alpha1.GroupName}, APIVersions: []string{"*"}, Resources: []string{"findings"}},
 			},
 		}}},
-		Validations: []admissionregistrationv1.Validation{{Expression: "object != null && !has(object.spec.closed)", Message: "a legal hold", Reason: &reason}},
+		Validations: []admissionregistrationv1.Validation{{Expression: "object != null && " + unless, Message: "a legal hold", Reason: &reason}},
 	}
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta}
 	binding.Spec = admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
