@@ -74,21 +74,28 @@ func (r *Reconciler) keepRows(ctx context.Context, s *scope) error {
 
 // dropAhead removes the rows of days to come, which were written while the clock was ahead, and then requeues and
 // reports true: else nothing would be counted until those days. Whatever happened since the last row that is left is
-// counted anew. If one of the objects was created after now, it is this clock that is behind, and nothing is removed.
+// counted anew. The API server's clock decides: this one may be behind, and then the rows are right.
 func (r *Reconciler) dropAhead(ctx context.Context, s *scope, kept []v1alpha1.FindingTrend) (dropped bool, err error) {
-	if slices.ContainsFunc(kept, func(t v1alpha1.FindingTrend) bool { return t.CreationTimestamp.After(s.Now) }) {
+	ahead := func(now time.Time) func(v1alpha1.FindingTrend) bool {
+		return func(t v1alpha1.FindingTrend) bool { return t.Spec.UpdatedAt.Sub(now) > leastInterval }
+	}
+	if !slices.ContainsFunc(kept, ahead(s.Now)) {
 		return false, nil
+	}
+	now, err := r.serverTime(ctx, s)
+	if err != nil {
+		return false, err
 	}
 	for i := range kept {
 		before := &kept[i]
-		if before.Spec.UpdatedAt.Sub(s.Now) <= leastInterval {
+		if !ahead(now)(*before) {
 			continue
 		}
 		ctrl.LoggerFrom(ctx).Info("the clock was ahead: its rows are dropped", "trend", before.Name)
 		dropped = true
 		s.RequeueAfter(gatherDelay)
 		after := before.DeepCopy()
-		after.Spec.Days = trends.UpTo(before.Spec.Days, trends.Of(s.Now))
+		after.Spec.Days = trends.UpTo(before.Spec.Days, trends.Of(now))
 		if n := len(after.Spec.Days); n > 0 {
 			after.Spec.UpdatedAt = v1alpha1.NewTime(trends.Start(after.Spec.Days[n-1].Day))
 			err = r.Client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
@@ -100,6 +107,17 @@ func (r *Reconciler) dropAhead(ctx context.Context, s *scope, kept []v1alpha1.Fi
 		}
 	}
 	return dropped, nil
+}
+
+// serverTime returns the API server's time: the creation time of an object that is not stored.
+func (r *Reconciler) serverTime(ctx context.Context, s *scope) (time.Time, error) {
+	probe := newTrend(s.Object, trends.QuarterOf(trends.Of(s.Now)))
+	probe.Name, probe.GenerateName = "", "probe-"
+	probe.Spec.UpdatedAt = v1alpha1.NewTime(s.Now)
+	if err := r.Client.Create(ctx, probe, client.DryRunAll); err != nil {
+		return time.Time{}, fmt.Errorf("ask the API server for its time: %w", err)
+	}
+	return probe.CreationTimestamp.Time, nil
 }
 
 // latest returns the last row of all quarters, nil if there is none, and the time of the last write to
