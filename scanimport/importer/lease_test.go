@@ -133,7 +133,7 @@ func TestALeaseIsKeptWhileItsWorkLasts(t *testing.T) {
 // silent returns the lock of a Lease that a killed process holds.
 func silent(t *testing.T, name string) *lock {
 	t.Helper()
-	l := newLock(name, time.Second)
+	l := newLock(name, 4*time.Second) // long enough that a busy machine takes it in time
 	err := env.Client.Create(t.Context(), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: l.key.Namespace, Name: l.key.Name},
 		Spec: coordinationv1.LeaseSpec{
