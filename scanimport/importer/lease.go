@@ -209,12 +209,14 @@ func (l *lock) fresh() bool {
 	return at != nil && since(*at) <= l.duration*2/3
 }
 
-// since returns the time since at, by the clock that has advanced more: the monotonic clock stops while the machine
-// sleeps, and the wall clock can be set back.
 func since(at time.Time) time.Duration {
 	now := time.Now()
-	return max(now.Sub(at), now.Round(0).Sub(at.Round(0)))
+	return elapsed(now.Sub(at), now.Round(0).Sub(at.Round(0)))
 }
+
+// elapsed returns the time that has passed, by the clock that has advanced more: the monotonic clock stops while the
+// machine sleeps, and the wall clock can be set back.
+func elapsed(monotonic, wall time.Duration) time.Duration { return max(monotonic, wall) }
 
 // sure returns errLeaseLost unless this process holds the Lease. A process that was suspended and resumes must check
 // before its next write: its context does not end by itself.
