@@ -163,8 +163,8 @@ func (h history) knowAll(findings []v1alpha1.Finding) bool {
 	})
 }
 
-// scanOf returns the scan that last reported the finding, else the one that closed it. The former comes first, since a
-// scan of another job may have closed the finding.
+// scanOf returns the scan that last changed the finding other than by closing it, else the one that closed it. The
+// former comes first, since a scan of another job may have closed the finding.
 func (h history) scanOf(spec *v1alpha1.FindingSpec) (scan pastScan, known bool) {
 	if spec.Scan != nil {
 		scan, known = h[spec.Scan.ScanID]
