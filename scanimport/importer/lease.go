@@ -57,7 +57,7 @@ func (im *Importer) lock(b *Batch) *lock {
 // Held is a Lease that this process holds, as a Scan records it.
 type Held struct {
 	v1alpha1.ScanLease
-	// Sure returns an error unless the Lease is still held. Call it before each write.
+	// Sure returns an error unless the Lease is still held. Call it before an issue or a review is written.
 	Sure func(ctx context.Context) error
 }
 
@@ -219,7 +219,7 @@ func since(at time.Time) time.Duration {
 func elapsed(monotonic, wall time.Duration) time.Duration { return max(monotonic, wall) }
 
 // sure returns errLeaseLost unless this process holds the Lease. A process that was suspended and resumes must check
-// before its next write: its context does not end by itself.
+// before it writes a finding, an issue or a review: its context does not end by itself.
 func (l *lock) sure(ctx context.Context) error {
 	if l.fresh() {
 		return nil
