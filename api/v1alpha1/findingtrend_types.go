@@ -119,8 +119,8 @@ type FindingTrendSpread struct {
 	Sample []int32 `json:"sample,omitempty"`
 }
 
-// FindingTrend records how many findings a project had, day by day, for a quarter. Only the controllers write
-// it; they remove it with the project, or two years after the quarter.
+// FindingTrend records how many findings a project had, day by day, for a quarter. Only the controllers write it; they
+// remove it with the project, or two years after the quarter, except the newest such one.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=ftr,categories=appsec

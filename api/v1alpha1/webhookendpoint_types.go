@@ -193,7 +193,8 @@ type WebhookEndpointStatus struct {
 	// spec, counted up to 100.
 	// +optional
 	ConsecutiveFailures int32 `json:"consecutiveFailures"`
-	// failingSince is when the first of these attempts was made.
+	// failingSince is when the first of these attempts was made or, if that is later, since when there is no usable
+	// signing secret.
 	// +optional
 	FailingSince *Time `json:"failingSince,omitempty"`
 	// disabled is set while the controllers send nothing, because the receiver is gone or has
