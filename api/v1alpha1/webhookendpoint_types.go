@@ -28,6 +28,9 @@ const (
 	// ReasonFailingTooLong goes with Ready=False and Stalled=True: five days without a success, and
 	// nothing more is sent until the spec changes.
 	ReasonFailingTooLong = string(WebhookDisabledFailingTooLong)
+	// ReasonNoUsableSecret goes with Ready=False and Stalled=True: five days without a usable signing secret, and
+	// nothing more is sent until there is one.
+	ReasonNoUsableSecret = string(WebhookDisabledNoUsableSecret)
 	// ReasonUnknownEvents goes with Ready=True: entries of spec.events match no event.
 	ReasonUnknownEvents = "UnknownEvents"
 	// ReasonDeliveryFailing goes with Ready=False: the last attempts failed; retries continue.
@@ -121,7 +124,7 @@ type WebhookSecretRotation struct {
 
 // WebhookDisabledReason is why the controllers stopped sending to an endpoint.
 //
-// +kubebuilder:validation:Enum=Gone;FailingTooLong
+// +kubebuilder:validation:Enum=Gone;FailingTooLong;NoUsableSecret
 type WebhookDisabledReason string
 
 // The reasons of the controllers.
@@ -130,6 +133,8 @@ const (
 	WebhookDisabledGone WebhookDisabledReason = "Gone"
 	// WebhookDisabledFailingTooLong is five days without a success.
 	WebhookDisabledFailingTooLong WebhookDisabledReason = "FailingTooLong"
+	// WebhookDisabledNoUsableSecret is five days without a usable signing secret.
+	WebhookDisabledNoUsableSecret WebhookDisabledReason = "NoUsableSecret"
 )
 
 // WebhookDisabled records that the controllers stopped sending to an endpoint.
@@ -137,8 +142,8 @@ type WebhookDisabled struct {
 	// at is when the controllers stopped sending.
 	// +required
 	At Time `json:"at"`
-	// reason for programs: Gone (the receiver answered 410) or FailingTooLong (five days without a
-	// success).
+	// reason for programs: Gone (the receiver answered 410), FailingTooLong (five days without a success) or
+	// NoUsableSecret (five days without a usable signing secret).
 	// +required
 	Reason WebhookDisabledReason `json:"reason"`
 	// message for people. At most 256 characters.
@@ -197,8 +202,8 @@ type WebhookEndpointStatus struct {
 	// signing secret.
 	// +optional
 	FailingSince *Time `json:"failingSince,omitempty"`
-	// disabled is set while the controllers send nothing, because the receiver is gone or has
-	// failed for too long. Any change of the spec ends it.
+	// disabled is set while the controllers send nothing, because the receiver is gone or has failed for too long, or
+	// there was no usable signing secret for too long. Any change of the spec ends it, and a usable secret the last.
 	// +optional
 	Disabled *WebhookDisabled `json:"disabled,omitempty"`
 	// conditions of the endpoint: Ready, Stalled, Backlogged.

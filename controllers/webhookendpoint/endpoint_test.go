@@ -139,7 +139,7 @@ func TestAnEndpointWithoutAUsableSecretIsGivenUpAfterFiveDays(t *testing.T) {
 	since := time.Now().UTC().Add(-webhooks.MaxFailing).Format(time.RFC3339)
 	g.Expect(env.AsController(t).Status().Patch(t.Context(), endpoint,
 		testenv.MergePatch(fmt.Sprintf(`{"status":{"failingSince":%q}}`, since)))).To(Succeed())
-	waitForReason(t, endpoint, v1alpha1.ReasonFailingTooLong)
+	waitForReason(t, endpoint, v1alpha1.ReasonNoUsableSecret)
 	g.Expect(endpoint.IsDisabled()).To(BeTrue())
 	stalled := v1alpha1.FindCondition(endpoint.Status.Conditions, v1alpha1.ConditionStalled)
 	g.Expect(stalled.Message).To(And(ContainSubstring("for five days"), ContainSubstring("create it")))

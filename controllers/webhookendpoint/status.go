@@ -116,16 +116,13 @@ func (*Reconciler) observeSpec(_ context.Context, s *scope) error {
 	return nil
 }
 
-// noSecretMessage is why an endpoint without a usable secret was disabled.
-const noSecretMessage = "there was no usable signing secret for five days"
-
 // observeSecret disables an endpoint that has had no usable secret for as long as one may fail: else its deliveries
 // would pile up for good, and retention would keep what has pending events. A usable secret ends that. The time counts
 // from when there was one, even if attempts had failed before.
 func observeSecret(s *scope, usable bool) {
 	status, disabled := s.Status, s.Object.DisabledByControllers()
 	switch {
-	case usable && disabled != nil && disabled.Message == noSecretMessage:
+	case usable && disabled != nil && disabled.Reason == v1alpha1.WebhookDisabledNoUsableSecret:
 		status.FailingSince, status.Disabled = nil, nil
 	case usable && status.ConsecutiveFailures == 0:
 		status.FailingSince = nil
@@ -138,7 +135,7 @@ func observeSecret(s *scope, usable bool) {
 	default:
 		status.Disabled = &v1alpha1.WebhookDisabled{
 			At: v1alpha1.NewTime(s.Now), Generation: s.Object.Generation,
-			Reason: v1alpha1.WebhookDisabledFailingTooLong, Message: noSecretMessage,
+			Reason: v1alpha1.WebhookDisabledNoUsableSecret, Message: "there was no usable signing secret for five days",
 		}
 	}
 }
