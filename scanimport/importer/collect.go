@@ -78,8 +78,8 @@ type Batch struct {
 	// Warnings are problems that a person should look at before the import compares anything.
 	Warnings []string
 
-	// texts are those of all batches of the files.
-	texts *texts
+	// budget is that of all batches of the files.
+	budget *textBudget
 }
 
 // mostExamples bounds the number of skipped entries that are described.
@@ -108,7 +108,7 @@ func Collect(files []File, choices Choices, now time.Time) ([]*Batch, error) {
 	}
 	batches := map[key]*Batch{}
 	var out []*Batch
-	texts := newTexts(files)
+	budget := newTextBudget(files)
 	for _, file := range files {
 		for i := range file.Log.Runs {
 			run := &file.Log.Runs[i]
@@ -122,7 +122,7 @@ func Collect(files []File, choices Choices, now time.Time) ([]*Batch, error) {
 			if batch == nil {
 				batch = &Batch{Tool: tool, Category: k.category, Uniform: choices.Category != "", Analysis: k.analysis,
 					ChosenAnalysis: choices.Analysis != nil,
-					Commit:         choices.Commit, Skipped: map[string]int{}, Notes: map[string]int{}, texts: texts}
+					Commit:         choices.Commit, Skipped: map[string]int{}, Notes: map[string]int{}, budget: budget}
 				batches[k] = batch
 				out = append(out, batch)
 			}

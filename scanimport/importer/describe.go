@@ -37,7 +37,7 @@ func Describe(b *Batch, repository *v1alpha1.Repository,
 			continue
 		}
 		facts := c.spec(r)
-		if err := b.texts.share(&facts); err != nil {
+		if err := b.budget.share(&facts); err != nil {
 			return nil, nil, err
 		}
 		out = append(out, Described{Identity: identity, Details: facts.Details, Facts: facts, Index: i})

@@ -39,5 +39,6 @@ func guardRefusals(refused, unchanged int, first error) error {
 	if refused < guardFrom && (refused < 2 || unchanged > 0) {
 		return nil
 	}
-	return &RefusedError{fmt.Sprintf("the API server refuses every change, and nothing was written: have the cause removed, such as a policy of the cluster, then import again (%v)", first)}
+	return &RefusedError{fmt.Sprintf("the API server refuses every change, and nothing was written: "+
+		"have the cause removed, such as a policy of the cluster, then import again (%v)", first)}
 }

@@ -94,7 +94,7 @@ func report(c *scanContext, b *Batch) (out []reported, duplicates []*sarif.Resul
 		}
 		seen[d] = true
 		spec := c.spec(r)
-		if err := b.texts.share(&spec); err != nil {
+		if err := b.budget.share(&spec); err != nil {
 			return nil, nil, err
 		}
 		out = append(out, reported{result: r, spec: spec, index: i})

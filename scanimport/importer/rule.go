@@ -30,8 +30,8 @@ func textsOf(rule *sarif.Rule) *ruleTexts {
 	return t
 }
 
-// textsOf returns the texts of a rule.
-func (c *scanContext) textsOf(rule *sarif.Rule) *ruleTexts {
+// ruleTexts returns the texts of a rule.
+func (c *scanContext) ruleTexts(rule *sarif.Rule) *ruleTexts {
 	if c.rules == nil {
 		c.rules = map[*sarif.Rule]*ruleTexts{}
 	}

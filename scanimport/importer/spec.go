@@ -74,7 +74,7 @@ func (c *scanContext) details(r *sarif.Result) v1alpha1.FindingDetails {
 	case secret:
 		message = withoutQuotes(message, sarif.FirstOf(r.Location.Snippet, r.Location.Context))
 	}
-	rule := c.textsOf(r.Rule)
+	rule := c.ruleTexts(r.Rule)
 	details := v1alpha1.FindingDetails{
 		Title:        cut(title(r, message, rule), maxTitle),
 		Description:  cut(description(r, message, rule), maxDescription),

@@ -22,10 +22,10 @@ func (e *TooLongError) Error() string {
 		"have the scanner write shorter descriptions and help texts of its rules, or report less", e.Bytes>>20)
 }
 
-// texts bounds the memory that the texts of the findings of some files take. The texts of a rule, and the path of a
-// file, become part of the texts of each of their results, so a small file could take gigabytes. Equal texts share
+// textBudget bounds the memory that the texts of the findings of some files take. The texts of a rule, and the path of
+// a file, become part of the texts of each of their results, so a small file could take gigabytes. Equal texts share
 // their memory. A nil one bounds nothing.
-type texts struct {
+type textBudget struct {
 	most int64
 
 	mu    sync.Mutex
@@ -33,43 +33,44 @@ type texts struct {
 	known map[string]string
 }
 
-func newTexts(files []File) *texts {
-	t := &texts{most: spareTexts, known: map[string]string{}}
+func newTextBudget(files []File) *textBudget {
+	b := &textBudget{most: spareTexts, known: map[string]string{}}
 	for _, file := range files {
-		t.most += textsPerByte * file.Log.Bytes
+		b.most += textsPerByte * file.Log.Bytes
 	}
-	return t
+	return b
 }
 
 // share replaces the texts of a finding that are made of a rule's texts or a path by equal ones of other findings. The
 // error explains, for people, that all together are too long.
-func (t *texts) share(spec *v1alpha1.FindingSpec) error {
-	if t == nil {
+func (b *textBudget) share(spec *v1alpha1.FindingSpec) error {
+	if b == nil {
 		return nil
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	details := &spec.Details
-	t.keep(&spec.RuleID, &spec.Class, &spec.SecretType, &details.Title, &details.Description, &details.Remediation)
+	b.replace(&spec.RuleID, &spec.Class, &spec.SecretType, &details.Title, &details.Description, &details.Remediation)
 	if l := details.Location; l != nil {
-		t.keep(&l.FilePath, &l.URL)
+		b.replace(&l.FilePath, &l.URL)
 	}
 	for i := range details.SupportingFiles {
-		t.keep(&details.SupportingFiles[i].FilePath, &details.SupportingFiles[i].URL)
+		b.replace(&details.SupportingFiles[i].FilePath, &details.SupportingFiles[i].URL)
 	}
-	if t.taken > t.most {
-		return &TooLongError{t.most}
+	if b.taken > b.most {
+		return &TooLongError{b.most}
 	}
 	return nil
 }
 
-func (t *texts) keep(all ...*string) {
+// replace replaces each text by an equal known one, and counts those that are new.
+func (b *textBudget) replace(all ...*string) {
 	for _, text := range all {
-		shared, known := t.known[*text]
+		shared, known := b.known[*text]
 		if !known {
 			shared = *text
-			t.known[shared] = shared
-			t.taken += int64(len(shared))
+			b.known[shared] = shared
+			b.taken += int64(len(shared))
 		}
 		*text = shared
 	}
