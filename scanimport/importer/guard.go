@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// guardFrom is the least number of open findings for which closing many at once is taken for an accident, and of changes
-// for which a refusal of all is not taken for one of each.
+// guardFrom is the least number of open findings for which closing many at once is taken for an accident, and of
+// changes whose refusal has one cause if all are refused.
 const guardFrom = 20
 
 // RefusedError explains why an import was refused and what to do next.

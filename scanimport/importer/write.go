@@ -109,8 +109,8 @@ func (w *writer) one(ctx context.Context, ch change) error {
 }
 
 // refusesObject reports whether an API server refuses a write because of the object: it is invalid, or a cluster's own
-// admission policy or webhook denies it, with any code. Other objects may be accepted. This project's policies are about
-// who writes.
+// admission policy or webhook denies it, with any code. Other objects may be accepted. This project's policies are
+// about who writes.
 func refusesObject(err error) bool {
 	text := err.Error()
 	return apierrors.IsInvalid(err) ||
