@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -137,7 +139,8 @@ func TestTheOverviewCountsWhileOneLooks(t *testing.T) {
 	p.reads("#followed", "CWE-7")
 }
 
-// The console's stream requires the session, and ends with its key. The list then says that it has ended.
+// The console's stream requires the session, and ends with its key. The list then says that it has ended, also after the
+// network was down, and no longer does after another login.
 func TestTheConsolesStreamEndsWithTheSession(t *testing.T) {
 	o := newOrganization(t)
 	v := newVisitor(t)
@@ -148,6 +151,12 @@ func TestTheConsolesStreamEndsWithTheSession(t *testing.T) {
 	v.logsIn(token)
 	p := loggedIn(t, token)
 	p.goes("/console/findings")
+	p.evaluates(`((send) => {
+		window.fetch = async () => {
+			window.fetch = send;
+			throw new TypeError("Failed to fetch");
+		};
+	})(window.fetch)`, nil)
 	stream, err := v.Get(base + "/console/events?kinds=finding&after=made-up")
 	harness.Must(t, err)
 	defer stream.Body.Close() //nolint:errcheck // only read from
@@ -156,13 +165,24 @@ func TestTheConsolesStreamEndsWithTheSession(t *testing.T) {
 	}
 	key := &v1alpha1.APIKey{}
 	key.Namespace, key.Name = o.namespace, "ada"
-	harness.Must(t, env.Client.Patch(t.Context(), key, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"disabled":true}}`))))
+	disable := func(is bool) {
+		patch := fmt.Appendf(nil, `{"spec":{"disabled":%t}}`, is)
+		harness.Must(t, env.Client.Patch(t.Context(), key, client.RawPatch(types.MergePatchType, patch)))
+	}
+	disable(true)
 	for lines.Scan() {
 	}
 	if err := lines.Err(); err != nil {
 		t.Errorf("the stream ended with %v", err)
 	}
 	p.reads("#messages .wrong", "Your session has ended", "After a login with another key, load this page again first")
+	disable(false)
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(v.asks("/console/login", url.Values{"key": {token}}).StatusCode).To(Equal(http.StatusSeeOther))
+	})
+	p.evaluates(fmt.Sprintf(`fetch("/console/login", { method: "POST", body: new URLSearchParams({ key: %s }) })`, quoted(token)), nil)
+	p.evaluates("document.dispatchEvent(new Event('visibilitychange'))", nil) // otherwise it waits half a minute
+	p.sees("!document.querySelector('#messages .wrong')")
 }
 
 func TestAgesGrowWhileOneLooks(t *testing.T) {

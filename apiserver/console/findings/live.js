@@ -198,9 +198,9 @@ live(["finding"], {
     countSoon();
   },
   again: countSoon,
-  connected: (is) => {
-    // The answer for the list says whether the session has ended.
-    if (heard && !is) countSoon();
+  connected: (is, refused) => {
+    // The answer for the list says whether the session has ended, or goes on.
+    if (heard !== is || refused) countSoon();
     heard = is;
   },
 });

@@ -9,8 +9,9 @@ const longPause = 30_000;
 
 /** Hears of changes of those kinds.
  * @param {string[]} kinds
- * @param {{change: (change: Change) => void, again: () => void, connected?: (is: boolean) => void}} told
- *   `again` says that changes may have been missed; `connected` whether changes are heard. */
+ * @param {{change: (change: Change) => void, again: () => void, connected?: (is: boolean, refused: boolean) => void}} told
+ *   `again` says that changes may have been missed; `connected` whether changes are heard, or why not: the service refused,
+ *   or cannot be reached. */
 export function live(kinds, told) {
   let last = document.querySelector('meta[name="console-place"]')?.getAttribute("content") ?? "";
   /** @type {EventSource | undefined} */
@@ -40,9 +41,9 @@ export function live(kinds, told) {
       place(event);
       told.again();
     });
-    opened.addEventListener("open", () => told.connected?.(true));
+    opened.addEventListener("open", () => told.connected?.(true, false));
     opened.addEventListener("error", () => {
-      told.connected?.(false);
+      told.connected?.(false, opened.readyState === EventSource.CLOSED);
       // The browser connects again by itself, unless it was refused.
       if (opened.readyState === EventSource.CLOSED && opened === source) retry = window.setTimeout(connect, longPause);
     });
