@@ -78,6 +78,7 @@ func TestNoDefaultCanBeDropped(t *testing.T) {
 		harness.Must(t, yaml.Unmarshal([]byte(readFile(t, "charts", "findings-operator", name)), into))
 	}
 	defaults := 0
+	var dropped []string
 	var walk func(path string, values, schema map[string]any)
 	walk = func(path string, values, schema map[string]any) {
 		named, _ := schema["properties"].(map[string]any) //nolint:errcheck // what has none is open: its members are the user's
@@ -85,7 +86,10 @@ func TestNoDefaultCanBeDropped(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(named)) {
 			value := values[name]
 			if slices.Contains([]string{"<nil>", "", "false", "[]", "map[]"}, fmt.Sprint(value)) {
-				continue // absent is the same
+				if value != nil && !slices.Contains(required, any(name)) {
+					dropped = append(dropped, "--set", strings.ReplaceAll(strings.TrimPrefix(path+"/"+name, "/"), "/", ".")+"=null")
+				}
+				continue
 			}
 			defaults++
 			if !slices.Contains(required, any(name)) {
@@ -99,6 +103,10 @@ func TestNoDefaultCanBeDropped(t *testing.T) {
 	walk("", values, schema)
 	if defaults < 30 {
 		t.Errorf("only %d defaults were looked at", defaults)
+	}
+	with, without := Render(t, "findings", "findings-system"), Render(t, "findings", "findings-system", dropped...)
+	if difference := cmp.Diff(byName(t, with), byName(t, without)); difference != "" {
+		t.Errorf("empty defaults (-) and none (+) differ:\n%s", difference)
 	}
 }
 

@@ -116,5 +116,5 @@ tolerations:
 {{- end -}}
 
 {{- define "findings.servicePort" -}}
-{{- .Values.service.port | default (ternary 443 80 (ne .Values.api.tls.secret "")) -}}
+{{- .Values.service.port | default (ternary 443 80 (not (empty .Values.api.tls.secret))) -}}
 {{- end -}}
