@@ -1,7 +1,7 @@
 // Decisions about one finding: sent one after the other, each undone by u.
 import { ask, fragment, message, Refusal, report } from "../ui/ui.js";
 import { panel, refresh } from "./panel.js";
-import { freshRow, replaceRow, titleOf } from "./rows.js";
+import { freshRow, replaceRow, rowOf, titleOf } from "./rows.js";
 
 /** @typedef {{user_status: string, reason?: string, expires_at?: string, comments: string}} Change */
 
@@ -45,7 +45,7 @@ export const basisOf = (id, seen) => ({ seen, made: made.get(id) });
  * shows it again after a refusal, with the finding's row as it then is. */
 export function decide(id, form, basis, { inPanel, again } = {}) {
   const restore = anticipate(id, form.get("user_status") ?? "");
-  const row = document.getElementById(id);
+  const row = rowOf(id);
   const title = (row ? titleOf(row) : panel.querySelector("h1"))?.textContent ?? id;
   enqueue(async () => {
     // It also rests on this page's own decisions since. What others decided was not seen.
@@ -61,7 +61,7 @@ export function decide(id, form, basis, { inPanel, again } = {}) {
     } catch (error) {
       restore();
       refusals.get(id)?.shown?.remove();
-      const shown = reportAbout(title, error, again && { action: "Decide again", run: () => again(rowOf(id, error)) });
+      const shown = reportAbout(title, error, again && { action: "Decide again", run: () => again(rowAfter(id, error)) });
       refusals.set(id, { typed: again && form, shown });
     }
   });
@@ -75,11 +75,11 @@ function reportAbout(title, error, options) {
   return shown;
 }
 
-/** The row of a finding: as the list shows it, or else as a refusal did.
+/** The row of a finding after a refusal: as the list shows it, or else as the refusal did.
  * @param {string} id @param {unknown} error */
-function rowOf(id, error) {
+function rowAfter(id, error) {
   const said = error instanceof Refusal && error.said.row ? fragment(error.said.row).firstElementChild : null;
-  return document.getElementById(id) ?? (said instanceof HTMLElement ? said : undefined);
+  return rowOf(id) ?? (said instanceof HTMLElement ? said : undefined);
 }
 
 /** Puts back what the last decision has changed. It waits for decisions that are on their way. */
@@ -125,7 +125,7 @@ window.addEventListener("beforeunload", (event) => {
 /** Shows a decision before it is made, and returns what takes that back.
  * @param {string} id @param {string} status */
 function anticipate(id, status) {
-  const badge = document.getElementById(id)?.querySelector(".state .badge");
+  const badge = rowOf(id)?.querySelector(".state .badge");
   if (!(badge instanceof HTMLElement) || !standings[status]) return () => {};
   // Another decision may be shown already that is not made yet.
   badge.dataset.stored ??= badge.textContent ?? "";
@@ -141,7 +141,7 @@ function anticipate(id, status) {
  * @param {string} id @param {URLSearchParams} form @param {boolean} [inPanel] Whether the form is the panel's.
  * @returns {Promise<{undo: Change, seen: string, row: string}>} */
 async function send(id, form, inPanel) {
-  const row = document.getElementById(id);
+  const row = rowOf(id);
   try {
     const signal = AbortSignal.timeout(answerTime);
     const answer = await (await ask(`/console/findings/${encodeURIComponent(id)}`, { form, signal })).json();
@@ -167,6 +167,6 @@ async function send(id, form, inPanel) {
  * @param {string} id */
 async function look(id) {
   const now = await freshRow(id, AbortSignal.timeout(answerTime)).catch(() => "");
-  const row = document.getElementById(id);
+  const row = rowOf(id);
   if (row && now) replaceRow(row, now);
 }
