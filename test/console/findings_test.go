@@ -482,17 +482,27 @@ func TestDecisionsThatWaitedRestOnWhatWasSeen(t *testing.T) {
 	p.reads("#f-0000 .state .is-muted", "muted")
 	p.goes("/console/findings")
 	p.evaluates(`((send) => {
+		window.lost = 0;
+		const released = new Promise((release) => { window.release = () => void release(); });
 		window.fetch = async (at, request) => {
-			const answer = await send(at, request);
-			if (request.method !== "POST") return answer;
-			window.lost = true;
+			if (request.method !== "POST") {
+				await released;
+				return send(at, request);
+			}
+			await send(at, request);
+			if (window.lost++) return new Response("", { status: 504 });
 			throw new TypeError("Failed to fetch");
 		};
 	})(window.fetch)`, nil)
 	p.presses("j", "j", "c")
-	p.sees("window.lost && " + mayLeave)
+	p.sees("window.lost === 1 && " + mayLeave) // who leaves loses no decision: it is only looked up
 	p.reads("#messages .wrong", "Finding number 0", "The service did not answer. Load the page again")
+	p.evaluates("release()", nil)
 	p.reads("#f-0000 .state", "confirmed", "apikey/ada") // it is stored all the same
+	p.presses("o")
+	p.sees("window.lost === 2")
+	p.reads("#messages .wrong", "Finding number 0", "The service did not answer. Load the page again")
+	p.reads("#f-0000 .state", "open") // a proxy has answered
 }
 
 func TestARefusedUndoGivesWayToTheOneBefore(t *testing.T) {

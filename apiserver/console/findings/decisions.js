@@ -150,8 +150,9 @@ async function send(id, form, inPanel) {
     refresh(id, inPanel ? null : undefined);
     return answer;
   } catch (error) {
-    if (!(error instanceof Refusal)) {
-      enqueue(() => look(id));
+    // A gateway that answers does not know either what became of the decision.
+    if (!(error instanceof Refusal) || [502, 504].includes(error.status)) {
+      sending = sending.then(() => look(id)).catch(report); // nothing is lost without it, so it is not counted
       const next = "Load the page again to see whether it has stored the decision.";
       throw new Error(`The service did not answer. ${next}`, { cause: error });
     }
