@@ -92,11 +92,15 @@ func TestARefusedDecisionIsToldWhereverTheIssueIs(t *testing.T) {
 		{"on another page", with("i-2"), with("i-3")},
 	} {
 		s := shown{Conflict: "Ada was faster.", Conflicted: "i-1", open: tc.open, resolved: tc.resolved, texts: new(ui.Texts)}
+		s.Typed.Comments, s.canDecide = "Typed.", true
 		s.LastReviewAt = &reviewed
 		var out strings.Builder
 		harness.Must(t, reviewPage(s).Render(t.Context(), &out))
 		if told := strings.Count(out.String(), "Ada was faster."); told != 1 {
 			t.Errorf("%s: it is told %d times", tc.reason, told)
+		}
+		if kept := strings.Count(out.String(), ">Typed.</"); kept != 1 {
+			t.Errorf("%s: what was typed is there %d times", tc.reason, kept)
 		}
 	}
 }
