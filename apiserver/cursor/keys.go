@@ -64,7 +64,7 @@ func (c *Codec) Run(ctx context.Context, interval time.Duration, log logr.Logger
 	for {
 		changed, err := c.Reload()
 		if err != nil {
-			log.Error(err, "Not all cursor keys can be used: replace those that the error names")
+			log.Error(err, "Cursor keys cannot be used; the others, or those read before, stay in use")
 		}
 		if changed {
 			log.Info("Read new cursor keys", "folder", c.keys.folder)
@@ -97,8 +97,8 @@ type keyring struct {
 func (k *keyring) signing() []byte     { return (*k.held.Load())[0] }
 func (k *keyring) verifying() [][]byte { return *k.held.Load() }
 
-// readKeys returns the newest keys, and an error about newer files that are no keys: one of them must not keep a
-// replica from starting while others work with the key before it. There is an error if there is no key.
+// readKeys returns the newest keys, and an error about newer files that are no keys: a replica that starts must accept
+// the same keys as those that run. There is an error if there is no key.
 func readKeys(folder string) ([][]byte, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
