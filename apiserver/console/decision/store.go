@@ -28,7 +28,8 @@ const (
 // changed the facts, it stores nothing and returns overtaken.
 func Store(ctx context.Context, v *page.Visit, shown, changed string) (before Standing, overtaken bool, err error) {
 	for try := 1; ; try++ {
-		before, tag, overtaken, err := read(ctx, v, shown)
+		var tag string
+		before, tag, overtaken, err = read(ctx, v, shown)
 		if err != nil || overtaken {
 			return before, overtaken, err
 		}
@@ -60,6 +61,7 @@ type record struct {
 	Details struct {
 		Severity string `json:"severity"`
 	} `json:"details"`
+	// Scanned is what the REST API calls facts. The package's version is the only one of them in Facts.
 	Scanned struct {
 		Package struct {
 			Version string `json:"version"`

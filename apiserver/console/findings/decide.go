@@ -19,7 +19,8 @@ type decided struct {
 	Row string `json:"row"`
 }
 
-// decide stores a decision, unless another person has decided since the finding was shown.
+// decide stores a decision, unless another person has decided, or a scan has changed the facts, since the finding was
+// shown.
 func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 	id := v.Path("id")
 	before, overtaken, err := decision.Store(ctx, v, address(id), address(id))

@@ -16,6 +16,7 @@ type row struct {
 	Line             int
 	Repo, Tool, Rule string
 	Status           string
+	// Standing also holds the severity and the package's version.
 	decision.Standing
 	Stale                string
 	CreatedAt, UpdatedAt string
