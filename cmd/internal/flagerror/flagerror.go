@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Execute runs the program. Where cobra knows no command with a name like the given one, the error says where all are.
+// Execute runs the program. After an unknown command that resembles no other, the error says where all commands are
+// listed.
 func Execute(ctx context.Context, root *cobra.Command) error {
 	err := root.ExecuteContext(ctx)
 	if err == nil || !strings.HasPrefix(err.Error(), "unknown command ") || strings.Contains(err.Error(), "Did you mean") {
