@@ -168,6 +168,18 @@ func TestOnesOwnDecisionIsNobodyElsesAtAReplicaThatIsBehind(t *testing.T) {
 	}
 }
 
+// Pages stay open while the service is updated.
+func TestAPageOfAnEarlierVersionDecidesAboutWhatItHasSeen(t *testing.T) {
+	seen := Standing{Decision{UserStatus: "muted", Comments: "a"}, "apikey/ada", Facts{}}.decided()
+	for answer, want := range map[string]bool{mutedByAda: false, confirmedByBob: true} {
+		synctest.Test(t, func(t *testing.T) {
+			if _, overtaken := store(t, seen, answer); overtaken != want {
+				t.Errorf("%s: overtaken: %v", answer, overtaken)
+			}
+		})
+	}
+}
+
 func TestADecisionAboutFactsThatWereNotSeenIsNotStored(t *testing.T) {
 	ended := time.Unix(1, 0)
 	for _, c := range []struct {

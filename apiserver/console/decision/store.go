@@ -3,6 +3,7 @@ package decision
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,7 +50,8 @@ func read(ctx context.Context, v *page.Visit, shown string) (now Standing, tag s
 		var found record
 		tag, err = v.API.Get(ctx, shown, nil, &found)
 		now = found.standing()
-		overtaken = seen != "" && seen != now.Seen()
+		// A page of an earlier version says nothing about facts.
+		overtaken = !slices.Contains([]string{"", now.decided(), now.Seen()}, seen)
 		return err != nil || !overtaken, nil
 	})
 	return now, tag, overtaken, err
