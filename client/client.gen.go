@@ -3738,7 +3738,8 @@ type TriageOperation struct {
 	// CompletedAt When it ended; null while it has not.
 	CompletedAt *time.Time `json:"completed_at"`
 
-	// Conflicted How many were left alone, since they were changed, by a decision or otherwise, after they were selected.
+	// Conflicted How many were left alone, because somebody decided about them after they were selected or, if the operation
+	// was interrupted, because anything changed them.
 	Conflicted int32 `json:"conflicted"`
 
 	// Conflicts The first of those that were left alone.
@@ -3982,7 +3983,8 @@ type TriageOperationRequest struct {
 }
 
 // TriageOutcome What came of a finding. changed: the operation has decided about it; unchanged: it was as it should be; conflicted: it was
-// changed, by a decision or otherwise, after it was selected, and was left alone; failed: it could not be changed.
+// left alone, because somebody decided about it after it was selected or, if the operation was interrupted, because
+// anything changed it; failed: it could not be changed.
 type TriageOutcome string
 
 // TriagePolicy A rule that decides about the findings that match an expression, as long as no person has. The counts are of findings that
@@ -6181,8 +6183,7 @@ type ClientInterface interface {
 	// CommitTriageOperation Commit a triage operation
 	//
 	// An addition to the contract. Carries out the operation: it decides about the selected findings, except those
-	// that were changed, by a decision or otherwise, after they were selected. One that is committed already stays as it is. The
-	// answer comes once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation
+	// that somebody decided about after they were selected. One that is committed already stays as it is. The answer comes once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation
 	// that failed; one whose `expires_at` has passed; and one that mutes without a reason where the organization requires
 	// one by now (`reason_required`). Needs the scope `findings:triage`.
 	//
@@ -7211,8 +7212,7 @@ func (c *Client) GetTriageOperation(ctx context.Context, id ID, reqEditors ...Re
 // CommitTriageOperation Commit a triage operation
 //
 // An addition to the contract. Carries out the operation: it decides about the selected findings, except those
-// that were changed, by a decision or otherwise, after they were selected. One that is committed already stays as it is. The
-// answer comes once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation
+// that somebody decided about after they were selected. One that is committed already stays as it is. The answer comes once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation
 // that failed; one whose `expires_at` has passed; and one that mutes without a reason where the organization requires
 // one by now (`reason_required`). Needs the scope `findings:triage`.
 //
@@ -12907,8 +12907,7 @@ type ClientWithResponsesInterface interface {
 	// CommitTriageOperationWithResponse Commit a triage operation
 	//
 	// An addition to the contract. Carries out the operation: it decides about the selected findings, except those
-	// that were changed, by a decision or otherwise, after they were selected. One that is committed already stays as it is. The
-	// answer comes once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation
+	// that somebody decided about after they were selected. One that is committed already stays as it is. The answer comes once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation
 	// that failed; one whose `expires_at` has passed; and one that mutes without a reason where the organization requires
 	// one by now (`reason_required`). Needs the scope `findings:triage`.
 	//
@@ -21888,8 +21887,7 @@ func (c *ClientWithResponses) GetTriageOperationWithResponse(ctx context.Context
 // CommitTriageOperationWithResponse Commit a triage operation
 //
 // An addition to the contract. Carries out the operation: it decides about the selected findings, except those
-// that were changed, by a decision or otherwise, after they were selected. One that is committed already stays as it is. The
-// answer comes once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation
+// that somebody decided about after they were selected. One that is committed already stays as it is. The answer comes once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation
 // that failed; one whose `expires_at` has passed; and one that mutes without a reason where the organization requires
 // one by now (`reason_required`). Needs the scope `findings:triage`.
 //

@@ -120,7 +120,7 @@ type FindingTrendSpread struct {
 }
 
 // FindingTrend records how many findings a project had, day by day, for a quarter. Only the controllers write it; they
-// remove it with the project, or two years after the quarter, except the newest such one.
+// remove it with the project, or two years after the quarter; the newest of those past two years stays.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=ftr,categories=appsec

@@ -277,8 +277,8 @@ type TriageOperationStatus struct {
 	// unchanged is the number of findings that already had the decision.
 	// +optional
 	Unchanged int32 `json:"unchanged"`
-	// conflicted is the number of findings that were skipped because they were changed, by a decision or otherwise,
-	// after they were selected.
+	// conflicted is the number of findings that were skipped because somebody decided about them after they were
+	// selected or, if the operation was interrupted, because anything changed them.
 	// +optional
 	Conflicted int32 `json:"conflicted"`
 	// failed is the number of findings that could not be changed.

@@ -88,9 +88,9 @@ func (c *Client) OperationPart(ctx context.Context, operation *v1alpha1.TriageOp
 	return Part{entries, part.Spec.Outcomes}, nil
 }
 
-// explainOperation translates an error of the API server for clients that know nothing of it. The text of follows the
-// member that must hold a reason, since an existing operation cannot get one.
-func explainOperation(err error, of string) error {
+// explainOperation translates an error of the API server for clients that know nothing of it. whose follows the name of
+// the member that must hold a reason, such as " of a new operation": an existing one cannot get one.
+func explainOperation(err error, whose string) error {
 	var known *problem.Problem
 	switch {
 	case errors.As(err, &known):
@@ -98,7 +98,7 @@ func explainOperation(err error, of string) error {
 	case kube.IsQuotaExceeded(err):
 		return problem.Refused(errQuota)
 	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), reasonsPolicy):
-		return reasonRequired("finding", "set.reason", of)
+		return reasonRequired("finding", "set.reason", whose)
 	default:
 		return explain(operationNoun, fmt.Errorf("store the triage operation: %w", err))
 	}

@@ -3728,7 +3728,8 @@ type TriageOperation struct {
 	// CompletedAt When it ended; null while it has not.
 	CompletedAt *time.Time `json:"completed_at"`
 
-	// Conflicted How many were left alone, since they were changed, by a decision or otherwise, after they were selected.
+	// Conflicted How many were left alone, because somebody decided about them after they were selected or, if the operation
+	// was interrupted, because anything changed them.
 	Conflicted int32 `json:"conflicted"`
 
 	// Conflicts The first of those that were left alone.
@@ -3972,7 +3973,8 @@ type TriageOperationRequest struct {
 }
 
 // TriageOutcome What came of a finding. changed: the operation has decided about it; unchanged: it was as it should be; conflicted: it was
-// changed, by a decision or otherwise, after it was selected, and was left alone; failed: it could not be changed.
+// left alone, because somebody decided about it after it was selected or, if the operation was interrupted, because
+// anything changed it; failed: it could not be changed.
 type TriageOutcome string
 
 // TriagePolicy A rule that decides about the findings that match an expression, as long as no person has. The counts are of findings that

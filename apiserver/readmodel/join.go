@@ -131,7 +131,7 @@ func (m *Model) dequeue() (rows []rejoin, filling *view, ok bool) {
 	group := m.queue.popGroup()
 	if p := m.partitions[group.namespace]; p != nil && p.view != nil {
 		rows = p.rowsOf(group)
-		if group.by == byAll && p.view.unjoined > 0 {
+		if group.by == byAll && p.view.unjoined > 0 { // an earlier claim may have left groups in the queue
 			filling = p.view
 		}
 	}
@@ -140,7 +140,7 @@ func (m *Model) dequeue() (rows []rejoin, filling *view, ok bool) {
 
 // joinedKind notes that all rows of a kind are joined, and after the last kind shows the view to readers.
 func (m *Model) joinedKind(filling *view) {
-	filling.unjoined = max(0, filling.unjoined-1) // an earlier claim may have left groups in the queue
+	filling.unjoined--
 	if p := m.partitions[filling.namespace]; filling.unjoined == 0 && p != nil && p.view == filling {
 		p.publish()
 		m.publishOrganizations()

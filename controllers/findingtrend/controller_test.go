@@ -207,11 +207,12 @@ func TestAClockThatWasAheadOnceDoesNotEndTheHistory(t *testing.T) {
 	r.clock.SetTime(now)
 	r.later(time.Hour)
 	r.finds("f-2") // in a row of this quarter, which then counts as complete
-	this := "proj-" + string(trends.QuarterOf(trends.Of(r.clock.Now())))
-	r.clock.SetTime(now.AddDate(0, 3, 0))
+	quarter := trends.QuarterOf(trends.Of(r.clock.Now()))
+	this := "proj-" + string(quarter)
+	r.clock.SetTime(r.clock.Now().AddDate(0, 3, 0))
 	r.finds("f-3")
 	r.reconcile()
-	if kept := r.kept(); len(kept) < 2 || kept[this].Spec.UpdatedAt.Sub(now) < 24*time.Hour {
+	if kept := r.kept(); len(kept) < 2 || !kept[this].Spec.UpdatedAt.Time.Equal(trends.EndOf(quarter)) {
 		t.Fatalf("kept %v", kept)
 	}
 	r.clock.SetTime(now)

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// guardFrom is the least number of open findings for which closing many at once is taken for an accident, and of
-// changes whose refusal has one cause if all are refused.
+// guardFrom is the least number of open findings for which closing many at once is taken for an accident.
 const guardFrom = 20
 
 // RefusedError explains why an import was refused and what to do next.
@@ -33,12 +32,13 @@ func guardAge(startedAt, last time.Time, lastName string) error {
 		startedAt.UTC().Format(time.RFC3339), lastName, last.UTC().Format(time.RFC3339))}
 }
 
-// guardRefusals fails an import of which no change was written and many were refused, or all of several results: the
-// cause is then not a single finding. first is the reason for the first refusal.
+// guardRefusals refuses an import of which no change was written because all of several results were refused: the
+// cause is then not a single finding. Unchanged results show that such findings can be stored. first is the reason for
+// the first refusal.
 func guardRefusals(refused, unchanged int, first error) error {
-	if refused < guardFrom && (refused < 2 || unchanged > 0) {
+	if refused < 2 || unchanged > 0 {
 		return nil
 	}
-	return &RefusedError{fmt.Sprintf("the API server refuses every change, and nothing was written: "+
-		"have the cause removed, such as a policy of the cluster, then import again (%v)", first)}
+	return &RefusedError{fmt.Sprintf("the API server refuses every change, and nothing of this scan was written: "+
+		"have the cause removed, such as a policy of the cluster, then import again, or use --force (%v)", first)}
 }

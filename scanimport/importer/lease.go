@@ -209,6 +209,7 @@ func (l *lock) fresh() bool {
 	return at != nil && since(*at) <= l.duration*2/3
 }
 
+// since returns the time since at; see elapsed.
 func since(at time.Time) time.Duration {
 	now := time.Now()
 	return elapsed(now.Sub(at), now.Round(0).Sub(at.Round(0)))

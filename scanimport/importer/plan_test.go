@@ -46,11 +46,10 @@ func TestGuardRefusals(t *testing.T) {
 		refused, unchanged int
 		fails              bool
 	}{
-		"none":                    {"nothing had to be written", 0, 0, false},
-		"the only result":         {"it may be invalid", 1, 0, false},
-		"several, all results":    {"nothing of the scan is stored", 2, 0, true},
-		"several, some unchanged": {"they may be invalid for one reason", 19, 1, false},
-		"twenty, some unchanged":  {"so many are no exception", 20, 5000, true},
+		"none":                 {"nothing had to be written", 0, 0, false},
+		"the only result":      {"it may be invalid", 1, 0, false},
+		"several, all results": {"nothing of the scan is stored", 2, 0, true},
+		"many, some unchanged": {"findings like the unchanged ones can be stored", 20, 1, false},
 	} {
 		if err := guardRefusals(tc.refused, tc.unchanged, errors.New("a freeze")); (err != nil) != tc.fails {
 			t.Errorf("%s: %v, want an error %t, because %s", name, err, tc.fails, tc.reason)

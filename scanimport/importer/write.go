@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 
@@ -30,7 +31,7 @@ func (im *Importer) write(ctx context.Context, j *job) error {
 	if err := w.all(ctx, added); err != nil {
 		return err
 	}
-	if w.last == nil {
+	if w.last == nil && !im.options.Force {
 		if err := guardRefusals(w.refusals, j.summary.Unchanged, w.refusal); err != nil {
 			return err
 		}
@@ -109,9 +110,13 @@ func (w *writer) one(ctx context.Context, ch change) error {
 }
 
 // refusesObject reports whether an API server refuses a write because of the object: it is invalid, or a cluster's own
-// admission policy or webhook denies it, with any code. Other objects may be accepted. This project's policies are
-// about who writes.
+// admission policy or webhook denies it, with any code that does not ask to try again. Other objects may be accepted.
+// This project's policies are about who writes.
 func refusesObject(err error) bool {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) &&
+		(status.Status().Code == http.StatusTooManyRequests || status.Status().Code >= http.StatusInternalServerError) {
+		return false
+	}
 	text := err.Error()
 	return apierrors.IsInvalid(err) ||
 		(strings.Contains(text, "denied the request") || strings.Contains(text, "denied request")) &&

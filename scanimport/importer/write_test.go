@@ -25,6 +25,8 @@ func TestWhatIsRefusedBecauseOfTheObject(t *testing.T) {
 		"a webhook":              {"it may accept other objects", forbidden(`admission webhook "hold.example.com" denied the request: a legal hold`), true},
 		"a webhook that sets no code": {"it may accept other objects",
 			&apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusBadRequest, Message: `admission webhook "hold.example.com" denied the request: a legal hold`}}, true},
+		"a webhook that is down": {"it is asked again",
+			&apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusServiceUnavailable, Message: `admission webhook "hold.example.com" denied the request: no database`}}, false},
 		"this project's policy": {"the account may write no facts",
 			forbidden("ValidatingAdmissionPolicy 'findings-facts.appsec.dev' with binding 'findings-facts.appsec.dev' denied request: me needs the verb report"), false},
 		"no role":  {"the account may write nothing", forbidden(`User "me" cannot patch resource "findings"`), false},

@@ -499,6 +499,7 @@ func TestDecisionsThatWaitedRestOnWhatWasSeen(t *testing.T) {
 	p.reads("#messages .wrong", "Finding number 0", "The service did not answer. Load the page again")
 	p.evaluates("release()", nil)
 	p.reads("#f-0000 .state", "confirmed", "apikey/ada") // it is stored all the same
+	p.evaluates("document.querySelector('#messages .wrong').remove()", nil)
 	p.presses("o")
 	p.sees("window.lost === 2")
 	p.reads("#messages .wrong", "Finding number 0", "The service did not answer. Load the page again")

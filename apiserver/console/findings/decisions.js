@@ -150,8 +150,8 @@ async function send(id, form, inPanel) {
     refresh(id, inPanel ? null : undefined);
     return answer;
   } catch (error) {
-    // A gateway that answers does not know either what became of the decision.
-    if (!(error instanceof Refusal) || [502, 504].includes(error.status)) {
+    // A gateway that answers, not with a page of ours, does not know either what became of the decision.
+    if (!(error instanceof Refusal) || (error.status >= 502 && !error.said.title)) {
       sending = sending.then(() => look(id)).catch(report); // nothing is lost without it, so it is not counted
       const next = "Load the page again to see whether it has stored the decision.";
       throw new Error(`The service did not answer. ${next}`, { cause: error });
