@@ -106,16 +106,14 @@ func (v *Versions) PutListed(object metav1.Object, listVersion string, now time.
 	if err != nil || news || v.Holds(object) {
 		return news, err
 	}
-	key, known := Key(object), v.listed
-	if held, ok := v.live[key]; ok {
-		known = held.rv
-	}
-	if dead, ok := v.dead[key]; ok {
-		known = dead.rv
-	}
-	later, err := newer(known, listVersion)
-	if err != nil || later {
-		return false, err
+	key := Key(object)
+	for _, known := range []string{v.listed, v.live[key].rv, v.dead[key].rv} {
+		if known == "" {
+			continue
+		}
+		if later, err := newer(known, listVersion); err != nil || later {
+			return false, err
+		}
 	}
 	delete(v.dead, key)
 	v.live[key] = versionOf(object)

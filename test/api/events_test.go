@@ -275,7 +275,7 @@ func TestAnIDThatIsNotOfTheStreamGetsOneReset(t *testing.T) {
 	s.tells("finding created f-1")
 	for reason, id := range map[string]string{
 		"another organization's": foreign.follows(t, "", "").begins().last,
-		"cut":                    s.last[:len(s.last)-3], "changed": "A" + s.last[1:], "made up": "1", "long": strings.Repeat("A", 5000),
+		"cut":                    s.last[:len(s.last)-3], "changed": string(s.last[0]^1) + s.last[1:], "made up": "1", "long": strings.Repeat("A", 5000),
 	} {
 		again := c.follows(t, "?kinds=finding,operation,scan,review", id)
 		again.tells("reset")
