@@ -203,7 +203,8 @@ type WebhookEndpointStatus struct {
 	// +optional
 	FailingSince *Time `json:"failingSince,omitempty"`
 	// disabled is set while the controllers send nothing, because the receiver is gone or has failed for too long, or
-	// there was no usable signing secret for too long. Any change of the spec ends it; NoUsableSecret also ends with a usable secret.
+	// there was no usable signing secret for too long. Any change of the spec ends it; NoUsableSecret also ends with a
+	// usable secret.
 	// +optional
 	Disabled *WebhookDisabled `json:"disabled,omitempty"`
 	// conditions of the endpoint: Ready, Stalled, Backlogged.
