@@ -186,9 +186,9 @@ func explain(noun string, err error) error {
 	}
 }
 
-// reasonRequired returns an error that names the object to be muted, and the member that must hold the reason and of
-// what.
-func reasonRequired(noun, member, of string) error {
-	return problem.InvalidBody("the organization requires a reason to mute a " + noun + ": give one in " + member + of).
+// reasonRequired returns an error that names the object to be muted and the member that must hold the reason. whose
+// follows the member; see explainOperation.
+func reasonRequired(noun, member, whose string) error {
+	return problem.InvalidBody("the organization requires a reason to mute a " + noun + ": give one in " + member + whose).
 		In(member).Coded(problem.CodeReasonRequired)
 }

@@ -91,7 +91,7 @@ func (r *Reconciler) dropAhead(ctx context.Context, s *scope, kept []v1alpha1.Fi
 		if !ahead(now)(*before) {
 			continue
 		}
-		ctrl.LoggerFrom(ctx).Info("the clock was ahead: its rows are dropped", "trend", before.Name)
+		ctrl.LoggerFrom(ctx).Info("The clock was ahead: the rows of days to come are dropped", "trend", before.Name)
 		dropped = true
 		s.RequeueAfter(gatherDelay)
 		after := before.DeepCopy()

@@ -98,12 +98,9 @@ func Unmatched(patterns []v1alpha1.WebhookEventPattern) (out []string) {
 
 // asksFor reports whether one of the patterns matches the type. Without patterns every type matches.
 func asksFor(patterns []v1alpha1.WebhookEventPattern, eventType string) bool {
-	for _, pattern := range patterns {
-		if matches(string(pattern), eventType) {
-			return true
-		}
-	}
-	return len(patterns) == 0
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(pattern v1alpha1.WebhookEventPattern) bool {
+		return matches(string(pattern), eventType)
+	})
 }
 
 // matches reports whether the pattern ("*", "finding.*" or "finding.created") matches the type.

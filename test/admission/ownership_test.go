@@ -101,7 +101,7 @@ var changes = []change{
 	{"change fact and decision in one request", entitled(findingOpen), fragment{"spec": map[string]any{"details": severe, "triage": map[string]any{"userStatus": "muted", "by": "apikey/ci"}}}, []who{admin}, "one half that is allowed must not carry the other"},
 	{"label a finding", findingOpen, label, []who{scanner, uploads, triager, admin, editor, reporter}, "labels say nothing of who decided; the facade has no business with them"},
 	{"put a finalizer on a finding", findingOpen, finalizer, []who{admin}, "a finalizer keeps others from deleting"},
-	{"give a finding an owner that is not there", findingOpen, ownerReference, []who{admin}, "the garbage collector would delete the finding"},
+	{"give a finding an owner that does not exist", findingOpen, ownerReference, []who{admin}, "the garbage collector would delete the finding"},
 	{"correct a project's exposure", projectOf, fragment{"spec": map[string]any{"user": map[string]any{"exposure": "public"}}}, []who{triager, admin}, "spec.user is what people say"},
 	{"take away what people say of a project", projectOf, fragment{"spec": map[string]any{"user": nil}}, []who{triager, admin}, "removing is changing"},
 	{"say what a scanner says of a project", projectOf, fragment{"spec": map[string]any{"scanner": map[string]any{"exposure": "public"}}}, []who{reporter, admin}, "spec.scanner is no person's; the scanner role only reads projects"},

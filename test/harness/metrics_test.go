@@ -18,7 +18,7 @@ func TestSamplesAreReadWithAndWithoutLabels(t *testing.T) {
 		t.Errorf("bare: got %v, %v", got, err)
 	}
 	if _, err := harness.Sum(exposition, "absent", nil); err == nil {
-		t.Error("a metric that is not there must be an error: it would count as 0")
+		t.Error("a missing metric must be an error: it would count as 0")
 	}
 }
 
