@@ -1,16 +1,17 @@
 package controllers
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestCacheKeepsWhoWroteAndWhen(t *testing.T) {
@@ -25,9 +26,7 @@ func TestCacheKeepsWhoWroteAndWhen(t *testing.T) {
 	if _, err := dropFieldSets(finding); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]metav1.ManagedFieldsEntry{entry}, finding.ManagedFields); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	harness.Same(t, "managed fields", []metav1.ManagedFieldsEntry{entry}, finding.ManagedFields)
 	kept := &finding.ManagedFields[0]
 	if _, err := dropFieldSets(finding); err != nil {
 		t.Fatal(err)
@@ -50,8 +49,6 @@ func TestCacheDropsWhatKubectlApplyWroteDown(t *testing.T) {
 		if _, err := transform(object); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(map[string]string{"note": "kept"}, object.GetAnnotations()); diff != "" {
-			t.Errorf("%T: -want +got:\n%s", object, diff)
-		}
+		harness.Same(t, fmt.Sprintf("%T", object), map[string]string{"note": "kept"}, object.GetAnnotations())
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var march = time.Date(2026, time.March, 2, 8, 30, 0, 0, time.UTC)
@@ -69,9 +69,7 @@ func TestCSVHasARowForEachFinding(t *testing.T) {
 			"web/package.json", "3", "https://code.example/3", "2026-03-02T08:30:00Z", "2026-03-02T08:31:00Z"},
 		{"f-2", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "2026-03-02T08:30:00Z", "2026-03-02T08:30:00Z"},
 	}
-	if diff := cmp.Diff(want, rows); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	harness.Same(t, "rows", want, rows)
 }
 
 func TestFormulasAreTexts(t *testing.T) {

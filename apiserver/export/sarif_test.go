@@ -14,6 +14,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // told is what a SARIF reader learns about a finding.
@@ -140,9 +141,7 @@ func TestSARIFSaysWhoSuppressesAndWhy(t *testing.T) {
 		"the source and a person": {openapi.FindingFull{UserStatus: "muted", DecidedBy: "alice", Facts: openapi.FindingFacts{Suppression: openapi.FindingSuppression{Kind: &inSource}}},
 			[]sarifSuppression{{"inSource", "accepted", ""}, {"external", "accepted", "(alice)"}}},
 	} {
-		if diff := cmp.Diff(test.want, suppressions(&test.finding)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		harness.Same(t, name, test.want, suppressions(&test.finding))
 	}
 }
 

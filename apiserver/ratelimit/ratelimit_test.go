@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"pgregory.net/rapid"
@@ -47,18 +46,14 @@ func TestAWindowOpensWithTheFirstRequestAndEndsAfter60Seconds(t *testing.T) {
 			{Limit: 2, Reset: 60, RetryAfter: 60},
 		}
 		for i, w := range want {
-			if diff := cmp.Diff(w, l.Take(t.Context(), caller)); diff != "" {
-				t.Errorf("request %d (-want +got):\n%s", i+1, diff)
-			}
+			harness.Same(t, fmt.Sprintf("request %d", i+1), w, l.Take(t.Context(), caller))
 		}
 		pass(Window - time.Millisecond)
 		if got := l.Take(t.Context(), caller); got.Allowed || got.RetryAfter != 1 {
 			t.Errorf("a millisecond before the end: %+v", got)
 		}
 		pass(2 * time.Millisecond)
-		if diff := cmp.Diff(want[0], l.Take(t.Context(), caller)); diff != "" {
-			t.Errorf("after the end (-want +got):\n%s", diff)
-		}
+		harness.Same(t, "after the end", want[0], l.Take(t.Context(), caller))
 	})
 }
 
@@ -249,16 +244,12 @@ func TestSetHeaders(t *testing.T) {
 	header := http.Header{}
 	Decision{Allowed: true, Limit: 600, Remaining: 599, Reset: 60}.SetHeaders(header)
 	want := http.Header{"X-Ratelimit-Limit": {"600"}, "X-Ratelimit-Remaining": {"599"}, "X-Ratelimit-Reset": {"60"}}
-	if diff := cmp.Diff(want, header); diff != "" {
-		t.Errorf("allowed (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "allowed", want, header)
 	Decision{Limit: 600, Reset: 7, RetryAfter: 7}.SetHeaders(header)
 	want = http.Header{
 		"X-Ratelimit-Limit": {"600"}, "X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"7"}, "Retry-After": {"7"},
 	}
-	if diff := cmp.Diff(want, header); diff != "" {
-		t.Errorf("refused (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "refused", want, header)
 }
 
 func TestWindowsThatAreOverAreForgotten(t *testing.T) {
@@ -397,7 +388,5 @@ func TestTheURLCannotLengthenTheTimeouts(t *testing.T) {
 	harness.Must(t, err)
 	got := []any{options.ReadTimeout, options.WriteTimeout, options.DialTimeout, options.PoolTimeout, options.MaxRetries, options.ContextTimeoutEnabled, options.PoolSize}
 	want := []any{redisTimeout, redisTimeout, redisDialTimeout, redisTimeout, -1, true, 7}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	harness.Same(t, "result", want, got)
 }

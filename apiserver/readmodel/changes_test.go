@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -42,9 +41,7 @@ func TestChangesAreToldInTheOrderOfTheWatchOnceReadersSeeThem(t *testing.T) {
 	wants := func(reason string, want ...string) {
 		t.Helper()
 		settle(t, m)
-		if diff := cmp.Diff(want, told(reader)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", reason, diff)
-		}
+		harness.Same(t, reason, want, told(reader))
 	}
 	// The result of a patch, which the watch delivers after another object's write.
 	if _, err := m.Apply(finding("f-1", 22, muted, generation(2))); err != nil {
@@ -103,9 +100,7 @@ func TestAListTakenAnewIsOneReset(t *testing.T) {
 	harness.Must(t, m.replace(findings, []metav1.Object{finding("f-2", 33, muted)}, "40"))
 	feed(t, m, findings, finding("f-3", 41))
 	settle(t, m)
-	if diff := cmp.Diff([]string{"reset", "finding created f-3 41 open\n"}, told(reader)); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "told", []string{"reset", "finding created f-3 41 open\n"}, told(reader))
 	if got := told(reader); got != nil {
 		t.Errorf("then told is %q", got)
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
@@ -224,9 +223,7 @@ func TestFindingsThatDifferInTheirPolicyAloneAreCountedApart(t *testing.T) {
 	counts, err := m.CountFindings(t.Context(), acme, CountQuery{Field: "policy", Values: 9})
 	harness.Must(t, err)
 	want := []FieldCounts{{Name: "policy", Values: []ValueCount{{"mute-b", 2}, {"mute-a", 1}}, Distinct: 2}}
-	if diff := cmp.Diff(want, counts.Fields); diff != "" {
-		t.Errorf("counts by policy (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "counts by policy", want, counts.Fields)
 }
 
 func TestTheGreatestCountsAreTold(t *testing.T) {

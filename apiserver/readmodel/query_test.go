@@ -16,6 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // drawFinding draws from few values, so that ties, moves and combinations are common.
@@ -373,9 +374,7 @@ func TestAbsentValueComesBeforeAll(t *testing.T) {
 	for order, want := range map[index.Order][]string{index.OrderAsc: {"undated", "dated"}, index.OrderDesc: {"dated", "undated"}} {
 		first := listFindings(x, FindingQuery{Order: order, Limit: index.Limit{Size: 1}})
 		second := listFindings(x, FindingQuery{Order: order, Limit: index.Limit{Size: 1}, After: &first.Next})
-		if diff := cmp.Diff(want, append(ids(first.Items), ids(second.Items)...)); diff != "" {
-			t.Errorf("%s: %s", order, diff)
-		}
+		harness.Same(t, string(order), want, append(ids(first.Items), ids(second.Items)...))
 	}
 }
 

@@ -48,9 +48,7 @@ func expectMembers(t *testing.T, reason string, row shownRow, want map[string]an
 	for member := range want {
 		got[member] = row[member]
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: %s", reason, diff)
-	}
+	harness.Same(t, reason, want, got)
 }
 
 // A commit that was reviewed after the last one with an issue resolves the issue. A client that wrote it sees

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -169,9 +168,8 @@ func golden(t *testing.T, reason, name string, got []byte) {
 	}
 	want, err := os.ReadFile(path) //nolint:gosec // a test names its own files
 	harness.Must(t, err)
-	if diff := cmp.Diff(string(want), indented.String()); diff != "" {
-		t.Errorf("%s (%s): run the test with -update if this is meant\n%s", name, reason, diff)
-	}
+	harness.Same(t, fmt.Sprintf("%s (%s): run the test with -update if this is meant", name, reason),
+		string(want), indented.String())
 }
 
 // No member of the full finding may be empty: an empty member was forgotten.

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -30,9 +28,7 @@ func TestThePlaceOfAMistakeIsPointedAt(t *testing.T) {
 		"the whole":                  {"a", 0, 0, ""},
 		"a line that does not exist": {"a", 2, 1, ""},
 	} {
-		if diff := cmp.Diff(tc.want, pointed(tc.expression, tc.line, tc.column)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", reason, diff)
-		}
+		harness.Same(t, reason, tc.want, pointed(tc.expression, tc.line, tc.column))
 	}
 }
 
@@ -250,9 +246,7 @@ func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
 			r := tested(t, tc.cluster, tc.files)["p"]
 			counts := [6]int{r.Matched, r.Applied, r.Shadowed, r.Overridden, r.Agreed, r.Failed}
 			got := []any{counts, inShort(r.Gained), inShort(r.Lost), inShort(r.Changed), r.Stopped}
-			if diff := cmp.Diff([]any{tc.counts, tc.gained, tc.lost, tc.changed, tc.stopped}, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			harness.Same(t, "result", []any{tc.counts, tc.gained, tc.lost, tc.changed, tc.stopped}, got)
 			if r.Findings != 7 {
 				t.Errorf("%d findings were looked at, want all that are not closed", r.Findings)
 			}

@@ -52,9 +52,7 @@ func TestTheFilterIsAFieldSelector(t *testing.T) {
 			t.Errorf("%s: namespace %q, error %v", reason, options.Namespace, err)
 			continue
 		}
-		if diff := cmp.Diff(tc.want, options.FieldSelector.String()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", reason, diff)
-		}
+		harness.Same(t, reason, tc.want, options.FieldSelector.String())
 	}
 	err := flagged(t, "--severity", "critical", "--state", "gone").read()
 	if err == nil || !strings.Contains(err.Error(), "critical") || !strings.Contains(err.Error(), "gone") {
@@ -102,9 +100,7 @@ func TestTheFlagsAreASelection(t *testing.T) {
 		if err := f.read(); err != nil {
 			t.Errorf("%s: %v", flags, err)
 		}
-		if diff := cmp.Diff(want, f.asked); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", flags, diff)
-		}
+		harness.Same(t, flags, want, f.asked)
 		if f.empty() != reflect.ValueOf(want).IsZero() {
 			t.Errorf("%s: empty is %v", flags, f.empty())
 		}

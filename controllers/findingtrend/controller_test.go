@@ -145,9 +145,7 @@ func TestRowsAreKeptFromDayToDayAndQuarterToQuarter(t *testing.T) {
 	r.r = &Reconciler{Base: r.r.Base}
 	r.reconcile()
 	r.wants("a day of the next quarter", "2026-03-30 open 1 opened 2 closed 1", "2026-04-01 open 2 opened 1 closed 0")
-	if diff := cmp.Diff([]int32{0, 2}, r.kept()["proj-2026q2"].Spec.Days[0].Age.Sample); diff != "" {
-		t.Errorf("the ages (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "the ages", []int32{0, 2}, r.kept()["proj-2026q2"].Spec.Days[0].Age.Sample)
 }
 
 func TestADayIsFinishedAfterItsEnd(t *testing.T) {
@@ -200,9 +198,7 @@ func TestAClockThatWasAheadOnceDoesNotEndTheHistory(t *testing.T) {
 	written := r.kept()
 	r.clock.SetTime(now.AddDate(0, 0, -2))
 	r.reconcile()
-	if diff := cmp.Diff(written, r.kept()); diff != "" {
-		t.Errorf("a clock that is behind has changed the rows (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "a clock that is behind has changed the rows", written, r.kept())
 
 	r.clock.SetTime(now)
 	r.later(time.Hour)

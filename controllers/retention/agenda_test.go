@@ -17,6 +17,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // queue records what is added after a delay; anything else fails on the nil interface.
@@ -63,9 +64,7 @@ func TestOrganizationsAreLookedAtWhenSomethingFinishes(t *testing.T) {
 		if c.woke {
 			want = []string{"x in 1m0s"}
 		}
-		if diff := cmp.Diff(want, q.added); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
-		}
+		harness.Same(t, c.reason, want, q.added)
 	}
 }
 

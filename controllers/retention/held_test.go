@@ -30,9 +30,7 @@ func TestOwedScansOf(t *testing.T) {
 		}), []string{"s-9", "s"}},
 	}
 	for _, c := range cases {
-		if diff := cmp.Diff(c.want, owedScansOf(c.finding)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
-		}
+		harness.Same(t, c.reason, c.want, owedScansOf(c.finding))
 	}
 }
 
@@ -86,9 +84,7 @@ func TestWhichScansOfASeriesAreNeeded(t *testing.T) {
 				got = append(got, series[i].Name)
 			}
 		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
-		}
+		harness.Same(t, c.reason, c.want, got)
 	}
 	failed := builder.Scan("s-failed", noon).Ended(noon, v1alpha1.ScanFailed)
 	if got := seriesOf(failed.Build()); len(got) != 1 {

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var made = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -107,9 +107,7 @@ func TestWhatIsRecordedOfAScan(t *testing.T) {
 			s.change(scan)
 			look(scan, made.Add(s.now))
 		}
-		if diff := cmp.Diff(c.want, told(scan)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
-		}
+		harness.Same(t, c.reason, c.want, told(scan))
 	}
 }
 

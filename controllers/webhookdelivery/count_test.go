@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -61,9 +62,7 @@ func TestCount(t *testing.T) {
 		endpoint := &v1alpha1.WebhookEndpoint{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: c.before}
 		before := *c.before.DeepCopy()
 		changed := count(endpoint, attempted{result: c.made, at: noon, ended: noon.Add(time.Second), generation: c.sent})
-		if diff := cmp.Diff(c.want, endpoint.Status); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
-		}
+		harness.Same(t, c.reason, c.want, endpoint.Status)
 		if differs := !cmp.Equal(before, endpoint.Status); changed != differs {
 			t.Errorf("%s: reported %t, differs %t", c.reason, changed, differs)
 		}

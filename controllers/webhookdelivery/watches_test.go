@@ -2,10 +2,10 @@ package webhookdelivery
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -16,6 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestAnEndpointConcernsItsDeliveriesWhereItsSecretsChange(t *testing.T) {
@@ -90,8 +91,6 @@ func TestAChangedEndpointsDeliveriesGoBehindOthersUnlessTheyMayBeSent(t *testing
 			got[request.Name] = priority
 		}
 		q.ShutDown()
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s: priorities (-want +got):\n%s", c.reason, diff)
-		}
+		harness.Same(t, fmt.Sprintf("%s: priorities", c.reason), c.want, got)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -61,9 +60,7 @@ func TestSetBacklogged(t *testing.T) {
 	setBacklogged(endpoint, 2, 1, noon)
 	before := endpoint.DeepCopy()
 	setBacklogged(endpoint, 1, 1, noon.Add(time.Hour))
-	if diff := cmp.Diff(before, endpoint); diff != "" {
-		t.Errorf("it says something else though nothing has changed: %s", diff)
-	}
+	harness.Same(t, "it says something else though nothing has changed", before, endpoint)
 	if setBacklogged(endpoint, 0, 1, noon); len(endpoint.Status.Conditions) != 0 {
 		t.Error("with a bound of 1 it never closes")
 	}

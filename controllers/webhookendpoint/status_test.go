@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // An endpoint with a misspelt type would look as if it got events.
@@ -120,8 +120,6 @@ func TestRemember(t *testing.T) {
 			[]v1alpha1.WebhookSecretStatus{entry(a.ID(), nil), entry("1", &noon), entry("2", &earlier), entry("3", &earlier)}},
 	}
 	for _, c := range cases {
-		if diff := cmp.Diff(c.want, remember(c.before, c.inUse, noon)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
-		}
+		harness.Same(t, c.reason, c.want, remember(c.before, c.inUse, noon))
 	}
 }

@@ -4,9 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestAVulnerabilityIsFoundByItsIDAndEachAlias(t *testing.T) {
@@ -22,9 +21,7 @@ func TestAVulnerabilityIsFoundByItsIDAndEachAlias(t *testing.T) {
 	if IsVulnerability(nil, "CVE-2019-1549") {
 		t.Error("a finding without a vulnerability has one")
 	}
-	if diff := cmp.Diff([]string{"CVE-2019-1549", "GHSA-29MW-WPGM-HMR9"}, VulnerabilityKeys(v)); diff != "" {
-		t.Errorf("keys (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "keys", []string{"CVE-2019-1549", "GHSA-29MW-WPGM-HMR9"}, VulnerabilityKeys(v))
 }
 
 func TestAPackageIsFoundByItsNameAndItsURL(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var now = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -142,9 +143,7 @@ func TestObserveRecordsTransitions(t *testing.T) {
 					got = append(got, transition{tr.Type, tr.From, tr.To, tr.By})
 				}
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
-			}
+			harness.Same(t, c.reason, c.want, got)
 		})
 	}
 }
@@ -221,9 +220,8 @@ func TestObserveRecordsCreation(t *testing.T) {
 	for _, tr := range f.Status.Transitions {
 		got = append(got, fmt.Sprintf("%d %s %s>%s", tr.Seq, tr.Type, tr.From, tr.To))
 	}
-	if diff := cmp.Diff([]string{"1 created >open_muted", "2 triaged open>muted"}, got); diff != "" {
-		t.Errorf("a finding that is created triaged has both in its history (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "a finding that is created triaged has both in its history",
+		[]string{"1 created >open_muted", "2 triaged open>muted"}, got)
 }
 
 func TestADecisionWaitsUntilTheStatusRecordsIt(t *testing.T) {

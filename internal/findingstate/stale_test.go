@@ -10,6 +10,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // imported returns a finding of code as created by an import.
@@ -238,9 +239,7 @@ func TestTheHistoryTellsOfStaleDecisions(t *testing.T) {
 		"stale muted muted scanner/gosec s-3 severity medium, now high",
 		"fresh muted muted scanner/gosec s-4 ",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	harness.Same(t, "result", want, got)
 }
 
 func TestTheHistoryTellsOfSuppressions(t *testing.T) {
@@ -278,9 +277,7 @@ func TestTheHistoryTellsOfSuppressions(t *testing.T) {
 		"reopened closed open scanner/gosec s-2 ",
 		"unsuppressed closed open scanner/gosec s-2 ",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	harness.Same(t, "result", want, got)
 }
 
 func TestTheConditionHasRoomForAnyVersion(t *testing.T) {

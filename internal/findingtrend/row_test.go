@@ -4,10 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // noon of the day that most tests are about.
@@ -67,9 +66,7 @@ func TestARowCountsWhatIsOpenAndWhatHappenedOnItsDay(t *testing.T) {
 		Age:         &v1alpha1.FindingTrendSpread{Median: 1, P90: 7, Sample: []int32{0, 1, 3, 7}},
 		TimeToClose: &v1alpha1.FindingTrendSpread{Median: 20, P90: 20, Sample: []int32{20}},
 	}
-	if diff := cmp.Diff(want, Row(today, findings, noon)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	harness.Same(t, "row", want, Row(today, findings, noon))
 }
 
 func TestThePastIsReadFromWhatStatusesKeep(t *testing.T) {
@@ -143,9 +140,7 @@ func TestRowsFollowTheLastOneWhereAnythingHappened(t *testing.T) {
 		for _, row := range Continue(c.last, days(-3), c.findings, noon) {
 			got = append(got, row.Day)
 		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
-		}
+		harness.Same(t, c.reason, c.want, got)
 	}
 }
 
@@ -179,9 +174,7 @@ func TestASpreadSamplesEachTenth(t *testing.T) {
 		all = append(all, 999-i)
 	}
 	want := &v1alpha1.FindingTrendSpread{Median: 499, P90: 899, Sample: []int32{50, 150, 250, 350, 450, 550, 650, 750, 850, 950}}
-	if diff := cmp.Diff(want, Spread(all)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	harness.Same(t, "spread", want, Spread(all))
 	if Spread(nil) != nil {
 		t.Error("a spread of nothing")
 	}

@@ -3,9 +3,8 @@ package findingtrend
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // row returns a row with that many findings of low severity, and a sample of their ages.
@@ -35,19 +34,13 @@ func TestASumCarriesRowsForward(t *testing.T) {
 		{Day: "2026-03-05", Open: low(4), Age: spread(2, 7)},
 	}
 	got, closed := Sum(projects, "2026-02-01", "2026-03-05")
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("from before the history (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(spread(9, 9), closed); diff != "" {
-		t.Errorf("what was closed took (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "from before the history", want, got)
+	harness.Same(t, "what was closed took", spread(9, 9), closed)
 	got, closed = Sum(projects, "2026-03-04", "2026-03-05")
 	if closed != nil {
 		t.Errorf("nothing was closed, and took %+v", closed)
 	}
-	if diff := cmp.Diff(want[3:], got); diff != "" {
-		t.Errorf("from within (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "from within", want[3:], got)
 	if got, _ := Sum(projects, "2026-01-01", "2026-02-28"); got != nil {
 		t.Errorf("before the history: %+v", got)
 	}
@@ -64,7 +57,5 @@ func TestASpreadOfSeveralProjectsIsWeighedByTheirFindings(t *testing.T) {
 	large := row(today, 1000, many...)
 	small := row(today, 2, 5000, 5000)
 	got, _ := Sum([][]v1alpha1.FindingTrendDay{{large}, {small}}, today, today)
-	if diff := cmp.Diff(&v1alpha1.FindingTrendSpread{Median: 550, P90: 950}, got[0].Age); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	harness.Same(t, "result", &v1alpha1.FindingTrendSpread{Median: 550, P90: 950}, got[0].Age)
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -48,12 +47,8 @@ func TestAStreamedListIsTheList(t *testing.T) {
 		return nil
 	})
 	harness.Must(t, err)
-	if diff := cmp.Diff(want.Items, got); diff != "" {
-		t.Errorf("objects (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(want.ListMeta, said); diff != "" {
-		t.Errorf("metadata (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "objects", want.Items, got)
+	harness.Same(t, "metadata", want.ListMeta, said)
 }
 
 // The API server sorts the members by name, and may add others.

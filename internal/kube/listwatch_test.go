@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -103,9 +102,7 @@ func TestAListIsAskedForWholeAndOfTheCache(t *testing.T) {
 	harness.Must(t, err)
 	checkWhole(t, got, len(from.findings))
 	want := []metav1.ListOptions{{Limit: 1}, {ResourceVersion: "77", ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}}
-	if diff := cmp.Diff(want, from.asked); diff != "" {
-		t.Errorf("asked for (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "asked for", want, from.asked)
 }
 
 // A list that exceeds the API server's request timeout would be truncated each time, and one that its
@@ -130,9 +127,7 @@ func TestAListThatDoesNotComeWholeIsAskedForInPages(t *testing.T) {
 			harness.Must(t, err)
 			checkWhole(t, got, len(from.findings))
 			want := []metav1.ListOptions{{Limit: pageSize}, {Limit: pageSize, Continue: "500"}, {Limit: pageSize, Continue: "1000"}}
-			if diff := cmp.Diff(want, from.asked[2:]); diff != "" {
-				t.Errorf("asked for (-want +got):\n%s", diff)
-			}
+			harness.Same(t, "asked for", want, from.asked[2:])
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // told returns a history as text, one line per transition.
@@ -53,9 +54,7 @@ func TestWhatIsRecordedOfAReview(t *testing.T) {
 	for _, c := range cases {
 		review := &v1alpha1.Review{ObjectMeta: c.meta, Spec: v1alpha1.ReviewSpec{PRStatus: c.spec}, Status: c.status}
 		got := reviewstate.ReviewStatus(review, c.counts, at(60).Time)
-		if diff := cmp.Diff(c.want, told(got.Transitions)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
-		}
+		harness.Same(t, c.reason, c.want, told(got.Transitions))
 		if got.EmittedSeq != c.status.EmittedSeq {
 			t.Errorf("%s: emittedSeq is %d: making the events is not this rule's", c.reason, got.EmittedSeq)
 		}
@@ -93,9 +92,7 @@ func TestWhatIsRecordedOfAnIssue(t *testing.T) {
 	for _, c := range cases {
 		issue := &v1alpha1.ReviewIssue{ObjectMeta: written(1, 5), Spec: *c.issue, Status: c.status}
 		got := reviewstate.IssueStatus(issue, c.review, at(60).Time)
-		if diff := cmp.Diff(c.want, told(got.Transitions)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
-		}
+		harness.Same(t, c.reason, c.want, told(got.Transitions))
 		if n := len(got.Transitions); n > 0 && !got.Transitions[n-1].At.Equal(got.UpdatedAt) {
 			t.Errorf("%s: dated %s, updated %s", c.reason, got.Transitions[n-1].At, got.UpdatedAt)
 		}

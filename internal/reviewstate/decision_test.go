@@ -10,6 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func happened(issue *v1alpha1.ReviewIssue) (out []string) {
@@ -61,9 +62,9 @@ func TestAPersonWinsOverAPolicyAndThePolicyOverNothing(t *testing.T) {
 	issue.Spec.Triage.UserStatus = v1alpha1.UserStatusOpen
 	look(nil, 10)
 	want("nobody again", v1alpha1.UserStatusOpen, v1alpha1.UserStatusOpen)
-	if diff := cmp.Diff([]string{"opened  open", "judged open muted policy/tests", "triaged open active bob", "triaged active open bob"}, happened(issue)); diff != "" {
-		t.Errorf("history (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "history",
+		[]string{"opened  open", "judged open muted policy/tests", "triaged open active bob", "triaged active open bob"},
+		happened(issue))
 }
 
 func TestADecisionAboutAnIssueEndsAtItsSecond(t *testing.T) {
@@ -84,9 +85,8 @@ func TestADecisionAboutAnIssueEndsAtItsSecond(t *testing.T) {
 	if v := reviewstate.Verdict(issue); v != nil {
 		t.Errorf("the finding would show %+v after the end", v)
 	}
-	if diff := cmp.Diff([]string{"opened  open", "triaged open muted bob", "expired muted open bob"}, happened(issue)); diff != "" {
-		t.Errorf("history (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "history",
+		[]string{"opened  open", "triaged open muted bob", "expired muted open bob"}, happened(issue))
 }
 
 // REST has answered the decision with that time.
@@ -129,9 +129,7 @@ func TestOpenIssuesThatAreDecidedCountTwice(t *testing.T) {
 		got.AddIssue(i, reviewed("a", "b"))
 	}
 	want := reviewstate.Counts{Closed: 1, Open: 5, OpenLow: 5, OpenMuted: 2, OpenConfirmed: 1}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	harness.Same(t, "result", want, got)
 	if sum := got.Plus(1, got).Plus(-1, got); sum != got {
 		t.Errorf("added and taken away: %+v", sum)
 	}
@@ -140,7 +138,7 @@ func TestOpenIssuesThatAreDecidedCountTwice(t *testing.T) {
 func TestADecisionAboutAnIssueHasNoBasis(t *testing.T) {
 	muted := v1alpha1.UserStatusMuted
 	issue := &v1alpha1.ReviewIssue{Spec: *seenIn("a")}
-	if diff := cmp.Diff(map[string]any{"userStatus": muted}, findingstate.Decision{UserStatus: &muted}.Changes(reviewstate.StandingOf(issue), at(9).Time)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	harness.Same(t, "decision",
+		map[string]any{"userStatus": muted},
+		findingstate.Decision{UserStatus: &muted}.Changes(reviewstate.StandingOf(issue), at(9).Time))
 }

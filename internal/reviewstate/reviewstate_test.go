@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var start = v1alpha1.NewTime(time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC))
@@ -85,9 +85,7 @@ func TestObserve(t *testing.T) {
 		want: reviewstate.Observed{State: open},
 	}}
 	for _, c := range cases {
-		if diff := cmp.Diff(c.want, reviewstate.Observe(c.issue, c.reviewed)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
-		}
+		harness.Same(t, c.reason, c.want, reviewstate.Observe(c.issue, c.reviewed))
 	}
 }
 
@@ -133,7 +131,5 @@ func TestCount(t *testing.T) {
 		got.Add(&spec, reviewed("a", "b"))
 	}
 	want := reviewstate.Counts{Closed: 1, Open: 4, OpenHigh: 1, OpenMedium: 2, OpenLow: 1}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("resolved issues count in none of the open figures (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "resolved issues count in none of the open figures", want, got)
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -145,12 +144,9 @@ func TestParseSecrets(t *testing.T) {
 			t.Errorf("%s: %v", c.reason, err)
 			continue
 		}
-		if diff := cmp.Diff(c.before, ids(secrets.Valid(noon.Add(-time.Second)))); diff != "" {
-			t.Errorf("%s, before the end: %s", c.reason, diff)
-		}
-		if diff := cmp.Diff(c.after, ids(secrets.Valid(noon))); diff != "" {
-			t.Errorf("%s, after it: %s", c.reason, diff)
-		}
+		harness.Same(t, fmt.Sprintf("%s, before the end", c.reason),
+			c.before, ids(secrets.Valid(noon.Add(-time.Second))))
+		harness.Same(t, fmt.Sprintf("%s, after it", c.reason), c.after, ids(secrets.Valid(noon)))
 	}
 }
 

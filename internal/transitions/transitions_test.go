@@ -9,6 +9,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/transitions"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func at(minute int) v1alpha1.Time {
@@ -62,9 +63,7 @@ func TestRecord(t *testing.T) {
 	for _, c := range cases {
 		changes := make([]v1alpha1.Transition, c.changes)
 		got := c.history.Record(at(50), changes...)
-		if diff := cmp.Diff(c.want, seqs(got)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
-		}
+		harness.Same(t, c.reason, c.want, seqs(got))
 	}
 }
 
@@ -72,9 +71,7 @@ func TestRecordFillsInNumberAndTimeAndNothingElse(t *testing.T) {
 	h := history(1, 1, 1)
 	want := updated
 	want.Seq, want.At = 2, at(5)
-	if diff := cmp.Diff(want, h.Record(at(5), updated)[1]); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	harness.Same(t, "record", want, h.Record(at(5), updated)[1])
 	if updated.Seq != 0 {
 		t.Error("the caller's value was changed")
 	}

@@ -89,13 +89,9 @@ func TestThePayloadOfAPage(t *testing.T) {
 	const want = `{"type":"finding.batch","timestamp":"2026-03-01T12:00:07Z","data":{"scan_id":"s-1","repository_id":"shop","project_id":"api","findings":[` +
 		`{"type":"finding.created","timestamp":"2026-03-01T12:00:00Z","finding_id":"f-1","uid":"uid of f-1","seq":1,` + one + `,` +
 		`{"type":"finding.created","timestamp":"2026-03-01T12:00:07Z","finding_id":"f-2","uid":"uid of f-2","seq":3,` + one + `]}}`
-	if diff := cmp.Diff(want, pages[0].Spec.Payload); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	harness.Same(t, "pages", want, pages[0].Spec.Payload)
 	subject := v1alpha1.WebhookEventSubject{Kind: "Scan", Name: "s-1"}
-	if diff := cmp.Diff(subject, pages[0].Spec.Event.Subject); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	harness.Same(t, "pages", subject, pages[0].Spec.Event.Subject)
 }
 
 func TestThePayloadOfAPolicysPage(t *testing.T) {
@@ -111,13 +107,9 @@ func TestThePayloadOfAPolicysPage(t *testing.T) {
 		`{"type":"finding.judged","timestamp":"2026-03-01T12:00:00Z","finding_id":"f-1","uid":"uid of f-1","seq":2,` +
 		`"repository_id":"shop","project_id":"api","severity":"high","by":"policy/mute","author":"ann","reason":"used-in-tests",` +
 		`"verdict":{"from":"open","to":"muted"}}]}}`
-	if diff := cmp.Diff(want, pages[0].Spec.Payload); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	harness.Same(t, "pages", want, pages[0].Spec.Payload)
 	subject := v1alpha1.WebhookEventSubject{Kind: "TriagePolicy", Name: "mute"}
-	if diff := cmp.Diff(subject, pages[0].Spec.Event.Subject); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	harness.Same(t, "pages", subject, pages[0].Spec.Event.Subject)
 }
 
 func TestPagesAreFullAndNeverTooLarge(t *testing.T) {
@@ -152,12 +144,8 @@ func TestPagesAreFullAndNeverTooLarge(t *testing.T) {
 				t.Errorf("%s: %d bytes", c.reason, n)
 			}
 		}
-		if diff := cmp.Diff(c.want, sizes); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
-		}
-		if diff := cmp.Diff(c.entries, all); diff != "" {
-			t.Errorf("%s: what is in the pages (-want +got):\n%s", c.reason, diff)
-		}
+		harness.Same(t, c.reason, c.want, sizes)
+		harness.Same(t, fmt.Sprintf("%s: what is in the pages", c.reason), c.entries, all)
 	}
 }
 
@@ -181,12 +169,8 @@ func TestNamesOfPages(t *testing.T) {
 	}
 	all := entries(300)
 	first := makeNames(scan(), endpoint(), all)
-	if diff := cmp.Diff(first, makeNames(scan(), endpoint(), all)); diff != "" {
-		t.Errorf("not the same twice:\n%s", diff)
-	}
-	if diff := cmp.Diff(first[1:], makeNames(scan(), endpoint(), all[128:])); diff != "" {
-		t.Errorf("after the first page was made:\n%s", diff)
-	}
+	harness.Same(t, "not the same twice", first, makeNames(scan(), endpoint(), all))
+	harness.Same(t, "after the first page was made", first[1:], makeNames(scan(), endpoint(), all[128:]))
 	otherScan, otherEndpoint := scan(), endpoint()
 	otherScan.UID, otherEndpoint.UID = "another", "another"
 	rest := makeNames(otherScan, endpoint(), all)

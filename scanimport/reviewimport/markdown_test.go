@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestMarkdownOfAReview(t *testing.T) {
@@ -28,9 +27,7 @@ func TestMarkdownOfAReview(t *testing.T) {
 		" 2 of them may be another problem of the same kind: their code or place changed.\n\n" +
 		"The base was never scanned with `gosec (Code)`: all its results count as new.\n\n" +
 		"Resolved by this commit: 1 issue of earlier ones.\n\nCommit `1c2d3e4f`\n"
-	if diff := cmp.Diff(want, string(s.Markdown())); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	harness.Same(t, "result", want, string(s.Markdown()))
 }
 
 // Whoever opens a pull request may control the texts that a scanner reports for it.
@@ -78,8 +75,6 @@ func TestAGatePassesOrFails(t *testing.T) {
 				passed = append(passed, gate)
 			}
 		}
-		if diff := cmp.Diff(c.passed, passed); diff != "" {
-			t.Errorf("%s: passed (-want +got):\n%s", c.reason, diff)
-		}
+		harness.Same(t, fmt.Sprintf("%s: passed", c.reason), c.passed, passed)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var (
@@ -300,9 +301,7 @@ func TestADecisionStaysWithItsProblem(t *testing.T) {
 			got = append(got, fmt.Sprintf("%d %s %s", spec.Line, c.state(issue).State, originOf(&spec)))
 		}
 		slices.Sort(got)
-		if diff := cmp.Diff(tc.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		harness.Same(t, name, tc.want, got)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // file wraps the members of one run; a run without a tool gets one.
@@ -172,9 +173,7 @@ func TestSuppressions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := parseOne(t, file(`"results":[{"ruleId":"R0","suppressions":`+tc.suppressions+`}]`), Options{})
-			if diff := cmp.Diff(tc.want, run.Results[0].Suppression); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			harness.Same(t, tc.reason, tc.want, run.Results[0].Suppression)
 		})
 	}
 }

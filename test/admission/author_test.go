@@ -33,9 +33,7 @@ func wantTriage(t *testing.T, object *unstructured.Unstructured, want map[string
 	t.Helper()
 	got, _, _ := unstructured.NestedMap(object.Object, "spec", "triage")
 	delete(got, "basis")
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("spec.triage (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "spec.triage", want, got)
 }
 
 func TestAForgedSignatureAloneChangesNothing(t *testing.T) {

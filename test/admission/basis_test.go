@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -17,9 +16,7 @@ import (
 func wantDecision(t *testing.T, object *unstructured.Unstructured, want map[string]any) {
 	t.Helper()
 	got, _, _ := unstructured.NestedMap(object.Object, "spec", "triage")
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("spec.triage (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "spec.triage", want, got)
 }
 
 // The policy and the controllers derive the same text from the same facts.

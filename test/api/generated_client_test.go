@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -130,9 +129,7 @@ func TestTheGeneratedClientListsAPageAtATime(t *testing.T) {
 			return idsBy(page.Items, func(r client.Review) string { return r.Id }), page.NextCursor, page.Total
 		}},
 	} {
-		if diff := cmp.Diff(test.want, walked(t, test.read)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", operation, diff)
-		}
+		harness.Same(t, operation, test.want, walked(t, test.read))
 	}
 }
 

@@ -62,12 +62,8 @@ func TestARepositoryThatNobodyWroteDownComesWithAnUpload(t *testing.T) {
 	}
 	want := v1alpha1.RepositorySpec{Provider: "github", FullName: "acme/shop", URL: "https://github.com/acme/shop",
 		CloneURL: "https://github.com/acme/shop.git", ScanBranch: "main", ScanEnabled: true}
-	if diff := cmp.Diff(want, came[0].Spec); diff != "" {
-		t.Errorf("the repository (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(map[string]int{came[0].Name: 2}, o.open()); diff != "" {
-		t.Errorf("open findings (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "the repository", want, came[0].Spec)
+	harness.Same(t, "open findings", map[string]int{came[0].Name: 2}, o.open())
 
 	before := o.everything()
 	c.wantsComplete(c.submitTo("Acme/Shop", body))
@@ -94,9 +90,7 @@ func TestFoldersOfANewRepositoryBecomeProjects(t *testing.T) {
 		harness.Must(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, project))
 		folders[project.Spec.RelativePath] = n
 	}
-	if diff := cmp.Diff(map[string]int{"": 1, "services/api": 1}, folders); diff != "" {
-		t.Errorf("open findings by folder (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "open findings by folder", map[string]int{"": 1, "services/api": 1}, folders)
 }
 
 // A repository that existed before its organization configured folders stays as it is: an additional project would
@@ -106,9 +100,7 @@ func TestFoldersOfAProjectFromBeforeStayWithIt(t *testing.T) {
 	o.rename(c, "repo", "acme/before")
 	for range 2 {
 		c.wantsComplete(c.submitTo("acme/before", forGitHub(sarif("one", "two"))))
-		if diff := cmp.Diff(map[string]int{"proj": 2}, o.open()); diff != "" {
-			t.Errorf("open findings (-want +got):\n%s", diff)
-		}
+		harness.Same(t, "open findings", map[string]int{"proj": 2}, o.open())
 	}
 }
 

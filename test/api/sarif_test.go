@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -120,9 +119,7 @@ func TestAnUploadInGitHubsShapeIsImported(t *testing.T) {
 			t.Errorf("the upload is %+v", upload)
 		}
 	}
-	if diff := cmp.Diff(map[string]int{"proj": 2}, o.open()); diff != "" {
-		t.Errorf("open findings (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "open findings", map[string]int{"proj": 2}, o.open())
 }
 
 // Members may come in any order, and GitHub has members that this service does not know.
@@ -223,9 +220,7 @@ func TestAPullRequestIsReviewedInGitHubsShape(t *testing.T) {
 			if len(upload.Reviews) != 1 || upload.Reviews[0].PrNumber != 7 || upload.Reviews[0].Created != 1 || upload.Reviews[0].Known != 1 {
 				t.Errorf("the reviews are %+v", upload.Reviews)
 			}
-			if diff := cmp.Diff(map[string]int{"proj": 2}, o.open()); diff != "" {
-				t.Errorf("open findings (-want +got):\n%s", diff)
-			}
+			harness.Same(t, "open findings", map[string]int{"proj": 2}, o.open())
 		})
 	}
 	_, c := named(t)
@@ -238,23 +233,17 @@ func TestEachResultGoesToTheProjectThatHoldsItsFile(t *testing.T) {
 	document := sarif("one", "two")
 	a := c.do(http.MethodPost, sarifsPath, forGitHub(document)).wants(http.StatusAccepted, "two projects")
 	c.wantsComplete(c.follow(a))
-	if diff := cmp.Diff(map[string]int{"deep": 1, "proj": 1}, o.open()); diff != "" {
-		t.Errorf("open findings (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "open findings", map[string]int{"deep": 1, "proj": 1}, o.open())
 	upload := decoded[openapi.Upload](c.get("/v2/uploads/"+decoded[openapi.SarifReceipt](a).Id).wants(http.StatusOK, "the upload"))
 	if len(upload.Scans) != 2 || upload.ScanCount != 2 || upload.ProjectId != "" || upload.RepoId != "repo" {
 		t.Errorf("the upload is %+v", upload)
 	}
 	// The findings of a project without results stay open, unless the tool reports that it scanned the project.
 	c.wantsComplete(c.submit(forGitHub(sarif("one"))))
-	if diff := cmp.Diff(map[string]int{"deep": 1, "proj": 1}, o.open()); diff != "" {
-		t.Errorf("open findings after a scan of one project (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "open findings after a scan of one project", map[string]int{"deep": 1, "proj": 1}, o.open())
 	looked := strings.Replace(sarif("one"), `"results"`, `"artifacts":[{"location":{"uri":"src/two.go"},"roles":["analysisTarget"]}],"results"`, 1)
 	c.wantsComplete(c.submit(forGitHub(looked)))
-	if diff := cmp.Diff(map[string]int{"deep": 1}, o.open()); diff != "" {
-		t.Errorf("open findings after a scan of both (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "open findings after a scan of both", map[string]int{"deep": 1}, o.open())
 }
 
 func TestAnUploadThatNoProjectTakesFailsAndNamesThem(t *testing.T) {
@@ -275,9 +264,7 @@ func TestWhatIsRefusedForOneProjectIsImportedIntoNone(t *testing.T) {
 	o.projects(map[string]string{"proj": "src", "other": "lib"})
 	both := strings.Replace(sarif("one", "two"), "src/two.go", "lib/two.go", 1)
 	c.wantsFailed(c.submit(forGitHub(both)), "it would close 30 of 30 open findings")
-	if diff := cmp.Diff(map[string]int{"proj": 30}, o.open()); diff != "" {
-		t.Errorf("open findings (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "open findings", map[string]int{"proj": 30}, o.open())
 }
 
 func TestARepositoryIsFoundByItsFullName(t *testing.T) {
@@ -325,9 +312,7 @@ func TestTheHostTellsRepositoriesOfOneNameApart(t *testing.T) {
 	at("second", elsewhere)
 	o.rename(c, "second", "acme/payments")
 	c.wantsComplete(c.follow(post(elsewhere).wants(http.StatusAccepted, "the other of two")))
-	if diff := cmp.Diff(map[string]int{"proj": 1, "theirs": 1}, o.open()); diff != "" {
-		t.Errorf("open findings (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "open findings", map[string]int{"proj": 1, "theirs": 1}, o.open())
 	if a := post("file:///src").wants(http.StatusConflict, "either of two"); !strings.Contains(string(a.body), "repo, second") {
 		t.Errorf("the answer is %s", a.body)
 	}
@@ -379,7 +364,5 @@ func TestAToolThatDidNotRunToItsEndIsAnUnsuccessfulExecution(t *testing.T) {
 	if status.Errors == nil || len(*status.Errors) != 1 || !strings.HasPrefix((*status.Errors)[0], "unsuccessful execution") {
 		t.Errorf("the upload is %+v", status)
 	}
-	if diff := cmp.Diff(map[string]int{"proj": 1}, o.open()); diff != "" {
-		t.Errorf("open findings (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "open findings", map[string]int{"proj": 1}, o.open())
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -29,13 +28,9 @@ func TestARESTPatchShowsInTheCluster(t *testing.T) {
 	answer := decoded[shown](c.patch("/v2/findings/f-1", `{"user_status":"muted","comments":"not reachable"}`).wants(200, "a decision"))
 	stored := o.stored("f-1")
 	want := v1alpha1.FindingTriage{UserStatus: "muted", Comments: "not reachable", By: "apikey/ci-bot", Basis: "rated=low"}
-	if diff := cmp.Diff(want, stored.Spec.Triage); diff != "" {
-		t.Errorf("spec.triage (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "spec.triage", want, stored.Spec.Triage)
 	f.Spec.Triage = stored.Spec.Triage
-	if diff := cmp.Diff(f.Spec, stored.Spec); diff != "" {
-		t.Errorf("the patch changed more than the triage:\n%s", diff)
-	}
+	harness.Same(t, "the patch changed more than the triage", f.Spec, stored.Spec)
 	if answer.Comments != "not reachable" || answer.UserStatus != "muted" {
 		t.Errorf("the answer shows %+v", answer)
 	}
@@ -83,17 +78,13 @@ func TestADecisionIsRepeatedWhereItIsStale(t *testing.T) {
 	}
 	second.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wants(200, "the same about other facts")
 	want := v1alpha1.FindingTriage{UserStatus: "muted", Comments: "why", By: "apikey/second", Basis: "rated=high"}
-	if diff := cmp.Diff(want, o.stored("f-1").Spec.Triage); diff != "" {
-		t.Errorf("spec.triage (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "spec.triage", want, o.stored("f-1").Spec.Triage)
 	if why := decoded[known](second.get("/v2/findings/f-1")).DecisionStale; why != "" {
 		t.Errorf("decision_stale is %q after the decision was repeated", why)
 	}
 	second.patch("/v2/findings/f-1", `{"user_status":"open"}`).wants(200, "no decision")
 	want = v1alpha1.FindingTriage{UserStatus: "open", Comments: "why", By: "apikey/second"}
-	if diff := cmp.Diff(want, o.stored("f-1").Spec.Triage); diff != "" {
-		t.Errorf("spec.triage (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "spec.triage", want, o.stored("f-1").Spec.Triage)
 }
 
 // A decision rests on the facts that were shown when it was sent, not on what a scan has written
@@ -189,9 +180,7 @@ func TestADecisionOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
 	written, err := facadeClient(t).Findings.Triage(t.Context(), asSeen(old), always, cluster.Decision{Decision: findingstate.Decision{UserStatus: &open}, By: "apikey/ci"})
 	harness.Must(t, err)
 	want := v1alpha1.FindingTriage{UserStatus: "open", Comments: "theirs", By: "apikey/ci"}
-	if diff := cmp.Diff(want, written.Spec.Triage); diff != "" {
-		t.Errorf("spec.triage (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "spec.triage", want, written.Spec.Triage)
 }
 
 // Whether a decision is possible is decided by the finding's current state too: another replica may have stored what it
@@ -228,9 +217,7 @@ func TestADecisionAboutAnIssueOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
 		written, err := facadeClient(t).ReviewIssues.Triage(t.Context(), known, whatever, decision)
 		harness.Must(t, err)
 		want := v1alpha1.ReviewIssueTriage{UserStatus: status, Comments: "theirs", By: "apikey/ci"}
-		if diff := cmp.Diff(want, written.Spec.Triage); diff != "" {
-			t.Errorf("%s: spec.triage (-want +got):\n%s", status, diff)
-		}
+		harness.Same(t, fmt.Sprintf("%s: spec.triage", status), want, written.Spec.Triage)
 	}
 }
 

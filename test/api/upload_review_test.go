@@ -50,17 +50,13 @@ func TestAnUploadOfAPullRequestShowsOnlyWhatTheBaseDoesNotHave(t *testing.T) {
 		Issues: []openapi.UploadReviewIssue{{IssueId: review.Issues[0].IssueId, Severity: openapi.SeverityHigh, Title: "three", Place: "src/three.go:7", New: true}},
 		FailOn: "high", Gate: &passed, GateReason: "1 open issue of high severity that the base does not have.", Markdown: review.Markdown,
 	}
-	if diff := cmp.Diff(want, review); diff != "" {
-		t.Errorf("the review (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "the review", want, review)
 	for _, part := range []string{"review of pull request 412", "**Failed**: 1 open issue", "`three` in `src/three.go:7`", "Fixed by this pull request: 1 finding"} {
 		if !strings.Contains(review.Markdown, part) {
 			t.Errorf("the comment has no %q:\n%s", part, review.Markdown)
 		}
 	}
-	if diff := cmp.Diff(openapi.ScanCounts{Created: 1, Unchanged: 1}, upload.Scans[0].Counts); diff != "" {
-		t.Errorf("counts of the scan (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "counts of the scan", openapi.ScanCounts{Created: 1, Unchanged: 1}, upload.Scans[0].Counts)
 	reviews, issues := o.ofReviews()
 	if len(reviews) != 1 || reviews[0].Name != review.ReviewId || reviews[0].Spec.PRTitle != "Refunds" || reviews[0].Spec.PRAuthor != "jo" || len(issues) != 1 {
 		t.Errorf("stored are %+v and %+v", reviews, issues)
@@ -114,9 +110,7 @@ func TestAScanOfAPullRequestIsNoneOfTheBranch(t *testing.T) {
 	c.upload("?started_at=2026-01-01T00:00:00Z", sarif("one", "two")).wants(http.StatusOK, "the base")
 	c.upload("?started_at=2026-01-03T00:00:00Z&pull_request=5&commit="+headCommit, sarif("three")).wants(http.StatusOK, "the pull request")
 	upload := decoded[openapi.Upload](c.upload("?started_at=2026-01-02T00:00:00Z", sarif("one", "two")).wants(http.StatusOK, "the base, before the pull request"))
-	if diff := cmp.Diff(openapi.ScanCounts{Unchanged: 2}, upload.Scans[0].Counts); diff != "" {
-		t.Errorf("counts (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "counts", openapi.ScanCounts{Unchanged: 2}, upload.Scans[0].Counts)
 	if got := len(o.everything()); got != 2 {
 		t.Errorf("%d findings, want 2", got)
 	}

@@ -76,9 +76,7 @@ func TestAnUploadIsStoredWhenItIsAnswered(t *testing.T) {
 		t.Fatalf("the upload is %+v", upload)
 	}
 	scan := upload.Scans[0]
-	if diff := cmp.Diff(openapi.ScanCounts{Created: 2}, scan.Counts); diff != "" {
-		t.Errorf("counts (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "counts", openapi.ScanCounts{Created: 2}, scan.Counts)
 	if scan.ImportedBy != "apikey/ci" || scan.UploadId != upload.Id || scan.CommitHash != "abc" {
 		t.Errorf("the scan is %+v", scan)
 	}
@@ -99,9 +97,7 @@ func TestTheSameUploadAgainChangesNothing(t *testing.T) {
 	c.upload("", sarif("one", "two")).wants(http.StatusOK, "the first")
 	before := o.everything()
 	upload := decoded[openapi.Upload](c.upload("", sarif("one", "two")).wants(http.StatusOK, "the second"))
-	if diff := cmp.Diff(openapi.ScanCounts{Unchanged: 2}, upload.Scans[0].Counts); diff != "" {
-		t.Errorf("counts (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "counts", openapi.ScanCounts{Unchanged: 2}, upload.Scans[0].Counts)
 	if diff := cmp.Diff(before, o.everything()); diff != "" {
 		t.Errorf("what is stored changed (-before +after):\n%s", diff)
 	}
@@ -232,9 +228,7 @@ func TestAnUploadReachesItsOwnOrganizationAlone(t *testing.T) {
 	}
 	foreign := post("/v2/repos/theirs/projects/theirs/scans").wants(http.StatusNotFound, "another organization's")
 	absent := post("/v2/repos/none/projects/none/scans").wants(http.StatusNotFound, "nobody's")
-	if diff := cmp.Diff(string(absent.body), string(foreign.body)); diff != "" {
-		t.Errorf("the answers differ:\n%s", diff)
-	}
+	harness.Same(t, "the answers differ", string(absent.body), string(foreign.body))
 	if len(o.everything())+len(other.everything()) != 0 {
 		t.Error("something is stored")
 	}

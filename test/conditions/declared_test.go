@@ -191,9 +191,8 @@ func TestEveryKindDeclaresItsConditions(t *testing.T) {
 			if listed == nil {
 				t.Fatalf("the description of status.conditions names no types: %q", schema.Description)
 			}
-			if diff := cmp.Diff(want, strings.Split(listed[1], ", ")); diff != "" {
-				t.Errorf("the description of status.conditions names others than there are (-want +got):\n%s", diff)
-			}
+			harness.Same(t, "the description of status.conditions names others than there are",
+				want, strings.Split(listed[1], ", "))
 			if items == nil {
 				items = schema.Items.Schema
 			}

@@ -46,13 +46,10 @@ func TestEveryKindsPageTellsOfItsConditions(t *testing.T) {
 			}
 			slices.Sort(types)
 			want := slices.Sorted(slices.Values(conditionTypes(t, kind)))
-			if diff := cmp.Diff(want, slices.Compact(types)); diff != "" {
-				t.Errorf("the page's conditions differ from the kind's (-want +got):\n%s", diff)
-			}
+			harness.Same(t, "the page's conditions differ from the kind's", want, slices.Compact(types))
 			slices.Sort(told)
-			if diff := cmp.Diff(reasons(t, kind), slices.Compact(told)); diff != "" {
-				t.Errorf("the page's reasons differ from those that the controller uses (-want +got):\n%s", diff)
-			}
+			harness.Same(t, "the page's reasons differ from those that the controller uses",
+				reasons(t, kind), slices.Compact(told))
 			if !conditionsShown.MatchString(section) {
 				t.Error("the page does not show what kubectl describe prints")
 			}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Counts by the values of filters are an addition to the contract.
@@ -79,9 +81,7 @@ func TestCounts_AreOfTheValuesThatThereAre(t *testing.T) {
 		"owner":         {"team-a": 2, "team-b": 1},
 		"status":        {"open": 3},
 	} {
-		if diff := cmp.Diff(want, counts[field]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", field, diff)
-		}
+		harness.Same(t, field, want, counts[field])
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // The export of findings is an addition to the contract.
@@ -117,13 +118,9 @@ func TestExport_SaysWhatWasDecidedAndNoCellIsAFormula(t *testing.T) {
 		map[string]any{"kind": "inSource", "status": "accepted", "justification": "generated"},
 		map[string]any{"kind": "external", "status": "accepted", "justification": "false-positive: @all: seen (" + by + ")"},
 	}
-	if diff := cmp.Diff(want, result.list("suppressions")); diff != "" {
-		t.Errorf("the suppressions (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "the suppressions", want, result.list("suppressions"))
 	place := map[string]any{"physicalLocation": map[string]any{"artifactLocation": map[string]any{"uri": "api/a%20b.go"}, "region": map[string]any{"startLine": 7.}}}
-	if diff := cmp.Diff([]any{place}, result.list("locations")); diff != "" {
-		t.Errorf("the place (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "the place", []any{place}, result.list("locations"))
 }
 
 func TestExport_IsOfItsMediaTypeAndCompressedIfAccepted(t *testing.T) {

@@ -98,9 +98,7 @@ func TestFindingsV1_StatusIsOneOfTheEnumeration(t *testing.T) {
 		got[item.text("id")] = item.text("status")
 	}
 	want := map[string]string{"f-open": "open", "f-active": "open", "f-muted": "open_muted", "f-closed": "closed", "f-closed-muted": "closed"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("status (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "status", want, got)
 }
 
 func TestFindingsV1_CreatedAtIsWhenTheFindingWasDetected(t *testing.T) {

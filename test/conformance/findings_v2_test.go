@@ -89,9 +89,7 @@ func TestFindingsV2_EveryMemberShowsItsFact(t *testing.T) {
 		"repo":         map[string]any{"id": "full", "name": "full", "provider": "github", "url": "https://github.com/acme/full"},
 		"scan_details": map[string]any{"analyzed_at": shownTime(analyzedAt), "rejected_at": shownTime(rejectedAt), "scan_id": "scan-1", "verified_at": shownTime(verifiedAt)},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the finding (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "the finding", want, got)
 }
 
 func TestFindingsV2_AbsentValuesAreNullOrEmpty(t *testing.T) {
@@ -109,14 +107,10 @@ func TestFindingsV2_AbsentValuesAreNullOrEmpty(t *testing.T) {
 		"comments":     "",
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if diff := cmp.Diff(want[name], got[name]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		harness.Same(t, name, want[name], got[name])
 	}
 	context := map[string]any{"business_criticality": nil, "deployment": "", "exposure": nil, "owner": "", "sensitive_data_types": []any{}}
-	if diff := cmp.Diff(any(context), got.object("project")["context"]); diff != "" {
-		t.Errorf("project.context (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "project.context", any(context), got.object("project")["context"])
 }
 
 func TestFindingsV2_ProjectNameIsDisplayNameElsePathElseID(t *testing.T) {

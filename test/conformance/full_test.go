@@ -41,9 +41,7 @@ func TestFull_AFindingShowsWhatTheDocumentedShapeDoesNot(t *testing.T) {
 		"suppression":   map[string]any{"justification": "", "kind": nil},
 		"vulnerability": map[string]any{"aliases": []any{"GHSA-29mw-wpgm-hmr9"}, "id": "CVE-2019-1549"},
 	}
-	if diff := cmp.Diff(want, got.object("facts")); diff != "" {
-		t.Errorf("facts (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "facts", want, got.object("facts"))
 	if got["commit_hash"] != "8f3e1c2d" || got["closed_at"] != nil {
 		t.Errorf("commit_hash is %q, closed_at %v", got["commit_hash"], got["closed_at"])
 	}
@@ -110,9 +108,7 @@ func TestHistory_TellsWhatHappenedInOrder(t *testing.T) {
 		"type": "triaged", "seq": 2.0, "from": "open", "to": "muted", "by": "apikey/conformance", "author": "", "comment": "The gateway validates it.", "imported_by": "", "scan_id": "",
 		"reason": nil, "expires_at": nil,
 	}
-	if diff := cmp.Diff(want, decided); diff != "" {
-		t.Errorf("then (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "decided", want, decided)
 	tag := o.get("/v2/findings/f-1/history").Header.Get("Etag")
 	o.get("/v2/findings/f-1/history", apiclient.Header("If-None-Match", tag)).wants(304, "the same history")
 }

@@ -120,9 +120,7 @@ func TestIssueDecisions_AreStoredAndShown(t *testing.T) {
 	}
 	for query, ids := range map[string][]string{"user_status=muted": {"ri-1"}, "user_status=open": {"ri-2"}, "user_status=active": {}, "user_status=muted&status=resolved": {}} {
 		for _, path := range []string{"/v2/reviews/rv/issues", "/v2/reviews/rv/full-issues"} {
-			if diff := cmp.Diff(ids, o.get(with(path, query)).page().ids()); diff != "" {
-				t.Errorf("%s?%s (-want +got):\n%s", path, query, diff)
-			}
+			harness.Same(t, fmt.Sprintf("%s?%s", path, query), ids, o.get(with(path, query)).page().ids())
 		}
 	}
 }

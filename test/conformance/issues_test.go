@@ -3,7 +3,6 @@ package conformance
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -36,9 +35,7 @@ func TestIssues_EveryMemberShowsItsFact(t *testing.T) {
 		"commit_sha": "sha-1", "commit_link": "https://github.com/acme/full/commit/sha-1", "seen_in_commits": []any{"sha-1"},
 		"resolved_by": "sha-2", "resolved_at": shownTime(secondReviewAt), "first_seen_at": shownTime(firstReviewAt), "last_seen_at": shownTime(firstReviewAt),
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the issue (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "the issue", want, got)
 }
 
 func TestIssues_AbsentValuesAreNullOrEmpty(t *testing.T) {

@@ -62,9 +62,7 @@ func TestManners_OptionsTellsTheMethods(t *testing.T) {
 		want := append(slices.Clone(methods), http.MethodOptions)
 		slices.Sort(got)
 		slices.Sort(want)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: Allow (-want +got):\n%s", path, diff)
-		}
+		harness.Same(t, fmt.Sprintf("%s: Allow", path), want, got)
 	}
 	c.do(http.MethodOptions, "/nowhere", "").notFound("a path that is none")
 }

@@ -12,8 +12,6 @@ import (
 
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -144,9 +142,8 @@ func TestTriageOperations_FromPreviewToUndo(t *testing.T) {
 	if done["changed"] != 3.0 || done["conflicted"] != 1.0 || done["failed"] != 0.0 || done["committed_by"] != "apikey/conformance" {
 		t.Errorf("it came to %v", done)
 	}
-	if diff := cmp.Diff(done, o.post(path+"/commit", "").wants(200, "committed already").object()); diff != "" {
-		t.Errorf("a second commit has changed it:\n%s", diff)
-	}
+	harness.Same(t, "a second commit has changed it",
+		done, o.post(path+"/commit", "").wants(200, "committed already").object())
 	o.triaged(map[string]string{"f-000": "muted c", "f-001": "muted c", "f-002": "active mine", "f-003": "muted c"})
 	o.operationsFindings(path)
 

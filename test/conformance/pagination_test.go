@@ -134,14 +134,12 @@ func TestFindings_SortedBySeverityTheWorstComesFirst(t *testing.T) {
 	o.settled(8)
 	want := []string{"f-a", "f-b", "f-c", "f-d", "f-g", "f-e", "f-f", "f-h"}
 	for _, path := range []string{"/v1/findings", "/v2/findings", "/v2/full-findings"} {
-		if diff := cmp.Diff(want, idsOf(o.walk(with(path, "sort=severity&order=asc&size=1")))); diff != "" {
-			t.Errorf("%s ascending (-want +got):\n%s", path, diff)
-		}
+		harness.Same(t, fmt.Sprintf("%s ascending", path),
+			want, idsOf(o.walk(with(path, "sort=severity&order=asc&size=1"))))
 		descending := slices.Clone(want)
 		slices.Reverse(descending)
-		if diff := cmp.Diff(descending, idsOf(o.walk(with(path, "sort=severity&size=3")))); diff != "" {
-			t.Errorf("%s descending (-want +got):\n%s", path, diff)
-		}
+		harness.Same(t, fmt.Sprintf("%s descending", path),
+			descending, idsOf(o.walk(with(path, "sort=severity&size=3"))))
 	}
 }
 
@@ -158,13 +156,9 @@ func TestPagination_WhatChangesLastIsLastByUpdatedAtAlone(t *testing.T) {
 	} {
 		for sort, ids := range want {
 			query := with(path, "sort="+sort+"&order=")
-			if diff := cmp.Diff(ids, idsOf(o.walk(query+"asc"))); diff != "" {
-				t.Errorf("%s ascending (-want +got):\n%s", query, diff)
-			}
+			harness.Same(t, fmt.Sprintf("%s ascending", query), ids, idsOf(o.walk(query+"asc")))
 			slices.Reverse(ids)
-			if diff := cmp.Diff(ids, idsOf(o.walk(query+"desc"))); diff != "" {
-				t.Errorf("%s descending (-want +got):\n%s", query, diff)
-			}
+			harness.Same(t, fmt.Sprintf("%s descending", query), ids, idsOf(o.walk(query+"desc")))
 		}
 	}
 }
@@ -241,9 +235,7 @@ func TestPagination_PagesOfAnySizeHoldEveryRowOnceInOrder(t *testing.T) {
 						continue
 					}
 					got := idsOf(c.walk(with(query, "size="+strconv.Itoa(size))))
-					if diff := cmp.Diff(want, got); diff != "" {
-						t.Errorf("%s size %d (-want +got):\n%s", query, size, diff)
-					}
+					harness.Same(t, fmt.Sprintf("%s size %d", query, size), want, got)
 				}
 			}
 		}
@@ -257,9 +249,7 @@ func TestPagination_TiesAreSortedByIDInTheAskedDirection(t *testing.T) {
 	}
 	o.settled(3)
 	for order, want := range map[string][]string{"asc": {"f-a", "f-b", "f-c"}, "desc": {"f-c", "f-b", "f-a"}} {
-		if diff := cmp.Diff(want, idsOf(o.walk("/v1/findings?size=1&order="+order))); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", order, diff)
-		}
+		harness.Same(t, order, want, idsOf(o.walk("/v1/findings?size=1&order="+order)))
 	}
 }
 
@@ -354,9 +344,7 @@ func TestPagination_TheSizeMayChangeBetweenPages(t *testing.T) {
 		want := idsOf(c.walk(with(l.path, "size=1000")))
 		first := c.get(with(l.path, "size=1")).page()
 		rest := c.get(with(l.path, "size=1000&cursor="+url.QueryEscape(first.NextCursor))).page()
-		if diff := cmp.Diff(want, append(first.ids(), rest.ids()...)); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
+		harness.Same(t, "results", want, append(first.ids(), rest.ids()...))
 	})
 }
 
@@ -399,9 +387,7 @@ func TestPagination_ACursorHoldsForTheValueOfATimeHoweverItIsWritten(t *testing.
 	next := o.get(spelled("2020-01-01T00:00:00Z", "")).page().NextCursor
 	want := o.get(spelled("2020-01-01T00:00:00Z", "&cursor="+url.QueryEscape(next))).page()
 	for _, same := range []string{"2020-01-01T02:00:00+02:00", "2019-12-31T23:30:00-00:30", "2020-01-01T00:00:00.000Z", "2020-01-01t00:00:00z"} {
-		if diff := cmp.Diff(want, o.get(spelled(same, "&end_time=&cursor="+url.QueryEscape(next))).page()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", same, diff)
-		}
+		harness.Same(t, same, want, o.get(spelled(same, "&end_time=&cursor="+url.QueryEscape(next))).page())
 	}
 	o.get(spelled("2020-01-01T00:00:00.001Z", "&cursor="+url.QueryEscape(next))).badQuery("another instant")
 }
@@ -426,9 +412,7 @@ func TestPagination_APageThatWouldPass8MiBEndsEarly(t *testing.T) {
 		}
 		got := append(page.ids(), idsOf(o.walkFrom(path, page.NextCursor))...)
 		slices.Sort(got)
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s: not every row once (-want +got):\n%s", path, diff)
-		}
+		harness.Same(t, fmt.Sprintf("%s: not every row once", path), test.want, got)
 	}
 }
 

@@ -52,9 +52,7 @@ func TestProject_ShowsTheSubsetOfWhatTheRepositoryShows(t *testing.T) {
 	got := o.get(projectPath("full", "full")).wants(200, "a project").object()
 	delete(got, "created_at")
 	delete(got, "updated_at")
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the project (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "the project", want, got)
 }
 
 func TestProject_AbsentValuesAreNullOrEmpty(t *testing.T) {

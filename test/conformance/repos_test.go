@@ -70,9 +70,7 @@ func TestRepos_ListTheirProjectsByID(t *testing.T) {
 	for _, project := range o.listed("/v2/repos", "full").list("projects") {
 		got = append(got, project.(map[string]any)["id"].(string))
 	}
-	if diff := cmp.Diff([]string{"bare", "by-path", "full"}, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	harness.Same(t, "result", []string{"bare", "by-path", "full"}, got)
 }
 
 func TestRepos_ProjectShowsItsFacts(t *testing.T) {
@@ -81,9 +79,7 @@ func TestRepos_ProjectShowsItsFacts(t *testing.T) {
 		if got := record(project.(map[string]any)); got.text("id") == "full" {
 			delete(got, "created_at")
 			delete(got, "updated_at")
-			if diff := cmp.Diff(fullProjectRecord(o.name), got); diff != "" {
-				t.Errorf("the project (-want +got):\n%s", diff)
-			}
+			harness.Same(t, "the project", fullProjectRecord(o.name), got)
 		}
 	}
 }

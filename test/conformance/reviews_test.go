@@ -55,9 +55,7 @@ func TestReviews_NumbersAreSortedAsNumbers(t *testing.T) {
 	for _, item := range o.walk("/v1/reviews?sort=pr_number&order=asc") {
 		got = append(got, item["pr_number"])
 	}
-	if diff := cmp.Diff([]any{3.0, 20.0, 101.0, 102.0}, got); diff != "" {
-		t.Errorf("pr_number ascending (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "pr_number ascending", []any{3.0, 20.0, 101.0, 102.0}, got)
 }
 
 func (o *organization) reviewsWith(query string) []string {
@@ -74,18 +72,14 @@ func (o *organization) reviewsWith(query string) []string {
 func TestReviews_StatusFiltersByPullRequestStatus(t *testing.T) {
 	o := sampleOrganization(t)
 	for status, want := range map[string][]string{"open": {"rv-bare", "rv-open"}, "closed": {"rv-closed"}, "merged": {"rv-merged"}} {
-		if diff := cmp.Diff(want, o.reviewsWith("status="+status)); diff != "" {
-			t.Errorf("status=%s (-want +got):\n%s", status, diff)
-		}
+		harness.Same(t, fmt.Sprintf("status=%s", status), want, o.reviewsWith("status="+status))
 	}
 }
 
 func testCustom(t *testing.T, custom string, want ...string) {
 	t.Helper()
 	o := sampleOrganization(t)
-	if diff := cmp.Diff(want, o.reviewsWith("custom="+custom)); diff != "" {
-		t.Errorf("custom=%s (-want +got):\n%s", custom, diff)
-	}
+	harness.Same(t, fmt.Sprintf("custom=%s", custom), want, o.reviewsWith("custom="+custom))
 }
 
 func TestReviews_CustomOpenWithIssues(t *testing.T) { testCustom(t, "open_with_issues", "rv-open") }
@@ -105,9 +99,7 @@ func TestReviews_FiltersMustAllMatch(t *testing.T) {
 		"status=merged&custom=not_reviewed":     {},
 		"status=merged&custom=open_with_issues": {},
 	} {
-		if diff := cmp.Diff(want, append([]string{}, o.reviewsWith(query)...)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", query, diff)
-		}
+		harness.Same(t, query, want, append([]string{}, o.reviewsWith(query)...))
 	}
 }
 
@@ -146,9 +138,8 @@ func TestReviews_StartTimeIsIncludedAndEndTimeExcluded(t *testing.T) {
 		}
 		for _, sort := range []string{"updated_at", "pr_number"} {
 			query.Set("sort", sort)
-			if diff := cmp.Diff(append([]string{}, in(test.from, test.to)...), append([]string{}, o.reviewsWith(query.Encode())...)); diff != "" {
-				t.Errorf("%s, by %s (-want +got):\n%s", test.reason, sort, diff)
-			}
+			harness.Same(t, fmt.Sprintf("%s, by %s", test.reason, sort),
+				append([]string{}, in(test.from, test.to)...), append([]string{}, o.reviewsWith(query.Encode())...))
 		}
 	}
 }

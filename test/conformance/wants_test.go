@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // wantsFacts checks all members of an item, apart from those that are named.
@@ -13,9 +15,7 @@ func wantsFacts(t *testing.T, what string, want, got record, apart ...string) {
 	for _, name := range apart {
 		delete(got, name)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
+	harness.Same(t, what, want, got)
 }
 
 // wantsList checks that a list is one page with those ids, and that each item is the same when it is read alone.

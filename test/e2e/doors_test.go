@@ -103,9 +103,7 @@ func checkEnvironment(t *testing.T, r *run) {
 	}
 	slices.Sort(names)
 	want := []string{"FINDINGS_API_KEY", "FINDINGS_NAMESPACE", "FINDINGS_URL", "KUBECONFIG"}
-	if diff := cmp.Diff(want, names); diff != "" {
-		t.Errorf("the env file's names: -want +got:\n%s", diff)
-	}
+	harness.Same(t, "the env file's names", want, names)
 	// The terminal is written after the file.
 	eventually(t, "the terminal shows a command that lists the findings with the sample's key", func() bool {
 		return strings.Contains(r.output.String(), `"Authorization: Bearer `+r.env["FINDINGS_API_KEY"]+`" "`+r.env["FINDINGS_URL"]+`/v1/findings`)

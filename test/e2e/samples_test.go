@@ -5,8 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -37,8 +36,6 @@ func TestWithoutSamplesTheTerminalSaysHowToBegin(t *testing.T) {
 		status, _, err := newRESTClient(r).call(t.Context(), "GET", "/v1/findings", nil)
 		return err == nil && status == 200
 	})
-	if diff := cmp.Diff([]item(nil), newRESTClient(r).list(t, "/v1/findings", 1000)); diff != "" {
-		t.Errorf("a new organization has findings: %s", diff)
-	}
+	harness.Same(t, "a new organization has findings", []item(nil), newRESTClient(r).list(t, "/v1/findings", 1000))
 	t.Run("a backup is restored, as its page says", func(t *testing.T) { checkBackup(t, r) })
 }

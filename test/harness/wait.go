@@ -39,14 +39,6 @@ func Within(t testing.TB, patience time.Duration, assertions func(g gomega.Gomeg
 		WithTimeout(patience).WithPolling(interval).Should(gomega.Succeed())
 }
 
-// Must ends the test if err is not nil.
-func Must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Until polls until the check returns nil, for at most Patience. Its error contains the check's
 // last error.
 func Until(ctx context.Context, what string, check func(context.Context) error) error {

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/utils/ptr"
@@ -52,15 +51,10 @@ func TestAScanThatRunsTellsItsUploadItsHeartbeatAndHowFarItIs(t *testing.T) {
 	}, collect(t, importer.Choices{}, document(append(numbered(30), numbered(1)...)...)))
 	p.must(err)
 	spec := p.only(NewWithT(t))
-	if diff := cmp.Diff(&v1alpha1.ScanProgress{Done: 30, Total: 30}, spec.Progress); diff != "" {
-		t.Errorf("progress at the end (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]v1alpha1.ScanSkip{{Reason: "identical to another result", Count: 1}}, spec.SkippedBecause); diff != "" {
-		t.Errorf("skipped (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"s-chosen"}, recorded); diff != "" {
-		t.Errorf("recorded scans (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "progress at the end", &v1alpha1.ScanProgress{Done: 30, Total: 30}, spec.Progress)
+	harness.Same(t, "skipped",
+		[]v1alpha1.ScanSkip{{Reason: "identical to another result", Count: 1}}, spec.SkippedBecause)
+	harness.Same(t, "recorded scans", []string{"s-chosen"}, recorded)
 }
 
 // After an upload, only the Scan tells the uploader why it failed.

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,9 +67,7 @@ func TestWhatFailedIsRedelivered(t *testing.T) {
 	}
 	triager.findings("redeliver", "--endpoint", "one", "--failed", "--yes").wants("redeliveries: 2 requested, 0 unchanged, 0 failed")
 	first := o.asked()
-	if diff := cmp.Diff(map[string]bool{"one-1": true, "one-2": true}, keys(first)); diff != "" {
-		t.Errorf("asked for (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "asked for", map[string]bool{"one-1": true, "one-2": true}, keys(first))
 	if lists := g.sent(http.MethodGet, "/webhookdeliveries"); listed(lists) != 2*len(lists) {
 		t.Errorf("%d lists with %d deliveries, want 2 each", len(lists), listed(lists))
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -30,9 +31,7 @@ func TestADecisionIsSignedByTheAPIServer(t *testing.T) {
 		UserStatus: v1alpha1.UserStatusMuted, Comments: "Only tests",
 		By: testenv.ServiceAccountUsername(o.namespace, "some-triager"), Basis: "rated=low",
 	}
-	if diff := cmp.Diff(want, o.finding("f-0000").Spec.Triage); diff != "" {
-		t.Errorf("triage (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "triage", want, o.finding("f-0000").Spec.Triage)
 	for _, patch := range g.sent(http.MethodPatch, "/findings/f-0000") {
 		if strings.Contains(patch.body, `"by"`) || !strings.Contains(patch.body, `"resourceVersion"`) {
 			t.Errorf("it sends %s, and must not sign for others nor overwrite blindly", patch.body)
@@ -51,9 +50,7 @@ func TestADecisionIsSignedByTheAPIServer(t *testing.T) {
 
 	before := o.versions()
 	triager.findings("triage", "f-0000", "--reopen").wants("0 reopened, 1 unchanged")
-	if diff := cmp.Diff(before, o.versions()); diff != "" {
-		t.Errorf("a decision that changes nothing was written:\n%s", diff)
-	}
+	harness.Same(t, "a decision that changes nothing was written", before, o.versions())
 }
 
 func TestAViewerIsToldWhatItTakes(t *testing.T) {
@@ -64,9 +61,7 @@ func TestAViewerIsToldWhatItTakes(t *testing.T) {
 	viewer.findings("triage", "f-0000", "--mute").fails("forbidden", "findings-triager", "kubectl create rolebinding", "1 of 1 findings failed")
 	viewer.findings("triage", "--severity", "low", "--mute", "--yes").fails("forbidden", "findings-triager")
 	viewer.findings("triage", "f-0000", "--mute", "--dry-run=server").fails("forbidden", "findings-triager")
-	if diff := cmp.Diff(before, o.versions()); diff != "" {
-		t.Errorf("something was written:\n%s", diff)
-	}
+	harness.Same(t, "something was written", before, o.versions())
 }
 
 func TestTriageSaysWhatToDoNext(t *testing.T) {
@@ -115,9 +110,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 	}
 	triager.findings("triage", "f-0001", "--mute", "--dry-run").wants("1 muted", "dry run (client)")
 	triager.findings("triage", "f-0001", "--mute", "--dry-run=server").wants("1 muted", "dry run (server)")
-	if diff := cmp.Diff(before, o.versions()); diff != "" {
-		t.Errorf("a dry run wrote:\n%s", diff)
-	}
+	harness.Same(t, "a dry run wrote", before, o.versions())
 	o.hasNoOperations()
 }
 
@@ -129,9 +122,7 @@ func TestWithoutATerminalManyTakeAYes(t *testing.T) {
 	refused := triager.command("triage", "--severity", "low", "--mute")
 	refused.Stdin = strings.NewReader("y\n")
 	triager.ended(refused).fails("refusing to mute 3 findings in namespace "+o.namespace, "--yes")
-	if diff := cmp.Diff(before, o.versions()); diff != "" {
-		t.Errorf("it wrote all the same:\n%s", diff)
-	}
+	harness.Same(t, "it wrote all the same", before, o.versions())
 	o.hasNoOperations()
 	triager.findings("triage", "f-0000", "--mute").wants("1 muted") // naming it is an explicit choice
 	triager.findings("triage", "--severity", "low", "--mute", "--yes").wants("2 muted, 1 unchanged, 0 failed")
@@ -341,9 +332,7 @@ func TestTheAnswerIsNoUnlessItIsYes(t *testing.T) {
 			t.Errorf("%s: the terminal shows:\n%s", name, screen)
 		}
 	}
-	if diff := cmp.Diff(before, o.versions()); diff != "" {
-		t.Errorf("it wrote all the same:\n%s", diff)
-	}
+	harness.Same(t, "it wrote all the same", before, o.versions())
 	o.hasNoOperations()
 	cmd := triager.direct("triage", "--severity", "low", "--mute")
 	screen := triager.onTerminal(cmd, "y\n")

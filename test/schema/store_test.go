@@ -114,9 +114,7 @@ func TestTheServerInjectsNoDefaultButTriage(t *testing.T) {
 				if diff := cmp.Diff(want.Object["spec"], got.Object["spec"]); diff != "" {
 					t.Errorf("spec (-sent +stored):\n%s", diff)
 				}
-				if diff := cmp.Diff(defaultStatus[kind], got.Object["status"]); diff != "" {
-					t.Errorf("status (-want +got):\n%s", diff)
-				}
+				harness.Same(t, "status", defaultStatus[kind], got.Object["status"])
 			}
 		})
 	}

@@ -91,8 +91,6 @@ func TestARowOfAnExampleShowsIt(t *testing.T) {
 		var got row
 		answered(t, body, &want)
 		answered(t, body, &got)
-		if diff := cmp.Diff(rowOf(want), got); diff != "" {
-			t.Errorf("%s: %s", example, diff)
-		}
+		harness.Same(t, example, rowOf(want), got)
 	}
 }

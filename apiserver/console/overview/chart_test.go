@@ -4,15 +4,13 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestALineChartHasItsLinesAndTheirLastValues(t *testing.T) {
 	c := newLineChart([]line{{"High", "high", []int32{0, 8, 4}}, {"Low", "low", []int32{4, 4, 4}}})
 	want := []drawn{{"line high", "M56 208L298 12L540 110"}, {"line low", "M56 110L298 110L540 110"}}
-	if diff := cmp.Diff(want, c.Paths); diff != "" {
-		t.Errorf("paths (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "paths", want, c.Paths)
 	var words []string
 	for _, e := range c.Endings {
 		words = append(words, e.Word)
@@ -20,9 +18,7 @@ func TestALineChartHasItsLinesAndTheirLastValues(t *testing.T) {
 			t.Errorf("%s ends at %d", e.Word, e.Y)
 		}
 	}
-	if diff := cmp.Diff([]string{"High 4", "Low 4"}, words); diff != "" {
-		t.Errorf("words (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "words", []string{"High 4", "Low 4"}, words)
 	if gap := c.Endings[1].WordY - c.Endings[0].WordY; gap < labelGap {
 		t.Errorf("the words of equal values are %d apart", gap)
 	}

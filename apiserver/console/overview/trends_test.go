@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -15,9 +13,7 @@ func TestWeeksBeginOnMondays(t *testing.T) {
 		{Day: "2026-11-15", Opened: 1}, {Day: "2026-11-16", Opened: 2}, {Day: "2026-11-22", Closed: 3}, {Day: "2026-11-23", Muted: 4},
 	}}}
 	want := []week{{Monday: "2026-11-09", Opened: 1}, {Monday: "2026-11-16", Opened: 2, Closed: 3}, {Monday: "2026-11-23", Muted: 4}}
-	if diff := cmp.Diff(want, s.perWeek()); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	harness.Same(t, "per week", want, s.perWeek())
 }
 
 func TestTheTableLeavesOutDaysOnWhichNothingHappened(t *testing.T) {
@@ -29,9 +25,7 @@ func TestTheTableLeavesOutDaysOnWhichNothingHappened(t *testing.T) {
 	for _, d := range s.days() {
 		got = append(got, d.Day)
 	}
-	if diff := cmp.Diff([]string{"2026-11-23", "2026-11-22", "2026-11-20"}, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	harness.Same(t, "result", []string{"2026-11-23", "2026-11-22", "2026-11-20"}, got)
 }
 
 func TestWhatGotWorseIsWhatHasMoreNow(t *testing.T) {
@@ -50,9 +44,7 @@ func TestWhatGotWorseIsWhatHasMoreNow(t *testing.T) {
 	for _, w := range s.gotWorse("repo_id", then) {
 		got = append(got, w.Value)
 	}
-	if diff := cmp.Diff([]string{"graver", "more"}, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	harness.Same(t, "result", []string{"graver", "more"}, got)
 }
 
 func TestTheCourseIsThatOfAWeek(t *testing.T) {

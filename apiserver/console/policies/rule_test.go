@@ -1,11 +1,10 @@
 package policies
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -55,9 +54,7 @@ func TestFiltersBecomeAnExpression(t *testing.T) {
 				t.Errorf("%s: %+v does not say what is left out, or why", c.reason, l)
 			}
 		}
-		if diff := cmp.Diff(c.left, labels); diff != "" {
-			t.Errorf("%s: left out (-want +got):\n%s", c.reason, diff)
-		}
+		harness.Same(t, fmt.Sprintf("%s: left out", c.reason), c.left, labels)
 	}
 }
 

@@ -3,10 +3,9 @@ package audit
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/transitions"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestOnlyWhatIsNewIsWritten(t *testing.T) {
@@ -25,8 +24,6 @@ func TestOnlyWhatIsNewIsWritten(t *testing.T) {
 		{"those after the last", list(1, 2), list(1, 2, 3, 4), list(3, 4)},
 		{"though old ones have been dropped", list(1, 2), list(2, 3), list(3)},
 	} {
-		if diff := cmp.Diff(c.want.Transitions, added(c.before, c.after)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
-		}
+		harness.Same(t, c.reason, c.want.Transitions, added(c.before, c.after))
 	}
 }

@@ -4,10 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestSet(t *testing.T) {
@@ -43,8 +42,6 @@ func TestSet(t *testing.T) {
 				t.Errorf("%s: %s is of generation %d", step.reason, c.Type, c.ObservedGeneration)
 			}
 		}
-		if diff := cmp.Diff(step.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", step.reason, diff)
-		}
+		harness.Same(t, step.reason, step.want, got)
 	}
 }

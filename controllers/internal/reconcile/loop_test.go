@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -110,9 +109,7 @@ func TestWhatWasObservedIsStoredThoughALaterPhaseFails(t *testing.T) {
 	if got := stored(t, project).Status.Summary; got != "observed" {
 		t.Errorf("stored %q", got)
 	}
-	if diff := cmp.Diff([]string{" -> observed"}, reported); diff != "" {
-		t.Errorf("reported as stored (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "reported as stored", []string{" -> observed"}, reported)
 }
 
 func TestAPhaseEndsAReconcileAndKeepsTheStatusFromBeingStored(t *testing.T) {
@@ -149,9 +146,8 @@ func TestAnObjectThatIsDeletedGoesThroughItsRemovalFirst(t *testing.T) {
 	waits := true
 	loop := Loop[*scope]{
 		Phases: []Phase[*scope]{func(_ context.Context, s *scope) error {
-			if diff := cmp.Diff([]string{v1alpha1.CleanupFinalizer}, s.Object.Finalizers); diff != "" {
-				t.Errorf("the finalizers at the first phase (-want +got):\n%s", diff)
-			}
+			harness.Same(t, "the finalizers at the first phase",
+				[]string{v1alpha1.CleanupFinalizer}, s.Object.Finalizers)
 			return nil
 		}},
 		Removal: []Phase[*scope]{func(_ context.Context, s *scope) error {
@@ -204,7 +200,5 @@ func TestWhatDoesNotExistIsReportedAsGone(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]types.NamespacedName{{Namespace: "default", Name: "absent"}}, gone); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	harness.Same(t, "gone", []types.NamespacedName{{Namespace: "default", Name: "absent"}}, gone)
 }

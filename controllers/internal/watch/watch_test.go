@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func scan(namespace, project string) *v1alpha1.Scan {
@@ -37,9 +37,7 @@ func TestTargets(t *testing.T) {
 		{"any other namespace belongs to none", watch.Organization(scan("kube-system", "p")), nil},
 		{"the prefix alone names none", watch.OrganizationOf(v1alpha1.NamespacePrefix), nil},
 	} {
-		if diff := cmp.Diff(c.want, c.got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
-		}
+		harness.Same(t, c.reason, c.want, c.got)
 	}
 }
 
@@ -53,9 +51,7 @@ func TestChangesHoldWhatWasAndWhatIs(t *testing.T) {
 	h.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
 	h.Delete(t.Context(), event.DeleteEvent{Object: before}, q)
 	want := []watch.Change{{After: after, Initial: true}, {Before: before, After: after}, {Before: before}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	harness.Same(t, "result", want, got)
 	for i, newest := range []*v1alpha1.Scan{after, after, before} {
 		if got[i].Object() != newest {
 			t.Errorf("change %d: the newest is %v", i, got[i].Object())
