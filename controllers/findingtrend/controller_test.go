@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -199,6 +200,11 @@ func TestAClockThatWasAheadOnceDoesNotEndTheHistory(t *testing.T) {
 	r.clock.SetTime(now.AddDate(0, 0, -2))
 	r.reconcile()
 	harness.Same(t, "a clock that is behind has changed the rows", written, r.kept())
+	stored := r.r.Client
+	r.r.Client = noDryRuns{stored}
+	r.reconcile()
+	harness.Same(t, "without the API server's time the rows have changed", written, r.kept())
+	r.r.Client = stored
 
 	r.clock.SetTime(now)
 	r.later(time.Hour)
@@ -219,6 +225,13 @@ func TestAClockThatWasAheadOnceDoesNotEndTheHistory(t *testing.T) {
 	if last.Open.Low != 3 || last.Day > trends.Of(r.clock.Now()) || at.After(r.clock.Now()) {
 		t.Errorf("written at %s, the last row is %+v", at, last)
 	}
+}
+
+// noDryRuns refuses dry runs, as an API server does if an admission webhook has side effects.
+type noDryRuns struct{ client.Client }
+
+func (noDryRuns) Create(context.Context, client.Object, ...client.CreateOption) error {
+	return apierrors.NewBadRequest("admission webhook does not support dry run")
 }
 
 func TestNamesOfTrendsAreBounded(t *testing.T) {

@@ -28,15 +28,21 @@ func (im *Importer) write(ctx context.Context, j *job) error {
 	if err := w.all(ctx, known); err != nil {
 		return err
 	}
+	changes := w.refusals
 	if err := w.all(ctx, added); err != nil {
 		return err
 	}
-	if w.last == nil && !im.options.Force {
-		if err := guardRefusals(w.refusals, j.summary.Unchanged, w.refusal); err != nil {
+	// Results that a policy of the cluster keeps out for good do not keep repaired findings open: if every change is
+	// refused, closings are too.
+	if changes > 0 {
+		if err := w.guard(); err != nil {
 			return err
 		}
 	}
-	return w.all(ctx, gone)
+	if err := w.all(ctx, gone); err != nil {
+		return err
+	}
+	return w.guard()
 }
 
 // stages returns the changes in the order in which they are written. Recognised findings come first: if the import is
@@ -72,6 +78,14 @@ type writer struct {
 	refusal  error
 	// unclosed counts the findings that the API server refused to close.
 	unclosed int
+}
+
+// guard refuses the import if the API server has refused every change so far.
+func (w *writer) guard() error {
+	if w.last != nil || w.im.options.Force {
+		return nil
+	}
+	return guardRefusals(w.refusals, w.summary.Unchanged, w.refusal)
 }
 
 func (w *writer) all(ctx context.Context, changes []change) error {

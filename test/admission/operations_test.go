@@ -62,7 +62,7 @@ func TestAnOperationThatWasCommittedBeforeIsNotCarriedOutAgain(t *testing.T) {
 	stored.ResourceVersion, stored.UID = "", ""
 	for _, name := range []who{admin, triager} {
 		err := c.as(name).Create(t.Context(), stored.DeepCopy())
-		g.Expect(err).To(MatchError(ContainSubstring("was committed before")), "restored by %s", name)
+		g.Expect(err).To(MatchError(ContainSubstring("as from a backup")), "restored by %s", name)
 	}
 	stored.Spec.CommittedBy = ""
 	g.Expect(c.as(triager).Create(t.Context(), stored)).To(Succeed(), "somebody asked for it")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -139,30 +140,56 @@ func TestAnImportFailsIfEveryChangeIsRefused(t *testing.T) {
 	}
 }
 
+// A rule of the cluster that keeps findings out for good does not keep repaired ones open.
+func TestFindingsAreClosedThoughAllNewOnesAreRefused(t *testing.T) {
+	p := newProject(t)
+	results := numbered(5)
+	p.imports(document(results[:3]...), commitA)
+	results[3].message, results[4].message = "kept out 3", "kept out 4"
+	deny(t, "kept-out", nil, "!object.spec.details.title.startsWith('kept out')", metav1.StatusReasonInvalid, admissionregistrationv1.Create)
+	probe := builder.Finding("probe").In(namespace).Project(repositoryName, p.name).Title("kept out").Build()
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Create(t.Context(), probe.DeepCopy(), client.DryRunAll)).To(MatchError(ContainSubstring("a legal hold")))
+	})
+	summaries, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{Commit: commitB}, document(results[3:]...)))
+	p.must(err)
+	if s := summaries[0]; s.Closed != 3 || s.Skipped != 2 {
+		t.Errorf("%+v, want the 3 repaired ones closed", *s)
+	}
+}
+
 // refuse makes a cluster administrator's admission policy for the updates of a finding.
 func refuse(t *testing.T, finding, unless string, reason metav1.StatusReason) {
 	t.Helper()
-	meta := metav1.ObjectMeta{Name: "hold-" + finding}
+	deny(t, "hold-"+finding, []string{finding}, "object != null && "+unless, reason,
+		admissionregistrationv1.Update, admissionregistrationv1.Delete)
+	probe := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: finding}}
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(env.Client.Delete(t.Context(), probe, client.DryRunAll)).To(MatchError(ContainSubstring("a legal hold")))
+	})
+}
+
+// deny makes a cluster administrator's admission policy for findings.
+func deny(t *testing.T, name string, findings []string, unless string, reason metav1.StatusReason,
+	operations ...admissionregistrationv1.OperationType) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Name: name}
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta}
 	policy.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
-			ResourceNames: []string{finding},
+			ResourceNames: findings,
 			RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update, admissionregistrationv1.Delete},
+				Operations: operations,
 				Rule:       admissionregistrationv1.Rule{APIGroups: []string{v1alpha1.GroupName}, APIVersions: []string{"*"}, Resources: []string{"findings"}},
 			},
 		}}},
-		Validations: []admissionregistrationv1.Validation{{Expression: "object != null && " + unless, Message: "a legal hold", Reason: &reason}},
+		Validations: []admissionregistrationv1.Validation{{Expression: unless, Message: "a legal hold", Reason: &reason}},
 	}
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta}
 	binding.Spec = admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
 		PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 	}
 	env.Create(t, policy, binding)
-	probe := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: finding}}
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.Delete(t.Context(), probe, client.DryRunAll)).To(MatchError(ContainSubstring("a legal hold")))
-	})
 }
 
 // A change of a finding's status by the controllers is no reason to leave it open.
