@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -57,6 +58,20 @@ func TestAPIServerNamesAKubeconfigThatIsNotThere(t *testing.T) {
 	err := command.ExecuteContext(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "/nowhere/kubeconfig") || !strings.Contains(err.Error(), "--kubeconfig") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// In a pod such a file must not mean the API server of the pod.
+func TestAKubeconfigWithoutAContextIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "plane.kubeconfig")
+	content := `{"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "plane", "cluster": {"server": "https://plane"}}]}`
+	harness.Must(t, os.WriteFile(file, []byte(content), 0o600))
+	o := &commonOptions{kubeconfig: file, findingsKubeconfig: file}
+	for flag, read := range map[string]func(string) (*rest.Config, error){"--kubeconfig": o.local, "--findings-kubeconfig": o.plane} {
+		_, err := read("manager")
+		if err == nil || !strings.Contains(err.Error(), flag+": the kubeconfig file "+file+" names no API server") {
+			t.Errorf("%s: %v", flag, err)
+		}
 	}
 }
 

@@ -86,15 +86,36 @@ func (o *commonOptions) plane(manager string) (*rest.Config, error) {
 // loadConfig reads a kubeconfig file, or the default if path is empty. manager is the field manager of the process's
 // writes.
 func loadConfig(flag, path, manager string) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = path
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	config, err := readConfig(flag, path)
 	if err != nil {
-		return nil, fmt.Errorf("find the API server (give %s, or run in a pod): %w", flag, err)
+		return nil, err
 	}
 	// The API server limits clients by Priority and Fairness. With client-go's default of five requests per second, an
 	// import of 10,000 findings would take half an hour.
 	config.QPS = -1
 	config.UserAgent = rest.DefaultKubernetesUserAgent() + "/" + manager
+	return config, nil
+}
+
+// readConfig takes the pod's service account only if no file is named: the API server of a file that names none would
+// silently be the pod's own.
+func readConfig(flag, path string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	if path == "" {
+		config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+		if err != nil {
+			return nil, fmt.Errorf("find the API server (give %s, or run in a pod): %w", flag, err)
+		}
+		return config, nil
+	}
+	rules.ExplicitPath = path
+	file, err := rules.Load()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig file of %s: %w", flag, err)
+	}
+	config, err := clientcmd.NewDefaultClientConfig(*file, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("%s: the kubeconfig file %s names no API server, set its current-context: %w", flag, path, err)
+	}
 	return config, nil
 }
