@@ -31,7 +31,7 @@ func (f *decisionFlags) commented() bool { return f.flags.Changed("comment") }
 
 // given reports whether any of the flags is set.
 func (f *decisionFlags) given() bool {
-	return f.mute || f.confirm || f.reopen || f.commented() || f.grounds != groundFlags{}
+	return f.mute || f.confirm || f.reopen || f.commented() || f.grounds.given()
 }
 
 // read returns the decision that the flags describe.

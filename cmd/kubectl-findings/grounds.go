@@ -19,14 +19,23 @@ const noGrounds = "none"
 type groundFlags struct {
 	reason, expiresAt string
 	expiresIn         time.Duration
+
+	flags *pflag.FlagSet
 }
 
 func (f *groundFlags) add(flags *pflag.FlagSet) {
+	f.flags = flags
 	flags.StringVar(&f.reason, "reason", "", "why: "+strings.Join(reasonWords(), ", ")+"; none removes it")
 	flags.StringVar(&f.expiresAt, "expires-at", "",
 		"when the decision ends, for example 2026-12-31T00:00:00Z; none removes the end")
 	flags.DurationVar(&f.expiresIn, "expires-in", 0, "how long the decision lasts, for example 720h")
 }
+
+// lasts reports whether a duration is given, which may be zero by mistake.
+func (f *groundFlags) lasts() bool { return f.flags.Changed("expires-in") }
+
+// given reports whether any of the flags is set.
+func (f *groundFlags) given() bool { return f.reason != "" || f.expiresAt != "" || f.lasts() }
 
 // grounds are the parsed flags; nil: leave the old value.
 type grounds struct {
@@ -57,7 +66,7 @@ func (f *groundFlags) readReason() (*v1alpha1.DecisionReason, error) {
 func (f *groundFlags) readEnd(now time.Time) (*v1alpha1.Time, error) {
 	var end v1alpha1.Time
 	switch {
-	case f.expiresAt != "" && f.expiresIn != 0:
+	case f.expiresAt != "" && f.lasts():
 		return nil, errors.New("--expires-at and --expires-in exclude each other: use one of them")
 	case f.expiresAt == noGrounds:
 		return &end, nil
@@ -67,7 +76,7 @@ func (f *groundFlags) readEnd(now time.Time) (*v1alpha1.Time, error) {
 			return nil, fmt.Errorf("--expires-at: %w", err)
 		}
 		end = v1alpha1.NewTime(end.UTC().Truncate(time.Second)) // as it is stored
-	case f.expiresIn != 0:
+	case f.lasts():
 		end = v1alpha1.NewTime(now.UTC().Truncate(time.Second).Add(f.expiresIn))
 	default:
 		return nil, nil

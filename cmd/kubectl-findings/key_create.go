@@ -29,7 +29,8 @@ const keyCreateExample = `  # A read-only key for a dashboard
     --scope findings:read --scope repos:read --expires-in 720h
 
   # A key for uploads from CI, into a variable
-  export FINDINGS_API_KEY=$(kubectl findings key create ci --scope findings:import --show-token)`
+  FINDINGS_API_KEY=$(kubectl findings key create ci --scope findings:import --show-token)
+  export FINDINGS_API_KEY`
 
 type keyCreateOptions struct {
 	issuance
@@ -50,7 +51,7 @@ func newKeyCreateCommand(kubeconfig *connectionFlags, streams genericiooptions.I
 		Example: keyCreateExample,
 		Args:    flagerror.Arguments(cobra.ExactArgs(1), "give the name of one key"),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return o.run(cmd.Context(), names[0])
+			return o.run(cmd.Context(), names[0], cmd.Flags().Changed("expires-in"))
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -66,8 +67,8 @@ func newKeyCreateCommand(kubeconfig *connectionFlags, streams genericiooptions.I
 
 var scopes = words(v1alpha1.Scopes()...)
 
-func (o *keyCreateOptions) run(ctx context.Context, name string) error {
-	spec, err := o.spec(time.Now())
+func (o *keyCreateOptions) run(ctx context.Context, name string, expires bool) error {
+	spec, err := o.spec(time.Now(), expires)
 	if err != nil {
 		return err
 	}
@@ -107,14 +108,14 @@ func (o *keyCreateOptions) create(ctx context.Context, s *session, key *v1alpha1
 	return s.explain(err, need{what: "create API keys", role: roleAdmin})
 }
 
-// spec reads the flags.
-func (o *keyCreateOptions) spec(now time.Time) (v1alpha1.APIKeySpec, error) {
+// spec reads the flags; expires reports whether --expires-in is given.
+func (o *keyCreateOptions) spec(now time.Time, expires bool) (v1alpha1.APIKeySpec, error) {
 	spec := v1alpha1.APIKeySpec{Description: o.description}
 	var errs []error
 	switch {
-	case o.expiresIn < 0:
+	case expires && o.expiresIn <= 0:
 		errs = append(errs, fmt.Errorf("--expires-in is %s and must be greater than 0", o.expiresIn))
-	case o.expiresIn > 0:
+	case expires:
 		at := v1alpha1.NewTime(now.Add(o.expiresIn))
 		spec.ExpiresAt = &at
 	}

@@ -373,8 +373,9 @@ func TestADecisionIsGivenAReasonAndAnEnd(t *testing.T) {
 	}
 	for _, wrong := range [][]string{
 		{"--mute", "--reason", "because"}, {"--reason", "duplicate"}, {"--reopen", "--expires-in", "1h"},
-		{"--mute", "--expires-in", "-1h"}, {"--mute", "--expires-at", "2001-01-01T00:00:00Z"}, {"--mute", "--expires-at", "2099-01-01T00:00:00Z", "--expires-in", "1h"},
+		{"--mute", "--expires-in", "-1h"}, {"--mute", "--expires-in", "0"}, {"--mute", "--expires-at", "2001-01-01T00:00:00Z"}, {"--mute", "--expires-at", "2099-01-01T00:00:00Z", "--expires-in", "1h"},
 	} {
 		triager.findings(append([]string{"triage", "f-0000"}, wrong...)...).fails("-")
 	}
+	triager.findings("triage", "--undo", "mute-abcdef", "--expires-in", "0s").fails("--undo goes without")
 }
