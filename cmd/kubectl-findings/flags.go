@@ -112,6 +112,13 @@ func checkConcurrency(n int) error {
 	return nil
 }
 
+func checkTimeout(timeout time.Duration) error {
+	if timeout <= 0 {
+		return fmt.Errorf("--timeout is %s and must be greater than 0s", timeout)
+	}
+	return nil
+}
+
 // checkSourceRoot refuses a root that would have no effect.
 func checkSourceRoot(root string) error {
 	if root != "" && !sarif.IsRoot(root) {

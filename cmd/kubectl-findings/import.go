@@ -187,11 +187,8 @@ func (o *importOptions) choices(chosenAnalysis bool) (importer.Choices, error) {
 }
 
 func (o *importOptions) checkWait() error {
-	switch {
-	case o.wait && o.dryRun:
+	if o.wait && o.dryRun {
 		return errors.New("--wait and --dry-run exclude each other: a dry run changes no state")
-	case o.timeout <= 0:
-		return fmt.Errorf("--timeout is %s and must be greater than 0s", o.timeout)
 	}
-	return nil
+	return checkTimeout(o.timeout)
 }

@@ -53,17 +53,29 @@ func (i *issuance) addFlags(cmd *cobra.Command) {
 
 // untilIssued waits until the token that the key's spec asks for has been issued.
 func (i *issuance) untilIssued(ctx context.Context, s *session, key *v1alpha1.APIKey) error {
-	generation, serial := key.Generation, wantedSerial(key)
+	name, generation, serial := key.Name, key.Generation, wantedSerial(key)
 	ctx, cancel := context.WithTimeout(ctx, i.timeout)
 	defer cancel()
-	err := s.await(ctx, key, &v1alpha1.APIKeyList{}, func() (bool, error) {
-		return isIssued(key, generation, serial)
-	})
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("API key %s has no token after %s; is the controller of findings-operator running? See: kubectl describe apikey %s -n %s",
-			key.Name, i.timeout, key.Name, s.namespace)
+	token, next := "token", ""
+	if serial > 0 {
+		token = "new token"
+		next = fmt.Sprintf("\nIt stays requested. Do not rotate again: that could end the present token at once. "+
+			"It is issued when this prints %d: %s", serial, printSerial("status.rotationSerial", name, s.namespace))
 	}
-	return s.explain(err, need{what: "read API keys", role: roleViewer})
+	var never error
+	err := s.await(ctx, key, &v1alpha1.APIKeyList{}, func() (issued bool, _ error) {
+		issued, never = isIssued(key, generation, serial)
+		return issued, never
+	})
+	switch {
+	case err == nil, never != nil:
+		return err
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("API key %s has no %s after %s; is the controller of findings-operator running? "+
+			"See: kubectl describe apikey %s -n %s%s", name, token, i.timeout, name, s.namespace, next)
+	}
+	return fmt.Errorf("wait for the %s of API key %s: %w%s", token, name,
+		s.explain(err, need{what: "read API keys", role: roleViewer}), next)
 }
 
 // isIssued reports whether the controllers have processed that generation of the key, and fails if they never will.

@@ -133,8 +133,5 @@ func (o *keyCreateOptions) spec(now time.Time, expires bool) (v1alpha1.APIKeySpe
 			spec.Scopes = append(spec.Scopes, v1alpha1.Scope(scope))
 		}
 	}
-	if o.timeout <= 0 {
-		errs = append(errs, fmt.Errorf("--timeout is %s and must be greater than 0s", o.timeout))
-	}
-	return spec, errors.Join(errs...)
+	return spec, errors.Join(append(errs, checkTimeout(o.timeout))...)
 }

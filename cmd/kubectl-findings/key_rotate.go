@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,25 +63,15 @@ func (o *rotateOptions) run(ctx context.Context, name string) error {
 	if o.overlap < 0 || o.overlap > mostOverlap {
 		return fmt.Errorf("--overlap is %s and must be from 0s to %s", o.overlap, mostOverlap)
 	}
-	if o.timeout <= 0 {
-		return fmt.Errorf("--timeout is %s and must be greater than 0s", o.timeout)
+	if err := checkTimeout(o.timeout); err != nil {
+		return err
 	}
 	session, err := o.kubeconfig.open()
 	if err != nil {
 		return err
 	}
 	key := &v1alpha1.APIKey{}
-	err = patiently(ctx, func() error {
-		if err := session.get(ctx, name, key); err != nil {
-			return err
-		}
-		patch, err := rotation(key, o.overlap)
-		if err != nil {
-			return err
-		}
-		return session.patch(ctx, key, patch)
-	})
-	if err != nil {
+	if err := o.request(ctx, session, name, key); err != nil {
 		return session.notFound(ctx, err, need{what: "rotate API keys", role: roleAdmin, kind: "APIKey", name: name})
 	}
 	if err := o.untilIssued(ctx, session, key); err != nil {
@@ -88,19 +80,58 @@ func (o *rotateOptions) run(ctx context.Context, name string) error {
 	return o.hand(ctx, session, key, rotated(key))
 }
 
-// rotation requests one more token than the spec did, so that two concurrent rotations make two tokens.
-func rotation(key *v1alpha1.APIKey, overlap time.Duration) (client.Patch, error) {
-	var until any // null: the default, none
-	if overlap > 0 {
-		until = overlap.String()
+// request asks for a new token. It asks once, even if the answer is lost: another token would replace the one that
+// nobody has got yet, and end the present one without its overlap.
+func (o *rotateOptions) request(ctx context.Context, s *session, name string, key *v1alpha1.APIKey) error {
+	var unanswered *v1alpha1.APIKeyRotation
+	err := patiently(ctx, func() error {
+		if err := s.get(ctx, name, key); err != nil {
+			return err
+		}
+		if unanswered != nil && reflect.DeepEqual(key.Spec.Rotation, unanswered) {
+			return nil // written by an earlier attempt
+		}
+		next := nextRotation(key, o.overlap)
+		patch, err := rotation(key, next)
+		if err != nil {
+			return err
+		}
+		if err = s.patch(ctx, key, patch); err != nil && !refused(err) {
+			unanswered = next
+		}
+		return err
+	})
+	if err != nil && unanswered != nil {
+		return fmt.Errorf("it is not known whether API key %s gets a new token: %w\n"+
+			"Do not rotate it again if this prints %d: %s",
+			name, err, unanswered.Serial, printSerial("spec.rotation.serial", name, s.namespace))
 	}
+	return err
+}
+
+// nextRotation returns the rotation to one more token than the spec asks for, so that two concurrent rotations make two
+// tokens.
+func nextRotation(key *v1alpha1.APIKey, overlap time.Duration) *v1alpha1.APIKeyRotation {
+	next := &v1alpha1.APIKeyRotation{Serial: max(wantedSerial(key), key.Status.RotationSerial) + 1}
+	if overlap > 0 {
+		next.Overlap = &metav1.Duration{Duration: overlap}
+	}
+	return next
+}
+
+// rotation is the patch that requests it.
+func rotation(key *v1alpha1.APIKey, next *v1alpha1.APIKeyRotation) (client.Patch, error) {
 	data, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": key.ResourceVersion},
-		"spec": map[string]any{"rotation": map[string]any{
-			"serial": max(wantedSerial(key), key.Status.RotationSerial) + 1, "overlap": until,
-		}},
+		// An overlap of null is the default, none.
+		"spec": map[string]any{"rotation": map[string]any{"serial": next.Serial, "overlap": next.Overlap}},
 	})
 	return client.RawPatch(types.MergePatchType, data), err
+}
+
+// printSerial returns the command that prints a field of the key.
+func printSerial(field, name, namespace string) string {
+	return fmt.Sprintf("kubectl get apikey %s -n %s -o jsonpath='{.%s}'", name, namespace, field)
 }
 
 func rotated(key *v1alpha1.APIKey) string {

@@ -48,7 +48,7 @@ func (w *operating) run(ctx context.Context) error {
 		return errors.Join(err, w.discard(ctx))
 	}
 	if err := w.commit(ctx); err != nil {
-		return fmt.Errorf("operation %s is not known to be committed: %w", w.operation.Name, err)
+		return fmt.Errorf("operation %s is not known to be committed: %w\n%s", w.operation.Name, err, w.whatNext())
 	}
 	if err := w.finish(ctx); err != nil {
 		return err
@@ -137,23 +137,21 @@ func (w *operating) await(ctx context.Context, seen func(), phases ...v1alpha1.O
 	defer cancel(nil)
 	unnoticed := time.AfterFunc(untilNoticed, func() { cancel(errNotNoticed) })
 	defer unnoticed.Stop()
-	err := patiently(ctx, func() error {
-		return w.session.await(ctx, w.operation, &v1alpha1.TriageOperationList{}, func() (bool, error) {
-			phase := w.operation.Status.Phase
-			if phase != "" {
-				unnoticed.Stop()
+	err := w.session.await(ctx, w.operation, &v1alpha1.TriageOperationList{}, func() (bool, error) {
+		phase := w.operation.Status.Phase
+		if phase != "" {
+			unnoticed.Stop()
+		}
+		seen()
+		for _, wanted := range phases {
+			if phase == wanted {
+				return true, nil
 			}
-			seen()
-			for _, wanted := range phases {
-				if phase == wanted {
-					return true, nil
-				}
-			}
-			if phase != v1alpha1.OperationFailed {
-				return false, nil
-			}
-			return false, errors.New(whyFailed(w.operation))
-		})
+		}
+		if phase != v1alpha1.OperationFailed {
+			return false, nil
+		}
+		return false, errors.New(whyFailed(w.operation))
 	})
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
@@ -221,11 +219,19 @@ func (w *operating) finish(ctx context.Context) error {
 		progress.at(int(s.Changed+s.Unchanged+s.Conflicted+s.Failed), int(s.Matched))
 	}, v1alpha1.OperationCompleted)
 	progress.finish()
-	if ctx.Err() != nil && err != nil {
-		return fmt.Errorf("interrupted: operation %s goes on in the cluster; see how far it is with: "+
-			"kubectl get triageoperation %s -n %s", w.operation.Name, w.operation.Name, w.session.namespace)
+	switch {
+	case err == nil, w.operation.Status.Phase == v1alpha1.OperationFailed, apierrors.IsNotFound(err):
+		return err
+	case ctx.Err() != nil:
+		err = errors.New("interrupted")
 	}
-	return err
+	return fmt.Errorf("%w: operation %s goes on in the cluster\n%s", err, w.operation.Name, w.whatNext())
+}
+
+// whatNext says how to follow and to undo an operation that may be committed.
+func (w *operating) whatNext() string {
+	return fmt.Sprintf("See how far it is with: kubectl get triageoperation %[1]s -n %[2]s\n"+
+		"Undo it with: kubectl findings triage --undo %[1]s -n %[2]s", w.operation.Name, w.session.namespace)
 }
 
 // report prints the outcome for the findings.
@@ -245,7 +251,8 @@ func (w *operating) report(ctx context.Context) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("operation %s is completed, but its parts cannot be read: %w", w.operation.Name, err)
+		return fmt.Errorf("operation %s is completed, but its parts cannot be read: %w\n%s", w.operation.Name, err,
+			w.whatNext())
 	}
 	return w.conclude()
 }

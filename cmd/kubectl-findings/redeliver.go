@@ -93,7 +93,7 @@ func newRedeliverCommand(kubeconfig *connectionFlags, streams genericiooptions.I
 func (o *redeliverOptions) run(ctx context.Context, names []string) error {
 	unfiltered := o.endpoint+o.labels+o.fields == "" && !o.failed
 	err := errors.Join(checkSelection(names, unfiltered, "deliveries"), checkConcurrency(o.concurrency),
-		checkBulkOutput(o.output))
+		checkBulkOutput(o.output), checkTimeout(o.timeout))
 	if err != nil {
 		return err
 	}
@@ -260,25 +260,34 @@ func awaitDelivery(ctx context.Context, s *session, name, value string) error {
 	d := &v1alpha1.WebhookDelivery{}
 	d.Name = name
 	err := s.await(ctx, d, &v1alpha1.WebhookDeliveryList{}, func() (bool, error) { return isRedelivered(d, value) })
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return errStillPending
+	case err != nil && passing(err):
+		return fmt.Errorf("%w: %w", errStillPending, err)
 	}
 	return err
 }
 
 // isRedelivered reports whether the redelivery requested with that value has ended; it returns an error if it failed.
 func isRedelivered(d *v1alpha1.WebhookDelivery, value string) (bool, error) {
-	if asked := d.Status.Redelivery; asked == nil || asked.Value != value {
-		return false, nil
+	if begun := d.Status.Redelivery; begun != nil && begun.Value == value {
+		switch d.Status.Phase {
+		case v1alpha1.WebhookDeliveryDelivered:
+			return true, nil
+		case v1alpha1.WebhookDeliveryFailed:
+			return false, fmt.Errorf("it failed again: %s", lastAttempt(d))
+		}
 	}
-	switch d.Status.Phase {
-	case v1alpha1.WebhookDeliveryDelivered:
-		return true, nil
-	case v1alpha1.WebhookDeliveryFailed:
-		return false, fmt.Errorf("it failed again: %s", lastAttempt(d))
+	if d.Annotations[v1alpha1.RedeliverAnnotation] != value {
+		return false, errAskedAgain
 	}
 	return false, nil
 }
+
+// errAskedAgain ends a wait for a redelivery that another one has replaced.
+var errAskedAgain = errors.New("somebody has requested it again in the meantime: wait for that redelivery with: " +
+	"kubectl get webhookdeliveries --watch")
 
 func lastAttempt(d *v1alpha1.WebhookDelivery) string {
 	if len(d.Status.Attempts) == 0 {

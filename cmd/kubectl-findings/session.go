@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	watchtools "k8s.io/client-go/tools/watch"
@@ -185,20 +186,39 @@ func decode[T any](object unstructured.Unstructured) (T, error) {
 	return into, err
 }
 
-// await reads the object, and again each time it changes, until done returns true or ctx ends.
+// restart gives an API server that restarts about a minute.
+var restart = wait.Backoff{Steps: 8, Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5}
+
+// await reads the object, and again each time it changes, until done returns true or ctx ends. It goes on after errors
+// that pass, as long as no restart takes too long.
 func (s *session) await(ctx context.Context, object client.Object, list client.ObjectList,
 	done func() (bool, error)) error {
+	pauses := restart
 	for {
-		if err := s.get(ctx, object.GetName(), object); err != nil {
+		err := s.get(ctx, object.GetName(), object)
+		if err == nil {
+			pauses = restart
+			if ended, err := done(); ended || err != nil {
+				return err
+			}
+			// When the watch ends, as all do after some minutes, the object is just read again.
+			err = s.untilChanged(ctx, object, list)
+		}
+		if err == nil {
+			continue
+		}
+		if ctx.Err() != nil || !passing(err) || pauses.Steps == 0 {
 			return err
 		}
-		if ended, err := done(); ended || err != nil {
-			return err
-		}
-		// When the watch ends, as all do after some minutes, the object is just read again.
-		if err := s.untilChanged(ctx, object, list); err != nil {
-			return err
-		}
+		pause(ctx, pauses.Step())
+	}
+}
+
+// pause waits for that time, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }
 

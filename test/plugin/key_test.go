@@ -3,7 +3,10 @@ package plugin_test
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -124,6 +128,35 @@ func rotations(o *organization, administrator *person, token string) {
 	administrator.findings("rotate-key", "dashbord").fails("Did you mean dashboard?")
 }
 
+// Another token would replace the first, which nobody has yet, and the clients' token would lose its overlap.
+func TestALostAnswerRotatesAKeyOnce(t *testing.T) {
+	issueKeys(t)
+	o := newOrganization(t, "keys-lost")
+	o.administrator().findings("key", "create", "dashboard").wants("was created")
+	inUse := o.key("dashboard").Status.KeyID
+	var lost atomic.Bool
+	g := &gateway{before: func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPatch || lost.Swap(true) {
+			return false
+		}
+		patch, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = env.Client.Patch(t.Context(), o.key("dashboard"), client.RawPatch(types.MergePatchType, patch))
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		harness.Eventually(t, func(g Gomega) { g.Expect(o.key("dashboard").Status.RotationSerial).To(BeEquivalentTo(1)) })
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	}}
+	o.as(g.through(o, o.token(owner))).findings("rotate-key", "dashboard", "--overlap", "24h").wants("the one before works until")
+	key := o.key("dashboard")
+	if p := key.Status.Previous; key.Spec.Rotation.Serial != 1 || p == nil || p.KeyID != inUse {
+		t.Errorf("spec %+v, status %+v, want one rotation after which %s still works", key.Spec.Rotation, key.Status, inUse)
+	}
+}
+
 func TestAKeySaysWhatToDoNext(t *testing.T) {
 	o := newOrganization(t, "keys-next")
 	administrator := o.administrator()
@@ -152,11 +185,13 @@ func TestAKeyThatGetsNoTokenIsNotWaitedFor(t *testing.T) {
 	o := newOrganization(t, "keys-stalled")
 	key := builder.APIKey("old").In(o.namespace).Build()
 	o.must(env.Client.Create(t.Context(), key))
+	o.administrator().findings("rotate-key", "old", "--timeout", "100ms").
+		fails("has no new token after 100ms", "Do not rotate again", "It is issued when this prints 1: kubectl get apikey old")
 	done := make(chan *answer)
 	go func() { done <- o.administrator().findings("rotate-key", "old", "--timeout", "5m") }()
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
-		g.Expect(key.Spec.Rotation).NotTo(BeNil())
+		g.Expect(key.Spec.Rotation.Serial).To(BeEquivalentTo(2))
 	})
 	key.Status.ObservedGeneration = key.Generation
 	v1alpha1.SetCondition(&key.Status.Conditions, v1alpha1.Condition{

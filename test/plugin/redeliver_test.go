@@ -80,6 +80,7 @@ func TestWhatFailedIsRedelivered(t *testing.T) {
 	triager.findings("redeliver", "--failed", "--field-selector", "spec.class=CWE-89").fails("not supported", "Deliveries are selected by")
 	triager.findings("redeliver", "--endpoint", "neo", "--failed").fails(`webhookendpoints.appsec.dev "neo" not found`)
 	triager.findings("redeliver").fails("which deliveries?")
+	triager.findings("redeliver", "one-1", "--wait", "--timeout", "0s").fails("must be greater than 0s")
 	triager.findings("redeliver", "one-1", "--failed").fails("not both")
 	o.member(testenv.Viewer).findings("redeliver", "one-1").fails("forbidden", "redeliver webhooks", "findings-triager")
 }
