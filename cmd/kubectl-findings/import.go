@@ -28,6 +28,8 @@ finding.
 All results of one tool, category and analysis, from any of the files, form one scan. The analysis
 is a file's automationDetails.id up to its last slash: CodeQL for Ruby and CodeQL for Python do not
 close each other's findings. A file that is not SARIF 2.1.0 is refused, and then nothing is written.
+If a file shows that its scanner did not run to its end, its results are imported and nothing is
+closed; the Scan is Failed, and so is the command.
 
 A Repository or a Project that does not exist is created if spec.imports.create of the Organization says so, with
 the URL, branch and commit that the files name in versionControlProvenance. What exists is never changed.`
@@ -161,7 +163,28 @@ func (o *importOptions) run(ctx context.Context, names []string, chosenAnalysis 
 	if !o.quiet || o.output != "" {
 		err = errors.Join(err, o.print(summaries, failed))
 	}
+	if !failed {
+		err = errors.Join(err, o.incomplete(summaries))
+	}
 	return err
+}
+
+// incomplete returns an error if scanners have not reported everything: their Scans are Failed although the imports did
+// their part, and a job must not pass.
+func (o *importOptions) incomplete(summaries []*importer.Summary) error {
+	is := "is"
+	if o.dryRun {
+		is = "would be"
+	}
+	var errs []error
+	for _, s := range summaries {
+		if len(s.Incomplete) > 0 {
+			errs = append(errs, fmt.Errorf("the scan of %s %s recorded as Failed, and closes nothing: %s. "+
+				"Have the scanner run to its end and report everything, then import again", s.Name(), is,
+				strings.Join(s.Incomplete, "; ")))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (o *importOptions) choices(chosenAnalysis bool) (importer.Choices, error) {

@@ -244,11 +244,22 @@ func (o *reviewOptions) print(s *reviewimport.Summary) error {
 	switch {
 	case o.format == formatMarkdown && s.Commit != "":
 		_, err := o.streams.Out.Write(s.Markdown())
-		return err
+		return errors.Join(err, o.warn(s.Warnings))
 	case o.quiet && o.output == "":
 		return nil
 	}
 	return write(o.streams.Out, o.output, s, func() []byte { return o.text(s) })
+}
+
+// warn writes the warnings to standard error, beside a comment that has no place for them.
+func (o *reviewOptions) warn(warnings []string) error {
+	if o.quiet {
+		return nil
+	}
+	var b bytes.Buffer
+	warn(&b, warnings)
+	_, err := o.streams.ErrOut.Write(b.Bytes())
+	return err
 }
 
 func (o *reviewOptions) text(s *reviewimport.Summary) []byte {

@@ -69,6 +69,23 @@ func TestThePluginImports(t *testing.T) {
 	}
 }
 
+// A job must not pass if its scanner crashed, though what was reported is imported.
+func TestThePluginFailsIfTheScannerCrashed(t *testing.T) {
+	p := newProject(t)
+	crashed := strings.Replace(document(numbered(2)...), `"results"`, `"invocations":[{"executionSuccessful":false}],"results"`, 1)
+	for _, flag := range []string{"--dry-run", "--quiet"} {
+		var stderr bytes.Buffer
+		cmd := p.kubectl(p.file(crashed), flag)
+		cmd.Stderr = &stderr
+		if err := cmd.Run(); err == nil || !strings.Contains(stderr.String(), "recorded as Failed, and closes nothing") {
+			t.Errorf("%s: error %v, and it says:\n%s", flag, err, stderr.String())
+		}
+	}
+	if scans := p.scans(); len(p.findings()) != 2 || len(scans) != 1 || scans[0].Spec.Outcome != v1alpha1.ScanFailed {
+		t.Errorf("%d findings and %d scans, want what was reported and one that failed", len(p.findings()), len(scans))
+	}
+}
+
 // Nobody records states here: the import is complete nevertheless, and says so.
 func TestThePluginWaitsNoLongerThanItIsTold(t *testing.T) {
 	p := newProject(t)

@@ -456,6 +456,7 @@ func TestThePluginRecordsReviews(t *testing.T) {
 			"open: 2 results = 2 new + 0 back + 0 seen before + 0 unchanged + 0 of the base + 0 skipped; 0 resolved, 2 open"},
 		{"the same again", []string{both, "--commit", commitA}, "2 unchanged"},
 		{"two files", []string{one, other, "--commit", strings.ToUpper(commitB)}, "2 results = 1 new + 0 back + 1 seen before + 0 unchanged + 0 of the base + 0 skipped; 1 resolved, 2 open"},
+		{"a comment, with its warning beside it", []string{both, "--commit", commitA, "--format", "markdown"}, "warning: commit " + commitA + " was reviewed before"},
 		{"nothing found", []string{"--clean", "--commit", commitC, "-o", "json"}, `"resolved": 2`},
 		{"the pull request alone", []string{"--status", "merged"}, "merged: review r-"},
 	} {
