@@ -72,7 +72,7 @@ func (f *filter) findOwned(ctx context.Context, s *session, namespace string) er
 	options := client.ListOptions{
 		Namespace: namespace, FieldSelector: fields.OneTermEqualSelector("spec.owner", f.asked.Owner),
 	}
-	_, err := s.eachPage(ctx, "Project", 0, options, func(items []unstructured.Unstructured) error {
+	err := s.eachPage(ctx, "Project", 0, options, func(items []unstructured.Unstructured) error {
 		for _, item := range items {
 			f.owned[types.NamespacedName{Namespace: item.GetNamespace(), Name: item.GetName()}] = true
 		}

@@ -139,7 +139,7 @@ func offer(ctx context.Context, kubeconfig *connectionFlags, kind, begun string,
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var names []string
-	_, _ = session.eachPage(ctx, kind, mostSearched, client.ListOptions{Namespace: session.namespace},
+	_ = session.eachPage(ctx, kind, mostSearched, client.ListOptions{Namespace: session.namespace},
 		func(items []unstructured.Unstructured) error {
 			names = append(names, matching(items, begun, given, describe)...)
 			if len(names) >= mostOffered {

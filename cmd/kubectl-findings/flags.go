@@ -23,12 +23,13 @@ import (
 type connectionFlags struct {
 	*genericclioptions.ConfigFlags
 	organization string
+	errOut       io.Writer
 }
 
 // newConnectionFlags returns the flags of kubectl. Warnings of the API server are written to errOut, each once.
 func newConnectionFlags(errOut io.Writer) *connectionFlags {
 	flags := genericclioptions.NewConfigFlags(true)
-	return &connectionFlags{ConfigFlags: flags.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
+	return &connectionFlags{errOut: errOut, ConfigFlags: flags.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
 		config.UserAgent = program + "/" + version.String()
 		config.WarningHandler = rest.NewWarningWriter(errOut, rest.WarningWriterOptions{Deduplicate: true})
 		return config

@@ -55,7 +55,7 @@ func (w *operating) lookAtMatching(ctx context.Context, look func(*rules.Entry, 
 	if err != nil {
 		return err
 	}
-	_, err = w.session.eachPage(ctx, "Finding", 0, options, func(items []unstructured.Unstructured) error {
+	err = w.session.eachPage(ctx, "Finding", 0, options, func(items []unstructured.Unstructured) error {
 		for _, item := range items {
 			entry := set[item.GetName()]
 			if entry == nil {

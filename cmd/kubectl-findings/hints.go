@@ -80,7 +80,7 @@ func (s *session) notFound(ctx context.Context, err error, n need) error {
 		return s.explain(err, n)
 	}
 	var names []string
-	_, listErr := s.eachPage(ctx, n.kind, mostCompared, client.ListOptions{Namespace: s.namespace},
+	listErr := s.eachPage(ctx, n.kind, mostCompared, client.ListOptions{Namespace: s.namespace},
 		func(items []unstructured.Unstructured) error {
 			for _, item := range items {
 				names = append(names, item.GetName())

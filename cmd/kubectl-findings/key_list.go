@@ -53,12 +53,8 @@ func listKeys(ctx context.Context, kubeconfig *connectionFlags, streams generici
 		return nil
 	}
 	var rows []row
-	for _, item := range items {
-		key, err := decode[v1alpha1.APIKey](item)
-		if err != nil {
-			return fmt.Errorf("read API key %s: %w", item.GetName(), err)
-		}
-		rows = append(rows, keyRow(&key, time.Now()))
+	for _, key := range readable[v1alpha1.APIKey](session, items) {
+		rows = append(rows, keyRow(key, time.Now()))
 	}
 	return output.table(streams.Out, keyColumns, rows)
 }

@@ -116,22 +116,21 @@ func (o *listOptions) run(ctx context.Context) error {
 	}
 	listing := &listing{asTable: o.output.tables(), wide: o.output.wide(), namespaces: o.allOrganizations,
 		order: sortings[o.sortBy], now: time.Now()}
-	limit := o.limit
-	if o.sortBy != "" || o.filter.looksItself() {
-		limit = 0 // sorting and filtering must see all findings first
+	var limit int64 // sorting and filtering must see all findings first
+	if o.limit > 0 && o.sortBy == "" && !o.filter.looksItself() {
+		limit = o.limit + 1 // whether there are more: a page can have a continuation without a match
 	}
 	listing.matches = o.filter.match
 	if o.sortBy == "" {
 		listing.enough = o.limit
 	}
-	more, err := session.eachPage(ctx, "Finding", limit, options, listing.add)
-	if errors.Is(err, errEnough) {
-		err = nil
-	}
-	if err != nil {
+	err = session.eachPage(ctx, "Finding", limit, options, func(items []unstructured.Unstructured) error {
+		return listing.add(session, items)
+	})
+	if err != nil && !errors.Is(err, errEnough) {
 		return session.explain(err, need{what: "list findings", role: roleViewer, everywhere: o.allOrganizations})
 	}
-	more = listing.settle(o.limit) || more
+	more := listing.settle(o.limit)
 	if err := o.print(listing); err != nil {
 		return err
 	}
@@ -242,21 +241,17 @@ type listing struct {
 }
 
 // add processes a page and keeps of each finding only what will be printed.
-func (l *listing) add(items []unstructured.Unstructured) error {
-	for _, item := range items {
-		finding, err := decode[v1alpha1.Finding](item)
-		if err != nil {
-			return fmt.Errorf("read finding %s: %w", item.GetName(), err)
-		}
-		if !l.matches(&finding) {
+func (l *listing) add(s *session, items []unstructured.Unstructured) error {
+	for item, finding := range readable[v1alpha1.Finding](s, items) {
+		if !l.matches(finding) {
 			continue
 		}
 		e := entry{}
 		if l.order.key != nil {
-			e.key = l.order.key(&finding)
+			e.key = l.order.key(finding)
 		}
 		if l.asTable {
-			e.row = findingRow(&finding, l.now, l.wide, l.namespaces)
+			e.row = findingRow(finding, l.now, l.wide, l.namespaces)
 		} else {
 			e.object = item
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -61,12 +60,8 @@ func listOperations(ctx context.Context, kubeconfig *connectionFlags, streams ge
 		return nil
 	}
 	var rows []row
-	for _, item := range items {
-		operation, err := decode[v1alpha1.TriageOperation](item)
-		if err != nil {
-			return errors.Join(fmt.Errorf("read triage operation %s", item.GetName()), err)
-		}
-		rows = append(rows, operationRow(&operation, time.Now()))
+	for _, operation := range readable[v1alpha1.TriageOperation](session, items) {
+		rows = append(rows, operationRow(operation, time.Now()))
 	}
 	return output.table(streams.Out, operationColumns, rows)
 }

@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
 )
 
@@ -132,6 +135,7 @@ func (o *policyTestOptions) run(ctx context.Context) error {
 // compare evaluates the policies, all of the session's namespace, over its findings.
 func (o *policyTestOptions) compare(ctx context.Context, session *session, policies []*filedPolicy) ([]*policyReport,
 	error) {
+	session.unreadable = 0
 	world, err := readWorld(ctx, session)
 	if err != nil {
 		return nil, session.explain(err, need{what: "test policies", role: roleViewer})
@@ -145,9 +149,21 @@ func (o *policyTestOptions) compare(ctx context.Context, session *session, polic
 	if err := errors.Join(trials.accepted(ctx, session)...); err != nil {
 		return nil, err
 	}
-	_, err = session.eachPage(ctx, "Finding", 0, inNamespace(session.namespace), trials.page)
+	err = session.eachPage(ctx, "Finding", 0, inNamespace(session.namespace),
+		func(items []unstructured.Unstructured) error {
+			for _, finding := range readable[v1alpha1.Finding](session, items) {
+				trials.add(finding)
+			}
+			return nil
+		})
 	if err != nil {
 		return nil, session.explain(err, need{what: "list findings", role: roleViewer})
 	}
-	return trials.reports(), nil
+	reports := trials.reports()
+	if session.unreadable > 0 {
+		for _, report := range reports {
+			report.note(fmt.Sprintf("objects that cannot be read were left out, as the controllers do: %d", session.unreadable))
+		}
+	}
+	return reports, nil
 }

@@ -2,11 +2,8 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
@@ -79,18 +76,7 @@ func asInForce(filed *filedPolicy, now time.Time) rules.Policy {
 	return rules.Policy{Name: v1alpha1.ResourceName(filed.Name), Spec: &spec, Program: filed.program}
 }
 
-// page evaluates the policies for a page of findings.
-func (t *trials) page(items []unstructured.Unstructured) error {
-	for _, item := range items {
-		finding, err := decode[v1alpha1.Finding](item)
-		if err != nil {
-			return fmt.Errorf("read finding %s: %w", item.GetName(), err)
-		}
-		t.add(&finding)
-	}
-	return nil
-}
-
+// add evaluates the policies for a finding.
 func (t *trials) add(finding *v1alpha1.Finding) {
 	if finding.Spec.Closed != nil {
 		return

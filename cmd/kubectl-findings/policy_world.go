@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // world holds everything in a namespace, except findings, that policies depend on.
@@ -36,13 +38,9 @@ func readWorld(ctx context.Context, s *session) (*world, error) {
 // readAll returns the objects of a kind in the session's namespace, by name.
 func readAll[T any](ctx context.Context, s *session, kind string) (map[string]*T, error) {
 	all := map[string]*T{}
-	_, err := s.eachPage(ctx, kind, 0, inNamespace(s.namespace), func(page []unstructured.Unstructured) error {
-		for _, item := range page {
-			object, err := decode[T](item)
-			if err != nil {
-				return fmt.Errorf("read %s %s: %w", kind, item.GetName(), err)
-			}
-			all[item.GetName()] = &object
+	err := s.eachPage(ctx, kind, 0, inNamespace(s.namespace), func(page []unstructured.Unstructured) error {
+		for item, object := range readable[T](s, page) {
+			all[item.GetName()] = object
 		}
 		return nil
 	})
@@ -54,18 +52,37 @@ func inNamespace(namespace string) client.ListOptions {
 }
 
 // accepted checks with the API server, by a dry run, that it accepts the policies. A user who may not write policies
-// may still test them: the report then notes that this was not checked.
+// may still test them: the report then notes that this was not checked. A policy that a quota or a rule of the cluster
+// forbids is refused, as it would be when it is applied.
 func (t *trials) accepted(ctx context.Context, s *session) (errs []error) {
 	for _, trial := range t.all {
 		switch err := s.dryApply(ctx, trial.filed); {
 		case err == nil:
-		case apierrors.IsForbidden(err):
-			trial.report.note("you may not write policies here, so the API server was not asked whether it accepts this one")
+		case apierrors.IsForbidden(err) && !kube.IsQuotaExceeded(err) && !s.mayWritePolicies(ctx):
+			trial.report.note("you may not write policies here, so the API server was not asked whether it accepts this one: " +
+				printable(err.Error()))
 		default:
 			errs = append(errs, fmt.Errorf("%s: the API server refuses policy %s: %w", trial.filed.source, trial.filed.Name, err))
 		}
 	}
 	return errs
+}
+
+// mayWritePolicies reports whether the user has every right that writing policies requires.
+func (s *session) mayWritePolicies(ctx context.Context) bool {
+	for _, right := range []struct{ verb, kind string }{
+		{"create", "TriagePolicy"}, {"patch", "TriagePolicy"}, {"triage", "Finding"},
+	} {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: s.namespace, Verb: right.verb, Group: v1alpha1.GroupName, Resource: resources[right.kind],
+			},
+		}}
+		if err := s.create(ctx, review); err != nil || !review.Status.Allowed {
+			return false
+		}
+	}
+	return true
 }
 
 // dryApply applies the policy as kubectl apply --server-side --dry-run=server does.

@@ -142,12 +142,8 @@ func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]delivery, 
 		return nil, err
 	}
 	var chosen []delivery
-	_, err = s.eachPage(ctx, "WebhookDelivery", 0, options, func(items []unstructured.Unstructured) error {
-		for _, item := range items {
-			d, err := decode[v1alpha1.WebhookDelivery](item)
-			if err != nil {
-				return fmt.Errorf("read delivery %s: %w", item.GetName(), err)
-			}
+	err = s.eachPage(ctx, "WebhookDelivery", 0, options, func(items []unstructured.Unstructured) error {
+		for _, d := range readable[v1alpha1.WebhookDelivery](s, items) {
 			chosen = append(chosen, delivery{
 				d.Name, string(d.Spec.EndpointRef.Name), d.Spec.Event.Type, string(d.Spec.Event.Subject.Name),
 				string(d.Status.Phase), len(d.Status.Attempts),

@@ -3,9 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"iter"
 	"strings"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -54,6 +58,9 @@ type session struct {
 	namespace string
 	// host is the API server's address, for messages.
 	host string
+	// errOut gets warnings about objects that cannot be read, and unreadable counts them.
+	errOut     io.Writer
+	unreadable int
 }
 
 // open returns a session for the flags. It sends no request.
@@ -67,14 +74,15 @@ func (f *connectionFlags) open() (*session, error) {
 		return nil, err
 	}
 	c, err := newClient(config)
-	return &session{client: c, namespace: namespace, host: config.Host}, err
+	return &session{client: c, namespace: namespace, host: config.Host, errOut: f.errOut}, err
 }
 
 // newClient returns a client without a rate limit of its own, because the API server's priority and fairness applies
 // anyway, and without discovery.
 func newClient(config *rest.Config) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme,
+		authorizationv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
@@ -87,6 +95,7 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	mapper.Add(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), meta.RESTScopeRoot)
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	return client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
@@ -115,10 +124,9 @@ func (s *session) patch(ctx context.Context, object client.Object, patch client.
 }
 
 // eachPage lists objects of a kind page by page, so that neither side holds a hundred thousand of them, and stops after
-// limit; 0: no limit. It reports whether there are more.
+// limit; 0: no limit.
 func (s *session) eachPage(ctx context.Context, kind string, limit int64, options client.ListOptions,
-	visit func([]unstructured.Unstructured) error,
-) (more bool, err error) {
+	visit func([]unstructured.Unstructured) error) error {
 	var seen int64
 	for {
 		options.Limit = pageSize
@@ -133,15 +141,15 @@ func (s *session) eachPage(ctx context.Context, kind string, limit int64, option
 			continue
 		}
 		if err != nil {
-			return false, err
+			return err
 		}
 		if err := visit(list.Items); err != nil {
-			return false, err
+			return err
 		}
 		seen += int64(len(list.Items))
 		options.Continue = list.GetContinue()
 		if options.Continue == "" || (limit > 0 && seen >= limit) {
-			return options.Continue != "", nil
+			return nil
 		}
 	}
 }
@@ -149,7 +157,7 @@ func (s *session) eachPage(ctx context.Context, kind string, limit int64, option
 // all returns every object of the kind in the namespace, for kinds with few objects. If there are none, it checks that
 // the namespace exists.
 func (s *session) all(ctx context.Context, n need) (items []unstructured.Unstructured, err error) {
-	_, err = s.eachPage(ctx, n.kind, 0, client.ListOptions{Namespace: s.namespace},
+	err = s.eachPage(ctx, n.kind, 0, client.ListOptions{Namespace: s.namespace},
 		func(page []unstructured.Unstructured) error {
 			items = append(items, page...)
 			return nil
@@ -177,6 +185,32 @@ func continueAfter(err error) string {
 		return ""
 	}
 	return status.Status().Continue
+}
+
+// readable yields listed objects with their Go types. It leaves out those that cannot be read, so that they affect no
+// others, and reports each on standard error.
+func readable[T any](s *session, items []unstructured.Unstructured) iter.Seq2[unstructured.Unstructured, *T] {
+	return func(yield func(unstructured.Unstructured, *T) bool) {
+		for _, item := range items {
+			object, err := decode[T](item)
+			if err != nil {
+				s.warnOf(item, err)
+			} else if !yield(item, &object) {
+				return
+			}
+		}
+	}
+}
+
+func (s *session) warnOf(item unstructured.Unstructured, err error) {
+	switch s.unreadable++; {
+	case s.unreadable <= mostNamed:
+		fmt.Fprintf(s.errOut, "%s %s cannot be read and is left out: %s\nRepair it with: kubectl edit %s.%s %s -n %s\n",
+			item.GetKind(), item.GetName(), printable(err.Error()), resources[item.GetKind()], v1alpha1.GroupName,
+			item.GetName(), item.GetNamespace())
+	case s.unreadable == mostNamed+1:
+		fmt.Fprintln(s.errOut, "More objects cannot be read and are left out: findings_unreadable_object_info names them")
+	}
 }
 
 // decode converts a listed object to its Go type.

@@ -1,6 +1,7 @@
 package plugin_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -8,10 +9,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/corpus"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -73,13 +79,20 @@ func TestTheAPIServerDoesTheChoosing(t *testing.T) {
 			}
 			lists := g.sent(http.MethodGet, "/findings")
 			want := len(strings.Fields(tc.want))
-			if strings.Contains(tc.flags, "--sort-by") || strings.Contains(tc.flags, "--state") {
+			switch {
+			case strings.Contains(tc.flags, "--sort-by"), strings.Contains(tc.flags, "--state"):
 				want = 5 // all other matches must be shown
+			case strings.Contains(tc.flags, "--limit"):
+				want++ // whether there are more
 			}
 			if len(lists) != 1 || listed(lists) != want {
 				t.Errorf("%d lists with %d findings, want 1 with %d: %s", len(lists), listed(lists), want, tc.reason)
 			}
 		})
+	}
+	// The API server's page of two ends before f-new, which does not match.
+	if a := o.as(token).findings("list", "--severity", "high", "--limit", "2").wants("f-high", "f-muted"); a.stderr != "" {
+		t.Errorf("no more findings match, and it says %q", a.stderr)
 	}
 }
 
@@ -97,9 +110,50 @@ func TestAListComesInPages(t *testing.T) {
 		t.Errorf("%d lists with %d findings, want pages of 500 and 120", len(lists), listed(lists))
 	}
 	a = viewer.findings("list", "--no-headers", "--limit", "510").wants("more findings match than the 510 shown")
-	if lists := g.sent(http.MethodGet, "/findings")[2:]; strings.Count(a.stdout, "\n") != 510 || len(lists) != 2 || listed(lists) != 510 {
-		t.Errorf("%d lines from %d lists with %d findings, want 510 of each", strings.Count(a.stdout, "\n"), len(lists), listed(lists))
+	if lists := g.sent(http.MethodGet, "/findings")[2:]; strings.Count(a.stdout, "\n") != 510 || len(lists) != 2 || listed(lists) != 511 {
+		t.Errorf("%d lines from %d lists with %d findings, want 510, and one more that is only read", strings.Count(a.stdout, "\n"), len(lists), listed(lists))
 	}
+}
+
+// unreadable stores an object that its Go type cannot hold, until the test ends.
+func (o *organization) unreadable(kind, name string) {
+	o.Helper()
+	crds, err := corpus.CRDs()
+	o.must(err)
+	content, err := corpus.Stored(crds[kind], o.namespace, name, corpus.Unreadables()[kind])
+	o.must(err)
+	o.must(env.PutIntoEtcd(o.Context(), crds[kind].Spec.Names.Plural, o.namespace, name, content))
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: name}}
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	harness.Eventually(o, func(g Gomega) {
+		g.Expect(env.Client.Get(o.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
+	})
+	o.Cleanup(func() { o.must(env.Client.Delete(context.Background(), object)) })
+}
+
+func TestAnObjectThatCannotBeReadHidesNoOther(t *testing.T) {
+	o := newOrganization(t, "list-unreadable")
+	o.has(builder.Finding("f-good"))
+	o.delivered(map[string]v1alpha1.WebhookDeliveryPhase{"one-good": v1alpha1.WebhookDeliveryFailed})
+	env.Create(t, builder.APIKey("good").In(o.namespace).Build(), builder.TriageOperation("good", "G1").In(o.namespace).Build())
+	for kind, name := range map[string]string{
+		"APIKey": "odd", "Finding": "f-odd", "TriageOperation": "odd", "WebhookDelivery": "one-odd",
+	} {
+		o.unreadable(kind, name)
+	}
+	triager := o.member(testenv.Triager)
+	for command, names := range map[string][2]string{
+		"list": {"f-good", "f-odd"}, "key list": {"good", "odd"}, "operations": {"good", "odd"},
+		"redeliver -l !team --dry-run": {"one-good", "one-odd"},
+	} {
+		a := triager.findings(strings.Fields(command)...).
+			wants(names[0], " "+names[1]+" cannot be read and is left out", "kubectl edit")
+		if strings.Contains(a.stdout, "odd") {
+			t.Errorf("%s lists what it cannot read:\n%s", command, a.stdout)
+		}
+	}
+	// The API server's own form needs no Go type.
+	triager.findings("key", "list", "-o", "name").wants("apikey.appsec.dev/odd")
 }
 
 func TestTheFormsOfAList(t *testing.T) {

@@ -2,6 +2,7 @@ package plugin_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,7 +81,8 @@ func TestPoliciesAreTestedAgainstTheCluster(t *testing.T) {
 			"for example f-0: no such key: score", "skipped because they are not TriagePolicies: 1",
 		)
 	}
-	viewer.findings("policy", "test", "-f", folder).wants("the API server was not asked whether it accepts this one")
+	viewer.findings("policy", "test", "-f", folder).
+		wants("the API server was not asked whether it accepts this one: ", `cannot patch resource "triagepolicies"`)
 	if a := triager.findings("policy", "test", "-f", folder); strings.Contains(a.stdout, "was not asked") {
 		t.Errorf("who may write policies is not told whether they are accepted:\n%s", a.stdout)
 	}
@@ -110,6 +112,38 @@ func TestPoliciesAreTestedAgainstTheCluster(t *testing.T) {
 			t.Errorf("policy %s of generation %d was written", p.Name, p.Generation)
 		}
 	}
+}
+
+// What a quota or a rule of the cluster forbids could not be applied either.
+func TestAPolicyThatTheClusterForbidsIsRefused(t *testing.T) {
+	o := ruled(t, "policy-forbidden")
+	file := filepath.Join(folderOf(t, map[string]string{"p.yaml": policyFile("p", "true", "")}), "p.yaml")
+	ruledOut := &gateway{before: func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPatch {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, err := w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"not on Fridays"}`))
+		if err != nil {
+			t.Error(err)
+		}
+		return true
+	}}
+	arguments := []string{"policy", "test", "-f", file}
+	o.as(ruledOut.through(o, o.token(testenv.Triager))).findings(arguments...).fails("the API server refuses policy p", "not on Fridays")
+	env.UseUp(t, "count/triagepolicies.appsec.dev", builder.TriagePolicy("probe", "true").In(o.namespace).Build())
+	o.member(testenv.Triager).findings(arguments...).fails("the API server refuses policy p", "exceeded quota")
+}
+
+func TestWhatCannotBeReadIsNotedByATestOfPolicies(t *testing.T) {
+	o := ruled(t, "policy-unreadable")
+	for kind, name := range map[string]string{"Finding": "f-odd", "Project": "odd", "Repository": "odd"} {
+		o.unreadable(kind, name)
+	}
+	file := filepath.Join(folderOf(t, map[string]string{"p.yaml": policyFile("p", "true", "")}), "p.yaml")
+	o.member(testenv.Viewer).findings("policy", "test", "-f", file).
+		wants("Finding f-odd cannot be read", "matched 4 of 4 findings", "objects that cannot be read were left out, as the controllers do: 3")
 }
 
 func TestATestOfPoliciesIsAGate(t *testing.T) {
