@@ -11,14 +11,17 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
 )
 
 func main() {
-	// Without a logger the client library prints a stack trace after half a minute.
+	// Without a logger the client libraries print a stack trace after half a minute, and lines of their own beside errors
+	// that are reported, or that do not matter, as those of a look-up.
 	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal stops the command in an orderly way, a second one at once.
 	context.AfterFunc(ctx, stop)
