@@ -12,9 +12,9 @@ PULL_REQUEST=${PULL_REQUEST:-}
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM # else dash ends without the trap above
 answer=$work/answer
-# Not as an argument: other users of the machine see those.
-printf 'header = "Authorization: Bearer %s"\n' "$FINDINGS_API_KEY" >"$work/key"
+header="Authorization: Bearer $FINDINGS_API_KEY"
 
 fail() {
   echo "findings: $1" >&2
@@ -25,10 +25,12 @@ fail() {
 encode() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n' | sed 's/../%&/g'; }
 
 # call sends a request and keeps the answer. What the service is asked for may be asked for again: after 429, 5xx and a
-# lost connection.
+# lost connection. curl reads the header from its standard input: other users of the machine see arguments, and a job
+# that is killed leaves its files behind.
 call() {
-  code=$(curl --silent --show-error --retry "${RETRIES:-5}" --retry-all-errors --max-time 600 --config "$work/key" \
-    --output "$answer" --write-out '%{http_code}' "$@") || {
+  code=$(printf 'header = "%s"\n' "$header" |
+    curl --silent --show-error --retry "${RETRIES:-5}" --retry-all-errors --max-time 600 --config - \
+      --output "$answer" --write-out '%{http_code}' "$@") || {
     [ $? -ne 2 ] || fail "curl does not know its options: the script needs curl 7.71 or later (curl --version)"
     fail "no answer from $FINDINGS_URL"
   }
@@ -79,9 +81,9 @@ has status completed || fail "the answer names no scan: it is not the service's"
 
 if [ -n "$PULL_REQUEST" ] && [ -n "${COMMENT_URL:-}" ]; then
   printf '{"body":%s}' "$(json markdown)" >"$work/comment"
-  printf 'header = "%s"\n' "${COMMENT_HEADER:-}" >"$work/key"
   # A comment that is lost does not change the verdict, and one that may have arrived is not sent again.
-  (answer=$work/reply RETRIES=0 && call --header 'Content-Type: application/json' --data-binary "@$work/comment" "$COMMENT_URL") ||
+  (answer=$work/reply RETRIES=0 header=${COMMENT_HEADER:-} &&
+    call --header 'Content-Type: application/json' --data-binary "@$work/comment" "$COMMENT_URL") ||
     echo "findings: the comment could not be written" >&2
 fi
 if has gate failed; then

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -41,13 +42,19 @@ func newJob(t *testing.T) (*organization, *job) {
 	o, c := uploader(t)
 	harness.Must(t, env.Client.Patch(t.Context(), builder.Repository("repo").In(o.namespace).Build(),
 		client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"defaultBranch":"main"}}`))))
+	return o, newCheckout(t, facade.url(""), c.token)
+}
+
+// newCheckout returns a job that uploads to that service.
+func newCheckout(t *testing.T, service, key string) *job {
+	t.Helper()
 	j := &job{t: t, folder: t.TempDir(), env: map[string]string{
-		"FINDINGS_URL": facade.url(""), "FINDINGS_API_KEY": c.token, "REPOSITORY": "repo", "PROJECT": "proj",
+		"FINDINGS_URL": service, "FINDINGS_API_KEY": key, "REPOSITORY": "repo", "PROJECT": "proj",
 	}}
 	script, err := os.ReadFile(filepath.Join(testenv.RepositoryRoot(), "docs", "findings.sh"))
 	harness.Must(t, err)
 	j.write("findings.sh", string(script))
-	return o, j
+	return j
 }
 
 func (j *job) write(name, text string) {
@@ -58,6 +65,15 @@ func (j *job) write(name, text string) {
 // run runs a shell script in the checkout, as CI does, and returns its output and its exit status.
 func (j *job) run(script string, more ...map[string]string) (string, int) {
 	j.t.Helper()
+	command := j.command(script, more...)
+	out, err := command.CombinedOutput()
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+		j.t.Fatal(err)
+	}
+	return string(out), command.ProcessState.ExitCode()
+}
+
+func (j *job) command(script string, more ...map[string]string) *exec.Cmd {
 	command := exec.CommandContext(j.t.Context(), "sh", "-e", "-c", script)
 	command.Dir, command.Env = j.folder, os.Environ()
 	for _, variables := range append(more, j.env) {
@@ -65,11 +81,7 @@ func (j *job) run(script string, more ...map[string]string) (string, int) {
 			command.Env = append(command.Env, name+"="+value)
 		}
 	}
-	out, err := command.CombinedOutput()
-	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
-		j.t.Fatal(err)
-	}
-	return string(out), command.ProcessState.ExitCode()
+	return command
 }
 
 // provider is the API at which comments are created.
@@ -355,6 +367,41 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 	j.env["REPOSITORY"] = "acme/repo"
 	if out, status := script(sarif("one")); status != 1 || !strings.Contains(out, "without a slash") {
 		t.Errorf("a full name in place of the id: status %d, printed %s", status, out)
+	}
+}
+
+// The machine of a job that is cancelled may run jobs of others next.
+func TestACancelledJobLeavesNothingBehind(t *testing.T) {
+	needs.Program(t, "curl", "curl")
+	uploading := make(chan struct{})
+	service := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		close(uploading)
+		<-r.Context().Done()
+	}))
+	t.Cleanup(service.Close)
+	j := newCheckout(t, service.URL, "the-token")
+	j.write("results.sarif", sarif("one"))
+	temporary := t.TempDir()
+	job := j.command("exec sh findings.sh", map[string]string{"COMMIT": mainCommit, "TMPDIR": temporary, "RETRIES": "0"})
+	job.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	harness.Must(t, job.Start())
+	<-uploading
+	files, err := filepath.Glob(filepath.Join(temporary, "*", "*"))
+	harness.Must(t, err)
+	for _, file := range files {
+		if content, err := os.ReadFile(file); err != nil || strings.Contains(string(content), "the-token") {
+			t.Errorf("%s holds the API key: it stays there if the job is killed (%v)", file, err)
+		}
+	}
+	harness.Must(t, syscall.Kill(-job.Process.Pid, syscall.SIGTERM))
+	if err := job.Wait(); job.ProcessState.ExitCode() != 1 {
+		t.Errorf("it ends with %v, want status 1: not known", err)
+	}
+	left, err := os.ReadDir(temporary)
+	harness.Must(t, err)
+	if len(files) == 0 || len(left) > 0 {
+		t.Errorf("files %v while it uploads, and %v afterwards", files, left)
 	}
 }
 
