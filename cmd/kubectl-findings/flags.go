@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -24,6 +25,12 @@ type connectionFlags struct {
 	*genericclioptions.ConfigFlags
 	organization string
 	errOut       io.Writer
+}
+
+// shell is what each command has: the streams of its process, and the flags that select the API server.
+type shell struct {
+	streams    genericiooptions.IOStreams
+	kubeconfig *connectionFlags
 }
 
 // newConnectionFlags returns the flags of kubectl. Warnings of the API server are written to errOut, each once.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
@@ -28,15 +27,14 @@ const historyExample = `  # Who muted this, and why
   kubectl findings history f-gvoagaawln76qanzzhb4sxqjlh --all`
 
 type historyOptions struct {
-	streams    genericiooptions.IOStreams
-	kubeconfig *connectionFlags
+	shell
 
 	all    bool
 	output string
 }
 
-func newHistoryCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &historyOptions{streams: streams, kubeconfig: kubeconfig}
+func newHistoryCommand(sh shell) *cobra.Command {
+	o := &historyOptions{shell: sh}
 	cmd := &cobra.Command{
 		Use:     "history NAME",
 		Short:   "Show who decided what about a finding, and when",
@@ -46,7 +44,7 @@ func newHistoryCommand(kubeconfig *connectionFlags, streams genericiooptions.IOS
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return o.run(cmd.Context(), names[0])
 		},
-		ValidArgsFunction: completeOneName(kubeconfig, "Finding", severityAndTitle),
+		ValidArgsFunction: completeOneName(sh.kubeconfig, "Finding", severityAndTitle),
 	}
 	cmd.Flags().BoolVar(&o.all, "all", false, "show every change, not only what people decided")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "json or yaml; a table if not given")

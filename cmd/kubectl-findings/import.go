@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
@@ -56,8 +55,7 @@ const importExample = `  # Import what gosec found in a project of the organizat
   kubectl findings import eslint-*.sarif --repository payments --project web --source-root "$PWD"`
 
 type importOptions struct {
-	streams    genericiooptions.IOStreams
-	kubeconfig *connectionFlags
+	shell
 
 	repository, project string
 	projectPath, branch string
@@ -76,8 +74,8 @@ type importOptions struct {
 	quiet               bool
 }
 
-func newImportCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &importOptions{streams: streams, kubeconfig: kubeconfig}
+func newImportCommand(sh shell) *cobra.Command {
+	o := &importOptions{shell: sh}
 	cmd := &cobra.Command{
 		Use:     "import FILE... --repository NAME --project NAME",
 		Short:   "Import scan results in SARIF 2.1.0",

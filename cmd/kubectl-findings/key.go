@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
@@ -20,7 +19,7 @@ const keyLong = `Create, list and rotate the API keys of an organization.
 A key's token is stored in a Secret and nowhere else: whoever may read the organization's Secrets
 may read its tokens.`
 
-func newKeyCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
+func newKeyCommand(sh shell) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "key",
 		Aliases: []string{"keys"},
@@ -31,16 +30,16 @@ func newKeyCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStrea
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
-		newKeyCreateCommand(kubeconfig, streams),
-		newKeyListCommand(kubeconfig, streams),
-		newRotateKeyCommand("rotate", kubeconfig, streams),
+		newKeyCreateCommand(sh),
+		newKeyListCommand(sh),
+		newRotateKeyCommand("rotate", sh),
 	)
 	return cmd
 }
 
 // issuance is what key create and rotate-key have in common: waiting for a token and showing it.
 type issuance struct {
-	streams   genericiooptions.IOStreams
+	shell
 	showToken bool
 	timeout   time.Duration
 }

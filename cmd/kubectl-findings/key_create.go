@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -34,7 +33,6 @@ const keyCreateExample = `  # A read-only key for a dashboard
 
 type keyCreateOptions struct {
 	issuance
-	kubeconfig *connectionFlags
 
 	description       string
 	expiresIn         time.Duration
@@ -42,8 +40,8 @@ type keyCreateOptions struct {
 	requestsPerMinute int32
 }
 
-func newKeyCreateCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &keyCreateOptions{issuance: issuance{streams: streams}, kubeconfig: kubeconfig}
+func newKeyCreateCommand(sh shell) *cobra.Command {
+	o := &keyCreateOptions{issuance: issuance{shell: sh}}
 	cmd := &cobra.Command{
 		Use:     "create NAME",
 		Short:   "Create an API key",

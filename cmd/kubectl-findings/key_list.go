@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
@@ -21,7 +20,7 @@ const keyListExample = `  # Which keys exist, and when they expire
   # Also show what they may do
   kubectl findings key list -o wide`
 
-func newKeyListCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
+func newKeyListCommand(sh shell) *cobra.Command {
 	output := newOutput()
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -31,24 +30,23 @@ func newKeyListCommand(kubeconfig *connectionFlags, streams genericiooptions.IOS
 		Example: keyListExample,
 		Args:    flagerror.NoArguments(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return listKeys(cmd.Context(), kubeconfig, streams, output)
+			return listKeys(cmd.Context(), sh, output)
 		},
 	}
 	output.addFlags(cmd)
 	return cmd
 }
 
-func listKeys(ctx context.Context, kubeconfig *connectionFlags, streams genericiooptions.IOStreams,
-	output *output) error {
-	session, items, err := output.read(ctx, kubeconfig, need{what: "list API keys", role: roleViewer, kind: "APIKey"})
+func listKeys(ctx context.Context, sh shell, output *output) error {
+	session, items, err := output.read(ctx, sh.kubeconfig, need{what: "list API keys", role: roleViewer, kind: "APIKey"})
 	if err != nil {
 		return err
 	}
 	if !output.tables() {
-		return output.objects(streams.Out, items)
+		return output.objects(sh.streams.Out, items)
 	}
 	if len(items) == 0 {
-		fmt.Fprintf(streams.ErrOut, "there are no API keys in %s; create one with: kubectl findings key create NAME\n",
+		fmt.Fprintf(sh.streams.ErrOut, "there are no API keys in %s; create one with: kubectl findings key create NAME\n",
 			place(session.namespace))
 		return nil
 	}
@@ -56,7 +54,7 @@ func listKeys(ctx context.Context, kubeconfig *connectionFlags, streams generici
 	for _, key := range readable[v1alpha1.APIKey](session, items) {
 		rows = append(rows, keyRow(key, time.Now()))
 	}
-	return output.table(streams.Out, keyColumns, rows)
+	return output.table(sh.streams.Out, keyColumns, rows)
 }
 
 var keyColumns = []column{

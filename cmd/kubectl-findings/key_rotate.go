@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -27,14 +26,13 @@ const mostOverlap = 720 * time.Hour
 
 type rotateOptions struct {
 	issuance
-	kubeconfig *connectionFlags
 
 	overlap time.Duration
 }
 
 // newRotateKeyCommand returns the command for both `rotate-key` and `key rotate`.
-func newRotateKeyCommand(use string, kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &rotateOptions{issuance: issuance{streams: streams}, kubeconfig: kubeconfig}
+func newRotateKeyCommand(use string, sh shell) *cobra.Command {
+	o := &rotateOptions{issuance: issuance{shell: sh}}
 	command := "rotate-key"
 	if use != command {
 		command = "key " + use
@@ -52,7 +50,7 @@ func newRotateKeyCommand(use string, kubeconfig *connectionFlags, streams generi
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return o.run(cmd.Context(), names[0])
 		},
-		ValidArgsFunction: completeOneName(kubeconfig, "APIKey", keyDescription),
+		ValidArgsFunction: completeOneName(sh.kubeconfig, "APIKey", keyDescription),
 	}
 	o.addFlags(cmd)
 	cmd.Flags().DurationVar(&o.overlap, "overlap", 0, "how long the previous token stays valid, at most 720h")

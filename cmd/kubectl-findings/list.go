@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
@@ -64,8 +63,7 @@ const listExample = `  # Open and serious findings of a project
   kubectl findings list -A --severity high -o wide`
 
 type listOptions struct {
-	streams    genericiooptions.IOStreams
-	kubeconfig *connectionFlags
+	shell
 
 	filter           filter
 	output           *output
@@ -74,8 +72,8 @@ type listOptions struct {
 	limit            int64
 }
 
-func newListCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &listOptions{streams: streams, kubeconfig: kubeconfig, output: newOutput()}
+func newListCommand(sh shell) *cobra.Command {
+	o := &listOptions{shell: sh, output: newOutput()}
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
@@ -90,7 +88,7 @@ func newListCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStre
 	cmd.Flags().BoolVarP(&o.allOrganizations, "all-namespaces", "A", false, "list the findings of all organizations")
 	cmd.Flags().StringVar(&o.sortBy, "sort-by", "", "order: "+alternatives(sortNames()))
 	cmd.Flags().Int64Var(&o.limit, "limit", 0, "maximum number of findings to show; 0 for all")
-	completeFilter(cmd, kubeconfig)
+	completeFilter(cmd, sh.kubeconfig)
 	completeWords(cmd, "sort-by", sortNames())
 	return cmd
 }

@@ -88,7 +88,7 @@ func waiting(outcomes ...any) *operating {
 		},
 	}).Build()
 	return &operating{
-		triageOptions: &triageOptions{streams: genericiooptions.NewTestIOStreamsDiscard(), quiet: true},
+		triageOptions: &triageOptions{shell: shell{streams: genericiooptions.NewTestIOStreamsDiscard()}, quiet: true},
 		session:       &session{client: c, namespace: "org-acme"},
 		operation:     builder.TriageOperation("mute", "G1").In("org-acme").Build(),
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
@@ -25,7 +24,7 @@ const operationsExample = `  # What was decided about many findings at once
   # Which of them were undone, or are to be
   kubectl findings operations -o wide`
 
-func newOperationsCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
+func newOperationsCommand(sh shell) *cobra.Command {
 	output := newOutput()
 	cmd := &cobra.Command{
 		Use:     "operations",
@@ -35,16 +34,15 @@ func newOperationsCommand(kubeconfig *connectionFlags, streams genericiooptions.
 		Example: operationsExample,
 		Args:    flagerror.NoArguments(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return listOperations(cmd.Context(), kubeconfig, streams, output)
+			return listOperations(cmd.Context(), sh, output)
 		},
 	}
 	output.addFlags(cmd)
 	return cmd
 }
 
-func listOperations(ctx context.Context, kubeconfig *connectionFlags, streams genericiooptions.IOStreams,
-	output *output) error {
-	session, items, err := output.read(ctx, kubeconfig,
+func listOperations(ctx context.Context, sh shell, output *output) error {
+	session, items, err := output.read(ctx, sh.kubeconfig,
 		need{what: "list triage operations", role: roleViewer, kind: kindOperation})
 	if err != nil {
 		return err
@@ -53,17 +51,17 @@ func listOperations(ctx context.Context, kubeconfig *connectionFlags, streams ge
 		return b.GetCreationTimestamp().Compare(a.GetCreationTimestamp().Time)
 	})
 	if !output.tables() {
-		return output.objects(streams.Out, items)
+		return output.objects(sh.streams.Out, items)
 	}
 	if len(items) == 0 {
-		fmt.Fprintf(streams.ErrOut, "there are no triage operations in %s\n", place(session.namespace))
+		fmt.Fprintf(sh.streams.ErrOut, "there are no triage operations in %s\n", place(session.namespace))
 		return nil
 	}
 	var rows []row
 	for _, operation := range readable[v1alpha1.TriageOperation](session, items) {
 		rows = append(rows, operationRow(operation, time.Now()))
 	}
-	return output.table(streams.Out, operationColumns, rows)
+	return output.table(sh.streams.Out, operationColumns, rows)
 }
 
 var operationColumns = []column{

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
@@ -53,7 +52,7 @@ const policyTestExample = `  # What would this policy change?
   # In CI: exit status 3 if a policy reopens a finding, takes on more than 50, or could not come into force
   kubectl findings policy test -f policies/ -n org-acme --fail-on losses,gains=50,stopped`
 
-func newPolicyCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
+func newPolicyCommand(sh shell) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "policy",
 		Aliases: []string{"policies"},
@@ -63,21 +62,20 @@ func newPolicyCommand(kubeconfig *connectionFlags, streams genericiooptions.IOSt
 		Args:    flagerror.NoArguments("use test"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newPolicyTestCommand(kubeconfig, streams))
+	cmd.AddCommand(newPolicyTestCommand(sh))
 	return cmd
 }
 
 type policyTestOptions struct {
-	streams    genericiooptions.IOStreams
-	kubeconfig *connectionFlags
-	files      genericclioptions.FileNameFlags
-	failOn     []string
-	output     string
-	now        func() time.Time
+	shell
+	files  genericclioptions.FileNameFlags
+	failOn []string
+	output string
+	now    func() time.Time
 }
 
-func newPolicyTestCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &policyTestOptions{streams: streams, kubeconfig: kubeconfig, now: time.Now}
+func newPolicyTestCommand(sh shell) *cobra.Command {
+	o := &policyTestOptions{shell: sh, now: time.Now}
 	cmd := &cobra.Command{
 		Use:               "test -f FILE...",
 		Short:             "Compare triage policies in files with the cluster",

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -49,8 +48,7 @@ const (
 var selectableOfDeliveries = []string{fieldEndpoint, "spec.event.type", "spec.event.subject.name", fieldPhase}
 
 type redeliverOptions struct {
-	streams    genericiooptions.IOStreams
-	kubeconfig *connectionFlags
+	shell
 
 	endpoint       string
 	failed         bool
@@ -63,8 +61,8 @@ type redeliverOptions struct {
 	quiet          bool
 }
 
-func newRedeliverCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &redeliverOptions{streams: streams, kubeconfig: kubeconfig}
+func newRedeliverCommand(sh shell) *cobra.Command {
+	o := &redeliverOptions{shell: sh}
 	cmd := &cobra.Command{
 		Use:     "redeliver (NAME... | --endpoint NAME --failed | -l SELECTOR)",
 		Short:   "Send webhook deliveries again",
@@ -73,7 +71,7 @@ func newRedeliverCommand(kubeconfig *connectionFlags, streams genericiooptions.I
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return o.run(cmd.Context(), names)
 		},
-		ValidArgsFunction: completeNames(kubeconfig, "WebhookDelivery", deliveryDescription),
+		ValidArgsFunction: completeNames(sh.kubeconfig, "WebhookDelivery", deliveryDescription),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.endpoint, "endpoint", "", "only deliveries to this WebhookEndpoint")
@@ -86,7 +84,7 @@ func newRedeliverCommand(kubeconfig *connectionFlags, streams genericiooptions.I
 	flags.IntVar(&o.concurrency, "concurrency", defaultConcurrency, "how many deliveries are written at the same time")
 	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json, yaml or name; default: text")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress and no preview")
-	completeFlagNames(cmd, "endpoint", kubeconfig, "WebhookEndpoint")
+	completeFlagNames(cmd, "endpoint", sh.kubeconfig, "WebhookEndpoint")
 	return cmd
 }
 

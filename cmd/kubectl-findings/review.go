@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
@@ -55,8 +54,7 @@ const reviewExample = `  # Record what gosec found in the head of pull request 4
   kubectl findings review --repository payments --pr 412 --status merged`
 
 type reviewOptions struct {
-	streams    genericiooptions.IOStreams
-	kubeconfig *connectionFlags
+	shell
 
 	repository  string
 	pr          int32
@@ -79,8 +77,8 @@ type reviewOptions struct {
 	quiet       bool
 }
 
-func newReviewCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &reviewOptions{streams: streams, kubeconfig: kubeconfig}
+func newReviewCommand(sh shell) *cobra.Command {
+	o := &reviewOptions{shell: sh}
 	cmd := &cobra.Command{
 		Use:     "review [FILE...] --repository NAME --pr NUMBER [--commit SHA]",
 		Short:   "Record the review of a pull request's commit",

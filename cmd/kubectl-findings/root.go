@@ -33,18 +33,19 @@ func newRootCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetFlagErrorFunc(flagerror.Explain)
 	kubeconfig := newConnectionFlags(streams.ErrOut)
 	kubeconfig.AddFlags(root.PersistentFlags())
+	sh := shell{streams, kubeconfig}
 	root.AddCommand(
-		newImportCommand(kubeconfig, streams),
-		newReviewCommand(kubeconfig, streams),
-		newListCommand(kubeconfig, streams),
-		newTriageCommand(kubeconfig, streams),
-		newTriageIssueCommand(kubeconfig, streams),
-		newOperationsCommand(kubeconfig, streams),
-		newHistoryCommand(kubeconfig, streams),
-		newPolicyCommand(kubeconfig, streams),
-		newKeyCommand(kubeconfig, streams),
-		newRotateKeyCommand("rotate-key", kubeconfig, streams),
-		newRedeliverCommand(kubeconfig, streams),
+		newImportCommand(sh),
+		newReviewCommand(sh),
+		newListCommand(sh),
+		newTriageCommand(sh),
+		newTriageIssueCommand(sh),
+		newOperationsCommand(sh),
+		newHistoryCommand(sh),
+		newPolicyCommand(sh),
+		newKeyCommand(sh),
+		newRotateKeyCommand("rotate-key", sh),
+		newRedeliverCommand(sh),
 	)
 	addCompletion(root, kubeconfig)
 	refuseTwice(root)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
 const triageLong = `Decide about findings.
@@ -66,8 +65,7 @@ const (
 )
 
 type triageOptions struct {
-	streams    genericiooptions.IOStreams
-	kubeconfig *connectionFlags
+	shell
 
 	decides decisionFlags
 
@@ -80,8 +78,8 @@ type triageOptions struct {
 	quiet       bool
 }
 
-func newTriageCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &triageOptions{streams: streams, kubeconfig: kubeconfig}
+func newTriageCommand(sh shell) *cobra.Command {
+	o := &triageOptions{shell: sh}
 	cmd := &cobra.Command{
 		Use:     "triage ((NAME... | FILTERS) (--mute | --confirm | --reopen) [--comment TEXT] | --undo OPERATION)",
 		Short:   "Mute, confirm or reopen findings, and comment on them",
@@ -90,7 +88,7 @@ func newTriageCommand(kubeconfig *connectionFlags, streams genericiooptions.IOSt
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return o.run(cmd.Context(), names)
 		},
-		ValidArgsFunction: completeNames(kubeconfig, "Finding", severityAndTitle),
+		ValidArgsFunction: completeNames(sh.kubeconfig, "Finding", severityAndTitle),
 	}
 	flags := cmd.Flags()
 	o.decides.add(flags, "findings")
@@ -104,9 +102,9 @@ func newTriageCommand(kubeconfig *connectionFlags, streams genericiooptions.IOSt
 		"how many findings that are named are written at the same time")
 	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json, yaml or name; default: text")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress and no preview")
-	completeFilter(cmd, kubeconfig)
+	completeFilter(cmd, sh.kubeconfig)
 	register(cmd, "undo", func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return offer(cmd.Context(), kubeconfig, kindOperation, begun, nil, operationDescription)
+		return offer(cmd.Context(), sh.kubeconfig, kindOperation, begun, nil, operationDescription)
 	})
 	completeWords(cmd, "reason", append(reasonWords(), noGrounds))
 	completeWords(cmd, "dry-run", []string{dryRunNone, dryRunClient, dryRunServer})

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -34,15 +33,14 @@ const triageIssueExample = `  # Mute an issue and say why
   kubectl get reviewissues --field-selector spec.reviewRef.name=r-eok46ouhpsongpfsogwqhngnmc`
 
 type triageIssueOptions struct {
-	streams    genericiooptions.IOStreams
-	kubeconfig *connectionFlags
+	shell
 
 	decides decisionFlags
 	output  string
 }
 
-func newTriageIssueCommand(kubeconfig *connectionFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &triageIssueOptions{streams: streams, kubeconfig: kubeconfig}
+func newTriageIssueCommand(sh shell) *cobra.Command {
+	o := &triageIssueOptions{shell: sh}
 	cmd := &cobra.Command{
 		Use:     "triage-issue NAME... (--mute | --confirm | --reopen) [--reason REASON] [--comment TEXT]",
 		Short:   "Mute, confirm or reopen issues of pull requests, and comment on them",
@@ -52,7 +50,7 @@ func newTriageIssueCommand(kubeconfig *connectionFlags, streams genericiooptions
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return o.run(cmd.Context(), names)
 		},
-		ValidArgsFunction: completeNames(kubeconfig, "ReviewIssue", issueDescription),
+		ValidArgsFunction: completeNames(sh.kubeconfig, "ReviewIssue", issueDescription),
 	}
 	flags := cmd.Flags()
 	o.decides.add(flags, "issues")
