@@ -177,19 +177,33 @@ func settle(s *scope, have *issued) v1alpha1.APIKeyStatus {
 	return status
 }
 
-// previous counts the overlap from the rotation, so that a shorter overlap takes effect at once.
+// previous counts the overlap from the rotation, so that a shorter overlap takes effect at once. It never moves the end
+// that the status records: an overlap makes no token valid for longer, and none valid again.
 func previous(s *scope, have *issued, end time.Time) *v1alpha1.PreviousToken {
 	if have.replaces == "" {
 		return nil
 	}
 	until := have.claims.IssuedAt.Add(overlap(s.Object)).Truncate(time.Second)
-	if end.Before(until) {
-		until = end
+	for _, bound := range []time.Time{end, recordedEnd(s.Before, have.replaces)} {
+		if bound.Before(until) {
+			until = bound
+		}
 	}
 	if !until.After(s.Now) {
 		return nil
 	}
 	return &v1alpha1.PreviousToken{KeyID: have.replaces, ExpiresAt: v1alpha1.NewTime(until)}
+}
+
+// recordedEnd returns when that token stops being valid, as the status records it; a zero time if it records none.
+func recordedEnd(before *v1alpha1.APIKeyStatus, token string) time.Time {
+	switch {
+	case before.KeyID == token && before.ExpiresAt != nil:
+		return before.ExpiresAt.Time
+	case before.Previous != nil && before.Previous.KeyID == token:
+		return before.Previous.ExpiresAt.Time
+	}
+	return time.Time{}
 }
 
 // withoutToken returns the status without a valid token. It remembers when the last token was issued and expires,

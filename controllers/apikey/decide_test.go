@@ -89,6 +89,36 @@ func checkBounds(t *rapid.T, s *scope, status v1alpha1.APIKeyStatus) {
 	}
 }
 
+// The organization's maximum lifetime may have ended it long before the end that it is signed with.
+func TestAnOverlapEndsNoLaterThanItsToken(t *testing.T) {
+	now := time.Unix(1e9, 0).UTC()
+	for reason, c := range map[string]struct {
+		left, want time.Duration
+	}{
+		"it lives longer than the overlap": {2 * time.Hour, time.Hour},
+		"it ends within the overlap":       {time.Minute, time.Minute},
+		"it has ended":                     {0, 0},
+	} {
+		s := scopeOf(&v1alpha1.APIKey{Spec: v1alpha1.APIKeySpec{Rotation: &v1alpha1.APIKeyRotation{Serial: 1, Overlap: &metav1.Duration{Duration: time.Hour}}}},
+			&v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}},
+			v1alpha1.APIKeyStatus{KeyID: "first", ExpiresAt: new(v1alpha1.NewTime(now.Add(c.left)))}, now)
+		o, needed := decide(s, &issued{claims: tokens.Claims{ID: "first", ExpiresAt: now.Add(90 * 24 * time.Hour)}})
+		if !needed {
+			t.Fatalf("%s: no token is issued", reason)
+		}
+		o.claims.ID = "second"
+		have := &issued{claims: o.claims, serial: o.serial, replaces: o.replaces}
+		for range 2 { // The second time, the status records the rotation.
+			*s.Before = settle(s, have)
+			var got time.Duration
+			if previous := s.Before.Previous; previous != nil {
+				got = previous.ExpiresAt.Sub(now)
+			}
+			harness.Same(t, reason, c.want, got)
+		}
+	}
+}
+
 func TestNextLookIsAtTheNextChange(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	at := func(d time.Duration) *v1alpha1.Time { return new(v1alpha1.NewTime(now.Add(d))) }
