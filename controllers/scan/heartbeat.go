@@ -3,6 +3,7 @@ package scan
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -131,7 +132,8 @@ func (h heartbeat) hear(lease *coordinationv1.Lease, named *v1alpha1.ScanLease, 
 		h.version, h.since = lease.ResourceVersion, read
 	} else if asked.Sub(h.since) > duration {
 		return h, pulse{dead: givenUp(fmt.Sprintf(
-			"The import has died: it no longer renews its Lease %q. Run the same import again to finish it.", named.Name))}
+			"The import has died: it no longer renews its Lease %s. Run the same import again to finish it.",
+			quoted(named.Name)))}
 	}
 	h.lookAt = h.since.Add(duration + heartbeatMargin)
 	return h, pulse{lookIn: h.lookAt.Sub(asked)}
@@ -141,16 +143,21 @@ func (h heartbeat) hear(lease *coordinationv1.Lease, named *v1alpha1.ScanLease, 
 func notHeld(lease *coordinationv1.Lease, named *v1alpha1.ScanLease) *conditions.Verdict {
 	if lease == nil {
 		return givenUp(fmt.Sprintf(
-			"The import has died: its Lease %q does not exist. Run the same import again to finish it.", named.Name))
+			"The import has died: its Lease %s does not exist. Run the same import again to finish it.", quoted(named.Name)))
 	}
 	switch holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder {
 	case named.Holder:
 		return nil
 	case "":
 		return givenUp(fmt.Sprintf(
-			"The import has died: it released its Lease %q without recording an end. Run the same import again to finish it.", named.Name))
+			"The import has died: it released its Lease %s without recording an end. Run the same import again to finish it.",
+			quoted(named.Name)))
 	default:
 		return givenUp(fmt.Sprintf(
-			"The import has died: %q holds its Lease %q. Run the same import again to finish it.", holder, named.Name))
+			"The import has died: %s holds its Lease %s. Run the same import again to finish it.",
+			quoted(holder), quoted(named.Name)))
 	}
 }
+
+// quoted returns a name for a message, which is bounded: any text may hold a Lease.
+func quoted(name string) string { return conditions.Shortened(strconv.Quote(name)) }

@@ -9,7 +9,7 @@ import (
 )
 
 // critical is a severity that exists only in the basis of decisions: the worst of the high findings. The
-// REST contract has no such level.
+// REST contract has no such level. No severity has a longer name.
 const critical = "critical"
 
 // maxBasisPart bounds the code and the doubt in a basis, maxBasisVersion the version, in characters. The
@@ -108,22 +108,23 @@ func (b basis) String() string {
 	return strings.Join(parts, basisSeparator)
 }
 
-// parseBasis parses the parts that it knows; a basis written by hand may contain anything.
+// parseBasis parses the parts that it knows; a basis written by hand may contain anything. It truncates them as basisOf
+// does, so that a basis that is completed with the facts is not longer than the status may hold.
 func parseBasis(text string) (b basis) {
 	for text != "" {
 		name, rest, _ := strings.Cut(text, "=")
 		if name == "version" {
-			b.version = rest
+			b.version = firstRunes(rest, maxBasisVersion)
 			return b
 		}
 		value, more, _ := strings.Cut(rest, basisSeparator)
 		switch name {
 		case "severity", "rated":
-			b.severity, b.plain = value, name == "rated"
+			b.severity, b.plain = firstRunes(value, len(critical)), name == "rated"
 		case "code", "text":
-			b.code = value
+			b.code = basisPart(value)
 		case "doubt":
-			b.doubt = value
+			b.doubt = basisPart(value)
 		}
 		text = more
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -296,10 +297,12 @@ func TestTheConditionHasRoomForAnyVersion(t *testing.T) {
 	}
 }
 
-// Whatever text was written as a basis, a decision that is repeated with the current facts is not
-// stale.
+// Whatever text was written as a basis, the status can hold what it is completed to, and a decision that is repeated with
+// the current facts is not stale.
 func TestARepeatedDecisionIsNotStale(t *testing.T) {
-	text := rapid.OneOf(rapid.String(), rapid.StringMatching(`((severity|rated|code|text|doubt|version)=[a-z;=]{0,5};?){0,4}`))
+	const maxBasis = 168 // of the status
+	text := rapid.OneOf(rapid.String(), rapid.StringMatching(`((severity|rated|code|text|doubt|version)=[a-z;=]{0,5};?){0,4}`),
+		rapid.StringMatching(`(severity|rated|code|text|doubt|version)=[a-z]{150}`))
 	rapid.Check(t, func(t *rapid.T) {
 		f := imported()
 		draw := func() {
@@ -319,6 +322,9 @@ func TestARepeatedDecisionIsNotStale(t *testing.T) {
 				UserStatus: rapid.SampledFrom([]v1alpha1.UserStatus{"open", "active", "muted"}).Draw(t, "user status"), Basis: text.Draw(t, "basis"),
 			}
 			reconcile(f, now)
+			if n := utf8.RuneCountInString(f.Status.Basis); n > maxBasis {
+				t.Fatalf("%d characters; declared %q, recorded %q", n, f.Spec.Triage.Basis, f.Status.Basis)
+			}
 		}
 		f.Generation++
 		decide(v1alpha1.UserStatusMuted)(f)
