@@ -41,8 +41,11 @@ func seriesOf(scan *v1alpha1.Scan) []string {
 }
 
 // owedScansOf returns the scans whose transitions the finding has not emitted yet, and those whose
-// changes its controller has not recorded yet.
+// changes its controller has not recorded yet. The status of a finding that is being deleted stays as it is.
 func owedScansOf(finding *v1alpha1.Finding) []string {
+	if !finding.DeletionTimestamp.IsZero() {
+		return nil
+	}
 	var out []string
 	add := func(scan string) {
 		if scan != "" && !slices.Contains(out, scan) {

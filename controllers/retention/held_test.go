@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -28,6 +29,10 @@ func TestOwedScansOf(t *testing.T) {
 			f.Generation = 3
 			f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-9"}
 		}), []string{"s-9", "s"}},
+		{"it is being deleted, however long a finalizer holds it", finding(func(f *v1alpha1.Finding) {
+			f.Generation, f.DeletionTimestamp = 3, new(metav1.Now())
+			f.Status.Transitions, f.Status.EmittedSeq = transitions, 1
+		}), nil},
 	}
 	for _, c := range cases {
 		harness.Same(t, c.reason, c.want, owedScansOf(c.finding))

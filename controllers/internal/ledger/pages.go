@@ -200,7 +200,7 @@ func (p *Pager) owed(finding *v1alpha1.Finding) []string {
 
 // scansToCome returns the scans that changed the finding since its last stored status.
 func scansToCome(finding *v1alpha1.Finding) []string {
-	if finding.Status.ObservedGeneration == finding.Generation {
+	if !toBeObserved(finding) {
 		return nil
 	}
 	var scans []string
@@ -215,10 +215,16 @@ func scansToCome(finding *v1alpha1.Finding) []string {
 
 func operationsToCome(finding *v1alpha1.Finding) []string {
 	operation, is := strings.CutPrefix(finding.Spec.Triage.By, v1alpha1.OperationAuthorPrefix)
-	if !is || finding.Status.ObservedGeneration == finding.Generation {
+	if !is || !toBeObserved(finding) {
 		return nil
 	}
 	return []string{operation}
+}
+
+// toBeObserved reports whether the status of the finding is still to follow its spec. A finding that is being deleted
+// gets no further status, however long a finalizer holds it.
+func toBeObserved(finding *v1alpha1.Finding) bool {
+	return finding.DeletionTimestamp.IsZero() && finding.Status.ObservedGeneration != finding.Generation
 }
 
 func owedOf(finding *v1alpha1.Finding) []v1alpha1.Transition {

@@ -4,8 +4,12 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestWhatCausesATransition(t *testing.T) {
@@ -34,6 +38,31 @@ func TestWhatCausesATransition(t *testing.T) {
 		if is != (c.want != "") || is && got.String() != c.want {
 			t.Errorf("%s: got %s, %t, want %q", c.reason, got, is, c.want)
 		}
+	}
+}
+
+// What waits for a finding that a finalizer holds would wait for as long.
+func TestWhoseChangesAreStillToBeObserved(t *testing.T) {
+	finding := builder.Finding("f").Mutate(func(f *v1alpha1.Finding) {
+		f.Generation, f.Status.ObservedGeneration = 3, 2
+		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-2"}
+		f.Spec.Closed = &v1alpha1.FindingClosure{ScanID: "s-3"}
+		f.Spec.Triage.By = "operation/mute"
+	}).Build()
+	observed, deleted := finding.DeepCopy(), finding.DeepCopy()
+	observed.Status.ObservedGeneration = 3
+	deleted.DeletionTimestamp = new(metav1.Now())
+	for _, c := range []struct {
+		reason            string
+		finding           *v1alpha1.Finding
+		scans, operations []string
+	}{
+		{"it has changed", finding, []string{"s-2", "s-3"}, []string{"mute"}},
+		{"its status has followed", observed, nil, nil},
+		{"it is being deleted", deleted, nil, nil},
+	} {
+		harness.Same(t, c.reason, c.scans, scansToCome(c.finding))
+		harness.Same(t, c.reason, c.operations, operationsToCome(c.finding))
 	}
 }
 
