@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
@@ -73,7 +72,7 @@ func (s Settings) SetupWithManager(_ context.Context, mgr ctrl.Manager, options 
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		// Only this controller writes the status, except lastUsedAt, which needs no reconcile.
-		For(&v1alpha1.APIKey{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1alpha1.APIKey{}, builder.WithPredicates(watch.SpecChanged)).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(),
 			&v1alpha1.APIKey{}, handler.OnlyControllerOwner())).
 		Watches(&v1alpha1.Organization{}, handler.EnqueueRequestsFromMapFunc(r.keysOf),

@@ -10,7 +10,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/audit"
@@ -57,7 +56,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		// Issues do not depend on their review's status, which is written far more often than its
 		// spec.
 		Watches(&v1alpha1.Review{}, watch.EnqueueIndexed(r.Client, &v1alpha1.ReviewIssueList{}, reviewIndex),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+			builder.WithPredicates(watch.SpecChanged)).
 		Watches(&v1alpha1.Project{}, r.rejudge(ctx), builder.WithPredicates(policies.ProjectFactsDiffer)).
 		Watches(&v1alpha1.Repository{}, r.rejudge(ctx), builder.WithPredicates(policies.RepositoryFactsDiffer)).
 		Watches(&v1alpha1.TriagePolicy{}, r.rejudge(ctx), builder.WithPredicates(policies.DecidesOtherwise)).

@@ -9,13 +9,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
 
 // Reconciler reconciles Scans.
@@ -53,7 +53,7 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		// Pass over our own status writes.
-		For(&v1alpha1.Scan{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1alpha1.Scan{}, builder.WithPredicates(watch.SpecChanged)).
 		Watches(&v1alpha1.Finding{}, pager.Findings()).
 		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).
 		Watches(&v1alpha1.WebhookEndpoint{}, pager.Endpoints()).

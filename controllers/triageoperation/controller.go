@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
@@ -48,7 +48,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	}
 	r := &Reconciler{Base: reconcile.NewBase(mgr), pager: pager, as: executors(mgr.GetConfig())}
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.TriageOperation{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1alpha1.TriageOperation{}, builder.WithPredicates(watch.SpecChanged)).
 		Watches(&v1alpha1.Finding{}, pager.Findings()).
 		Watches(&v1alpha1.WebhookEndpoint{}, pager.Endpoints()).
 		WithOptions(options).

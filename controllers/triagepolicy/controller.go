@@ -70,7 +70,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 
 func (r *Reconciler) setUp(mgr ctrl.Manager, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.TriagePolicy{}, builder.WithPredicates(specChanged)).
+		For(&v1alpha1.TriagePolicy{}, builder.WithPredicates(watch.SpecChanged)).
 		Watches(&v1alpha1.TriagePolicy{}, r.recount(), builder.WithPredicates(decidesOtherwise)).
 		Watches(&v1alpha1.Finding{}, r.recount(), builder.WithPredicates(countsOtherwise)).
 		Watches(&v1alpha1.Project{}, r.recount(), builder.WithPredicates(watch.Updates(rules.ProjectFactsDiffer))).
@@ -85,9 +85,6 @@ func newReconciler(base reconcile.Base) *Reconciler {
 		evaluations: theEvaluations,
 	}
 }
-
-// specChanged passes over our own status writes.
-var specChanged = watch.SpecOr(func(_, _ *v1alpha1.TriagePolicy) bool { return false })
 
 // decidesOtherwise passes over updates that do not affect the counts of other policies.
 var decidesOtherwise = watch.Updates(func(before, after *v1alpha1.TriagePolicy) bool {

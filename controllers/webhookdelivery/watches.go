@@ -70,7 +70,7 @@ func sameSecret(a, b v1alpha1.WebhookSecretStatus) bool {
 }
 
 // worthReconciling passes over status writes, and lets through requests for redelivery.
-var worthReconciling = predicate.Or(predicate.GenerationChangedPredicate{}, redeliveryAsked)
+var worthReconciling = predicate.Or(watch.SpecChanged, redeliveryAsked)
 
 // redeliveryAsked lets through deliveries with a new request for redelivery.
 var redeliveryAsked = predicate.NewPredicateFuncs(func(object client.Object) bool {

@@ -20,10 +20,15 @@ func Updates[O client.Object](matters func(before, after O) bool) predicate.Pred
 	}}
 }
 
-// SpecOr passes over the updates that leave the spec as it was and for which the function reports false. So a
-// controller's own status writes do not enqueue the object again: that would defeat the delay of counts.
+// SpecChanged passes over the updates that leave the spec as it was. So a controller's own status writes do not enqueue
+// the object again: that would defeat the delay of counts. If an object was deleted and created again while a watch was
+// interrupted, that is one update to another UID, often with the same generation.
+var SpecChanged = predicate.Or(predicate.GenerationChangedPredicate{},
+	Updates(func(before, after client.Object) bool { return before.GetUID() != after.GetUID() }))
+
+// SpecOr passes over the updates that SpecChanged passes over and for which the function reports false.
 func SpecOr[O client.Object](matters func(before, after O) bool) predicate.Predicate {
-	return predicate.Or(predicate.GenerationChangedPredicate{}, Updates(matters))
+	return predicate.Or(SpecChanged, Updates(matters))
 }
 
 // NewSinceStart passes over objects that existed at the start, when every object is reconciled anyway.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
@@ -69,5 +70,24 @@ func TestUpdatesOfAnotherKindPassNoPredicate(t *testing.T) {
 	}
 	if !watch.NewSinceStart.Create(event.CreateEvent{}) || watch.NewSinceStart.Create(event.CreateEvent{IsInInitialList: true}) {
 		t.Error("what existed at the start is not told from what is new")
+	}
+}
+
+// Otherwise the new object would get no status until something changes it.
+func TestAnObjectThatWasCreatedAgainUnseenPasses(t *testing.T) {
+	before, after := scan("org-a", "p"), scan("org-a", "p")
+	before.Generation, before.UID = 1, "first"
+	after.Generation, after.UID = 1, "second"
+	written := before.DeepCopy()
+	written.Status.Phase = v1alpha1.ScanPhaseRunning
+	for name, p := range map[string]predicate.Predicate{
+		"SpecChanged": watch.SpecChanged, "SpecOr": watch.SpecOr(func(_, _ *v1alpha1.Scan) bool { return false }),
+	} {
+		if !p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+			t.Errorf("%s passes over an object with another UID", name)
+		}
+		if p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: written}) {
+			t.Errorf("%s passes a status write", name)
+		}
 	}
 }
