@@ -3,9 +3,15 @@ package admission_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // otherWay holds the kinds that the controllers delete only singly (true) or only in collections
@@ -57,6 +63,58 @@ func TestWhoDeletesWhat(t *testing.T) {
 						t.Errorf("want a refusal, got error %v\nreason it must be refused: %s", err, row.reason)
 					}
 					read(t.Context(), t, live)
+				})
+			}
+		}
+	}
+}
+
+// The controllers would remove the children all the same.
+func TestNobodyOrphansWhatBelongsToAnObject(t *testing.T) {
+	namespace, err := env.NewOrganization(t.Context(), "orphans")
+	harness.Must(t, err)
+	inhabit(t, namespace)
+	ways := map[string]struct {
+		options client.DeleteOptions
+		orphans bool
+	}{
+		"as it is usual":            {client.DeleteOptions{}, false},
+		"by the garbage collector":  {client.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}, false},
+		"with its namespace":        {client.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}, false},
+		"by an early client":        {client.DeleteOptions{Raw: &metav1.DeleteOptions{OrphanDependents: new(false)}}, false},
+		"with --cascade=orphan":     {client.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}, true},
+		"by an early client's word": {client.DeleteOptions{Raw: &metav1.DeleteOptions{OrphanDependents: new(true)}}, true},
+	}
+	for _, parent := range []struct {
+		object   func(name string) client.Object
+		children string // Empty for an object that has none.
+	}{
+		{projectOf, "the findings and scans of a project"},
+		{repositoryOf, "the projects, findings, scans and reviews of a repository"},
+		{reviewOf, "the issues of a review"},
+		{findingOpen, ""},
+	} {
+		object := parent.object("there")
+		object.SetNamespace(namespace)
+		for way, row := range ways {
+			for _, collection := range []bool{false, true} {
+				harness.Eventually(t, func(g Gomega) {
+					options := row.options
+					options.DryRun = []string{metav1.DryRunAll}
+					var err error
+					if collection {
+						err = env.Client.DeleteAllOf(t.Context(), object, &client.DeleteAllOfOptions{
+							ListOptions: client.ListOptions{Namespace: namespace}, DeleteOptions: options,
+						})
+					} else {
+						err = env.Client.Delete(t.Context(), object, &options)
+					}
+					if !row.orphans || parent.children == "" {
+						g.Expect(err).NotTo(HaveOccurred(), "%T %s, collection=%t", object, way, collection)
+						return
+					}
+					refused := apierrors.IsInvalid(err) && strings.Contains(err.Error(), parent.children+" are deleted with it")
+					g.Expect(refused).To(BeTrue(), "%T %s, collection=%t: %v", object, way, collection, err)
 				})
 			}
 		}
