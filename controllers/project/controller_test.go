@@ -94,6 +94,18 @@ func TestLastScan(t *testing.T) {
 		g.Expect(project.Status.ObservedGeneration).To(Equal(project.Generation))
 	})
 	recorded("scans that are retired take nothing back")
+
+	running := builder.Scan("s-6", time.Now()).In(ns).Build()
+	last := func(want *v1alpha1.ProjectLastScan) {
+		t.Helper()
+		harness.Eventually(t, func(g Gomega) {
+			g.Expect(testenv.Get(t, g, env, project).Status.LastScan).To(Equal(want))
+		})
+	}
+	env.Create(t, running)
+	last(&v1alpha1.ProjectLastScan{ID: "s-6", Status: v1alpha1.ScanPhaseRunning})
+	NewWithT(t).Expect(env.Client.Delete(t.Context(), running)).To(Succeed())
+	last(nil)
 }
 
 func TestReadySaysThatTheRepositoryIsMissing(t *testing.T) {

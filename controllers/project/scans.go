@@ -10,13 +10,14 @@ import (
 )
 
 // observeScans records the last scan and the last successful one. Scans are retired, so recorded
-// values stay if no scan is left to replace them.
+// values stay if no scan is left to replace them. A running scan is not retired: without it, somebody has deleted it.
 func (r *Reconciler) observeScans(ctx context.Context, s *scope) error {
 	known, err := scans.OfBranch(ctx, r.Client, s.Object, index.Project)
 	if err != nil {
 		return err
 	}
-	if last := asLastScan(scans.LastStarted(known)); last != nil {
+	last, before := asLastScan(scans.LastStarted(known)), s.Status.LastScan
+	if last != nil || before != nil && before.Status == v1alpha1.ScanPhaseRunning {
 		s.Status.LastScan = last
 	}
 	if at := scans.LastSuccess(known); at != nil {
