@@ -7,19 +7,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 )
 
 // observeSpec records when the spec last changed and its effective values.
 func (r *Reconciler) observeSpec(_ context.Context, s *scope) error {
-	status := s.Status
-	updatedAt := lastwrite.UpdatedAt(s.Object, lastwrite.Observed{
-		Generation: status.ObservedGeneration, UpdatedAt: status.UpdatedAt,
-	}, s.Now)
-	status.UpdatedAt = &updatedAt
-	status.ObservedGeneration = s.Object.Generation
-
-	effective := inEffect(s.Object.Spec.User, s.Object.Spec.Scanner)
+	status, effective := s.Status, inEffect(s.Object.Spec.User, s.Object.Spec.Scanner)
+	s.ObserveSpec(&status.ObservedGeneration, &status.UpdatedAt)
 	status.BusinessCriticality = effective.BusinessCriticality
 	status.Exposure = effective.Exposure
 	status.Summary = effective.Summary

@@ -9,17 +9,11 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
-	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 )
 
 // observeSpec records when the spec last changed.
 func (r *Reconciler) observeSpec(_ context.Context, s *scope) error {
-	status := s.Status
-	updatedAt := lastwrite.UpdatedAt(s.Object, lastwrite.Observed{
-		Generation: status.ObservedGeneration, UpdatedAt: status.UpdatedAt,
-	}, s.Now)
-	status.UpdatedAt = &updatedAt
-	status.ObservedGeneration = s.Object.Generation
+	s.ObserveSpec(&s.Status.ObservedGeneration, &s.Status.UpdatedAt)
 	return nil
 }
 

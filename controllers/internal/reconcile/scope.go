@@ -10,6 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 )
 
 // Status is a pointer to the status of a kind, such as *ProjectStatus.
@@ -82,6 +83,12 @@ func (s *Scope[O, S]) object() client.Object { return s.Object }
 func (s *Scope[O, S]) Begin(now time.Time) { s.Before, s.Now = s.Status.DeepCopy(), now }
 
 func (s *Scope[O, S]) outcomeOf() *outcome { return &s.outcome }
+
+// ObserveSpec records which generation the status describes, and when the spec last changed.
+func (s *Scope[O, S]) ObserveSpec(generation *int64, updatedAt **v1alpha1.Time) {
+	at := lastwrite.UpdatedAt(s.Object, lastwrite.Observed{Generation: *generation, UpdatedAt: *updatedAt}, s.Now)
+	*generation, *updatedAt = s.Object.GetGeneration(), &at
+}
 
 // JudgeByRepository records whether the Repository that the dependent, such as a "project", names exists: if so, the
 // object is ready. If not, nothing is retried: the watch on repositories enqueues the object.
