@@ -72,14 +72,9 @@ func TestManyFindingsLeadToFewWrites(t *testing.T) {
 		findings = append(findings, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Build())
 	}
 	env.CreateAtOnce(t, findings...)
-	count := 0
-	for written := range writes {
-		if count++; written.Status.Counts.Findings == n {
-			break
-		}
-	}
-	g.Expect(count).To(BeNumerically("<=", int(time.Since(began)/countDelay)+1),
-		"more than a write in each %s", countDelay)
+	all := func(written *v1alpha1.Repository) bool { return written.Status.Counts.Findings == n }
+	before := testenv.CountWrites(writes, all)
+	g.Expect(before).To(BeNumerically("<=", int(time.Since(began)/countDelay)), "more than a write in each %s", countDelay)
 }
 
 func TestDeletionTakesEverythingOfTheRepositoryAlong(t *testing.T) {

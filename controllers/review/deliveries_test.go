@@ -66,12 +66,19 @@ func TestChangesAreSentAndCountedEachOnce(t *testing.T) {
 	g.Expect(testenv.Get(t, g, env, review).Status.Transitions).To(HaveLen(3))
 }
 
-func TestWhatABackloggedEndpointIsOwedIsMadeWhenItHasCaughtUp(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
-	ns := env.Namespace(t)
+// backlogged creates a repository and an endpoint with a backlog.
+func backlogged(t *testing.T, ns string) *v1alpha1.WebhookEndpoint {
+	t.Helper()
 	endpoint := builder.WebhookEndpoint("slow").In(ns).Events("review.*").Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), endpoint)
 	controllertest.SetBacklogged(t, env, endpoint, v1alpha1.ReasonTooManyPending)
+	return endpoint
+}
+
+func TestWhatABackloggedEndpointIsOwedIsMadeWhenItHasCaughtUp(t *testing.T) {
+	controllertest.Start(t, env, SetupWithManager)
+	ns := env.Namespace(t)
+	endpoint := backlogged(t, ns)
 	review := builder.Review("review").In(ns).Build()
 	env.Create(t, review)
 	emitted(t, review, 1, 0)
@@ -92,9 +99,7 @@ func TestWhatABackloggedEndpointIsOwedIsMadeWhenItHasCaughtUp(t *testing.T) {
 func TestAFullStatusIsEmptiedThoughTheEndpointIsBacklogged(t *testing.T) {
 	controllertest.Start(t, env, SetupWithManager)
 	ns := env.Namespace(t)
-	endpoint := builder.WebhookEndpoint("slow").In(ns).Build()
-	env.Create(t, builder.Repository("repo").In(ns).Build(), endpoint)
-	controllertest.SetBacklogged(t, env, endpoint, v1alpha1.ReasonTooManyPending)
+	endpoint := backlogged(t, ns)
 	review := builder.Review("review").In(ns).Build()
 	env.Create(t, review)
 	const changes = v1alpha1.MaxStoredTransitions + 2
@@ -116,9 +121,7 @@ func TestAFullStatusIsEmptiedThoughTheEndpointIsBacklogged(t *testing.T) {
 func TestAReviewThatIsRemovedEmitsWhatItOwes(t *testing.T) {
 	stop := controllertest.Start(t, env, SetupWithManager)
 	ns := env.Namespace(t)
-	endpoint := builder.WebhookEndpoint("slow").In(ns).Build()
-	env.Create(t, builder.Repository("repo").In(ns).Build(), endpoint)
-	controllertest.SetBacklogged(t, env, endpoint, v1alpha1.ReasonTooManyPending)
+	endpoint := backlogged(t, ns)
 	bare, full := builder.Review("bare").In(ns).PullRequest("repo", 2).Build(), builder.Review("review").In(ns).Build()
 	env.Create(t, bare, full, builder.ReviewIssue("i-1").In(ns).Build())
 	harness.Eventually(t, func(g Gomega) {
@@ -142,9 +145,7 @@ func TestAReviewThatIsRemovedEmitsWhatItOwes(t *testing.T) {
 func TestABacklogDoesNotHoldAReviewThatIsRemoved(t *testing.T) {
 	controllertest.Start(t, env, SetupWithManager)
 	ns := env.Namespace(t)
-	endpoint := builder.WebhookEndpoint("slow").In(ns).Build()
-	env.Create(t, builder.Repository("repo").In(ns).Build(), endpoint)
-	controllertest.SetBacklogged(t, env, endpoint, v1alpha1.ReasonTooManyPending)
+	backlogged(t, ns)
 	review := builder.Review("review").In(ns).Build()
 	env.Create(t, review)
 	emitted(t, review, 1, 0)

@@ -102,12 +102,6 @@ func TestOneWriteAChangeAndNoneForWhatSaysNothing(t *testing.T) {
 	wantStatus(t, issue, v1alpha1.ReviewIssueResolved, "b", 0, 0)
 	env.Patch(t, review, `{"spec":{"prTitle":"A third"}}`)
 	env.Patch(t, issue, `{"metadata":{"labels":{"last":"true"}}}`)
-	count := 0
-	for written := range writes {
-		if written.Labels["last"] == "true" {
-			break
-		}
-		count++
-	}
-	g.Expect(count).To(Equal(1))
+	last := func(written *v1alpha1.ReviewIssue) bool { return written.Labels["last"] == "true" }
+	g.Expect(testenv.CountWrites(writes, last)).To(Equal(1))
 }

@@ -282,12 +282,6 @@ func TestOneWriteForANewEndpoint(t *testing.T) {
 	writes := testenv.Writes[*v1alpha1.WebhookEndpoint](t, env, &v1alpha1.WebhookEndpointList{}, ns)
 	endpoint := newEndpoint(t, ns)
 	env.Patch(t, endpoint, `{"metadata":{"labels":{"last":"true"}}}`)
-	count := 0
-	for written := range writes {
-		if written.Labels["last"] == "true" {
-			break
-		}
-		count++
-	}
-	g.Expect(count).To(Equal(1))
+	last := func(written *v1alpha1.WebhookEndpoint) bool { return written.Labels["last"] == "true" }
+	g.Expect(testenv.CountWrites(writes, last)).To(Equal(1))
 }

@@ -209,11 +209,27 @@ func TestDecisionsOfAnEarlierVersionRestOnTheFactsOfTheFirstLook(t *testing.T) {
 	}
 }
 
+// transitionsOf makes the changes, each followed by a reconcile, and returns what the history tells of them. It leaves out
+// that facts were updated.
+func transitionsOf(f *v1alpha1.Finding, changes ...func(*v1alpha1.Finding)) (out []string) {
+	for _, change := range changes {
+		seq := findingstate.History(&f.Status).LastSeq()
+		change(f)
+		f.Generation++
+		reconcile(f, now)
+		for _, tr := range f.Status.Transitions {
+			if tr.Seq > seq && tr.Type != v1alpha1.TransitionUpdated {
+				out = append(out, strings.Join([]string{string(tr.Type), tr.From, tr.To, tr.By, tr.Scan, tr.Comment}, " "))
+			}
+		}
+	}
+	return out
+}
+
 func TestTheHistoryTellsOfStaleDecisions(t *testing.T) {
 	f := imported()
 	reconcile(f, now)
-	var got []string
-	for _, change := range []func(*v1alpha1.Finding){
+	got := transitionsOf(f,
 		decide(v1alpha1.UserStatusMuted),
 		func(f *v1alpha1.Finding) { severity("medium")(f); f.Spec.Scan.ScanID = "s-2" },
 		func(f *v1alpha1.Finding) { f.Spec.Details.Title = "other" },
@@ -221,17 +237,7 @@ func TestTheHistoryTellsOfStaleDecisions(t *testing.T) {
 		decide(v1alpha1.UserStatusMuted),
 		severity("high"),
 		func(f *v1alpha1.Finding) { severity("medium")(f); f.Spec.Scan.ScanID = "s-4" },
-	} {
-		seq := findingstate.History(&f.Status).LastSeq()
-		change(f)
-		f.Generation++
-		reconcile(f, now)
-		for _, tr := range f.Status.Transitions {
-			if tr.Seq > seq && tr.Type != v1alpha1.TransitionUpdated {
-				got = append(got, strings.Join([]string{string(tr.Type), tr.From, tr.To, tr.By, tr.Scan, tr.Comment}, " "))
-			}
-		}
-	}
+	)
 	want := []string{
 		"triaged open muted ann  ",
 		"stale muted muted scanner/gosec s-2 severity high, now medium",
@@ -246,30 +252,19 @@ func TestTheHistoryTellsOfStaleDecisions(t *testing.T) {
 func TestTheHistoryTellsOfSuppressions(t *testing.T) {
 	f := imported()
 	reconcile(f, now)
-	var got []string
 	suppress := func(kind v1alpha1.SuppressionKind, why string) func(*v1alpha1.Finding) {
 		return func(f *v1alpha1.Finding) {
 			f.Spec.Suppression = &v1alpha1.FindingSuppression{Kind: kind, Justification: why}
 		}
 	}
-	for _, change := range []func(*v1alpha1.Finding){
+	got := transitionsOf(f,
 		suppress("inSource", ""),
 		func(f *v1alpha1.Finding) { f.Spec.Scan.ScanID = "s-2" },
 		suppress("external", "accepted"),
 		decide(v1alpha1.UserStatusActive),
 		func(f *v1alpha1.Finding) { f.Spec.Closed = &v1alpha1.FindingClosure{ScanID: "s-3"} },
 		func(f *v1alpha1.Finding) { f.Spec.Closed, f.Spec.Suppression = nil, nil },
-	} {
-		seq := findingstate.History(&f.Status).LastSeq()
-		change(f)
-		f.Generation++
-		reconcile(f, now)
-		for _, tr := range f.Status.Transitions {
-			if tr.Seq > seq {
-				got = append(got, strings.Join([]string{string(tr.Type), tr.From, tr.To, tr.By, tr.Scan, tr.Comment}, " "))
-			}
-		}
-	}
+	)
 	want := []string{
 		"suppressed open open_muted scanner/gosec s-1 inSource",
 		"suppressed open_muted open_muted scanner/gosec s-2 external: accepted",

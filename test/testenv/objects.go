@@ -197,3 +197,14 @@ func Writes[T client.Object](t testing.TB, e *Environment, list client.ObjectLis
 		t.Fatalf("the last write that was waited for did not come within %s", harness.Patience)
 	}
 }
+
+// CountWrites returns how many writes come before the last one.
+func CountWrites[T client.Object](writes iter.Seq[T], last func(T) bool) (count int) {
+	for written := range writes {
+		if last(written) {
+			break
+		}
+		count++
+	}
+	return count
+}
