@@ -11,7 +11,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
-	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 )
 
 // referencesIndex is the cache index of findings by the objects they refer to and those they wait
@@ -30,7 +29,7 @@ const (
 func referencesOf(finding *v1alpha1.Finding) []string {
 	repository, project := string(finding.Spec.RepositoryRef.Name), string(finding.Spec.ProjectRef.Name)
 	values := []string{refersToRepository + repository, refersToProject + project}
-	if key := fingerprints.Key(&finding.Spec); key != "" && finding.Spec.Closed == nil {
+	for _, key := range keysOfFinding(finding) {
 		values = append(values, isResult+key)
 	}
 	switch conditions.ReadyReason(finding.Status.Conditions) {

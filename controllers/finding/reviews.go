@@ -49,6 +49,15 @@ func keyOfFinding(finding *v1alpha1.Finding) string {
 	return fingerprints.Key(&finding.Spec)
 }
 
+// keysOfFinding returns the keys of the finding's result under all names of its tool, its own first: the scanner of the
+// pull request may have reported another name than that of the base branch.
+func keysOfFinding(finding *v1alpha1.Finding) []string {
+	if finding.Spec.Closed != nil {
+		return nil
+	}
+	return fingerprints.Keys(&finding.Spec)
+}
+
 // judge returns verdicts about findings at one time: of users in pull requests, otherwise of policies. It is for one
 // namespace, and not safe for concurrent use.
 type judge struct {
@@ -104,7 +113,7 @@ func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1al
 	found, known := j.results[key]
 	if !known {
 		var err error
-		if found, err = j.lookUp(ctx, finding, key); err != nil {
+		if found, err = j.lookUp(ctx, finding); err != nil {
 			return nil, err
 		}
 		j.results[key] = found
@@ -116,43 +125,57 @@ func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1al
 	return found.verdict.DeepCopy(), nil
 }
 
-// lookUp reads the decisions about the finding's result, which has that key. If there are several, a confirmation takes
-// precedence over decisions that mute, then the lowest name wins.
-func (j *judge) lookUp(ctx context.Context, finding *v1alpha1.Finding, key string) (result, error) {
-	issues := &v1alpha1.ReviewIssueList{}
-	if err := index.List(ctx, j.cache, issues, finding.Namespace, decidedIndex, key); err != nil {
-		return result{}, err
-	}
+// lookUp reads the decisions about the finding's result. If there are several, a confirmation takes precedence over
+// decisions that mute, then the lowest name wins.
+func (j *judge) lookUp(ctx context.Context, finding *v1alpha1.Finding) (result, error) {
 	var verdicts []*v1alpha1.FindingVerdict
-	for i := range issues.Items {
-		issue := &issues.Items[i]
-		verdict := reviewstate.Verdict(issue)
-		if verdict == nil {
-			continue
-		}
-		agrees, err := j.agrees(ctx, issue, finding)
-		if err != nil {
+	for _, key := range keysOfFinding(finding) {
+		issues := &v1alpha1.ReviewIssueList{}
+		if err := index.List(ctx, j.cache, issues, finding.Namespace, decidedIndex, key); err != nil {
 			return result{}, err
 		}
-		if agrees {
-			verdicts = append(verdicts, verdict)
+		for i := range issues.Items {
+			issue := &issues.Items[i]
+			verdict := reviewstate.Verdict(issue)
+			if verdict == nil {
+				continue
+			}
+			agrees, err := j.agrees(ctx, issue, finding)
+			if err != nil {
+				return result{}, err
+			}
+			if agrees {
+				verdicts = append(verdicts, verdict)
+			}
 		}
 	}
 	if len(verdicts) == 0 {
 		return result{}, nil
 	}
-	alike := &v1alpha1.FindingList{}
-	if err := index.List(ctx, j.cache, alike, finding.Namespace, referencesIndex, isResult+key); err != nil {
-		return result{}, fmt.Errorf("look for findings alike: %w", err)
-	}
-	findings := map[v1alpha1.ProjectReference][]string{}
-	for i := range alike.Items {
-		project := alike.Items[i].Spec.ProjectRef
-		findings[project] = append(findings[project], alike.Items[i].Name)
+	findings, err := j.alike(ctx, finding)
+	if err != nil {
+		return result{}, err
 	}
 	return result{findings: findings, verdict: slices.MinFunc(verdicts, func(a, b *v1alpha1.FindingVerdict) int {
 		return cmp.Or(cmp.Compare(a.UserStatus, b.UserStatus), cmp.Compare(a.ReviewIssue, b.ReviewIssue))
 	})}, nil
+}
+
+// alike returns the names of the findings with the finding's result, by project. A job of the tool's other name reports
+// findings of its own, with which the finding is not confused.
+func (j *judge) alike(ctx context.Context, finding *v1alpha1.Finding) (map[v1alpha1.ProjectReference][]string, error) {
+	list := &v1alpha1.FindingList{}
+	err := index.List(ctx, j.cache, list, finding.Namespace, referencesIndex, isResult+keyOfFinding(finding))
+	if err != nil {
+		return nil, fmt.Errorf("look for findings alike: %w", err)
+	}
+	findings := map[v1alpha1.ProjectReference][]string{}
+	for i := range list.Items {
+		if spec := &list.Items[i].Spec; spec.Tool == finding.Spec.Tool {
+			findings[spec.ProjectRef] = append(findings[spec.ProjectRef], list.Items[i].Name)
+		}
+	}
+	return findings, nil
 }
 
 // agrees reports whether the issue, which has the key of the finding's result, also shows that result. A scanner's
@@ -168,9 +191,10 @@ func (j *judge) agrees(ctx context.Context, issue *v1alpha1.ReviewIssue, finding
 	if exists {
 		repository = review.Spec.RepositoryRef
 	}
-	shown := shownBy(issue)
+	shown, want := shownBy(issue), fingerprints.ShownBy(&finding.Spec)
 	shown.Repository = string(repository.Name)
-	return shown == fingerprints.ShownBy(&finding.Spec), nil
+	shown.Tool, want.Tool = fingerprints.SameTool(shown.Tool), fingerprints.SameTool(want.Tool)
+	return shown == want, nil
 }
 
 // shownBy returns what the issue itself shows, which does not include the repository.
@@ -191,7 +215,8 @@ var anotherResult = predicate.And(watch.NewSinceStart, watch.Updates(func(before
 	return keyOfFinding(before) != keyOfFinding(after)
 }))
 
-// rejudgeIssue enqueues the findings with the issue's old or new result key whose verdict differs.
+// rejudgeIssue enqueues the findings with the issue's old or new result key, under any name of their tool, whose verdict
+// differs.
 func (r *Reconciler) rejudgeIssue(ctx context.Context) handler.EventHandler {
 	return policies.Rejudge(ctx, keyOf, func(ctx context.Context, issue client.Object) ([]ctrl.Request, error) {
 		return r.otherVerdictsOf(ctx, issue.GetNamespace(), keyOf(issue))
@@ -202,12 +227,16 @@ func (r *Reconciler) rejudgeIssue(ctx context.Context) handler.EventHandler {
 // request.
 func (r *Reconciler) rejudgeAlike(ctx context.Context) handler.EventHandler {
 	return policies.Rejudge(ctx, keyOf, func(ctx context.Context, finding client.Object) ([]ctrl.Request, error) {
-		key := keyOf(finding)
-		decided, err := index.Any(ctx, r.Client, &v1alpha1.ReviewIssueList{}, finding.GetNamespace(), decidedIndex, key)
-		if err != nil || !decided {
-			return nil, err
+		for _, key := range keysOfFinding(finding.(*v1alpha1.Finding)) {
+			decided, err := index.Any(ctx, r.Client, &v1alpha1.ReviewIssueList{}, finding.GetNamespace(), decidedIndex, key)
+			if err != nil {
+				return nil, err
+			}
+			if decided {
+				return r.otherVerdictsOf(ctx, finding.GetNamespace(), keyOf(finding))
+			}
 		}
-		return r.otherVerdictsOf(ctx, finding.GetNamespace(), key)
+		return nil, nil
 	})
 }
 

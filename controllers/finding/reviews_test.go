@@ -123,6 +123,31 @@ func TestTheVerdictEndsWithTheDecisionAboutTheIssue(t *testing.T) {
 	shows(t, "the decision has ended", f, v1alpha1.FindingStateOpen, "")
 }
 
+// The scanner of the base branch may report another of its names than that of the pull request.
+func TestTheVerdictStaysUnderAnotherNameOfTheTool(t *testing.T) {
+	controllertest.Start(t, env, Settings{}.SetupWithManager, reviewissue.SetupWithManager)
+	ns := env.Namespace(t)
+	places(t, ns)
+	f := inBase(ns, "f-1", "md5")
+	f.Spec.Tool = "Semgrep OSS"
+	issue := inPullRequest("i-1", f)
+	env.Create(t, issue, f)
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	shows(t, "the tool is the same", f, v1alpha1.FindingStateOpenMuted, "i-1")
+	env.Patch(t, f, `{"spec":{"tool":"Semgrep PRO"}}`)
+	shows(t, "the tool has another name", f, v1alpha1.FindingStateOpenMuted, "i-1")
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"open"}}}`)
+	shows(t, "the decision was taken back", f, v1alpha1.FindingStateOpen, "")
+	other := inBase(ns, "f-2", "md5")
+	other.Spec.Tool = "Semgrep OSS"
+	env.Create(t, other)
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	shows(t, "a job of the other name reports it too", f, v1alpha1.FindingStateOpenMuted, "i-1")
+	shows(t, "so does this one", other, v1alpha1.FindingStateOpenMuted, "i-1")
+	env.Patch(t, f, `{"spec":{"tool":"another"}}`)
+	shows(t, "another tool", f, v1alpha1.FindingStateOpen, "")
+}
+
 // If two findings differ only in their lines, it is unknown which one the decision was about.
 func TestNoFindingShowsADecisionThatMayBeAboutAnother(t *testing.T) {
 	controllertest.Start(t, env, Settings{}.SetupWithManager, reviewissue.SetupWithManager)

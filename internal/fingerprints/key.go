@@ -47,6 +47,22 @@ func Key(facts *v1alpha1.FindingSpec) string {
 		s.Vulnerability, s.Package, s.Version, s.PURL, place)
 }
 
+// Keys returns the keys that the result has under the names of its tool, its own first; nil if no evidence is stored.
+func Keys(facts *v1alpha1.FindingSpec) []string {
+	if facts.Evidence == "" {
+		return nil
+	}
+	keys := []string{Key(facts)}
+	for _, name := range NamesOfTool(facts.Tool) {
+		if name != facts.Tool {
+			renamed := *facts
+			renamed.Tool = name
+			keys = append(keys, Key(&renamed))
+		}
+	}
+	return keys
+}
+
 // Stored returns the fingerprints of a finding by name, without ordinals; see WithoutOrdinal.
 func Stored(all []v1alpha1.Fingerprint) map[string]string {
 	if len(all) == 0 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -391,7 +392,7 @@ func renameTool(doc object, rename func(string) string) bool {
 }
 
 func knownOtherName(name string) string {
-	names := namesOf(name)
+	names := fingerprints.NamesOfTool(name)
 	return names[(slices.Index(names, name)+1)%len(names)]
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
@@ -177,7 +178,7 @@ func mutate(t *testing.T, doc object, known *memory, before map[string][]string,
 	if !change.apply(after) {
 		return outcome{}
 	}
-	if was, is := toolOf(doc), toolOf(after); sameTool(was) != sameTool(is) {
+	if was, is := toolOf(doc), toolOf(after); fingerprints.SameTool(was) != fingerprints.SameTool(is) {
 		m.choices.Formerly = was
 	}
 	now := m.imports(after)

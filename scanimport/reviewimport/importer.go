@@ -167,7 +167,7 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 	}
 	p := &plan{
 		review: s.Review, commit: commit.SHA, page: importer.CommitPage(&repository.Spec, commit.SHA),
-		reviewed: next.ReviewedCommits, unreadable: unreadable,
+		reviewed: next.ReviewedCommits, unreadable: unreadable, renamed: renamed(batches),
 	}
 	if review != nil {
 		p.before = review.Spec.ReviewedCommits
@@ -194,6 +194,17 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 		}
 	}
 	return review, im.writeIssues(ctx, p, s)
+}
+
+// renamed returns the tools by the former names that the user gave.
+func renamed(batches []*importer.Batch) map[string]string {
+	out := map[string]string{}
+	for _, b := range batches {
+		if b.GivenFormer != "" {
+			out[b.GivenFormer] = b.Tool
+		}
+	}
+	return out
 }
 
 // describe identifies and describes the results of all batches that the base does not have, sorted by name. All results

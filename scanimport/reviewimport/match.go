@@ -93,15 +93,15 @@ func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewI
 		if p.wasResolved(&existing[name].Spec) {
 			facts.Spec.Closed = &v1alpha1.FindingClosure{}
 		}
-		if facts.Spec.Evidence != "" {
-			known[facts.Spec.Tool] = append(known[facts.Spec.Tool], *facts)
+		if tool := p.toolOf(facts.Spec.Tool); facts.Spec.Evidence != "" {
+			known[tool] = append(known[tool], *facts)
 		}
 	}
 	for tool, issues := range known {
 		var of []int
 		var facts []v1alpha1.FindingSpec
 		for i := range results {
-			if results[i].Facts.Tool == tool {
+			if p.toolOf(results[i].Facts.Tool) == tool {
 				of, facts = append(of, i), append(facts, results[i].Facts)
 			}
 		}
@@ -111,6 +111,11 @@ func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewI
 	}
 	byName(results, existing, names)
 	return names
+}
+
+// toolOf returns the key of a tool, the same for all its names.
+func (p *plan) toolOf(name string) string {
+	return fingerprints.SameTool(cmp.Or(p.renamed[name], name))
 }
 
 // wasResolved reports whether the issue was resolved before the commit was reviewed. A commit that was reviewed before

@@ -38,6 +38,8 @@ type plan struct {
 	commit, page string
 	// reviewed are the commits that the review will hold, before those that it holds now.
 	reviewed, before []v1alpha1.ReviewedCommit
+	// renamed are the tools by the former names that the user gave.
+	renamed map[string]string
 	// unreadable are the names of the issues that cannot be read. No result gets them.
 	unreadable []string
 	// unread are the results whose issue is one of them, without repetitions.

@@ -43,6 +43,8 @@ type cluster struct {
 	issues map[string]v1alpha1.ReviewIssueSpec
 	// unreadable are the names of further issues.
 	unreadable []string
+	// renamed are the tools by their former names.
+	renamed map[string]string
 }
 
 func (c *cluster) clone() *cluster {
@@ -72,7 +74,7 @@ func (c *cluster) importsResults(t interface{ Fatal(...any) }, commit string, re
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &plan{review: Name(pr.Repository, pr.Number), commit: commit, reviewed: next.ReviewedCommits, unreadable: c.unreadable}
+	p := &plan{review: Name(pr.Repository, pr.Number), commit: commit, reviewed: next.ReviewedCommits, unreadable: c.unreadable, renamed: c.renamed}
 	if c.review != nil {
 		p.before = c.review.ReviewedCommits
 	}
@@ -239,8 +241,10 @@ func check(t *rapid.T, step int, c *cluster, h history) {
 
 // results returns the results of one rule in app/a.js as a review describes them. Each is given as its line, its
 // message and, after a colon, its code.
-func results(places ...string) []found {
-	batch := &importer.Batch{Tool: "ESLint", Category: v1alpha1.CategoryCode}
+func results(places ...string) []found { return resultsOf("ESLint", places...) }
+
+func resultsOf(tool string, places ...string) []found {
+	batch := &importer.Batch{Tool: tool, Category: v1alpha1.CategoryCode}
 	for i, place := range places {
 		r := sarif.Result{Index: i, RuleID: "no-eval", Rule: &sarif.Rule{ID: "no-eval"}, Severity: v1alpha1.LevelHigh, Location: sarif.Location{Path: "app/a.js", Column: 5}}
 		place, code, _ := strings.Cut(place, ":")
@@ -284,11 +288,8 @@ func TestADecisionStaysWithItsProblem(t *testing.T) {
 		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
 		for i, places := range tc.commits {
 			c.importsResults(t, fmt.Sprintf("c%d", i), results(places...), nil)
-			for name, issue := range c.issues {
-				if i == 0 && issue.Line == 10 {
-					issue.Triage.UserStatus = v1alpha1.UserStatusMuted
-					c.issues[name] = issue
-				}
+			if i == 0 {
+				c.mute(10)
 			}
 		}
 		before := c.clone()
@@ -296,12 +297,26 @@ func TestADecisionStaysWithItsProblem(t *testing.T) {
 		if diff := cmp.Diff(before, c, cmp.AllowUnexported(cluster{})); diff != "" {
 			t.Errorf("%s: the first commit once more changes (-before +after):\n%s", name, diff)
 		}
-		var got []string
-		for issue, spec := range c.issues {
-			got = append(got, fmt.Sprintf("%d %s %s", spec.Line, c.state(issue).State, originOf(&spec)))
-		}
-		slices.Sort(got)
-		harness.Same(t, name, tc.want, got)
+		harness.Same(t, name, tc.want, c.lines())
+	}
+}
+
+// A scanner may report under another of its names, or under one that the user gives.
+func TestADecisionStaysWithItsProblemUnderAnotherNameOfTheTool(t *testing.T) {
+	for _, tc := range []struct {
+		reason, first, second string
+		renamed               map[string]string
+		want                  []string
+	}{
+		{"a known name", "Semgrep OSS", "Semgrep PRO", nil, []string{"10 open muted"}},
+		{"the name is given", "lint", "ESLint", map[string]string{"lint": "ESLint"}, []string{"10 open muted"}},
+		{"another tool", "lint", "ESLint", nil, []string{"10 open c1", "10 resolved muted"}},
+	} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}, renamed: tc.renamed}
+		c.importsResults(t, "c0", resultsOf(tc.first, "10 eval:f(x)"), nil)
+		c.mute(10)
+		c.importsResults(t, "c1", resultsOf(tc.second, "10 eval:f(x)"), nil)
+		harness.Same(t, tc.reason, tc.want, c.lines())
 	}
 }
 
@@ -334,6 +349,25 @@ func TestAResultInDoubtGetsAFreeName(t *testing.T) {
 			}
 		}
 	}
+}
+
+// mute decides about the issues at the line.
+func (c *cluster) mute(line int32) {
+	for name, issue := range c.issues {
+		if issue.Line == line {
+			issue.Triage.UserStatus = v1alpha1.UserStatusMuted
+			c.issues[name] = issue
+		}
+	}
+}
+
+// lines describes the issues, sorted: line, state, and the decision or the commit that first showed it.
+func (c *cluster) lines() (out []string) {
+	for name, issue := range c.issues {
+		out = append(out, fmt.Sprintf("%d %s %s", issue.Line, c.state(name).State, originOf(&issue)))
+	}
+	slices.Sort(out)
+	return out
 }
 
 func originOf(spec *v1alpha1.ReviewIssueSpec) string {
