@@ -71,10 +71,16 @@ type judge struct {
 
 // result is what the cache holds about the results with one key.
 type result struct {
-	// verdict is the decision of users in pull requests; nil for none.
-	verdict *v1alpha1.FindingVerdict
-	// findings holds the names of the findings with such a result, by project, if there is a verdict.
+	// decisions of users in pull requests; the first that covers a finding's facts is its verdict.
+	decisions []decision
+	// findings holds the names of the findings with such a result, by project, if there is a decision.
 	findings map[v1alpha1.ProjectReference][]string
+}
+
+// decision about the issue of a pull request, and the facts that the issue shows.
+type decision struct {
+	verdict *v1alpha1.FindingVerdict
+	facts   *v1alpha1.FindingSpec
 }
 
 func (r *Reconciler) judge(ctx context.Context, namespace string, now time.Time) (*judge, error) {
@@ -122,13 +128,18 @@ func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1al
 	if slices.ContainsFunc(found.findings[finding.Spec.ProjectRef], isOther) {
 		return nil, nil //nolint:nilnil // no verdict is no error
 	}
-	return found.verdict.DeepCopy(), nil
+	for _, d := range found.decisions {
+		if !findingstate.Outgrown(d.facts, &finding.Spec) {
+			return d.verdict.DeepCopy(), nil
+		}
+	}
+	return nil, nil //nolint:nilnil // no verdict is no error
 }
 
 // lookUp reads the decisions about the finding's result. If there are several, a confirmation takes precedence over
 // decisions that mute, then the lowest name wins.
 func (j *judge) lookUp(ctx context.Context, finding *v1alpha1.Finding) (result, error) {
-	var verdicts []*v1alpha1.FindingVerdict
+	var decisions []decision
 	for _, key := range keysOfFinding(finding) {
 		issues := &v1alpha1.ReviewIssueList{}
 		if err := index.List(ctx, j.cache, issues, finding.Namespace, decidedIndex, key); err != nil {
@@ -145,20 +156,22 @@ func (j *judge) lookUp(ctx context.Context, finding *v1alpha1.Finding) (result, 
 				return result{}, err
 			}
 			if agrees {
-				verdicts = append(verdicts, verdict)
+				decisions = append(decisions, decision{verdict, factsOf(issue)})
 			}
 		}
 	}
-	if len(verdicts) == 0 {
+	if len(decisions) == 0 {
 		return result{}, nil
 	}
 	findings, err := j.alike(ctx, finding)
 	if err != nil {
 		return result{}, err
 	}
-	return result{findings: findings, verdict: slices.MinFunc(verdicts, func(a, b *v1alpha1.FindingVerdict) int {
-		return cmp.Or(cmp.Compare(a.UserStatus, b.UserStatus), cmp.Compare(a.ReviewIssue, b.ReviewIssue))
-	})}, nil
+	slices.SortFunc(decisions, func(a, b decision) int {
+		return cmp.Or(cmp.Compare(a.verdict.UserStatus, b.verdict.UserStatus),
+			cmp.Compare(a.verdict.ReviewIssue, b.verdict.ReviewIssue))
+	})
+	return result{decisions, findings}, nil
 }
 
 // alike returns the names of the findings with the finding's result, by project. A job of the tool's other name reports
@@ -191,21 +204,23 @@ func (j *judge) agrees(ctx context.Context, issue *v1alpha1.ReviewIssue, finding
 	if exists {
 		repository = review.Spec.RepositoryRef
 	}
-	shown, want := shownBy(issue), fingerprints.ShownBy(&finding.Spec)
+	shown, want := fingerprints.ShownBy(factsOf(issue)), fingerprints.ShownBy(&finding.Spec)
 	shown.Repository = string(repository.Name)
 	shown.Tool, want.Tool = fingerprints.SameTool(shown.Tool), fingerprints.SameTool(want.Tool)
 	return shown == want, nil
 }
 
-// shownBy returns what the issue itself shows, which does not include the repository.
-func shownBy(issue *v1alpha1.ReviewIssue) fingerprints.Shown {
-	return fingerprints.ShownBy(&reviewstate.Facts(issue, nil).Spec)
+// factsOf returns what the issue itself shows, which does not include the repository.
+func factsOf(issue *v1alpha1.ReviewIssue) *v1alpha1.FindingSpec {
+	return &reviewstate.Facts(issue, nil).Spec
 }
 
 // issueDecidesOtherwise passes over changes that do not affect the verdict of findings.
 var issueDecidesOtherwise = predicate.And(watch.NewSinceStart,
 	watch.Updates(func(before, after *v1alpha1.ReviewIssue) bool {
-		return keyOfIssue(before) != keyOfIssue(after) || shownBy(before) != shownBy(after) ||
+		was, is := factsOf(before), factsOf(after)
+		return keyOfIssue(before) != keyOfIssue(after) || fingerprints.ShownBy(was) != fingerprints.ShownBy(is) ||
+			findingstate.Basis(was) != findingstate.Basis(is) ||
 			!findingstate.SameVerdict(reviewstate.Verdict(before), reviewstate.Verdict(after))
 	}))
 
@@ -215,8 +230,8 @@ var anotherResult = predicate.And(watch.NewSinceStart, watch.Updates(func(before
 	return keyOfFinding(before) != keyOfFinding(after)
 }))
 
-// rejudgeIssue enqueues the findings with the issue's old or new result key, under any name of their tool, whose verdict
-// differs.
+// rejudgeIssue enqueues the findings with the issue's old or new result key, under any name of their tool, whose
+// verdict differs.
 func (r *Reconciler) rejudgeIssue(ctx context.Context) handler.EventHandler {
 	return policies.Rejudge(ctx, keyOf, func(ctx context.Context, issue client.Object) ([]ctrl.Request, error) {
 		return r.otherVerdictsOf(ctx, issue.GetNamespace(), keyOf(issue))

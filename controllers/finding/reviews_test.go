@@ -39,7 +39,7 @@ func inPullRequest(name string, of *v1alpha1.Finding) *v1alpha1.ReviewIssue {
 	return builder.ReviewIssue(name).In(of.Namespace).SeenIn("a").Mutate(func(i *v1alpha1.ReviewIssue) {
 		i.Spec.File = of.Spec.Details.Location.FilePath
 		i.Spec.Result = &v1alpha1.ReviewIssueResult{
-			Key: fingerprints.Key(&of.Spec), Tool: of.Spec.Tool, RuleID: of.Spec.RuleID,
+			Key: fingerprints.Key(&of.Spec), Tool: of.Spec.Tool, RuleID: of.Spec.RuleID, Evidence: of.Spec.Evidence,
 			Vulnerability: of.Spec.Vulnerability, Package: of.Spec.Package,
 		}
 	}).Build()
@@ -81,6 +81,11 @@ func TestTheBaseBranchsFindingShowsTheDecisionAboutTheIssueWithItsAuthor(t *test
 	shows(t, "a scanner moved the issue to another file", f, v1alpha1.FindingStateOpen, "")
 	env.Patch(t, issue, `{"spec":{"file":"a.go"}}`)
 	shows(t, "the issue is back", f, v1alpha1.FindingStateOpenMuted, "i-1")
+
+	env.Patch(t, f, `{"spec":{"details":{"severity":"high"}}}`)
+	shows(t, "the base branch rates it higher", f, v1alpha1.FindingStateOpen, "")
+	env.Patch(t, issue, `{"spec":{"severity":"high"}}`)
+	shows(t, "so does the pull request", f, v1alpha1.FindingStateOpenMuted, "i-1")
 
 	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"active"}}}`)
 	shows(t, "it was confirmed instead", f, v1alpha1.FindingStateOpen, "i-1")
@@ -177,6 +182,11 @@ func TestAVerdictFollowsOnlyFromAnIssueThatShowsTheFindingsResult(t *testing.T) 
 		{"the issue shows the result", func(*v1alpha1.Finding, *v1alpha1.ReviewIssue) {}, true},
 		{"code moves", func(_ *v1alpha1.Finding, i *v1alpha1.ReviewIssue) { i.Spec.Line = 90 }, true},
 		{"a review that does not exist has no repository", func(_ *v1alpha1.Finding, i *v1alpha1.ReviewIssue) { i.Spec.ReviewRef.Name = "absent" }, true},
+		{"a lower severity", func(_ *v1alpha1.Finding, i *v1alpha1.ReviewIssue) { i.Spec.Severity = v1alpha1.LevelHigh }, true},
+		{"a higher severity", func(f *v1alpha1.Finding, _ *v1alpha1.ReviewIssue) { f.Spec.Details.Severity = v1alpha1.LevelHigh }, false},
+		{"an issue of an earlier version, which rated otherwise", func(f *v1alpha1.Finding, i *v1alpha1.ReviewIssue) {
+			f.Spec.Details.Severity, i.Spec.Result.Evidence = v1alpha1.LevelHigh, ""
+		}, true},
 		{"another tool", func(_ *v1alpha1.Finding, i *v1alpha1.ReviewIssue) { i.Spec.Result.Tool = "another" }, false},
 		{"another rule", func(_ *v1alpha1.Finding, i *v1alpha1.ReviewIssue) { i.Spec.Result.RuleID = "another" }, false},
 		{"another file", func(_ *v1alpha1.Finding, i *v1alpha1.ReviewIssue) { i.Spec.File = "another.go" }, false},

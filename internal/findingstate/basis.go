@@ -1,6 +1,7 @@
 package findingstate
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -52,6 +53,18 @@ func severityOf(d *v1alpha1.FindingDetails) string {
 		return critical
 	}
 	return string(d.Severity)
+}
+
+// levels are the severities of a basis, the lowest first.
+var levels = []string{string(v1alpha1.LevelLow), string(v1alpha1.LevelMedium), string(v1alpha1.LevelHigh), critical}
+
+// Outgrown reports whether the facts are beyond those that a decision was made about: another version of the package,
+// or a higher severity. Unknown facts do not count.
+func Outgrown(decided, facts *v1alpha1.FindingSpec) bool {
+	was, is := basisOf(decided), basisOf(facts)
+	return was.version != "" && is.version != "" && was.version != is.version ||
+		was.plain == is.plain && was.severity != "" &&
+			slices.Index(levels, is.severity) > slices.Index(levels, was.severity)
 }
 
 // doubtOf returns a text that identifies a doubt.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
@@ -84,7 +85,8 @@ func (p *plan) names(results []*found, existing map[string]*v1alpha1.ReviewIssue
 	return names
 }
 
-// recognise returns for each result the name of the issue that it certainly is, or "".
+// recognise returns for each result the name of the issue that it certainly is, or "". A decided issue is only a result
+// that the decision still covers.
 func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewIssue) []string {
 	names := make([]string, len(results))
 	known := map[string][]v1alpha1.Finding{}
@@ -110,7 +112,18 @@ func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewI
 		}
 	}
 	byName(results, existing, names)
+	for i, name := range names {
+		if issue := existing[name]; isDecided(issue) && p.outgrown(issue, results[i]) {
+			names[i] = ""
+		}
+	}
 	return names
+}
+
+// outgrown reports whether the result is no longer what a decision about its issue covers. A commit before the last
+// does not change what the issue shows.
+func (p *plan) outgrown(issue *v1alpha1.ReviewIssue, f *found) bool {
+	return p.last() == p.commit && findingstate.Outgrown(&reviewstate.Facts(issue, nil).Spec, &f.Facts)
 }
 
 // toolOf returns the key of a tool, the same for all its names.

@@ -320,6 +320,41 @@ func TestADecisionStaysWithItsProblemUnderAnotherNameOfTheTool(t *testing.T) {
 	}
 }
 
+// A decision covers the version and the severity that it was made about, and a lower one.
+func TestADecisionDoesNotFollowItsProblemToWorseFacts(t *testing.T) {
+	rated := func(severity v1alpha1.Level, score, version string) []found {
+		f := results("10 eval:f(x)")
+		facts := &f[0].Facts
+		facts.Details.Severity, facts.Details.Score = severity, score
+		facts.Package = &v1alpha1.FindingPackage{Name: "ssl", Version: version}
+		f[0].Details, f[0].result = facts.Details, resultOf(facts, "")
+		return f
+	}
+	kept, another := []string{"10 open muted"}, []string{"10 open c1", "10 resolved muted"}
+	for _, tc := range []struct {
+		reason     string
+		first, now []found
+		want       []string
+	}{
+		{"the same", rated("high", "7.5", "1"), rated("high", "7.5", "1"), kept},
+		{"a lower severity", rated("high", "", "1"), rated("medium", "", "1"), kept},
+		{"a higher severity", rated("medium", "", "1"), rated("high", "", "1"), another},
+		{"a critical one", rated("high", "7.5", "1"), rated("high", "9.8", "1"), another},
+		{"another version", rated("high", "", "1"), rated("high", "", "2"), another},
+		{"no version any more", rated("high", "", "1"), rated("high", "", ""), kept},
+	} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c.importsResults(t, "c0", tc.first, nil)
+		c.mute(10)
+		c.importsResults(t, "c1", tc.now, nil)
+		harness.Same(t, tc.reason, tc.want, c.lines())
+		before := c.clone()
+		c.importsResults(t, "c1", tc.now, nil)
+		c.importsResults(t, "c0", tc.first, nil)
+		harness.Same(t, tc.reason+": both commits again", before.issues, c.issues)
+	}
+}
+
 // A result that is in doubt gets the first name that belongs to no decided issue and to none that cannot be read, and it
 // keeps that name.
 func TestAResultInDoubtGetsAFreeName(t *testing.T) {

@@ -23,14 +23,16 @@ func TestADecisionDuringAReviewStaysWithItsProblem(t *testing.T) {
 	for _, tc := range []struct {
 		reason    string
 		then, now string
+		severity  v1alpha1.Level
 		decision  v1alpha1.UserStatus
 		patches   int
 		seen      int
 		skipped   int
 	}{
-		{"another problem", "10 eval", "200 eval", v1alpha1.UserStatusMuted, 1, 0, 1},
-		{"the same problem", "10 eval", "10 eval", v1alpha1.UserStatusMuted, 2, 1, 0},
-		{"no decision", "10 eval", "200 eval", "", 2, 1, 0},
+		{"another problem", "10 eval", "200 eval", v1alpha1.LevelHigh, v1alpha1.UserStatusMuted, 1, 0, 1},
+		{"the same problem", "10 eval", "10 eval", v1alpha1.LevelHigh, v1alpha1.UserStatusMuted, 2, 1, 0},
+		{"the same problem, more severe", "10 eval", "10 eval", v1alpha1.LevelLow, v1alpha1.UserStatusMuted, 1, 0, 1},
+		{"no decision", "10 eval", "200 eval", v1alpha1.LevelHigh, "", 2, 1, 0},
 	} {
 		reviewed := []v1alpha1.ReviewedCommit{{SHA: "c0"}, {SHA: "c1"}}
 		first := &plan{commit: "c0", reviewed: reviewed[:1]}
@@ -39,6 +41,7 @@ func TestADecisionDuringAReviewStaysWithItsProblem(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: pr.Namespace, Name: results(tc.then)[0].Name, ResourceVersion: "1"},
 			Spec:       first.next(nil, &results(tc.then)[0]),
 		}
+		issue.Spec.Severity = tc.severity
 		p := &plan{commit: "c1", before: reviewed[:1], reviewed: reviewed}
 		p.match(results(tc.now), []v1alpha1.ReviewIssue{*issue.DeepCopy()})
 
