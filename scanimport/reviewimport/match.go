@@ -24,9 +24,8 @@ func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
 	shown := map[string]bool{}
 	for i, name := range names {
 		shown[name] = true
-		p.changes = append(p.changes, change{
-			name: name, found: distinct[i], again: again[i], certain: certain[i] != "", before: existing[name],
-		})
+		distinct[i].certain = certain[i] != ""
+		p.changes = append(p.changes, change{name: name, found: distinct[i], again: again[i], before: existing[name]})
 	}
 	for name, issue := range existing {
 		if !shown[name] {
@@ -135,7 +134,7 @@ func (p *plan) toolOf(name string) string {
 // shows the same issues again.
 func (p *plan) wasResolved(issue *v1alpha1.ReviewIssueSpec) bool {
 	if contains(p.before, p.commit) {
-		return !slices.Contains(issue.SeenInCommits, v1alpha1.CommitSHA(p.commit))
+		return !p.shows(issue)
 	}
 	return reviewstate.Observe(issue, p.before).State == v1alpha1.ReviewIssueResolved
 }

@@ -15,6 +15,8 @@ type found struct {
 	batch int
 	// result is what the issue stores.
 	result v1alpha1.ReviewIssueResult
+	// certain reports that it is certainly its issue, and not only matched by its name.
+	certain bool
 }
 
 // change is the change of one issue.
@@ -24,8 +26,6 @@ type change struct {
 	found *found
 	// again are the repetitions of found, by other analyses.
 	again []*found
-	// certain reports that found is certainly the issue, and not only matched by its name.
-	certain bool
 	// before is nil if the issue does not exist.
 	before *v1alpha1.ReviewIssue
 }
@@ -55,7 +55,7 @@ func (p *plan) last() string { return p.reviewed[len(p.reviewed)-1].SHA }
 // before, and then the states are those of a later one.
 func (p *plan) isOpen(issue *v1alpha1.ReviewIssueSpec) bool {
 	if p.last() != p.commit {
-		return slices.Contains(issue.SeenInCommits, v1alpha1.CommitSHA(p.commit))
+		return p.shows(issue)
 	}
 	return reviewstate.Observe(issue, p.reviewed).State == v1alpha1.ReviewIssueOpen
 }
@@ -71,15 +71,29 @@ func (p *plan) next(before *v1alpha1.ReviewIssueSpec, f *found) v1alpha1.ReviewI
 		return p.seen(spec, f)
 	}
 	spec := p.forget(*before.DeepCopy())
-	if f == nil || slices.Contains(spec.SeenInCommits, v1alpha1.CommitSHA(p.commit)) {
+	if f == nil || p.shows(&spec) && !f.replaces(&spec) {
 		return spec
 	}
 	return p.seen(spec, f)
 }
 
+// replaces reports whether another file for a commit replaces what the issue shows of it: if the same analysis reports
+// what is certainly the same problem, or if the result is more severe.
+func (f *found) replaces(issue *v1alpha1.ReviewIssueSpec) bool {
+	same := f.certain && (issue.Result == nil || issue.Result.Analysis == f.result.Analysis)
+	return same || rank(f.Details.Severity) < rank(issue.Severity)
+}
+
+// shows reports whether the issue lists the commit.
+func (p *plan) shows(issue *v1alpha1.ReviewIssueSpec) bool {
+	return slices.Contains(issue.SeenInCommits, v1alpha1.CommitSHA(p.commit))
+}
+
 // seen adds the commit. An issue's text is as of the last reviewed commit, so an earlier commit does not change it.
 func (p *plan) seen(spec v1alpha1.ReviewIssueSpec, f *found) v1alpha1.ReviewIssueSpec {
-	spec.SeenInCommits = append(spec.SeenInCommits, v1alpha1.CommitSHA(p.commit))
+	if !p.shows(&spec) {
+		spec.SeenInCommits = append(spec.SeenInCommits, v1alpha1.CommitSHA(p.commit))
+	}
 	if spec.Title != "" && p.last() != p.commit {
 		return spec
 	}
@@ -122,7 +136,7 @@ const (
 	ActionSee Action = "see"
 	// ActionResolve: the issue was open, and the commit no longer shows it.
 	ActionResolve Action = "resolve"
-	// ActionKeep: nothing changes for the issue.
+	// ActionKeep: the issue stays as it was, or only what the same commit shows of it changes.
 	ActionKeep Action = "keep"
 )
 
@@ -134,8 +148,7 @@ func (p *plan) action(ch *change, next *v1alpha1.ReviewIssueSpec) Action {
 	was := reviewstate.Observe(&ch.before.Spec, p.before).State
 	is := reviewstate.Observe(next, p.reviewed).State
 	switch {
-	case was == is && ch.found != nil && len(next.SeenInCommits) > 0 && !slices.Contains(ch.before.Spec.SeenInCommits,
-		v1alpha1.CommitSHA(p.commit)):
+	case was == is && ch.found != nil && len(next.SeenInCommits) > 0 && !p.shows(&ch.before.Spec):
 		return ActionSee
 	case was == is:
 		return ActionKeep

@@ -355,6 +355,40 @@ func TestADecisionDoesNotFollowItsProblemToWorseFacts(t *testing.T) {
 	}
 }
 
+// A commit may be scanned once more, with other rules. The gate judges what the last file says.
+func TestAnotherFileForTheLastCommitReplacesWhatItsIssuesShow(t *testing.T) {
+	rated := func(severity v1alpha1.Level, analysis, place string) []found {
+		f := results(place)
+		f[0].Details.Severity, f[0].Facts.Details.Severity, f[0].result.Analysis = severity, severity, analysis
+		return f
+	}
+	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	for _, step := range []struct {
+		reason, commit string
+		file           []found
+		severity       v1alpha1.Level
+		line           int32
+	}{
+		{"the first file", "c0", rated("low", "a", "10 eval:f(x)"), "low", 10},
+		{"more severe, at another line", "c0", rated("high", "a", "12 eval:f(x)"), "high", 12},
+		{"another analysis rates it lower", "c0", rated("low", "b", "12 eval:f(x)"), "high", 12},
+		{"less severe again", "c0", rated("medium", "a", "12 eval:f(x)"), "medium", 12},
+		{"another analysis rates it higher", "c0", rated("high", "b", "12 eval:f(x)"), "high", 12},
+		{"the next commit", "c1", rated("low", "a", "12 eval:f(x)"), "low", 12},
+		{"the earlier commit", "c0", rated("high", "a", "10 eval:f(x)"), "low", 12},
+	} {
+		s := c.importsResults(t, step.commit, step.file, nil)
+		if len(c.issues) != 1 || len(s.Issues) != 1 || s.Issues[0].Severity != step.severity {
+			t.Fatalf("%s: %d issues; the gate judges %+v", step.reason, len(c.issues), s.Issues)
+		}
+		for _, issue := range c.issues {
+			if issue.Severity != step.severity || issue.Line != step.line {
+				t.Errorf("%s: the issue is %s at line %d, want %s at %d", step.reason, issue.Severity, issue.Line, step.severity, step.line)
+			}
+		}
+	}
+}
+
 // A result that is in doubt gets the first name that belongs to no decided issue and to none that cannot be read, and it
 // keeps that name.
 func TestAResultInDoubtGetsAFreeName(t *testing.T) {

@@ -163,7 +163,7 @@ func (w *writer) one(ctx context.Context, ch *change) error {
 		if current == nil && ch.found == nil {
 			return nil // deleted meanwhile, and not reported
 		}
-		if ch.found != nil && isDecided(current) && (!ch.certain || w.plan.outgrown(current, ch.found)) {
+		if ch.found != nil && isDecided(current) && (!ch.found.certain || w.plan.outgrown(current, ch.found)) {
 			// The decision may be about another problem than the result, or about other facts. The next review gives the result a name of its own.
 			w.count(func(s *Summary) { s.leave(ch, skipDecided, fmt.Sprintf("issue %s: %s", ch.name, skipDecided)) })
 			return nil
