@@ -270,6 +270,15 @@ func (im *Importer) review(ctx context.Context) (*v1alpha1.Review, error) {
 	return review, nil
 }
 
+// still returns the review, which was there before.
+func (im *Importer) still(ctx context.Context) (*v1alpha1.Review, error) {
+	review, err := im.review(ctx)
+	if err == nil && review == nil {
+		err = &importer.RefusedError{Reason: "the review was deleted meanwhile: import again"}
+	}
+	return review, err
+}
+
 func specOf(review *v1alpha1.Review) *v1alpha1.ReviewSpec {
 	if review == nil {
 		return nil

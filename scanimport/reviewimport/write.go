@@ -94,7 +94,7 @@ func (im *Importer) createReview(ctx context.Context, spec v1alpha1.ReviewSpec) 
 	review := &v1alpha1.Review{ObjectMeta: im.meta(Name(im.pr.Repository, im.pr.Number)), Spec: spec}
 	err := im.create(ctx, review)
 	if apierrors.IsAlreadyExists(err) {
-		return im.review(ctx)
+		return im.still(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create review %s: %w", review.Name, err)
@@ -102,7 +102,8 @@ func (im *Importer) createReview(ctx context.Context, spec v1alpha1.ReviewSpec) 
 	return review, nil
 }
 
-// writeReview updates the review to the result of next. It is the last write of an import.
+// writeReview updates the review to the result of next. It is the last write of an import. If the review is deleted
+// meanwhile, its issues are removed too, and a new one would lack them.
 func (im *Importer) writeReview(ctx context.Context, review *v1alpha1.Review,
 	next func(*v1alpha1.ReviewSpec) (v1alpha1.ReviewSpec, error)) error {
 	for conflicts := 0; ; conflicts++ {
@@ -110,7 +111,9 @@ func (im *Importer) writeReview(ctx context.Context, review *v1alpha1.Review,
 		if err != nil {
 			return err
 		}
+		read := im.still
 		if review == nil {
+			read = im.review
 			review = &v1alpha1.Review{ObjectMeta: im.meta(Name(im.pr.Repository, im.pr.Number)), Spec: spec}
 			err = im.create(ctx, review)
 		} else {
@@ -122,7 +125,7 @@ func (im *Importer) writeReview(ctx context.Context, review *v1alpha1.Review,
 		case !crossed(err) || conflicts == mostConflicts:
 			return fmt.Errorf("write the review: %w", err)
 		}
-		if review, err = im.review(ctx); err != nil {
+		if review, err = read(ctx); err != nil {
 			return err
 		}
 	}
@@ -180,7 +183,10 @@ func (w *writer) one(ctx context.Context, ch *change) error {
 		case !crossed(err) || conflicts == mostConflicts:
 			return fmt.Errorf("write issue %s: %w", ch.name, err)
 		}
-		if current, err = w.im.issue(ctx, ch.name); err != nil {
+		if current, err = w.im.issue(ctx, ch.name); err == nil && current == nil {
+			_, err = w.im.still(ctx) // the issue may have been deleted with its review
+		}
+		if err != nil {
 			return err
 		}
 	}

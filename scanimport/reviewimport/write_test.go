@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,6 +95,40 @@ func TestNothingIsWrittenWithoutTheLease(t *testing.T) {
 	} {
 		if !errors.Is(err, lost) {
 			t.Errorf("%s: error %v, want %v", what, err, lost)
+		}
+	}
+}
+
+// A review that is deleted while it is imported would come back without the issues that are removed with it.
+func TestADeletedReviewDoesNotComeBackHalf(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			t.Errorf("%s is created", r.URL.Path)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		if err := json.NewEncoder(w).Encode(metav1.Status{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+			Status:   metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound,
+		}); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	c, err := importer.NewClient(&rest.Config{Host: server.URL})
+	harness.Must(t, err)
+	im, found := New(c, pr, Options{}), results("10 eval")
+	reviewed := []v1alpha1.ReviewedCommit{{SHA: "c0"}, {SHA: "c1"}}
+	p := &plan{commit: "c1", before: reviewed[:1], reviewed: reviewed}
+	p.match(found, []v1alpha1.ReviewIssue{{ObjectMeta: im.meta(found[0].Name), Spec: (&plan{commit: "c0", reviewed: reviewed[:1]}).next(nil, &found[0])}})
+	for what, err := range map[string]error{
+		"the review": im.writeReview(t.Context(), &v1alpha1.Review{ObjectMeta: im.meta("r-1")}, func(*v1alpha1.ReviewSpec) (v1alpha1.ReviewSpec, error) {
+			return v1alpha1.ReviewSpec{PRNumber: 7}, nil
+		}),
+		"an issue": im.writeIssues(t.Context(), p, newSummary(pr, []*importer.Batch{{}})),
+	} {
+		if refused := (*importer.RefusedError)(nil); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "deleted meanwhile") {
+			t.Errorf("%s: error %v, want a refusal", what, err)
 		}
 	}
 }
