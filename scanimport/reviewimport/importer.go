@@ -176,9 +176,8 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 	if err != nil {
 		return review, err
 	}
-	results, unread := s.readable(results, unreadable)
-	p.unread, _ = merge(unread)
 	p.match(results, there)
+	s.passOver(p)
 	s.count(p)
 	s.warnOfOthers(p, im.pr.Project)
 	s.compare(compared, batches)

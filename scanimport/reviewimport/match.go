@@ -23,9 +23,14 @@ func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
 	names := p.names(distinct, existing, certain)
 	shown := map[string]bool{}
 	for i, name := range names {
-		shown[name] = true
-		distinct[i].certain = certain[i] != ""
-		p.changes = append(p.changes, change{name: name, found: distinct[i], again: again[i], before: existing[name]})
+		ch := change{name: name, found: distinct[i], again: again[i], before: existing[name]}
+		if name == "" {
+			ch.name = ch.found.Name
+			p.unread = append(p.unread, ch)
+			continue
+		}
+		shown[name], ch.found.certain = true, certain[i] != ""
+		p.changes = append(p.changes, ch)
 	}
 	for name, issue := range existing {
 		if !shown[name] {
@@ -58,14 +63,17 @@ func merge(results []found) (distinct []*found, again [][]*found) {
 
 // names returns the name of each result's issue. Results that are certainly a known issue come first. The others are
 // matched by their names alone, which may be those of another problem by now: if somebody has decided about the issue
-// of that name, the result gets the next free name.
+// of that name, the result gets the next free name. It gets none if its own issue is one that cannot be read.
 func (p *plan) names(results []*found, existing map[string]*v1alpha1.ReviewIssue, certain []string) []string {
 	names := slices.Clone(certain)
-	taken := map[string]bool{}
+	taken, odd := map[string]bool{}, map[string]bool{}
+	for _, name := range p.unreadable {
+		odd[name] = true
+	}
 	var rest []int
 	var identities []fingerprints.Identity
 	for i := range results {
-		if names[i] == "" {
+		if names[i] == "" && !results[i].Takes(odd) {
 			rest, identities = append(rest, i), append(identities, results[i].Identity)
 		}
 		taken[names[i]] = true

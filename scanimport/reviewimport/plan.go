@@ -42,8 +42,8 @@ type plan struct {
 	renamed map[string]string
 	// unreadable are the names of the issues that cannot be read. No result gets them.
 	unreadable []string
-	// unread are the results whose issue is one of them, without repetitions.
-	unread []*found
+	// unread are the results whose issue is one of them.
+	unread []change
 	// changes are sorted by name and cover all issues that exist or were found; some change nothing.
 	changes []change
 }

@@ -420,6 +420,24 @@ func TestAResultInDoubtGetsAFreeName(t *testing.T) {
 	}
 }
 
+// The name of an issue that cannot be read may also be one of another result, which has an issue of its own.
+func TestAnIssueThatCannotBeReadResolvesNoOther(t *testing.T) {
+	name := results("10 eval")[0].Name
+	second := fingerprints.Next(name, 1)
+	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c.importsResults(t, "c0", results("10 eval"), nil)
+	c.mute(10)
+	c.importsResults(t, "c1", results("200 eval"), nil)
+	delete(c.issues, name)
+	c.unreadable = []string{name}
+	for i, places := range [][]string{{"200 eval"}, {"10 eval", "200 eval"}} {
+		s := c.importsResults(t, fmt.Sprintf("c%d", i+2), results(places...), nil)
+		if s.Open != len(places) || len(c.issues) != 1 || c.state(second).State != v1alpha1.ReviewIssueOpen {
+			t.Errorf("%v: %d are open; %s is %+v of %d issues", places, s.Open, second, c.state(second), len(c.issues))
+		}
+	}
+}
+
 // mute decides about the issues at the line.
 func (c *cluster) mute(line int32) {
 	for name, issue := range c.issues {

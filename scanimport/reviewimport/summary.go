@@ -106,23 +106,15 @@ const (
 	skipDecided   = "somebody decided about its issue meanwhile; review the commit again"
 )
 
-// readable returns the results without those whose issue cannot be read, and those, and adds a warning for each such
-// issue.
-func (s *Summary) readable(results []found, unreadable []string) (kept, unread []found) {
-	odd := map[string]bool{}
-	for _, name := range unreadable {
-		odd[name] = true
+// passOver warns of each issue that cannot be read, and counts the results that are such issues.
+func (s *Summary) passOver(p *plan) {
+	for _, name := range p.unreadable {
 		s.Warnings = append(s.Warnings, importer.PassedOver("issue", name))
 	}
-	for _, f := range results {
-		if f.Takes(odd) {
-			s.skip(f.batch, skipUnread, fmt.Sprintf("issue %s: %s", f.Name, skipUnread))
-			unread = append(unread, f)
-		} else {
-			kept = append(kept, f)
-		}
+	for i := range p.unread {
+		ch := &p.unread[i]
+		s.leave(ch, skipUnread, fmt.Sprintf("issue %s: %s", ch.name, skipUnread))
 	}
-	return kept, unread
 }
 
 // read counts what a batch holds besides findings.
@@ -260,10 +252,10 @@ func (s *Summary) count(p *plan) {
 			New: action == ActionCreate || action == ActionReopen,
 		})
 	}
-	for _, f := range p.unread {
-		issue := p.next(nil, f)
+	for _, ch := range p.unread {
+		issue := p.next(nil, ch.found)
 		counts.AddOpen(&issue)
-		s.Issues = append(s.Issues, Issue{Name: f.Name, Severity: issue.Severity, Title: issue.Title, Place: placeOf(&issue)})
+		s.Issues = append(s.Issues, Issue{Name: ch.name, Severity: issue.Severity, Title: issue.Title, Place: placeOf(&issue)})
 	}
 	s.Open, s.OpenHigh = int(counts.Open), int(counts.OpenHigh)
 	s.OpenMedium, s.OpenLow = int(counts.OpenMedium), int(counts.OpenLow)
