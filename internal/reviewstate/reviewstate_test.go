@@ -76,6 +76,14 @@ func TestObserve(t *testing.T) {
 		issue:  &v1alpha1.ReviewIssueSpec{CommitSHA: "a"}, reviewed: reviewed("a", "b"),
 		want: reviewstate.Observed{State: resolved, ResolvedBy: "b", ResolvedAt: at(1), FirstSeenAt: at(0), LastSeenAt: at(0)},
 	}, {
+		reason: "the first of them is reviewed again and is not listed: it no longer shows what an import wrote",
+		issue:  &v1alpha1.ReviewIssueSpec{CommitSHA: "c", Result: &v1alpha1.ReviewIssueResult{}}, reviewed: reviewed("a", "b", "c"),
+		want: reviewstate.Observed{State: resolved},
+	}, {
+		reason: "a person's issue may name its only commit in commitSHA alone",
+		issue:  &v1alpha1.ReviewIssueSpec{CommitSHA: "c"}, reviewed: reviewed("a", "b", "c"),
+		want: reviewstate.Observed{State: open, FirstSeenAt: at(2), LastSeenAt: at(2)},
+	}, {
 		reason: "without a reviewed commit nothing can have been forgotten",
 		issue:  &v1alpha1.ReviewIssueSpec{CommitSHA: "x"},
 		want:   reviewstate.Observed{State: open},

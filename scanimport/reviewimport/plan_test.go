@@ -547,6 +547,18 @@ func TestTheOldestCommitsMakeRoomAndTheirIssuesStayResolved(t *testing.T) {
 	}
 }
 
+// An import that was cut off left an issue, which the base has by now.
+func TestAForgottenIssueStaysResolvedWhenItsFirstCommitIsReviewedAgain(t *testing.T) {
+	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c.imports(t, "a", []int{0}, nil)
+	c.imports(t, "b", []int{0, 1}, func(name string) bool { return name == "i-1" })
+	c.imports(t, "c", []int{0}, nil)
+	s := c.imports(t, "b", []int{0}, nil)
+	if got := c.state("i-1"); got.State != v1alpha1.ReviewIssueResolved || s.Open != 1 {
+		t.Errorf("the issue is %+v, and %d are open", got, s.Open)
+	}
+}
+
 func TestWhenACommitWasReviewed(t *testing.T) {
 	before := []v1alpha1.ReviewedCommit{{SHA: "a", ReviewedAt: v1alpha1.NewTime(start)}}
 	for name, tc := range map[string]struct {
