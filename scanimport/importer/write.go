@@ -113,7 +113,7 @@ func (w *writer) one(ctx context.Context, ch change) error {
 	} else {
 		err = w.change(ctx, &ch)
 	}
-	if err != nil && refusesObject(err) {
+	if err != nil && RefusesObject(err) {
 		w.refused(&ch, err)
 		return nil
 	}
@@ -123,10 +123,10 @@ func (w *writer) one(ctx context.Context, ch change) error {
 	return nil
 }
 
-// refusesObject reports whether an API server refuses a write because of the object: it is invalid, or a cluster's own
+// RefusesObject reports whether an API server refuses a write because of the object: it is invalid, or a cluster's own
 // admission policy or webhook denies it, with any code that does not ask to try again. Other objects may be accepted.
 // This project's policies are about who writes.
-func refusesObject(err error) bool {
+func RefusesObject(err error) bool {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) &&
 		(status.Status().Code == http.StatusTooManyRequests || status.Status().Code >= http.StatusInternalServerError) {
 		return false

@@ -33,7 +33,7 @@ func TestWhatIsRefusedBecauseOfTheObject(t *testing.T) {
 		"quota":    {"nothing else can be created either", forbidden("exceeded quota: findings"), false},
 		"conflict": {"it is decided again", apierrors.NewConflict(findings, "f-1", errors.New("changed")), false},
 	} {
-		if got := refusesObject(tc.err); got != tc.object {
+		if got := RefusesObject(tc.err); got != tc.object {
 			t.Errorf("%s: %t, want %t, because %s", name, got, tc.object, tc.reason)
 		}
 	}

@@ -159,7 +159,8 @@ type writer struct {
 	summary *Summary
 }
 
-// one applies the planned change to one issue.
+// one applies the planned change to one issue. If the API server refuses the object, others may be accepted; but a
+// policy that keeps a known issue from being seen ends the import, because the commit would count as resolving it.
 func (w *writer) one(ctx context.Context, ch *change) error {
 	current := ch.before
 	for conflicts := 0; ; conflicts++ {
@@ -177,7 +178,7 @@ func (w *writer) one(ctx context.Context, ch *change) error {
 			action := w.plan.action(ch, &next)
 			w.count(func(s *Summary) { s.add(action, ch) })
 			return nil
-		case apierrors.IsInvalid(err):
+		case apierrors.IsInvalid(err), importer.RefusesObject(err) && (current == nil || ch.found == nil):
 			w.count(func(s *Summary) { s.refused(ch, err) })
 			return nil
 		case !crossed(err) || conflicts == mostConflicts:

@@ -132,3 +132,43 @@ func TestADeletedReviewDoesNotComeBackHalf(t *testing.T) {
 		}
 	}
 }
+
+// A cluster's own policy may refuse a single issue: it is named, and the others are imported. An open issue that cannot
+// be seen would count as resolved.
+func TestAnIssueThatAPolicyOfTheClusterRefuses(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		if err := json.NewEncoder(w).Encode(metav1.Status{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Message: `admission webhook "hold.example.com" denied the request: a legal hold`,
+			Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden,
+		}); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	c, err := importer.NewClient(&rest.Config{Host: server.URL})
+	harness.Must(t, err)
+	im, reviewed := New(c, pr, Options{}), []v1alpha1.ReviewedCommit{{SHA: "c0"}, {SHA: "c1"}}
+	spec := (&plan{commit: "c0", reviewed: reviewed[:1]}).next(nil, &results("10 eval")[0])
+	spec.SeenInCommits = append(spec.SeenInCommits, "dropped")
+	known := v1alpha1.ReviewIssue{ObjectMeta: im.meta(results("10 eval")[0].Name), Spec: spec}
+	for _, tc := range []struct {
+		reason  string
+		results []found
+		there   []v1alpha1.ReviewIssue
+		skipped int
+		fails   bool
+	}{
+		{"a new issue", results("10 eval"), nil, 1, false},
+		{"a known issue that the commit shows", results("10 eval"), []v1alpha1.ReviewIssue{known}, 0, true},
+		{"a known issue of which only an old commit is dropped", nil, []v1alpha1.ReviewIssue{known}, 1, false},
+	} {
+		p := &plan{commit: "c1", before: reviewed[:1], reviewed: reviewed}
+		p.match(tc.results, tc.there)
+		s := newSummary(pr, []*importer.Batch{{}})
+		if err := im.writeIssues(t.Context(), p, s); (err != nil) != tc.fails || s.SkippedBecause[skipRefused] != tc.skipped {
+			t.Errorf("%s: error %v, skipped %v", tc.reason, err, s.SkippedBecause)
+		}
+	}
+}
