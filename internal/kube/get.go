@@ -33,7 +33,11 @@ func Get(ctx context.Context, client rest.Interface, namespace, name string, obj
 
 // Read returns the named object, or an *Unreadable if it cannot be decoded.
 func (r *Reader) Read(ctx context.Context, namespace, name string, kind Kind) (runtime.Object, error) {
-	content, err := r.client.Get().Namespace(namespace).Resource(kind.Resource).Name(name).Do(ctx).Raw()
+	answer := r.client.Get().Namespace(namespace).Resource(kind.Resource).Name(name).Do(ctx)
+	if err := answer.Error(); err != nil { // that of Raw passes for an unexpected one, which callers try again
+		return nil, err
+	}
+	content, err := answer.Raw()
 	if err != nil {
 		return nil, err
 	}
