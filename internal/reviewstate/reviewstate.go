@@ -51,8 +51,8 @@ func Observe(issue *v1alpha1.ReviewIssueSpec, reviewed []v1alpha1.ReviewedCommit
 }
 
 // showing returns a function that reports whether a commit shows the issue. A forgotten issue may lack the list because
-// somebody wrote it by hand, but not if it has a result: then its first commit, if it is reviewed again, no longer shows
-// it.
+// somebody wrote it by hand, but not if it has a result: then its first commit, if it is reviewed again, no longer
+// shows it.
 func showing(issue *v1alpha1.ReviewIssueSpec) func(sha string) bool {
 	if isForgotten(issue) {
 		return func(sha string) bool { return issue.Result == nil && sha == issue.CommitSHA }

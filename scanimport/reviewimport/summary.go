@@ -255,7 +255,9 @@ func (s *Summary) count(p *plan) {
 	for _, ch := range p.unread {
 		issue := p.next(nil, ch.found)
 		counts.AddOpen(&issue)
-		s.Issues = append(s.Issues, Issue{Name: ch.name, Severity: issue.Severity, Title: issue.Title, Place: placeOf(&issue)})
+		s.Issues = append(s.Issues, Issue{
+			Name: ch.name, Severity: issue.Severity, Title: issue.Title, Place: placeOf(&issue),
+		})
 	}
 	s.Open, s.OpenHigh = int(counts.Open), int(counts.OpenHigh)
 	s.OpenMedium, s.OpenLow = int(counts.OpenMedium), int(counts.OpenLow)

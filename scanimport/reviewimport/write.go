@@ -168,7 +168,8 @@ func (w *writer) one(ctx context.Context, ch *change) error {
 			return nil // deleted meanwhile, and not reported
 		}
 		if ch.found != nil && isDecided(current) && (!ch.found.certain || w.plan.outgrown(current, ch.found)) {
-			// The decision may be about another problem than the result, or about other facts. The next review gives the result a name of its own.
+			// The decision may be about another problem than the result, or about other facts. The next review gives the
+			// result a name of its own.
 			w.count(func(s *Summary) { s.leave(ch, skipDecided, fmt.Sprintf("issue %s: %s", ch.name, skipDecided)) })
 			return nil
 		}
