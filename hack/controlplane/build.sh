@@ -61,41 +61,23 @@ version=$(kubernetes_version)
 
 build() {
   local name=$1 started=$SECONDS
+  mkdir -p "$cache"
   echo "controlplane: building $name from Go modules (cold: about 5 minutes for the first, less for the rest) ..."
-  # Moved into place when whole: a build that is cut off leaves no half binary behind.
+  # Moved into place when whole: a build that is cut off leaves no half binary behind, and two builds at a time do the
+  # work twice and no harm.
   (cd "$here" && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(stamps "$version")" \
     -o "$cache/$name.tmp.$$" "$(package_of "$name")")
   mv "$cache/$name.tmp.$$" "$cache/$name"
   echo "controlplane: built $name in $((SECONDS - started)) s, kept in $cache"
 }
 
-# One build at a time: two clones that start together share the work.
-lock() {
-  mkdir -p "$cache"
-  until mkdir "$cache/lock" 2>/dev/null; do
-    if ! kill -0 "$(cat "$cache/lock/pid" 2>/dev/null || echo 0)" 2>/dev/null; then
-      rm -rf "$cache/lock"
-      continue
-    fi
-    echo "controlplane: another build of the same versions is under way, waiting ..."
-    sleep 5
-  done
-  echo $$ >"$cache/lock/pid"
-  trap 'rm -rf "$cache/lock"' EXIT
-}
-
 mkdir -p "$out"
-locked=
 for name in $names; do
   if [ -n "$assets" ] && [ -x "$assets/$name" ]; then
     source=$(cd "$assets" && pwd)/$name
   else
     source=$cache/$name
-    if [ ! -x "$source" ]; then
-      [ -n "$locked" ] || lock
-      locked=yes
-      [ -x "$source" ] || build "$name"
-    fi
+    [ -x "$source" ] || build "$name"
   fi
   [ "$source" -ef "$out/$name" ] || ln -sf "$source" "$out/$name"
 done

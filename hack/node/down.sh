@@ -8,15 +8,15 @@ case "${1:-}" in
     ;;
 esac
 source "$(dirname "${BASH_SOURCE[0]}")/addresses.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/processes.sh"
 dir=${1:-.node}
 
 # The end of process 1 is that of every process in its namespace.
 for name in init unshare; do
-  file=$dir/state/$name.pid
-  if [ -e "$file" ]; then kill -9 "$(cat "$file")" 2>/dev/null || true; fi
+  if runs "$dir/state/$name"; then kill -9 "$(cat "$dir/state/$name.pid")" 2>/dev/null || true; fi
 done
 for ((i = 0; i < 1200; i++)); do
-  if [ ! -e "$dir/state/unshare.pid" ] || [ ! -d "/proc/$(cat "$dir/state/unshare.pid")" ]; then break; fi
+  if ! runs "$dir/state/unshare"; then break; fi
   sleep 0.1
 done
 # Its routes go with it.
@@ -28,4 +28,4 @@ for ((i = 0; i < 600; i++)); do
   if ! compgen -G "/sys/fs/cgroup/*/$group" >/dev/null && [ ! -d "/sys/fs/cgroup/$group" ]; then break; fi
   sleep 0.1
 done
-rm -f "$dir"/state/{init,unshare}.pid
+rm -f "$dir"/state/{init,unshare}.{pid,started}

@@ -17,10 +17,11 @@ USAGE
 case "${1:-}" in -h | --help) usage; exit 0 ;; esac
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/addresses.sh"
+source "$here/processes.sh"
 mkdir -p "${1:-.node}"
 dir=$(cd "${1:-.node}" && pwd)
 
-if [ -e "$dir/state/init.pid" ] && [ -d "/proc/$(cat "$dir/state/init.pid")" ]; then
+if runs "$dir/state/init"; then
   echo "node: one runs in $dir already; end it with hack/node/down.sh $dir" >&2
   exit 1
 fi
@@ -31,7 +32,7 @@ mkdir -p "$dir"/{state,logs,images,conf/cni}
 for file in containerd.toml kubelet.yaml kube-proxy.yaml; do sed "s|@DIR@|$dir|g" "$here/conf/$file" >"$dir/conf/$file"; done
 cp "$here/conf/cni.conflist" "$dir/conf/cni/10-findings.conflist"
 : >"$dir/conf/resolv.conf"
-[ -e "$dir/pki/kubelet.kubeconfig" ] || "$here/pki.sh" "$dir"
+"$here/pki.sh" "$dir"
 
 # With version 1 of control groups each controller has a tree of its own; version 2 makes one
 # itself, below the root.
@@ -52,7 +53,7 @@ setsid unshare --mount --pid --net --ipc --uts --fork --mount-proc --kill-child 
 unshared=$!
 # One that does not become ready is of no use to anybody; its logs stay.
 trap '[ $? -eq 0 ] || "$here/down.sh" "$dir"' EXIT
-echo "$unshared" >"$dir/state/unshare.pid"
+record "$dir/state/unshare" "$unshared"
 init=
 for ((i = 0; i < 100; i++)); do
   init=$(tr -d ' ' <"/proc/$unshared/task/$unshared/children" 2>/dev/null || true)
@@ -60,7 +61,7 @@ for ((i = 0; i < 100; i++)); do
   sleep 0.1
 done
 [ -n "$init" ] || { echo "node: it did not start; see $dir/logs/init.log" >&2; exit 1; }
-echo "$init" >"$dir/state/init.pid"
+record "$dir/state/init" "$init"
 
 ip link add "$link" type veth peer name eth0 netns "$init"
 ip addr add "$host_address/30" dev "$link"

@@ -3,6 +3,7 @@
 package targets
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -169,6 +170,34 @@ func TestTheFolderOfTheControlPlaneMustExist(t *testing.T) {
 	}
 }
 
+// A build that was killed must not keep later ones waiting, whatever process has its pid now.
+func TestABuildOfTheControlPlaneWaitsForNoOther(t *testing.T) {
+	folder, root, cache := machine(t, "chmod"), t.TempDir(), t.TempDir()
+	program(t, folder, "go", `case "$1" in
+  env) echo "$2" ;;
+  build) while [ "$1" != -o ]; do shift; done; echo "$3" >"$2"; chmod +x "$2" ;;
+esac`)
+	script := filepath.Join(root, "hack", "controlplane", "build.sh")
+	harness.Must(t, os.CopyFS(filepath.Dir(script), os.DirFS(filepath.Join(harness.Root(), "hack", "controlplane"))))
+	key, code := run(t, []string{"PATH=" + os.Getenv("PATH")}, "bash", "-c", "cat hack/controlplane/go.mod hack/controlplane/go.sum | sha256sum | cut -c1-16")
+	harness.Same(t, "exit status", 0, code)
+	kept := filepath.Join(cache, "findings-operator", "controlplane", "GOOS-GOARCH-"+strings.TrimSpace(key))
+	harness.Must(t, os.MkdirAll(filepath.Join(kept, "lock"), 0o700))
+	harness.Must(t, os.WriteFile(filepath.Join(kept, "lock", "pid"), []byte(strconv.Itoa(os.Getpid())), 0o600))
+
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, script)
+	command.Env = append(surroundings(), "PATH="+folder, "XDG_CACHE_HOME="+cache, "KUBEBUILDER_ASSETS=")
+	command.WaitDelay = time.Second
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	content, err := os.ReadFile(filepath.Join(root, "bin", "k8s", "etcd"))
+	harness.Must(t, err)
+	harness.Same(t, "bin/k8s/etcd", "go.etcd.io/etcd/server/v3\n", string(content))
+}
+
 // recorded runs `make test` with a go that only records how the tests would be run.
 func recorded(t *testing.T, environment ...string) (arguments, output string) {
 	t.Helper()
@@ -243,7 +272,7 @@ type node struct {
 func newNode(t *testing.T) *node {
 	t.Helper()
 	n := &node{scripts: t.TempDir(), dir: t.TempDir(), process: exec.CommandContext(t.Context(), "sleep", "3600"), ended: make(chan struct{})}
-	for _, name := range []string{"addresses.sh", "down.sh", "with.sh"} {
+	for _, name := range []string{"addresses.sh", "processes.sh", "down.sh", "with.sh"} {
 		content, err := os.ReadFile(filepath.Join(harness.Root(), "hack", "node", name))
 		harness.Must(t, err)
 		own := strings.NewReplacer("link=findings-host", "link=findings-none", "group=findings-node", "group=findings-none").Replace(string(content))
@@ -253,10 +282,16 @@ func newNode(t *testing.T) *node {
 	}
 	harness.Must(t, errors.Join(n.process.Start(), os.Mkdir(filepath.Join(n.dir, "state"), 0o700)))
 	go func() { _ = n.process.Wait(); close(n.ended) }()
-	pid := []byte(strconv.Itoa(n.process.Process.Pid))
-	harness.Must(t, os.WriteFile(filepath.Join(n.dir, "state", "unshare.pid"), pid, 0o600))
+	path := []string{"PATH=" + os.Getenv("PATH")}
+	out, code := run(t, path, "bash", "-c", `source "$0" && record "$@"`, filepath.Join(n.scripts, "processes.sh"),
+		n.state("unshare"), strconv.Itoa(n.process.Process.Pid))
+	if code != 0 {
+		t.Fatalf("record the node: exit status %d\n%s", code, out)
+	}
 	return n
 }
+
+func (n *node) state(name string) string { return filepath.Join(n.dir, "state", name) }
 
 // with returns a command that runs beside the node.
 func (n *node) with(t *testing.T, command string) *exec.Cmd {
@@ -270,6 +305,51 @@ func (n *node) mustHaveEnded(t *testing.T) {
 	case <-n.ended:
 	default:
 		t.Error("the node goes on")
+	}
+}
+
+// After a restart of the machine, a recorded pid may be another process's.
+func TestTheEndOfTheNodeSparesAnotherProcessWithItsPid(t *testing.T) {
+	n := newNode(t)
+	harness.Must(t, os.WriteFile(n.state("unshare.started"), []byte("1\n"), 0o600))
+	if out, code := run(t, []string{"PATH=" + os.Getenv("PATH")}, filepath.Join(n.scripts, "down.sh"), n.dir); code != 0 {
+		t.Fatalf("exit status %d:\n%s", code, out)
+	}
+	select {
+	case <-n.ended:
+		t.Error("it was killed")
+	default:
+	}
+	left, err := os.ReadDir(n.state(""))
+	harness.Must(t, err)
+	if len(left) > 0 {
+		t.Errorf("still recorded: %v", left)
+	}
+}
+
+func TestTheNodeGetsNewCertificatesBeforeItsOwnExpire(t *testing.T) {
+	needs.Program(t, "openssl", "openssl")
+	dir, path := t.TempDir(), []string{"PATH=" + os.Getenv("PATH")}
+	authority := func() string {
+		t.Helper()
+		if out, code := run(t, path, "hack/node/pki.sh", dir); code != 0 {
+			t.Fatalf("exit status %d:\n%s", code, out)
+		}
+		content, err := os.ReadFile(filepath.Join(dir, "pki", "ca.crt")) //nolint:gosec // the test's own file
+		harness.Must(t, err)
+		return string(content)
+	}
+	first := authority()
+	if authority() != first {
+		t.Error("a second start made new certificates: those of the first are good for a month")
+	}
+	out, code := run(t, path, "openssl", "req", "-x509", "-key", filepath.Join(dir, "pki", "ca.key"), "-days", "1",
+		"-subj", "/CN=findings-node", "-out", filepath.Join(dir, "pki", "ca.crt"))
+	harness.Same(t, "exit status", 0, code)
+	expiring, err := os.ReadFile(filepath.Join(dir, "pki", "ca.crt")) //nolint:gosec // the test's own file
+	harness.Must(t, err)
+	if authority() == string(expiring) {
+		t.Errorf("certificates on their last day were kept\n%s", out)
 	}
 }
 
