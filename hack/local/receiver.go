@@ -16,8 +16,8 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
@@ -114,15 +114,27 @@ func (r *receiver) verify(ctx context.Context, payload []byte, header http.Heade
 	return webhook.Verify(payload, header)
 }
 
+// moveEndpoint changes the endpoint of an earlier run, if there is one, to this receiver's address: the port is
+// different at each start.
+func (r *receiver) moveEndpoint(ctx context.Context) error {
+	endpoint := newEndpoint()
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"url":%q}}`, r.url))
+	if err := r.plane.Patch(ctx, endpoint, patch); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("move the webhook receiver of an earlier run: %w", err)
+	}
+	return nil
+}
+
+func newEndpoint() *v1alpha1.WebhookEndpoint {
+	return &v1alpha1.WebhookEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: sampleNamespace, Name: receiverName}}
+}
+
 // subscribe creates the receiver's endpoint, and returns once a delivery has reached it: the ping of a new endpoint, or
 // that of an earlier run.
 func (r *receiver) subscribe(ctx context.Context, o options) error {
-	endpoint := &v1alpha1.WebhookEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: sampleNamespace, Name: receiverName}}
-	if _, err := controllerutil.CreateOrPatch(ctx, r.plane, endpoint, func() error {
-		// The port is different at each start.
-		endpoint.Spec.URL = r.url
-		return nil
-	}); err != nil {
+	endpoint := newEndpoint()
+	endpoint.Spec.URL = r.url
+	if err := r.plane.Create(ctx, endpoint); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("declare the webhook receiver: %w", err)
 	}
 	seen := "there is none"

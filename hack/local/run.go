@@ -58,7 +58,7 @@ func run(outer context.Context, o options, out io.Writer) (err error) {
 	if err := writeEnvironment(o, url, made.key()); err != nil {
 		return err
 	}
-	say("%s", howToCall(o, url, made.key(), time.Since(started)))
+	say("%s", howToCall(o, url, made, time.Since(started)))
 	<-ctx.Done()
 	return whyStopped(outer, ctx)
 }
@@ -100,14 +100,15 @@ func bringUp(ctx context.Context, o options, p *plane, keys *pki, children *supe
 }
 
 // howToCall returns the text for the person at the terminal once everything runs. The key is only shown there and never
-// logged; it is empty without samples.
-func howToCall(o options, url, key string, took time.Duration) string {
+// logged.
+func howToCall(o options, url string, made *samples, took time.Duration) string {
 	env := o.state("env")
 	if relative, err := filepath.Rel(o.root, env); err == nil && filepath.IsLocal(relative) {
 		env = relative
 	}
 	text := fmt.Sprintf("\nfindings-operator runs at %s (started in %s).", url, took.Round(time.Second))
-	if key != "" {
+	switch key := made.key(); {
+	case key != "":
 		text += fmt.Sprintf(` List the sample's findings with its API key:
 
   curl -H "Authorization: Bearer %s" "%s/v1/findings?size=2"
@@ -120,7 +121,15 @@ In another terminal:
   curl -H "Authorization: Bearer $FINDINGS_API_KEY" "$FINDINGS_URL/v1/reviews?size=2"
   export PATH="$PWD/bin:$PWD/bin/k8s:$PATH"
 `, key, url, url, env)
-	} else {
+	case made != nil:
+		text += fmt.Sprintf(` The sample's API key is disabled.
+In another terminal, to enable it for the next start:
+
+  source %s
+  export PATH="$PWD/bin:$PWD/bin/k8s:$PATH"
+  kubectl patch apikey sample --namespace "$FINDINGS_NAMESPACE" --type=merge --patch='{"spec":{"disabled":false}}'
+`, env)
+	default:
 		// FINDINGS_NAMESPACE is the namespace of the organization that the first manifest creates.
 		text += fmt.Sprintf(` There is no sample organization.
 In another terminal, to make one with an API key:

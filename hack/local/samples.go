@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -24,14 +26,14 @@ const (
 
 // samples holds the sample organization's data.
 type samples struct {
-	// token of the sample API key.
+	// token of the sample API key; "" if the key is disabled.
 	token string
 	// summary of the imports.
 	summary  string
 	receiver *receiver
 }
 
-// key returns the sample API key's token, or "" without samples.
+// key returns the sample API key's token, or "" if there is none.
 func (s *samples) key() string {
 	if s == nil {
 		return ""
@@ -54,6 +56,18 @@ func makeSamples(ctx context.Context, o options, p *plane) (_ *samples, err erro
 	if made.token, err = applySamples(ctx, o, p); err != nil {
 		return nil, err
 	}
+	if made.receiver, err = startReceiver(ctx, o, p); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, made.receiver.stop())
+		}
+	}()
+	// Before the scans, whose deliveries would fail at the earlier run's port: the third attempt is minutes later.
+	if err := made.receiver.moveEndpoint(ctx); err != nil {
+		return nil, err
+	}
 	scanner, err := newScanner(ctx, o, p)
 	if err != nil {
 		return nil, err
@@ -64,22 +78,21 @@ func makeSamples(ctx context.Context, o options, p *plane) (_ *samples, err erro
 	if err := scanner.reviewPullRequests(ctx); err != nil {
 		return nil, err
 	}
-	if made.receiver, err = startReceiver(ctx, o, p); err != nil {
-		return nil, err
-	}
 	if err := made.receiver.subscribe(ctx, o); err != nil {
-		return nil, errors.Join(err, made.receiver.stop())
+		return nil, err
 	}
 	return made, nil
 }
 
-// applySamples creates the sample organization from manifests, and returns its API key's token.
+// applySamples creates the sample organization from manifests, and returns its API key's token; "" if a person has
+// disabled the key.
 func applySamples(ctx context.Context, o options, p *plane) (string, error) {
 	if err := apply(ctx, o, "--filename="+o.config("samples", "organization.yaml")); err != nil {
 		return "", fmt.Errorf("make the sample organization: %w", err)
 	}
-	if err := waitForReady(ctx, o, "organization/"+sampleOrganization); err != nil {
-		return "", err
+	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: sampleOrganization}}
+	if err := waitForReady(ctx, o, p.client, organization, &organization.Status.Conditions); err != nil {
+		return "", fmt.Errorf("wait for the sample organization: %w", err)
 	}
 	for _, file := range []string{
 		"repository.yaml", "project.yaml", "project-billing.yaml", "review.yaml", "reviewissue.yaml", "apikey.yaml"} {
@@ -87,27 +100,78 @@ func applySamples(ctx context.Context, o options, p *plane) (string, error) {
 			return "", fmt.Errorf("make the samples: %w", err)
 		}
 	}
-	if err := waitForReady(ctx, o, "--namespace="+sampleNamespace, "apikey/"+sampleAPIKey); err != nil {
-		return "", err
+	key := &v1alpha1.APIKey{}
+	if err := p.client.Get(ctx, client.ObjectKey{Namespace: sampleNamespace, Name: sampleAPIKey}, key); err != nil {
+		return "", fmt.Errorf("read the sample API key: %w", err)
 	}
-	return sampleToken(ctx, p.client)
+	if key.Spec.Disabled {
+		return "", nil
+	}
+	if before := key.DeepCopy(); renew(key, time.Now()) {
+		if err := p.client.Patch(ctx, key, client.MergeFrom(before)); err != nil {
+			return "", fmt.Errorf("rotate the sample API key, which has expired: %w", err)
+		}
+	}
+	if err := waitForReady(ctx, o, p.client, key, &key.Status.Conditions); err != nil {
+		return "", fmt.Errorf("wait for the sample API key: %w", err)
+	}
+	return sampleToken(ctx, p.client, key)
 }
 
-func waitForReady(ctx context.Context, o options, arguments ...string) error {
-	_, err := kubectl(ctx, o, append([]string{
-		"wait", "--for=condition=Ready", "--timeout=" + settleTimeout.String()}, arguments...)...)
+// renew requests a new token for a key of an earlier run that has expired, and reports whether it has.
+func renew(key *v1alpha1.APIKey, now time.Time) bool {
+	if expires := key.Status.ExpiresAt; expires == nil || now.Before(expires.Time) {
+		return false
+	}
+	if key.Spec.Rotation == nil {
+		key.Spec.Rotation = &v1alpha1.APIKeyRotation{}
+	}
+	key.Spec.Rotation.Serial = max(key.Spec.Rotation.Serial, key.Status.RotationSerial) + 1
+	return true
+}
+
+// waitForReady returns once the object, whose conditions are in the list, is ready. It fails at once if only a person
+// can change that.
+func waitForReady(ctx context.Context, o options, c client.Reader, object client.Object,
+	list *[]v1alpha1.Condition) error {
+	err := eventually(ctx, func(ctx context.Context) (bool, error) {
+		*list = nil // decoding would keep what the answer does not contain
+		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return false, err
+		}
+		return isReady(object, *list)
+	})
 	if err != nil {
-		return fmt.Errorf("wait for the controllers (log: %s): %w", o.state("logs", "controller.log"), err)
+		return fmt.Errorf("see %s: %w", o.state("logs", "controller.log"), err)
 	}
 	return nil
 }
 
-// sampleToken reads the token from the Secret that the sample key's status names.
-func sampleToken(ctx context.Context, c client.Client) (string, error) {
-	key := &v1alpha1.APIKey{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: sampleNamespace, Name: sampleAPIKey}, key); err != nil {
-		return "", fmt.Errorf("read the sample API key: %w", err)
+// isReady reports whether the object with these conditions is ready, and why it will not be unless a person acts.
+func isReady(object client.Object, list []v1alpha1.Condition) (bool, error) {
+	ready := v1alpha1.FindCondition(list, v1alpha1.ConditionReady)
+	switch {
+	case !object.GetDeletionTimestamp().IsZero():
+		message := "It is being deleted: complete that."
+		if ready != nil {
+			message += " " + ready.Message
+		}
+		return false, stuck(message)
+	case ready == nil || ready.ObservedGeneration != object.GetGeneration():
+		return false, nil
+	case v1alpha1.IsConditionTrue(list, v1alpha1.ConditionStalled):
+		return false, stuck(ready.Message)
 	}
+	return ready.Status == metav1.ConditionTrue, nil
+}
+
+// stuck returns the error of a start that cannot succeed until a person has done what the message says.
+func stuck(message string) error {
+	return fmt.Errorf("%s Start with SAMPLES=false to do that", message)
+}
+
+// sampleToken reads the token from the Secret that the sample key's status names.
+func sampleToken(ctx context.Context, c client.Reader, key *v1alpha1.APIKey) (string, error) {
 	if key.Status.SecretRef == nil {
 		return "", errors.New("the sample API key is ready and names no Secret")
 	}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+func TestAKeyThatHasExpiredGetsANewToken(t *testing.T) {
+	now := time.Now()
+	past, future := new(v1alpha1.NewTime(now)), new(v1alpha1.NewTime(now.Add(time.Hour)))
+	overlap := &metav1.Duration{Duration: time.Hour}
+	for _, c := range []struct {
+		reason string
+		spec   *v1alpha1.APIKeyRotation
+		status v1alpha1.APIKeyStatus
+		want   *v1alpha1.APIKeyRotation
+	}{
+		{"a new key", nil, v1alpha1.APIKeyStatus{}, nil},
+		{"a key that works", nil, v1alpha1.APIKeyStatus{ExpiresAt: future}, nil},
+		{"a key that was never rotated", nil, v1alpha1.APIKeyStatus{ExpiresAt: past}, &v1alpha1.APIKeyRotation{Serial: 1}},
+		{"a key that a person has rotated", &v1alpha1.APIKeyRotation{Serial: 7, Overlap: overlap},
+			v1alpha1.APIKeyStatus{ExpiresAt: past, RotationSerial: 7}, &v1alpha1.APIKeyRotation{Serial: 8, Overlap: overlap}},
+		{"a serial that a person has removed", nil, v1alpha1.APIKeyStatus{ExpiresAt: past, RotationSerial: 7},
+			&v1alpha1.APIKeyRotation{Serial: 8}},
+	} {
+		key := &v1alpha1.APIKey{Spec: v1alpha1.APIKeySpec{Rotation: c.spec}, Status: c.status}
+		if got := renew(key, now); got != (c.spec != c.want) {
+			t.Errorf("%s: renewed: %t", c.reason, got)
+		}
+		harness.Same(t, c.reason, c.want, key.Spec.Rotation)
+	}
+}
+
+func TestTheWaitEndsOnceNothingChangesByItself(t *testing.T) {
+	condition := func(of string, status metav1.ConditionStatus, generation int64) v1alpha1.Condition {
+		return v1alpha1.Condition{Type: of, Status: status, ObservedGeneration: generation, Message: "Do this."}
+	}
+	ready := condition(v1alpha1.ConditionReady, metav1.ConditionTrue, 2)
+	waiting := condition(v1alpha1.ConditionReady, metav1.ConditionFalse, 2)
+	stalled := condition(v1alpha1.ConditionStalled, metav1.ConditionTrue, 2)
+	for _, c := range []struct {
+		reason     string
+		deleted    bool
+		conditions []v1alpha1.Condition
+		ready      bool
+		err        string
+	}{
+		{reason: "no status yet"},
+		{reason: "ready", conditions: []v1alpha1.Condition{ready}, ready: true},
+		{reason: "not ready yet", conditions: []v1alpha1.Condition{waiting}},
+		{reason: "stalled", conditions: []v1alpha1.Condition{waiting, stalled}, err: "Do this. Start with SAMPLES=false"},
+		{reason: "stalled before the last change", conditions: []v1alpha1.Condition{
+			condition(v1alpha1.ConditionReady, metav1.ConditionFalse, 1), condition(v1alpha1.ConditionStalled, metav1.ConditionTrue, 1),
+		}},
+		{reason: "being deleted", deleted: true, conditions: []v1alpha1.Condition{ready}, err: "being deleted: complete that. Do this. Start"},
+		{reason: "being deleted, without a status", deleted: true, err: "being deleted"},
+	} {
+		organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+		if c.deleted {
+			organization.DeletionTimestamp = new(metav1.Now())
+		}
+		got, err := isReady(organization, c.conditions)
+		if got != c.ready || (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: ready %t, error %v; want %t, %q", c.reason, got, err, c.ready, c.err)
+		}
+	}
+}
+
+func TestADisabledKeyIsSaidToBeAndHowToEnableIt(t *testing.T) {
+	o := newRunFolder(t)
+	for _, c := range []struct {
+		made *samples
+		want string
+	}{
+		{nil, "There is no sample organization."},
+		{&samples{}, `kubectl patch apikey sample --namespace "$FINDINGS_NAMESPACE"`},
+		{&samples{token: "secret"}, "Authorization: Bearer secret"},
+	} {
+		if text := howToCall(o, "http://127.0.0.1:8080", c.made, time.Second); !strings.Contains(text, c.want) {
+			t.Errorf("want %q in:\n%s", c.want, text)
+		}
+	}
+}
