@@ -9,6 +9,9 @@ const (
 	ReasonNamespaceConflict = "NamespaceConflict"
 	// ReasonNamespaceTerminating goes with Ready=False: the namespace is being removed.
 	ReasonNamespaceTerminating = "NamespaceTerminating"
+	// ReasonRefused goes with Ready=False: the API server refuses the namespace, or what the organization needs in
+	// it.
+	ReasonRefused = "Refused"
 	// ReasonNotEmpty goes with Ready=False and Stalled=True: the organization is being deleted and still has
 	// repositories, projects, findings, scans, reviews or webhook endpoints.
 	ReasonNotEmpty = "NotEmpty"

@@ -17,6 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
 
@@ -71,10 +72,33 @@ func (s *scope) namespace() string { return v1alpha1.NamespacePrefix + s.Object.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
-		Phases:  []reconcile.Phase[*scope]{r.adoptNamespace, r.labelNamespace, r.grantAccess, r.setQuota, r.count, r.open},
+		Phases: []reconcile.Phase[*scope]{
+			shown(r.adoptNamespace), r.count, shown(r.labelNamespace), shown(r.grantAccess), shown(r.setQuota), r.open,
+		},
 		Removal: []reconcile.Phase[*scope]{r.remove},
 		Stored:  r.announceQuotas,
 	}.Run(ctx, req)
+}
+
+// shown returns the phase with a verdict if the API server refuses what it does. Which quotas are exhausted is unknown
+// then, so their condition stays.
+func shown(phase reconcile.Phase[*scope]) reconcile.Phase[*scope] {
+	return func(ctx context.Context, s *scope) error {
+		err := phase(ctx, s)
+		if removal.IsRefusal(err) {
+			s.Status.ObservedGeneration = s.Object.Generation
+			s.Judge(refused(err))
+		}
+		return err
+	}
+}
+
+func refused(err error) conditions.Verdict {
+	return conditions.Verdict{
+		Reason: v1alpha1.ReasonRefused,
+		Message: fmt.Sprintf("The API server refuses what the organization needs, which is tried again: %q. Remove what "+
+			"blocks it, for example an admission policy or a quota of the cluster.", conditions.Shortened(err.Error())),
+	}
 }
 
 // open records the namespace in the status, as the last step: the REST API accepts the organization's keys

@@ -23,7 +23,7 @@ func (r *Reconciler) adoptNamespace(ctx context.Context, s *scope) error {
 		namespace, err = r.createNamespace(ctx, s)
 	}
 	if err != nil {
-		return fmt.Errorf("get namespace %s: %w", s.namespace(), err)
+		return fmt.Errorf("namespace %s: %w", s.namespace(), err)
 	}
 	if verdict, refused := refuse(namespace, s.Object); refused {
 		s.Status.Namespace, s.Status.Counts = "", v1alpha1.OrganizationCounts{}

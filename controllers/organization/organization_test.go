@@ -312,6 +312,27 @@ func TestCountsFollowWhatTheOrganizationHas(t *testing.T) {
 	counts(v1alpha1.OrganizationCounts{Repositories: 3, Projects: 1, Findings: 35})
 }
 
+func TestARefusalIsShownAndStopsNoCount(t *testing.T) {
+	start(t)
+	organization := newOrganization(t, "refused")
+	waitUntilReady(t, organization)
+	const namespace = "org-refused"
+	probe := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}}
+	quota := env.UseUp(t, "count/serviceaccounts", probe)
+	harness.Must(t, env.Client.Delete(t.Context(), scannerAccount(namespace)))
+	env.Create(t, builder.Repository("repo").In(namespace).Build())
+	harness.Eventually(t, func(g Gomega) {
+		testenv.Get(t, g, env, organization)
+		g.Expect(reason(organization, v1alpha1.ConditionReady)).To(Equal("Refused/False"))
+		ready := v1alpha1.FindCondition(organization.Status.Conditions, v1alpha1.ConditionReady)
+		g.Expect(ready.Message).To(ContainSubstring("exceeded quota"))
+		g.Expect(organization.Status.Counts.Repositories).To(BeEquivalentTo(1))
+		g.Expect(organization.Status.Namespace).To(Equal(namespace), "its keys are still accepted")
+	})
+	harness.Must(t, env.Client.Delete(t.Context(), quota))
+	waitUntilReady(t, organization)
+}
+
 func TestSettledOrganizationIsNotWritten(t *testing.T) {
 	stop := start(t)
 	organization := builder.Organization("calm").Mutate(func(o *v1alpha1.Organization) {

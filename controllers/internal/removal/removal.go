@@ -34,8 +34,8 @@ const (
 	refusedRetry = 15 * time.Second
 )
 
-// IsRefusal reports whether the API server refused the removal of an object, for example because of a cluster's own
-// admission policy: the same request would be refused again.
+// IsRefusal reports whether the API server refused a request, such as the removal of an object, for example because of a
+// cluster's own admission policy: the same request would be refused again.
 func IsRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
