@@ -246,6 +246,20 @@ func TestTheImageIsWhatTheValuesSay(t *testing.T) {
 	}
 }
 
+func TestTheRollBackInTheDocsChangesAnImageByDigest(t *testing.T) {
+	_, section, _ := strings.Cut(readFile(t, "docs", "install.md"), "\n## Roll back\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	arguments := []string{"--set", "image.digest=" + sum}
+	for _, found := range regexp.MustCompile(`--set (\S+)`).FindAllStringSubmatch(section, -1) {
+		arguments = append(arguments, "--set", strings.ReplaceAll(found[1], `"`, ""))
+	}
+	for _, object := range Render(t, "findings", "findings-system", arguments...) {
+		for _, container := range containers(object) {
+			harness.Same(t, object.GetName(), any("ghcr.io/appsec-dev/findings-operator:0.1.0"), container["image"])
+		}
+	}
+}
+
 const sum = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 func appVersion(t *testing.T) string {
