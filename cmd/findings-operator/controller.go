@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -83,8 +84,9 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 }
 
 const (
-	// leaseName is the Lease that the controllers' leader holds.
-	leaseName = "findings-controller"
+	// defaultLease is the Lease that the controllers' leader holds. The chart names it after the release, and passes no
+	// name for a release named findings.
+	defaultLease = "findings-controller"
 	// reconcileTimeout bounds one reconcile, even if the API server is slow.
 	reconcileTimeout = 2 * time.Minute
 	// cacheSyncTimeout bounds the first list of all findings, which may be 100,000 or more.
@@ -102,6 +104,7 @@ type controllerOptions struct {
 	commonOptions
 
 	leaderElect       bool
+	leaderElectionID  string
 	metricsAddress    string
 	probeAddress      string
 	concurrency       map[string]int
@@ -148,7 +151,9 @@ others take over. With --findings-kubeconfig the Lease stays in the cluster of -
 func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 	o.commonOptions.addFlags(flags)
 	flags.BoolVar(&o.leaderElect, "leader-elect", false,
-		"reconcile only while holding the Lease "+leaseName+" in --namespace; required for more than one replica")
+		"reconcile only while holding the Lease --leader-election-id in --namespace; required for more than one replica")
+	flags.StringVar(&o.leaderElectionID, "leader-election-id", defaultLease,
+		"name of the Lease of --leader-elect; operators of different findings planes in one namespace need different ones")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":9090", "address of /metrics, over HTTP; 0 turns it off")
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":9091",
 		"address of /healthz and /readyz; 0 turns them off")
@@ -225,6 +230,10 @@ func (o *controllerOptions) validate() error {
 	o.webhookAllowed, badAllowed = parseRanges("--webhook-allow-cidr", o.webhookAllowCIDR)
 	o.webhookDenied, badDenied = parseRanges("--webhook-deny-cidr", o.webhookDenyCIDR)
 	errs := []error{o.commonOptions.validate(), badAllowed, badDenied}
+	if invalid := validation.IsDNS1123Subdomain(o.leaderElectionID); len(invalid) > 0 {
+		errs = append(errs, fmt.Errorf("--leader-election-id %q is not a valid name of a Lease: %s", o.leaderElectionID,
+			strings.Join(invalid, "; ")))
+	}
 	known := map[string]bool{}
 	for _, c := range o.controllerSetups() {
 		known[c.name] = true
@@ -302,7 +311,7 @@ func (o *controllerOptions) manager(registerer prometheus.Registerer) (ctrl.Mana
 		GracefulShutdownTimeout: new(shutdownTimeout),
 
 		LeaderElection:          o.leaderElect,
-		LeaderElectionID:        leaseName,
+		LeaderElectionID:        o.leaderElectionID,
 		LeaderElectionNamespace: o.namespace,
 		LeaderElectionConfig:    o.leases,
 		// The process exits when the manager has stopped, so another replica may take over at once.

@@ -379,15 +379,16 @@ func TestSecondReplicaTakesOver(t *testing.T) {
 	}
 	holder := func() string {
 		lease := &coordinationv1.Lease{}
-		harness.Must(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: testenv.SystemNamespace, Name: leaseName}, lease))
+		harness.Must(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: testenv.SystemNamespace, Name: "security-controller"}, lease))
 		return ptr.Deref(lease.Spec.HolderIdentity, "")
 	}
-	stopFirst := startController(t, controllerFlags(t, "0", "--leader-elect")...)
+	flags := []string{"--leader-elect", "--leader-election-id=security-controller"}
+	stopFirst := startController(t, controllerFlags(t, "0", flags...)...)
 	reconciled("before")
 	first := holder()
 
 	address := freeAddress(t)
-	startController(t, controllerFlags(t, address, "--leader-elect")...)
+	startController(t, controllerFlags(t, address, flags...)...)
 	eventually(t, func(g Gomega) { g.Expect(status(t, "http://"+address+"/readyz")).To(Equal(http.StatusOK)) })
 	NewWithT(t).Expect(holder()).To(Equal(first), "the Lease was taken from a leader at work")
 
@@ -430,7 +431,7 @@ func TestFindingsPlaneAwayFromTheLease(t *testing.T) {
 	leases := &coordinationv1.LeaseList{}
 	harness.Must(t, elsewhere.Client.List(t.Context(), leases, client.InNamespace(testenv.SystemNamespace)))
 	for _, lease := range leases.Items {
-		if lease.Name == leaseName {
+		if lease.Name == defaultLease {
 			t.Error("the Lease is in the findings plane")
 		}
 	}
@@ -450,6 +451,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 	}{
 		{"the defaults are good", nil, nil},
 		{"a controller that is not there", []string{"--concurrency", "findings=3"}, []string{`no controller "findings"`, "repository"}},
+		{"no name of a Lease", []string{"--leader-election-id="}, []string{`--leader-election-id ""`}},
 		{"no worker at all", []string{"--concurrency", "scan=0"}, []string{"scan=0"}},
 		{"no namespace", []string{"--namespace", "Not One"}, []string{`"Not One"`}},
 		{"a level is a known one", []string{"--log-level=loud"}, []string{`not "loud"`}},

@@ -369,6 +369,20 @@ func TestNamesFollowTheRelease(t *testing.T) {
 	}
 }
 
+// With one Lease, of two releases in a namespace only one would work.
+func TestEachReleaseHasItsOwnLease(t *testing.T) {
+	for release, want := range map[string][]any{"findings": nil, "security": {"--leader-election-id=security-controller"}} {
+		deployment := one(t, Render(t, release, "findings-system"), "Deployment", release+"-controller")
+		var got []any
+		for _, argument := range containers(deployment)[0]["args"].([]any) {
+			if strings.HasPrefix(argument.(string), "--leader-election-id") {
+				got = append(got, argument)
+			}
+		}
+		harness.Same(t, "the flag of release "+release, want, got)
+	}
+}
+
 // Each of the two releases contains its part, and together they contain what a single release
 // contains.
 func TestPlaneAndWorkloadsShareTheWholeOut(t *testing.T) {
