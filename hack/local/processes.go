@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 const (
@@ -108,7 +110,7 @@ func (s *supervisor) keep(ctx context.Context, c *child, process *exec.Cmd) {
 			next := pause.Step()
 			s.say("%s has ended (%s); starting it again in %s; its log (%s) ends:\n  %s",
 				c.command.name, describe(err), next.Round(time.Millisecond), c.log.Name(), lastLine(c.log.Name()))
-			if !sleep(ctx, next) {
+			if !harness.Pause(ctx, next) {
 				return
 			}
 			process, err = s.spawn(ctx, c)
@@ -138,16 +140,4 @@ func describe(err error) string {
 		return "exit status 0"
 	}
 	return err.Error()
-}
-
-// sleep waits for the duration, and reports whether it passed before the context ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -33,7 +31,7 @@ func newRunFolder(t *testing.T) options {
 func TestAKilledChildIsStartedAgainAndSaidSo(t *testing.T) {
 	g := NewWithT(t)
 	o := newRunFolder(t)
-	said := &lines{}
+	said := &harness.Buffer{}
 	s := &supervisor{options: o, say: newReporter(said)}
 	g.Expect(s.start(t.Context(), command{name: "sleeper", path: "/bin/sh", arguments: []string{"-c", "exec sleep 1000"}})).To(Succeed())
 	first := readPID(g, o, "sleeper")
@@ -50,7 +48,7 @@ func TestAKilledChildIsStartedAgainAndSaidSo(t *testing.T) {
 func TestAChildThatDoesNotStartIsGivenUp(t *testing.T) {
 	g := NewWithT(t)
 	o := newRunFolder(t)
-	said := &lines{}
+	said := &harness.Buffer{}
 	ctx, giveUp := context.WithCancelCause(t.Context())
 	s := &supervisor{options: o, say: newReporter(said), giveUp: giveUp}
 	script := command{name: "broken", path: "/bin/sh", arguments: []string{"-c", "echo error: unknown flag >&2; exit 1"}}
@@ -104,24 +102,6 @@ func readPID(g Gomega, o options, name string) int {
 	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
 	g.Expect(err).NotTo(HaveOccurred())
 	return pid
-}
-
-// lines collects output, for a reader concurrent with the writer.
-type lines struct {
-	mutex  sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	return l.buffer.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	return l.buffer.String()
 }
 
 // tail returns the last lines of a file, as far as they can be read.

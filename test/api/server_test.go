@@ -174,26 +174,8 @@ func TestMetricsCountRequestsByRoute(t *testing.T) {
 	}
 }
 
-// lockedBuffer is a log that may be read while it is written.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 func TestTheLogNamesRequestsAndHoldsNoSecrets(t *testing.T) {
-	log := &lockedBuffer{}
+	log := &harness.Buffer{}
 	s := ownServer(t, apiserver.Options{Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, nil)
 	o := newOrganization(t)
 	o.server = s

@@ -21,6 +21,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -121,7 +122,7 @@ const (
 
 // A trace that a client has begun continues from the request to each attempt of the patch.
 func TestATraceLeadsFromTheRequestToThePatch(t *testing.T) {
-	r, log := newReceiver(t), &lockedBuffer{}
+	r, log := newReceiver(t), &harness.Buffer{}
 	o := newOrganization(t)
 	f := builder.Finding("f-1").In(o.namespace).Build()
 	s := ownServer(t, apiserver.Options{

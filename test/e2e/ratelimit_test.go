@@ -152,7 +152,7 @@ func answers(t *testing.T, url string) bool {
 // background runs a program until the test ends.
 func background(t *testing.T, path string, arguments ...string) {
 	t.Helper()
-	output := &safeBuffer{}
+	output := &harness.Buffer{}
 	command := exec.Command(path, arguments...)
 	command.SysProcAttr = endWithTest()
 	command.Stdout, command.Stderr = output, output

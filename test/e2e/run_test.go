@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -43,7 +42,7 @@ type run struct {
 	env map[string]string
 
 	process *exec.Cmd
-	output  *safeBuffer
+	output  *harness.Buffer
 	ended   chan struct{}
 }
 
@@ -72,7 +71,7 @@ func start(t *testing.T, folder string, environment ...string) *run {
 func launch(t *testing.T, folder string, port int, environment ...string) *run {
 	t.Helper()
 	binary := repositoryFile(t, "bin", "findings-local")
-	r := &run{folder: folder, port: port, output: &safeBuffer{}, ended: make(chan struct{})}
+	r := &run{folder: folder, port: port, output: &harness.Buffer{}, ended: make(chan struct{})}
 	// Do not use the test's context: its end would kill the process, and the tests choose how a run
 	// ends.
 	r.process = exec.Command(binary)
@@ -260,22 +259,4 @@ func freePort(t *testing.T) int {
 	number, err := strconv.Atoi(port)
 	harness.Must(t, err)
 	return number
-}
-
-// safeBuffer is a buffer that may be read while a process writes to it.
-type safeBuffer struct {
-	mutex  sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.buffer.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.buffer.String()
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // killController kills the leading controller and starts it again.
@@ -38,14 +39,14 @@ func (s *trial) takeAway(d time.Duration) time.Duration {
 	s.Etcd.Kill()
 	s.awaitRefusal()
 	served := time.Since(begun)
-	pause(s.t.Context(), d-served)
+	harness.Pause(s.t.Context(), d-served)
 	s.must(errors.Join(s.Etcd.Start(), s.APIServer.Start()))
 	s.must(s.AwaitReady(s.t.Context()))
 	return served
 }
 
 // forAWhile leaves a fault in force for that long.
-func (s *trial) forAWhile(d time.Duration) { pause(s.t.Context(), d) }
+func (s *trial) forAWhile(d time.Duration) { harness.Pause(s.t.Context(), d) }
 
 // through applies a fault to the facade's connections for that long.
 func (s *trial) through(d time.Duration, do func() error) {

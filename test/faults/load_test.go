@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // The load, which ends with its phase. The pauses keep it well below the service's capacity, so
@@ -73,22 +74,10 @@ func (l *load) stop() {
 	l.working.Wait()
 }
 
-// pause waits for d and reports whether the load goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
 // callREST writes and reads the findings that only REST writes; several callers share each finding.
 func (s *trial) callREST(ctx context.Context, caller int, name string) {
 	ids := s.staged[byREST]
-	for n := 1; pause(ctx, restPause); n++ {
+	for n := 1; harness.Pause(ctx, restPause); n++ {
 		id := ids[rand.IntN(len(ids))] //nolint:gosec // no secret
 		if rand.IntN(10) < 4 {         //nolint:gosec // no secret
 			s.readREST(caller, id)
@@ -175,7 +164,7 @@ const numbersOfPhase = 100_000
 func (s *trial) patchByKubectl(ctx context.Context, writer, phase int) {
 	ids := s.staged[byKubectl]
 	number := phase * numbersOfPhase
-	for n := writer; pause(ctx, kubectlPause); n += kubectlWriters {
+	for n := writer; harness.Pause(ctx, kubectlPause); n += kubectlWriters {
 		number++
 		s.patchOnce(ids[n%len(ids)], number)
 	}
@@ -201,7 +190,7 @@ func (s *trial) patchOnce(id string, value int) bool {
 // readKubectls reads the findings that kubectl writes over REST: their numbers must never decrease.
 func (s *trial) readKubectls(ctx context.Context) {
 	ids := s.staged[byKubectl]
-	for n := 0; pause(ctx, restPause); n++ {
+	for n := 0; harness.Pause(ctx, restPause); n++ {
 		id := ids[n%len(ids)]
 		floor := s.journal.floor(id)
 		if shown, ok := s.get(id); ok {
@@ -234,7 +223,7 @@ func (s *trial) walk(ctx context.Context) {
 		seen := map[string]int{}
 		cursor, more := "", true
 		for more {
-			if !pause(ctx, walkPause) {
+			if !harness.Pause(ctx, walkPause) {
 				return
 			}
 			floors := map[string]int{}
@@ -287,7 +276,7 @@ func (s *trial) checkWalk(seen map[string]int) {
 // importAlternately imports the scan without and with its last results, so that findings close and
 // reopen. An import fails while the API server is down, and is then repeated.
 func (s *trial) importAlternately(ctx context.Context) {
-	for n := 0; pause(ctx, importPause); n++ {
+	for n := 0; harness.Pause(ctx, importPause); n++ {
 		scan := []string{s.part, s.whole}[n%2]
 		err := s.importScan(context.WithoutCancel(ctx), scan)
 		s.journal.mutex.Lock()

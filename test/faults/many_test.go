@@ -12,6 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -35,7 +36,7 @@ func (s *trial) patchMany(object client.Object, patch string) bool {
 // decideByHand makes decisions about the findings that operations and a policy also decide about.
 func (s *trial) decideByHand(ctx context.Context) {
 	ids, reasons := s.staged[byMany], v1alpha1.DecisionReasons()
-	for n := 0; pause(ctx, decidePause); n++ {
+	for n := 0; harness.Pause(ctx, decidePause); n++ {
 		status, reason := userStatuses[n%len(userStatuses)], fmt.Sprintf("%q", reasons[n%len(reasons)])
 		if status == v1alpha1.UserStatusOpen {
 			reason = "null"
@@ -50,7 +51,7 @@ func (s *trial) decideByHand(ctx context.Context) {
 
 // changePolicy repeatedly changes the policy's decision.
 func (s *trial) changePolicy(ctx context.Context) {
-	for n := 0; pause(ctx, policyPause); n++ {
+	for n := 0; harness.Pause(ctx, policyPause); n++ {
 		status := userStatuses[n%2] // muted and active
 		if s.patchMany(manyPolicy(), fmt.Sprintf(`{"spec":{"set":{"userStatus":%q}}}`, status)) {
 			s.journal.count("policies changed")
@@ -61,7 +62,7 @@ func (s *trial) changePolicy(ctx context.Context) {
 // operate runs operations that decide about all these findings at once, commits previews, and undoes every
 // other operation.
 func (s *trial) operate(ctx context.Context, phase int) {
-	for n := 0; pause(ctx, decidePause); n++ {
+	for n := 0; harness.Pause(ctx, decidePause); n++ {
 		operation := builder.TriageOperation(fmt.Sprintf("p%d-o%d", phase, n), "").In(namespace).Mutate(func(o *v1alpha1.TriageOperationSpec) {
 			o.Select = &v1alpha1.FindingSelection{Text: "src/many-"}
 			o.Set.UserStatus, o.Commit = userStatuses[n%2], n%3 == 0
@@ -80,7 +81,7 @@ func (s *trial) operateOnce(ctx context.Context, operation *v1alpha1.TriageOpera
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return false // it may have been created nevertheless, and then must end
 	}
-	for pause(ctx, decidePause) {
+	for harness.Pause(ctx, decidePause) {
 		now := &v1alpha1.TriageOperation{}
 		if s.Client.Get(ctx, client.ObjectKeyFromObject(operation), now) != nil {
 			continue

@@ -106,7 +106,7 @@ func (m *monitor) killFacade() error {
 }
 
 func (m *monitor) run(ctx context.Context) {
-	for pause(ctx, sampleInterval) {
+	for harness.Pause(ctx, sampleInterval) {
 		m.sample(ctx)
 	}
 }

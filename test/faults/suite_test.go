@@ -18,7 +18,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -38,7 +37,6 @@ const (
 
 	// settleTimeout bounds each wait for a condition.
 	settleTimeout = 4 * time.Minute
-	checkInterval = 20 * time.Millisecond
 	// requestTimeout is longer than the service takes for any answer.
 	requestTimeout = time.Minute
 	// unlimited is the greatest allowed rate limit.
@@ -215,19 +213,7 @@ func (s *trial) eventually(what string, check func(context.Context) error) {
 }
 
 func await(ctx context.Context, what string, check func(context.Context) error) error {
-	return awaitFor(ctx, settleTimeout, what, check)
-}
-
-func awaitFor(ctx context.Context, patience time.Duration, what string, check func(context.Context) error) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, checkInterval, patience, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("wait until %s: %w", what, errors.Join(err, last))
-	}
-	return nil
+	return harness.UntilWithin(ctx, settleTimeout, what, check)
 }
 
 // verdict collects errors. It is safe for concurrent use.

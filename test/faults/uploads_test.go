@@ -212,7 +212,7 @@ func (u *uploadsTrial) bring(ctx context.Context, target *uploadTarget, commit s
 			u.count(&u.refused)
 			u.checkRefusal(code, got)
 		}
-		if !pause(ctx, again) {
+		if !harness.Pause(ctx, again) {
 			return
 		}
 	}
@@ -242,7 +242,7 @@ func (u *uploadsTrial) completed(ctx context.Context, target *uploadTarget, got 
 			return false
 		}
 		for code := 0; code != http.StatusOK; n++ {
-			if !pause(ctx, time.Second) {
+			if !harness.Pause(ctx, time.Second) {
 				return false
 			}
 			var err error
@@ -272,7 +272,7 @@ func (u *uploadsTrial) disturb() {
 	silenced := u.audit.underWay()
 	begun := time.Now()
 	u.must(u.facades[1].Door.BlackHole())
-	pause(u.t.Context(), u.plan.silence)
+	harness.Pause(u.t.Context(), u.plan.silence)
 	u.must(u.facades[1].Door.Heal(u.t.Context()))
 	u.checkEnds(before, killed)
 	u.checkEnds(silenced, begun)
@@ -305,7 +305,7 @@ func (u *uploadsTrial) within(what string, check func(context.Context) error) {
 	u.t.Helper()
 	const findingsPerSecond = 50
 	patience := settleTimeout + time.Duration(len(u.targets)*u.plan.results/findingsPerSecond)*time.Second
-	u.must(awaitFor(u.t.Context(), patience, what, check))
+	u.must(harness.UntilWithin(u.t.Context(), patience, what, check))
 }
 
 // checkEnds waits until each of the scans has ended or been declared dead, and fails if a scan takes longer than
@@ -339,7 +339,7 @@ const noiseOfUploads = 30 * time.Second
 
 // follow reads the history while it grows, and records the memory of the facades.
 func (u *uploadsTrial) follow(ctx context.Context) {
-	for pause(ctx, auditPause) {
+	for harness.Pause(ctx, auditPause) {
 		if err := u.read(ctx); err != nil && ctx.Err() == nil {
 			u.verdict.wrong("read the history of uploads: %v", err)
 			return
@@ -381,7 +381,7 @@ func (u *uploadsTrial) decide(ctx context.Context) {
 		}
 	}
 	u.audit.mutex.Unlock()
-	for n := 1; pause(ctx, decisionPause); n++ {
+	for n := 1; harness.Pause(ctx, decisionPause); n++ {
 		key := keys[n%len(keys)]
 		patch := fmt.Sprintf(`{"spec":{"triage":{"userStatus":%q,"comments":"%d"}}}`, userStatuses[n%len(userStatuses)], n)
 		finding := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}

@@ -42,8 +42,13 @@ func Within(t testing.TB, patience time.Duration, assertions func(g gomega.Gomeg
 // Until polls until the check returns nil, for at most Patience. Its error contains the check's
 // last error.
 func Until(ctx context.Context, what string, check func(context.Context) error) error {
+	return UntilWithin(ctx, Patience, what, check)
+}
+
+// UntilWithin is Until with another patience.
+func UntilWithin(ctx context.Context, patience time.Duration, what string, check func(context.Context) error) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, interval, Patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, interval, patience, true, func(ctx context.Context) (bool, error) {
 		last = check(ctx)
 		return last == nil, nil
 	})
@@ -51,6 +56,18 @@ func Until(ctx context.Context, what string, check func(context.Context) error) 
 		return fmt.Errorf("wait until %s: %w", what, errors.Join(err, last))
 	}
 	return nil
+}
+
+// Pause waits for the duration, and reports whether it passed before the context ended.
+func Pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }
 
 // AwaitAnswer returns when the URL answers 200. It returns an error when the context ends or over
