@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega" //nolint:revive,staticcheck // gomega reads as it is meant to this way
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -60,6 +62,7 @@ func TestFindingsThroughBothDoorsAndAcrossRestarts(t *testing.T) {
 
 	before := rest.list(t, "/v1/findings", 1000)
 	reviews := rest.list(t, "/v1/reviews", 1000)
+	announced := completedScans(t, r)
 	pids := r.pids(t)
 	if len(pids) != 5 {
 		t.Errorf("the run has the children %v; want five", pids)
@@ -85,6 +88,17 @@ func TestFindingsThroughBothDoorsAndAcrossRestarts(t *testing.T) {
 
 	t.Run("what was received before the restart is verified after it", func(t *testing.T) {
 		checkWebhook(t, again, newRESTClient(again))
+	})
+	t.Run("the receiver listens at its new port before the scans", func(t *testing.T) {
+		harness.Eventually(t, func(g Gomega) {
+			scans := completedScans(t, again)
+			maps.DeleteFunc(scans, func(name string, _ v1alpha1.WebhookDelivery) bool { _, known := announced[name]; return known })
+			g.Expect(scans).To(HaveLen(2))
+			for _, scan := range scans {
+				g.Expect(scan.Status.Attempts).To(HaveLen(1))
+				g.Expect(scan.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryDelivered))
+			}
+		})
 	})
 	pids = again.pids(t)
 	again.kill()

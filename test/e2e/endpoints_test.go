@@ -131,6 +131,20 @@ func checkWebhook(t *testing.T, r *run, rest *restClient) {
 	}
 }
 
+// completedScans returns the deliveries of scan.completed by name.
+func completedScans(t *testing.T, r *run) map[string]v1alpha1.WebhookDelivery {
+	t.Helper()
+	var deliveries v1alpha1.WebhookDeliveryList
+	r.read(t, &deliveries, "webhookdeliveries")
+	found := map[string]v1alpha1.WebhookDelivery{}
+	for _, d := range deliveries.Items {
+		if d.Spec.Event.Type == "scan.completed" {
+			found[d.Name] = d
+		}
+	}
+	return found
+}
+
 // received returns the line that the receiver logged about a delivery that it has verified.
 func received(t *testing.T, r *run, id string) item {
 	t.Helper()
