@@ -72,7 +72,7 @@ func newFuzzServer(f *testing.F) fuzzServer {
 	}
 }
 
-func fuzzBackend(f *testing.F, model *readmodel.Model, stored http.RoundTripper) *handlers.Backend {
+func fuzzBackend(f testing.TB, model *readmodel.Model, stored http.RoundTripper) *handlers.Backend {
 	f.Helper()
 	client, err := cluster.NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: stored})
 	if err != nil {
@@ -82,7 +82,7 @@ func fuzzBackend(f *testing.F, model *readmodel.Model, stored http.RoundTripper)
 }
 
 // fuzzRoutes are all operations, without the parts of the chain that need a cluster.
-func fuzzRoutes(f *testing.F, backend *handlers.Backend) http.Handler {
+func fuzzRoutes(f testing.TB, backend *handlers.Backend) http.Handler {
 	f.Helper()
 	spec, err := openapi.Load()
 	if err != nil {
@@ -124,6 +124,12 @@ func fuzzModel(f *testing.F, delivery *v1alpha1.WebhookDelivery) *readmodel.Mode
 	sources.Repositories = held(repositories...)
 	sources.Reviews = held(reviews...)
 	sources.Findings = held(findings...)
+	return fuzzModelOf(f, sources)
+}
+
+// fuzzModelOf is a read model of these objects, until the test ends.
+func fuzzModelOf(f testing.TB, sources *readmodel.Sources) *readmodel.Model {
+	f.Helper()
 	model, err := readmodel.New(readmodel.Options{Sources: sources})
 	if err != nil {
 		f.Fatal(err)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -13,7 +14,8 @@ type Decision struct {
 	findingstate.Decision
 	// By is the author that the object records.
 	By string
-	// Basis holds the facts behind the decision; empty for kinds whose decisions depend on no facts.
+	// Basis holds the facts behind the decision. Empty means those of the state that is changed, or none for kinds whose
+	// decisions depend on no facts.
 	Basis string
 }
 
@@ -31,7 +33,7 @@ func mergePatch[T kube.Object](known Known[T], decision Decision, now time.Time)
 		"metadata": map[string]any{"resourceVersion": known.Object.GetResourceVersion()},
 	}
 	standing := known.Standing
-	standing.Facts = decision.Basis
+	standing.Facts = cmp.Or(decision.Basis, standing.Facts)
 	if triage := decision.Changes(standing, now); len(triage) > 0 {
 		triage["by"] = decision.By
 		patch["spec"] = map[string]any{"triage": triage}

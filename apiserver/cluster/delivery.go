@@ -15,7 +15,7 @@ const deliveryNoun = "webhook delivery"
 
 // WebhookDelivery returns the delivery as it is stored now.
 func (c *Client) WebhookDelivery(ctx context.Context, namespace, name string) (*v1alpha1.WebhookDelivery, error) {
-	return read[*v1alpha1.WebhookDelivery](ctx, c, namespace, name, deliveryNoun)
+	return read[*v1alpha1.WebhookDelivery](ctx, c.rest, namespace, name, deliveryNoun)
 }
 
 // Redeliver requests another attempt of the delivery on behalf of an author. It returns the delivery once the

@@ -29,7 +29,7 @@ func (c *Client) CreateOperation(ctx context.Context, operation *v1alpha1.Triage
 
 // Operation returns the operation as it is stored now.
 func (c *Client) Operation(ctx context.Context, namespace, name string) (*v1alpha1.TriageOperation, error) {
-	return read[*v1alpha1.TriageOperation](ctx, c, namespace, name, operationNoun)
+	return read[*v1alpha1.TriageOperation](ctx, c.rest, namespace, name, operationNoun)
 }
 
 // Operations returns all operations of a namespace as they are stored now. Unreadable operations are left out.

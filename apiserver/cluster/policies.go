@@ -22,7 +22,7 @@ func (c *Client) Policies(ctx context.Context, namespace string) ([]*v1alpha1.Tr
 
 // Policy returns the policy as it is stored now.
 func (c *Client) Policy(ctx context.Context, namespace, name string) (*v1alpha1.TriagePolicy, error) {
-	return read[*v1alpha1.TriagePolicy](ctx, c, namespace, name, policyNoun)
+	return read[*v1alpha1.TriagePolicy](ctx, c.rest, namespace, name, policyNoun)
 }
 
 // CreatePolicy stores a policy and returns it once the controllers have observed its spec, or as it is after

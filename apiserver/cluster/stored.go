@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/internal/kube"
@@ -32,12 +33,12 @@ func empty[T kube.Object]() T { return kindOf[T]().New().(T) } //nolint:forcetyp
 func isName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
 
 // read returns the named object as it is stored now.
-func read[T kube.Object](ctx context.Context, c *Client, namespace, name, noun string) (none T, err error) {
+func read[T kube.Object](ctx context.Context, client rest.Interface, namespace, name, noun string) (none T, err error) {
 	if !isName(name) {
 		return none, problem.NotFound(noun)
 	}
 	object := empty[T]()
-	err = kube.Get(ctx, c.rest, namespace, name, object)
+	err = kube.Get(ctx, client, namespace, name, object)
 	switch {
 	case err == nil:
 		return object, nil

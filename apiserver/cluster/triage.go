@@ -50,6 +50,11 @@ func newTriager[T kube.Object](client rest.Interface, noun string, standing func
 	return t
 }
 
+// Stored returns the named object as it is stored now.
+func (t *Triager[T]) Stored(ctx context.Context, namespace, name string) (T, error) {
+	return read[T](ctx, t.rest, namespace, name, t.Noun)
+}
+
 // Turn waits until no other caller of this Triager has the object. The caller calls done after it has written
 // and its readers see the result; then the next caller gets its turn.
 //

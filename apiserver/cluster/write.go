@@ -41,7 +41,7 @@ func change[T kube.Object](ctx context.Context, c *Client, namespace, name, noun
 	defer cancel()
 	var conflict error
 	for {
-		object, err := read[T](ctx, c, namespace, name, noun)
+		object, err := read[T](ctx, c.rest, namespace, name, noun)
 		if conflict != nil && ctx.Err() != nil {
 			return none, conflict
 		}

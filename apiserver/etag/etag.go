@@ -71,5 +71,8 @@ func unquote(text string) (string, bool) {
 // Given reports whether the request has the header, with a value.
 func (c Condition) Given() bool { return c.given }
 
+// NamesStates reports whether the request has the header, and the header does not name "*".
+func (c Condition) NamesStates() bool { return c.given && !c.any }
+
 // Names reports whether the header names that state, or "*".
 func (c Condition) Names(state string) bool { return c.any || slices.Contains(c.states, state) }

@@ -42,6 +42,25 @@ type subject[T stored, I shown[T]] struct {
 	find  func(organization, id string) (I, bool)
 	apply func(T) (I, error)
 	store *cluster.Triager[T]
+	// namespace returns the organization's namespace.
+	namespace func(organization string) (string, error)
+}
+
+// known returns the organization's resource with the id as the model shows it. What the model lacks is read from
+// the API server: another replica may have shown it already.
+func (s subject[T, I]) known(ctx context.Context, organization string) (none I, err error) {
+	if item, there := s.find(organization, s.id); there {
+		return item, nil
+	}
+	namespace, err := s.namespace(organization)
+	if err != nil {
+		return none, Unavailable(err)
+	}
+	stored, err := s.store.Stored(ctx, namespace, s.id)
+	if err != nil {
+		return none, err
+	}
+	return s.apply(stored)
 }
 
 // selection is the finding that a request means, by all the ids in the request.
@@ -67,14 +86,16 @@ func (s selection) agrees(finding *v1alpha1.Finding) bool {
 
 func (b *Backend) finding(selected selection) subject[*v1alpha1.Finding, *readmodel.Item] {
 	return subject[*v1alpha1.Finding, *readmodel.Item]{
-		id: selected.finding, is: selected.agrees, find: b.Model.Finding, apply: b.Model.Apply, store: b.Cluster.Findings,
+		id: selected.finding, is: selected.agrees, find: b.Model.Finding, apply: b.Model.Apply,
+		store: b.Cluster.Findings, namespace: b.Model.Namespace,
 	}
 }
 
 func (b *Backend) reviewIssue(id string) subject[*v1alpha1.ReviewIssue, *readmodel.Issue] {
 	return subject[*v1alpha1.ReviewIssue, *readmodel.Issue]{
 		id: id, is: func(*v1alpha1.ReviewIssue) bool { return true },
-		find: b.Model.ReviewIssue, apply: b.Model.ApplyIssue, store: b.Cluster.ReviewIssues,
+		find: b.Model.ReviewIssue, apply: b.Model.ApplyIssue,
+		store: b.Cluster.ReviewIssues, namespace: b.Model.Namespace,
 	}
 }
 
@@ -85,19 +106,23 @@ func decide[T stored, I shown[T]](ctx context.Context, request Request, about su
 	ctx, cancel := context.WithTimeout(ctx, cluster.Patience)
 	defer cancel()
 	noun := about.store.Noun
-	item, there := about.find(request.Organization, about.id)
-	if !there {
-		return none, problem.NotFound(noun)
+	item, err := about.known(ctx, request.Organization)
+	if err != nil {
+		return none, err
 	}
-	// The decision is based on the facts shown to the client, not on those that a scan writes meanwhile.
-	decision := cluster.Decision{Decision: decided, By: keyPrefix + request.KeyName, Basis: item.Standing().Facts}
+	decision := cluster.Decision{Decision: decided, By: keyPrefix + request.KeyName}
+	if !request.IfMatch.NamesStates() {
+		// The decision is based on the facts shown to the client, not on those that a scan writes meanwhile. A state that
+		// the client names is the one that is changed: this replica may have shown an older one so far.
+		decision.Basis = item.Standing().Facts
+	}
 	done, err := about.store.Turn(ctx, item.Object())
 	if err != nil {
 		return none, err
 	}
 	defer done()
 	// A writer that had its turn before may have changed it.
-	item, there = tracing.Do(ctx, "read model: "+noun, func() (I, bool) {
+	item, there := tracing.Do(ctx, "read model: "+noun, func() (I, bool) {
 		return about.find(request.Organization, about.id)
 	})
 	if !there {

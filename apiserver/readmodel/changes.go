@@ -62,7 +62,10 @@ func (m *Model) takeEvent(c change) error {
 		return err
 	}
 	n := noticed{organization: m.ownerOf(key.Namespace), version: version}
-	owed := m.wasApplied(c.kind, key, version)
+	owed, unseen := m.wasApplied(c.kind, key, version)
+	if unseen {
+		before = nil
+	}
 	if n.organization != "" {
 		n.change = changeOf(as, key.Name, version, before, m.held(c.kind, key), owed)
 	}
@@ -76,22 +79,34 @@ type applied struct {
 	key  types.NamespacedName
 }
 
+// unreported is such a state.
+type unreported struct {
+	version uint64
+	// unseen is set if no event has reported the object either.
+	unseen bool
+}
+
 // wasApplied reports whether the model shows a state of the object that came from the result of a write and
-// that no event has reported yet. It forgets the state if the event has its version or a later one.
-func (m *Model) wasApplied(k kind, key types.NamespacedName, version uint64) bool {
+// that no event has reported yet, and whether no event has reported the object before. It forgets the state if the
+// event has its version or a later one.
+func (m *Model) wasApplied(k kind, key types.NamespacedName, version uint64) (owed, unseen bool) {
 	of := applied{k, key}
 	noted, ok := m.applied[of]
-	if ok && version >= noted {
+	switch {
+	case ok && version >= noted.version:
 		delete(m.applied, of)
+	case noted.unseen:
+		m.applied[of] = unreported{version: noted.version}
 	}
-	return ok
+	return ok, noted.unseen
 }
 
 // noteApplied remembers that the model shows a state of an object that no event has reported yet: the event
-// will change nothing in the model, but must be reported.
-func (m *Model) noteApplied(k kind, object metav1.Object) {
+// will change nothing in the model, but must be reported. before is what the model held of the object.
+func (m *Model) noteApplied(k kind, object metav1.Object, before reportable) {
+	of := applied{k, newest.Key(object)}
 	if version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64); err == nil {
-		m.applied[applied{k, newest.Key(object)}] = version
+		m.applied[of] = unreported{version, before == nil || m.applied[of].unseen}
 	}
 }
 
@@ -102,7 +117,7 @@ func (m *Model) noticeList(k kind, listVersion string) {
 	if !reported || err != nil {
 		return
 	}
-	maps.DeleteFunc(m.applied, func(of applied, _ uint64) bool { return of.kind == k })
+	maps.DeleteFunc(m.applied, func(of applied, _ unreported) bool { return of.kind == k })
 	m.noticed[as] = append(m.noticed[as][:0], noticed{version: version, restart: true})
 }
 

@@ -92,6 +92,21 @@ func TestChangesAreToldInTheOrderOfTheWatchOnceReadersSeeThem(t *testing.T) {
 	wants("an operation's progress", "operation created op-1 40 \n", "operation updated op-1 42 \n")
 }
 
+// A decision may read what the watch has yet to report: it is told as created all the same.
+func TestWhatIsShownBeforeItsWatchReportsItIsToldAsCreated(t *testing.T) {
+	m, reader := listening(t)
+	created, decided := finding("f-2", 21), finding("f-2", 22, muted, generation(2))
+	for _, state := range []*v1alpha1.Finding{created, decided} {
+		_, err := m.Apply(state)
+		harness.Must(t, err)
+	}
+	for _, state := range []*v1alpha1.Finding{created, decided} {
+		feed(t, m, findings, state)
+	}
+	settle(t, m)
+	harness.Same(t, "told", []string{"finding created f-2 21 muted\n", "finding updated f-2 22 muted\n"}, told(reader))
+}
+
 func TestAListTakenAnewIsOneReset(t *testing.T) {
 	m, reader := listening(t)
 	feed(t, m, findings, finding("f-2", 21))

@@ -3,6 +3,7 @@ package readmodel
 import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/newest"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
@@ -42,12 +43,12 @@ func (m *Model) WebhookDeliveryJSON(organization, id string) ([]byte, bool) {
 func (m *Model) ApplyDelivery(object *v1alpha1.WebhookDelivery) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	news := !m.versions[webhookDeliveries].Holds(object)
+	before, news := m.held(webhookDeliveries, newest.Key(object)), !m.versions[webhookDeliveries].Holds(object)
 	if err := m.write(change{kind: webhookDeliveries, object: object}); err != nil {
 		return err
 	}
 	if news && m.versions[webhookDeliveries].Holds(object) {
-		m.noteApplied(webhookDeliveries, object)
+		m.noteApplied(webhookDeliveries, object, before)
 	}
 	if p := m.partitions[object.Namespace]; p != nil && p.view != nil && p.dirty() {
 		p.publish()

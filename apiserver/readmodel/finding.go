@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/newest"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
@@ -35,10 +36,9 @@ func (m *Model) FindingIn(organization, repoID, projectID, id string) (*Item, bo
 	return item, true
 }
 
-// Apply adds the object that the Kubernetes API has returned for a patch, so that the next read of this model
-// shows it, and returns it as shown. If the model already holds a newer state, that state stays, but the item
-// returned is still the one of the given object. The error is ErrNoOrganization if no organization owns the
-// object's namespace.
+// Apply adds an object that the Kubernetes API has returned, so that the next read of this model shows it, and
+// returns it as shown. If the model already holds a newer state, that state stays, but the item returned is still the
+// one of the given object. The error is ErrNoOrganization if no organization owns the object's namespace.
 func (m *Model) Apply(object *v1alpha1.Finding) (*Item, error) {
 	prepared := m.renderFinding(object)
 	if prepared.err != nil {
@@ -46,6 +46,7 @@ func (m *Model) Apply(object *v1alpha1.Finding) (*Item, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	before := m.held(findings, newest.Key(object))
 	if err := m.write(change{kind: findings, object: prepared}); err != nil {
 		return nil, err
 	}
@@ -54,7 +55,7 @@ func (m *Model) Apply(object *v1alpha1.Finding) (*Item, error) {
 		return nil, fmt.Errorf("%w: none owns the namespace %s", ErrNoOrganization, object.Namespace)
 	}
 	if held := p.findings[object.Name]; held != nil && held.stored == prepared.stored {
-		m.noteApplied(findings, prepared)
+		m.noteApplied(findings, prepared, before)
 	}
 	item := p.applied(prepared)
 	if p.dirty() {

@@ -37,7 +37,7 @@ func (m *Model) ReviewIssue(organization, id string) (*Issue, bool) {
 	return snapshot.issues.Get(id)
 }
 
-// ApplyIssue adds a review issue that the Kubernetes API has returned for a patch, as Apply does for a finding.
+// ApplyIssue adds a review issue that the Kubernetes API has returned, as Apply does for a finding.
 // It updates the counts of its review at once.
 func (m *Model) ApplyIssue(object *v1alpha1.ReviewIssue) (*Issue, error) {
 	m.mu.Lock()

@@ -83,10 +83,10 @@ type Model struct {
 	// queue holds the rows to render again; joining is set while some of them are being rendered.
 	queue   queue
 	joining bool
-	// noticed holds changes until readers see them. applied holds the versions of objects that the model showed
+	// noticed holds changes until readers see them. applied holds the states of objects that the model showed
 	// before the watch reported them.
 	noticed [changes.Kinds][]noticed
-	applied map[applied]uint64
+	applied map[applied]unreported
 	changes *changes.Log
 
 	// changed and enqueued wake the publisher and the joiner.
@@ -105,7 +105,7 @@ func New(options Options) (*Model, error) {
 		partitions:  map[string]*partition{},
 		namespaces:  map[string]string{},
 		queue:       queue{queued: map[rejoin]struct{}{}},
-		applied:     map[applied]uint64{},
+		applied:     map[applied]unreported{},
 		changes:     changes.New(changes.DefaultLimits),
 		changed:     make(chan struct{}, 1),
 		enqueued:    make(chan struct{}, 1),

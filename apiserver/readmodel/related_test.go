@@ -172,6 +172,14 @@ func TestALateResultOfAPatchOfAnIssue(t *testing.T) {
 	}
 }
 
+func TestAnIssueIsShownBeforeTheWatchReportsIt(t *testing.T) {
+	m := newReviewModel(t)
+	_, err := m.ApplyIssue(issue("i-3", 6))
+	harness.Must(t, err)
+	expectMembers(t, "at once", shownIssue(t, m, "i-3"), map[string]any{"status": "open", "review_id": "r-1", "pr_number": 7.0})
+	expectMembers(t, "it counts", shownReview(t, m), map[string]any{"open_issue_count": 3.0})
+}
+
 // A counter that the controller records advances updated_at, although the generation stays.
 func TestUpdatedAtOfAReview(t *testing.T) {
 	m := newReviewModel(t)
