@@ -311,7 +311,8 @@ func drawObject(t *rapid.T, k kind, rv int) metav1.Object {
 		for i := range rapid.IntRange(0, 3).Draw(t, "commits") {
 			o.Spec.ReviewedCommits = append(o.Spec.ReviewedCommits, v1alpha1.ReviewedCommit{SHA: fmt.Sprint("c", i), ReviewedAt: *at("reviewed")})
 		}
-		o.Status.ObservedGeneration, o.Status.UpdatedAt = 1, at("updated")
+		o.Generation = int64(rv) // each write changes the spec
+		o.Status.ObservedGeneration, o.Status.UpdatedAt = o.Generation, at("updated")
 		return o
 	default:
 		o := &v1alpha1.ReviewIssue{ObjectMeta: name("i1", "i2", "i3", "i4", "i5")}

@@ -191,6 +191,19 @@ func TestUpdatedAtOfAReview(t *testing.T) {
 	expectMembers(t, "the status says so", shownReview(t, m), map[string]any{"updated_at": "2026-03-01T13:00:00Z"})
 }
 
+// Else each status write of a review would cost the rendering of all its issues.
+func TestAReviewsStatusRendersNoIssueAgain(t *testing.T) {
+	m := newReviewModel(t)
+	before, _ := m.ReviewIssue(acme, "i-1")
+	recorded := review("r-1", 6)
+	recorded.Status.ObservedGeneration, recorded.Status.OpenIssueCount = 1, 2
+	feed(t, m, reviews, recorded)
+	settle(t, m)
+	if after, _ := m.ReviewIssue(acme, "i-1"); after != before {
+		t.Error("the issue was rendered again")
+	}
+}
+
 func TestRenamedRepositoryShowsEverywhere(t *testing.T) {
 	m := newReviewModel(t)
 	feed(t, m, projects, project("api", 6))

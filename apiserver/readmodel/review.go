@@ -16,7 +16,8 @@ func (m *Model) Review(organization, id string) (*Review, bool) {
 
 func (m *Model) takeReview(p *partition, object *v1alpha1.Review, name string) {
 	var before stamp
-	if held := p.reviews[name]; held != nil {
+	held := p.reviews[name]
+	if held != nil {
 		before = held.updatedAt
 		p.reviewsOf.remove(held.object.Spec.RepositoryRef.Name, name)
 	}
@@ -36,7 +37,10 @@ func (m *Model) takeReview(p *partition, object *v1alpha1.Review, name string) {
 		p.reviewsOf.add(object.Spec.RepositoryRef.Name, name)
 		m.enqueue(rejoin{namespace: p.namespace, rows: reviews, by: byName, name: name})
 	}
-	m.enqueue(rejoin{namespace: p.namespace, rows: reviewIssues, by: byReview, name: name})
+	// Issues show nothing of the review's status, which the controllers write often.
+	if held == nil || object == nil || held.object.UID != object.UID || held.object.Generation != object.Generation {
+		m.enqueue(rejoin{namespace: p.namespace, rows: reviewIssues, by: byReview, name: name})
+	}
 }
 
 // reviewWork renders a review with the counts of the issues shown by this replica. The counters in the status
