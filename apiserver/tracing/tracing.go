@@ -106,9 +106,7 @@ func New(ctx context.Context, options Options) (*Tracer, error) {
 		return nil, err
 	}
 	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(reporting,
-			sdktrace.WithMaxQueueSize(maxQueue), sdktrace.WithMaxExportBatchSize(maxBatch),
-			sdktrace.WithBatchTimeout(batchInterval), sdktrace.WithExportTimeout(exportTimeout)),
+		sdktrace.WithSpanProcessor(newQueue(reporting)),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(options.SampleRatio))),
 		sdktrace.WithResource(resource.NewSchemaless(
 			attribute.String("service.name", serviceName), attribute.String("service.instance.id", instance))),
