@@ -27,6 +27,9 @@ func fail(c *gin.Context, err error) {
 	if p.RetryAfter > 0 {
 		c.Header("Retry-After", strconv.Itoa(int(math.Ceil(p.RetryAfter.Seconds()))))
 	}
+	if p.Location != "" {
+		c.Header("Location", p.Location)
+	}
 	if s.console != nil {
 		failPage(c, s.console, p)
 		return

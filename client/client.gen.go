@@ -4598,6 +4598,9 @@ type InvalidParameter = Error
 // NotFound The body of every answer that is an error.
 type NotFound = Error
 
+// OperationFailed The body of every answer that is an error.
+type OperationFailed = Error
+
 // PolicyRefused The body of every answer that is an error.
 type PolicyRefused = Error
 
@@ -6149,8 +6152,9 @@ type ClientInterface interface {
 	// the first two. `undo` gives back what an earlier operation has changed.
 	//
 	// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
-	// seconds in any case: ask for the operation again where it has more to do. Members that are not described are refused.
-	// Needs the scope `findings:triage`.
+	// seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
+	// answered with 400, or with 409 where the organization has too many, and with its `location`. Members that are not
+	// described are refused. Needs the scope `findings:triage`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6165,8 +6169,9 @@ type ClientInterface interface {
 	// the first two. `undo` gives back what an earlier operation has changed.
 	//
 	// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
-	// seconds in any case: ask for the operation again where it has more to do. Members that are not described are refused.
-	// Needs the scope `findings:triage`.
+	// seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
+	// answered with 400, or with 409 where the organization has too many, and with its `location`. Members that are not
+	// described are refused. Needs the scope `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -6183,9 +6188,11 @@ type ClientInterface interface {
 	// CommitTriageOperation Commit a triage operation
 	//
 	// An addition to the contract. Carries out the operation: it decides about the selected findings, except those
-	// that somebody decided about after they were selected. One that is committed already stays as it is. The answer comes once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation
-	// that failed; one whose `expires_at` has passed; and one that mutes without a reason where the organization requires
-	// one by now (`reason_required`). Needs the scope `findings:triage`.
+	// that somebody decided about after they were selected. One that is committed already stays as it is. The answer comes
+	// once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation that has
+	// failed (409 where the organization has too many), even if it has changed some findings, whose number `detail` gives;
+	// one whose `expires_at` has passed; and one that mutes without a reason where the organization requires one by now
+	// (`reason_required`). Needs the scope `findings:triage`.
 	//
 	// Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
 	CommitTriageOperation(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7148,8 +7155,9 @@ func (c *Client) ListTriageOperations(ctx context.Context, params *ListTriageOpe
 // the first two. `undo` gives back what an earlier operation has changed.
 //
 // The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
-// seconds in any case: ask for the operation again where it has more to do. Members that are not described are refused.
-// Needs the scope `findings:triage`.
+// seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
+// answered with 400, or with 409 where the organization has too many, and with its `location`. Members that are not
+// described are refused. Needs the scope `findings:triage`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7174,8 +7182,9 @@ func (c *Client) CreateTriageOperationWithBody(ctx context.Context, contentType 
 // the first two. `undo` gives back what an earlier operation has changed.
 //
 // The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
-// seconds in any case: ask for the operation again where it has more to do. Members that are not described are refused.
-// Needs the scope `findings:triage`.
+// seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
+// answered with 400, or with 409 where the organization has too many, and with its `location`. Members that are not
+// described are refused. Needs the scope `findings:triage`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7212,9 +7221,11 @@ func (c *Client) GetTriageOperation(ctx context.Context, id ID, reqEditors ...Re
 // CommitTriageOperation Commit a triage operation
 //
 // An addition to the contract. Carries out the operation: it decides about the selected findings, except those
-// that somebody decided about after they were selected. One that is committed already stays as it is. The answer comes once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation
-// that failed; one whose `expires_at` has passed; and one that mutes without a reason where the organization requires
-// one by now (`reason_required`). Needs the scope `findings:triage`.
+// that somebody decided about after they were selected. One that is committed already stays as it is. The answer comes
+// once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation that has
+// failed (409 where the organization has too many), even if it has changed some findings, whose number `detail` gives;
+// one whose `expires_at` has passed; and one that mutes without a reason where the organization requires one by now
+// (`reason_required`). Needs the scope `findings:triage`.
 //
 // Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
 func (c *Client) CommitTriageOperation(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -12871,8 +12882,9 @@ type ClientWithResponsesInterface interface {
 	// the first two. `undo` gives back what an earlier operation has changed.
 	//
 	// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
-	// seconds in any case: ask for the operation again where it has more to do. Members that are not described are refused.
-	// Needs the scope `findings:triage`.
+	// seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
+	// answered with 400, or with 409 where the organization has too many, and with its `location`. Members that are not
+	// described are refused. Needs the scope `findings:triage`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12887,8 +12899,9 @@ type ClientWithResponsesInterface interface {
 	// the first two. `undo` gives back what an earlier operation has changed.
 	//
 	// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
-	// seconds in any case: ask for the operation again where it has more to do. Members that are not described are refused.
-	// Needs the scope `findings:triage`.
+	// seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
+	// answered with 400, or with 409 where the organization has too many, and with its `location`. Members that are not
+	// described are refused. Needs the scope `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12907,9 +12920,11 @@ type ClientWithResponsesInterface interface {
 	// CommitTriageOperationWithResponse Commit a triage operation
 	//
 	// An addition to the contract. Carries out the operation: it decides about the selected findings, except those
-	// that somebody decided about after they were selected. One that is committed already stays as it is. The answer comes once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation
-	// that failed; one whose `expires_at` has passed; and one that mutes without a reason where the organization requires
-	// one by now (`reason_required`). Needs the scope `findings:triage`.
+	// that somebody decided about after they were selected. One that is committed already stays as it is. The answer comes
+	// once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation that has
+	// failed (409 where the organization has too many), even if it has changed some findings, whose number `detail` gives;
+	// one whose `expires_at` has passed; and one that mutes without a reason where the organization requires one by now
+	// (`reason_required`). Needs the scope `findings:triage`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -18791,6 +18806,7 @@ type CreateTriageOperationResult202Headers struct {
 
 // CreateTriageOperationResult400Headers the declared response headers of an HTTP 400 response for CreateTriageOperation
 type CreateTriageOperationResult400Headers struct {
+	Location            *string
 	XDataAge            *int
 	XRatelimitLimit     *int
 	XRatelimitRemaining *int
@@ -18827,6 +18843,7 @@ type CreateTriageOperationResult404Headers struct {
 
 // CreateTriageOperationResult409Headers the declared response headers of an HTTP 409 response for CreateTriageOperation
 type CreateTriageOperationResult409Headers struct {
+	Location            *string
 	XDataAge            *int
 	XRatelimitLimit     *int
 	XRatelimitRemaining *int
@@ -18861,7 +18878,7 @@ type CreateTriageOperationResult struct {
 	// JSON202 the response for an HTTP 202 `application/json` response
 	JSON202 *TriageOperation
 	// JSON400 the response for an HTTP 400 `application/json` response
-	JSON400 *BadRequest
+	JSON400 *OperationFailed
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
 	// JSON403 the response for an HTTP 403 `application/json` response
@@ -18905,7 +18922,7 @@ func (r CreateTriageOperationResult) GetJSON202() *TriageOperation {
 }
 
 // GetJSON400 returns the response for an HTTP 400 `application/json` response
-func (r CreateTriageOperationResult) GetJSON400() *BadRequest {
+func (r CreateTriageOperationResult) GetJSON400() *OperationFailed {
 	return r.JSON400
 }
 
@@ -19149,6 +19166,7 @@ type CommitTriageOperationResult202Headers struct {
 
 // CommitTriageOperationResult400Headers the declared response headers of an HTTP 400 response for CommitTriageOperation
 type CommitTriageOperationResult400Headers struct {
+	Location            *string
 	XDataAge            *int
 	XRatelimitLimit     *int
 	XRatelimitRemaining *int
@@ -19183,6 +19201,16 @@ type CommitTriageOperationResult404Headers struct {
 	XRequestId          *string
 }
 
+// CommitTriageOperationResult409Headers the declared response headers of an HTTP 409 response for CommitTriageOperation
+type CommitTriageOperationResult409Headers struct {
+	Location            *string
+	XDataAge            *int
+	XRatelimitLimit     *int
+	XRatelimitRemaining *int
+	XRatelimitReset     *int
+	XRequestId          *string
+}
+
 // CommitTriageOperationResult429Headers the declared response headers of an HTTP 429 response for CommitTriageOperation
 type CommitTriageOperationResult429Headers struct {
 	RetryAfter          *int
@@ -19210,13 +19238,15 @@ type CommitTriageOperationResult struct {
 	// JSON202 the response for an HTTP 202 `application/json` response
 	JSON202 *TriageOperation
 	// JSON400 the response for an HTTP 400 `application/json` response
-	JSON400 *InvalidParameter
+	JSON400 *OperationFailed
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
 	// JSON403 the response for an HTTP 403 `application/json` response
 	JSON403 *Forbidden
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *NotFound
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *QuotaUsedUp
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *TooManyRequests
 	// JSON500 the response for an HTTP 500 `application/json` response
@@ -19233,6 +19263,8 @@ type CommitTriageOperationResult struct {
 	Headers403 *CommitTriageOperationResult403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *CommitTriageOperationResult404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *CommitTriageOperationResult409Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *CommitTriageOperationResult429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -19250,7 +19282,7 @@ func (r CommitTriageOperationResult) GetJSON202() *TriageOperation {
 }
 
 // GetJSON400 returns the response for an HTTP 400 `application/json` response
-func (r CommitTriageOperationResult) GetJSON400() *InvalidParameter {
+func (r CommitTriageOperationResult) GetJSON400() *OperationFailed {
 	return r.JSON400
 }
 
@@ -19267,6 +19299,11 @@ func (r CommitTriageOperationResult) GetJSON403() *Forbidden {
 // GetJSON404 returns the response for an HTTP 404 `application/json` response
 func (r CommitTriageOperationResult) GetJSON404() *NotFound {
 	return r.JSON404
+}
+
+// GetJSON409 returns the response for an HTTP 409 `application/json` response
+func (r CommitTriageOperationResult) GetJSON409() *QuotaUsedUp {
+	return r.JSON409
 }
 
 // GetJSON429 returns the response for an HTTP 429 `application/json` response
@@ -21833,8 +21870,9 @@ func (c *ClientWithResponses) ListTriageOperationsWithResponse(ctx context.Conte
 // the first two. `undo` gives back what an earlier operation has changed.
 //
 // The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
-// seconds in any case: ask for the operation again where it has more to do. Members that are not described are refused.
-// Needs the scope `findings:triage`.
+// seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
+// answered with 400, or with 409 where the organization has too many, and with its `location`. Members that are not
+// described are refused. Needs the scope `findings:triage`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21855,8 +21893,9 @@ func (c *ClientWithResponses) CreateTriageOperationWithBodyWithResponse(ctx cont
 // the first two. `undo` gives back what an earlier operation has changed.
 //
 // The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
-// seconds in any case: ask for the operation again where it has more to do. Members that are not described are refused.
-// Needs the scope `findings:triage`.
+// seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
+// answered with 400, or with 409 where the organization has too many, and with its `location`. Members that are not
+// described are refused. Needs the scope `findings:triage`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21887,9 +21926,11 @@ func (c *ClientWithResponses) GetTriageOperationWithResponse(ctx context.Context
 // CommitTriageOperationWithResponse Commit a triage operation
 //
 // An addition to the contract. Carries out the operation: it decides about the selected findings, except those
-// that somebody decided about after they were selected. One that is committed already stays as it is. The answer comes once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation
-// that failed; one whose `expires_at` has passed; and one that mutes without a reason where the organization requires
-// one by now (`reason_required`). Needs the scope `findings:triage`.
+// that somebody decided about after they were selected. One that is committed already stays as it is. The answer comes
+// once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation that has
+// failed (409 where the organization has too many), even if it has changed some findings, whose number `detail` gives;
+// one whose `expires_at` has passed; and one that mutes without a reason where the organization requires one by now
+// (`reason_required`). Needs the scope `findings:triage`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -34721,7 +34762,7 @@ func ParseCreateTriageOperationResult(rsp *http.Response) (*CreateTriageOperatio
 		response.JSON202 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
-		var dest BadRequest
+		var dest OperationFailed
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -34864,6 +34905,13 @@ func ParseCreateTriageOperationResult(rsp *http.Response) (*CreateTriageOperatio
 		response.Headers202 = &headers
 	case rsp.StatusCode == 400:
 		var headers CreateTriageOperationResult400Headers
+		if values := rsp.Header.Values("location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = &value
+		}
 		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
@@ -35016,6 +35064,13 @@ func ParseCreateTriageOperationResult(rsp *http.Response) (*CreateTriageOperatio
 		response.Headers404 = &headers
 	case rsp.StatusCode == 409:
 		var headers CreateTriageOperationResult409Headers
+		if values := rsp.Header.Values("location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = &value
+		}
 		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
@@ -35513,7 +35568,7 @@ func ParseCommitTriageOperationResult(rsp *http.Response) (*CommitTriageOperatio
 		response.JSON202 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
-		var dest InvalidParameter
+		var dest OperationFailed
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -35539,6 +35594,13 @@ func ParseCommitTriageOperationResult(rsp *http.Response) (*CommitTriageOperatio
 			return nil, err
 		}
 		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest QuotaUsedUp
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
@@ -35635,6 +35697,13 @@ func ParseCommitTriageOperationResult(rsp *http.Response) (*CommitTriageOperatio
 		response.Headers202 = &headers
 	case rsp.StatusCode == 400:
 		var headers CommitTriageOperationResult400Headers
+		if values := rsp.Header.Values("location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = &value
+		}
 		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
@@ -35785,6 +35854,51 @@ func ParseCommitTriageOperationResult(rsp *http.Response) (*CommitTriageOperatio
 			headers.XRequestId = &value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers CommitTriageOperationResult409Headers
+		if values := rsp.Header.Values("location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = &value
+		}
+		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XDataAge = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitLimit = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitRemaining = &value
+		}
+		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRatelimitReset = &value
+		}
+		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestId = &value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 429:
 		var headers CommitTriageOperationResult429Headers
 		if values := rsp.Header.Values("retry-after"); len(values) > 0 {

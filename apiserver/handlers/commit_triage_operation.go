@@ -4,9 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
-	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
 // CommitTriageOperation is an operation of the contract.
@@ -19,13 +17,5 @@ func (b *Backend) CommitTriageOperation(ctx context.Context, request Request) (R
 	if err != nil {
 		return Response{}, err
 	}
-	operation = b.Cluster.AwaitOperation(ctx, operation, settled)
-	if operation.Status.Phase == v1alpha1.OperationFailed {
-		return Response{}, problem.InvalidQuery("the operation has failed: " + render.OperationDetail(operation))
-	}
-	status := http.StatusOK
-	if !settled(operation) {
-		status = http.StatusAccepted
-	}
-	return operationResponse(status, operation)
+	return operationOutcome(b.Cluster.AwaitOperation(ctx, operation, settled), http.StatusOK, problem.InvalidQuery)
 }

@@ -3,6 +3,8 @@ package handlers
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -42,12 +44,7 @@ func (b *Backend) CreateTriageOperation(ctx context.Context, request Request) (R
 	if err != nil {
 		return Response{}, err
 	}
-	stored = b.Cluster.AwaitOperation(ctx, stored, settled)
-	status := http.StatusCreated
-	if !settled(stored) {
-		status = http.StatusAccepted
-	}
-	return operationResponse(status, stored)
+	return operationOutcome(b.Cluster.AwaitOperation(ctx, stored, settled), http.StatusCreated, problem.InvalidBody)
 }
 
 // settled reports whether an operation has nothing to do at present.
@@ -99,6 +96,33 @@ func addSubject(spec *v1alpha1.TriageOperationSpec, given *openapi.TriageOperati
 	}
 	spec.Set, err = decisionOf(given.Set)
 	return err
+}
+
+// operationOutcome answers with an operation that a request has created or committed: with that status if it has
+// nothing to do at present, else with 202. One that has failed is an error, so that clients that check only the status
+// notice.
+func operationOutcome(operation *v1alpha1.TriageOperation, status int,
+	invalid func(detail string) *problem.Problem) (Response, error) {
+	switch {
+	case operation.Status.Phase == v1alpha1.OperationFailed:
+		return Response{}, failureOf(operation, invalid)
+	case !settled(operation):
+		status = http.StatusAccepted
+	}
+	return operationResponse(status, operation)
+}
+
+func failureOf(operation *v1alpha1.TriageOperation, invalid func(detail string) *problem.Problem) error {
+	status, after := &operation.Status, ""
+	if status.Changed > 0 {
+		after = fmt.Sprintf(" after it changed %d of %d findings", status.Changed, status.Matched)
+	}
+	failed := invalid("the operation has failed" + after + ": " + render.OperationDetail(operation))
+	stalled := v1alpha1.FindCondition(status.Conditions, v1alpha1.ConditionStalled)
+	if stalled != nil && stalled.Reason == v1alpha1.ReasonTooManyOperations {
+		failed = problem.Refused(errors.New(failed.Detail))
+	}
+	return failed.At(operationsPath + operation.Name)
 }
 
 func operationResponse(status int, operation *v1alpha1.TriageOperation) (Response, error) {

@@ -4588,6 +4588,9 @@ type InvalidParameter = Error
 // NotFound The body of every answer that is an error.
 type NotFound = Error
 
+// OperationFailed The body of every answer that is an error.
+type OperationFailed = Error
+
 // PolicyRefused The body of every answer that is an error.
 type PolicyRefused = Error
 

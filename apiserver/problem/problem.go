@@ -40,6 +40,8 @@ type Problem struct {
 	Field string
 	// RetryAfter is when the same request may succeed; 0 if not known.
 	RetryAfter time.Duration
+	// Location is the path of the resource that the error is about; "" if there is none.
+	Location string
 
 	cause error
 }
@@ -93,6 +95,12 @@ func (p *Problem) In(field string) *Problem {
 // Coded replaces the problem's default code.
 func (p *Problem) Coded(code string) *Problem {
 	p.Code = code
+	return p
+}
+
+// At sets the path of the resource that the error is about.
+func (p *Problem) At(location string) *Problem {
+	p.Location = location
 	return p
 }
 

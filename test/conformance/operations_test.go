@@ -242,11 +242,13 @@ func TestTriageOperations_WhatIsNotOneIsRefused(t *testing.T) {
 	if got := o.get(operationsPath).page().Total; got != 0 {
 		t.Errorf("%d operations were made", got)
 	}
-	failed := o.operate(`{"undo":"op-none"}`, "failed")
-	if failed.text("detail") == "" {
-		t.Errorf("a failed operation does not say why: %v", failed)
+	undo := o.post(operationsPath, `{"undo":"op-none"}`).badRequest("a failed operation looks like none that is made")
+	failed := undo.Header.Get("Location")
+	why := o.get(failed).wants(200, "the operation that failed").object().text("detail")
+	if detail := undo.object().text("detail"); why == "" || detail != "the operation has failed: "+why {
+		t.Errorf("a failed operation does not say why: %q, %q", why, detail)
 	}
-	o.post(operationsPath+"/"+failed.text("id")+"/commit", "").wants(400, "a failed one cannot be committed")
+	o.post(failed+"/commit", "").wants(400, "a failed one cannot be committed")
 	before := o.operate(`{"ids":["f-1"],`+muted+`}`, "preview")
 	o.patchResource(&v1alpha1.Organization{ObjectMeta: builder.Organization(o.name).Build().ObjectMeta}, `{"spec":{"triage":{"requireReason":true}}}`)
 	harness.Eventually(t, func(g Gomega) {
