@@ -5,6 +5,7 @@ package client
 import (
 	"context"
 	"net/http"
+	"slices"
 )
 
 // New returns a client of the service at that address, for example "https://findings.example.com", that sends the API
@@ -16,5 +17,5 @@ func New(address, apiKey string, options ...ClientOption) (*ClientWithResponses,
 		request.Header.Set("Authorization", "Bearer "+apiKey)
 		return nil
 	})
-	return NewClientWithResponses(address, append(options, authorize)...)
+	return NewClientWithResponses(address, append(slices.Clip(options), authorize)...)
 }
