@@ -5348,6 +5348,10 @@ type UploadScanParams struct {
 	// PrAuthor Who opened the pull request; by default unchanged.
 	PrAuthor *string `form:"pr_author,omitempty" json:"pr_author,omitempty"`
 
+	// PrStatus Where the pull request is in its life: by default unchanged, and open for a new one. A merged one stays merged:
+	// another value is then refused.
+	PrStatus *PullRequestStatus `form:"pr_status,omitempty" json:"pr_status,omitempty"`
+
 	// PrOpenedAt When the pull request began; by default when it was first reviewed.
 	PrOpenedAt *time.Time `form:"pr_opened_at,omitempty" json:"pr_opened_at,omitempty"`
 
@@ -10747,6 +10751,18 @@ func NewUploadScanRequestWithBody(server string, id ID, projectId ID, params *Up
 		if params.PrAuthor != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "pr_author", *params.PrAuthor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.PrStatus != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "pr_status", *params.PrStatus, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

@@ -58,6 +58,7 @@ if [ -n "$PULL_REQUEST" ]; then
   add fail_on "${FAIL_ON:-}"
   add pr_title "${PR_TITLE:-}"
   add pr_author "${PR_AUTHOR:-}"
+  add pr_status "${PR_STATUS:-}"
   add pr_opened_at "${PR_OPENED_AT:-}"
 else
   add ref "${REF:-}"

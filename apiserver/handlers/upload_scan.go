@@ -66,7 +66,8 @@ func pullRequest(query openapi.Parameters) uploads.PullRequest {
 	pr := uploads.PullRequest{
 		Number: int32(query.Int("pull_request")), //nolint:gosec // bounded by the contract
 		Title:  query.Get("pr_title"), Author: query.Get("pr_author"),
-		Gate: reviewimport.Gate(query.Get("fail_on")),
+		Status: v1alpha1.PullRequestStatus(query.Get("pr_status")),
+		Gate:   reviewimport.Gate(query.Get("fail_on")),
 	}
 	if at := query.Time("pr_opened_at"); at != nil {
 		pr.OpenedAt = *at

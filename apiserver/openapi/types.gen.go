@@ -5338,6 +5338,10 @@ type UploadScanParams struct {
 	// PrAuthor Who opened the pull request; by default unchanged.
 	PrAuthor *string `form:"pr_author,omitempty" json:"pr_author,omitempty"`
 
+	// PrStatus Where the pull request is in its life: by default unchanged, and open for a new one. A merged one stays merged:
+	// another value is then refused.
+	PrStatus *PullRequestStatus `form:"pr_status,omitempty" json:"pr_status,omitempty"`
+
 	// PrOpenedAt When the pull request began; by default when it was first reviewed.
 	PrOpenedAt *time.Time `form:"pr_opened_at,omitempty" json:"pr_opened_at,omitempty"`
 

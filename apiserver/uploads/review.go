@@ -21,6 +21,7 @@ type PullRequest struct {
 	Number int32
 	// Empty values leave the stored ones as they are.
 	Title, Author string
+	Status        v1alpha1.PullRequestStatus
 	// OpenedAt is when it was opened; zero means at its first review.
 	OpenedAt time.Time
 	// Gate to evaluate; empty for none.
@@ -59,6 +60,8 @@ func (r *Request) resolve() error {
 		return problem.InvalidQuery("pr_title" + missing).In("pr_title")
 	case pr.Author != "":
 		return problem.InvalidQuery("pr_author" + missing).In("pr_author")
+	case pr.Status != "":
+		return problem.InvalidQuery("pr_status" + missing).In("pr_status")
 	case !pr.OpenedAt.IsZero():
 		return problem.InvalidQuery("pr_opened_at" + missing).In("pr_opened_at")
 	}
@@ -90,7 +93,7 @@ func (s *Service) review(ctx context.Context, c *importer.Client, j *job,
 	pr := reviewimport.PullRequest{
 		Namespace: j.Namespace, Repository: j.Repository, Project: j.Project,
 		Number: j.PullRequest.Number, Title: j.PullRequest.Title, Author: j.PullRequest.Author,
-		OpenedAt: j.PullRequest.OpenedAt,
+		Status: j.PullRequest.Status, OpenedAt: j.PullRequest.OpenedAt,
 	}
 	summary, err := reviewimport.New(c, pr, reviewimport.Options{
 		DryRun: j.DryRun,

@@ -86,6 +86,25 @@ func TestTheSameUploadOfAPullRequestAgainWritesNothing(t *testing.T) {
 	}
 }
 
+// The provider is not asked: what became of a pull request comes with an upload.
+func TestAnUploadTellsWhatBecameOfThePullRequest(t *testing.T) {
+	o, c := uploader(t)
+	query := "?pull_request=7&commit=" + headCommit
+	for _, step := range []struct {
+		status string
+		answer int
+		want   v1alpha1.PullRequestStatus
+	}{
+		{"", http.StatusOK, "open"}, {"&pr_status=closed", http.StatusOK, "closed"}, {"", http.StatusOK, "closed"},
+		{"&pr_status=merged", http.StatusOK, "merged"}, {"&pr_status=open", http.StatusConflict, "merged"},
+	} {
+		c.upload(query+step.status, sarif("one")).wants(step.answer, "pr_status after "+step.status)
+		if reviews, _ := o.ofReviews(); len(reviews) != 1 || reviews[0].Spec.PRStatus != step.want {
+			t.Errorf("after %q stored are %+v, want %s", step.status, reviews, step.want)
+		}
+	}
+}
+
 // If there is no base to compare with, the gate does not pass, and the answer says why.
 func TestABaseThatWasNeverScannedIsNamedAndPassesNoGate(t *testing.T) {
 	_, c := uploader(t)
@@ -170,9 +189,11 @@ func TestAQueryOfAPullRequestThatContradictsItselfIsRefused(t *testing.T) {
 		{"?fail_on=high", "fail_on is about a pull request"},
 		{"?pr_title=a", "pr_title is about a pull request"},
 		{"?pr_author=a", "pr_author is about a pull request"},
+		{"?pr_status=merged", "pr_status is about a pull request"},
 		{"?pr_opened_at=2026-01-01T00:00:00Z", "pr_opened_at is about a pull request"},
 		{"?pull_request=0", "pull_request"},
 		{"?pull_request=5&fail_on=low", "fail_on"},
+		{"?pull_request=5&pr_status=gone", "pr_status"},
 	} {
 		a := c.upload(tc.query, sarif("one")).wants(http.StatusBadRequest, tc.query)
 		if !strings.Contains(string(a.body), tc.want) {
