@@ -148,13 +148,9 @@ func TestTheFacadeSaysWhatWasDecidedUpon(t *testing.T) {
 	harness.Must(t, decide(map[string]any{"userStatus": "muted", "basis": "severity=high"}))
 	want := map[string]any{"userStatus": "muted", "basis": "severity=high", "by": "apikey/ci"}
 	wantDecision(t, read(t.Context(), t, live), want)
-	if err := decide(map[string]any{"basis": "now"}); !isRefusal(err) {
-		t.Errorf("nobody puts the facts in its place: want a refusal, got %v", err)
-	}
+	wantRefusal(t, "nobody puts the facts in its place", decide(map[string]any{"basis": "now"}))
 	unsigned := triage(map[string]any{"basis": "rated=low", "by": "somebody"})
-	if err := sendMergePatch(t.Context(), t, c.as(facade), live, unsigned, ""); !isRefusal(err) {
-		t.Errorf("to repeat a decision is one, and signed: want a refusal, got %v", err)
-	}
+	wantRefusal(t, "to repeat a decision is one, and signed", sendMergePatch(t.Context(), t, c.as(facade), live, unsigned, ""))
 	wantDecision(t, read(t.Context(), t, live), want)
 }
 

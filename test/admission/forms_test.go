@@ -194,3 +194,11 @@ func read(ctx context.Context, t *testing.T, object *unstructured.Unstructured) 
 
 // isRefusal reports whether the API server denied the request.
 func isRefusal(err error) bool { return apierrors.IsForbidden(err) }
+
+// wantRefusal checks that the API server denied the request.
+func wantRefusal(t *testing.T, what string, err error) {
+	t.Helper()
+	if !isRefusal(err) {
+		t.Errorf("%s: want a refusal, got %v", what, err)
+	}
+}

@@ -87,15 +87,11 @@ func TestImportsCreateWhereTheOrganizationLetsThem(t *testing.T) {
 		"a repository's status is not its": patchesStatus(repositoryOf, `{"status":{"projects":3}}`),
 	} {
 		for _, name := range []who{scanner, uploads} {
-			if err := tried(t.Context(), c.as(name), c.namespace); !isRefusal(err) {
-				t.Errorf("%s, %s: want a refusal, got %v", name, reason, err)
-			}
+			wantRefusal(t, string(name)+", "+reason, tried(t.Context(), c.as(name), c.namespace))
 		}
 	}
 	// The other organization has not allowed it.
-	if err := creates(provisioned)(t.Context(), other.as(scanner), other.namespace); !isRefusal(err) {
-		t.Errorf("leave in one organization is leave in another: %v", err)
-	}
+	wantRefusal(t, "leave in another organization", creates(provisioned)(t.Context(), other.as(scanner), other.namespace))
 	// A namespace that belongs to no Organization allows nothing.
 	stray := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-provisions-stray"}}
 	harness.Must(t, env.Client.Create(t.Context(), stray))

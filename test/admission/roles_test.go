@@ -162,30 +162,19 @@ func TestWhoSaysWhichNamespaceIsAnOrganizations(t *testing.T) {
 	}
 	marked := plain("org-forged")
 	marked.Annotations = mark
-	if err := maker.Create(t.Context(), marked); !isRefusal(err) {
-		t.Errorf("create with the annotation: want a refusal, got %v", err)
-	}
+	wantRefusal(t, "create with the annotation", maker.Create(t.Context(), marked))
 	namespace := plain("org-squatted")
 	if err := maker.Create(t.Context(), namespace); err != nil {
 		t.Fatalf("a namespace without the annotation is nobody's business: %v", err)
 	}
 	annotate := testenv.MergePatch(`{"metadata":{"annotations":{"appsec.dev/organization-uid":"forged"}}}`)
-	if err := maker.Patch(t.Context(), namespace, annotate); !isRefusal(err) {
-		t.Errorf("annotate: want a refusal, got %v", err)
-	}
-	status := testenv.MergePatch(`{"metadata":{"annotations":{"appsec.dev/organization-uid":"forged"}}}`)
-	if err := maker.Status().Patch(t.Context(), namespace, status); !isRefusal(err) {
-		t.Errorf("annotate through the status: want a refusal, got %v", err)
-	}
+	wantRefusal(t, "annotate", maker.Patch(t.Context(), namespace, annotate))
+	wantRefusal(t, "annotate through the status", maker.Status().Patch(t.Context(), namespace, annotate))
 	ours := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
 	label := testenv.MergePatch(`{"metadata":{"labels":{"appsec.dev/require-reason":"true"}}}`)
-	if err := maker.Patch(t.Context(), ours, label); !isRefusal(err) {
-		t.Errorf("label: want a refusal, got %v", err)
-	}
+	wantRefusal(t, "label", maker.Patch(t.Context(), ours, label))
 	remove := testenv.MergePatch(`{"metadata":{"annotations":{"appsec.dev/organization-uid":null}}}`)
-	if err := maker.Patch(t.Context(), ours, remove); !isRefusal(err) {
-		t.Errorf("remove the annotation: want a refusal, got %v", err)
-	}
+	wantRefusal(t, "remove the annotation", maker.Patch(t.Context(), ours, remove))
 	relabel := testenv.MergePatch(`{"metadata":{"labels":{"team":"payments"}}}`)
 	if err := maker.Patch(t.Context(), ours, relabel); err != nil {
 		t.Errorf("label an organization's namespace: %v", err)
@@ -261,9 +250,7 @@ func TestKeysAreCreatedInOrganizationsAlone(t *testing.T) {
 	}}
 	env.Create(t, unmarked, empty)
 	for _, namespace := range []string{env.Namespace(t), unmarked.Name, empty.Name} {
-		if err := env.Client.Create(t.Context(), builder.APIKey("ci").In(namespace).Build()); !isRefusal(err) {
-			t.Errorf("in %s: want a refusal, got %v", namespace, err)
-		}
+		wantRefusal(t, "in "+namespace, env.Client.Create(t.Context(), builder.APIKey("ci").In(namespace).Build()))
 	}
 }
 
@@ -314,18 +301,12 @@ func TestWhatTheControllersChangeOfANamespace(t *testing.T) {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
-	refused := func(err error, reason string) {
-		t.Helper()
-		if !isRefusal(err) {
-			t.Errorf("%s: want a refusal, got %v", reason, err)
-		}
-	}
-	refused(patch(foreign, label), "a namespace of no organization")
-	refused(patch(ours, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`), "another label")
+	wantRefusal(t, "a namespace of no organization", patch(foreign, label))
+	wantRefusal(t, "another label", patch(ours, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`))
 	env.Patch(t, ours.DeepCopy(), `{"metadata":{"labels":{"team":"payments"}}}`)
-	refused(patch(ours, `{"metadata":{"labels":{"team":null}}}`), "a label removed")
-	refused(patch(ours, `{"metadata":{"annotations":{"a":"b"}}}`), "an annotation")
-	refused(patch(ours, `{"metadata":{"finalizers":["appsec.dev/keep"]}}`), "a finalizer")
+	wantRefusal(t, "a label removed", patch(ours, `{"metadata":{"labels":{"team":null}}}`))
+	wantRefusal(t, "an annotation", patch(ours, `{"metadata":{"annotations":{"a":"b"}}}`))
+	wantRefusal(t, "a finalizer", patch(ours, `{"metadata":{"finalizers":["appsec.dev/keep"]}}`))
 }
 
 // A redelivery is requested by an annotation. The right to do so permits no other change of a delivery.
@@ -338,9 +319,7 @@ func TestWhoAsksForARedelivery(t *testing.T) {
 		t.Errorf("the triager: %v", err)
 	}
 	for _, name := range []who{viewer, scanner} {
-		if err := c.as(name).Patch(t.Context(), delivery.DeepCopy(), ask); !isRefusal(err) {
-			t.Errorf("%s: want a refusal, got %v", name, err)
-		}
+		wantRefusal(t, string(name), c.as(name).Patch(t.Context(), delivery.DeepCopy(), ask))
 	}
 	for reason, body := range map[string]string{
 		"the payload": `{"spec":{"payload":"{}{}"}}`,
@@ -357,9 +336,7 @@ func TestWhoPutsAFinalizerOnAnOrganization(t *testing.T) {
 	c := newCast(t, "finalized")
 	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "finalized"}}
 	patch := client.RawPatch(types.MergePatchType, finalizer.json(t))
-	if err := namespaceMaker(t).Patch(t.Context(), organization, patch); !isRefusal(err) {
-		t.Errorf("without update on organizations/finalizers: want a refusal, got %v", err)
-	}
+	wantRefusal(t, "without update on organizations/finalizers", namespaceMaker(t).Patch(t.Context(), organization, patch))
 	if err := c.as(controller).Patch(t.Context(), organization, patch); err != nil {
 		t.Errorf("the controller: %v", err)
 	}
