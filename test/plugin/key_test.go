@@ -161,9 +161,7 @@ func TestAKeySaysWhatToDoNext(t *testing.T) {
 	o := newOrganization(t, "keys-next")
 	administrator := o.administrator()
 	administrator.findings("key", "list").wants("there are no API keys", "key create")
-	for name, tc := range map[string]struct {
-		arguments, want string
-	}{
+	administrator.failsEach("", map[string]failure{
 		"scope":        {"key create a --scope everything", "findings:read, findings:triage"},
 		"life":         {"key create a --expires-in -1h", "greater than 0"},
 		"no life":      {"key create a --expires-in 0", "greater than 0"},
@@ -173,11 +171,7 @@ func TestAKeySaysWhatToDoNext(t *testing.T) {
 		"no such key":  {"rotate-key a", "not found"},
 		"timeout":      {"rotate-key a --timeout 0s", "--timeout"},
 		"nobody there": {"key create waiting --timeout 100ms", "is the controller of findings-operator running?"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			(&person{t, administrator.kubeconfig}).findings(strings.Fields(tc.arguments)...).fails(tc.want)
-		})
-	}
+	})
 }
 
 // The command must not wait for a key that never gets a token.

@@ -241,9 +241,7 @@ func TestAnotherOrganizationAndAllOfThem(t *testing.T) {
 func TestAListSaysWhatToDoNext(t *testing.T) {
 	o := newOrganization(t, "list-next")
 	viewer := o.member(testenv.Viewer)
-	for name, tc := range map[string]struct {
-		flags, want string
-	}{
+	viewer.failsEach("list", map[string]failure{
 		"severity":      {"--severity critical", "high, medium or low"},
 		"state":         {"--state opn --severity x", "open, open_muted or closed"},
 		"sort":          {"--sort-by colour", "must be age, detected, name"},
@@ -254,11 +252,7 @@ func TestAListSaysWhatToDoNext(t *testing.T) {
 		"label syntax":  {"-l a==b==c", "--selector"},
 		"argument":      {"f-1", "takes no arguments"},
 		"no connection": {"--server https://127.0.0.1:1", "refused"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			(&person{t, viewer.kubeconfig}).findings(append([]string{"list"}, strings.Fields(tc.flags)...)...).fails(tc.want)
-		})
-	}
+	})
 	t.Run("no such kind", func(t *testing.T) {
 		o := &organization{t, o.name, o.namespace}
 		g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {

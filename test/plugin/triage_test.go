@@ -68,9 +68,7 @@ func TestTriageSaysWhatToDoNext(t *testing.T) {
 	o := newOrganization(t, "triage-next")
 	o.has(builder.Finding("f-gvoagaawln76qanzzhb4sxqjlh"), builder.Finding("f-other"))
 	triager := o.member(testenv.Triager)
-	for name, tc := range map[string]struct {
-		arguments, want string
-	}{
+	triager.failsEach("triage", map[string]failure{
 		"no decision":    {"f-other", "--mute, --confirm or --reopen"},
 		"two":            {"f-other --mute --reopen", "exclude each other"},
 		"no finding":     {"--mute", "which findings?"},
@@ -85,11 +83,7 @@ func TestTriageSaysWhatToDoNext(t *testing.T) {
 		"a wrong letter": {"f-gvoagaawln76qanzzhb4sxqjlx --mute", "Did you mean f-gvoagaawln76qanzzhb4sxqjlh?"},
 		"a beginning":    {"f-gvo --mute", "Did you mean f-gvoagaawln76qanzzhb4sxqjlh?"},
 		"no like name":   {"completely-different --mute", "--organization"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			(&person{t, triager.kubeconfig}).findings(append([]string{"triage"}, strings.Fields(tc.arguments)...)...).fails(tc.want)
-		})
-	}
+	})
 }
 
 func TestADryRunWritesNothing(t *testing.T) {
