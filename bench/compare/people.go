@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 const (
@@ -136,14 +136,9 @@ func (p *people) patch(ctx context.Context, url string, body []byte, token strin
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Content-Type", "application/json")
-	response, err := p.client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close() //nolint:errcheck // only read from
-	content, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("PATCH %s: %s: %s", url, response.Status, content)
+	status, content, err := harness.Answer(p.client, request)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("PATCH %s: %d: %s", url, status, content)
 	}
 	return err
 }

@@ -326,17 +326,12 @@ func (u *uploading) ask(ctx context.Context, method, path string, body io.Reader
 	}
 	request.Header.Set("Authorization", "Bearer "+u.token)
 	request.Header.Set("Content-Type", "application/sarif+json")
-	response, err := http.DefaultClient.Do(request)
+	status, content, err := harness.Answer(nil, request)
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close() //nolint:errcheck // only read from
-	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		return nil, err
-	}
-	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusAccepted {
-		return nil, fmt.Errorf("%s %s is answered with %d: %s", method, path, response.StatusCode, content)
+	if status != http.StatusOK && status != http.StatusAccepted {
+		return nil, fmt.Errorf("%s %s is answered with %d: %s", method, path, status, content)
 	}
 	upload := &uploaded{}
 	return upload, json.Unmarshal(content, upload)

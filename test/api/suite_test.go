@@ -5,7 +5,6 @@ package api_test
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -128,20 +127,12 @@ func (s *server) waitUntilReady(ctx context.Context) error {
 	})
 }
 
-// maxReport is more than the length of the metrics, in bytes.
-const maxReport = 4 << 20
-
 // health sends a request to the port of health and metrics.
 func (s *server) health(ctx context.Context, path string) (status int, body string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.HealthAddress()+path, http.NoBody)
 	if err != nil {
 		return 0, "", err
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, "", err
-	}
-	defer response.Body.Close() //nolint:errcheck // only read from
-	content, err := io.ReadAll(io.LimitReader(response.Body, maxReport))
-	return response.StatusCode, string(content), err
+	status, content, err := harness.Answer(nil, request)
+	return status, string(content), err
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -200,13 +199,7 @@ func Send(ctx context.Context, client *http.Client, method, url, contentType str
 		return 0, nil, err
 	}
 	request.Header.Set("Content-Type", contentType)
-	response, err := client.Do(request)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer response.Body.Close() //nolint:errcheck // only read from
-	answer, err = io.ReadAll(response.Body)
-	return response.StatusCode, answer, err
+	return harness.Answer(client, request)
 }
 
 // Object returns the JSON of an object of the kind with the odd field in its spec; an Odd without a value

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"testing"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // restClient calls the REST API as any client would: it has only the address and the key.
@@ -40,13 +42,7 @@ func (c *restClient) call(ctx context.Context, method, path string, body any) (i
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	response, err := c.http.Do(request)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	return response.StatusCode, answer, err
+	return harness.Answer(c.http, request)
 }
 
 // item is a finding as a client sees it.

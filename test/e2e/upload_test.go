@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // killedResults is enough for an import to take several seconds.
@@ -35,16 +35,11 @@ func (c *restClient) upload(ctx context.Context, query, results string) (status 
 	}
 	request.Header.Set("Authorization", "Bearer "+c.key)
 	request.Header.Set("Content-Type", "application/sarif+json")
-	response, err := c.http.Do(request)
+	status, content, err := harness.Answer(c.http, request)
 	if err != nil {
 		return 0, answer, err
 	}
-	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		return 0, answer, err
-	}
-	return response.StatusCode, answer, json.Unmarshal(content, &answer)
+	return status, answer, json.Unmarshal(content, &answer)
 }
 
 func manyResults(tool string, n int) string {

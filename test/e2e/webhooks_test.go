@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -668,16 +667,11 @@ func fetch(ctx context.Context, url string) (int, string) {
 	if err != nil {
 		return 0, ""
 	}
-	response, err := http.DefaultClient.Do(request)
+	status, body, err := harness.Answer(nil, request)
 	if err != nil {
 		return 0, ""
 	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return 0, ""
-	}
-	return response.StatusCode, string(body)
+	return status, string(body)
 }
 
 func (w *webhookTrial) create(t *testing.T, object client.Object) {

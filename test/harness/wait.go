@@ -22,8 +22,6 @@ const (
 	interval = 40 * time.Millisecond
 	// answerTimeout bounds a single readiness check.
 	answerTimeout = 5 * time.Second
-	// mostOfAnswer bounds an answer, in bytes. The metrics of an API server take megabytes.
-	mostOfAnswer = 64 << 20
 )
 
 // Eventually polls until the assertions hold, for at most Patience.
@@ -89,25 +87,28 @@ func AwaitAnswer(ctx context.Context, client *http.Client, url string, over func
 	return nil
 }
 
-// Get returns the body of the URL's answer; any status but 200 is an error. It cuts the body off
-// after mostOfAnswer bytes.
+// Get returns the body of the URL's answer; any status but 200 is an error.
 func Get(ctx context.Context, client *http.Client, url string) (body string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return "", err
 	}
+	status, content, err := Answer(client, request)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("%s answers %d: %.200s", url, status, content)
+	}
+	return string(content), err
+}
+
+// Answer sends the request and returns the status and the body of its answer, both in full. A nil client stands for a
+// client without credentials.
+func Answer(client *http.Client, request *http.Request) (status int, body []byte, err error) {
 	response, err := cmp.Or(client, http.DefaultClient).Do(request)
 	if err != nil {
-		return "", err
+		return 0, nil, err
 	}
-	content, err := io.ReadAll(io.LimitReader(response.Body, mostOfAnswer))
-	if err := errors.Join(err, response.Body.Close()); err != nil {
-		return "", err
-	}
-	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("%s answers %s: %.200s", url, response.Status, content)
-	}
-	return string(content), nil
+	body, err = io.ReadAll(response.Body)
+	return response.StatusCode, body, errors.Join(err, response.Body.Close())
 }
 
 // Background runs a function until stop is called or the test ends, and fails the test if the

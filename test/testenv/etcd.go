@@ -5,10 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // PutIntoEtcd writes an object of one of this project's kinds directly into etcd, so that the API
@@ -27,13 +27,9 @@ func (e *Environment) PutIntoEtcd(ctx context.Context, resource, namespace, name
 	if err != nil {
 		return err
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close() //nolint:errcheck // only read from
-	if answer, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
-		return fmt.Errorf("put %s into etcd: %s %.300s (%w)", key+name, response.Status, answer, err)
+	status, answer, err := harness.Answer(nil, request)
+	if err != nil || status != http.StatusOK {
+		return fmt.Errorf("put %s into etcd: %d %.300s (%w)", key+name, status, answer, err)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/dataset"
 	"github.com/appsec-dev/findings-operator/bench/internal/load"
 	"github.com/appsec-dev/findings-operator/bench/internal/plane"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -157,19 +157,11 @@ func get(ctx context.Context, url, token string) ([]byte, error) {
 	request.Header.Set("Authorization", "Bearer "+token)
 	// As the measuring client does: a compressed body has another length.
 	request.Header.Set("Accept-Encoding", "identity")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
+	status, content, err := harness.Answer(nil, request)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("GET %s: %d: %s", url, status, content)
 	}
-	defer response.Body.Close() //nolint:errcheck // only read from
-	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		return nil, err
-	}
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("GET %s: %s: %s", url, response.Status, content)
-	}
-	return content, nil
+	return content, err
 }
 
 // Walk reads a list of the REST API to its end. It passes each item to each, unless that is nil,

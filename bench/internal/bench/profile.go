@@ -2,9 +2,7 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,6 +11,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // profileFor is how long a profile takes. Work after a measurement's last whole profile is not
@@ -81,13 +81,9 @@ func profile(ctx context.Context, client *http.Client, host, kind, query string)
 	if err != nil {
 		return nil, err
 	}
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, err
+	status, content, err := harness.Answer(client, request)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("GET %s: %d: %s", address, status, content)
 	}
-	content, err := io.ReadAll(response.Body)
-	if response.StatusCode != http.StatusOK && err == nil {
-		err = fmt.Errorf("GET %s: %s: %s", address, response.Status, content)
-	}
-	return content, errors.Join(err, response.Body.Close())
+	return content, err
 }

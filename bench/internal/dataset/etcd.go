@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 const (
@@ -248,17 +248,14 @@ func callOnce(ctx context.Context, etcd, path string, content []byte, into any) 
 	if err != nil {
 		return err
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
+	status, answer, err := harness.Answer(nil, request)
+	switch {
+	case err != nil:
 		return err
+	case status == http.StatusServiceUnavailable:
+		return fmt.Errorf("%w: %.500s", errBusy, answer)
+	case status != http.StatusOK:
+		return fmt.Errorf("etcd answers %d: %.500s", status, answer)
 	}
-	defer response.Body.Close() //nolint:errcheck // only read from
-	if response.StatusCode != http.StatusOK {
-		said, _ := io.ReadAll(io.LimitReader(response.Body, 500)) //nolint:errcheck // the status says enough
-		if response.StatusCode == http.StatusServiceUnavailable {
-			return fmt.Errorf("%w: %s", errBusy, said)
-		}
-		return fmt.Errorf("etcd answers %s: %s", response.Status, said)
-	}
-	return json.NewDecoder(response.Body).Decode(into)
+	return json.Unmarshal(answer, into)
 }
