@@ -153,7 +153,7 @@ func TestAProjectThatWasNotScannedIsNotTheBase(t *testing.T) {
 func TestThePluginJudgesAPullRequest(t *testing.T) {
 	p := newPull(t)
 	p.base().imports(document(ofBase), commitA)
-	same, low, high := p.file(document(ofBase)), p.file(document(ofBase, comes)), p.file(document(ofBase, stays))
+	same, low, high := sarifFile(p, document(ofBase)), sarifFile(p, document(ofBase, comes)), sarifFile(p, document(ofBase, stays))
 	for _, c := range []struct {
 		reason string
 		file   string

@@ -66,7 +66,7 @@ func TestTheScanOfAnImportThatDiesIsFailedWithinAMinuteAndTheSameImportFinishesT
 			p := newProject(t)
 			all := numbered(650)
 			p.imports(document(all[:50]...), commitA)
-			file := p.file(document(all[50:]...))
+			file := sarifFile(p, document(all[50:]...))
 			cmd, out := p.begin(file, 20, "--force")
 			p.must(cmd.Process.Signal(signal))
 			t.Cleanup(func() { _ = cmd.Process.Kill() })

@@ -26,28 +26,33 @@ import (
 // pluginFolder builds the plugin once and returns its folder.
 var pluginFolder = sync.OnceValues(func() (string, error) { return harness.Build(context.Background()) })
 
-// kubectl returns the command `kubectl findings import` for a file, as a scanner runs it.
-func (p *project) kubectl(file string, arguments ...string) *exec.Cmd {
-	p.Helper()
+// kubectl returns a command of `kubectl findings`, as a scanner runs it.
+func kubectl(t testing.TB, command string, arguments ...string) *exec.Cmd {
+	t.Helper()
 	folder, err := pluginFolder()
-	p.must(err)
-	all := append([]string{"findings", "import", file, "--kubeconfig", testenv.WriteKubeconfig(p, scanner, namespace),
-		"--repository", repositoryName, "--project", p.name}, arguments...)
-	cmd := exec.CommandContext(p.Context(), testenv.Binary(p, "kubectl"), all...)
+	harness.Must(t, err)
+	all := append([]string{"findings", command, "--kubeconfig", testenv.WriteKubeconfig(t, scanner, namespace)}, arguments...)
+	cmd := exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"), all...)
 	cmd.Env = append(os.Environ(), "PATH="+folder+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return cmd
 }
 
-func (p *project) file(document string) string {
+// kubectl returns the command `kubectl findings import` for a file.
+func (p *project) kubectl(file string, arguments ...string) *exec.Cmd {
 	p.Helper()
-	path := filepath.Join(p.TempDir(), "results.sarif")
-	p.must(os.WriteFile(path, []byte(document), 0o600))
+	return kubectl(p, "import", append([]string{file, "--repository", repositoryName, "--project", p.name}, arguments...)...)
+}
+
+func sarifFile(t testing.TB, document string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "results.sarif")
+	harness.Must(t, os.WriteFile(path, []byte(document), 0o600))
 	return path
 }
 
 func TestThePluginImports(t *testing.T) {
 	p := newProject(t)
-	file := p.file(document(numbered(3)...))
+	file := sarifFile(p, document(numbered(3)...))
 
 	out, err := p.kubectl(file, "--dry-run").CombinedOutput()
 	if err != nil || strings.Count(string(out), "create ") != 3 || len(p.findings())+len(p.scans()) != 0 {
@@ -75,7 +80,7 @@ func TestThePluginFailsIfTheScannerCrashed(t *testing.T) {
 	crashed := strings.Replace(document(numbered(2)...), `"results"`, `"invocations":[{"executionSuccessful":false}],"results"`, 1)
 	for _, flag := range []string{"--dry-run", "--quiet"} {
 		var stderr bytes.Buffer
-		cmd := p.kubectl(p.file(crashed), flag)
+		cmd := p.kubectl(sarifFile(p, crashed), flag)
 		cmd.Stderr = &stderr
 		if err := cmd.Run(); err == nil || !strings.Contains(stderr.String(), "recorded as Failed, and closes nothing") {
 			t.Errorf("%s: error %v, and it says:\n%s", flag, err, stderr.String())
@@ -90,7 +95,7 @@ func TestThePluginFailsIfTheScannerCrashed(t *testing.T) {
 func TestThePluginWaitsNoLongerThanItIsTold(t *testing.T) {
 	p := newProject(t)
 	var stdout, stderr bytes.Buffer
-	cmd := p.kubectl(p.file(document(numbered(2)...)), "--wait", "--timeout", "1s")
+	cmd := p.kubectl(sarifFile(p, document(numbered(2)...)), "--wait", "--timeout", "1s")
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err == nil {
 		t.Error("it succeeded, though no state was recorded")
@@ -132,15 +137,15 @@ func lastOfEach(arguments []string, flags ...string) []string {
 
 func TestThePluginSaysWhatToDoNext(t *testing.T) {
 	p := newProject(t)
-	good := p.file(document(numbered(1)...))
+	good := sarifFile(p, document(numbered(1)...))
 	for name, tc := range map[string]struct {
 		reason, file string
 		arguments    []string
 		want         string
 	}{
-		"not SARIF":      {"the reason is in the file", p.file(`{"version":"2.0.0","runs":[]}`), nil, "2.1.0"},
+		"not SARIF":      {"the reason is in the file", sarifFile(p, `{"version":"2.0.0","runs":[]}`), nil, "2.1.0"},
 		"no such file":   {"a typing mistake", "nowhere.sarif", nil, "no such file"},
-		"one of two":     {"no half of a call is done", good, []string{p.file("{")}, "nothing was imported"},
+		"one of two":     {"no half of a call is done", good, []string{sarifFile(p, "{")}, "nothing was imported"},
 		"no project":     {"it must be created first", good, []string{"--project", "nowhere"}, `kubectl get project -n ` + namespace},
 		"category":       {"a typing mistake", good, []string{"--category", "Coed"}, "Code, Package or Secret"},
 		"started at":     {"a typing mistake", good, []string{"--started-at", "today"}, "RFC 3339"},
@@ -190,7 +195,7 @@ func TestAnInterruptedImportEndsInGoodOrder(t *testing.T) {
 	p := newProject(t)
 	old := document(result{rule: "old", path: "old.go", message: "old", level: "error", line: 1})
 	p.imports(old, commitA)
-	file := p.file(document(numbered(600)...))
+	file := sarifFile(p, document(numbered(600)...))
 	cmd, out := p.begin(file, 20)
 	p.must(cmd.Process.Signal(syscall.SIGINT))
 	if err := cmd.Wait(); err == nil {

@@ -85,10 +85,9 @@ func (tn *tenant) kubectl(file string, arguments ...string) (string, error) {
 // plugin gives one file to a command as the scanner.
 func (tn *tenant) plugin(command, file string, arguments ...string) (string, error) {
 	tn.Helper()
-	p := &project{tn.T, ""}
 	folder, err := pluginFolder()
 	harness.Must(tn, err)
-	all := append([]string{command, p.file(file), "--kubeconfig", testenv.WriteKubeconfig(tn, tn.config, tn.namespace)}, arguments...)
+	all := append([]string{command, sarifFile(tn, file), "--kubeconfig", testenv.WriteKubeconfig(tn, tn.config, tn.namespace)}, arguments...)
 	out, err := exec.CommandContext(tn.Context(), folder+"/kubectl-findings", all...).CombinedOutput() //nolint:gosec // built above
 	return string(out), err
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -30,7 +29,6 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 const commitC = "3333333333333333333333333333333333333333"
@@ -423,29 +421,16 @@ func TestAReviewHoldsItsLeaseAndFreesIt(t *testing.T) {
 	}
 }
 
-// kubectl returns the command `kubectl findings review` for the pull request, as a CI job runs it.
+// kubectl returns the command `kubectl findings review` for the pull request.
 func (p *pull) kubectl(arguments ...string) *exec.Cmd {
 	p.Helper()
-	folder, err := pluginFolder()
-	p.must(err)
-	all := append([]string{"findings", "review", "--kubeconfig", testenv.WriteKubeconfig(p, scanner, namespace),
-		"--repository", repositoryName, "--project", p.Project, "--pr", strconv.Itoa(int(p.Number))}, arguments...)
-	cmd := exec.CommandContext(p.Context(), testenv.Binary(p, "kubectl"), all...)
-	cmd.Env = append(os.Environ(), "PATH="+folder+string(os.PathListSeparator)+os.Getenv("PATH"))
-	return cmd
-}
-
-func (p *pull) file(document string) string {
-	p.Helper()
-	path := filepath.Join(p.TempDir(), "results.sarif")
-	p.must(os.WriteFile(path, []byte(document), 0o600))
-	return path
+	return kubectl(p, "review", append([]string{"--repository", repositoryName, "--project", p.Project, "--pr", strconv.Itoa(int(p.Number))}, arguments...)...)
 }
 
 func TestThePluginRecordsReviews(t *testing.T) {
 	p := newPull(t)
-	both := p.file(document(stays, goes))
-	one, other := p.file(document(stays)), p.file(documentOf("other", comes))
+	both := sarifFile(p, document(stays, goes))
+	one, other := sarifFile(p, document(stays)), sarifFile(p, documentOf("other", comes))
 	for _, step := range []struct {
 		reason    string
 		arguments []string
@@ -475,7 +460,7 @@ func TestThePluginRecordsReviews(t *testing.T) {
 
 func TestThePluginSaysWhatIsMissingOfAReview(t *testing.T) {
 	p := newPull(t)
-	file := p.file(document(stays))
+	file := sarifFile(p, document(stays))
 	for name, tc := range map[string]struct {
 		reason    string
 		arguments []string
@@ -490,7 +475,7 @@ func TestThePluginSaysWhatIsMissingOfAReview(t *testing.T) {
 		"reviewed at":    {"a typing mistake", []string{file, "--commit", commitA, "--reviewed-at", "today"}, "RFC 3339"},
 		"number":         {"pull requests are numbered from 1", []string{file, "--commit", commitA, "--pr", "0"}, "from 1"},
 		"repository":     {"it must be created first", []string{file, "--commit", commitA, "--repository", "nowhere"}, "kubectl get repository"},
-		"not SARIF":      {"the reason is in the file", []string{p.file("{"), "--commit", commitA}, "nothing was imported"},
+		"not SARIF":      {"the reason is in the file", []string{sarifFile(p, "{"), "--commit", commitA}, "nothing was imported"},
 		"another's name": {"a role in one namespace is none in another", []string{file, "--commit", commitA, "--namespace", "default"}, "forbidden"},
 	} {
 		var stdout, stderr bytes.Buffer
@@ -513,7 +498,7 @@ func TestThePluginSaysWhatIsMissingOfAReview(t *testing.T) {
 func TestAReviewThatIsKilledResolvesNothing(t *testing.T) {
 	p := newPull(t)
 	p.reviews(commitA, document(append(numbered(400), goes)...))
-	file := p.file(document(numbered(400)...))
+	file := sarifFile(p, document(numbered(400)...))
 	folder, err := pluginFolder()
 	p.must(err)
 	cmd := p.kubectl(file, "--commit", commitB, "--concurrency", "1")
