@@ -10,8 +10,6 @@ import (
 	"time"
 	"unicode/utf16"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -331,12 +329,8 @@ func TestPlaces(t *testing.T) {
 		"relatedLocations":[`+place("c.go", `{"startLine":0}`)+`,`+place("a.go", `{"startLine":1}`)+`],
 		"codeFlows":[{"threadFlows":[{"locations":[{"location":`+place("d.go", `{"startLine":99999999999}`)+`},{"location":`+place("c.go", `{}`)+`},{"index":0}]}]}]}]`))
 	want := Location{Path: "a.go", Line: 1, Column: 7, Snippet: "x()"}
-	if d := cmp.Diff(want, got.Location); d != "" {
-		t.Errorf("location (-want +got):\n%s", d)
-	}
-	if d := cmp.Diff([]Location{{Path: "b.go"}, {Path: "c.go"}, {Path: "d.go"}}, got.Related); d != "" {
-		t.Errorf("related places, each once and without the first (-want +got):\n%s", d)
-	}
+	harness.Same(t, "location", want, got.Location)
+	harness.Same(t, "related places, each once and without the first", []Location{{Path: "b.go"}, {Path: "c.go"}, {Path: "d.go"}}, got.Related)
 }
 
 func TestMessages(t *testing.T) {
@@ -375,9 +369,7 @@ func TestCWEs(t *testing.T) {
 				result += "," + tc.result
 			}
 			got := parseResult(t, file(`"tool":{"driver":{"name":"lint","rules":[{"id":"R",`+tc.rule+`}]}},"results":[`+result+`}]`))
-			if d := cmp.Diff(tc.want, got.CWEs); d != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, d)
-			}
+			harness.Same(t, tc.reason, tc.want, got.CWEs)
 		})
 	}
 }

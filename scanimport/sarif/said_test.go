@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -102,12 +100,8 @@ func TestWhichPackageAndVulnerability(t *testing.T) {
 				closed(text("shortDescription", tc.short)) + closed(text("fullDescription", tc.full)) + tc.rule + `}]}},"results":[{"ruleId":"` + tc.id +
 				`"` + closed(text("message", tc.message)) + tc.result + `,"locations":[` + location + `]}]`)
 			got := parseResult(t, document)
-			if d := cmp.Diff(tc.want, got.Package); d != "" {
-				t.Errorf("%s: package (-want +got):\n%s", tc.reason, d)
-			}
-			if d := cmp.Diff(tc.vulnerability, got.Vulnerability); d != "" {
-				t.Errorf("%s: vulnerability (-want +got):\n%s", tc.reason, d)
-			}
+			harness.Same(t, tc.reason+": package", tc.want, got.Package)
+			harness.Same(t, tc.reason+": vulnerability", tc.vulnerability, got.Vulnerability)
 		})
 	}
 }
@@ -201,9 +195,7 @@ func TestWhatADynamicScannerTried(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := parseResult(t, file(`"results":[{"ruleId":"R0",`+tc.result+`}]`))
-			if d := cmp.Diff(tc.want, got.Endpoints); d != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, d)
-			}
+			harness.Same(t, tc.reason, tc.want, got.Endpoints)
 		})
 	}
 }

@@ -62,9 +62,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 		want = append(want, "customresourcedefinitions.apiextensions.k8s.io "+name)
 	}
 	slices.Sort(want)
-	if difference := cmp.Diff(want, left); difference != "" {
-		t.Errorf("left behind are others than the CRDs and what is in them (-want +got):\n%s", difference)
-	}
+	harness.Same(t, "left behind are others than the CRDs and what is in them", want, left)
 
 	// What remains does not prevent another install.
 	release.Install(t)

@@ -361,9 +361,7 @@ func TestNamesFollowTheRelease(t *testing.T) {
 		"system:serviceaccount:elsewhere:security-controller": true,
 		"system:serviceaccount:elsewhere:security-api":        true,
 	}
-	if difference := cmp.Diff(want, accounts); difference != "" {
-		t.Errorf("the admission policies name other accounts than the release makes:\n%s", difference)
-	}
+	harness.Same(t, "the admission policies name other accounts than the release makes", want, accounts)
 	for account := range want {
 		one(t, objects, "ServiceAccount", account[strings.LastIndex(account, ":")+1:])
 	}
@@ -420,9 +418,7 @@ func TestTheTokenForThePlaneIsMountedBesideItsKubeconfig(t *testing.T) {
 			map[string]any{"secret": map[string]any{"name": "plane", "items": item("token"), "optional": true}},
 		}
 		got, _, _ := unstructured.NestedSlice(volumes[at].(map[string]any), "projected", "sources") //nolint:errcheck // none differs
-		if difference := cmp.Diff(want, got); difference != "" {
-			t.Errorf("%s mounts other files for the plane (-want +got):\n%s", process, difference)
-		}
+		harness.Same(t, process+" mounts other files for the plane", want, got)
 	}
 }
 

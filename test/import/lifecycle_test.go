@@ -9,6 +9,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // triage makes a decision about a finding as a person would.
@@ -302,9 +303,7 @@ func TestADryRunShowsTheDifferenceAndWritesNothing(t *testing.T) {
 		actions[c.Action] = c.Place
 	}
 	want := map[importer.Action]string{importer.ActionCreate: "src/file003.go:13", importer.ActionUpdate: "src/file001.go:11", importer.ActionClose: "src/file000.go:10"}
-	if d := cmp.Diff(want, actions); d != "" {
-		t.Errorf("changes (-want +got):\n%s", d)
-	}
+	harness.Same(t, "changes", want, actions)
 	if d := cmp.Diff(before, p.versions()); d != "" || len(p.scans()) != scans || p.leases() != leases {
 		t.Errorf("a dry run wrote: %d scans, before %d; %d leases, before %d; findings (-before +after):\n%s", len(p.scans()), scans, p.leases(), leases, d)
 	}

@@ -179,9 +179,7 @@ func TestTheCategoryFollowsTheResult(t *testing.T) {
 	if s := p.imports(mixedTrivy, commitA); s.Updated != 3 || s.Created != 0 || s.Closed != 0 {
 		t.Errorf("the first import that tells categories apart: %+v, want 3 updated", *s)
 	}
-	if d := cmp.Diff(want, p.categories()); d != "" {
-		t.Errorf("categories (-want +got):\n%s", d)
-	}
+	harness.Same(t, "categories", want, p.categories())
 	for name := range p.findings() {
 		if _, there := before[name]; !there {
 			t.Errorf("%s is a new finding, want those that were there", name)
@@ -210,9 +208,7 @@ func TestJobsOfSeveralCategoriesStayApart(t *testing.T) {
 		"CVE-2019-1549": v1alpha1.CategoryPackage, "AVD-AWS-0132": v1alpha1.CategoryPackage,
 		"aws-access-key-id": v1alpha1.CategoryPackage, "other-key": v1alpha1.CategorySecret,
 	}
-	if d := cmp.Diff(want, p.categories()); d != "" {
-		t.Errorf("categories (-want +got):\n%s", d)
-	}
+	harness.Same(t, "categories", want, p.categories())
 }
 
 // mute mutes every finding.

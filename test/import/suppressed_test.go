@@ -7,6 +7,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestSuppressedInTheSourceIsNotFixed(t *testing.T) {
@@ -27,9 +28,7 @@ func TestSuppressedInTheSourceIsNotFixed(t *testing.T) {
 	}
 	finding := p.titled("suppressed")
 	want := &v1alpha1.FindingSuppression{Kind: v1alpha1.SuppressionInSource, Justification: r.suppressed}
-	if d := cmp.Diff(want, finding.Spec.Suppression); d != "" {
-		t.Errorf("suppression (-want +got):\n%s", d)
-	}
+	harness.Same(t, "suppression", want, finding.Spec.Suppression)
 	if state := findingstate.State(&finding); state != v1alpha1.FindingStateOpenMuted {
 		t.Errorf("the state is %s", state)
 	}
