@@ -107,31 +107,19 @@ func TestForgedTokensAreRefused(t *testing.T) {
 	good := sign(t, key, someClaims())
 	parts := strings.Split(good, ".")
 	header := object{"alg": "EdDSA", "typ": "JWT", "kid": key.ID()}
+	overlay := func(base, changes object) object {
+		out := maps.Clone(base)
+		maps.Copy(out, changes)
+		maps.DeleteFunc(out, func(_ string, value any) bool { return value == nil })
+		return out
+	}
 	payload := func(changes object) object {
-		p := object{
+		return overlay(object{
 			"iss": Issuer, "sub": "uid", "org": "acme", "jti": "1",
 			"iat": issued.Unix(), "exp": issued.Add(time.Hour).Unix(),
-		}
-		for name, value := range changes {
-			if value == nil {
-				delete(p, name)
-			} else {
-				p[name] = value
-			}
-		}
-		return p
+		}, changes)
 	}
-	with := func(changes object) object {
-		h := maps.Clone(header)
-		for name, value := range changes {
-			if value == nil {
-				delete(h, name)
-			} else {
-				h[name] = value
-			}
-		}
-		return h
-	}
+	with := func(changes object) object { return overlay(header, changes) }
 	ours := func(input []byte) []byte { return ed25519.Sign(key.private, input) }
 	theirs := func(input []byte) []byte { return ed25519.Sign(other.private, input) }
 	hmacWith := func(secret []byte) func([]byte) []byte {

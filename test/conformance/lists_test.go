@@ -155,24 +155,12 @@ func compareShown(a, b any) int {
 	switch a := a.(type) {
 	case string:
 		if b, ok := b.(string); ok {
-			switch {
-			case a < b:
-				return -1
-			case a > b:
-				return 1
-			}
-			return 0
+			return cmp.Compare(a, b)
 		}
 		return 1
 	case float64:
 		b, _ := b.(float64)
-		switch {
-		case a < b:
-			return -1
-		case a > b:
-			return 1
-		}
-		return 0
+		return cmp.Compare(a, b)
 	default:
 		if b == nil {
 			return 0
