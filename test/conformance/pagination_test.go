@@ -108,12 +108,13 @@ func TestPagination_EverySortAndOrderIsAsDesigned(t *testing.T) {
 	o := populated(t)
 	forEachList(t, func(t *testing.T, l list) {
 		c := o.in(t)
+		total := c.get(l.path).page().Total
 		for _, sort := range l.sorts {
 			for _, order := range []string{"asc", "desc"} {
 				query := "sort=" + sort + "&order=" + order
 				items := c.walk(with(l.path, query+"&size=1000"))
-				if len(items) < 2 {
-					t.Errorf("%d rows tell nothing", len(items))
+				if len(items) < 2 || len(items) != total {
+					t.Errorf("%s: %d rows of %d", query, len(items), total)
 				}
 				if !sorted(items, sort, order) {
 					t.Errorf("%s: not in order: %v", query, column(items, sort))
@@ -202,24 +203,6 @@ func column(items []record, name string) []string {
 		values = append(values, fmt.Sprintf("%v (%s)", item[name], item.text("id")))
 	}
 	return values
-}
-
-func TestPagination_OrdersAreEachOthersReverse(t *testing.T) {
-	o := populated(t)
-	forEachList(t, func(t *testing.T, l list) {
-		c := o.in(t)
-		if l.hasOneOrder() {
-			return
-		}
-		for _, sort := range l.sorts {
-			ascending := idsOf(c.walk(with(l.path, "size=1000&order=asc&sort="+sort)))
-			descending := idsOf(c.walk(with(l.path, "size=1000&order=desc&sort="+sort)))
-			slices.Reverse(descending)
-			if diff := cmp.Diff(ascending, descending); diff != "" {
-				t.Errorf("%s: -asc +desc reversed:\n%s", sort, diff)
-			}
-		}
-	})
 }
 
 func TestPagination_PagesOfAnySizeHoldEveryRowOnceInOrder(t *testing.T) {
