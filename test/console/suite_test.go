@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -35,39 +34,21 @@ var (
 	base string
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) (code int) {
-	ctrl.SetLogger(logr.Discard())
-	stop, err := start()
-	defer func() {
-		if err := stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "console:", err)
-			code = 1
-		}
-	}()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "console:", err)
-		return 1
-	}
-	return m.Run()
-}
+func TestMain(m *testing.M) { harness.Main(m, start) }
 
 // start starts the service with the console.
-func start() (stop func() error, err error) {
-	var stops harness.Stops
-	stop = stops.Stop
-	ctx := context.Background()
+func start(ctx context.Context, stops *harness.Stops) error {
+	ctrl.SetLogger(logr.Discard())
 	programs, err := harness.Build(ctx)
 	if err != nil {
-		return stop, err
+		return err
 	}
 	folder, err := stops.Folder("console-")
 	if err != nil {
-		return stop, err
+		return err
 	}
 	if env, err = testenv.Start(); err != nil {
-		return stop, err
+		return err
 	}
 	stops.Add(env.Stop)
 	operator := harness.Operator{
@@ -75,17 +56,14 @@ func start() (stop func() error, err error) {
 	}
 	keys, err := operator.CursorKeys()
 	if err != nil {
-		return stop, err
+		return err
 	}
 	controller, facade, err := env.Operator(ctx, operator, "--console", keys)
 	if err != nil {
-		return stop, err
-	}
-	if err := stops.Start(ctx, controller, facade); err != nil {
-		return stop, err
+		return err
 	}
 	base = "http://" + facade.Address
-	return stop, nil
+	return stops.Start(ctx, controller, facade)
 }
 
 // organization belongs to one test.

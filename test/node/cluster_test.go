@@ -139,14 +139,14 @@ func pods(t *testing.T, component string) []string {
 	return names
 }
 
-// startRedis runs a Redis on the machine where pods can reach it, until stop is called or the test
-// binary ends.
-func startRedis() (stop func(), err error) {
+// startRedis runs a Redis on the machine where pods can reach it.
+func startRedis(stops *harness.Stops) error {
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {
-		return nil, fmt.Errorf("find redis-server (Debian: apt-get install redis-server): %w", err)
+		return fmt.Errorf("find redis-server (Debian: apt-get install redis-server): %w", err)
 	}
 	redis := harness.NewProcess(filepath.Join(dir, "logs"), "redis", binary,
 		"--bind", hostAddress, "--port", "6379", "--protected-mode", "no", "--save", "", "--appendonly", "no")
-	return redis.Kill, redis.Start()
+	stops.Add(redis.Stop)
+	return redis.Start()
 }

@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 const (
@@ -38,33 +40,10 @@ var (
 	before machine
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { harness.Main(m, start) }
 
-func run(m *testing.M) int {
-	if err := start(); err != nil {
-		fmt.Fprintln(os.Stderr, "e2e:", err)
-		_ = stop()
-		return 1
-	}
-	stopRedis, err := startRedis()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "e2e:", err)
-		_ = stop()
-		return 1
-	}
-	defer stopRedis()
-	code := m.Run()
-	// If all went well, the last test has ended the node.
-	if err := stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "e2e:", err)
-		return 1
-	}
-	return code
-}
-
-// start starts a fresh node.
-func start() error {
-	var err error
+// start starts a fresh node and the tests' Redis.
+func start(_ context.Context, stops *harness.Stops) (err error) {
 	if root, err = filepath.Abs("../.."); err != nil {
 		return err
 	}
@@ -85,7 +64,11 @@ func start() error {
 	if err := copyFile(tarball, filepath.Join(dir, "images", "findings-operator.tar")); err != nil {
 		return err
 	}
-	return up()
+	stops.Add(stop) // if all went well, the last test has ended the node
+	if err := up(); err != nil {
+		return err
+	}
+	return startRedis(stops)
 }
 
 func up() error {
