@@ -18,7 +18,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -40,8 +39,7 @@ func newJob(t *testing.T) (*organization, *job) {
 	t.Helper()
 	needs.Program(t, "curl", "curl")
 	o, c := uploader(t)
-	harness.Must(t, env.Client.Patch(t.Context(), builder.Repository("repo").In(o.namespace).Build(),
-		client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"defaultBranch":"main"}}`))))
+	env.Patch(t, builder.Repository("repo").In(o.namespace).Build(), `{"spec":{"defaultBranch":"main"}}`)
 	return o, newCheckout(t, facade.url(""), c.token)
 }
 

@@ -6,12 +6,9 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
-	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func (a answer) number(name string) int {
@@ -39,12 +36,9 @@ func limited(o *organization, requestsPerMinute int) *caller {
 func TestNoKeyHasMoreThanItsOrganizationsMaximum(t *testing.T) {
 	o := newOrganization(t)
 	c := o.key("ci")
-	patch := func(object client.Object, body string) {
-		harness.Must(t, env.Client.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(body))))
-	}
-	patch(builder.APIKey("ci").In(o.namespace).Build(), `{"spec":{"rateLimit":{"requestsPerMinute":1000000}}}`)
+	env.Patch(t, builder.APIKey("ci").In(o.namespace).Build(), `{"spec":{"rateLimit":{"requestsPerMinute":1000000}}}`)
 	for _, step := range []struct{ most, want string }{{"null", "1000000"}, {"100", "100"}} {
-		patch(&v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: o.name}},
+		env.Patch(t, &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: o.name}},
 			`{"spec":{"apiKeys":{"maxRequestsPerMinute":`+step.most+`}}}`)
 		o.eventually(func(g Gomega) {
 			g.Expect(c.get("/v1/findings").header.Get("X-Ratelimit-Limit")).To(Equal(step.want))

@@ -10,7 +10,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/uploads"
@@ -33,8 +32,7 @@ func named(t *testing.T) (*organization, *caller) {
 // name.
 func (o *organization) rename(c *caller, repository, fullName string) {
 	o.t.Helper()
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"defaultBranch":"main","fullName":"`+fullName+`"}}`))
-	harness.Must(o.t, env.Client.Patch(o.t.Context(), builder.Repository(repository).In(o.namespace).Build(), patch))
+	env.Patch(o.t, builder.Repository(repository).In(o.namespace).Build(), `{"spec":{"defaultBranch":"main","fullName":"`+fullName+`"}}`)
 	o.eventually(func(g Gomega) {
 		g.Expect(string(c.get("/v2/repos/" + repository).body)).To(ContainSubstring(`"full_name":"` + fullName + `"`))
 	})
@@ -48,8 +46,7 @@ func (o *organization) projects(folders map[string]string) {
 		if err := env.Client.Create(o.t.Context(), project.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
 			o.t.Fatal(err)
 		}
-		harness.Must(o.t, env.Client.Patch(o.t.Context(), project,
-			client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"relativePath":"`+folder+`"}}`))))
+		env.Patch(o.t, project, `{"spec":{"relativePath":"`+folder+`"}}`)
 	}
 }
 
@@ -293,8 +290,7 @@ func TestARepositoryIsFoundByItsFullName(t *testing.T) {
 func TestTheHostTellsRepositoriesOfOneNameApart(t *testing.T) {
 	o, c := named(t)
 	at := func(repository, url string) {
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"url":"`+url+`"}}`))
-		harness.Must(t, env.Client.Patch(t.Context(), builder.Repository(repository).In(o.namespace).Build(), patch))
+		env.Patch(t, builder.Repository(repository).In(o.namespace).Build(), `{"spec":{"url":"`+url+`"}}`)
 	}
 	post := func(root string) answer {
 		return c.do(http.MethodPost, sarifsPath, forGitHub(sarif("one"), `"checkout_uri":"`+root+`"`))

@@ -176,8 +176,7 @@ func TestAPullRequestsScannerThatCrashedFailsTheUpload(t *testing.T) {
 
 func TestAQueryOfAPullRequestThatContradictsItselfIsRefused(t *testing.T) {
 	o, c := uploader(t)
-	harness.Must(t, env.Client.Patch(t.Context(), builder.Repository("repo").In(o.namespace).Build(),
-		client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"defaultBranch":"main"}}`))))
+	env.Patch(t, builder.Repository("repo").In(o.namespace).Build(), `{"spec":{"defaultBranch":"main"}}`)
 	for _, tc := range []struct{ query, want string }{
 		{"?pull_request=5", "commit is needed"},
 		{"?pull_request=5&commit=main", "7 to 64 hexadecimal digits"},

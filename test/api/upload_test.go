@@ -107,8 +107,7 @@ func TestAnUploadNeverChangesADecision(t *testing.T) {
 	o, c := uploader(t)
 	c.upload("", sarif("one", "two")).wants(http.StatusOK, "the first")
 	muted := o.everything()[0]
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"triage":{"userStatus":"muted","comments":"ours"}}}`))
-	harness.Must(t, env.Client.Patch(t.Context(), &muted, patch))
+	env.Patch(t, &muted, `{"spec":{"triage":{"userStatus":"muted","comments":"ours"}}}`)
 	c.upload("", sarif()).wants(http.StatusOK, "nothing is found any more")
 	c.upload("", sarif("one", "two")).wants(http.StatusOK, "and found again")
 	for _, finding := range o.everything() {

@@ -50,8 +50,7 @@ func TestTheExamplesBecomeReadyAndStayQuiet(t *testing.T) {
 	for _, object := range objects {
 		reread(t, object)
 		object.SetAnnotations(map[string]string{"example.com/touched": "true"})
-		touch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"example.com/touched":"true"}}}`))
-		harness.Must(t, env.Client.Patch(t.Context(), object, touch))
+		env.Patch(t, object, `{"metadata":{"annotations":{"example.com/touched":"true"}}}`)
 	}
 	running.waitUntilIdle(t, all)
 	harness.Must(t, running.Stop())

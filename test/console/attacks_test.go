@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -101,7 +100,7 @@ func TestASessionIsMadeFromAKeyAloneAndEndsWithIt(t *testing.T) {
 		t.Fatalf("the session gets %s", answer.Status)
 	}
 	stored := builder.APIKey("ada").In(o.namespace).Build()
-	harness.Must(t, env.Client.Patch(t.Context(), stored, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"disabled":true}}`))))
+	env.Patch(t, stored, `{"spec":{"disabled":true}}`)
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(v.asks("/console/findings", nil).StatusCode).To(Equal(http.StatusSeeOther), "the session must end with its key")
 	})
@@ -232,7 +231,7 @@ func TestPagesCountAgainstTheKeysLimitAndWhatTheyAskForDoesNot(t *testing.T) {
 	o := newOrganization(t)
 	key := o.key("ada")
 	stored := builder.APIKey("ada").In(o.namespace).Build()
-	harness.Must(t, env.Client.Patch(t.Context(), stored, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"rateLimit":{"requestsPerMinute":1000}}}`))))
+	env.Patch(t, stored, `{"spec":{"rateLimit":{"requestsPerMinute":1000}}}`)
 	v := newVisitor(t)
 	v.logsIn(key)
 	remaining := func() (left string) { return v.asks("/console/findings", nil).Header.Get("X-Ratelimit-Remaining") }
@@ -241,7 +240,7 @@ func TestPagesCountAgainstTheKeysLimitAndWhatTheyAskForDoesNot(t *testing.T) {
 		g.Expect(v.asks("/console/findings", nil).Header.Get("X-Ratelimit-Limit")).To(Equal("1000"))
 		g.Expect(number(first)-number(second)).To(Equal(1), "a page counts once, whatever it shows")
 	})
-	harness.Must(t, env.Client.Patch(t.Context(), stored, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"rateLimit":{"requestsPerMinute":1}}}`))))
+	env.Patch(t, stored, `{"spec":{"rateLimit":{"requestsPerMinute":1}}}`)
 	harness.Eventually(t, func(g Gomega) {
 		answer := v.asks("/console/findings", nil)
 		g.Expect(answer.StatusCode).To(Equal(http.StatusTooManyRequests))

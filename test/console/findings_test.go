@@ -11,7 +11,6 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -229,7 +228,7 @@ func TestAFindingIsDecidedByKeysAndTheDecisionUndone(t *testing.T) {
 func (o *organization) requiresReasons(p *person) {
 	o.Helper()
 	org := builder.Organization(o.name).Build()
-	harness.Must(o.TB, env.Client.Patch(o.Context(), org, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"triage":{"requireReason":true}}}`))))
+	env.Patch(o.TB, org, `{"spec":{"triage":{"requireReason":true}}}`)
 	harness.Eventually(o.TB, func(g Gomega) {
 		p.goes("/console/findings")
 		var label string

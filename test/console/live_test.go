@@ -14,8 +14,6 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -166,8 +164,7 @@ func TestTheConsolesStreamEndsWithTheSession(t *testing.T) {
 	key := &v1alpha1.APIKey{}
 	key.Namespace, key.Name = o.namespace, "ada"
 	disable := func(is bool) {
-		patch := fmt.Appendf(nil, `{"spec":{"disabled":%t}}`, is)
-		harness.Must(t, env.Client.Patch(t.Context(), key, client.RawPatch(types.MergePatchType, patch)))
+		env.Patch(t, key, fmt.Sprintf(`{"spec":{"disabled":%t}}`, is))
 	}
 	disable(true)
 	for lines.Scan() {

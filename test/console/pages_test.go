@@ -166,7 +166,7 @@ func TestAPullRequestShowsWhatIsNewAndWhatIsFixed(t *testing.T) {
 	late.clicks(`main a[href="/console/operations/op-1"]`)
 	late.reads(".operation header .badge", "not applied")
 	late.do(chromedp.Focus(".operation [aria-labelledby=preview] a"))
-	harness.Must(t, env.Client.Patch(t.Context(), operation, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"commit":true}}`))))
+	env.Patch(t, operation, `{"spec":{"commit":true}}`)
 	late.reads(".operation header .badge", "completed")
 	late.sees(`document.querySelector("main > [role=status]").textContent === "completed"`)
 	late.sees(`document.activeElement.matches("main")`) // the link that had the focus is gone

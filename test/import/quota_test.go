@@ -92,8 +92,7 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 		t.Errorf("%d scans have failed for the quota, want 1", failed)
 	}
 
-	raise := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hard":{"count/findings.appsec.dev":"50"}}}`))
-	must(env.Client.Patch(t.Context(), quota, raise))
+	env.Patch(t, quota, `{"spec":{"hard":{"count/findings.appsec.dev":"50"}}}`)
 	untilInForce("50")
 	summary, err := imports(all[1:]...)
 	must(err)

@@ -536,8 +536,7 @@ func TestAReviewKeepsWhatPeopleDecidedAboutAnIssue(t *testing.T) {
 	first.code = "stays()"
 	p.reviews(commitA, document(first, goes))
 	issue := p.issues()["stays"]
-	decision := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"triage":{"userStatus":"muted","reason":"duplicate","comments":"seen"}}}`))
-	p.must(env.Client.Patch(t.Context(), &issue, decision))
+	env.Patch(t, &issue, `{"spec":{"triage":{"userStatus":"muted","reason":"duplicate","comments":"seen"}}}`)
 	declared := issue.Spec.Triage
 	moved := first
 	moved.line, moved.level = 70, "warning"

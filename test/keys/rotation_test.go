@@ -97,9 +97,7 @@ func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 
 	const overlap = 8 * time.Second
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.SystemNamespace, Name: tokens.SigningKeysConfigMap}}
-	ask1 := client.RawPatch("application/merge-patch+json",
-		[]byte(`{"metadata":{"annotations":{"appsec.dev/rotate-signing-key":"1","appsec.dev/signing-key-overlap":"8s"}}}`))
-	harness.Must(t, env.Client.Patch(t.Context(), configMap, ask1))
+	env.Patch(t, configMap, `{"metadata":{"annotations":{"appsec.dev/rotate-signing-key":"1","appsec.dev/signing-key-overlap":"8s"}}}`)
 
 	after := waitForAnother(t, key, before, replicas)
 	handedOut := time.Now()
@@ -114,8 +112,7 @@ func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 		t.Errorf("the token before was good for another %v, want %v", lasted, overlap)
 	}
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(configMap), configMap)).To(Succeed())
-		g.Expect(configMap.Data).To(HaveLen(1))
+		g.Expect(testenv.Get(t, g, env, configMap).Data).To(HaveLen(1))
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
 		g.Expect(configMap.Data).To(HaveKey(key.Status.SigningKeyID + ".pem"))
 	})

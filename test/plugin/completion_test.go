@@ -15,9 +15,8 @@ import (
 func TestNamesAreCompleted(t *testing.T) {
 	o := newOrganization(t, "completion")
 	o.has(builder.Finding("f-aa").Title("SQL injection"), builder.Finding("f-ab"), builder.Finding("f-b"))
-	o.must(env.Client.Create(t.Context(), builder.APIKey("dashboard").In(o.namespace).Build()))
-	o.must(env.Client.Create(t.Context(), builder.Repository("payments").In(o.namespace).Build()))
-	o.must(env.Client.Create(t.Context(), builder.Project("api").In(o.namespace).Repository("payments").Build()))
+	env.Create(t, builder.APIKey("dashboard").In(o.namespace).Build(), builder.Repository("payments").In(o.namespace).Build())
+	env.Create(t, builder.Project("api").In(o.namespace).Repository("payments").Build())
 	viewer := o.member(testenv.Viewer)
 	for name, tc := range map[string]struct {
 		typed         []string

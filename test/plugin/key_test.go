@@ -184,8 +184,7 @@ func TestAKeyThatGetsNoTokenIsNotWaitedFor(t *testing.T) {
 	done := make(chan *answer)
 	go func() { done <- o.administrator().findings("rotate-key", "old", "--timeout", "5m") }()
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
-		g.Expect(key.Spec.Rotation.Serial).To(BeEquivalentTo(2))
+		g.Expect(testenv.Get(t, g, env, key).Spec.Rotation.Serial).To(BeEquivalentTo(2))
 	})
 	key.Status.ObservedGeneration = key.Generation
 	v1alpha1.SetCondition(&key.Status.Conditions, v1alpha1.Condition{

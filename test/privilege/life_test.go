@@ -148,10 +148,9 @@ func (l *life) organize(t *testing.T) {
 	organization := builder.Organization(organizationName).Mutate(func(o *v1alpha1.Organization) {
 		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: new(int64(1000))}
 	}).Build()
-	harness.Must(t, env.Client.Create(t.Context(), organization))
+	env.Create(t, organization)
 	testenv.AwaitReady(t, env, organization)
-	harness.Must(t, env.Client.Create(t.Context(), builder.Repository("repo").In(home).URL("https://github.com/acme/repo").Build()))
-	harness.Must(t, env.Client.Create(t.Context(), builder.Project("proj").In(home).Build()))
+	env.Create(t, builder.Repository("repo").In(home).URL("https://github.com/acme/repo").Build(), builder.Project("proj").In(home).Build())
 	testenv.AwaitReady(t, env, builder.Repository("repo").In(home).Build())
 	testenv.AwaitReady(t, env, builder.Project("proj").In(home).Build())
 	env.Patch(t, organization, `{"spec":{"quotas":{"findings":2000}}}`)
@@ -174,10 +173,9 @@ func (l *life) organize(t *testing.T) {
 
 func (l *life) subscribe(t *testing.T) {
 	policy := builder.TriagePolicy("tests", "finding.path.startsWith('test/')").In(home).Build()
-	harness.Must(t, env.Client.Create(t.Context(), policy))
+	env.Create(t, policy)
 	testenv.AwaitReady(t, env, policy)
-	harness.Must(t, env.Client.Create(t.Context(), builder.WebhookEndpoint("each").In(home).URL(l.receiver.URL).Build()))
-	harness.Must(t, env.Client.Create(t.Context(), builder.WebhookEndpoint("batched").In(home).URL(l.receiver.URL).Batched().Build()))
+	env.Create(t, builder.WebhookEndpoint("each").In(home).URL(l.receiver.URL).Build(), builder.WebhookEndpoint("batched").In(home).URL(l.receiver.URL).Batched().Build())
 	testenv.AwaitReady(t, env, builder.WebhookEndpoint("each").In(home).Build())
 	testenv.AwaitReady(t, env, builder.WebhookEndpoint("batched").In(home).Build())
 	l.hears(t, "webhook.ping")
@@ -185,13 +183,12 @@ func (l *life) subscribe(t *testing.T) {
 
 func (l *life) keys(t *testing.T) {
 	key := builder.APIKey("ci").Scopes(v1alpha1.Scopes()...).In(home).Build()
-	harness.Must(t, env.Client.Create(t.Context(), key))
+	env.Create(t, key)
 	testenv.AwaitReady(t, env, key)
 	first := token(t, "ci")
 	l.accepts(t, first)
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
-		g.Expect(key.Status.LastUsedAt).NotTo(BeNil())
+		g.Expect(testenv.Get(t, g, env, key).Status.LastUsedAt).NotTo(BeNil())
 	})
 
 	env.Patch(t, key, `{"spec":{"rotation":{"serial":1}}}`)
@@ -202,7 +199,7 @@ func (l *life) keys(t *testing.T) {
 	l.accepts(t, anotherToken(t, second))
 
 	other := builder.APIKey("other").In(home).Build()
-	harness.Must(t, env.Client.Create(t.Context(), other))
+	env.Create(t, other)
 	testenv.AwaitReady(t, env, other)
 	refused := &apiclient.Client{Base: l.rest.Base, Token: token(t, "other")}
 	harness.Eventually(t, func(g Gomega) { g.Expect(status(t, refused)).To(Equal(http.StatusOK)) })
@@ -258,7 +255,7 @@ func (l *life) scans(t *testing.T) {
 	died := builder.Scan("died", scanned).In(home).Mutate(func(scan *v1alpha1.Scan) {
 		scan.Spec.Lease = &v1alpha1.ScanLease{Name: "import-died", Holder: "runner-1"}
 	}).Build()
-	harness.Must(t, env.Client.Create(t.Context(), died))
+	env.Create(t, died)
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(testenv.Get(t, g, env, died).Status.Phase).To(Equal(v1alpha1.ScanPhaseFailed))
 	})
@@ -268,7 +265,7 @@ func (l *life) scans(t *testing.T) {
 // upload uploads the plugin's results, and expects them to be unchanged.
 func (l *life) upload(t *testing.T) {
 	key := builder.APIKey("uploads").In(home).Scopes(v1alpha1.ScopeFindingsImport).Build()
-	harness.Must(t, env.Client.Create(t.Context(), key))
+	env.Create(t, key)
 	testenv.AwaitReady(t, env, key)
 	ci := &apiclient.Client{Base: l.rest.Base, Token: token(t, "uploads")}
 	harness.Eventually(t, func(g Gomega) {
@@ -318,8 +315,7 @@ func (l *life) triage(t *testing.T) {
 	}
 	for _, finding := range open {
 		harness.Eventually(t, func(g Gomega) {
-			g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(finding), finding)).To(Succeed())
-			g.Expect(finding.Spec.Triage.UserStatus).NotTo(Equal(v1alpha1.UserStatusOpen))
+			g.Expect(testenv.Get(t, g, env, finding).Spec.Triage.UserStatus).NotTo(Equal(v1alpha1.UserStatusOpen))
 			g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
 		})
 	}
@@ -328,10 +324,9 @@ func (l *life) triage(t *testing.T) {
 	operation := builder.TriageOperation("again", "").In(home).Committed().Mutate(func(s *v1alpha1.TriageOperationSpec) {
 		s.Select = &v1alpha1.FindingSelection{IDs: []v1alpha1.ResourceName{v1alpha1.ResourceName(open[0].Name)}}
 	}).Build()
-	harness.Must(t, env.Client.Create(t.Context(), operation))
+	env.Create(t, operation)
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(operation), operation)).To(Succeed())
-		g.Expect(operation.Status.Changed).To(BeEquivalentTo(1), "%+v", operation.Status)
+		g.Expect(testenv.Get(t, g, env, operation).Status.Changed).To(BeEquivalentTo(1), "%+v", operation.Status)
 		g.Expect(operation.Status.Phase).To(Equal(v1alpha1.OperationCompleted))
 	})
 	l.operate(t)
@@ -386,8 +381,7 @@ func (l *life) deliveries(t *testing.T) {
 		t.Errorf("redeliver answers %d %s", asked.Status, asked.Body)
 	}
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(again), again)).To(Succeed())
-		g.Expect(again.Status.Redelivery).NotTo(BeNil())
+		g.Expect(testenv.Get(t, g, env, again).Status.Redelivery).NotTo(BeNil())
 	})
 	// Another payload, so that verifying it only reads.
 	answer, err := l.rest.Do(t.Context(), http.MethodPost, "/v2/webhook-deliveries/"+again.Name+"/verify", `{"payload":"x","signature":"y"}`)
@@ -398,8 +392,7 @@ func (l *life) deliveries(t *testing.T) {
 	endpoint := builder.WebhookEndpoint("each").In(home).Build()
 	env.Patch(t, endpoint, `{"spec":{"rotation":{"serial":1}}}`)
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(endpoint), endpoint)).To(Succeed())
-		g.Expect(endpoint.Status.RotationSerial).To(Equal(int64(1)))
+		g.Expect(testenv.Get(t, g, env, endpoint).Status.RotationSerial).To(Equal(int64(1)))
 	})
 }
 
@@ -496,8 +489,7 @@ func (l *life) restored(t *testing.T) {
 		binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "findings-viewer"}}
 		env.Patch(t, binding, `{"subjects":null}`)
 		harness.Eventually(t, func(g Gomega) {
-			g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(binding), binding)).To(Succeed())
-			g.Expect(binding.Subjects).To(HaveLen(1))
+			g.Expect(testenv.Get(t, g, env, binding).Subjects).To(HaveLen(1))
 		})
 	}
 	harness.Eventually(t, func(g Gomega) {
@@ -525,18 +517,16 @@ func (l *life) restoredLater(t *testing.T) {
 	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(viewer), viewer))
 	harness.Must(t, env.Client.Delete(t.Context(), viewer.DeepCopy()))
 	viewer.ResourceVersion, viewer.UID, viewer.RoleRef.Name = "", "", "findings-triager"
-	harness.Must(t, env.Client.Create(t.Context(), viewer))
+	env.Create(t, viewer)
 
 	harness.Must(t, l.controllers.StartReady(t.Context()))
 	for _, object := range []client.Object{account, quota, triager} {
 		harness.Eventually(t, func(g Gomega) {
-			g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
-			g.Expect(object.GetLabels()).To(HaveKey(v1alpha1.ManagedByLabel))
+			g.Expect(testenv.Get(t, g, env, object).GetLabels()).To(HaveKey(v1alpha1.ManagedByLabel))
 		})
 	}
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(viewer), viewer)).To(Succeed())
-		g.Expect(viewer.RoleRef.Name).To(Equal("findings-viewer"))
+		g.Expect(testenv.Get(t, g, env, viewer).RoleRef.Name).To(Equal("findings-viewer"))
 	})
 }
 
@@ -559,7 +549,7 @@ func (l *life) removals(t *testing.T) {
 		g.Expect(remaining(g, t, &v1alpha1.FindingList{})).To(BeZero())
 		g.Expect(remaining(g, t, &v1alpha1.ScanList{})).To(BeZero())
 	})
-	harness.Must(t, env.Client.Create(t.Context(), builder.Project("proj").In(home).Build()))
+	env.Create(t, builder.Project("proj").In(home).Build())
 	testenv.AwaitReady(t, env, builder.Project("proj").In(home).Build())
 	harness.Must(t, env.Client.Delete(t.Context(), builder.Repository("repo").In(home).Build()))
 	harness.Eventually(t, func(g Gomega) {
