@@ -196,27 +196,6 @@ func TestAnUploadThatWouldCloseMostIsRefusedInThePluginsWords(t *testing.T) {
 	c.upload("?force=true", sarif("other")).wants(http.StatusOK, "forced")
 }
 
-func TestAnUploadOlderThanTheLastIsRefused(t *testing.T) {
-	_, c := uploader(t)
-	c.upload("?started_at=2026-01-02T00:00:00Z", sarif("one")).wants(http.StatusOK, "the first")
-	a := c.upload("?started_at=2026-01-01T00:00:00Z", sarif("one")).wants(http.StatusConflict, "an older one")
-	if !strings.Contains(string(a.body), "before the last completed one") {
-		t.Errorf("the answer is %s", a.body)
-	}
-}
-
-func TestAnUploadOfAnotherBranchIsRefused(t *testing.T) {
-	o, c := uploader(t)
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"defaultBranch":"main"}}`))
-	harness.Must(t, env.Client.Patch(t.Context(), builder.Repository("repo").In(o.namespace).Build(), patch))
-	for _, ref := range []string{"refs/heads/feature", "refs/pull/7/merge", "feature"} {
-		c.upload("?ref="+ref, sarif("one")).wants(http.StatusBadRequest, ref)
-	}
-	for _, ref := range []string{"refs/heads/main", "main"} {
-		c.upload("?ref="+ref, sarif("one")).wants(http.StatusOK, ref)
-	}
-}
-
 func TestAnUploadReachesItsOwnOrganizationAlone(t *testing.T) {
 	o, c := uploader(t)
 	other, _ := uploader(t)

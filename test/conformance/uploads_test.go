@@ -114,8 +114,13 @@ func TestUploads_ARefThatCannotBeComparedIsRefused(t *testing.T) {
 	o.patchResource(repository, `{"spec":{"defaultBranch":null,"scanBranch":null}}`)
 	o.upload(path+"?ref=refs/heads/main", sarifOf("one", "alpha")).badQuery("no branch is named")
 	o.patchResource(repository, `{"spec":{"defaultBranch":"main"}}`)
-	o.upload(path+"?ref=refs/heads/feature", sarifOf("one", "alpha")).badQuery("another branch")
-	o.upload(path+"?ref=refs/heads/main", sarifOf("one", "alpha")).wants(200, "the branch")
+	for _, ref := range []string{"refs/heads/feature", "feature"} {
+		o.upload(path+"?ref="+ref, sarifOf("one", "alpha")).badQuery("another branch")
+	}
+	o.upload(path+"?ref=refs/pull/7/merge", sarifOf("one", "alpha")).wants(400, "a pull request without a commit")
+	for _, ref := range []string{"refs/heads/main", "main"} {
+		o.upload(path+"?ref="+ref, sarifOf("one", "alpha")).wants(200, "the branch")
+	}
 }
 
 func TestUploads_WhatIsSkippedIsCountedByReason(t *testing.T) {
