@@ -2,6 +2,7 @@ package auth
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"testing"
 	"time"
@@ -143,10 +144,7 @@ func TestViewNeverGoesBack(t *testing.T) {
 		const uids = 4
 		born, dead := [uids]bool{}, [uids]bool{}
 		for version := 1; version <= rapid.IntRange(1, 30).Draw(t, "changes"); version++ {
-			now := map[types.UID]*v1alpha1.Organization{}
-			for uid, o := range states[version-1] {
-				now[uid] = o
-			}
+			now := maps.Clone(states[version-1])
 			i := rapid.IntRange(0, uids-1).Draw(t, "object")
 			uid := fmt.Sprint("o", i)
 			o := organization(uid, version, rapid.SampledFrom([]string{"", "org-x", "org-y"}).Draw(t, "namespace"))

@@ -38,8 +38,8 @@ func TestAnUploadWithoutASlotIsRefusedForItsReason(t *testing.T) {
 		want         reason
 	}{{"acme", ""}, {"acme", reasonOrganizationLimit}, {"globex", ""}, {"initech", reasonReplicaLimit}} {
 		_, err := s.takeSlot(step.organization)
-		var refused *refusal
-		if errors.As(err, &refused) != (step.want != "") || refused != nil && refused.reason != step.want {
+		refused, is := errors.AsType[*refusal](err)
+		if is != (step.want != "") || is && refused.reason != step.want {
 			t.Errorf("%s: got %v, want the reason %q", step.organization, err, step.want)
 		}
 	}

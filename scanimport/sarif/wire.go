@@ -313,8 +313,7 @@ func (i *integer) value(absent int) int {
 
 // lenient drops the error about a member of the wrong type: encoding/json has still read all others.
 func lenient(err error) error {
-	var wrongType *json.UnmarshalTypeError
-	if errors.As(err, &wrongType) {
+	if _, wrongType := errors.AsType[*json.UnmarshalTypeError](err); wrongType {
 		return nil
 	}
 	return err

@@ -36,12 +36,9 @@ func (o *tenant) tells(a *answer, s shot) bool {
 		return true
 	}
 	asked := strings.ToLower(fmt.Sprint(s.path, s.body, s.header))
-	for _, known := range []string{o.mark, o.name, o.namespace, o.sent.id, o.ids["triage-operation"]} {
-		if a.holds(known) && !strings.Contains(asked, known) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{o.mark, o.name, o.namespace, o.sent.id, o.ids["triage-operation"]}, func(known string) bool {
+		return a.holds(known) && !strings.Contains(asked, known)
+	})
 }
 
 // fire sends the attacker's shot at the victim: it must not succeed, reveal anything about the

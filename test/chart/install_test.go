@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -205,12 +206,7 @@ func everything(t *testing.T) []string {
 			}
 		}
 	}
-	var names []string
-	for name := range seen {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // TestPoliciesAndRolesHoldUnderAnotherName: whatever the name of the release, its accounts may do

@@ -3,6 +3,7 @@ package conformance
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/url"
 	"slices"
@@ -82,11 +83,7 @@ func TestTriageOperations_APreviewMatchesWhatTheListShows(t *testing.T) {
 	o.asked()
 	o.patch("/v2/findings/f-3", `{"user_status":"muted"}`).wants(200, "a decision")
 	o.settled(4)
-	names := make([]string, 0, len(filterValues))
-	for name := range filterValues {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(filterValues))
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
 	matched := 0
 	for range 40 {

@@ -111,13 +111,8 @@ func checkEnvironment(t *testing.T, r *run) {
 	if mode := info.Mode().Perm(); mode != 0o600 {
 		t.Errorf("the env file has mode %o; it holds a key", mode)
 	}
-	names := make([]string, 0, len(r.env))
-	for name := range r.env {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	want := []string{"FINDINGS_API_KEY", "FINDINGS_NAMESPACE", "FINDINGS_URL", "KUBECONFIG"}
-	harness.Same(t, "the env file's names", want, names)
+	harness.Same(t, "the env file's names", want, slices.Sorted(maps.Keys(r.env)))
 	// The terminal is written after the file.
 	eventually(t, "the terminal shows a command that lists the findings with the sample's key", func() bool {
 		return strings.Contains(r.output.String(), `"Authorization: Bearer `+r.env["FINDINGS_API_KEY"]+`" "`+r.env["FINDINGS_URL"]+`/v1/findings`)
@@ -149,12 +144,7 @@ func checkFindings(t *testing.T, rest *restClient) {
 	listed := map[string]bool{}
 	for _, finding := range findings {
 		listed[finding.text("id")] = true
-		members := make([]string, 0, len(finding))
-		for member := range finding {
-			members = append(members, member)
-		}
-		slices.Sort(members)
-		if diff := cmp.Diff(v1Members, members); diff != "" {
+		if diff := cmp.Diff(v1Members, slices.Sorted(maps.Keys(finding))); diff != "" {
 			t.Fatalf("the members of %s: -want +got:\n%s", finding.text("id"), diff)
 		}
 		if got := finding.text("status") + " " + finding.text("user_status"); got != "open open" {

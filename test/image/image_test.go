@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -190,12 +191,7 @@ type openedImage struct {
 }
 
 func (i openedImage) names() []string {
-	var names []string
-	for name := range i.files {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(i.files))
 }
 
 type index struct {
