@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
+	"github.com/appsec-dev/findings-operator/bench/internal/report"
 )
 
 // controlled is a fixture with idle controllers, which can be halted.
@@ -26,6 +27,23 @@ func withControllers(ctx context.Context, f *bench.Fixture, flags ...string) (*c
 		return nil, errors.Join(err, f.StopController())
 	}
 	return &controlled{Fixture: f}, nil
+}
+
+// controlledSection returns the measurement over the largest fixture with its controllers started.
+func controlledSection(measured func(context.Context, *bench.Bench, *controlled) (*report.Section, error)) func(context.Context,
+	*bench.Bench) (*report.Section, error) {
+	return func(ctx context.Context, b *bench.Bench) (section *report.Section, err error) {
+		f, err := b.Fixture(ctx, b.Largest())
+		if err != nil {
+			return nil, err
+		}
+		c, err := withControllers(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, c.stop()) }()
+		return measured(ctx, b, c)
+	}
 }
 
 // halt freezes the controllers' process: their work waits until they go on. Restarting them instead

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -47,16 +46,7 @@ const (
 var importSides = []string{createsSide, importSide, againSide, createsOnSide, importOnSide}
 
 // importing compares imports with bare creates of the same findings.
-func importing(ctx context.Context, b *bench.Bench) (section *report.Section, err error) {
-	f, err := b.Fixture(ctx, b.Largest())
-	if err != nil {
-		return nil, err
-	}
-	c, err := withControllers(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, c.stop()) }()
+func importing(ctx context.Context, b *bench.Bench, c *controlled) (*report.Section, error) {
 	im, err := newImporting(ctx, b, c)
 	if err != nil {
 		return nil, err
@@ -65,15 +55,15 @@ func importing(ctx context.Context, b *bench.Bench) (section *report.Section, er
 	if err != nil {
 		return nil, err
 	}
-	section = &report.Section{Title: "Imports", Text: importingText, Rows: []report.Row{
-		importRow(results, "import against bare creates, controllers halted", 0.8, importSide, createsSide),
-		importRow(results, "import with the controllers at work, against bare creates without", 0.5, importOnSide,
-			createsSide),
-		importRow(results, "the same results again, against the first import", 5, againSide, importSide),
+	section := &report.Section{Title: "Imports", Text: importingText, Rows: []report.Row{
+		ratioRow(report.AtLeast, "import against bare creates, controllers halted", 0.8, results.Ratio(importSide, createsSide)),
+		ratioRow(report.AtLeast, "import with the controllers at work, against bare creates without", 0.5,
+			results.Ratio(importOnSide, createsSide)),
+		ratioRow(report.AtLeast, "the same results again, against the first import", 5, results.Ratio(againSide, importSide)),
 	}}
 	table := report.Table{
 		Title: fmt.Sprintf("%d findings in a file of %s, %d at a time, beside %s findings:", im.count,
-			kilobytes(len(im.file)), importConcurrent, thousands(f.Size)),
+			kilobytes(len(im.file)), importConcurrent, thousands(c.Size)),
 		Columns: []string{"Who, what", "findings/s", "CPU of kube-apiserver and etcd for one"},
 	}
 	group := report.Group{}
@@ -92,13 +82,6 @@ const importingText = "The importer of `kubectl findings import` reads a SARIF f
 	"compared with creating the same findings with client-go, with the same concurrency and the same service account. " +
 	"What an import does besides (a Lease, a Scan, the list of existing findings) is part of its time. After each turn all findings are removed. " +
 	"While the controllers are halted, their process is stopped by a signal; it works off the backlog afterwards."
-
-func importRow(results measure.Results, name string, wanted float64, side, other string) report.Row {
-	ratio := results.Ratio(side, other)
-	row := report.AtLeast(name, wanted, ratio.Median, "%.2f")
-	row.Measured += fmt.Sprintf(" (%.2f to %.2f)", ratio.Least, ratio.Most)
-	return row.InSummary()
-}
 
 // imports holds what the sides have in common.
 type imports struct {

@@ -63,23 +63,14 @@ func pacedLoad(writes int) lagLoad {
 
 // lag measures how far the REST API lags behind changes that are written directly to the API
 // server.
-func lag(ctx context.Context, b *bench.Bench) (section *report.Section, err error) {
-	f, err := b.Fixture(ctx, b.Largest())
-	if err != nil {
-		return nil, err
-	}
-	c, err := withControllers(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, c.stop()) }()
+func lag(ctx context.Context, b *bench.Bench, c *controlled) (*report.Section, error) {
 	p, err := newProbing(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	defer p.watcher.stop()
-	section = &report.Section{Title: "From a change to the REST API's answer", Text: lagText}
-	table := report.Table{Title: fmt.Sprintf("%s findings, while", thousands(f.Size)),
+	section := &report.Section{Title: "From a change to the REST API's answer", Text: lagText}
+	table := report.Table{Title: fmt.Sprintf("%s findings, while", thousands(c.Size)),
 		Columns: []string{"", "others' writes/s", "answer behind, p50", "p99", "most", "bare watch behind, p50", "p99",
 			"read model behind, p50", "p99"}}
 	for _, load := range lagLoads {

@@ -53,11 +53,9 @@ func starting(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	if err != nil {
 		return nil, err
 	}
-	ratio := starts.Ratio(bareListSide, facadeSide) // of rates, so it is the inverse of the ratio of times
-	ready := report.AtMost(fmt.Sprintf("%s findings, time until ready over that of a bare list", thousands(f.Size)), 1.5,
-		ratio.Median, "%.2f")
-	ready.Measured += fmt.Sprintf(" (%.2f to %.2f)", ratio.Least, ratio.Most)
-	section := &report.Section{Title: "Start and memory", Text: startText, Rows: []report.Row{ready.InSummary()}}
+	ready := ratioRow(report.AtMost, fmt.Sprintf("%s findings, time until ready over that of a bare list", thousands(f.Size)), 1.5,
+		starts.Ratio(bareListSide, facadeSide)) // of rates, so it is the inverse of the ratio of times
+	section := &report.Section{Title: "Start and memory", Text: startText, Rows: []report.Row{ready}}
 	table := report.Table{
 		Columns: []string{"", "ready after", "heap in use, MB", "resident, MB", "bytes per finding"},
 	}

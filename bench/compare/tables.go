@@ -37,6 +37,13 @@ func slower(results measure.Results, measured string, wanted float64, side, than
 	return row
 }
 
+// ratioRow returns a row of the summary with a bound, AtLeast or AtMost, for the ratio.
+func ratioRow(bound func(string, float64, float64, string) report.Row, name string, wanted float64, ratio measure.Ratio) report.Row {
+	row := bound(name, wanted, ratio.Median, "%.2f")
+	row.Measured += fmt.Sprintf(" (%.2f to %.2f)", ratio.Least, ratio.Most)
+	return row.InSummary()
+}
+
 // spread shows what the median hides: the rounds' extremes, and the ratio of processor time.
 func spread(rate, cpu measure.Ratio, format string) string {
 	return fmt.Sprintf(" ("+format+" to "+format+"; CPU "+format+")", rate.Least, rate.Most, cpu.Median)

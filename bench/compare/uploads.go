@@ -82,20 +82,14 @@ func uploads(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 		Title: "Uploads", Text: uploadsText, Tables: []report.Table{table},
 		Charts: []report.Chart{{Title: "Uploads", Unit: "results or pages a second", Groups: []report.Group{group}}},
 		Rows: []report.Row{
-			timeRow(results, fmt.Sprintf("time of an upload of %s new results, over the plugin's import", thousands(b.Results)), 1.1, uploadSide, pluginSide),
-			timeRow(results, fmt.Sprintf("time of %s results with nothing new, over the first time", thousands(b.ResultsAgain)), 0.1,
-				unchangedSide, firstSide),
+			// Ratios of rates, so they are the inverse of those of times.
+			ratioRow(report.AtMost, fmt.Sprintf("time of an upload of %s new results, over the plugin's import", thousands(b.Results)), 1.1,
+				results.Ratio(pluginSide, uploadSide)),
+			ratioRow(report.AtMost, fmt.Sprintf("time of %s results with nothing new, over the first time", thousands(b.ResultsAgain)), 0.1,
+				results.Ratio(firstSide, unchangedSide)),
 			reads.InSummary(),
 		},
 	}, nil
-}
-
-// timeRow returns a row with the ratio of a side's duration to another's.
-func timeRow(results measure.Results, name string, wanted float64, side, other string) report.Row {
-	ratio := results.Ratio(other, side)
-	row := report.AtMost(name, wanted, ratio.Median, "%.2f")
-	row.Measured += fmt.Sprintf(" (%.2f to %.2f)", ratio.Least, ratio.Most)
-	return row.InSummary()
 }
 
 // uploading holds what the sides have in common.

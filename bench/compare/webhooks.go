@@ -40,16 +40,7 @@ const (
 const fannedOut = 4
 
 // webhooks measures how fast events are recorded and sent.
-func webhooks(ctx context.Context, b *bench.Bench) (section *report.Section, err error) {
-	f, err := b.Fixture(ctx, b.Largest())
-	if err != nil {
-		return nil, err
-	}
-	c, err := withControllers(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, c.stop()) }()
+func webhooks(ctx context.Context, b *bench.Bench, c *controlled) (section *report.Section, err error) {
 	h, err := newHooks(ctx, b, c)
 	if err != nil {
 		return nil, err

@@ -4,40 +4,31 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os/exec"
 	"time"
 
+	"github.com/appsec-dev/findings-operator/bench/internal/child"
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 )
 
 // Child has done a job in a separate process, which keeps what it read in memory until Close.
 type Child struct {
+	*child.Process
 	Result
 	// Took is the time from the start of the process until the job was done.
 	Took time.Duration
-
-	process *exec.Cmd
-	in      io.Closer
 }
 
 // Start starts the process and waits until the job is done. The command must call Serve on its standard
 // input and output, and ends with its context.
 func Start(command *exec.Cmd, job Job) (*Child, error) {
-	in, err := command.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := command.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
 	began := time.Now()
-	if err := command.Start(); err != nil {
+	process, err := child.Start(command)
+	if err != nil {
 		return nil, err
 	}
-	c := &Child{process: command, in: in}
-	err = errors.Join(json.NewEncoder(in).Encode(job), json.NewDecoder(out).Decode(&c.Result))
+	c := &Child{Process: process}
+	err = errors.Join(json.NewEncoder(c.In).Encode(job), json.NewDecoder(c.Out).Decode(&c.Result))
 	c.Took = time.Since(began)
 	if err == nil && c.Error != "" {
 		err = errors.New(c.Error)
@@ -49,7 +40,4 @@ func Start(command *exec.Cmd, job Job) (*Child, error) {
 }
 
 // Memory returns the memory of the process.
-func (c *Child) Memory() (measure.Memory, error) { return measure.MemoryOf(c.process.Process.Pid) }
-
-// Close ends the process.
-func (c *Child) Close() error { return errors.Join(c.in.Close(), c.process.Wait()) }
+func (c *Child) Memory() (measure.Memory, error) { return measure.MemoryOf(c.PID()) }

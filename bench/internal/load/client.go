@@ -9,14 +9,15 @@ import (
 	"io"
 	"os/exec"
 	"sync"
+
+	"github.com/appsec-dev/findings-operator/bench/internal/child"
 )
 
 // Client sends requests from another process, so that its cost is not part of what is measured in
 // this one.
 type Client struct {
-	process *exec.Cmd
-	in      io.WriteCloser
-	out     *bufio.Scanner
+	*child.Process
+	results *bufio.Scanner
 	busy    sync.Mutex
 }
 
@@ -25,41 +26,31 @@ const longestAnswer = 1 << 20
 
 // Start starts the process. The command must call Serve on its standard input and output.
 func Start(command *exec.Cmd) (*Client, error) {
-	in, err := command.StdinPipe()
+	process, err := child.Start(command)
 	if err != nil {
-		return nil, err
-	}
-	out, err := command.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("start the client: %w", err)
 	}
-	scanner := bufio.NewScanner(out)
+	scanner := bufio.NewScanner(process.Out)
 	scanner.Buffer(nil, longestAnswer)
-	return &Client{process: command, in: in, out: scanner}, nil
+	return &Client{Process: process, results: scanner}, nil
 }
 
 // Run does the job in the other process, one job at a time.
 func (c *Client) Run(_ context.Context, job Job) Result {
 	c.busy.Lock()
 	defer c.busy.Unlock()
-	if err := json.NewEncoder(c.in).Encode(job); err != nil {
+	if err := json.NewEncoder(c.In).Encode(job); err != nil {
 		return Result{Error: fmt.Sprintf("ask the client: %v", err)}
 	}
-	if !c.out.Scan() {
-		return Result{Error: fmt.Sprintf("the client has ended: %v", c.out.Err())}
+	if !c.results.Scan() {
+		return Result{Error: fmt.Sprintf("the client has ended: %v", c.results.Err())}
 	}
 	var result Result
-	if err := json.Unmarshal(c.out.Bytes(), &result); err != nil {
+	if err := json.Unmarshal(c.results.Bytes(), &result); err != nil {
 		return Result{Error: err.Error()}
 	}
 	return result
 }
-
-// Close ends the process.
-func (c *Client) Close() error { return errors.Join(c.in.Close(), c.process.Wait()) }
 
 // Serve does the jobs that it reads, one per line, and answers each with its result, until the
 // input ends.

@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/bench/internal/child"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // answerTimeout bounds requests to a rival that are not part of a measurement.
@@ -18,37 +20,25 @@ const answerTimeout = 30 * time.Second
 
 // Child is a rival in a separate process.
 type Child struct {
+	*child.Process
 	// Address it serves at, as host:port.
 	Address string
-
-	process *exec.Cmd
-	in      io.Closer
 }
 
 // Start starts a rival. The command must call Serve on its standard input and output.
 func Start(command *exec.Cmd) (*Child, error) {
-	in, err := command.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := command.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
 	var said bytes.Buffer
 	command.Stderr = &said
-	if err := command.Start(); err != nil {
+	process, err := child.Start(command)
+	if err != nil {
 		return nil, err
 	}
-	line, err := bufio.NewReader(out).ReadString('\n')
+	line, err := bufio.NewReader(process.Out).ReadString('\n')
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the rival ended: %w", err), in.Close(), command.Wait(), errors.New(said.String()))
+		return nil, errors.Join(fmt.Errorf("the rival ended: %w", err), process.Close(), errors.New(said.String()))
 	}
-	return &Child{Address: strings.TrimSpace(line), process: command, in: in}, nil
+	return &Child{Process: process, Address: strings.TrimSpace(line)}, nil
 }
-
-// PID returns the process ID.
-func (c *Child) PID() int { return c.process.Process.Pid }
 
 // Put sets the content that a ceiling answers with at /<name>.
 func (c *Child) Put(ctx context.Context, name string, content []byte) error {
@@ -58,18 +48,9 @@ func (c *Child) Put(ctx context.Context, name string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
+	status, _, err := harness.Answer(nil, request)
+	if err == nil && status != http.StatusNoContent {
+		err = fmt.Errorf("PUT %s: %d", name, status)
 	}
-	if err := response.Body.Close(); err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusNoContent {
-		return fmt.Errorf("PUT %s: %s", name, response.Status)
-	}
-	return nil
+	return err
 }
-
-// Close ends the process.
-func (c *Child) Close() error { return errors.Join(c.in.Close(), c.process.Wait()) }
