@@ -81,9 +81,9 @@ func TestNobodyOrphansWhatBelongsToAnObject(t *testing.T) {
 		"as it is usual":            {client.DeleteOptions{}, false},
 		"by the garbage collector":  {client.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}, false},
 		"with its namespace":        {client.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}, false},
-		"by an early client":        {client.DeleteOptions{Raw: &metav1.DeleteOptions{OrphanDependents: new(false)}}, false},
+		"by an early client":        {client.DeleteOptions{Raw: &metav1.DeleteOptions{OrphanDependents: new(false)}}, false}, //nolint:staticcheck // early clients send it
 		"with --cascade=orphan":     {client.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}, true},
-		"by an early client's word": {client.DeleteOptions{Raw: &metav1.DeleteOptions{OrphanDependents: new(true)}}, true},
+		"by an early client's word": {client.DeleteOptions{Raw: &metav1.DeleteOptions{OrphanDependents: new(true)}}, true}, //nolint:staticcheck // early clients send it
 	}
 	for _, parent := range []struct {
 		object   func(name string) client.Object
