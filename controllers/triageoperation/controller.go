@@ -3,8 +3,10 @@
 package triageoperation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,19 +16,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/kube"
+	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
 const (
 	// handOver is when an operation is requeued after a part, so that others get their turn.
 	handOver = 5 * time.Millisecond
-	// lookAgain is when an operation that waits for another is checked again.
+	// lookAgain is when an undo that waits for the operation that it undoes is checked again.
 	lookAgain = time.Second
+	// lookAtLine is when an operation that waits for its turn is checked again. Usually it is enqueued before that.
+	lookAtLine = 5 * time.Minute
 )
 
 // Reconciler reconciles TriageOperations.
@@ -49,6 +55,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	r := &Reconciler{Base: reconcile.NewBase(mgr), pager: pager, as: executors(mgr.GetConfig())}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.TriageOperation{}, builder.WithPredicates(watch.SpecChanged)).
+		Watches(&v1alpha1.TriageOperation{}, r.nextInLine()).
 		Watches(&v1alpha1.Finding{}, pager.Findings()).
 		Watches(&v1alpha1.WebhookEndpoint{}, pager.Endpoints()).
 		WithOptions(options).
@@ -81,75 +88,100 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Run(ctx, req)
 }
 
-// others returns the namespace's other operations.
-func (r *Reconciler) others(ctx context.Context, s *scope) ([]v1alpha1.TriageOperation, error) {
+// operations returns the operations in a namespace. They must not be changed.
+func (r *Reconciler) operations(ctx context.Context, namespace string) ([]v1alpha1.TriageOperation, error) {
 	list := &v1alpha1.TriageOperationList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(s.Object.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the triage operations: %w", err)
 	}
-	var out []v1alpha1.TriageOperation
-	for i := range list.Items {
-		if list.Items[i].Name != s.Object.Name {
-			out = append(out, list.Items[i])
-		}
-	}
-	return out, nil
+	return list.Items, nil
 }
 
 // awaitTurn lets only one operation per organization select or work at a time, oldest first: an organization with many
-// operations takes no more controller time than one with a single operation.
+// operations takes no more controller time than one with a single operation. One that would exceed what the
+// organization may keep fails at once, so that no more than that wait.
 func (r *Reconciler) awaitTurn(ctx context.Context, s *scope) error {
 	if s.Status.SelectedAt != nil && !s.Object.Spec.Commit {
 		return nil // it is a preview
 	}
-	others, err := r.others(ctx, s)
+	all, err := r.operations(ctx, s.Object.Namespace)
 	if err != nil {
 		return err
 	}
-	first := before(s.Object, others)
-	if first == nil {
+	before := ahead(s.Object, all)
+	if s.Status.SelectedAt == nil && keptAfter(before, all) >= rules.MaxOperations {
+		tooMany(s)
+		return nil
+	}
+	if len(before) == 0 {
 		return nil
 	}
 	if s.Status.Phase == "" {
 		s.Status.Phase = v1alpha1.OperationSelecting
 	}
-	inProgress(s, fmt.Sprintf("The operation %q of the organization is running: this one starts after it.", first.Name))
-	s.RequeueAfter(lookAgain)
+	// The message does not name the other one, else each end of an operation would rewrite all that wait.
+	inProgress(s, "An older operation of the organization comes first: this one starts after it.")
+	s.RequeueAfter(lookAtLine)
 	s.Stop()
 	return nil
 }
 
-// before returns an operation whose turn comes before the given one; nil if there is none.
-func before(operation *v1alpha1.TriageOperation, others []v1alpha1.TriageOperation) *v1alpha1.TriageOperation {
-	ended := map[string]bool{operation.Name: false}
-	for i := range others {
-		ended[others[i].Name] = others[i].Status.CompletedAt != nil
-	}
-	for i := range others {
-		other := &others[i]
-		// An undo waits for the operation that it undoes, so that operation must not wait for the undo: neither
-		// would end.
-		undone, known := ended[string(other.Spec.Undo)]
-		if waits := known && !undone; busy(other) && !waits && earlier(other, operation) {
-			return other
+// nextInLine enqueues the first operation in line when one has left the line.
+func (r *Reconciler) nextInLine() handler.EventHandler {
+	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
+		if before, known := change.Before.(*v1alpha1.TriageOperation); !known || !busy(before) {
+			return
 		}
-	}
-	return nil
+		if after, exists := change.After.(*v1alpha1.TriageOperation); exists && busy(after) {
+			return
+		}
+		all, err := r.operations(ctx, change.Before.GetNamespace())
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "find the next operation") // only while the manager stops
+		}
+		if line := inLine(all); len(line) > 0 {
+			q.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(slices.MinFunc(line, byAge))})
+		}
+	})
 }
 
-// busy reports whether the operation selects its findings or works through them. A preview does not block others.
+// ahead returns the operations whose turn comes before the given one.
+func ahead(operation *v1alpha1.TriageOperation, all []v1alpha1.TriageOperation) []*v1alpha1.TriageOperation {
+	return slices.DeleteFunc(inLine(all), func(o *v1alpha1.TriageOperation) bool { return byAge(o, operation) >= 0 })
+}
+
+// inLine returns the operations that have their turn, or wait for it, in no order.
+func inLine(all []v1alpha1.TriageOperation) []*v1alpha1.TriageOperation {
+	ended := map[string]bool{}
+	for i := range all {
+		ended[all[i].Name] = all[i].Status.CompletedAt != nil
+	}
+	var line []*v1alpha1.TriageOperation
+	for i := range all {
+		// An undo waits for the operation that it undoes, so that operation must not wait for the undo: neither
+		// would end.
+		undone, known := ended[string(all[i].Spec.Undo)]
+		if waits := known && !undone; busy(&all[i]) && !waits {
+			line = append(line, &all[i])
+		}
+	}
+	return line
+}
+
+// busy reports whether the operation selects its findings or works through them, or waits to. A preview does neither
+// until it is committed.
 func busy(o *v1alpha1.TriageOperation) bool {
 	switch o.Status.Phase {
 	case "", v1alpha1.OperationSelecting, v1alpha1.OperationRunning:
 		return o.DeletionTimestamp.IsZero()
-	case v1alpha1.OperationPreview, v1alpha1.OperationCompleted, v1alpha1.OperationFailed:
+	case v1alpha1.OperationPreview:
+		return o.Spec.Commit && o.DeletionTimestamp.IsZero()
+	case v1alpha1.OperationCompleted, v1alpha1.OperationFailed:
 	}
 	return false
 }
 
-func earlier(a, b *v1alpha1.TriageOperation) bool {
-	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return a.CreationTimestamp.Before(&b.CreationTimestamp)
-	}
-	return a.Name < b.Name
+// byAge compares operations: the oldest comes first.
+func byAge(a, b *v1alpha1.TriageOperation) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }

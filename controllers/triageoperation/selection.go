@@ -17,12 +17,9 @@ import (
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
-// maxOperations is how many operations an organization may keep, and maxParts how many parts these may have together:
-// each part may hold thousands of decisions to restore.
-const (
-	maxOperations = 200
-	maxParts      = 1000
-)
+// maxParts is how many parts an organization's operations may have together: each part may hold hundreds of decisions to
+// restore.
+const maxParts = 1000
 
 // chosen is one finding of the set being made, with its entry. The finding is nil if it no longer exists.
 type chosen struct {
@@ -68,14 +65,9 @@ func (r *Reconciler) makeSet(ctx context.Context, s *scope) error {
 	if behind, err := r.behind(ctx, s); behind || err != nil {
 		return err
 	}
-	others, err := r.others(ctx, s)
+	all, err := r.operations(ctx, s.Object.Namespace)
 	if err != nil {
 		return err
-	}
-	operations, parts := kept(others)
-	if operations >= maxOperations {
-		tooMany(s)
-		return nil
 	}
 	set, err := r.choose(ctx, s)
 	if err != nil || s.Status.Phase == v1alpha1.OperationFailed {
@@ -89,17 +81,30 @@ func (r *Reconciler) makeSet(ctx context.Context, s *scope) error {
 			"More findings match than one operation may cover: narrow the selection, or decide by a TriagePolicy.")
 		return nil
 	}
-	return r.keepSet(ctx, s, set, parts)
+	return r.keepSet(ctx, s, set, partsOf(all))
 }
 
-// kept returns how many operations have a set, and how many parts these have.
-func kept(others []v1alpha1.TriageOperation) (operations, parts int) {
-	for i := range others {
-		if status := &others[i].Status; status.SelectedAt != nil {
-			operations, parts = operations+1, parts+int(status.Parts)
+// keptAfter returns how many operations the organization will keep after those before have had their turn.
+func keptAfter(before []*v1alpha1.TriageOperation, all []v1alpha1.TriageOperation) int {
+	kept := 0
+	for i := range all {
+		if status := &all[i].Status; status.SelectedAt != nil || status.CompletedAt != nil && !rules.Refused(&all[i]) {
+			kept++
 		}
 	}
-	return operations, parts
+	for _, o := range before {
+		if o.Status.SelectedAt == nil {
+			kept++
+		}
+	}
+	return kept
+}
+
+func partsOf(all []v1alpha1.TriageOperation) (parts int) {
+	for i := range all {
+		parts += int(all[i].Status.Parts)
+	}
+	return parts
 }
 
 func tooMany(s *scope) {

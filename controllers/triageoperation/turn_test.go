@@ -3,6 +3,8 @@ package triageoperation
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,11 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
@@ -38,6 +43,7 @@ func TestWhoseTurnComesBefore(t *testing.T) {
 		}
 		return *o
 	}
+	committed := func(o v1alpha1.TriageOperation) v1alpha1.TriageOperation { o.Spec.Commit = true; return o }
 	mine := made("m", noon, "", "")
 	earlier := noon.Add(-time.Second)
 	for _, c := range []struct {
@@ -51,6 +57,7 @@ func TestWhoseTurnComesBefore(t *testing.T) {
 		{"of the same second, by name", []v1alpha1.TriageOperation{made("a", noon, v1alpha1.OperationSelecting, "")}, "a"},
 		{"a younger one", []v1alpha1.TriageOperation{made("z", noon, v1alpha1.OperationRunning, "")}, ""},
 		{"a preview", []v1alpha1.TriageOperation{made("a", earlier, v1alpha1.OperationPreview, "")}, ""},
+		{"a preview that is committed", []v1alpha1.TriageOperation{committed(made("a", earlier, v1alpha1.OperationPreview, ""))}, "a"},
 		{"one that has ended", []v1alpha1.TriageOperation{made("a", earlier, v1alpha1.OperationCompleted, "")}, ""},
 		{"its own undo, which waits for it", []v1alpha1.TriageOperation{made("a", noon, v1alpha1.OperationSelecting, "m")}, ""},
 		{"the undo of its undo", []v1alpha1.TriageOperation{
@@ -61,13 +68,123 @@ func TestWhoseTurnComesBefore(t *testing.T) {
 		}, "a"},
 		{"the undo of nothing, which fails in its turn", []v1alpha1.TriageOperation{made("a", earlier, "", "nowhere")}, "a"},
 	} {
-		got := ""
-		if first := before(&mine, c.others); first != nil {
-			got = first.Name
+		var got []string
+		for _, o := range ahead(&mine, append(c.others, mine)) {
+			got = append(got, o.Name)
 		}
-		if got != c.want {
-			t.Errorf("%s: %q comes before, want %q", c.reason, got, c.want)
+		harness.Same(t, c.reason, c.want, strings.Join(got, " "))
+	}
+}
+
+// line returns a reconciler of operations that nobody has looked at yet, "o-0" being the oldest; all with that status. It
+// counts the writes of a status.
+func line(t *testing.T, length int, status v1alpha1.TriageOperationStatus) (r *Reconciler, writes *int) {
+	t.Helper()
+	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	scheme := runtime.NewScheme()
+	harness.Must(t, v1alpha1.AddToScheme(scheme))
+	objects := make([]client.Object, length)
+	for i := range objects {
+		o := builder.TriageOperation(fmt.Sprint("o-", i), "G1").In("org-acme").Build()
+		o.Generation, o.CreationTimestamp, o.Status = 1, metav1.NewTime(clock.Now().Add(time.Duration(i)*time.Second)), status
+		objects[i] = o
+	}
+	writes = new(int)
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.TriageOperation{}).
+		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, resource string,
+			object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			*writes++
+			return c.SubResource(resource).Patch(ctx, object, patch, options...)
+		}}).Build()
+	return &Reconciler{Base: reconcile.Base{Clock: clock, Client: c, Live: c, Recorder: &events.FakeRecorder{}}}, writes
+}
+
+// looks reconciles the operation once.
+func (r *Reconciler) looks(t *testing.T, name string) (*v1alpha1.TriageOperation, ctrl.Result) {
+	t.Helper()
+	key := client.ObjectKey{Namespace: "org-acme", Name: name}
+	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+	harness.Must(t, err)
+	o := &v1alpha1.TriageOperation{}
+	harness.Must(t, r.Client.Get(t.Context(), key, o))
+	return o, result
+}
+
+// An operation may hold 100 KB, and hundreds may wait.
+func TestAnOperationThatWaitsIsStoredOnceAndIsWokenWhenItsTurnComes(t *testing.T) {
+	r, writes := line(t, 3, v1alpha1.TriageOperationStatus{})
+	last, result := r.looks(t, "o-2")
+	if last.Status.Phase != v1alpha1.OperationSelecting || result.RequeueAfter < 10*time.Second {
+		t.Errorf("its phase is %q, and it looks again after %s", last.Status.Phase, result.RequeueAfter)
+	}
+	before, _ := r.looks(t, "o-1")
+	first := &v1alpha1.TriageOperation{}
+	harness.Must(t, r.Client.Get(t.Context(), client.ObjectKey{Namespace: "org-acme", Name: "o-0"}, first))
+	ended := first.DeepCopy()
+	ended.Status.Phase, ended.Status.CompletedAt = v1alpha1.OperationFailed, now(reconcile.NewScope(first))
+	harness.Must(t, r.Client.Status().Update(t.Context(), ended))
+	r.looks(t, "o-2")
+	harness.Same(t, "writes of the two that wait, with three looks", 2, *writes)
+
+	for _, c := range []struct {
+		reason string
+		before client.Object
+		after  client.Object
+		want   string
+	}{
+		{"one has ended", first, ended, "o-1"},
+		{"one is deleted", first, nil, "o-1"},
+		{"one waits on", before, before, ""},
+		{"one that had ended is deleted", ended, nil, ""},
+	} {
+		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+		if c.after == nil {
+			r.nextInLine().Delete(t.Context(), event.DeleteEvent{Object: c.before}, queue)
+		} else {
+			r.nextInLine().Update(t.Context(), event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}, queue)
 		}
+		woken := ""
+		if queue.Len() > 0 {
+			request, _ := queue.Get()
+			woken = request.Name
+		}
+		queue.ShutDown()
+		harness.Same(t, "woken when "+c.reason, c.want, woken)
+	}
+}
+
+func TestAnOperationBeyondTheLimitFailsAtOnce(t *testing.T) {
+	selected := v1alpha1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	refused := v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationFailed, CompletedAt: &selected, Conditions: []v1alpha1.Condition{
+		{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonTooManyOperations},
+	}}
+	other := *refused.DeepCopy()
+	other.Conditions[0].Reason = v1alpha1.ReasonNotUndoable
+	for _, c := range []struct {
+		reason string
+		status v1alpha1.TriageOperationStatus
+		others int
+		fails  bool
+	}{
+		{"as many wait before it as may be kept", v1alpha1.TriageOperationStatus{}, rules.MaxOperations, true},
+		{"there is room for it after those that wait", v1alpha1.TriageOperationStatus{}, rules.MaxOperations - 1, false},
+		{"as many previews as may be kept", v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationPreview, SelectedAt: &selected},
+			rules.MaxOperations, true},
+		{"as many that failed for another reason", other, rules.MaxOperations, true},
+		{"those refused before do not count", refused, rules.MaxOperations, false},
+	} {
+		r, _ := line(t, c.others, c.status)
+		mine := builder.TriageOperation("mine", "G1").In("org-acme").Build()
+		mine.CreationTimestamp = metav1.NewTime(selected.Add(time.Hour))
+		harness.Must(t, r.Client.Create(t.Context(), mine))
+		s := reconcile.NewScope(mine)
+		s.Begin(selected.Time)
+		harness.Must(t, r.awaitTurn(t.Context(), s))
+		harness.Same(t, "fails when "+c.reason, c.fails, rules.Refused(mine))
+		mine.Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationPreview, SelectedAt: &selected}
+		mine.Spec.Commit = true
+		harness.Must(t, r.awaitTurn(t.Context(), s))
+		harness.Same(t, "its commit fails when "+c.reason, false, rules.Refused(mine))
 	}
 }
 

@@ -77,14 +77,14 @@ type comparison struct {
 
 func (r *Reconciler) newComparison(ctx context.Context, s *scope,
 	undone *v1alpha1.TriageOperation) (*comparison, error) {
-	others, err := r.others(ctx, s)
+	all, err := r.operations(ctx, undone.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	ended := *undone.Status.CompletedAt
-	for i := range others {
+	for i := range all {
 		// Only an undo can make an earlier decision stand again.
-		if end := others[i].Status.CompletedAt; others[i].Spec.Undo != "" && end != nil && end.After(ended.Time) {
+		if end := all[i].Status.CompletedAt; all[i].Spec.Undo != "" && end != nil && end.After(ended.Time) {
 			ended = *end
 		}
 	}
@@ -116,7 +116,7 @@ func (c *comparison) read(ctx context.Context, from client.Reader, entry *rules.
 	by := finding.Spec.Triage.By
 	// Follow the undos back to whoever made the decision. Names may be used again, so they could form a circle: give up
 	// after as many as can exist.
-	for range maxOperations {
+	for range rules.MaxOperations {
 		if by == c.author || by == "" {
 			break
 		}
