@@ -104,8 +104,8 @@ func fuzzRoutes(f testing.TB, backend *handlers.Backend) http.Handler {
 	return engine
 }
 
-// fuzzModel has five rows of each list, most of them with something in common.
-func fuzzModel(f *testing.F, delivery *v1alpha1.WebhookDelivery) *readmodel.Model {
+// fuzzModel has five rows of each list, most of them with something in common, and these operations.
+func fuzzModel(f testing.TB, delivery *v1alpha1.WebhookDelivery, operations ...client.Object) *readmodel.Model {
 	f.Helper()
 	at := time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC)
 	organization := builder.Organization(fuzzOrganization).Build()
@@ -113,7 +113,7 @@ func fuzzModel(f *testing.F, delivery *v1alpha1.WebhookDelivery) *readmodel.Mode
 	project := builder.Project("proj").In(fuzzNamespace).Build()
 	sources := &readmodel.Sources{
 		Organizations: held(organization), Projects: held(project),
-		ReviewIssues: held(), WebhookDeliveries: held(delivery), Scans: held(), TriageOperations: held(), FindingTrends: held(),
+		ReviewIssues: held(), WebhookDeliveries: held(delivery), Scans: held(), TriageOperations: held(operations...), FindingTrends: held(),
 	}
 	var repositories, reviews, findings []client.Object
 	for i := range 5 {

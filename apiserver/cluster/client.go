@@ -4,6 +4,8 @@
 package cluster
 
 import (
+	"time"
+
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -20,6 +22,8 @@ type Client struct {
 
 	rest   rest.Interface
 	reader *kube.Reader
+	// lists let one request at a time list an organization's stored objects of a kind.
+	lists *lines
 }
 
 // NewClient returns a client of the API server that config names.
@@ -35,6 +39,6 @@ func NewClient(config *rest.Config) (*Client, error) {
 	return &Client{
 		Findings:     newTriager(client, "finding", findingstate.StandingOf),
 		ReviewIssues: newTriager(client, "review issue", reviewstate.StandingOf),
-		rest:         client, reader: reader,
+		rest:         client, reader: reader, lists: newLines(func() time.Duration { return 0 }),
 	}, nil
 }

@@ -32,9 +32,9 @@ func (c *Client) Operation(ctx context.Context, namespace, name string) (*v1alph
 	return read[*v1alpha1.TriageOperation](ctx, c.rest, namespace, name, operationNoun)
 }
 
-// Operations returns all operations of a namespace as they are stored now. Unreadable operations are left out.
-func (c *Client) Operations(ctx context.Context, namespace string) ([]*v1alpha1.TriageOperation, error) {
-	return listOf[*v1alpha1.TriageOperation](ctx, c, namespace, "triage operations")
+// Operations calls each with every operation of a namespace as they are stored now. Unreadable ones are left out.
+func (c *Client) Operations(ctx context.Context, namespace string, each func(*v1alpha1.TriageOperation) error) error {
+	return listOf(ctx, c, namespace, "triage operations", each)
 }
 
 // CommitOperation commits the operation and returns the result. An operation that has failed or is already committed

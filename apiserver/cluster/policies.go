@@ -15,9 +15,9 @@ import (
 
 const policyNoun = "triage policy"
 
-// Policies returns all policies of a namespace as they are stored now. Unreadable policies are left out.
-func (c *Client) Policies(ctx context.Context, namespace string) ([]*v1alpha1.TriagePolicy, error) {
-	return listOf[*v1alpha1.TriagePolicy](ctx, c, namespace, "triage policies")
+// Policies calls each with every policy of a namespace as they are stored now. Unreadable policies are left out.
+func (c *Client) Policies(ctx context.Context, namespace string, each func(*v1alpha1.TriagePolicy) error) error {
+	return listOf(ctx, c, namespace, "triage policies", each)
 }
 
 // Policy returns the policy as it is stored now.

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
@@ -86,19 +87,26 @@ func sourceOf[T kube.Object](c *Client, namespace string) kube.Source {
 	return c.reader.In(namespace, kindOf[T]())
 }
 
-// listOf returns all objects of a kind in a namespace as they are stored now. Unreadable objects are left out.
-func listOf[T kube.Object](ctx context.Context, c *Client, namespace, noun string) ([]T, error) {
+// listOf calls each with every object of a kind in a namespace as they are stored now. Unreadable objects are left out.
+// One list at a time is read per namespace and kind: it may take tens of megabytes.
+func listOf[T kube.Object](ctx context.Context, c *Client, namespace, noun string, each func(T) error) error {
+	waiting, stop := context.WithTimeout(ctx, Patience)
+	defer stop()
+	leave, err := c.lists.enter(waiting, types.NamespacedName{Namespace: namespace, Name: noun})
+	if err != nil {
+		return problem.TryAgain("too many requests list the "+noun, err)
+	}
+	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
-	var all []T
-	_, err := sourceOf[T](c, namespace).List(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+	_, err = sourceOf[T](c, namespace).List(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
 		if one, readable := object.(T); readable {
-			all = append(all, one)
+			return each(one)
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, problem.TryAgain("the "+noun+" could not be read", err)
+		return problem.TryAgain("the "+noun+" could not be read", err)
 	}
-	return all, nil
+	return nil
 }

@@ -15,10 +15,18 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
+	"github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
 // operationsPath is where triage operations are served.
 const operationsPath = "/v2/triage-operations/"
+
+// mostOperations is how many operations may exist before no further one is created. The controllers keep fewer, and
+// remove those that they refuse, but only after an hour: without this bound a client could fill their memory.
+const mostOperations = 2 * triageoperation.MaxOperations
+
+var errTooManyOperations = errors.New("the organization has twice as many triage operations as it may keep: " +
+	"try again in an hour, or delete some")
 
 // CreateTriageOperation is an operation of the contract.
 func (b *Backend) CreateTriageOperation(ctx context.Context, request Request) (Response, error) {
@@ -33,6 +41,9 @@ func (b *Backend) CreateTriageOperation(ctx context.Context, request Request) (R
 	namespace, err := b.Model.Namespace(request.Organization)
 	if err != nil {
 		return Response{}, Unavailable(err)
+	}
+	if b.Model.CountOperations(namespace) >= mostOperations {
+		return Response{}, problem.Refused(errTooManyOperations)
 	}
 	operation.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriageOperation"}
 	operation.Namespace, operation.Name = namespace, operationName()

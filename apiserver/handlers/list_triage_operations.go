@@ -15,11 +15,13 @@ func (b *Backend) ListTriageOperations(ctx context.Context, request Request) (Re
 	list := newList("listTriageOperations", request, "undo")
 	ids, filtered := request.Query.Lookup("undo")
 	undone := strings.Split(ids, ",")
-	read := func(ctx context.Context, namespace string) ([]*v1alpha1.TriageOperation, error) {
-		all, err := b.Cluster.Operations(ctx, namespace)
-		return slices.DeleteFunc(all, func(o *v1alpha1.TriageOperation) bool {
-			return filtered && (o.Spec.Undo == "" || !slices.Contains(undone, string(o.Spec.Undo)))
-		}), err
+	read := func(ctx context.Context, namespace string, each func(*v1alpha1.TriageOperation) error) error {
+		return b.Cluster.Operations(ctx, namespace, func(o *v1alpha1.TriageOperation) error {
+			if filtered && (o.Spec.Undo == "" || !slices.Contains(undone, string(o.Spec.Undo))) {
+				return nil
+			}
+			return each(o)
+		})
 	}
 	return listStored(ctx, b, list, request, read, render.TriageOperationJSON)
 }

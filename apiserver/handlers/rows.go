@@ -23,9 +23,11 @@ var rowLayout = &index.Layout[row]{
 	Keys:   func(row) []index.Key { return []index.Key{{Field: index.Everything}} },
 }
 
-// listStored returns a page of an organization's objects of one kind, as they are stored now.
+// listStored returns a page of an organization's objects of one kind, as they are stored now. Each is rendered as it is
+// read, so that not all are held decoded.
 func listStored[O metav1.Object](ctx context.Context, b *Backend, list list, request Request,
-	read func(ctx context.Context, namespace string) ([]O, error), renderJSON func(O) ([]byte, error)) (Response, error) {
+	read func(ctx context.Context, namespace string, each func(O) error) error,
+	renderJSON func(O) ([]byte, error)) (Response, error) {
 	after, err := list.position(b.Cursors)
 	if err != nil {
 		return Response{}, err
@@ -34,17 +36,16 @@ func listStored[O metav1.Object](ctx context.Context, b *Backend, list list, req
 	if err != nil {
 		return Response{}, Unavailable(err)
 	}
-	stored, err := read(ctx, namespace)
+	rows := index.New(rowLayout)
+	err = read(ctx, namespace, func(object O) error {
+		shown, err := renderJSON(object)
+		if err == nil {
+			rows.Put(object.GetName(), row{render.Timestamp(object.GetCreationTimestamp().Time), shown})
+		}
+		return err
+	})
 	if err != nil {
 		return Response{}, err
-	}
-	rows := index.New(rowLayout)
-	for _, object := range stored {
-		shown, err := renderJSON(object)
-		if err != nil {
-			return Response{}, err
-		}
-		rows.Put(object.GetName(), row{render.Timestamp(object.GetCreationTimestamp().Time), shown})
 	}
 	return b.respondRows(list, rows, after)
 }

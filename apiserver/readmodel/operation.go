@@ -13,6 +13,16 @@ type operationItem struct {
 	tag string
 }
 
+// CountOperations returns how many triage operations a namespace holds.
+func (m *Model) CountOperations(namespace string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.partitions[namespace]; p != nil {
+		return len(p.operations)
+	}
+	return 0
+}
+
 func (m *Model) takeOperation(p *partition, object *v1alpha1.TriageOperation, name string) {
 	delete(p.operations, name)
 	if object == nil {

@@ -16,6 +16,8 @@ const DefaultDeliveries = 7 * 24 * time.Hour
 const (
 	// DefaultOperations is how long finished operations are kept by default.
 	DefaultOperations = 30 * 24 * time.Hour
+	// keepRefused is how long an operation beyond the limit of an organization is kept: nothing else bounds their number.
+	keepRefused = time.Hour
 	// keepPreviews is how long an uncommitted operation is kept.
 	keepPreviews = 24 * time.Hour
 )
@@ -47,8 +49,9 @@ func termsOf(figures *v1alpha1.Retention) []term {
 		add(triagedFindings, figures.ClosedFindings)
 	}
 	add(finishedScans, figures.FinishedScans)
-	add(finishedOperations, orDefault(figures.FinishedOperations, DefaultOperations))
-	out = append(out, term{previews, keepPreviews})
+	operations := orDefault(figures.FinishedOperations, DefaultOperations)
+	add(finishedOperations, operations)
+	out = append(out, term{refusedOperations, min(operations.Duration, keepRefused)}, term{previews, keepPreviews})
 	add(finishedDeliveries, orDefault(figures.FinishedDeliveries, DefaultDeliveries))
 	return out
 }

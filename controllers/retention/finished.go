@@ -8,6 +8,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/transitions"
+	"github.com/appsec-dev/findings-operator/internal/triageoperation"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
@@ -21,6 +22,8 @@ const (
 	finishedScans      shelf = "finished scans"
 	finishedDeliveries shelf = "finished deliveries"
 	finishedOperations shelf = "finished operations"
+	// refusedOperations are those beyond what an organization may keep. They have decided about nothing.
+	refusedOperations shelf = "refused operations"
 	// previews are uncommitted operations.
 	previews shelf = "previews of operations"
 )
@@ -32,7 +35,7 @@ func (s shelf) kind() string {
 		return "Scan"
 	case finishedDeliveries:
 		return "WebhookDelivery"
-	case finishedOperations, previews:
+	case finishedOperations, refusedOperations, previews:
 		return "TriageOperation"
 	case closedFindings, triagedFindings:
 	}
@@ -107,6 +110,8 @@ func deliveryFinished(delivery *v1alpha1.WebhookDelivery) (time.Time, shelf, boo
 
 func operationFinished(operation *v1alpha1.TriageOperation) (time.Time, shelf, bool) {
 	switch status := &operation.Status; {
+	case triageoperation.Refused(operation):
+		return status.CompletedAt.Time, refusedOperations, true
 	case status.CompletedAt != nil:
 		return status.CompletedAt.Time, finishedOperations, true
 	case !operation.Spec.Commit && status.SelectedAt != nil:

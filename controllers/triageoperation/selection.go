@@ -17,7 +17,7 @@ import (
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
-// maxParts is how many parts an organization's operations may have together: each part may hold hundreds of decisions to
+// maxParts is how many parts an organization's operations may have together: each may hold hundreds of decisions to
 // restore.
 const maxParts = 1000
 
