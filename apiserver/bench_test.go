@@ -41,6 +41,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/apiserver/slots"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
+	"github.com/appsec-dev/findings-operator/apiserver/uploads"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 	"github.com/appsec-dev/findings-operator/test/builder"
 )
@@ -52,8 +53,9 @@ type bigFacade struct {
 	http.Handler
 	model *readmodel.Model
 	token string
-	// news delivers later changes of findings.
-	news *watch.FakeWatcher
+	// news delivers later changes of findings, organizations those of organizations.
+	news, organizations *watch.FakeWatcher
+	cluster             *stubCluster
 	// exports limits concurrent exports.
 	exports *slots.Slots
 	// sessions seals the console's sessions.
@@ -94,8 +96,8 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	news := watch.NewFakeWithChanSize(1, false)
-	model, err := readmodel.New(readmodel.Options{Sources: benchSources(findings, news)})
+	news, organizations := watch.NewFakeWithChanSize(1, false), watch.NewFakeWithChanSize(2, false)
+	model, err := readmodel.New(readmodel.Options{Sources: benchSources(findings, news, organizations)})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -128,15 +130,21 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 	if backend.Cluster, err = cluster.NewClient(config); err != nil {
 		tb.Fatal(err)
 	}
+	if backend.Uploads, err = uploads.New(uploads.Options{Config: config, Log: slog.New(slog.DiscardHandler)}); err != nil {
+		tb.Fatal(err)
+	}
 	handler, err := r.handler(handlers.Operations(backend))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &bigFacade{Handler: handler, model: model, token: stub.token, news: news, exports: backend.Exports, sessions: *r.sessions}
+	return &bigFacade{
+		Handler: handler, model: model, token: stub.token, news: news, organizations: organizations, cluster: stub,
+		exports: backend.Exports, sessions: *r.sessions,
+	}
 }
 
 // benchSources returns findings of about 3 KB, and one review per ten findings.
-func benchSources(findings int, news watch.Interface) *readmodel.Sources {
+func benchSources(findings int, news, organizations watch.Interface) *readmodel.Sources {
 	organization := builder.Organization(benchOrganization).Build()
 	organization.Status.Namespace = benchNamespace
 	var repositories, projects, reviews, all []client.Object
@@ -162,7 +170,7 @@ func benchSources(findings int, news watch.Interface) *readmodel.Sources {
 		all = append(all, benchFinding(i))
 	}
 	return &readmodel.Sources{
-		Organizations: held(organization),
+		Organizations: heldUntil(organizations, organization),
 		Repositories:  held(repositories...), Projects: held(projects...),
 		Reviews: held(reviews...), ReviewIssues: held(),
 		WebhookDeliveries: held(), Scans: held(), TriageOperations: held(), FindingTrends: held(), Findings: heldUntil(news, all...),
@@ -210,6 +218,9 @@ func benchFinding(i int) *v1alpha1.Finding {
 // stubCluster answers the requests that the authenticator and a triage send to the API server.
 type stubCluster struct {
 	token string
+	key   *v1alpha1.APIKey
+
+	mu    sync.Mutex
 	lists map[string][]byte
 }
 
@@ -231,7 +242,7 @@ func newStubCluster(tb testing.TB) *stubCluster {
 	expires := v1alpha1.NewTime(claims.ExpiresAt)
 	key := builder.APIKey("key").In(benchNamespace).Build()
 	key.UID, key.ResourceVersion = "uid-key", "1"
-	key.Spec.RateLimit = &v1alpha1.RateLimit{RequestsPerMinute: &plenty}
+	key.Spec.RateLimit, key.Spec.Scopes = &v1alpha1.RateLimit{RequestsPerMinute: &plenty}, v1alpha1.Scopes()
 	key.Status.KeyID, key.Status.ExpiresAt = claims.ID, &expires
 	used := v1alpha1.NewTime(now.Add(time.Hour))
 	key.Status.LastUsedAt = &used
@@ -248,17 +259,39 @@ func newStubCluster(tb testing.TB) *stubCluster {
 	}
 	listed := metav1.ListMeta{ResourceVersion: "1"}
 	lists := map[string]any{
-		"apikeys":       v1alpha1.APIKeyList{TypeMeta: metav1.TypeMeta{Kind: "APIKeyList", APIVersion: "appsec.dev/v1alpha1"}, ListMeta: listed, Items: []v1alpha1.APIKey{*key}},
+		"apikeys":       keyList(key),
 		"organizations": v1alpha1.OrganizationList{TypeMeta: metav1.TypeMeta{Kind: "OrganizationList", APIVersion: "appsec.dev/v1alpha1"}, ListMeta: listed, Items: []v1alpha1.Organization{*organization}},
 		"configmaps":    corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{Kind: "ConfigMapList", APIVersion: "v1"}, ListMeta: listed, Items: []corev1.ConfigMap{*configMap}},
 	}
-	stub := &stubCluster{token: token, lists: map[string][]byte{}}
+	stub := &stubCluster{token: token, key: key, lists: map[string][]byte{}}
 	for resource, list := range lists {
 		if stub.lists[resource], err = json.Marshal(list); err != nil {
 			tb.Fatal(err)
 		}
 	}
 	return stub
+}
+
+func keyList(key *v1alpha1.APIKey) v1alpha1.APIKeyList {
+	return v1alpha1.APIKeyList{
+		TypeMeta: metav1.TypeMeta{Kind: "APIKeyList", APIVersion: "appsec.dev/v1alpha1"},
+		ListMeta: metav1.ListMeta{ResourceVersion: key.ResourceVersion}, Items: []v1alpha1.APIKey{*key},
+	}
+}
+
+// changeKey changes the key once.
+func (s *stubCluster) changeKey(tb testing.TB, change func(*v1alpha1.APIKeySpec)) {
+	tb.Helper()
+	key := s.key.DeepCopy()
+	key.ResourceVersion = "2"
+	change(&key.Spec)
+	list, err := json.Marshal(keyList(key))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lists["apikeys"] = list
 }
 
 // RoundTrip answers lists. A watch never delivers events. A patch returns a newer version of the finding, and
@@ -278,6 +311,8 @@ func (s *stubCluster) RoundTrip(request *http.Request) (*http.Response, error) {
 	case request.URL.Query().Get("watch") != "":
 		answer.Body = endless{request.Context()}
 	default:
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		answer.Body = io.NopCloser(bytes.NewReader(s.lists[resource]))
 	}
 	return answer, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
@@ -64,10 +65,24 @@ func (r *router) checkOrganization(scope v1alpha1.Scope) gin.HandlerFunc {
 		if scope == "" {
 			return
 		}
-		if _, err := r.model.Namespace(stateOf(c).identity.Organization); err != nil {
-			fail(c, handlers.Unavailable(err))
+		if err := r.shows(stateOf(c).identity); err != nil {
+			fail(c, err)
 		}
 	}
+}
+
+// shows returns an error if the read model does not show the organization of a valid key. Another organization of the
+// same name, which may follow a deleted one, is in another namespace than the key.
+func (r *router) shows(identity auth.Identity) error {
+	namespace, err := r.model.Namespace(identity.Organization)
+	if err == nil && namespace != identity.Namespace {
+		err = fmt.Errorf("the organization %s is shown in the namespace %s, and its key is in %s", identity.Organization,
+			namespace, identity.Namespace)
+	}
+	if err != nil {
+		return handlers.Unavailable(err)
+	}
+	return nil
 }
 
 // isStale reports whether nobody may be answered from data that is that old.

@@ -122,7 +122,7 @@ func (r *router) beat(stream *eventStream) bool {
 // changes it.
 func (r *router) admitted(c *gin.Context) (left time.Duration, ok bool) {
 	now, s := time.Now(), stateOf(c)
-	identity, err := r.auth.Authenticate(s.authorization, now)
+	identity, err := s.authenticate()
 	ok = err == nil && identity.KeyUID == s.identity.KeyUID && identity.Organization == s.identity.Organization &&
 		slices.Equal(identity.Allowed(), s.identity.Allowed())
 	return identity.ExpiresAt.Sub(now), ok

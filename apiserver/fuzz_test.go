@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/cluster"
 	"github.com/appsec-dev/findings-operator/apiserver/cursor"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
@@ -96,7 +97,8 @@ func fuzzRoutes(f testing.TB, backend *handlers.Backend) http.Handler {
 	engine := newEngine()
 	engine.Use(r.observe, func(c *gin.Context) {
 		identity := &stateOf(c).identity
-		identity.Organization, identity.KeyName = fuzzOrganization, "fuzz"
+		identity.Organization, identity.Namespace, identity.KeyName = fuzzOrganization, fuzzNamespace, "fuzz"
+		stateOf(c).authenticate = func() (auth.Identity, error) { return *identity, nil }
 	})
 	if err := r.addOperations(engine.Group(""), described, handlers.Operations(backend)); err != nil {
 		f.Fatal(err)

@@ -43,8 +43,10 @@ type state struct {
 	err       *problem.Problem
 	// console answers a person's request; nil for requests of programs.
 	console *console.Console
-	// authorization is the header that the key was read from.
-	authorization string
+	// authenticate identifies the sender again, as of now.
+	authenticate func() (auth.Identity, error)
+	// needed are the scopes that the operation requires.
+	needed []v1alpha1.Scope
 	// lasting is set for streams, whose duration says nothing about the service's speed.
 	lasting bool
 }
@@ -180,22 +182,15 @@ func (r *router) identify(c *gin.Context) {
 	case s.console != nil:
 		header = "Bearer " + s.console.APIKey(c.Request)
 	}
-	s.authorization = header
-	s.identity, s.authErr = r.auth.Authenticate(header, time.Now())
+	s.authenticate = func() (auth.Identity, error) { return r.auth.Authenticate(header, time.Now()) }
+	s.identity, s.authErr = s.authenticate()
 }
 
 // refuse rejects requests without a valid key.
 func (r *router) refuse(c *gin.Context) {
 	s := stateOf(c)
-	switch {
-	case s.authErr == nil:
-	case errors.Is(s.authErr, auth.ErrStale):
-		fail(c, problem.Internal("authorization data is stale", s.authErr).Coded(problem.CodeStale))
-		return
-	default:
-		r.metrics.refused(auth.ReasonOf(s.authErr))
-		r.auth.MarkRefused(s.authErr)
-		fail(c, problem.Unauthorized(s.authErr))
+	if err := r.refusal(s.authErr); err != nil {
+		fail(c, err)
 		return
 	}
 	r.auth.MarkUsed(s.identity)
@@ -208,6 +203,19 @@ func (r *router) refuse(c *gin.Context) {
 	}
 }
 
+// refusal returns the error for a request whose authentication had this result, nil if its key is valid.
+func (r *router) refusal(authErr error) error {
+	switch {
+	case authErr == nil:
+		return nil
+	case errors.Is(authErr, auth.ErrStale):
+		return problem.Internal("authorization data is stale", authErr).Coded(problem.CodeStale)
+	}
+	r.metrics.refused(auth.ReasonOf(authErr))
+	r.auth.MarkRefused(authErr)
+	return problem.Unauthorized(authErr)
+}
+
 // allow rejects keys whose scopes do not cover the operation. An operation without a scope accepts any key.
 func (r *router) allow(contract *openapi.Operation) gin.HandlerFunc {
 	var needed []v1alpha1.Scope
@@ -215,20 +223,43 @@ func (r *router) allow(contract *openapi.Operation) gin.HandlerFunc {
 		needed = append([]v1alpha1.Scope{contract.Scope}, contract.Beside...)
 	}
 	return func(c *gin.Context) {
-		identity := stateOf(c).identity
-		for _, scope := range needed {
-			if !identity.Allows(scope) {
-				r.metrics.refused(auth.ReasonScope)
-				r.auth.MarkForbidden(identity, scope)
-				fail(c, problem.Forbidden(string(scope)))
-				return
-			}
+		s := stateOf(c)
+		s.needed = needed
+		if err := r.lacking(s.identity, needed); err != nil {
+			fail(c, err)
 		}
 	}
 }
 
+// lacking returns the error for a key that lacks one of the scopes, nil if it has all.
+func (r *router) lacking(identity auth.Identity, needed []v1alpha1.Scope) error {
+	for _, scope := range needed {
+		if !identity.Allows(scope) {
+			r.metrics.refused(auth.ReasonScope)
+			r.auth.MarkForbidden(identity, scope)
+			return problem.Forbidden(string(scope))
+		}
+	}
+	return nil
+}
+
+// readmit decides again about a request whose body or response takes a while: its key may have been revoked or have
+// lost a scope, and its organization may have been replaced by another one of the same name. The error is the one that
+// such a request gets from now on.
+func (r *router) readmit(c *gin.Context) error {
+	s := stateOf(c)
+	identity, err := s.authenticate()
+	if err = r.refusal(err); err != nil {
+		return err
+	}
+	if err = r.lacking(identity, s.needed); err != nil {
+		return err
+	}
+	return r.shows(identity)
+}
+
 // validate checks the request against the contract.
-func validate(described *openapi.Operation, segments map[string]string) gin.HandlerFunc {
+func (r *router) validate(described *openapi.Operation, segments map[string]string) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		s := stateOf(c)
 		s.request.Organization = s.identity.Organization
@@ -262,11 +293,17 @@ func validate(described *openapi.Operation, segments map[string]string) gin.Hand
 		if described.IsStream() {
 			if s.request.Stream, err = openStream(c, described); err != nil {
 				fail(c, named(problem.InvalidBody, err))
+				return
 			}
+			s.request.Stream.Admitted = func() error { return r.readmit(c) }
 			return
 		}
 		if s.request.Body, err = readBody(c, described); err != nil {
 			fail(c, named(problem.InvalidBody, err))
+			return
+		}
+		if err = r.readmit(c); err != nil {
+			fail(c, err)
 		}
 	}
 }
@@ -321,7 +358,7 @@ func (r *router) perform(handle handlers.Handle) gin.HandlerFunc {
 			return
 		}
 		if response.Streamed != nil {
-			sendStreamed(c, response.Streamed)
+			sendStreamed(c, response.Streamed, func() error { return r.readmit(c) })
 			return
 		}
 		if response.Events != nil {

@@ -60,7 +60,7 @@ type router struct {
 //	allow      403 if the key lacks a scope
 //	checkDataAge x-data-age, or 500 if the data behind the response is too old
 //	checkOrganization 500 if the read model does not show the key's organization
-//	validate   400 if the request violates the contract
+//	validate   400 if the request violates the contract, 401 or 403 if its key was revoked while its body was read
 //	perform    the operation
 //
 // The limit stands between identify and refuse, where the key is known and requests without a valid key have
@@ -149,7 +149,7 @@ func (r *router) addOperations(api *gin.RouterGroup, described map[string]*opena
 		r.templates[path] = contract.Path
 		for _, method := range contract.Methods() {
 			api.Handle(method, path, r.allow(contract), r.checkDataAge(contract.Scope, id), r.checkOrganization(contract.Scope),
-				validate(contract, segments), r.perform(handle))
+				r.validate(contract, segments), r.perform(handle))
 			methods[path] = append(methods[path], method)
 		}
 	}

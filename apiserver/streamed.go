@@ -21,8 +21,9 @@ import (
 const streamedBytes = 64 << 10
 
 // sendStreamed sends a body while it is produced, compressed if the client accepts that. If the body cannot be
-// completed, the connection is aborted: a partial response must not look complete.
-func sendStreamed(c *gin.Context, body *handlers.Streamed) {
+// completed, the connection is aborted: a partial response must not look complete. admitted is asked before each chunk,
+// because a slow client may read for days; its error ends the body.
+func sendStreamed(c *gin.Context, body *handlers.Streamed, admitted func() error) {
 	defer body.Close()
 	header := c.Writer.Header()
 	header.Set("Content-Type", body.MediaType)
@@ -40,7 +41,9 @@ func sendStreamed(c *gin.Context, body *handlers.Streamed) {
 	}
 	// No response has a Content-Length, not even a short one or one to HEAD.
 	c.Writer.Flush()
-	client := &pacedWriter{to: c.Writer, control: http.NewResponseController(c.Writer), patience: writeTimeout}
+	client := &pacedWriter{
+		to: c.Writer, control: http.NewResponseController(c.Writer), patience: writeTimeout, admitted: admitted,
+	}
 	chunk := bufio.NewWriterSize(client, streamedBytes)
 	err := write(chunk)
 	if err == nil {
@@ -48,7 +51,7 @@ func sendStreamed(c *gin.Context, body *handlers.Streamed) {
 	}
 	if err != nil {
 		cut := problem.Internal("the answer was cut off", err)
-		if cmp.Or(client.err, c.Request.Context().Err()) != nil { // the client is gone, or does not read
+		if cmp.Or(client.err, c.Request.Context().Err()) != nil { // the client is gone, does not read, or is not admitted
 			cut.Status = http.StatusOK
 		}
 		stateOf(c).err = cut
@@ -89,11 +92,18 @@ type pacedWriter struct {
 	patience time.Duration
 	// end is when all chunks must have been taken; zero for a body without such an end.
 	end time.Time
+	// admitted returns an error if the client must get no more; nil if it may get all.
+	admitted func() error
 	// err is the error of the last write.
 	err error
 }
 
 func (w *pacedWriter) Write(chunk []byte) (n int, err error) {
+	if w.admitted != nil {
+		if w.err = w.admitted(); w.err != nil {
+			return 0, w.err
+		}
+	}
 	deadline := time.Now().Add(w.patience)
 	if !w.end.IsZero() && w.end.Before(deadline) {
 		deadline = w.end

@@ -38,7 +38,7 @@ func streams(t *testing.T, log *bytes.Buffer, write func(io.Writer) error) (serv
 			mu.Lock()
 			defer mu.Unlock()
 			count++
-		}})
+		}}, func() error { return nil })
 	}))
 	server.Config.ConnContext = withConnection
 	server.Start()

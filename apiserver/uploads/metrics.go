@@ -24,12 +24,13 @@ const (
 	reasonTooSlow            reason = "too_slow"
 	reasonInterrupted        reason = "interrupted"
 	reasonMalformed          reason = "malformed"
+	reasonNotAdmitted        reason = "not_admitted"
 	reasonStopping           reason = "stopping"
 )
 
 var reasons = []reason{
 	reasonOrganizationLimit, reasonReplicaLimit, reasonOrganizationMemory, reasonReplicaMemory,
-	reasonTooLong, reasonTooSlow, reasonInterrupted, reasonMalformed, reasonStopping,
+	reasonTooLong, reasonTooSlow, reasonInterrupted, reasonMalformed, reasonNotAdmitted, reasonStopping,
 }
 
 // refusal is the problem of an upload whose import did not start, with the reason.

@@ -111,6 +111,8 @@ type Request struct {
 	Body io.Reader
 	// Gzip reports whether the body is compressed.
 	Gzip bool
+	// Admitted returns an error if the request must be refused by now. It is called once Body has been read.
+	Admitted func() error
 }
 
 // Settings are the client's settings for a file.
@@ -159,6 +161,9 @@ func (s *Service) begin(request *Request) (*job, error) {
 		if j.commit, err = reviewedCommit(request, batches); err != nil {
 			return nil, err
 		}
+	}
+	if err := request.Admitted(); err != nil {
+		return nil, &refusal{problem.Of(err), reasonNotAdmitted}
 	}
 	if started = s.start(j, release); !started {
 		return nil, &refusal{problem.TryAgain("the service is stopping", nil), reasonStopping}

@@ -43,7 +43,7 @@ func TestUploadsAreCounted(t *testing.T) {
 		}
 	}
 	label("findings_uploads_refused_total", "reason", "organization_limit", "replica_limit", "organization_memory",
-		"replica_memory", "too_long", "too_slow", "interrupted", "malformed", "stopping")
+		"replica_memory", "too_long", "too_slow", "interrupted", "malformed", "not_admitted", "stopping")
 	label("findings_uploads_ended_total", "outcome", "completed", "previewed", "refused", "busy", "stopped", "failed")
 	label("findings_upload_results_total", "action", "created", "updated", "reopened", "unchanged", "closed", "skipped")
 	if diff := cmp.Diff(want, c.server.ofUploads(t)); diff != "" {

@@ -1,0 +1,111 @@
+package apiserver
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// emptySARIF is a file of one scan without results.
+const emptySARIF = `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"scanner"}},"results":[]}]}`
+
+// A body that comes slowly, and an export that is read slowly, end with their key: also when another organization has
+// got the name of its own.
+func TestWhatIsUnderWayEndsWithItsKey(t *testing.T) {
+	for _, test := range []struct {
+		reason string
+		change func(*bigFacade)
+		want   int
+	}{
+		{"the key is disabled", func(f *bigFacade) {
+			f.cluster.changeKey(t, func(key *v1alpha1.APIKeySpec) { key.Disabled = true })
+		}, http.StatusUnauthorized},
+		{"the key loses its scopes", func(f *bigFacade) {
+			f.cluster.changeKey(t, func(key *v1alpha1.APIKeySpec) { key.Scopes = []v1alpha1.Scope{v1alpha1.ScopeKeysRead} })
+		}, http.StatusForbidden},
+		{"another organization has its name", func(f *bigFacade) {
+			former := builder.Organization(benchOrganization).Build()
+			former.UID, former.ResourceVersion = "uid-acme", "2"
+			f.organizations.Delete(former)
+			other := builder.Organization(benchOrganization).Build()
+			other.UID, other.ResourceVersion, other.Status.Namespace = "uid-other", "3", "org-other"
+			f.organizations.Add(other)
+		}, http.StatusInternalServerError},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			f := newBigFacade(t, 200)
+			var begun, ended sync.WaitGroup
+			changed := make(chan struct{})
+			upload := f.request(http.MethodPost, "/v2/repos/repo-0/projects/project-0/scans", emptySARIF)
+			upload.Header.Set("Content-Type", openapi.SARIFMediaType)
+			for _, request := range []*http.Request{
+				f.request(http.MethodPatch, "/v1/findings/f-00000001", `{"user_status":"active"}`), upload,
+			} {
+				begun.Add(1)
+				begins := sync.OnceFunc(begun.Done)
+				request.Body = io.NopCloser(io.MultiReader(pausing(func() { begins(); <-changed }), request.Body))
+				ended.Go(func() {
+					defer begins()
+					answer := httptest.NewRecorder()
+					f.ServeHTTP(answer, request)
+					if answer.Code != test.want {
+						t.Errorf("%s is answered with %d %s, want %d", request.Method, answer.Code, answer.Body, test.want)
+					}
+				})
+			}
+			begun.Add(1)
+			begins := sync.OnceFunc(begun.Done)
+			ended.Go(func() {
+				answer := &pausingWriter{ResponseRecorder: httptest.NewRecorder(), pause: func() { begins(); <-changed }}
+				defer func() {
+					begins()
+					if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) {
+						t.Errorf("the export ended with %v, want the connection to be aborted", err)
+					}
+					harness.Same(t, "chunks of the export", 1, answer.writes)
+				}()
+				f.ServeHTTP(answer, f.request(http.MethodGet, "/v2/finding-export?format=sarif", ""))
+			})
+			begun.Wait()
+			test.change(f)
+			harness.Eventually(t, func(g Gomega) {
+				answer := httptest.NewRecorder()
+				f.ServeHTTP(answer, f.request(http.MethodGet, "/v1/findings", ""))
+				g.Expect(answer.Code).To(Equal(test.want))
+			})
+			close(changed)
+			ended.Wait()
+		})
+	}
+}
+
+// pausing is an empty body that calls the function first.
+type pausing func()
+
+func (p pausing) Read([]byte) (int, error) {
+	p()
+	return 0, io.EOF
+}
+
+// pausingWriter calls pause after each write, and counts them.
+type pausingWriter struct {
+	*httptest.ResponseRecorder
+	pause  func()
+	writes int
+}
+
+func (w *pausingWriter) Write(p []byte) (int, error) {
+	w.writes++
+	w.pause()
+	return w.ResponseRecorder.Write(p)
+}
