@@ -2,7 +2,7 @@ package ratelimit
 
 import (
 	"fmt"
-	"hash/fnv"
+	"hash/maphash"
 	"net/netip"
 	"sync"
 	"time"
@@ -13,7 +13,7 @@ const (
 	maxAddresses = 16384
 
 	// overflowCounters is how many counters all further addresses share. A client that is limited too early for
-	// this reason would have got a 401 anyway.
+	// this reason would have got a 401 anyway, except for a login to the console.
 	overflowCounters = 1024
 )
 
@@ -22,6 +22,8 @@ const (
 type addresses struct {
 	capacity int
 	window   time.Duration
+	// seed is secret: a sender with many addresses that knew it could use up the shared counter of another address.
+	seed maphash.Seed
 
 	mu sync.Mutex
 	// An address seen in the last window keeps its counter, because it may have used part of its limit.
@@ -30,13 +32,13 @@ type addresses struct {
 }
 
 func newAddresses(capacity int, window time.Duration) *addresses {
-	return &addresses{capacity: capacity, window: window, current: map[netip.Prefix]struct{}{}}
+	return &addresses{capacity: capacity, window: window, seed: maphash.MakeSeed(), current: map[netip.Prefix]struct{}{}}
 }
 
 // id returns the name of the counter of an address.
 func (a *addresses) id(address netip.Prefix, now time.Time) string {
 	if !a.admit(address, now) {
-		return overflowID(address)
+		return a.overflowID(address)
 	}
 	return "address:" + address.String()
 }
@@ -71,10 +73,7 @@ func (a *addresses) rotate(now time.Time) {
 	a.since = now
 }
 
-// overflowID returns the name of a shared counter. It is the same on every replica.
-func overflowID(address netip.Prefix) string {
-	bytes := address.Addr().As16()
-	hash := fnv.New32a()
-	_, _ = hash.Write(bytes[:]) // a hash has no way to fail
-	return fmt.Sprintf("overflow:%d", hash.Sum32()%overflowCounters)
+// overflowID returns the name of a shared counter. Each replica assigns the same counters in its own way.
+func (a *addresses) overflowID(address netip.Prefix) string {
+	return fmt.Sprintf("overflow:%d", maphash.Comparable(a.seed, address)%overflowCounters)
 }

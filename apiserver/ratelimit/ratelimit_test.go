@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -280,6 +281,22 @@ func TestAFloodOfAddressesTakesABoundedNumberOfCounters(t *testing.T) {
 	}
 	if got := l.Take(t.Context(), Key("uid", 5)); got.Remaining != 4 {
 		t.Errorf("the flood was counted against a key: %+v", got)
+	}
+}
+
+// Else a sender with many addresses could choose those that share the counter of another client.
+func TestNobodyCanTellWhichAddressesShareACounter(t *testing.T) {
+	assigned := func(a *addresses) (ids []string) {
+		for n := range byte(16) {
+			ids = append(ids, a.overflowID(netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, n}), 32)))
+		}
+		return ids
+	}
+	a := newAddresses(0, Window)
+	ids := assigned(a)
+	harness.Same(t, "counters in one replica", ids, assigned(a))
+	if slices.Equal(ids, assigned(newAddresses(0, Window))) {
+		t.Error("another replica assigns the same counters, so everybody can compute them")
 	}
 }
 

@@ -2,6 +2,8 @@ package ratelimit
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -72,7 +74,7 @@ func (s *shared) take(ctx context.Context, id string) (counted, error) {
 // run sends the script's digest, and its text if Redis does not have it.
 func (s *shared) run(ctx context.Context, id string) (counted, error) {
 	window := (s.length - expiryGrain).Milliseconds()
-	answer, err := takeScript.Run(ctx, s.client, []string{keyPrefix + ":" + id}, window).Int64Slice()
+	answer, err := takeScript.Run(ctx, s.client, []string{redisKey(id)}, window).Int64Slice()
 	if err != nil {
 		return counted{}, err
 	}
@@ -80,6 +82,14 @@ func (s *shared) run(ctx context.Context, id string) (counted, error) {
 		return counted{}, fmt.Errorf("the script answers %v", answer)
 	}
 	return counted{answer[0], time.Duration(answer[1])*time.Millisecond + expiryGrain}, nil
+}
+
+// redisKey returns the key in Redis of a counter. Redis does not learn the id, which contains an API key's UID or a
+// client's address.
+func redisKey(id string) string {
+	const length = 16
+	sum := sha256.Sum256([]byte(id))
+	return keyPrefix + ":" + base64.RawURLEncoding.EncodeToString(sum[:length])
 }
 
 // logger returns a callback that logs each move from Redis to memory and back, but no failed trial in between.

@@ -170,6 +170,26 @@ func TestReplicasShareTheCounterOfAnAddress(t *testing.T) {
 	}, patience, interval).Should(BeTrue(), "no two requests were counted together")
 }
 
+// Whoever reads Redis learns nothing about keys and clients.
+func TestRedisHoldsNoUIDAndNoAddress(t *testing.T) {
+	server := startRedis(t)
+	l := server.limiter(Options{})
+	untilShared(t, l)
+	client := server.client()
+	for _, caller := range []Caller{Key("the-uid", 1), Address(netip.MustParseAddr("192.0.2.1"))} {
+		before := client.DBSize(t.Context()).Val()
+		NewWithT(t).Eventually(func() int64 {
+			l.Take(t.Context(), caller)
+			return client.DBSize(t.Context()).Val()
+		}, patience, interval).Should(BeNumerically(">", before), "Redis never counted it")
+	}
+	for _, key := range client.Keys(t.Context(), "*").Val() {
+		if strings.Contains(key, "the-uid") || strings.Contains(key, "192.0.2.1") {
+			t.Errorf("Redis holds %q", key)
+		}
+	}
+}
+
 func TestTheWindowInRedisIsNeitherLengthenedNorToldShort(t *testing.T) {
 	server := startRedis(t)
 	l := server.limiter(Options{})
@@ -184,7 +204,7 @@ func TestTheWindowInRedisIsNeitherLengthenedNorToldShort(t *testing.T) {
 		if !isShared(l) {
 			continue
 		}
-		left, err := client.PTTL(t.Context(), keyPrefix+":key:a").Result()
+		left, err := client.PTTL(t.Context(), redisKey(Key("a", 1).id)).Result()
 		harness.Must(t, err)
 		if left <= 0 || left > last {
 			t.Fatalf("%s left of the window after %s", left, last)
@@ -205,7 +225,7 @@ func TestAWindowInRedisIsOverWhenItIsToldToBe(t *testing.T) {
 	client := server.client()
 	for i := range 200 {
 		l.Take(t.Context(), Key(fmt.Sprint(i), 1))
-		if left := client.PTTL(t.Context(), fmt.Sprint(keyPrefix, ":key:", i)).Val(); left >= Window {
+		if left := client.PTTL(t.Context(), redisKey(Key(fmt.Sprint(i), 1).id)).Val(); left >= Window {
 			t.Fatalf("%s left of a window that has begun", left)
 		}
 	}
@@ -243,7 +263,7 @@ func TestACounterWithoutAnExpiryDoesNotBlockForEver(t *testing.T) {
 	l := server.limiter(Options{})
 	untilShared(t, l)
 	client := server.client()
-	counter := keyPrefix + ":key:a"
+	counter := redisKey(Key("a", 1).id)
 	harness.Must(t, client.Set(t.Context(), counter, 1000, 0).Err())
 	NewWithT(t).Eventually(func() time.Duration {
 		l.Take(t.Context(), Key("a", 1))
