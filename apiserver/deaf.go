@@ -71,15 +71,9 @@ func (r *router) checkOrganization(scope v1alpha1.Scope) gin.HandlerFunc {
 	}
 }
 
-// shows returns an error if the read model does not show the organization of a valid key. Another organization of the
-// same name, which may follow a deleted one, is in another namespace than the key.
+// shows returns an error if the read model does not show the organization of a valid key.
 func (r *router) shows(identity auth.Identity) error {
-	namespace, err := r.model.Namespace(identity.Organization)
-	if err == nil && namespace != identity.Namespace {
-		err = fmt.Errorf("the organization %s is shown in the namespace %s, and its key is in %s", identity.Organization,
-			namespace, identity.Namespace)
-	}
-	if err != nil {
+	if _, err := r.model.Namespace(identity.Organization); err != nil {
 		return handlers.Unavailable(err)
 	}
 	return nil

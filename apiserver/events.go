@@ -74,7 +74,7 @@ func (r *router) follow(c *gin.Context, stream *eventStream) {
 	defer beat.Stop()
 	for {
 		changed := r.auth.Changed()
-		left, admitted := r.admitted(c)
+		left, admitted := r.stillAdmitted(c)
 		if !admitted || !stream.send() {
 			return
 		}
@@ -118,9 +118,9 @@ func (r *router) beat(stream *eventStream) bool {
 	return true
 }
 
-// admitted reports whether the key is still valid with the same scopes, and how long it stays so if nobody
+// stillAdmitted reports whether the key is still valid with the same scopes, and how long it stays so if nobody
 // changes it.
-func (r *router) admitted(c *gin.Context) (left time.Duration, ok bool) {
+func (r *router) stillAdmitted(c *gin.Context) (left time.Duration, ok bool) {
 	now, s := time.Now(), stateOf(c)
 	identity, err := s.authenticate()
 	ok = err == nil && identity.KeyUID == s.identity.KeyUID && identity.Organization == s.identity.Organization &&

@@ -244,8 +244,7 @@ func (r *router) lacking(identity auth.Identity, needed []v1alpha1.Scope) error 
 }
 
 // readmit decides again about a request whose body or response takes a while: its key may have been revoked or have
-// lost a scope, and its organization may have been replaced by another one of the same name. The error is the one that
-// such a request gets from now on.
+// lost a scope, and its organization may have been deleted. The age of the data is not asked again.
 func (r *router) readmit(c *gin.Context) error {
 	s := stateOf(c)
 	identity, err := s.authenticate()
@@ -254,6 +253,9 @@ func (r *router) readmit(c *gin.Context) error {
 	}
 	if err = r.lacking(identity, s.needed); err != nil {
 		return err
+	}
+	if len(s.needed) == 0 {
+		return nil
 	}
 	return r.shows(identity)
 }
@@ -295,7 +297,7 @@ func (r *router) validate(described *openapi.Operation, segments map[string]stri
 				fail(c, named(problem.InvalidBody, err))
 				return
 			}
-			s.request.Stream.Admitted = func() error { return r.readmit(c) }
+			s.request.Stream.Readmit = func() error { return r.readmit(c) }
 			return
 		}
 		if s.request.Body, err = readBody(c, described); err != nil {

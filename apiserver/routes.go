@@ -60,11 +60,11 @@ type router struct {
 //	allow      403 if the key lacks a scope
 //	checkDataAge x-data-age, or 500 if the data behind the response is too old
 //	checkOrganization 500 if the read model does not show the key's organization
-//	validate   400 if the request violates the contract, 401 or 403 if its key was revoked while its body was read
+//	validate   400 if the request violates the contract, then 401 or 403 if its key was revoked while its body was read
 //	perform    the operation
 //
 // The limit stands between identify and refuse, where the key is known and requests without a valid key have
-// not been rejected yet: so guessing keys is limited too.
+// not been rejected yet: so guesses are answered with 429 at last, although each is still checked.
 func (r *router) handler(operations map[string]handlers.Handle) (http.Handler, error) {
 	spec, err := openapi.Load()
 	if err != nil {

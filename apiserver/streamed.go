@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"mime"
 	"net"
@@ -21,9 +22,9 @@ import (
 const streamedBytes = 64 << 10
 
 // sendStreamed sends a body while it is produced, compressed if the client accepts that. If the body cannot be
-// completed, the connection is aborted: a partial response must not look complete. admitted is asked before each chunk,
+// completed, the connection is aborted: a partial response must not look complete. readmit is asked before each chunk,
 // because a slow client may read for days; its error ends the body.
-func sendStreamed(c *gin.Context, body *handlers.Streamed, admitted func() error) {
+func sendStreamed(c *gin.Context, body *handlers.Streamed, readmit func() error) {
 	defer body.Close()
 	header := c.Writer.Header()
 	header.Set("Content-Type", body.MediaType)
@@ -42,7 +43,7 @@ func sendStreamed(c *gin.Context, body *handlers.Streamed, admitted func() error
 	// No response has a Content-Length, not even a short one or one to HEAD.
 	c.Writer.Flush()
 	client := &pacedWriter{
-		to: c.Writer, control: http.NewResponseController(c.Writer), patience: writeTimeout, admitted: admitted,
+		to: c.Writer, control: http.NewResponseController(c.Writer), patience: writeTimeout, readmit: readmit,
 	}
 	chunk := bufio.NewWriterSize(client, streamedBytes)
 	err := write(chunk)
@@ -51,7 +52,9 @@ func sendStreamed(c *gin.Context, body *handlers.Streamed, admitted func() error
 	}
 	if err != nil {
 		cut := problem.Internal("the answer was cut off", err)
-		if cmp.Or(client.err, c.Request.Context().Err()) != nil { // the client is gone, does not read, or is not admitted
+		if refused, is := errors.AsType[*problem.Problem](client.err); is && refused.Status >= http.StatusInternalServerError {
+			cut.Status = refused.Status // nobody can tell whether the client is still admitted
+		} else if cmp.Or(client.err, c.Request.Context().Err()) != nil { // it is gone, does not read, or is not admitted
 			cut.Status = http.StatusOK
 		}
 		stateOf(c).err = cut
@@ -92,15 +95,15 @@ type pacedWriter struct {
 	patience time.Duration
 	// end is when all chunks must have been taken; zero for a body without such an end.
 	end time.Time
-	// admitted returns an error if the client must get no more; nil if it may get all.
-	admitted func() error
-	// err is the error of the last write.
+	// readmit returns an error if the client must get no more; nil if it may get all.
+	readmit func() error
+	// err is the error of the last write, or of readmit.
 	err error
 }
 
 func (w *pacedWriter) Write(chunk []byte) (n int, err error) {
-	if w.admitted != nil {
-		if w.err = w.admitted(); w.err != nil {
+	if w.readmit != nil {
+		if w.err = w.readmit(); w.err != nil {
 			return 0, w.err
 		}
 	}

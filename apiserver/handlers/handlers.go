@@ -50,9 +50,9 @@ type Stream struct {
 	// Members returns the other members of the JSON body that contains Body, once Body has been read to its
 	// end.
 	Members func() (openapi.Body, error)
-	// Admitted returns an error if the request must be refused by now, for example because its key was revoked. It is
+	// Readmit returns an error if the request must be refused by now, for example because its key was revoked. It is
 	// called once Body has been read, which may take minutes.
-	Admitted func() error
+	Readmit func() error
 }
 
 // Handle answers a request. An error that is not a problem.Problem is internal.

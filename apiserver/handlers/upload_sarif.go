@@ -39,7 +39,7 @@ func (b *Backend) uploadSarif(ctx context.Context, request Request, below string
 	id, err := b.Uploads.Submit(ctx, uploads.Request{
 		Organization: request.Organization, Namespace: namespace, KeyName: request.KeyName,
 		Repository: owner + "/" + repo, Named: named, Imports: b.Model.Imports(request.Organization),
-		Body: request.Stream.Body, Gzip: true, Admitted: request.Stream.Admitted,
+		Body: request.Stream.Body, Gzip: true, Readmit: request.Stream.Readmit,
 		Settings: func() (uploads.Settings, error) { return settings(request.Stream.Members()) },
 	})
 	if err != nil {

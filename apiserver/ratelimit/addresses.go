@@ -13,7 +13,7 @@ const (
 	maxAddresses = 16384
 
 	// overflowCounters is how many counters all further addresses share. A client that is limited too early for
-	// this reason would have got a 401 anyway, except for a login to the console.
+	// this reason would have got a 401 anyway, except for a login to the console, the contract and /docs.
 	overflowCounters = 1024
 )
 

@@ -111,8 +111,9 @@ type Request struct {
 	Body io.Reader
 	// Gzip reports whether the body is compressed.
 	Gzip bool
-	// Admitted returns an error if the request must be refused by now. It is called once Body has been read.
-	Admitted func() error
+	// Readmit returns an error if the request must be refused by now. It must be set, and is called only once: after Body
+	// has been read, and before Import or Submit returns.
+	Readmit func() error
 }
 
 // Settings are the client's settings for a file.
@@ -162,9 +163,10 @@ func (s *Service) begin(request *Request) (*job, error) {
 			return nil, err
 		}
 	}
-	if err := request.Admitted(); err != nil {
+	if err := request.Readmit(); err != nil {
 		return nil, &refusal{problem.Of(err), reasonNotAdmitted}
 	}
+	j.Request.Readmit = nil // it must not be called after the response
 	if started = s.start(j, release); !started {
 		return nil, &refusal{problem.TryAgain("the service is stopping", nil), reasonStopping}
 	}
