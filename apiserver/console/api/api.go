@@ -45,6 +45,8 @@ type Failure struct {
 	Said client.Error
 	// RetryAt is when to try again; zero if retrying would not help.
 	RetryAt time.Time
+	// Location is the path of the resource that the failure is about; empty if there is none.
+	Location string
 }
 
 // Failed returns a failure that the console itself found.
@@ -147,7 +149,7 @@ func (c *Client) serve(answer *recorder, request *http.Request) (err error) {
 }
 
 func failure(answer *recorder) error {
-	f := &Failure{Status: answer.status}
+	f := &Failure{Status: answer.status, Location: answer.header.Get("Location")}
 	if err := json.Unmarshal(answer.body.Bytes(), &f.Said); err != nil {
 		return fmt.Errorf("read an error of status %d: %w", answer.status, err)
 	}

@@ -198,7 +198,8 @@ func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 		return page.Response{Title: "Nothing is selected", Body: nothing(), Status: http.StatusBadRequest}, nil
 	}
 	response, err := send(ctx, v, apiPath, r)
-	if failure, is := errors.AsType[*api.Failure](err); is && failure.Status == http.StatusBadRequest {
+	var failure *api.Failure
+	if errors.As(err, &failure) && (failure.Status == http.StatusBadRequest || failure.Status == http.StatusConflict) {
 		body := draftForm(v.Form, ui.Told(failure.Said), v.Token, v.Who.RequiresReason)
 		return page.Response{Status: failure.Status, Title: "A new operation", Body: body, Styles: styles}, nil
 	}
@@ -215,10 +216,13 @@ func undo(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return send(ctx, v, apiPath, request{Undo: v.Path("id")})
 }
 
-// send requests an operation and shows it.
+// send requests an operation and shows it. The page of one that has failed says why.
 func send(ctx context.Context, v *page.Visit, path string, body any) (page.Response, error) {
 	var operation client.TriageOperation
 	if err := v.API.Send(ctx, http.MethodPost, path, "", body, &operation); err != nil {
+		if failure, is := errors.AsType[*api.Failure](err); is && failure.Location != "" {
+			return page.SeeOther(listPath + strings.TrimPrefix(failure.Location, apiPath)), nil
+		}
 		return page.Response{}, err
 	}
 	return page.SeeOther(listPath + "/" + url.PathEscape(operation.Id)), nil

@@ -24,17 +24,19 @@ func TestAWithdrawalHasNoGrounds(t *testing.T) {
 }
 
 func TestARefusedOperationKeepsWhatWasSelectedAndTyped(t *testing.T) {
-	refuses := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusBadRequest)
-		_ = json.NewEncoder(w).Encode(map[string]string{"detail": "set.reason is required to mute", "field": "set.reason"})
-	})
-	for _, selects := range []url.Values{{"id": {"f-1", "f-2"}}, {"all": {"true"}, "filter.tool": {"gosec"}, "filter.severity": {"high"}}} {
+	selected := []url.Values{{"id": {"f-1", "f-2"}}, {"all": {"true"}, "filter.tool": {"gosec"}, "filter.severity": {"high"}}}
+	for i, status := range []int{http.StatusBadRequest, http.StatusConflict} {
+		selects := selected[i]
+		refuses := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_ = json.NewEncoder(w).Encode(map[string]string{"detail": "set.reason is required to mute", "field": "set.reason"})
+		})
 		form := url.Values{"token": {"of an earlier page"}, "user_status": {"muted"}, "comments": {"Typed."}, "until": {"2099-05-04"}}
 		for name, values := range selects {
 			form[name] = values
 		}
 		got, err := create(t.Context(), &page.Visit{API: api.New(refuses, "", ""), Form: form, Token: "now"})
-		if err != nil || got.Status != http.StatusBadRequest {
+		if err != nil || got.Status != status {
 			t.Fatalf("status %d, %v", got.Status, err)
 		}
 		shown, err := page.Text(t.Context(), got.Body)
@@ -50,5 +52,19 @@ func TestARefusedOperationKeepsWhatWasSelectedAndTyped(t *testing.T) {
 				t.Errorf("no %s in\n%s", want, shown)
 			}
 		}
+	}
+}
+
+func TestAnOperationThatHasFailedIsShownOnItsPage(t *testing.T) {
+	fails := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "/v2/triage-operations/op-failed")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write([]byte("{}"))
+	})
+	form, id := url.Values{"id": {"f-1"}, "user_status": {"muted"}}, func(string) string { return "op-1" }
+	for reason, sends := range map[string]page.Handle{"created": create, "committed": commit, "undone": undo} {
+		got, err := sends(t.Context(), &page.Visit{API: api.New(fails, "", ""), Form: form, Path: id})
+		harness.Must(t, err)
+		harness.Same(t, reason, page.SeeOther("/console/operations/op-failed"), got)
 	}
 }
