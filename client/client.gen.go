@@ -4598,8 +4598,8 @@ type InvalidParameter = Error
 // NotFound The body of every answer that is an error.
 type NotFound = Error
 
-// OperationFailed The body of every answer that is an error.
-type OperationFailed = Error
+// OperationRefused The body of every answer that is an error.
+type OperationRefused = Error
 
 // PolicyRefused The body of every answer that is an error.
 type PolicyRefused = Error
@@ -4607,11 +4607,11 @@ type PolicyRefused = Error
 // PreconditionFailed The body of every answer that is an error.
 type PreconditionFailed = Error
 
-// QuotaUsedUp The body of every answer that is an error.
-type QuotaUsedUp = Error
-
 // Refused The body of every answer that is an error.
 type Refused = Error
+
+// TooManyOperations The body of every answer that is an error.
+type TooManyOperations = Error
 
 // TooManyRequests The body of every answer that is an error.
 type TooManyRequests = Error
@@ -6194,9 +6194,9 @@ type ClientInterface interface {
 	// An addition to the contract. Carries out the operation: it decides about the selected findings, except those
 	// that somebody decided about after they were selected. One that is committed already stays as it is. The answer comes
 	// once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation that has
-	// failed (409 where the organization has too many), even if it has changed some findings, whose number `detail` gives;
-	// one whose `expires_at` has passed; and one that mutes without a reason where the organization requires one by now
-	// (`reason_required`). Needs the scope `findings:triage`.
+	// failed, even if it has changed some findings, whose number `detail` gives; one whose `expires_at` has passed; and
+	// one that mutes without a reason where the organization requires one by now (`reason_required`). Needs the scope
+	// `findings:triage`.
 	//
 	// Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
 	CommitTriageOperation(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7227,9 +7227,9 @@ func (c *Client) GetTriageOperation(ctx context.Context, id ID, reqEditors ...Re
 // An addition to the contract. Carries out the operation: it decides about the selected findings, except those
 // that somebody decided about after they were selected. One that is committed already stays as it is. The answer comes
 // once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation that has
-// failed (409 where the organization has too many), even if it has changed some findings, whose number `detail` gives;
-// one whose `expires_at` has passed; and one that mutes without a reason where the organization requires one by now
-// (`reason_required`). Needs the scope `findings:triage`.
+// failed, even if it has changed some findings, whose number `detail` gives; one whose `expires_at` has passed; and
+// one that mutes without a reason where the organization requires one by now (`reason_required`). Needs the scope
+// `findings:triage`.
 //
 // Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
 func (c *Client) CommitTriageOperation(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -12938,9 +12938,9 @@ type ClientWithResponsesInterface interface {
 	// An addition to the contract. Carries out the operation: it decides about the selected findings, except those
 	// that somebody decided about after they were selected. One that is committed already stays as it is. The answer comes
 	// once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation that has
-	// failed (409 where the organization has too many), even if it has changed some findings, whose number `detail` gives;
-	// one whose `expires_at` has passed; and one that mutes without a reason where the organization requires one by now
-	// (`reason_required`). Needs the scope `findings:triage`.
+	// failed, even if it has changed some findings, whose number `detail` gives; one whose `expires_at` has passed; and
+	// one that mutes without a reason where the organization requires one by now (`reason_required`). Needs the scope
+	// `findings:triage`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -18894,7 +18894,7 @@ type CreateTriageOperationResult struct {
 	// JSON202 the response for an HTTP 202 `application/json` response
 	JSON202 *TriageOperation
 	// JSON400 the response for an HTTP 400 `application/json` response
-	JSON400 *OperationFailed
+	JSON400 *OperationRefused
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
 	// JSON403 the response for an HTTP 403 `application/json` response
@@ -18902,7 +18902,7 @@ type CreateTriageOperationResult struct {
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *NotFound
 	// JSON409 the response for an HTTP 409 `application/json` response
-	JSON409 *QuotaUsedUp
+	JSON409 *TooManyOperations
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *TooManyRequests
 	// JSON500 the response for an HTTP 500 `application/json` response
@@ -18938,7 +18938,7 @@ func (r CreateTriageOperationResult) GetJSON202() *TriageOperation {
 }
 
 // GetJSON400 returns the response for an HTTP 400 `application/json` response
-func (r CreateTriageOperationResult) GetJSON400() *OperationFailed {
+func (r CreateTriageOperationResult) GetJSON400() *OperationRefused {
 	return r.JSON400
 }
 
@@ -18958,7 +18958,7 @@ func (r CreateTriageOperationResult) GetJSON404() *NotFound {
 }
 
 // GetJSON409 returns the response for an HTTP 409 `application/json` response
-func (r CreateTriageOperationResult) GetJSON409() *QuotaUsedUp {
+func (r CreateTriageOperationResult) GetJSON409() *TooManyOperations {
 	return r.JSON409
 }
 
@@ -19217,16 +19217,6 @@ type CommitTriageOperationResult404Headers struct {
 	XRequestId          *string
 }
 
-// CommitTriageOperationResult409Headers the declared response headers of an HTTP 409 response for CommitTriageOperation
-type CommitTriageOperationResult409Headers struct {
-	Location            *string
-	XDataAge            *int
-	XRatelimitLimit     *int
-	XRatelimitRemaining *int
-	XRatelimitReset     *int
-	XRequestId          *string
-}
-
 // CommitTriageOperationResult429Headers the declared response headers of an HTTP 429 response for CommitTriageOperation
 type CommitTriageOperationResult429Headers struct {
 	RetryAfter          *int
@@ -19254,15 +19244,13 @@ type CommitTriageOperationResult struct {
 	// JSON202 the response for an HTTP 202 `application/json` response
 	JSON202 *TriageOperation
 	// JSON400 the response for an HTTP 400 `application/json` response
-	JSON400 *OperationFailed
+	JSON400 *OperationRefused
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
 	// JSON403 the response for an HTTP 403 `application/json` response
 	JSON403 *Forbidden
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *NotFound
-	// JSON409 the response for an HTTP 409 `application/json` response
-	JSON409 *QuotaUsedUp
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *TooManyRequests
 	// JSON500 the response for an HTTP 500 `application/json` response
@@ -19279,8 +19267,6 @@ type CommitTriageOperationResult struct {
 	Headers403 *CommitTriageOperationResult403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *CommitTriageOperationResult404Headers
-	// Headers409 the parsed response headers for an HTTP 409 response
-	Headers409 *CommitTriageOperationResult409Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *CommitTriageOperationResult429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -19298,7 +19284,7 @@ func (r CommitTriageOperationResult) GetJSON202() *TriageOperation {
 }
 
 // GetJSON400 returns the response for an HTTP 400 `application/json` response
-func (r CommitTriageOperationResult) GetJSON400() *OperationFailed {
+func (r CommitTriageOperationResult) GetJSON400() *OperationRefused {
 	return r.JSON400
 }
 
@@ -19315,11 +19301,6 @@ func (r CommitTriageOperationResult) GetJSON403() *Forbidden {
 // GetJSON404 returns the response for an HTTP 404 `application/json` response
 func (r CommitTriageOperationResult) GetJSON404() *NotFound {
 	return r.JSON404
-}
-
-// GetJSON409 returns the response for an HTTP 409 `application/json` response
-func (r CommitTriageOperationResult) GetJSON409() *QuotaUsedUp {
-	return r.JSON409
 }
 
 // GetJSON429 returns the response for an HTTP 429 `application/json` response
@@ -21944,9 +21925,9 @@ func (c *ClientWithResponses) GetTriageOperationWithResponse(ctx context.Context
 // An addition to the contract. Carries out the operation: it decides about the selected findings, except those
 // that somebody decided about after they were selected. One that is committed already stays as it is. The answer comes
 // once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation that has
-// failed (409 where the organization has too many), even if it has changed some findings, whose number `detail` gives;
-// one whose `expires_at` has passed; and one that mutes without a reason where the organization requires one by now
-// (`reason_required`). Needs the scope `findings:triage`.
+// failed, even if it has changed some findings, whose number `detail` gives; one whose `expires_at` has passed; and
+// one that mutes without a reason where the organization requires one by now (`reason_required`). Needs the scope
+// `findings:triage`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -34778,7 +34759,7 @@ func ParseCreateTriageOperationResult(rsp *http.Response) (*CreateTriageOperatio
 		response.JSON202 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
-		var dest OperationFailed
+		var dest OperationRefused
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -34806,7 +34787,7 @@ func ParseCreateTriageOperationResult(rsp *http.Response) (*CreateTriageOperatio
 		response.JSON404 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
-		var dest QuotaUsedUp
+		var dest TooManyOperations
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -35584,7 +35565,7 @@ func ParseCommitTriageOperationResult(rsp *http.Response) (*CommitTriageOperatio
 		response.JSON202 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
-		var dest OperationFailed
+		var dest OperationRefused
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -35610,13 +35591,6 @@ func ParseCommitTriageOperationResult(rsp *http.Response) (*CommitTriageOperatio
 			return nil, err
 		}
 		response.JSON404 = &dest
-
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
-		var dest QuotaUsedUp
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.JSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
@@ -35870,51 +35844,6 @@ func ParseCommitTriageOperationResult(rsp *http.Response) (*CommitTriageOperatio
 			headers.XRequestId = &value
 		}
 		response.Headers404 = &headers
-	case rsp.StatusCode == 409:
-		var headers CommitTriageOperationResult409Headers
-		if values := rsp.Header.Values("location"); len(values) > 0 {
-			var value string
-			if err := runtime.BindStyledParameterWithOptions("simple", "location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
-				return nil, err
-			}
-			headers.Location = &value
-		}
-		if values := rsp.Header.Values("x-data-age"); len(values) > 0 {
-			var value int
-			if err := runtime.BindStyledParameterWithOptions("simple", "x-data-age", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
-				return nil, err
-			}
-			headers.XDataAge = &value
-		}
-		if values := rsp.Header.Values("x-ratelimit-limit"); len(values) > 0 {
-			var value int
-			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
-				return nil, err
-			}
-			headers.XRatelimitLimit = &value
-		}
-		if values := rsp.Header.Values("x-ratelimit-remaining"); len(values) > 0 {
-			var value int
-			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
-				return nil, err
-			}
-			headers.XRatelimitRemaining = &value
-		}
-		if values := rsp.Header.Values("x-ratelimit-reset"); len(values) > 0 {
-			var value int
-			if err := runtime.BindStyledParameterWithOptions("simple", "x-ratelimit-reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
-				return nil, err
-			}
-			headers.XRatelimitReset = &value
-		}
-		if values := rsp.Header.Values("x-request-id"); len(values) > 0 {
-			var value string
-			if err := runtime.BindStyledParameterWithOptions("simple", "x-request-id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
-				return nil, err
-			}
-			headers.XRequestId = &value
-		}
-		response.Headers409 = &headers
 	case rsp.StatusCode == 429:
 		var headers CommitTriageOperationResult429Headers
 		if values := rsp.Header.Values("retry-after"); len(values) > 0 {

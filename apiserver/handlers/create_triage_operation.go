@@ -55,7 +55,18 @@ func (b *Backend) CreateTriageOperation(ctx context.Context, request Request) (R
 	if err != nil {
 		return Response{}, err
 	}
-	return operationOutcome(b.Cluster.AwaitOperation(ctx, stored, settled), http.StatusCreated, problem.InvalidBody)
+	stored = b.Cluster.AwaitOperation(ctx, stored, settled)
+	return operationOutcome(stored, http.StatusCreated, invalidOrRefused(stored))
+}
+
+// invalidOrRefused returns the error of a new operation, should it have failed: a conflict if the organization has too
+// many at present, for which the request cannot be blamed.
+func invalidOrRefused(operation *v1alpha1.TriageOperation) func(detail string) *problem.Problem {
+	stalled := v1alpha1.FindCondition(operation.Status.Conditions, v1alpha1.ConditionStalled)
+	if stalled != nil && stalled.Reason == v1alpha1.ReasonTooManyOperations {
+		return func(detail string) *problem.Problem { return problem.Refused(errors.New(detail)) }
+	}
+	return problem.InvalidBody
 }
 
 // settled reports whether an operation has nothing to do at present.
@@ -110,30 +121,25 @@ func addSubject(spec *v1alpha1.TriageOperationSpec, given *openapi.TriageOperati
 }
 
 // operationOutcome answers with an operation that a request has created or committed: with that status if it has
-// nothing to do at present, else with 202. One that has failed is an error, so that clients that check only the status
-// notice.
+// nothing to do at present, else with 202. One that has failed is the given error, so that clients that check only the
+// status notice.
 func operationOutcome(operation *v1alpha1.TriageOperation, status int,
-	invalid func(detail string) *problem.Problem) (Response, error) {
+	failed func(detail string) *problem.Problem) (Response, error) {
 	switch {
 	case operation.Status.Phase == v1alpha1.OperationFailed:
-		return Response{}, failureOf(operation, invalid)
+		return Response{}, failed(failureOf(operation)).At(operationsPath + operation.Name)
 	case !settled(operation):
 		status = http.StatusAccepted
 	}
 	return operationResponse(status, operation)
 }
 
-func failureOf(operation *v1alpha1.TriageOperation, invalid func(detail string) *problem.Problem) error {
+func failureOf(operation *v1alpha1.TriageOperation) (detail string) {
 	status, after := &operation.Status, ""
 	if status.Changed > 0 {
 		after = fmt.Sprintf(" after it changed %d of %d findings", status.Changed, status.Matched)
 	}
-	failed := invalid("the operation has failed" + after + ": " + render.OperationDetail(operation))
-	stalled := v1alpha1.FindCondition(status.Conditions, v1alpha1.ConditionStalled)
-	if stalled != nil && stalled.Reason == v1alpha1.ReasonTooManyOperations {
-		failed = problem.Refused(errors.New(failed.Detail))
-	}
-	return failed.At(operationsPath + operation.Name)
+	return "the operation has failed" + after + ": " + render.OperationDetail(operation)
 }
 
 func operationResponse(status int, operation *v1alpha1.TriageOperation) (Response, error) {

@@ -31,7 +31,7 @@ func TestTheStatusTellsWhetherAnOperationHasFailed(t *testing.T) {
 	} {
 		operation := builder.TriageOperation("op-1", "R1").Committed().Build()
 		operation.Status = test.of
-		response, err := operationOutcome(operation, http.StatusCreated, problem.InvalidBody)
+		response, err := operationOutcome(operation, http.StatusCreated, invalidOrRefused(operation))
 		status, location, detail := response.Status, response.Location, ""
 		if err != nil {
 			p := problem.Of(err)
@@ -40,5 +40,8 @@ func TestTheStatusTellsWhetherAnOperationHasFailed(t *testing.T) {
 		harness.Same(t, reason, test.status, status)
 		harness.Same(t, reason, test.detail, detail)
 		harness.Same(t, reason, "/v2/triage-operations/op-1", location)
+		if _, err := operationOutcome(operation, http.StatusOK, problem.InvalidQuery); err != nil {
+			harness.Same(t, reason+", before a commit", http.StatusBadRequest, problem.Of(err).Status)
+		}
 	}
 }

@@ -4588,8 +4588,8 @@ type InvalidParameter = Error
 // NotFound The body of every answer that is an error.
 type NotFound = Error
 
-// OperationFailed The body of every answer that is an error.
-type OperationFailed = Error
+// OperationRefused The body of every answer that is an error.
+type OperationRefused = Error
 
 // PolicyRefused The body of every answer that is an error.
 type PolicyRefused = Error
@@ -4597,11 +4597,11 @@ type PolicyRefused = Error
 // PreconditionFailed The body of every answer that is an error.
 type PreconditionFailed = Error
 
-// QuotaUsedUp The body of every answer that is an error.
-type QuotaUsedUp = Error
-
 // Refused The body of every answer that is an error.
 type Refused = Error
+
+// TooManyOperations The body of every answer that is an error.
+type TooManyOperations = Error
 
 // TooManyRequests The body of every answer that is an error.
 type TooManyRequests = Error
