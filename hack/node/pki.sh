@@ -12,6 +12,7 @@ mkdir -p "$1/pki"
 cd "$1/pki"
 # kubelet.kubeconfig is the last to be made, and ca.crt the first to expire.
 if [ -e kubelet.kubeconfig ] && openssl x509 -in ca.crt -noout -checkend 86400 >/dev/null; then exit; fi
+rm -f kubelet.kubeconfig
 
 private_key() { openssl ecparam -name prime256v1 -genkey -noout -out "$1"; }
 

@@ -5,6 +5,7 @@ package targets
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -330,26 +331,42 @@ func TestTheEndOfTheNodeSparesAnotherProcessWithItsPid(t *testing.T) {
 func TestTheNodeGetsNewCertificatesBeforeItsOwnExpire(t *testing.T) {
 	needs.Program(t, "openssl", "openssl")
 	dir, path := t.TempDir(), []string{"PATH=" + os.Getenv("PATH")}
+	stored := func() string {
+		t.Helper()
+		content, err := os.ReadFile(filepath.Join(dir, "pki", "ca.crt")) //nolint:gosec // the test's own file
+		harness.Must(t, err)
+		return string(content)
+	}
 	authority := func() string {
 		t.Helper()
 		if out, code := run(t, path, "hack/node/pki.sh", dir); code != 0 {
 			t.Fatalf("exit status %d:\n%s", code, out)
 		}
-		content, err := os.ReadFile(filepath.Join(dir, "pki", "ca.crt")) //nolint:gosec // the test's own file
-		harness.Must(t, err)
-		return string(content)
+		return stored()
 	}
 	first := authority()
 	if authority() != first {
 		t.Error("a second start made new certificates: those of the first are good for a month")
 	}
-	out, code := run(t, path, "openssl", "req", "-x509", "-key", filepath.Join(dir, "pki", "ca.key"), "-days", "1",
-		"-subj", "/CN=findings-node", "-out", filepath.Join(dir, "pki", "ca.crt"))
-	harness.Same(t, "exit status", 0, code)
-	expiring, err := os.ReadFile(filepath.Join(dir, "pki", "ca.crt")) //nolint:gosec // the test's own file
+	if out, code := run(t, path, "openssl", "req", "-x509", "-key", filepath.Join(dir, "pki", "ca.key"), "-days", "1",
+		"-subj", "/CN=findings-node", "-out", filepath.Join(dir, "pki", "ca.crt")); code != 0 {
+		t.Fatalf("exit status %d:\n%s", code, out)
+	}
+	expiring := stored()
+	openssl, err := exec.LookPath("openssl")
 	harness.Must(t, err)
-	if authority() == string(expiring) {
-		t.Errorf("certificates on their last day were kept\n%s", out)
+	cut := t.TempDir()
+	script := fmt.Sprintf("#!/bin/sh\n[ $1 != genrsa ] && exec %s \"$@\"\n", openssl)
+	harness.Must(t, os.WriteFile(filepath.Join(cut, "openssl"), []byte(script), 0o700)) //nolint:gosec // to be run
+	if out, code := run(t, []string{"PATH=" + cut + ":" + os.Getenv("PATH")}, "hack/node/pki.sh", dir); code == 0 {
+		t.Fatalf("it was not cut off:\n%s", out)
+	}
+	half := stored()
+	if half == expiring {
+		t.Error("certificates on their last day were kept")
+	}
+	if authority() == half {
+		t.Error("what a start that was cut off has made was kept")
 	}
 }
 
