@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,27 +74,33 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
 		Phases: []reconcile.Phase[*scope]{
-			shown(r.adoptNamespace), r.count, shown(r.labelNamespace), shown(r.grantAccess), shown(r.setQuota), r.open,
+			showRefusal(r.adoptNamespace), r.count, showRefusal(r.labelNamespace), showRefusal(r.grantAccess),
+			showRefusal(r.setQuota), r.open,
 		},
 		Removal: []reconcile.Phase[*scope]{r.remove},
 		Stored:  r.announceQuotas,
 	}.Run(ctx, req)
 }
 
-// shown returns the phase with a verdict if the API server refuses what it does. Which quotas are exhausted is unknown
-// then, so their condition stays.
-func shown(phase reconcile.Phase[*scope]) reconcile.Phase[*scope] {
+// showRefusal returns the phase with a verdict if the API server refuses what it does. Which quotas are exhausted is
+// unknown then, so their condition stays. A namespace that is being deleted refuses too: a watch reports that.
+func showRefusal(phase reconcile.Phase[*scope]) reconcile.Phase[*scope] {
 	return func(ctx context.Context, s *scope) error {
 		err := phase(ctx, s)
-		if removal.IsRefusal(err) {
-			s.Status.ObservedGeneration = s.Object.Generation
-			s.Judge(refused(err))
+		if !removal.IsRefusal(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			return err
 		}
-		return err
+		// No error, which would be retried ever more rarely.
+		ctrl.LoggerFrom(ctx).Error(err, "what the organization needs was refused, and is tried again later")
+		s.Status.ObservedGeneration = s.Object.Generation
+		s.Judge(refusalVerdict(err))
+		s.RequeueAfter(removal.RefusedRetry)
+		s.Stop()
+		return nil
 	}
 }
 
-func refused(err error) conditions.Verdict {
+func refusalVerdict(err error) conditions.Verdict {
 	return conditions.Verdict{
 		Reason: v1alpha1.ReasonRefused,
 		Message: fmt.Sprintf("The API server refuses what the organization needs, which is tried again: %q. Remove what "+

@@ -1,18 +1,28 @@
 package organization
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -330,7 +340,37 @@ func TestARefusalIsShownAndStopsNoCount(t *testing.T) {
 		g.Expect(organization.Status.Namespace).To(Equal(namespace), "its keys are still accepted")
 	})
 	harness.Must(t, env.Client.Delete(t.Context(), quota))
+	env.Patch(t, organization, `{"metadata":{"annotations":{"try":"at-once"}}}`)
 	waitUntilReady(t, organization)
+}
+
+func TestWhatIsRefusedIsTriedAgainSoon(t *testing.T) {
+	terminating := &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}
+	forbids := func(details *metav1.StatusDetails) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Details: details}}
+	}
+	for reason, c := range map[string]struct {
+		err   error
+		again time.Duration
+		shown bool
+	}{
+		"a rule of the cluster":                 {fmt.Errorf("quota: %w", forbids(nil)), removal.RefusedRetry, true},
+		"its namespace, which is being deleted": {fmt.Errorf("quota: %w", forbids(terminating)), 0, false},
+	} {
+		scheme := runtime.NewScheme()
+		harness.Must(t, v1alpha1.AddToScheme(scheme))
+		organization := builder.Organization("acme").Build()
+		stored := fake.NewClientBuilder().WithScheme(scheme).WithObjects(organization).WithStatusSubresource(organization).Build()
+		loop := reconcile.Loop[*scope]{
+			Base: reconcile.Base{Client: stored, Clock: clock.RealClock{}}, New: newScope,
+			Phases: []reconcile.Phase[*scope]{showRefusal(func(context.Context, *scope) error { return c.err })},
+		}
+		result, err := loop.Run(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "acme"}})
+		harness.Same(t, reason+": it is an error", !c.shown, err != nil)
+		harness.Same(t, reason+": when it is tried again", c.again, result.RequeueAfter)
+		harness.Must(t, stored.Get(t.Context(), types.NamespacedName{Name: "acme"}, organization))
+		harness.Same(t, reason+": it is shown", c.shown, v1alpha1.FindCondition(organization.Status.Conditions, v1alpha1.ConditionReady) != nil)
+	}
 }
 
 func TestSettledOrganizationIsNotWritten(t *testing.T) {

@@ -51,7 +51,7 @@ func Children[O reconcile.Object[S], S reconcile.Status[S]](
 		if IsRefusal(err) {
 			// No error, which would be retried ever more rarely. Later kinds wait: they may belong to what is kept.
 			ctrl.LoggerFrom(ctx).Error(err, "removals were refused, and are tried again later")
-			s.RequeueAfter(refusedRetry)
+			s.RequeueAfter(RefusedRetry)
 			return nil
 		}
 		return err

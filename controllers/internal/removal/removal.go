@@ -30,9 +30,10 @@ const (
 	soon = 10 * time.Millisecond
 	// later gives other controllers with a finalizer on a child time to do their work.
 	later = time.Second
-	// refusedRetry is how often removals that the API server refused are tried again.
-	refusedRetry = 15 * time.Second
 )
+
+// RefusedRetry is how often what the API server refused, such as a removal, is tried again.
+const RefusedRetry = 15 * time.Second
 
 // IsRefusal reports whether the API server refused a request, such as the removal of an object, for example because of a
 // cluster's own admission policy: the same request would be refused again.
