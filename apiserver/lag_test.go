@@ -82,7 +82,7 @@ func TestADecisionAtAReplicaThatIsBehind(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			stored := finding("high")
-			held(stored)
+			held(stored) // for its metadata
 			stored.ResourceVersion = "5"
 			cluster := &storedFinding{Finding: *stored}
 			request := httptest.NewRequest(http.MethodPatch, "/v2/findings/"+test.id, strings.NewReader(`{"user_status":"muted"}`))

@@ -62,7 +62,7 @@ func (m *Model) takeEvent(c change) error {
 		return err
 	}
 	n := noticed{organization: m.ownerOf(key.Namespace), version: version}
-	owed, unseen := m.wasApplied(c.kind, key, version)
+	owed, unseen := m.settleApplied(c.kind, key, version)
 	if unseen {
 		before = nil
 	}
@@ -73,23 +73,24 @@ func (m *Model) takeEvent(c change) error {
 	return nil
 }
 
-// applied identifies an object whose shown state came from the result of a write.
+// applied identifies an object whose shown state came from the result of a write or a read.
 type applied struct {
 	kind kind
 	key  types.NamespacedName
 }
 
-// unreported is such a state.
+// unreported is the state that a write or a read has put into the model before any event.
 type unreported struct {
 	version uint64
-	// unseen is set if no event has reported the object either.
+	// unseen is set if no event has reported any state of the object.
 	unseen bool
 }
 
-// wasApplied reports whether the model shows a state of the object that came from the result of a write and
-// that no event has reported yet, and whether no event has reported the object before. It forgets the state if the
-// event has its version or a later one.
-func (m *Model) wasApplied(k kind, key types.NamespacedName, version uint64) (owed, unseen bool) {
+// settleApplied reports whether the model shows a state of the object that came from the result of a write or a read
+// and that no event has reported yet, and whether no event has reported the object before. It forgets the state if the
+// event has its version or a later one. An earlier one leaves it, and clears unseen: that event has reported the object
+// as new, so that of the state reports a change.
+func (m *Model) settleApplied(k kind, key types.NamespacedName, version uint64) (owed, unseen bool) {
 	of := applied{k, key}
 	noted, ok := m.applied[of]
 	switch {
