@@ -246,7 +246,7 @@ func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
 			r := tested(t, tc.cluster, tc.files)["p"]
 			counts := [6]int{r.Matched, r.Applied, r.Shadowed, r.Overridden, r.Agreed, r.Failed}
 			got := []any{counts, inShort(r.Gained), inShort(r.Lost), inShort(r.Changed), r.Stopped}
-			harness.Same(t, "result", []any{tc.counts, tc.gained, tc.lost, tc.changed, tc.stopped}, got)
+			harness.Same(t, "counts, gained, lost, changed, stopped", []any{tc.counts, tc.gained, tc.lost, tc.changed, tc.stopped}, got)
 			if r.Findings != 7 {
 				t.Errorf("%d findings were looked at, want all that are not closed", r.Findings)
 			}

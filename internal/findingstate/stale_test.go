@@ -246,7 +246,7 @@ func TestTheHistoryTellsOfStaleDecisions(t *testing.T) {
 		"stale muted muted scanner/gosec s-3 severity medium, now high",
 		"fresh muted muted scanner/gosec s-4 ",
 	}
-	harness.Same(t, "result", want, got)
+	harness.Same(t, "history", want, got)
 }
 
 func TestTheHistoryTellsOfSuppressions(t *testing.T) {
@@ -273,7 +273,7 @@ func TestTheHistoryTellsOfSuppressions(t *testing.T) {
 		"reopened closed open scanner/gosec s-2 ",
 		"unsuppressed closed open scanner/gosec s-2 ",
 	}
-	harness.Same(t, "result", want, got)
+	harness.Same(t, "history", want, got)
 }
 
 func TestTheConditionHasRoomForAnyVersion(t *testing.T) {

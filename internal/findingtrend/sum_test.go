@@ -57,5 +57,5 @@ func TestASpreadOfSeveralProjectsIsWeighedByTheirFindings(t *testing.T) {
 	large := row(today, 1000, many...)
 	small := row(today, 2, 5000, 5000)
 	got, _ := Sum([][]v1alpha1.FindingTrendDay{{large}, {small}}, today, today)
-	harness.Same(t, "result", &v1alpha1.FindingTrendSpread{Median: 550, P90: 950}, got[0].Age)
+	harness.Same(t, "age", &v1alpha1.FindingTrendSpread{Median: 550, P90: 950}, got[0].Age)
 }

@@ -129,7 +129,7 @@ func TestOpenIssuesThatAreDecidedCountTwice(t *testing.T) {
 		got.AddIssue(i, reviewed("a", "b"))
 	}
 	want := reviewstate.Counts{Closed: 1, Open: 5, OpenLow: 5, OpenMuted: 2, OpenConfirmed: 1}
-	harness.Same(t, "result", want, got)
+	harness.Same(t, "counts", want, got)
 	if sum := got.Plus(1, got).Plus(-1, got); sum != got {
 		t.Errorf("added and taken away: %+v", sum)
 	}

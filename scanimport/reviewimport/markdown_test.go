@@ -27,7 +27,7 @@ func TestMarkdownOfAReview(t *testing.T) {
 		" 2 of them may be another problem of the same kind: their code or place changed.\n\n" +
 		"The base was never scanned with `gosec (Code)`: all its results count as new.\n\n" +
 		"Resolved by this commit: 1 issue of earlier ones.\n\nCommit `1c2d3e4f`\n"
-	harness.Same(t, "result", want, string(s.Markdown()))
+	harness.Same(t, "comment", want, string(s.Markdown()))
 }
 
 // Whoever opens a pull request may control the texts that a scanner reports for it.

@@ -70,7 +70,7 @@ func TestRepos_ListTheirProjectsByID(t *testing.T) {
 	for _, project := range o.listed("/v2/repos", "full").list("projects") {
 		got = append(got, project.(map[string]any)["id"].(string))
 	}
-	harness.Same(t, "result", []string{"bare", "by-path", "full"}, got)
+	harness.Same(t, "projects", []string{"bare", "by-path", "full"}, got)
 }
 
 func TestRepos_ProjectShowsItsFacts(t *testing.T) {

@@ -94,10 +94,13 @@ func Get(ctx context.Context, client *http.Client, url string) (body string, err
 		return "", err
 	}
 	status, content, err := Answer(client, request)
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("%s answers %d: %.200s", url, status, content)
+	switch {
+	case err != nil:
+		return "", err
+	case status != http.StatusOK:
+		return "", fmt.Errorf("%s answers %d: %.200s", url, status, content)
 	}
-	return string(content), err
+	return string(content), nil
 }
 
 // Answer sends the request and returns the status and the body of its answer, both in full. A nil client stands for a

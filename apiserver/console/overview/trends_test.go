@@ -25,7 +25,7 @@ func TestTheTableLeavesOutDaysOnWhichNothingHappened(t *testing.T) {
 	for _, d := range s.days() {
 		got = append(got, d.Day)
 	}
-	harness.Same(t, "result", []string{"2026-11-23", "2026-11-22", "2026-11-20"}, got)
+	harness.Same(t, "days", []string{"2026-11-23", "2026-11-22", "2026-11-20"}, got)
 }
 
 func TestWhatGotWorseIsWhatHasMoreNow(t *testing.T) {
@@ -44,7 +44,7 @@ func TestWhatGotWorseIsWhatHasMoreNow(t *testing.T) {
 	for _, w := range s.gotWorse("repo_id", then) {
 		got = append(got, w.Value)
 	}
-	harness.Same(t, "result", []string{"graver", "more"}, got)
+	harness.Same(t, "got worse", []string{"graver", "more"}, got)
 }
 
 func TestTheCourseIsThatOfAWeek(t *testing.T) {

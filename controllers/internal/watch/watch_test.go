@@ -52,7 +52,7 @@ func TestChangesHoldWhatWasAndWhatIs(t *testing.T) {
 	h.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
 	h.Delete(t.Context(), event.DeleteEvent{Object: before}, q)
 	want := []watch.Change{{After: after, Initial: true}, {Before: before, After: after}, {Before: before}}
-	harness.Same(t, "result", want, got)
+	harness.Same(t, "changes", want, got)
 	for i, newest := range []*v1alpha1.Scan{after, after, before} {
 		if got[i].Object() != newest {
 			t.Errorf("change %d: the newest is %v", i, got[i].Object())
