@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -141,6 +142,9 @@ func waitForReady(ctx context.Context, o options, c client.Reader, object client
 		}
 		return isReady(object, *list)
 	})
+	if ready := v1alpha1.FindCondition(*list, v1alpha1.ConditionReady); wait.Interrupted(err) && ready != nil {
+		err = fmt.Errorf("%w: %s", err, ready.Message)
+	}
 	if err != nil {
 		return fmt.Errorf("see %s: %w", o.state("logs", "controller.log"), err)
 	}

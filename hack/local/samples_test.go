@@ -1,13 +1,17 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -69,6 +73,20 @@ func TestTheWaitEndsOnceNothingChangesByItself(t *testing.T) {
 		if got != c.ready || (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: ready %t, error %v; want %t, %q", c.reason, got, err, c.ready, c.err)
 		}
+	}
+}
+
+func TestAWaitInVainEndsWithWhatTheObjectWaitsFor(t *testing.T) {
+	organization := builder.Organization("sample").Build()
+	organization.Status.Conditions = []v1alpha1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Message: "A quota is in the way."}}
+	scheme := runtime.NewScheme()
+	harness.Must(t, v1alpha1.AddToScheme(scheme))
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(organization).Build()
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	err := waitForReady(ctx, newRunFolder(t), c, organization, &organization.Status.Conditions)
+	if err == nil || !strings.Contains(err.Error(), "A quota is in the way.") {
+		t.Errorf("got %v", err)
 	}
 }
 
