@@ -71,7 +71,7 @@ type judge struct {
 
 // result is what the cache holds about the results with one key.
 type result struct {
-	// decisions of users in pull requests; the first that covers a finding's facts is its verdict.
+	// decisions of users in pull requests; the first that confirms, or covers a finding's facts, is its verdict.
 	decisions []decision
 	// findings holds the names of the findings with such a result, by project, if there is a decision.
 	findings map[v1alpha1.ProjectReference][]string
@@ -129,7 +129,8 @@ func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1al
 		return nil, nil //nolint:nilnil // no verdict is no error
 	}
 	for _, d := range found.decisions {
-		if !findingstate.Outgrown(d.facts, &finding.Spec) {
+		confirms := v1alpha1.UserStatus(d.verdict.UserStatus) == v1alpha1.UserStatusActive
+		if confirms || !findingstate.Outgrown(d.facts, &finding.Spec) {
 			return d.verdict.DeepCopy(), nil
 		}
 	}

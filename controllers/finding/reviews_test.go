@@ -184,6 +184,9 @@ func TestAVerdictFollowsOnlyFromAnIssueThatShowsTheFindingsResult(t *testing.T) 
 		{"a review that does not exist has no repository", func(_ *v1alpha1.Finding, i *v1alpha1.ReviewIssue) { i.Spec.ReviewRef.Name = "absent" }, true},
 		{"a lower severity", func(_ *v1alpha1.Finding, i *v1alpha1.ReviewIssue) { i.Spec.Severity = v1alpha1.LevelHigh }, true},
 		{"a higher severity", func(f *v1alpha1.Finding, _ *v1alpha1.ReviewIssue) { f.Spec.Details.Severity = v1alpha1.LevelHigh }, false},
+		{"a higher severity of a confirmed problem", func(f *v1alpha1.Finding, i *v1alpha1.ReviewIssue) {
+			f.Spec.Details.Severity, i.Spec.Triage.UserStatus = v1alpha1.LevelHigh, v1alpha1.UserStatusActive
+		}, true},
 		{"an issue of an earlier version, which rated otherwise", func(f *v1alpha1.Finding, i *v1alpha1.ReviewIssue) {
 			f.Spec.Details.Severity, i.Spec.Result.Evidence = v1alpha1.LevelHigh, ""
 		}, true},

@@ -120,17 +120,17 @@ func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewI
 	}
 	byName(results, existing, names)
 	for i, name := range names {
-		if issue := existing[name]; isDecided(issue) && p.outgrown(issue, results[i]) {
+		if p.outgrown(existing[name], results[i]) {
 			names[i] = ""
 		}
 	}
 	return names
 }
 
-// outgrown reports whether the result is no longer what a decision about its issue covers. A commit before the last
+// outgrown reports whether the result is no longer what a decision to mute its issue covers. A commit before the last
 // does not change what the issue shows.
 func (p *plan) outgrown(issue *v1alpha1.ReviewIssue, f *found) bool {
-	return p.last() == p.commit && findingstate.Outgrown(&reviewstate.Facts(issue, nil).Spec, &f.Facts)
+	return isMuted(issue) && p.last() == p.commit && findingstate.Outgrown(&reviewstate.Facts(issue, nil).Spec, &f.Facts)
 }
 
 // toolOf returns the key of a tool, the same for all its names.
@@ -172,6 +172,11 @@ func (f *found) isEarlier(issue *v1alpha1.ReviewIssueSpec) bool {
 // isDecided reports whether somebody has decided about the issue; it may be nil.
 func isDecided(issue *v1alpha1.ReviewIssue) bool {
 	return issue != nil && reviewstate.UserStatus(issue) != v1alpha1.UserStatusOpen
+}
+
+// isMuted reports whether somebody has decided to mute the issue; it may be nil.
+func isMuted(issue *v1alpha1.ReviewIssue) bool {
+	return issue != nil && reviewstate.UserStatus(issue) == v1alpha1.UserStatusMuted
 }
 
 func sameText(d *v1alpha1.FindingDetails, issue *v1alpha1.ReviewIssueSpec) bool {

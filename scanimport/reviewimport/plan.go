@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
@@ -61,20 +62,20 @@ func (p *plan) isOpen(issue *v1alpha1.ReviewIssueSpec) bool {
 }
 
 // next returns the new spec of an issue; before is nil if it does not exist.
-func (p *plan) next(before *v1alpha1.ReviewIssueSpec, f *found) v1alpha1.ReviewIssueSpec {
+func (p *plan) next(before *v1alpha1.ReviewIssue, f *found) v1alpha1.ReviewIssueSpec {
 	if before == nil {
 		spec := v1alpha1.ReviewIssueSpec{
 			ReviewRef: v1alpha1.ReviewReference{Name: v1alpha1.ResourceName(p.review)},
 			CommitSHA: p.commit,
 			Links:     v1alpha1.ReviewIssueLinks{Commit: p.page},
 		}
-		return p.seen(spec, f)
+		return p.seen(spec, nil, f)
 	}
-	spec := p.forget(*before.DeepCopy())
+	spec := p.forget(*before.Spec.DeepCopy())
 	if f == nil || p.shows(&spec) && !f.replaces(&spec) {
 		return spec
 	}
-	return p.seen(spec, f)
+	return p.seen(spec, before, f)
 }
 
 // replaces reports whether another file for a commit replaces what the issue shows of it: if the same analysis reports
@@ -89,17 +90,25 @@ func (p *plan) shows(issue *v1alpha1.ReviewIssueSpec) bool {
 	return slices.Contains(issue.SeenInCommits, v1alpha1.CommitSHA(p.commit))
 }
 
-// seen adds the commit. An issue's text is as of the last reviewed commit, so an earlier commit does not change it.
-func (p *plan) seen(spec v1alpha1.ReviewIssueSpec, f *found) v1alpha1.ReviewIssueSpec {
+// seen adds the commit. An issue's text is as of the last reviewed commit, so an earlier commit does not change it. A
+// muted issue keeps its severity if the result has a lower one: the decision covers the result if it is rated up again.
+func (p *plan) seen(spec v1alpha1.ReviewIssueSpec, before *v1alpha1.ReviewIssue, f *found) v1alpha1.ReviewIssueSpec {
 	if !p.shows(&spec) {
 		spec.SeenInCommits = append(spec.SeenInCommits, v1alpha1.CommitSHA(p.commit))
 	}
 	if spec.Title != "" && p.last() != p.commit {
 		return spec
 	}
-	spec.Title, spec.Description, spec.Severity = f.Details.Title, f.Details.Description, f.Details.Severity
+	severity, result := f.Details.Severity, f.result
+	if isMuted(before) {
+		if was := &reviewstate.Facts(before, nil).Spec; findingstate.Outgrown(&f.Facts, was) {
+			severity = was.Details.Severity
+			result.Score, result.ToolSeverity = was.Details.Score, was.Details.ToolSeverity
+		}
+	}
+	spec.Title, spec.Description, spec.Severity = f.Details.Title, f.Details.Description, severity
 	spec.File, spec.Line, spec.Links.FileLocation = place(&f.Details)
-	spec.Result = &f.result
+	spec.Result = &result
 	return spec
 }
 

@@ -320,28 +320,30 @@ func TestADecisionStaysWithItsProblemUnderAnotherNameOfTheTool(t *testing.T) {
 	}
 }
 
+// rated returns a result at line 10 with that severity.
+func rated(severity v1alpha1.Level, score, version, analysis string) []found {
+	f := results("10 eval:f(x)")
+	facts := &f[0].Facts
+	facts.Details.Severity, facts.Details.Score, facts.Analysis = severity, score, analysis
+	facts.Package = &v1alpha1.FindingPackage{Name: "ssl", Version: version}
+	f[0].Details, f[0].result = facts.Details, resultOf(facts, "")
+	return f
+}
+
 // A decision covers the version and the severity that it was made about, and a lower one.
 func TestADecisionDoesNotFollowItsProblemToWorseFacts(t *testing.T) {
-	rated := func(severity v1alpha1.Level, score, version string) []found {
-		f := results("10 eval:f(x)")
-		facts := &f[0].Facts
-		facts.Details.Severity, facts.Details.Score = severity, score
-		facts.Package = &v1alpha1.FindingPackage{Name: "ssl", Version: version}
-		f[0].Details, f[0].result = facts.Details, resultOf(facts, "")
-		return f
-	}
 	kept, another := []string{"10 open muted"}, []string{"10 open c1", "10 resolved muted"}
 	for _, tc := range []struct {
 		reason     string
 		first, now []found
 		want       []string
 	}{
-		{"the same", rated("high", "7.5", "1"), rated("high", "7.5", "1"), kept},
-		{"a lower severity", rated("high", "", "1"), rated("medium", "", "1"), kept},
-		{"a higher severity", rated("medium", "", "1"), rated("high", "", "1"), another},
-		{"a critical one", rated("high", "7.5", "1"), rated("high", "9.8", "1"), another},
-		{"another version", rated("high", "", "1"), rated("high", "", "2"), another},
-		{"no version any more", rated("high", "", "1"), rated("high", "", ""), kept},
+		{"the same", rated("high", "7.5", "1", ""), rated("high", "7.5", "1", ""), kept},
+		{"a lower severity", rated("high", "", "1", ""), rated("medium", "", "1", ""), kept},
+		{"a higher severity", rated("medium", "", "1", ""), rated("high", "", "1", ""), another},
+		{"a critical one", rated("high", "7.5", "1", ""), rated("high", "9.8", "1", ""), another},
+		{"another version", rated("high", "", "1", ""), rated("high", "", "2", ""), another},
+		{"no version any more", rated("high", "", "1", ""), rated("high", "", "", ""), kept},
 	} {
 		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
 		c.importsResults(t, "c0", tc.first, nil)
@@ -352,6 +354,45 @@ func TestADecisionDoesNotFollowItsProblemToWorseFacts(t *testing.T) {
 		c.importsResults(t, "c1", tc.now, nil)
 		c.importsResults(t, "c0", tc.first, nil)
 		harness.Same(t, tc.reason+": both commits again", before.issues, c.issues)
+	}
+}
+
+// A scanner may rate a problem down and up again, and two analyses may rate it differently. A confirmation covers any
+// severity.
+func TestADecisionStaysWithAProblemThatIsRatedAnew(t *testing.T) {
+	type file struct {
+		commit string
+		result []found
+	}
+	low, high := rated("low", "", "1", "a"), rated("high", "", "1", "b")
+	for _, tc := range []struct {
+		reason   string
+		decision v1alpha1.UserStatus
+		files    []file // the decision is made after those of c0
+		severity v1alpha1.Level
+		score    string
+	}{
+		{"down and up", "muted", []file{{"c0", high}, {"c1", rated("medium", "", "1", "b")}, {"c2", high}}, "high", ""},
+		{"down", "muted", []file{{"c0", high}, {"c1", rated("medium", "", "1", "b")}}, "high", ""},
+		{"below critical and back", "muted", []file{
+			{"c0", rated("high", "9.8", "1", "")}, {"c1", rated("high", "7.5", "1", "")}, {"c2", rated("high", "9.9", "1", "")},
+		}, "high", "9.9"},
+		{"two analyses", "muted", []file{{"c0", low}, {"c0", high}, {"c1", low}, {"c1", high}, {"c2", low}, {"c2", high}}, "high", ""},
+		{"a confirmed one, up", "active", []file{{"c0", low}, {"c1", high}}, "high", ""},
+		{"a confirmed one, down", "active", []file{{"c0", high}, {"c1", low}}, "low", ""},
+		{"a confirmed one, another version", "active", []file{{"c0", low}, {"c1", rated("low", "", "2", "a")}}, "low", ""},
+	} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		for _, f := range tc.files {
+			if f.commit != "c0" {
+				c.decide(10, tc.decision)
+			}
+			c.importsResults(t, f.commit, f.result, nil)
+		}
+		harness.Same(t, tc.reason, []string{"10 open " + string(tc.decision)}, c.lines())
+		for _, issue := range c.issues {
+			harness.Same(t, tc.reason, []string{string(tc.severity), tc.score}, []string{string(issue.Severity), issue.Result.Score})
+		}
 	}
 }
 
@@ -439,10 +480,12 @@ func TestAnIssueThatCannotBeReadResolvesNoOther(t *testing.T) {
 }
 
 // mute decides about the issues at the line.
-func (c *cluster) mute(line int32) {
+func (c *cluster) mute(line int32) { c.decide(line, v1alpha1.UserStatusMuted) }
+
+func (c *cluster) decide(line int32, decision v1alpha1.UserStatus) {
 	for name, issue := range c.issues {
 		if issue.Line == line {
-			issue.Triage.UserStatus = v1alpha1.UserStatusMuted
+			issue.Triage.UserStatus = decision
 			c.issues[name] = issue
 		}
 	}

@@ -315,8 +315,5 @@ func newSummary(pr PullRequest, batches []*importer.Batch) *Summary {
 
 // of returns the new spec of the change's issue as it was read.
 func (p *plan) of(ch *change) v1alpha1.ReviewIssueSpec {
-	if ch.before == nil {
-		return p.next(nil, ch.found)
-	}
-	return p.next(&ch.before.Spec, ch.found)
+	return p.next(ch.before, ch.found)
 }

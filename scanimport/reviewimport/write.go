@@ -167,7 +167,7 @@ func (w *writer) one(ctx context.Context, ch *change) error {
 		if current == nil && ch.found == nil {
 			return nil // deleted meanwhile, and not reported
 		}
-		if ch.found != nil && isDecided(current) && (!ch.found.certain || w.plan.outgrown(current, ch.found)) {
+		if ch.found != nil && (isDecided(current) && !ch.found.certain || w.plan.outgrown(current, ch.found)) {
 			// The decision may be about another problem than the result, or about other facts. The next review gives the
 			// result a name of its own.
 			w.count(func(s *Summary) { s.leave(ch, skipDecided, fmt.Sprintf("issue %s: %s", ch.name, skipDecided)) })
@@ -196,11 +196,10 @@ func (w *writer) one(ctx context.Context, ch *change) error {
 
 func (w *writer) write(ctx context.Context, ch *change,
 	current *v1alpha1.ReviewIssue) (v1alpha1.ReviewIssueSpec, error) {
+	spec := w.plan.next(current, ch.found)
 	if current == nil {
-		spec := w.plan.next(nil, ch.found)
 		return spec, w.im.create(ctx, &v1alpha1.ReviewIssue{ObjectMeta: w.im.meta(ch.name), Spec: spec})
 	}
-	spec := w.plan.next(&current.Spec, ch.found)
 	return spec, w.im.patchSpec(ctx, current.DeepCopy(), current.Spec, spec)
 }
 

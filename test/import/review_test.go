@@ -544,8 +544,8 @@ func TestAReviewKeepsWhatPeopleDecidedAboutAnIssue(t *testing.T) {
 	p.reviews(commitC, document(goes))
 	kept := p.issues()["stays"]
 	wantSame(t, "the decision", declared, kept.Spec.Triage)
-	if kept.Spec.Line != 70 || kept.Spec.Severity != v1alpha1.LevelMedium {
-		t.Errorf("the reviews changed nothing: %+v", kept.Spec)
+	if kept.Spec.Line != 70 || kept.Spec.Severity != v1alpha1.LevelHigh {
+		t.Errorf("the issue has not moved, or lost the severity that was muted: %+v", kept.Spec)
 	}
 }
 
