@@ -29,7 +29,8 @@ func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
 			p.unread = append(p.unread, ch)
 			continue
 		}
-		shown[name], ch.found.certain = true, certain[i] != ""
+		shown[name] = true
+		ch.found.certain = certain[i] != ""
 		p.changes = append(p.changes, ch)
 	}
 	for name, issue := range existing {
@@ -92,9 +93,23 @@ func (p *plan) names(results []*found, existing map[string]*v1alpha1.ReviewIssue
 	return names
 }
 
-// recognise returns for each result the name of the issue that it certainly is, or "". A decided issue is only a result
-// that the decision still covers.
+// recognise returns for each result the name of the issue that it certainly is, or "". If a decision does not cover its
+// issue's result, that is recognised again among the other issues.
 func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewIssue) []string {
+	names, others := p.certain(results, existing), maps.Clone(existing)
+	for i, name := range names {
+		if p.outgrown(existing[name], results[i]) {
+			delete(others, name)
+		}
+	}
+	if len(others) < len(existing) {
+		return p.recognise(results, others)
+	}
+	return names
+}
+
+// certain returns for each result the name of the issue that it certainly is by its evidence, or "".
+func (p *plan) certain(results []*found, existing map[string]*v1alpha1.ReviewIssue) []string {
 	names := make([]string, len(results))
 	known := map[string][]v1alpha1.Finding{}
 	for _, name := range slices.Sorted(maps.Keys(existing)) {
@@ -119,11 +134,6 @@ func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewI
 		}
 	}
 	byName(results, existing, names)
-	for i, name := range names {
-		if p.outgrown(existing[name], results[i]) {
-			names[i] = ""
-		}
-	}
 	return names
 }
 

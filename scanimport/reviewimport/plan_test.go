@@ -396,6 +396,20 @@ func TestADecisionStaysWithAProblemThatIsRatedAnew(t *testing.T) {
 	}
 }
 
+// Several issues of one commit may have the same evidence, if decisions about the earlier ones do not cover the later.
+func TestAResultIsTheIssueWhoseDecisionCoversIt(t *testing.T) {
+	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	for _, file := range [][]found{
+		rated("low", "", "1", ""), rated("medium", "5.0", "1", ""), rated("high", "7.0", "1", ""), rated("high", "9.0", "1", ""),
+		rated("high", "9.1", "1", ""), rated("high", "8.0", "1", ""), rated("medium", "6.0", "1", ""), rated("low", "2.0", "1", ""),
+	} {
+		c.importsResults(t, "c0", file, nil)
+		c.mute(10)
+		c.importsResults(t, "c0", file, nil)
+	}
+	harness.Same(t, "one issue for each severity", 4, len(c.issues))
+}
+
 // A commit may be scanned once more, with other rules. The gate judges what the last file says.
 func TestAnotherFileForTheLastCommitReplacesWhatItsIssuesShow(t *testing.T) {
 	rated := func(severity v1alpha1.Level, analysis, place string) []found {
