@@ -108,11 +108,15 @@ func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewI
 	return names
 }
 
-// certain returns for each result the name of the issue that it certainly is by its evidence, or "".
+// certain returns for each result the name of the issue that it certainly is by its evidence, or "". Two jobs may have
+// reported one problem under two names of a tool: of equal issues it is the one that somebody has decided about.
 func (p *plan) certain(results []*found, existing map[string]*v1alpha1.ReviewIssue) []string {
 	names := make([]string, len(results))
 	known := map[string][]v1alpha1.Finding{}
-	for _, name := range slices.Sorted(maps.Keys(existing)) {
+	for _, name := range slices.SortedFunc(maps.Keys(existing), func(a, b string) int {
+		decisions := cmp.Compare(reviewstate.UserStatus(existing[a]), reviewstate.UserStatus(existing[b])) // open is last
+		return cmp.Or(decisions, cmp.Compare(a, b))
+	}) {
 		facts := reviewstate.Facts(existing[name], nil)
 		if p.wasResolved(&existing[name].Spec) {
 			facts.Spec.Closed = &v1alpha1.FindingClosure{}

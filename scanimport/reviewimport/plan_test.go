@@ -330,6 +330,20 @@ func rated(severity v1alpha1.Level, score, version, analysis string) []found {
 	return f
 }
 
+// Two jobs may report two names of one tool for the same commit.
+func TestADecisionStaysIfOneOfTwoNamesOfTheToolIsLeft(t *testing.T) {
+	first, second := resultsOf("Semgrep OSS", "10 eval:f(x)"), resultsOf("Semgrep PRO", "10 eval:f(x)")
+	for _, decided := range []string{first[0].Name, second[0].Name} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c.importsResults(t, "c0", slices.Concat(first, second), nil)
+		issue := c.issues[decided]
+		issue.Triage.UserStatus = v1alpha1.UserStatusMuted
+		c.issues[decided] = issue
+		c.importsResults(t, "c1", second, nil)
+		harness.Same(t, decided, []string{"10 open muted", "10 resolved c0"}, c.lines())
+	}
+}
+
 // A decision covers the version and the severity that it was made about, and a lower one.
 func TestADecisionDoesNotFollowItsProblemToWorseFacts(t *testing.T) {
 	kept, another := []string{"10 open muted"}, []string{"10 open c1", "10 resolved muted"}
