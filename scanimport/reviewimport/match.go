@@ -94,11 +94,12 @@ func (p *plan) names(results []*found, existing map[string]*v1alpha1.ReviewIssue
 }
 
 // recognise returns for each result the name of the issue that it certainly is, or "". If a decision does not cover its
-// issue's result, that is recognised again among the other issues.
+// issue's result, or may be about another, that is recognised again among the other issues.
 func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewIssue) []string {
 	names, others := p.certain(results, existing), maps.Clone(existing)
 	for i, name := range names {
-		if p.outgrown(existing[name], results[i]) {
+		issue := existing[name]
+		if p.outgrown(issue, results[i]) || isDecided(issue) && p.mayBeUnreadable(issue, results[i]) {
 			delete(others, name)
 		}
 	}
@@ -145,6 +146,14 @@ func (p *plan) certain(results []*found, existing map[string]*v1alpha1.ReviewIss
 // does not change what the issue shows.
 func (p *plan) outgrown(issue *v1alpha1.ReviewIssue, f *found) bool {
 	return isMuted(issue) && p.last() == p.commit && findingstate.Outgrown(&reviewstate.Facts(issue, nil).Spec, &f.Facts)
+}
+
+// mayBeUnreadable reports whether the result may be an issue that cannot be read, and not the one at another line.
+func (p *plan) mayBeUnreadable(issue *v1alpha1.ReviewIssue, f *found) bool {
+	_, line, _ := place(&f.Details)
+	return line != issue.Spec.Line && slices.ContainsFunc(p.unreadable, func(name string) bool {
+		return f.Name == name || slices.Contains(f.Exact, name) || slices.Contains(f.Shared, name)
+	})
 }
 
 // toolOf returns the key of a tool, the same for all its names.

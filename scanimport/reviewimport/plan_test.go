@@ -507,6 +507,31 @@ func TestAnIssueThatCannotBeReadResolvesNoOther(t *testing.T) {
 	}
 }
 
+// Of two problems that differ in their line one is left, and the issue of the first cannot be read.
+func TestTheResultOfAnIssueThatCannotBeReadGetsNoDecision(t *testing.T) {
+	for _, tc := range []struct {
+		reason, now string
+		want        []string
+	}{
+		{"it may be the first", "13 eval:f(x)", []string{"200 resolved muted"}},
+		{"it is at the line of the second", "200 eval:f(x)", []string{"200 open muted"}},
+	} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		both := results("10 eval:f(x)", "200 eval:f(x)")
+		c.importsResults(t, "c0", both, nil)
+		c.mute(200)
+		for name, issue := range c.issues {
+			if issue.Line == 10 {
+				delete(c.issues, name)
+				c.unreadable = []string{name}
+			}
+		}
+		s := c.importsResults(t, "c1", results(tc.now), nil)
+		harness.Same(t, tc.reason, tc.want, c.lines())
+		harness.Same(t, tc.reason, 1, s.Open)
+	}
+}
+
 // mute decides about the issues at the line.
 func (c *cluster) mute(line int32) { c.decide(line, v1alpha1.UserStatusMuted) }
 
