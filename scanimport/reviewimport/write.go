@@ -159,8 +159,9 @@ type writer struct {
 	summary *Summary
 }
 
-// one applies the planned change to one issue. If the API server refuses the object, others may be accepted; but a
-// policy that keeps a known issue from being seen ends the import, because the commit would count as resolving it.
+// one applies the planned change to one issue. If the API server refuses the object, others may be accepted; but the
+// import ends if that leaves a known issue in another state: not seen, it would count as resolved by the commit, and
+// without any of its commits, it would be open again if they are not dropped.
 func (w *writer) one(ctx context.Context, ch *change) error {
 	current := ch.before
 	for conflicts := 0; ; conflicts++ {
@@ -179,7 +180,7 @@ func (w *writer) one(ctx context.Context, ch *change) error {
 			action := w.plan.action(ch, &next)
 			w.count(func(s *Summary) { s.add(action, ch) })
 			return nil
-		case apierrors.IsInvalid(err), importer.RefusesObject(err) && (current == nil || ch.found == nil):
+		case importer.RefusesObject(err) && (current == nil || ch.found == nil && len(next.SeenInCommits) > 0):
 			w.count(func(s *Summary) { s.refused(ch, err) })
 			return nil
 		case !crossed(err) || conflicts == mostConflicts:

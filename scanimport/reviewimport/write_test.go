@@ -136,13 +136,11 @@ func TestADeletedReviewDoesNotComeBackHalf(t *testing.T) {
 // A cluster's own policy may refuse a single issue: it is named, and the others are imported. An open issue that cannot
 // be seen would count as resolved.
 func TestAnIssueThatAPolicyOfTheClusterRefuses(t *testing.T) {
+	refusal := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusForbidden)
-		if err := json.NewEncoder(w).Encode(metav1.Status{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Message: `admission webhook "hold.example.com" denied the request: a legal hold`,
-			Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden,
-		}); err != nil {
+		w.WriteHeader(int(refusal.Code))
+		if err := json.NewEncoder(w).Encode(refusal); err != nil {
 			t.Error(err)
 		}
 	}))
@@ -150,9 +148,13 @@ func TestAnIssueThatAPolicyOfTheClusterRefuses(t *testing.T) {
 	c, err := importer.NewClient(&rest.Config{Host: server.URL})
 	harness.Must(t, err)
 	im, reviewed := New(c, pr, Options{}), []v1alpha1.ReviewedCommit{{SHA: "c0"}, {SHA: "c1"}}
-	spec := (&plan{commit: "c0", reviewed: reviewed[:1]}).next(nil, &results("10 eval")[0])
-	spec.SeenInCommits = append(spec.SeenInCommits, "dropped")
-	known := v1alpha1.ReviewIssue{ObjectMeta: im.meta(results("10 eval")[0].Name), Spec: spec}
+	known := v1alpha1.ReviewIssue{
+		ObjectMeta: im.meta(results("10 eval")[0].Name),
+		Spec:       (&plan{commit: "c0", reviewed: reviewed[:1]}).next(nil, &results("10 eval")[0]),
+	}
+	known.Spec.SeenInCommits = append(known.Spec.SeenInCommits, "dropped")
+	old := *known.DeepCopy()
+	old.Spec.SeenInCommits = old.Spec.SeenInCommits[1:]
 	for _, tc := range []struct {
 		reason  string
 		results []found
@@ -163,12 +165,20 @@ func TestAnIssueThatAPolicyOfTheClusterRefuses(t *testing.T) {
 		{"a new issue", results("10 eval"), nil, 1, false},
 		{"a known issue that the commit shows", results("10 eval"), []v1alpha1.ReviewIssue{known}, 0, true},
 		{"a known issue of which only an old commit is dropped", nil, []v1alpha1.ReviewIssue{known}, 1, false},
+		{"a known issue whose last commit is dropped", nil, []v1alpha1.ReviewIssue{old}, 0, true},
 	} {
 		p := &plan{commit: "c1", before: reviewed[:1], reviewed: reviewed}
 		p.match(tc.results, tc.there)
-		s := newSummary(pr, []*importer.Batch{{}})
-		if err := im.writeIssues(t.Context(), p, s); (err != nil) != tc.fails || s.SkippedBecause[skipRefused] != tc.skipped {
-			t.Errorf("%s: error %v, skipped %v", tc.reason, err, s.SkippedBecause)
+		for reason, code := range map[metav1.StatusReason]int32{
+			metav1.StatusReasonForbidden: http.StatusForbidden,
+			metav1.StatusReasonInvalid:   http.StatusUnprocessableEntity, // a ValidatingAdmissionPolicy without reason
+		} {
+			refusal.Reason, refusal.Code = reason, code
+			refusal.Message = `admission webhook "hold.example.com" denied the request: a legal hold`
+			s := newSummary(pr, []*importer.Batch{{}})
+			if err := im.writeIssues(t.Context(), p, s); (err != nil) != tc.fails || s.SkippedBecause[skipRefused] != tc.skipped {
+				t.Errorf("%s, %s: error %v, skipped %v", tc.reason, reason, err, s.SkippedBecause)
+			}
 		}
 	}
 }
