@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -55,6 +56,8 @@ type Importer struct {
 	pr       PullRequest
 	options  Options
 	progress importer.Progress
+	// uid of the review, once it was read or created.
+	uid types.UID
 	// sure returns an error if the Lease is not held any more.
 	sure func(ctx context.Context) error
 }
@@ -254,29 +257,28 @@ func resultOf(facts *v1alpha1.FindingSpec, project string) v1alpha1.ReviewIssueR
 	}
 }
 
-// review returns the existing review, or nil.
+// review returns the existing review, or nil. If it is deleted during an import, its issues are removed too, and a new
+// one would lack them.
 func (im *Importer) review(ctx context.Context) (*v1alpha1.Review, error) {
 	key, review := im.key(Name(im.pr.Repository, im.pr.Number)), &v1alpha1.Review{}
 	err := importer.Retry(ctx, func(ctx context.Context) error { return im.client.Get(ctx, key, review) })
 	switch {
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err) && im.uid == "":
 		return nil, nil //nolint:nilnil // no review is no error
+	case apierrors.IsNotFound(err), err == nil && im.uid != "" && im.uid != review.UID:
+		return nil, errDeleted
 	case err != nil:
 		return nil, fmt.Errorf("read review %s: %w", key, err)
 	case review.DeletionTimestamp != nil:
 		return nil, &importer.RefusedError{Reason: fmt.Sprintf("review %q is being deleted: wait until it is gone, and import anew", key.Name)}
 	}
+	if im.uid == "" {
+		im.uid = review.UID
+	}
 	return review, nil
 }
 
-// still returns the review, which was there before.
-func (im *Importer) still(ctx context.Context) (*v1alpha1.Review, error) {
-	review, err := im.review(ctx)
-	if err == nil && review == nil {
-		err = &importer.RefusedError{Reason: "the review was deleted meanwhile: import again"}
-	}
-	return review, err
-}
+var errDeleted = &importer.RefusedError{Reason: "the review was deleted meanwhile: import again"}
 
 func specOf(review *v1alpha1.Review) *v1alpha1.ReviewSpec {
 	if review == nil {

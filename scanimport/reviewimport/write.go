@@ -94,16 +94,19 @@ func (im *Importer) createReview(ctx context.Context, spec v1alpha1.ReviewSpec) 
 	review := &v1alpha1.Review{ObjectMeta: im.meta(Name(im.pr.Repository, im.pr.Number)), Spec: spec}
 	err := im.create(ctx, review)
 	if apierrors.IsAlreadyExists(err) {
-		return im.still(ctx)
+		if review, err = im.review(ctx); err == nil && review == nil {
+			err = errDeleted
+		}
+		return review, err
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create review %s: %w", review.Name, err)
 	}
+	im.uid = review.UID
 	return review, nil
 }
 
-// writeReview updates the review to the result of next. It is the last write of an import. If the review is deleted
-// meanwhile, its issues are removed too, and a new one would lack them.
+// writeReview updates the review to the result of next. It is the last write of an import.
 func (im *Importer) writeReview(ctx context.Context, review *v1alpha1.Review,
 	next func(*v1alpha1.ReviewSpec) (v1alpha1.ReviewSpec, error)) error {
 	for conflicts := 0; ; conflicts++ {
@@ -111,9 +114,7 @@ func (im *Importer) writeReview(ctx context.Context, review *v1alpha1.Review,
 		if err != nil {
 			return err
 		}
-		read := im.still
 		if review == nil {
-			read = im.review
 			review = &v1alpha1.Review{ObjectMeta: im.meta(Name(im.pr.Repository, im.pr.Number)), Spec: spec}
 			err = im.create(ctx, review)
 		} else {
@@ -125,7 +126,7 @@ func (im *Importer) writeReview(ctx context.Context, review *v1alpha1.Review,
 		case !crossed(err) || conflicts == mostConflicts:
 			return fmt.Errorf("write the review: %w", err)
 		}
-		if review, err = read(ctx); err != nil {
+		if review, err = im.review(ctx); err != nil {
 			return err
 		}
 	}
@@ -187,7 +188,7 @@ func (w *writer) one(ctx context.Context, ch *change) error {
 			return fmt.Errorf("write issue %s: %w", ch.name, err)
 		}
 		if current, err = w.im.issue(ctx, ch.name); err == nil && current == nil {
-			_, err = w.im.still(ctx) // the issue may have been deleted with its review
+			_, err = w.im.review(ctx) // the issue may have been deleted with its review
 		}
 		if err != nil {
 			return err

@@ -101,11 +101,18 @@ func TestNothingIsWrittenWithoutTheLease(t *testing.T) {
 
 // A review that is deleted while it is imported would come back without the issues that are removed with it.
 func TestADeletedReviewDoesNotComeBackHalf(t *testing.T) {
+	var again *v1alpha1.Review
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			t.Errorf("%s is created", r.URL.Path)
 		}
 		w.Header().Set("Content-Type", "application/json")
+		if again != nil && r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, again.Name) {
+			if err := json.NewEncoder(w).Encode(again); err != nil {
+				t.Error(err)
+			}
+			return
+		}
 		w.WriteHeader(http.StatusNotFound)
 		if err := json.NewEncoder(w).Encode(metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
@@ -121,14 +128,22 @@ func TestADeletedReviewDoesNotComeBackHalf(t *testing.T) {
 	reviewed := []v1alpha1.ReviewedCommit{{SHA: "c0"}, {SHA: "c1"}}
 	p := &plan{commit: "c1", before: reviewed[:1], reviewed: reviewed}
 	p.match(found, []v1alpha1.ReviewIssue{{ObjectMeta: im.meta(found[0].Name), Spec: (&plan{commit: "c0", reviewed: reviewed[:1]}).next(nil, &found[0])}})
-	for what, err := range map[string]error{
-		"the review": im.writeReview(t.Context(), &v1alpha1.Review{ObjectMeta: im.meta("r-1")}, func(*v1alpha1.ReviewSpec) (v1alpha1.ReviewSpec, error) {
-			return v1alpha1.ReviewSpec{PRNumber: 7}, nil
-		}),
-		"an issue": im.writeIssues(t.Context(), p, newSummary(pr, []*importer.Batch{{}})),
-	} {
-		if refused := (*importer.RefusedError)(nil); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "deleted meanwhile") {
-			t.Errorf("%s: error %v, want a refusal", what, err)
+	im.uid = "1"
+	created := &v1alpha1.Review{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Review"},
+		ObjectMeta: im.meta(Name(pr.Repository, pr.Number)),
+	}
+	created.UID = "2"
+	for _, again = range []*v1alpha1.Review{nil, created} {
+		for what, err := range map[string]error{
+			"the review": im.writeReview(t.Context(), &v1alpha1.Review{ObjectMeta: im.meta("r-1")}, func(*v1alpha1.ReviewSpec) (v1alpha1.ReviewSpec, error) {
+				return v1alpha1.ReviewSpec{PRNumber: 7}, nil
+			}),
+			"an issue": im.writeIssues(t.Context(), p, newSummary(pr, []*importer.Batch{{}})),
+		} {
+			if refused := (*importer.RefusedError)(nil); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "deleted meanwhile") {
+				t.Errorf("%s, created again: %t: error %v, want a refusal", what, again != nil, err)
+			}
 		}
 	}
 }
