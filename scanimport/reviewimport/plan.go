@@ -78,11 +78,12 @@ func (p *plan) next(before *v1alpha1.ReviewIssue, f *found) v1alpha1.ReviewIssue
 	return p.seen(spec, before, f)
 }
 
-// replaces reports whether another file for a commit replaces what the issue shows of it: if the same analysis reports
-// what is certainly the same problem, or if the result is more severe.
+// replaces reports whether another file for a commit replaces what the issue shows of it: if the same analysis of the
+// same tool reports what is certainly the same problem, or if the result is more severe.
 func (f *found) replaces(issue *v1alpha1.ReviewIssueSpec) bool {
-	same := f.certain && (issue.Result == nil || issue.Result.Analysis == f.result.Analysis)
-	return same || rank(f.Details.Severity) < rank(issue.Severity)
+	was := issue.Result
+	same := was == nil || was.Tool == f.result.Tool && was.Analysis == f.result.Analysis
+	return f.certain && same || rank(f.Details.Severity) < rank(issue.Severity)
 }
 
 // shows reports whether the issue lists the commit.
@@ -141,11 +142,11 @@ const (
 	ActionCreate Action = "create"
 	// ActionReopen: the issue was resolved.
 	ActionReopen Action = "reopen"
-	// ActionSee: the issue was open, and the commit shows it too.
+	// ActionSee: the issue was open, and the commit shows it too, or another file for the commit shows it otherwise.
 	ActionSee Action = "see"
 	// ActionResolve: the issue was open, and the commit no longer shows it.
 	ActionResolve Action = "resolve"
-	// ActionKeep: the issue stays as it was, or only what the same commit shows of it changes.
+	// ActionKeep: the issue stays as it was.
 	ActionKeep Action = "keep"
 )
 
@@ -157,7 +158,7 @@ func (p *plan) action(ch *change, next *v1alpha1.ReviewIssueSpec) Action {
 	was := reviewstate.Observe(&ch.before.Spec, p.before).State
 	is := reviewstate.Observe(next, p.reviewed).State
 	switch {
-	case was == is && ch.found != nil && len(next.SeenInCommits) > 0 && !p.shows(&ch.before.Spec):
+	case was == is && ch.found != nil && (!p.shows(&ch.before.Spec) || looks(next) != looks(&ch.before.Spec)):
 		return ActionSee
 	case was == is:
 		return ActionKeep
@@ -166,4 +167,9 @@ func (p *plan) action(ch *change, next *v1alpha1.ReviewIssueSpec) Action {
 	default:
 		return ActionReopen
 	}
+}
+
+// looks returns what people see of an issue.
+func looks(issue *v1alpha1.ReviewIssueSpec) [5]any {
+	return [...]any{issue.Title, issue.Description, issue.Severity, issue.File, issue.Line}
 }

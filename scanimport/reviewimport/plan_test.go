@@ -83,11 +83,13 @@ func (c *cluster) importsResults(t interface{ Fatal(...any) }, commit string, re
 		there = append(there, v1alpha1.ReviewIssue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
 	}
 	p.match(results, there)
-	s := newSummary(pr, nil)
+	s := newSummary(pr, []*importer.Batch{{}})
 	s.count(p)
 	for i := range p.changes {
 		if written == nil || written(p.changes[i].name) {
-			c.issues[p.changes[i].name] = p.of(&p.changes[i])
+			next := p.of(&p.changes[i])
+			s.add(p.action(&p.changes[i], &next), &p.changes[i])
+			c.issues[p.changes[i].name] = next
 		}
 	}
 	if written == nil {
@@ -432,21 +434,28 @@ func TestAnotherFileForTheLastCommitReplacesWhatItsIssuesShow(t *testing.T) {
 		return f
 	}
 	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	other := rated("low", "a", "12 eval:f(x)")
+	other[0].Facts.Tool, other[0].result.Tool = "another", "another"
+	c.renamed = map[string]string{"another": "ESLint"}
 	for _, step := range []struct {
 		reason, commit string
 		file           []found
 		severity       v1alpha1.Level
 		line           int32
+		counts         [3]int // created, seen, unchanged
 	}{
-		{"the first file", "c0", rated("low", "a", "10 eval:f(x)"), "low", 10},
-		{"more severe, at another line", "c0", rated("high", "a", "12 eval:f(x)"), "high", 12},
-		{"another analysis rates it lower", "c0", rated("low", "b", "12 eval:f(x)"), "high", 12},
-		{"less severe again", "c0", rated("medium", "a", "12 eval:f(x)"), "medium", 12},
-		{"another analysis rates it higher", "c0", rated("high", "b", "12 eval:f(x)"), "high", 12},
-		{"the next commit", "c1", rated("low", "a", "12 eval:f(x)"), "low", 12},
-		{"the earlier commit", "c0", rated("high", "a", "10 eval:f(x)"), "low", 12},
+		{"the first file", "c0", rated("low", "a", "10 eval:f(x)"), "low", 10, [3]int{1, 0, 0}},
+		{"more severe, at another line", "c0", rated("high", "a", "12 eval:f(x)"), "high", 12, [3]int{0, 1, 0}},
+		{"another analysis rates it lower", "c0", rated("low", "b", "12 eval:f(x)"), "high", 12, [3]int{0, 0, 1}},
+		{"another name of the tool rates it lower", "c0", other, "high", 12, [3]int{0, 0, 1}},
+		{"less severe again", "c0", rated("medium", "a", "12 eval:f(x)"), "medium", 12, [3]int{0, 1, 0}},
+		{"the same", "c0", rated("medium", "a", "12 eval:f(x)"), "medium", 12, [3]int{0, 0, 1}},
+		{"another analysis rates it higher", "c0", rated("high", "b", "12 eval:f(x)"), "high", 12, [3]int{0, 1, 0}},
+		{"the next commit", "c1", rated("low", "a", "12 eval:f(x)"), "low", 12, [3]int{0, 1, 0}},
+		{"the earlier commit", "c0", rated("high", "a", "10 eval:f(x)"), "low", 12, [3]int{0, 0, 1}},
 	} {
 		s := c.importsResults(t, step.commit, step.file, nil)
+		harness.Same(t, step.reason, step.counts, [3]int{s.Created, s.Seen, s.Unchanged})
 		if len(c.issues) != 1 || len(s.Issues) != 1 || s.Issues[0].Severity != step.severity {
 			t.Fatalf("%s: %d issues; the gate judges %+v", step.reason, len(c.issues), s.Issues)
 		}
