@@ -207,7 +207,7 @@ func (j *judge) agrees(ctx context.Context, issue *v1alpha1.ReviewIssue, finding
 	}
 	shown, want := fingerprints.ShownBy(factsOf(issue)), fingerprints.ShownBy(&finding.Spec)
 	shown.Repository = string(repository.Name)
-	shown.Tool, want.Tool = fingerprints.SameTool(shown.Tool), fingerprints.SameTool(want.Tool)
+	shown.Tool, want.Tool = fingerprints.CurrentName(shown.Tool), fingerprints.CurrentName(want.Tool)
 	return shown == want, nil
 }
 

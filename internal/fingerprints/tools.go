@@ -20,8 +20,8 @@ func NamesOfTool(tool string) []string {
 	return []string{tool}
 }
 
-// SameTool returns the key of a tool, the same for all its names.
-func SameTool(tool string) string {
+// CurrentName returns the current name of a tool, the same for all its known names; for an unknown tool, its name.
+func CurrentName(tool string) string {
 	names := NamesOfTool(tool)
 	return names[len(names)-1]
 }

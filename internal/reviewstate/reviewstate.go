@@ -23,8 +23,8 @@ type Observed struct {
 // none of them does: an issue that was never reviewed again is not resolved.
 //
 // A review keeps at most 250 commits. An issue that was shown only by commits that are no longer
-// kept has an empty seenInCommits, and a commitSHA that is not among the reviewed commits: it was
-// resolved before the first kept commit.
+// kept has an empty seenInCommits beside its commitSHA: it was resolved before the first kept commit.
+// It stays resolved if the commit of its commitSHA is reviewed again without it.
 func Observe(issue *v1alpha1.ReviewIssueSpec, reviewed []v1alpha1.ReviewedCommit) Observed {
 	shows := showing(issue)
 	out := Observed{State: v1alpha1.ReviewIssueOpen}
@@ -50,9 +50,9 @@ func Observe(issue *v1alpha1.ReviewIssueSpec, reviewed []v1alpha1.ReviewedCommit
 	return out
 }
 
-// showing returns a function that reports whether a commit shows the issue. A forgotten issue may lack the list because
-// somebody wrote it by hand, but not if it has a result: then its first commit, if it is reviewed again, no longer
-// shows it.
+// showing returns a function that reports whether a commit shows the issue. An issue without the list that somebody
+// wrote by hand, which has no result, is shown by its commitSHA. An importer writes the list: if it is empty, no commit
+// that is kept shows the issue.
 func showing(issue *v1alpha1.ReviewIssueSpec) func(sha string) bool {
 	if isForgotten(issue) {
 		return func(sha string) bool { return issue.Result == nil && sha == issue.CommitSHA }

@@ -118,7 +118,7 @@ func Collect(files []File, choices Choices, now time.Time) ([]*Batch, error) {
 			if tool == "" {
 				return nil, fmt.Errorf("%s: it names no tool (tool.driver.name): name it with --tool", where)
 			}
-			k := key{fingerprints.SameTool(tool), choices.series(tool, run.AutomationID)}
+			k := key{fingerprints.CurrentName(tool), choices.series(tool, run.AutomationID)}
 			batch := batches[k]
 			if batch == nil {
 				batch = &Batch{Tool: tool, Category: k.category, Uniform: choices.Category != "", Analysis: k.analysis,
@@ -166,7 +166,7 @@ func (c *Choices) series(tool, automationID string) series {
 func (c *Choices) name(batches []*Batch) error {
 	formerly := OneLine(c.Formerly, maxTool)
 	for _, b := range batches {
-		if formerly != "" && fingerprints.SameTool(b.Tool) != fingerprints.SameTool(batches[0].Tool) {
+		if formerly != "" && fingerprints.CurrentName(b.Tool) != fingerprints.CurrentName(batches[0].Tool) {
 			return fmt.Errorf("the results are of %s and of %s, and only one can have been called %q: import them in calls of their own", batches[0].Tool, b.Tool, formerly)
 		}
 		if formerly == b.Tool {
@@ -183,7 +183,7 @@ func (b *Batch) series() series { return series{b.Category, b.Analysis} }
 
 // key identifies the batches of one scan, independent of the name that the tool uses.
 func (b *Batch) key() []string {
-	key := []string{fingerprints.SameTool(b.Tool), string(b.Category)}
+	key := []string{fingerprints.CurrentName(b.Tool), string(b.Category)}
 	if b.Analysis != "" { // without an analysis the Lease keeps the name of earlier versions
 		key = append(key, b.Analysis)
 	}

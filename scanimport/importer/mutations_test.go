@@ -178,7 +178,7 @@ func mutate(t *testing.T, doc object, known *memory, before map[string][]string,
 	if !change.apply(after) {
 		return outcome{}
 	}
-	if was, is := toolOf(doc), toolOf(after); fingerprints.SameTool(was) != fingerprints.SameTool(is) {
+	if was, is := toolOf(doc), toolOf(after); fingerprints.CurrentName(was) != fingerprints.CurrentName(is) {
 		m.choices.Formerly = was
 	}
 	now := m.imports(after)

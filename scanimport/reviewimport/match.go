@@ -156,9 +156,9 @@ func (p *plan) mayBeUnreadable(issue *v1alpha1.ReviewIssue, f *found) bool {
 	})
 }
 
-// toolOf returns the key of a tool, the same for all its names.
+// toolOf returns the current name of a tool, the same for all its names.
 func (p *plan) toolOf(name string) string {
-	return fingerprints.SameTool(cmp.Or(p.renamed[name], name))
+	return fingerprints.CurrentName(cmp.Or(p.renamed[name], name))
 }
 
 // wasResolved reports whether the issue was resolved before the commit was reviewed. A commit that was reviewed before
