@@ -2,6 +2,9 @@
 package controllers
 
 import (
+	"context"
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -38,6 +41,34 @@ func CacheOptions() cache.Options {
 			&v1alpha1.ReviewIssue{}: whoAndWhen,
 			&v1alpha1.Scan{}:        whoAndWhen,
 		},
+	}
+}
+
+// FillCache makes the cache hold all kinds that controllers watch as soon as it is started, which the manager does
+// before its election: a standby replica can take over at once. Its controllers do not start their watches before
+// (EnableWarmup), since these fill queues that nothing empties until the replica leads.
+func FillCache(ctx context.Context, informers cache.Informers) error {
+	for _, kind := range watched() {
+		if _, err := informers.GetInformer(ctx, kind); err != nil {
+			return fmt.Errorf("watch each %T: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// watched returns an empty object of each kind that controllers watch.
+func watched() []client.Object {
+	metadataOf := func(kind string) client.Object {
+		object := &metav1.PartialObjectMetadata{}
+		object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+		return object
+	}
+	return []client.Object{
+		&corev1.Namespace{}, &corev1.ResourceQuota{}, &rbacv1.RoleBinding{},
+		metadataOf("Secret"), metadataOf("ServiceAccount"),
+		&v1alpha1.APIKey{}, &v1alpha1.Finding{}, &v1alpha1.FindingTrend{}, &v1alpha1.Organization{}, &v1alpha1.Project{},
+		&v1alpha1.Repository{}, &v1alpha1.Review{}, &v1alpha1.ReviewIssue{}, &v1alpha1.Scan{}, &v1alpha1.TriageOperation{},
+		&v1alpha1.TriagePolicy{}, &v1alpha1.WebhookDelivery{}, &v1alpha1.WebhookEndpoint{},
 	}
 }
 

@@ -262,6 +262,9 @@ func (o *controllerOptions) run(ctx context.Context, registerer prometheus.Regis
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)
 	}
+	if err := controllers.FillCache(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
 	for _, c := range o.controllerSetups() {
 		options := controller.Options{
 			MaxConcurrentReconciles: c.workers,
@@ -318,8 +321,6 @@ func (o *controllerOptions) manager(registerer prometheus.Registerer) (ctrl.Mana
 		LeaderElectionReleaseOnCancel: true,
 
 		Controller: config.Controller{
-			// A standby replica keeps its caches filled, so that it can take over at once.
-			EnableWarmup: new(true),
 			// The names below only need to be unique per manager; a process may run several.
 			SkipNameValidation: new(true),
 		},

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -59,11 +61,21 @@ func controllerFlags(t *testing.T, probeAddress string, more ...string) []string
 // startController runs `findings-operator controller` until stop is called.
 func startController(t *testing.T, args ...string) (stop func()) {
 	t.Helper()
+	return run(t, completed(t, args...))
+}
+
+func completed(t *testing.T, args ...string) *controllerOptions {
+	t.Helper()
 	o := &controllerOptions{}
 	flags := pflag.NewFlagSet("controller", pflag.ContinueOnError)
 	o.addFlags(flags)
 	harness.Must(t, flags.Parse(args))
 	harness.Must(t, o.complete())
+	return o
+}
+
+func run(t *testing.T, o *controllerOptions) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
@@ -313,17 +325,29 @@ func settle(t *testing.T, since map[string]float64, n int) {
 // reconcileTotals returns the number of reconciles so far, by controller.
 func reconcileTotals(t *testing.T) map[string]float64 {
 	t.Helper()
+	return totals(t, "controller_runtime_reconcile_total", "controller")
+}
+
+// queued returns how many objects wait for the controllers of this process, by controller.
+func queued(t *testing.T) map[string]float64 {
+	t.Helper()
+	return totals(t, "workqueue_depth", "name")
+}
+
+// totals returns the sums of a metric of this process, by the value of a label.
+func totals(t *testing.T, metric, by string) map[string]float64 {
+	t.Helper()
 	families, err := metrics.Registry.Gather()
 	harness.Must(t, err)
 	totals := map[string]float64{}
 	for _, family := range families {
-		if family.GetName() != "controller_runtime_reconcile_total" {
+		if family.GetName() != metric {
 			continue
 		}
 		for _, metric := range family.GetMetric() {
 			for _, label := range metric.GetLabel() {
-				if label.GetName() == "controller" {
-					totals[label.GetValue()] += metric.GetCounter().GetValue()
+				if label.GetName() == by {
+					totals[label.GetValue()] += metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
 				}
 			}
 		}
@@ -366,7 +390,35 @@ func writes(t *testing.T) []harness.Sample {
 	})
 }
 
-// The second replica is ready while it waits, does nothing, and takes over when the first one ends.
+// watches records which lists of objects a client has watched.
+type watches struct {
+	mu    sync.Mutex
+	lists map[string]bool
+}
+
+func (w *watches) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		if query := request.URL.Query(); query.Get("watch") != "" {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.lists[request.URL.Path+" "+query.Get("fieldSelector")] = true
+		}
+		return next.RoundTrip(request)
+	})
+}
+
+func (w *watches) all() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.lists))
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+// The second replica is ready while it waits, with full caches and empty queues, does nothing, and takes over when the
+// first one ends.
 func TestSecondReplicaTakesOver(t *testing.T) {
 	reconciled := func(name string) {
 		t.Helper()
@@ -383,18 +435,30 @@ func TestSecondReplicaTakesOver(t *testing.T) {
 		return ptr.Deref(lease.Spec.HolderIdentity, "")
 	}
 	flags := []string{"--leader-elect", "--leader-election-id=security-controller"}
+	idle := queued(t)
 	stopFirst := startController(t, controllerFlags(t, "0", flags...)...)
 	reconciled("before")
 	first := holder()
 
 	address := freeAddress(t)
-	startController(t, controllerFlags(t, address, flags...)...)
+	second := completed(t, controllerFlags(t, address, flags...)...)
+	watched := watches{lists: map[string]bool{}}
+	second.kinds.Wrap(watched.wrap)
+	run(t, second)
 	eventually(t, func(g Gomega) { g.Expect(status(t, "http://"+address+"/readyz")).To(Equal(http.StatusOK)) })
 	NewWithT(t).Expect(holder()).To(Equal(first), "the Lease was taken from a leader at work")
+	inWaiting := watched.all()
+	reconciled("meanwhile")
+	eventually(t, func(g Gomega) {
+		for controller, objects := range queued(t) {
+			g.Expect(objects).To(BeNumerically("<=", idle[controller]), "objects wait for "+controller)
+		}
+	})
 
 	stopFirst()
 	reconciled("after")
 	NewWithT(t).Expect(holder()).NotTo(Equal(first))
+	harness.Same(t, "watches before and after the election", inWaiting, watched.all())
 }
 
 func TestProbesAnswerOnceTheCachesHaveSynced(t *testing.T) {

@@ -53,7 +53,7 @@ type Settings struct {
 }
 
 // SetupWithManager adds the controller of APIKeys to the manager.
-func (s Settings) SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Options) error {
+func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	r := &Reconciler{
 		Base:    reconcile.NewBase(mgr),
 		secrets: ownsecret.NewStore(mgr),
@@ -66,7 +66,7 @@ func (s Settings) SetupWithManager(_ context.Context, mgr ctrl.Manager, options 
 		namespace: s.Namespace,
 		notice:    publicationNotice,
 	}
-	storage, err := signingKeysCache(mgr, s.Namespace)
+	storage, err := signingKeysCache(ctx, mgr, s.Namespace)
 	if err != nil {
 		return err
 	}

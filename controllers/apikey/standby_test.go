@@ -14,8 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// A standby replica keeps its watches running; with a cache that only the leader starts it would
-// time out and exit.
+// A standby replica takes over with full caches; one that only the leader starts would have to be filled first.
 func TestReplicaInWaitingFillsItsCaches(t *testing.T) {
 	mgr := func() ctrl.Manager {
 		m, err := ctrl.NewManager(env.Config, manager.Options{
@@ -26,7 +25,7 @@ func TestReplicaInWaitingFillsItsCaches(t *testing.T) {
 			LeaderElectionID:              "standby-test",
 			LeaderElectionNamespace:       testenv.SystemNamespace,
 			LeaderElectionReleaseOnCancel: true,
-			Controller:                    config.Controller{SkipNameValidation: new(true), EnableWarmup: new(true)},
+			Controller:                    config.Controller{SkipNameValidation: new(true)},
 		})
 		harness.Must(t, err)
 		return m
@@ -46,7 +45,7 @@ func TestReplicaInWaitingFillsItsCaches(t *testing.T) {
 	run(leader)
 	<-leader.Elected()
 
-	own, err := signingKeysCache(standby, testenv.SystemNamespace)
+	own, err := signingKeysCache(t.Context(), standby, testenv.SystemNamespace)
 	harness.Must(t, err)
 	run(standby)
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)

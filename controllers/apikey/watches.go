@@ -25,7 +25,7 @@ import (
 
 // signingKeysCache returns a cache, run by the manager, that holds only the signing key's Secret
 // and the ConfigMap of public keys.
-func signingKeysCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
+func signingKeysCache(ctx context.Context, mgr ctrl.Manager, namespace string) (cache.Cache, error) {
 	only := func(name string) cache.ByObject {
 		return cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
 	}
@@ -42,24 +42,35 @@ func signingKeysCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of the signing keys: %w", err)
 	}
+	for _, kind := range signingKeyKinds() {
+		if _, err := own.GetInformer(ctx, kind); err != nil {
+			return nil, fmt.Errorf("watch the signing keys: %w", err)
+		}
+	}
 	if err := mgr.Add(withCache{own}); err != nil {
 		return nil, fmt.Errorf("add the cache of the signing keys: %w", err)
 	}
 	return own, nil
 }
 
-// signingKeyChanges returns sources that report changes of either object. They watch only metadata,
-// which keeps the private key out of the cache.
-func signingKeyChanges(own cache.Cache, enqueue handler.EventHandler) []source.Source {
+// signingKeyKinds returns the kinds in that cache: only their metadata, which keeps the private key out of it.
+func signingKeyKinds() []client.Object {
 	metadataOf := func(kind string) client.Object {
 		object := &metav1.PartialObjectMetadata{}
 		object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 		return object
 	}
-	return []source.Source{
-		source.Kind(own, metadataOf("Secret"), enqueue, watch.NewSinceStart, predicate.ResourceVersionChangedPredicate{}),
-		source.Kind(own, metadataOf("ConfigMap"), enqueue, watch.NewSinceStart, predicate.ResourceVersionChangedPredicate{}),
+	return []client.Object{metadataOf("Secret"), metadataOf("ConfigMap")}
+}
+
+// signingKeyChanges returns sources that report changes of either object.
+func signingKeyChanges(own cache.Cache, enqueue handler.EventHandler) []source.Source {
+	var sources []source.Source
+	for _, kind := range signingKeyKinds() {
+		sources = append(sources,
+			source.Kind(own, kind, enqueue, watch.NewSinceStart, predicate.ResourceVersionChangedPredicate{}))
 	}
+	return sources
 }
 
 // setup adds the controller of the signing keys to the manager. It has one worker.
@@ -82,9 +93,8 @@ func (k signingKeys) setup(mgr ctrl.Manager, options controller.Options, own cac
 	return b.Complete(k)
 }
 
-// withCache makes the manager start a cache together with its own, before leader election.
-// Otherwise the manager would start it only on the leader, and a standby replica, which keeps its
-// watches running, would time out waiting for it.
+// withCache makes the manager start a cache together with its own, before leader election, so that a standby replica
+// has it filled.
 type withCache struct{ cache.Cache }
 
 // GetCache marks this runnable as a cache for the manager.

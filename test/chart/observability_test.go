@@ -47,23 +47,6 @@ func TestAlertsAndDashboardAskForMetricsThatThereAre(t *testing.T) {
 	}
 }
 
-// Nothing takes from the queues of a replica that does not lead: their depth is the number of objects.
-func TestQueuesAreThoseOfTheLeader(t *testing.T) {
-	found := 0
-	for name, expression := range expressions(t) {
-		if !strings.Contains(expression, "workqueue_depth{") {
-			continue
-		}
-		found++
-		if !regexp.MustCompile(`unless on \(namespace, pod\) \(leader_election_master_status\{[^}]*\} == 0\)`).MatchString(expression) {
-			t.Errorf("%s also counts the queues of replicas that do not lead: %s", name, expression)
-		}
-	}
-	if found != 2 {
-		t.Errorf("%d expressions ask for the queues; want those of the alert and of the dashboard", found)
-	}
-}
-
 // An upload waits for its import: in the quantile of all requests, normal uploads would look like a slow service.
 func TestTheSlowAPIIsMeasuredWithoutUploads(t *testing.T) {
 	expression := expressions(t)["FindingsAPISlow"]
