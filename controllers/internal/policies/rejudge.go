@@ -27,24 +27,28 @@ func WholeNamespace(client.Object) string { return "" }
 // kind, so the name is enough.
 func EachObject(object client.Object) string { return object.GetName() }
 
+// many is how many requests of one change make the others wait: the queue serves them last. It is more than a decision
+// in a pull request concerns.
+const many = 300
+
 // Rejudge enqueues the requests that find returns after an object has changed or a Ticker has fired, until the context
 // ends. It does so in a separate goroutine: evaluating a hundred policies over many findings takes long, and must not
-// delay the events of other organizations. An organization's subjects are handled one after the other. A change that
-// gives the object another subject concerns the previous one too.
+// delay the events of other organizations. An organization's subjects, of all handlers, are handled one after the other.
+// A change that gives the object another subject concerns the previous one too.
 func Rejudge(ctx context.Context, of Subject,
 	find func(context.Context, client.Object) ([]ctrl.Request, error)) handler.EventHandler {
-	changed := &backlog{waiting: map[string]*line{}}
 	begin := func(object client.Object, q watch.Queue) {
-		if !changed.add(of(object), object) {
-			return
-		}
-		go changed.work(ctx, object.GetNamespace(), func(object client.Object) {
+		changed.begin(object.GetNamespace(), subject{handler: &of, of: of(object)}, func() {
+			if rejudging.Acquire(ctx, 1) != nil {
+				return // the process is stopping
+			}
+			defer rejudging.Release(1)
 			requests, err := find(ctx, object)
 			if err != nil {
 				// A cached list fails only while the manager stops, and a handler cannot return an error.
 				ctrl.LoggerFrom(ctx).Error(err, "find what is decided otherwise", "namespace", object.GetNamespace())
 			}
-			watch.AddAfter(q, 0, requests)
+			enqueue(q, requests)
 		})
 	}
 	changes := watch.Changes(func(_ context.Context, change watch.Change, q watch.Queue) {
@@ -57,38 +61,57 @@ func Rejudge(ctx context.Context, of Subject,
 	return changes
 }
 
-// backlog holds the objects still to be handled, by namespace. A namespace is in it while a goroutine works on
-// it.
+// enqueue lets other organizations' imports go ahead of many requests. They are served while the queue holds no others,
+// as after a start.
+func enqueue(q watch.Queue, requests []ctrl.Request) {
+	if len(requests) > many {
+		watch.AddLast(q, 0, requests)
+		return
+	}
+	watch.AddAfter(q, 0, requests)
+}
+
+// changed holds what is still to be handled. All handlers share it, so that an organization takes one place of
+// rejudging.
+var changed = &backlog{waiting: map[string]*line{}}
+
+// backlog holds the work still to be done, by namespace. A namespace is in it while a goroutine works on it.
 type backlog struct {
 	mu      sync.Mutex
 	waiting map[string]*line
 }
 
-// line holds the subjects of a namespace in the order of their first change, without duplicates.
+// line holds the work of a namespace: the newest of each subject, in the order of the subjects' first changes.
 type line struct {
-	subjects []string
-	objects  map[string]client.Object
+	subjects []subject
+	work     map[subject]func()
 }
 
-// add queues the object. It reports whether no goroutine works on the namespace yet.
-func (b *backlog) add(subject string, object client.Object) (first bool) {
+// subject is what one of the handlers knows by that name.
+type subject struct {
+	handler *Subject
+	of      string
+}
+
+// begin queues the work, and begins it if no goroutine works on the namespace yet.
+func (b *backlog) begin(namespace string, s subject, work func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l, working := b.waiting[object.GetNamespace()]
+	l, working := b.waiting[namespace]
 	if !working {
-		l = &line{objects: map[string]client.Object{}}
-		b.waiting[object.GetNamespace()] = l
+		l = &line{work: map[subject]func(){}}
+		b.waiting[namespace] = l
+		go b.work(namespace)
 	}
-	if l.objects[subject] == nil {
-		l.subjects = append(l.subjects, subject)
+	if l.work[s] == nil {
+		l.subjects = append(l.subjects, s)
 	}
-	l.objects[subject] = object
-	return !working
+	l.work[s] = work
 }
 
-// next takes the next object of the namespace. It returns nil if there is none, and removes the namespace:
-// the goroutine must stop.
-func (b *backlog) next(namespace string) client.Object {
+// next takes the next work of the namespace. It returns nil if there is none, and removes the namespace: the goroutine
+// must stop.
+func (b *backlog) next(namespace string) func() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.waiting[namespace]
@@ -96,19 +119,15 @@ func (b *backlog) next(namespace string) client.Object {
 		delete(b.waiting, namespace)
 		return nil
 	}
-	subject := l.subjects[0]
-	object := l.objects[subject]
+	s := l.subjects[0]
+	work := l.work[s]
 	l.subjects = l.subjects[1:]
-	delete(l.objects, subject)
-	return object
+	delete(l.work, s)
+	return work
 }
 
-func (b *backlog) work(ctx context.Context, namespace string, look func(client.Object)) {
-	for object := b.next(namespace); object != nil; object = b.next(namespace) {
-		if rejudging.Acquire(ctx, 1) != nil {
-			return // the process is stopping
-		}
-		look(object)
-		rejudging.Release(1)
+func (b *backlog) work(namespace string) {
+	for work := b.next(namespace); work != nil; work = b.next(namespace) {
+		work()
 	}
 }

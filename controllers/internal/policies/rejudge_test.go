@@ -8,10 +8,12 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // changes sends the handler an event for each of the namespace's projects, with a context that ends
@@ -61,6 +63,55 @@ func TestRejudgingKeepsNoOtherWaiting(t *testing.T) {
 			t.Errorf("%s was looked at again", next)
 		}
 		goOn <- struct{}{}
+	}
+}
+
+// All handlers together take one place for an organization: the others are for other organizations.
+func TestAnOrganizationTakesOnePlace(t *testing.T) {
+	began, goOn := make(chan string), make(chan struct{})
+	var last handler.EventHandler
+	for range 8 {
+		last = Rejudge(t.Context(), WholeNamespace, func(_ context.Context, object client.Object) ([]ctrl.Request, error) {
+			began <- object.GetNamespace()
+			<-goOn
+			return nil, nil
+		})
+		changes(t, last, "org-0", "p")
+	}
+	want := []string{"org-0"}
+	for i := range 7 {
+		other := fmt.Sprintf("org-%d", i+1)
+		changes(t, last, other, "p")
+		want = append(want, other)
+	}
+	var got []string
+	for range want {
+		got = append(got, <-began)
+	}
+	slices.Sort(got)
+	harness.Same(t, "looked at", want, got)
+	close(goOn)
+	for range 7 {
+		<-began
+	}
+}
+
+// Other organizations' imports go ahead of what a policy decides about many findings; a decision in a pull request keeps
+// its place.
+func TestManyAreRejudgedLast(t *testing.T) {
+	for n, want := range map[int]int{1: 0, many: 0, many + 1: handler.LowPriority} {
+		q := priorityqueue.New[ctrl.Request]("rejudged")
+		h := Rejudge(t.Context(), WholeNamespace, func(context.Context, client.Object) ([]ctrl.Request, error) {
+			requests := make([]ctrl.Request, n)
+			for i := range requests {
+				requests[i].Name = fmt.Sprint(i)
+			}
+			return requests, nil
+		})
+		h.Generic(t.Context(), event.GenericEvent{Object: builder.Project("p").In("org-a").Build()}, q)
+		_, got, _ := q.GetWithPriority()
+		harness.Same(t, fmt.Sprintf("priority of %d", n), want, got)
+		q.ShutDown()
 	}
 }
 
