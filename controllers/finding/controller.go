@@ -22,6 +22,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 )
 
 // Reconciler reconciles Findings.
@@ -49,7 +50,7 @@ func NewImplied() *implied.Statuses { return implied.NewStatuses() }
 
 // SetupWithManager adds the controller of Findings to the manager.
 func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	return setUp(ctx, mgr, options, s, clock.RealClock{})
+	return setUp(ctx, mgr, options, s, apitime.Clock{})
 }
 
 func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, settings Settings,

@@ -26,6 +26,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 )
 
 const (
@@ -55,7 +56,7 @@ type Settings struct {
 	// Implied is that of the controller of Findings: a finding that needs no status holds a scan only while it owes a
 	// delivery, and gets one before the deliveries of its creation are removed.
 	Implied *implied.Statuses
-	// Clock provides the current time. Default: the real one.
+	// Clock provides the current time. Default: one that is not ahead of the API server's.
 	Clock clock.PassiveClock
 }
 
@@ -107,7 +108,7 @@ func newReconciler(c client.Client, recorder events.EventRecorder, settings Sett
 		settings.Interval = defaultInterval
 	}
 	if settings.Clock == nil {
-		settings.Clock = clock.RealClock{}
+		settings.Clock = apitime.Clock{}
 	}
 	batch := max(1, int(settings.Rate*float32(turn.Seconds())))
 	return &Reconciler{

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 )
 
 // Base holds what every controller needs from its manager.
@@ -16,7 +17,8 @@ type Base struct {
 	// it, so that no cache holds a token or private key.
 	Live     client.Reader
 	Recorder events.EventRecorder
-	Clock    clock.PassiveClock
+	// Clock is not ahead of the API server's.
+	Clock clock.PassiveClock
 }
 
 // NewBase returns the Base for a manager.
@@ -25,6 +27,6 @@ func NewBase(mgr ctrl.Manager) Base {
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
 		Recorder: mgr.GetEventRecorder(v1alpha1.ControllerFieldManager),
-		Clock:    clock.RealClock{},
+		Clock:    apitime.Clock{},
 	}
 }

@@ -1,0 +1,54 @@
+package apitime
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+func TestTheClockIsNotFarAheadOfTheAPIServers(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		ahead  time.Duration
+		server bool
+	}{
+		{"equal clocks", 0, false},
+		{"a little ahead, as of many machines", mostAhead - time.Minute, false},
+		{"ahead: what is due would end too early", mostAhead + time.Minute, true},
+		{"by years", 10 * 365 * 24 * time.Hour, true},
+		{"behind: what is due ends late, as it does if no controller runs", -48 * time.Hour, false},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			began := time.Now()
+			of := began.Add(-c.ahead)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Date", of.UTC().Format(http.TimeFormat))
+			}))
+			defer server.Close()
+			defer newest.Store(nil)
+			config := &rest.Config{Host: server.URL}
+			Hear(config)
+			client, err := rest.HTTPClientFor(config)
+			harness.Must(t, err)
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+			harness.Must(t, err)
+			response, err := client.Do(request)
+			harness.Must(t, err)
+			harness.Must(t, response.Body.Close())
+
+			want := began
+			if c.server {
+				want = of
+			}
+			// Dates are in whole seconds.
+			if got := (Clock{}).Now(); got.Before(want.Add(-time.Second)) || got.Sub(want) > mostAhead/2 {
+				t.Errorf("it is %s, want about %s", got, want)
+			}
+		})
+	}
+}
