@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/internal/safely"
 	"github.com/appsec-dev/findings-operator/internal/version"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
@@ -61,13 +61,10 @@ func (s *Service) start(j *job, release func()) bool {
 		defer release()
 		defer close(j.done)
 		defer end(j)
-		defer func() {
-			if cause := recover(); cause != nil {
-				j.err = fmt.Errorf("the import panicked: %v", cause)
-				s.log.Error("An import panicked", "upload", j.id, "cause", cause, "stack", string(debug.Stack()))
-			}
-		}()
-		j.err = s.run(j)
+		j.err = safely.Func(func() error { return s.run(j) })()
+		if stack := safely.Stack(j.err); stack != "" {
+			s.log.Error("An import panicked", "upload", j.id, "error", j.err, "stack", stack)
+		}
 		s.log.Info("An upload ended", "upload", j.id, "organization", j.Organization, "key", j.KeyName,
 			"repository", j.Repository, "project", j.Project, "pullRequest", j.PullRequest.Number, "dryRun", j.DryRun, "error", j.err)
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/internal/safely"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
@@ -83,10 +84,10 @@ func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOper
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxAtOnce)
 	for i := range entries {
-		group.Go(func() (err error) {
+		group.Go(safely.Func(func() (err error) {
 			results[i], err = r.decide(ctx, writer, operation, &entries[i], begun)
 			return err
-		})
+		}))
 	}
 	return group.Wait()
 }

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+
+	"github.com/appsec-dev/findings-operator/internal/safely"
 )
 
 // limits bounds the concurrent work of a dispatcher.
@@ -239,7 +241,11 @@ func (d *dispatcher) dispatch() {
 
 func (d *dispatcher) run(ctx, stop context.Context, j *job) {
 	timer := d.clock.AfterFunc(d.slowAfter, func() { d.slowDown(j) })
-	after, err := d.work(ctx, j.delivery)
+	var after standing
+	err := safely.Func(func() (err error) {
+		after, err = d.work(ctx, j.delivery)
+		return err
+	})()
 	timer.Stop()
 	d.end(j, after)
 	// Last, when the delivery is no longer busy: done may cause it to be submitted again.

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/appsec-dev/findings-operator/internal/safely"
 )
 
 // bench runs a dispatcher whose work waits to be released, and records what ran.
@@ -191,6 +193,22 @@ func TestADeliveryIsWorkedOnOnceAtATime(t *testing.T) {
 	b.release(other, standingProven)
 	b.finished.Wait()
 	if b.isBusy(delivery) {
+		t.Error("it is still busy")
+	}
+}
+
+// The dispatcher serves all organizations.
+func TestAPanicFailsItsDeliveryAlone(t *testing.T) {
+	b := newBench(t, roomy)
+	b.work = func(context.Context, types.NamespacedName) (standing, error) { panic("no such payload") }
+	ended := make(chan error, 1)
+	b.done = func(_ context.Context, _ types.NamespacedName, err error) { ended <- err }
+	b.run(t)
+	b.submit(types.NamespacedName{Name: "a/0"}, types.NamespacedName{Name: "a"}, standingProven, false)
+	if err := <-ended; safely.Stack(err) == "" {
+		t.Errorf("got %v, want the panic", err)
+	}
+	if b.isBusy(types.NamespacedName{Name: "a/0"}) {
 		t.Error("it is still busy")
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/safely"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
@@ -83,7 +84,7 @@ var redeliveryAsked = predicate.NewPredicateFuncs(func(object client.Object) boo
 func (r *Reconciler) reportEnd(ctx context.Context, delivery types.NamespacedName, err error) {
 	if err != nil {
 		logf.FromContext(ctx).Error(err, "attempt to deliver a webhook", "namespace", delivery.Namespace,
-			"delivery", delivery.Name)
+			"delivery", delivery.Name, "stack", safely.Stack(err))
 	}
 	select {
 	case r.ended <- event.TypedGenericEvent[ended]{Object: ended{delivery: delivery, trouble: err != nil}}:

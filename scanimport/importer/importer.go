@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/safely"
 )
 
 // DefaultConcurrency is how many findings are written at the same time. Each of them delays the decisions that people
@@ -246,10 +247,10 @@ func (im *Importer) compare(ctx context.Context, j *job) error {
 	j.context.uniform = j.Uniform || j.scans.shared(j.series())
 	var there *known
 	var reading errgroup.Group
-	reading.Go(func() (err error) {
+	reading.Go(safely.Func(func() (err error) {
 		there, err = im.known(ctx, j)
 		return err
-	})
+	}))
 	results, duplicates, unfit := report(&j.context, j.Batch)
 	if err := reading.Wait(); err != nil {
 		return err

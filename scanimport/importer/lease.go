@@ -19,6 +19,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/internal/safely"
 )
 
 // DefaultLeaseDuration is how long a Lease stays taken after its holder's last renewal.
@@ -93,7 +94,9 @@ func (l *lock) with(ctx context.Context, do func(ctx context.Context) error) err
 	stop := make(chan struct{})
 	go func() {
 		defer close(renewing)
-		l.renew(held, stop, lost)
+		if err := safely.Func(func() error { l.renew(held, stop, lost); return nil })(); err != nil {
+			lost(err)
+		}
 	}()
 	err := do(held)
 	close(stop)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/internal/safely"
 )
 
 const (
@@ -128,7 +129,7 @@ func (im *Importer) known(ctx context.Context, j *job) (*known, error) {
 	lists, unreadable := make([][]v1alpha1.Finding, len(names)), make([][]string, len(names))
 	group, listing := errgroup.WithContext(ctx)
 	for i, tool := range names {
-		group.Go(func() (err error) {
+		group.Go(safely.Func(func() (err error) {
 			lists[i], unreadable[i], err = List[v1alpha1.Finding](listing, im.client, im.target.Namespace,
 				im.selector(j.project, tool))
 			// Managed fields are only needed for findings of another name of the tool.
@@ -138,7 +139,7 @@ func (im *Importer) known(ctx context.Context, j *job) (*known, error) {
 				}
 			}
 			return err
-		})
+		}))
 	}
 	if err := group.Wait(); err != nil {
 		return nil, fmt.Errorf("list the findings of project %s: %w", j.project, err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/internal/safely"
 )
 
 // EndTimeout bounds the last write of a Scan, which happens even when the import is being stopped.
@@ -104,7 +105,9 @@ func Reporting(ctx context.Context, interval time.Duration, progress *Progress, 
 	reported := make(chan struct{})
 	go func() {
 		defer close(reported)
-		reportEvery(ctx, interval, progress, record)
+		reportEvery(ctx, interval, progress, func(ctx context.Context) error {
+			return safely.Func(func() error { return record(ctx) })()
+		})
 	}()
 	err := do()
 	stop()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/internal/safely"
 )
 
 // write sends the changes of a plan in the order of its stages. It returns at the first error that affects more than
@@ -95,7 +96,7 @@ func (w *writer) all(ctx context.Context, changes []change) error {
 		if groupCtx.Err() != nil {
 			break
 		}
-		group.Go(func() error { return w.one(groupCtx, ch) })
+		group.Go(safely.Func(func() error { return w.one(groupCtx, ch) }))
 	}
 	if err := group.Wait(); err != nil {
 		return err

@@ -1,16 +1,37 @@
 package importer
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/safely"
 )
+
+// The facade imports for all organizations in one process.
+func TestAPanicWhileWritingFailsTheImportAlone(t *testing.T) {
+	panics := interceptor.NewClient(nil, interceptor.Funcs{
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			panic("no such finding")
+		},
+	})
+	held := &lock{duration: time.Hour}
+	held.renewedAt.Store(new(time.Now()))
+	w := &writer{im: New(&Client{Client: panics}, Target{}, Options{}), lock: held}
+	err := w.all(t.Context(), []change{{action: ActionCreate, name: "f-1", spec: v1alpha1.FindingSpec{}}})
+	if safely.Stack(err) == "" {
+		t.Errorf("got %v, want the panic", err)
+	}
+}
 
 func TestWhatIsRefusedBecauseOfTheObject(t *testing.T) {
 	findings := schema.GroupResource{Group: v1alpha1.GroupName, Resource: "findings"}

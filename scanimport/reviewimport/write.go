@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/safely"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
@@ -144,7 +145,7 @@ func (im *Importer) writeIssues(ctx context.Context, p *plan, s *Summary) error 
 		if groupCtx.Err() != nil {
 			break
 		}
-		group.Go(func() error { return w.one(groupCtx, &p.changes[i]) })
+		group.Go(safely.Func(func() error { return w.one(groupCtx, &p.changes[i]) }))
 	}
 	if err := group.Wait(); err != nil {
 		return err

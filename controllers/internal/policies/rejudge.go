@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/safely"
 )
 
 // rejudging bounds how many organizations are rejudged at the same time: each holds a list of its findings.
@@ -43,10 +44,15 @@ func Rejudge(ctx context.Context, of Subject,
 				return // the process is stopping
 			}
 			defer rejudging.Release(1)
-			requests, err := find(ctx, object)
+			var requests []ctrl.Request
+			err := safely.Func(func() (err error) {
+				requests, err = find(ctx, object)
+				return err
+			})()
 			if err != nil {
 				// A cached list fails only while the manager stops, and a handler cannot return an error.
-				ctrl.LoggerFrom(ctx).Error(err, "find what is decided otherwise", "namespace", object.GetNamespace())
+				ctrl.LoggerFrom(ctx).Error(err, "find what is decided otherwise", "namespace", object.GetNamespace(),
+					"stack", safely.Stack(err))
 			}
 			enqueue(q, requests)
 		})

@@ -115,6 +115,17 @@ func TestManyAreRejudgedLast(t *testing.T) {
 	}
 }
 
+// The process goes on, and so does the organization's work.
+func TestAPanicEndsOneEvaluation(t *testing.T) {
+	began := make(chan string)
+	h := Rejudge(t.Context(), EachObject, func(_ context.Context, object client.Object) ([]ctrl.Request, error) {
+		began <- object.GetName()
+		panic("no such policy")
+	})
+	changes(t, h, "org-a", "p", "q")
+	harness.Same(t, "looked at", []string{"p", "q"}, []string{<-began, <-began})
+}
+
 // The process handles a bounded number of organizations at a time, and none after its context ends.
 func TestRejudgingIsBoundedAndEnds(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
