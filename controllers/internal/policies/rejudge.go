@@ -34,8 +34,8 @@ const many = 300
 
 // Rejudge enqueues the requests that find returns after an object has changed or a Ticker has fired, until the context
 // ends. It does so in a separate goroutine: evaluating a hundred policies over many findings takes long, and must not
-// delay the events of other organizations. An organization's subjects, of all handlers, are handled one after the other.
-// A change that gives the object another subject concerns the previous one too.
+// delay the events of other organizations. An organization's subjects, of all handlers, are handled one after the
+// other. A change that gives the object another subject concerns the previous one too.
 func Rejudge(ctx context.Context, of Subject,
 	find func(context.Context, client.Object) ([]ctrl.Request, error)) handler.EventHandler {
 	begin := func(object client.Object, q watch.Queue) {
