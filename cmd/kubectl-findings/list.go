@@ -115,10 +115,12 @@ func (o *listOptions) run(ctx context.Context) error {
 	listing := &listing{asTable: o.output.tables(), wide: o.output.wide(), namespaces: o.allOrganizations,
 		order: sortings[o.sortBy], now: time.Now()}
 	var limit int64 // sorting and filtering must see all findings first
-	if o.limit > 0 && o.sortBy == "" && !o.filter.looksItself() {
+	switch {
+	case o.filter.looksItself():
+		listing.matches = o.filter.match
+	case o.limit > 0 && o.sortBy == "":
 		limit = o.limit + 1 // whether there are more: a page can have a continuation without a match
 	}
-	listing.matches = o.filter.match
 	if o.sortBy == "" {
 		listing.enough = o.limit
 	}
@@ -230,7 +232,7 @@ type entry struct {
 type listing struct {
 	asTable, wide, namespaces bool
 	order                     sorting
-	// matches filters by criteria that the API server does not support.
+	// matches filters by criteria that the API server does not support; nil: there are none.
 	matches func(*v1alpha1.Finding) bool
 	// enough is how many entries to show; collecting stops once one more is known. 0: all.
 	enough  int64
@@ -240,8 +242,14 @@ type listing struct {
 
 // add processes a page and keeps of each finding only what will be printed.
 func (l *listing) add(s *session, items []unstructured.Unstructured) error {
+	if !l.asTable && l.order.key == nil && l.matches == nil { // it need not be read
+		for _, item := range items {
+			l.entries = append(l.entries, entry{object: item})
+		}
+		return nil
+	}
 	for item, finding := range readable[v1alpha1.Finding](s, items) {
-		if !l.matches(finding) {
+		if l.matches != nil && !l.matches(finding) {
 			continue
 		}
 		e := entry{}

@@ -160,7 +160,7 @@ func (o *policyTestOptions) compare(ctx context.Context, session *session, polic
 	reports := trials.reports()
 	if session.unreadable > 0 {
 		for _, report := range reports {
-			report.note(fmt.Sprintf("objects that cannot be read were left out, as the controllers do: %d", session.unreadable))
+			report.note(fmt.Sprintf("objects that cannot be read were left out: %d", session.unreadable))
 		}
 	}
 	return reports, nil

@@ -124,7 +124,7 @@ func (s *session) patch(ctx context.Context, object client.Object, patch client.
 }
 
 // eachPage lists objects of a kind page by page, so that neither side holds a hundred thousand of them, and stops after
-// limit; 0: no limit.
+// limit; 0: no limit. Those that visit could not read do not count.
 func (s *session) eachPage(ctx context.Context, kind string, limit int64, options client.ListOptions,
 	visit func([]unstructured.Unstructured) error) error {
 	var seen int64
@@ -143,10 +143,11 @@ func (s *session) eachPage(ctx context.Context, kind string, limit int64, option
 		if err != nil {
 			return err
 		}
+		before := s.unreadable
 		if err := visit(list.Items); err != nil {
 			return err
 		}
-		seen += int64(len(list.Items))
+		seen += int64(len(list.Items) - (s.unreadable - before))
 		options.Continue = list.GetContinue()
 		if options.Continue == "" || (limit > 0 && seen >= limit) {
 			return nil
@@ -205,11 +206,13 @@ func readable[T any](s *session, items []unstructured.Unstructured) iter.Seq2[un
 func (s *session) warnOf(item unstructured.Unstructured, err error) {
 	switch s.unreadable++; {
 	case s.unreadable <= mostNamed:
-		fmt.Fprintf(s.errOut, "%s %s cannot be read and is left out: %s\nRepair it with: kubectl edit %s.%s %s -n %s\n",
+		fmt.Fprintf(s.errOut, "%s %s cannot be read and is left out: %s\n"+
+			"Upgrade the plugin if it is older than the service; else repair it with: kubectl edit %s.%s %s -n %s\n",
 			item.GetKind(), item.GetName(), printable(err.Error()), resources[item.GetKind()], v1alpha1.GroupName,
 			item.GetName(), item.GetNamespace())
 	case s.unreadable == mostNamed+1:
-		fmt.Fprintln(s.errOut, "More objects cannot be read and are left out: findings_unreadable_object_info names them")
+		fmt.Fprintln(s.errOut, "More objects cannot be read and are left out: "+
+			"the metric findings_unreadable_object_info names them")
 	}
 }
 

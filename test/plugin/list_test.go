@@ -133,7 +133,7 @@ func (o *organization) unreadable(kind, name string) {
 
 func TestAnObjectThatCannotBeReadHidesNoOther(t *testing.T) {
 	o := newOrganization(t, "list-unreadable")
-	o.has(builder.Finding("f-good"))
+	o.has(builder.Finding("f-good"), builder.Finding("f-then"))
 	o.delivered(map[string]v1alpha1.WebhookDeliveryPhase{"one-good": v1alpha1.WebhookDeliveryFailed})
 	env.Create(t, builder.APIKey("good").In(o.namespace).Build(), builder.TriageOperation("good", "G1").In(o.namespace).Build())
 	for kind, name := range map[string]string{
@@ -143,17 +143,18 @@ func TestAnObjectThatCannotBeReadHidesNoOther(t *testing.T) {
 	}
 	triager := o.member(testenv.Triager)
 	for command, names := range map[string][2]string{
-		"list": {"f-good", "f-odd"}, "key list": {"good", "odd"}, "operations": {"good", "odd"},
+		"list": {"f-good", "f-odd"}, "list --limit 1": {"more findings match than the 1 shown", "f-odd"}, "key list": {"good", "odd"}, "operations": {"good", "odd"},
 		"redeliver -l !team --dry-run": {"one-good", "one-odd"},
 	} {
 		a := triager.findings(strings.Fields(command)...).
-			wants(names[0], " "+names[1]+" cannot be read and is left out", "kubectl edit")
+			wants(names[0], " "+names[1]+" cannot be read and is left out", "Upgrade the plugin if", "kubectl edit")
 		if strings.Contains(a.stdout, "odd") {
 			t.Errorf("%s lists what it cannot read:\n%s", command, a.stdout)
 		}
 	}
 	// The API server's own form needs no Go type.
 	triager.findings("key", "list", "-o", "name").wants("apikey.appsec.dev/odd")
+	triager.findings("list", "-o", "name").wants("finding.appsec.dev/f-odd")
 }
 
 func TestTheFormsOfAList(t *testing.T) {
