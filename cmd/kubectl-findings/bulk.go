@@ -36,7 +36,7 @@ func passing(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || apierrors.IsTimeout(err) ||
 		utilnet.IsConnectionReset(err) || utilnet.IsConnectionRefused(err) || utilnet.IsProbableEOF(err) ||
-		utilnet.IsHTTP2ConnectionLost(err)
+		utilnet.IsHTTP2ConnectionLost(err) || utilnet.IsTimeout(err)
 }
 
 // refused reports whether an error of a write says that the API server has not written anything. After any other error

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -58,6 +60,21 @@ func TestWhatWasOnlyReadWhenTheCommandWasStoppedIsNotTried(t *testing.T) {
 	})
 	if !endings[0].tried || endings[1].tried || endings[2].tried {
 		t.Errorf("got %+v", endings)
+	}
+}
+
+func TestATimeoutPasses(t *testing.T) {
+	for reason, tc := range map[string]struct {
+		err    error
+		passes bool
+	}{
+		"no connection in time": {&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, true},
+		"no answer in time":     {fmt.Errorf("get: %w", context.DeadlineExceeded), true},
+		"it is interrupted":     {context.Canceled, false},
+	} {
+		if passing(tc.err) != tc.passes {
+			t.Errorf("%s: it passes: %t", reason, !tc.passes)
+		}
 	}
 }
 
