@@ -265,7 +265,8 @@ func awaitDelivery(ctx context.Context, s *session, name, value string) error {
 
 // isRedelivered reports whether the redelivery requested with that value has ended; it returns an error if it failed.
 func isRedelivered(d *v1alpha1.WebhookDelivery, value string) (bool, error) {
-	if begun := d.Status.Redelivery; begun != nil && begun.Value == value {
+	begun := d.Status.Redelivery != nil && d.Status.Redelivery.Value == value
+	if begun {
 		switch d.Status.Phase {
 		case v1alpha1.WebhookDeliveryDelivered:
 			return true, nil
@@ -273,15 +274,18 @@ func isRedelivered(d *v1alpha1.WebhookDelivery, value string) (bool, error) {
 			return false, fmt.Errorf("it failed again: %s", lastAttempt(d))
 		}
 	}
-	if d.Annotations[v1alpha1.RedeliverAnnotation] != value {
-		return false, errAskedAgain
+	switch asked := d.Annotations[v1alpha1.RedeliverAnnotation]; {
+	case asked == value, asked == "" && begun:
+		return false, nil
+	case asked == "":
+		return false, errNoLongerAsked
 	}
-	return false, nil
+	return false, fmt.Errorf("somebody has requested it again in the meantime: wait for that redelivery with: "+
+		"kubectl get webhookdeliveries -n %s --watch", d.Namespace)
 }
 
-// errAskedAgain ends a wait for a redelivery that another one has replaced.
-var errAskedAgain = errors.New("somebody has requested it again in the meantime: wait for that redelivery with: " +
-	"kubectl get webhookdeliveries --watch")
+var errNoLongerAsked = errors.New("somebody has removed the annotation " + v1alpha1.RedeliverAnnotation +
+	" before the redelivery began: request it again")
 
 func lastAttempt(d *v1alpha1.WebhookDelivery) string {
 	if len(d.Status.Attempts) == 0 {

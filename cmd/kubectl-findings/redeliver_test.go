@@ -5,7 +5,6 @@ import (
 	"errors"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -15,6 +14,8 @@ import (
 
 func TestWhenARedeliveryHasEnded(t *testing.T) {
 	const mine, other = "mine", "other"
+	const again = "somebody has requested it again in the meantime: wait for that redelivery with: " +
+		"kubectl get webhookdeliveries -n org-acme --watch"
 	for reason, tc := range map[string]struct {
 		asked, begun string
 		phase        v1alpha1.WebhookDeliveryPhase
@@ -25,12 +26,15 @@ func TestWhenARedeliveryHasEnded(t *testing.T) {
 		"it is under way":              {mine, mine, v1alpha1.WebhookDeliveryPending, false, ""},
 		"it succeeded":                 {mine, mine, v1alpha1.WebhookDeliveryDelivered, true, ""},
 		"it failed":                    {mine, mine, v1alpha1.WebhookDeliveryFailed, false, "it failed again: no attempt was made"},
-		"another was requested before": {other, "", v1alpha1.WebhookDeliveryFailed, false, errAskedAgain.Error()},
-		"another has replaced it":      {other, mine, v1alpha1.WebhookDeliveryPending, false, errAskedAgain.Error()},
-		"another succeeded":            {other, other, v1alpha1.WebhookDeliveryDelivered, false, errAskedAgain.Error()},
+		"another was requested before": {other, "", v1alpha1.WebhookDeliveryFailed, false, again},
+		"another has replaced it":      {other, mine, v1alpha1.WebhookDeliveryPending, false, again},
+		"another succeeded":            {other, other, v1alpha1.WebhookDeliveryDelivered, false, again},
 		"another follows its success":  {other, mine, v1alpha1.WebhookDeliveryDelivered, true, ""},
+		"its request was removed":      {"", other, v1alpha1.WebhookDeliveryDelivered, false, errNoLongerAsked.Error()},
+		"and it is under way":          {"", mine, v1alpha1.WebhookDeliveryPending, false, ""},
 	} {
 		d := &v1alpha1.WebhookDelivery{}
+		d.Namespace = "org-acme"
 		d.Annotations = map[string]string{v1alpha1.RedeliverAnnotation: tc.asked}
 		d.Status.Phase = tc.phase
 		if tc.begun != "" {
@@ -49,7 +53,6 @@ func TestWhenARedeliveryHasEnded(t *testing.T) {
 
 func TestARedeliveryGoesOnIfItCannotBeWaitedFor(t *testing.T) {
 	hasty(t)
-	down := apierrors.NewServiceUnavailable("it restarts")
 	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return down
