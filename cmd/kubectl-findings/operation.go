@@ -30,8 +30,10 @@ var errNotNoticed = fmt.Errorf("no controller has taken it up in %s: check wheth
 // operating carries a TriageOperation from the preview to its end.
 type operating struct {
 	*triageOptions
-	session   *session
-	decision  decision
+	session  *session
+	decision decision
+	// name is that of operation, which is empty after an answer that cannot be read.
+	name      string
 	operation *v1alpha1.TriageOperation
 	summary   *bulkSummary
 }
@@ -48,7 +50,10 @@ func (w *operating) run(ctx context.Context) error {
 		return errors.Join(err, w.discard(ctx))
 	}
 	if err := w.commit(ctx); err != nil {
-		return fmt.Errorf("operation %s is not known to be committed: %w\n%s", w.operation.Name, err, w.whatNext())
+		if refused(err) {
+			return errors.Join(err, w.discard(ctx))
+		}
+		return fmt.Errorf("operation %s is not known to be committed: %w\n%s", w.name, err, w.whatNext())
 	}
 	if err := w.finish(ctx); err != nil {
 		return err
@@ -70,7 +75,8 @@ func (w *operating) make(ctx context.Context) error {
 		w.summary.Action, verb = w.decision.past(), w.decision.verb()
 		w.operation.Spec.Select, w.operation.Spec.Set = &w.filter.asked, w.decision.set()
 	}
-	w.operation.Namespace, w.operation.Name = w.session.namespace, verb+"-"+rand.String(nameLetters)
+	w.name = verb + "-" + rand.String(nameLetters)
+	w.operation.Namespace, w.operation.Name = w.session.namespace, w.name
 	return w.create(ctx)
 }
 
@@ -104,7 +110,7 @@ func (w *operating) discard(ctx context.Context) error {
 	defer cancel()
 	err := patiently(ctx, func() error {
 		stored := &v1alpha1.TriageOperation{}
-		if err := w.session.get(ctx, w.operation.Name, stored); err != nil {
+		if err := w.session.get(ctx, w.name, stored); err != nil {
 			return client.IgnoreNotFound(err)
 		}
 		if stored.Spec.Commit {
@@ -115,10 +121,10 @@ func (w *operating) discard(ctx context.Context) error {
 	})
 	if errors.Is(err, errCommittedElsewhere) {
 		return fmt.Errorf("the operation %s stays: %w; undo it with: kubectl findings triage --undo %s -n %s",
-			w.operation.Name, err, w.operation.Name, w.session.namespace)
+			w.name, err, w.name, w.session.namespace)
 	}
 	if err != nil {
-		return fmt.Errorf("the operation %s stays, not committed: %w", w.operation.Name, err)
+		return fmt.Errorf("the operation %s stays, not committed: %w", w.name, err)
 	}
 	return nil
 }
@@ -135,11 +141,13 @@ func (w *operating) commit(ctx context.Context, options ...client.PatchOption) e
 func (w *operating) await(ctx context.Context, seen func(), phases ...v1alpha1.OperationPhase) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	unnoticed := time.AfterFunc(untilNoticed, func() { cancel(errNotNoticed) })
-	defer unnoticed.Stop()
+	var unnoticed *time.Timer // runs from the first time that it is read: the API server may be away before
 	err := w.session.await(ctx, w.operation, &v1alpha1.TriageOperationList{}, func() (bool, error) {
 		phase := w.operation.Status.Phase
-		if phase != "" {
+		switch {
+		case unnoticed == nil && phase == "":
+			unnoticed = time.AfterFunc(untilNoticed, func() { cancel(errNotNoticed) })
+		case unnoticed != nil && phase != "":
 			unnoticed.Stop()
 		}
 		seen()
@@ -157,7 +165,7 @@ func (w *operating) await(ctx context.Context, seen func(), phases ...v1alpha1.O
 		err = cause
 	}
 	if err != nil {
-		return fmt.Errorf("operation %s: %w", w.operation.Name, err)
+		return fmt.Errorf("operation %s: %w", w.name, err)
 	}
 	return nil
 }
@@ -223,15 +231,15 @@ func (w *operating) finish(ctx context.Context) error {
 	case err == nil, w.operation.Status.Phase == v1alpha1.OperationFailed, apierrors.IsNotFound(err):
 		return err
 	case ctx.Err() != nil:
-		err = errors.New("interrupted")
+		err = fmt.Errorf("operation %s: interrupted", w.name)
 	}
-	return fmt.Errorf("%w: operation %s goes on in the cluster\n%s", err, w.operation.Name, w.whatNext())
+	return fmt.Errorf("%w\nThe operation goes on in the cluster.\n%s", err, w.whatNext())
 }
 
 // whatNext says how to follow and to undo an operation that may be committed.
 func (w *operating) whatNext() string {
 	return fmt.Sprintf("See how far it is with: kubectl get triageoperation %[1]s -n %[2]s\n"+
-		"Undo it with: kubectl findings triage --undo %[1]s -n %[2]s", w.operation.Name, w.session.namespace)
+		"Undo it with: kubectl findings triage --undo %[1]s -n %[2]s", w.name, w.session.namespace)
 }
 
 // report prints the outcome for the findings.
@@ -243,7 +251,7 @@ func (w *operating) report(ctx context.Context) error {
 		}
 	}
 	*w.summary = bulkSummary{ // discard the preview
-		Action: w.summary.Action, Namespace: w.summary.Namespace, Operation: w.operation.Name,
+		Action: w.summary.Action, Namespace: w.summary.Namespace, Operation: w.name,
 		what: w.summary.what, resource: w.summary.resource,
 	}
 	err := w.eachEntry(ctx, func(entry *rules.Entry, outcome rules.Outcome) error {
@@ -251,8 +259,7 @@ func (w *operating) report(ctx context.Context) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("operation %s is completed, but its parts cannot be read: %w\n%s", w.operation.Name, err,
-			w.whatNext())
+		return fmt.Errorf("operation %s is completed, but its parts cannot be read: %w\n%s", w.name, err, w.whatNext())
 	}
 	return w.conclude()
 }
@@ -261,7 +268,7 @@ func (w *operating) report(ctx context.Context) error {
 func (w *operating) eachEntry(ctx context.Context, visit func(*rules.Entry, rules.Outcome) error) error {
 	for i := range int(w.operation.Status.Parts) {
 		part := &v1alpha1.TriageOperationPart{}
-		err := patiently(ctx, func() error { return w.session.get(ctx, rules.PartName(w.operation.Name, i), part) })
+		err := patiently(ctx, func() error { return w.session.get(ctx, rules.PartName(w.name, i), part) })
 		if err != nil {
 			return err
 		}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,7 +51,7 @@ func TestOnlyWhatNobodyHasCommittedIsDiscarded(t *testing.T) {
 		}).WithObjects(builder.TriageOperation("mute", "G1").In("org-acme").Build()).Build()
 		seen := builder.TriageOperation("mute", "G1").In("org-acme").Build()
 		write(c, tc.spec)
-		err := (&operating{session: &session{client: c, namespace: "org-acme"}, operation: seen}).discard(t.Context())
+		err := (&operating{session: &session{client: c, namespace: "org-acme"}, name: seen.Name}).discard(t.Context())
 		if (err != nil) != tc.stays || err != nil && !strings.Contains(err.Error(), "somebody has committed it") {
 			t.Errorf("%s: %v", reason, err)
 		}
@@ -67,10 +69,11 @@ func hasty(t *testing.T) {
 	t.Cleanup(func() { restart = before })
 }
 
+var down = apierrors.NewServiceUnavailable("it restarts")
+
 // waiting is a command that waits for a committed operation. Its reads of the operation return the outcomes one after
-// another, the last one again and again, and its watches break.
-func waiting(outcomes ...any) *operating {
-	down := apierrors.NewServiceUnavailable("it restarts")
+// another, the last one again and again. Its watches fail with that error, or else end at once.
+func waiting(watched error, outcomes ...any) *operating {
 	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 			outcome := outcomes[0]
@@ -78,18 +81,20 @@ func waiting(outcomes ...any) *operating {
 				outcomes = outcomes[1:]
 			}
 			if err, failed := outcome.(error); failed {
+				*o.(*v1alpha1.TriageOperation) = v1alpha1.TriageOperation{} // as the client does before it decodes
 				return err
 			}
 			o.(*v1alpha1.TriageOperation).Status.Phase = outcome.(v1alpha1.OperationPhase)
 			return nil
 		},
 		Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
-			return nil, down
+			return watch.NewEmptyWatch(), watched
 		},
 	}).Build()
 	return &operating{
 		triageOptions: &triageOptions{shell: shell{streams: genericiooptions.NewTestIOStreamsDiscard()}, quiet: true},
 		session:       &session{client: c, namespace: "org-acme"},
+		name:          "mute",
 		operation:     builder.TriageOperation("mute", "G1").In("org-acme").Build(),
 	}
 }
@@ -97,12 +102,11 @@ func waiting(outcomes ...any) *operating {
 // A restart of the API server takes a few attempts; a long operation outlasts many.
 func TestAWaitOutlastsManyRestarts(t *testing.T) {
 	hasty(t)
-	down := apierrors.NewServiceUnavailable("it restarts")
 	var outcomes []any
 	for range restart.Steps {
 		outcomes = append(outcomes, down, down, v1alpha1.OperationRunning)
 	}
-	if err := waiting(append(outcomes, v1alpha1.OperationCompleted)...).finish(t.Context()); err != nil {
+	if err := waiting(nil, append(outcomes, v1alpha1.OperationCompleted)...).finish(t.Context()); err != nil {
 		t.Errorf("it ends with %v", err)
 	}
 }
@@ -117,16 +121,90 @@ func TestAWaitThatFailsSaysThatTheOperationGoesOn(t *testing.T) {
 		"the user may not read":    {apierrors.NewForbidden(schema.GroupResource{}, "mute", nil), true},
 		"it is recorded as failed": {v1alpha1.OperationFailed, false},
 		"somebody has removed it":  {apierrors.NewNotFound(schema.GroupResource{}, "mute"), false},
+		"its answer is not known":  {errors.New("it cannot be decoded"), true},
 	} {
-		err := waiting(tc.outcome).finish(t.Context())
+		err := waiting(nil, tc.outcome).finish(t.Context())
 		if err == nil {
 			t.Errorf("%s: the wait succeeds", reason)
 			continue
 		}
-		for _, says := range []string{"operation mute goes on in the cluster", "kubectl findings triage --undo mute -n org-acme"} {
+		if !strings.HasPrefix(err.Error(), "operation mute: ") {
+			t.Errorf("%s: it says %q, want which operation", reason, err)
+		}
+		for _, says := range []string{"The operation goes on in the cluster.", "kubectl findings triage --undo mute -n org-acme"} {
 			if strings.Contains(err.Error(), says) != tc.goesOn {
 				t.Errorf("%s: it says %q, want %q in it: %t", reason, err, says, tc.goesOn)
 			}
 		}
+	}
+}
+
+// A proxy may answer reads and no watches: each read would be followed by the next one for hours.
+func TestAWaitWithoutWatchesEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		err := waiting(down, v1alpha1.OperationRunning).finish(ctx)
+		if ctx.Err() != nil || !errors.Is(err, down) {
+			t.Errorf("it ends with %v", err)
+		}
+	})
+}
+
+// While the API server is away nobody knows whether a controller runs.
+func TestOnlyAnOperationThatWasReadIsUnnoticed(t *testing.T) {
+	hasty(t)
+	restart.Duration = untilNoticed / 2
+	for reason, tc := range map[string]struct {
+		watched   error
+		outcomes  []any
+		unnoticed bool
+	}{
+		"a controller had taken it up": {nil, []any{v1alpha1.OperationRunning, down, down, down, v1alpha1.OperationPreview}, false},
+		"a controller takes it up":     {nil, []any{down, down, down, v1alpha1.OperationPhase(""), v1alpha1.OperationPreview}, false},
+		"no controller does":           {down, []any{v1alpha1.OperationPhase("")}, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			err := waiting(tc.watched, tc.outcomes...).await(t.Context(), func() {}, v1alpha1.OperationPreview)
+			if errors.Is(err, errNotNoticed) != tc.unnoticed || !tc.unnoticed && err != nil {
+				t.Errorf("%s: %v", reason, err)
+			}
+		})
+	}
+}
+
+func TestACommitThatIsRefusedLeavesNothing(t *testing.T) {
+	scheme := runtime.NewScheme()
+	harness.Must(t, v1alpha1.AddToScheme(scheme))
+	for reason, tc := range map[string]struct {
+		err   error
+		stays bool
+	}{
+		"it is refused":    {apierrors.NewForbidden(schema.GroupResource{}, "", nil), false},
+		"nobody knows yet": {apierrors.NewInternalError(errors.New("no answer")), true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+					err := c.Get(ctx, key, o, options...)
+					o.(*v1alpha1.TriageOperation).Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationPreview, WouldChange: 1}
+					return err
+				},
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+					return tc.err
+				},
+			}).Build()
+			w := waiting(nil)
+			w.session.client, w.yes, w.dryRun, w.summary = c, true, dryRunNone, &bulkSummary{}
+			err := w.run(t.Context())
+			if err == nil || strings.Contains(err.Error(), "Undo it with") != tc.stays {
+				t.Errorf("%s: it says %v, want how to undo it: %t", reason, err, tc.stays)
+			}
+			var left v1alpha1.TriageOperationList
+			harness.Must(t, c.List(t.Context(), &left))
+			if (len(left.Items) > 0) != tc.stays {
+				t.Errorf("%s: %d operations are left", reason, len(left.Items))
+			}
+		})
 	}
 }

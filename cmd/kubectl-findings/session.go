@@ -227,14 +227,13 @@ func decode[T any](object unstructured.Unstructured) (T, error) {
 var restart = wait.Backoff{Steps: 8, Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5}
 
 // await reads the object, and again each time it changes, until done returns true or ctx ends. It goes on after errors
-// that pass, as long as no restart takes too long.
+// that pass, as long as no restart takes too long: a restart has ended when the object can be read and watched.
 func (s *session) await(ctx context.Context, object client.Object, list client.ObjectList,
 	done func() (bool, error)) error {
 	pauses := restart
 	for {
 		err := s.get(ctx, object.GetName(), object)
 		if err == nil {
-			pauses = restart
 			if ended, err := done(); ended || err != nil {
 				return err
 			}
@@ -242,6 +241,7 @@ func (s *session) await(ctx context.Context, object client.Object, list client.O
 			err = s.untilChanged(ctx, object, list)
 		}
 		if err == nil {
+			pauses = restart
 			continue
 		}
 		if ctx.Err() != nil || !passing(err) || pauses.Steps == 0 {
