@@ -62,15 +62,19 @@ func TestAPIServerNamesAKubeconfigThatIsNotThere(t *testing.T) {
 }
 
 // In a pod such a file must not mean the API server of the pod.
-func TestAKubeconfigWithoutAContextIsRefused(t *testing.T) {
+func TestAKubeconfigWithoutAnAPIServerIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "plane.kubeconfig")
-	content := `{"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "plane", "cluster": {"server": "https://plane"}}]}`
-	harness.Must(t, os.WriteFile(file, []byte(content), 0o600))
 	o := &commonOptions{kubeconfig: file, findingsKubeconfig: file}
-	for flag, read := range map[string]func(string) (*rest.Config, error){"--kubeconfig": o.local, "--findings-kubeconfig": o.plane} {
-		_, err := read("manager")
-		if err == nil || !strings.Contains(err.Error(), flag+": the kubeconfig file "+file+" names no API server") {
-			t.Errorf("%s: %v", flag, err)
+	for context, says := range map[string]string{
+		``: "names no API server, set its current-context", `, "current-context": "other"`: "cannot be used: ",
+	} {
+		content := `{"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "plane", "cluster": {"server": "https://plane"}}]` + context + `}`
+		harness.Must(t, os.WriteFile(file, []byte(content), 0o600))
+		for flag, read := range map[string]func(string) (*rest.Config, error){"--kubeconfig": o.local, "--findings-kubeconfig": o.plane} {
+			_, err := read("manager")
+			if err == nil || !strings.Contains(err.Error(), flag+": the kubeconfig file "+file+" "+says) {
+				t.Errorf("%s, with%s: %v", flag, context, err)
+			}
 		}
 	}
 }

@@ -97,8 +97,8 @@ func loadConfig(flag, path, manager string) (*rest.Config, error) {
 	return config, nil
 }
 
-// readConfig takes the pod's service account only if no file is named: the API server of a file that names none would
-// silently be the pod's own.
+// readConfig takes the pod's service account only if the flag names no file: the API server of a file that names none
+// would silently be the pod's own.
 func readConfig(flag, path string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	if path == "" {
@@ -114,8 +114,11 @@ func readConfig(flag, path string) (*rest.Config, error) {
 		return nil, fmt.Errorf("read the kubeconfig file of %s: %w", flag, err)
 	}
 	config, err := clientcmd.NewDefaultClientConfig(*file, nil).ClientConfig()
-	if err != nil {
+	if err != nil && file.CurrentContext == "" {
 		return nil, fmt.Errorf("%s: the kubeconfig file %s names no API server, set its current-context: %w", flag, path, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: the kubeconfig file %s cannot be used: %w", flag, path, err)
 	}
 	return config, nil
 }
