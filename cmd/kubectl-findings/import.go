@@ -176,11 +176,15 @@ func (o *importOptions) incomplete(summaries []*importer.Summary) error {
 	}
 	var errs []error
 	for _, s := range summaries {
-		if len(s.Incomplete) > 0 {
-			errs = append(errs, fmt.Errorf("the scan of %s %s recorded as Failed, and closes nothing: %s. "+
-				"Have the scanner run to its end and report everything, then import again", s.Name(), is,
-				strings.Join(s.Incomplete, "; ")))
+		if len(s.Incomplete) == 0 {
+			continue
 		}
+		because := ""
+		if o.quiet || o.output != "" { // else the summary says it
+			because = ", and closes nothing: " + strings.Join(s.Incomplete, "; ")
+		}
+		errs = append(errs, fmt.Errorf("the scan of %s %s recorded as Failed%s. "+
+			"Have the scanner run to its end and report everything, then import again", s.Name(), is, because))
 	}
 	return errors.Join(errs...)
 }
