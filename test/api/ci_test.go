@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -372,9 +373,10 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 func TestACancelledJobLeavesNothingBehind(t *testing.T) {
 	needs.Program(t, "curl", "curl")
 	uploading := make(chan struct{})
+	begun := sync.OnceFunc(func() { close(uploading) })
 	service := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		close(uploading)
+		begun()
 		<-r.Context().Done()
 	}))
 	t.Cleanup(service.Close)
@@ -383,8 +385,16 @@ func TestACancelledJobLeavesNothingBehind(t *testing.T) {
 	temporary := t.TempDir()
 	job := j.command("exec sh findings.sh", map[string]string{"COMMIT": mainCommit, "TMPDIR": temporary, "RETRIES": "0"})
 	job.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var out bytes.Buffer
+	job.Stdout, job.Stderr = &out, &out
 	harness.Must(t, job.Start())
-	<-uploading
+	ended := make(chan error, 1)
+	go func() { ended <- job.Wait() }()
+	select {
+	case <-uploading:
+	case err := <-ended:
+		t.Fatalf("it ends with %v before it uploads:\n%s", err, &out)
+	}
 	files, err := filepath.Glob(filepath.Join(temporary, "*", "*"))
 	harness.Must(t, err)
 	for _, file := range files {
@@ -393,8 +403,8 @@ func TestACancelledJobLeavesNothingBehind(t *testing.T) {
 		}
 	}
 	harness.Must(t, syscall.Kill(-job.Process.Pid, syscall.SIGTERM))
-	if err := job.Wait(); job.ProcessState.ExitCode() != 1 {
-		t.Errorf("it ends with %v, want status 1: not known", err)
+	if err := <-ended; job.ProcessState.ExitCode() != 1 {
+		t.Errorf("it ends with %v, want status 1: not known\n%s", err, &out)
 	}
 	left, err := os.ReadDir(temporary)
 	harness.Must(t, err)
