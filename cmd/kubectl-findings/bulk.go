@@ -39,9 +39,9 @@ func passing(err error) bool {
 		utilnet.IsHTTP2ConnectionLost(err) || utilnet.IsTimeout(err)
 }
 
-// refused reports whether an error of a write says that the API server has not written anything. After any other error
-// it may have.
-func refused(err error) bool {
+// wroteNothing reports whether an error of a write says that the API server has not written anything. After any other
+// error it may have.
+func wroteNothing(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
 }

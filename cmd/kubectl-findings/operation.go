@@ -50,7 +50,7 @@ func (w *operating) run(ctx context.Context) error {
 		return errors.Join(err, w.discard(ctx))
 	}
 	if err := w.commit(ctx); err != nil {
-		if refused(err) {
+		if wroteNothing(err) {
 			return errors.Join(err, w.discard(ctx))
 		}
 		return fmt.Errorf("operation %s is not known to be committed: %w\n%s", w.name, err, w.whatNext())

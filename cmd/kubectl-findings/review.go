@@ -242,15 +242,15 @@ func (o *reviewOptions) print(s *reviewimport.Summary) error {
 	switch {
 	case o.format == formatMarkdown && s.Commit != "":
 		_, err := o.streams.Out.Write(s.Markdown())
-		return errors.Join(err, o.warn(s.Warnings))
+		return errors.Join(err, o.warnBeside(s.Warnings))
 	case o.quiet && o.output == "":
 		return nil
 	}
 	return write(o.streams.Out, o.output, s, func() []byte { return o.text(s) })
 }
 
-// warn writes the warnings to standard error, beside a comment that has no place for them.
-func (o *reviewOptions) warn(warnings []string) error {
+// warnBeside writes the warnings to standard error, beside a comment that has no place for them.
+func (o *reviewOptions) warnBeside(warnings []string) error {
 	if o.quiet {
 		return nil
 	}

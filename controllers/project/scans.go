@@ -10,7 +10,8 @@ import (
 )
 
 // observeScans records the last scan and the last successful one. Scans are retired, so recorded
-// values stay if no scan is left to replace them. A running scan is not retired: without it, somebody has deleted it.
+// values stay if no scan is left to replace them. Retention removes no running scan: if the recorded one is gone,
+// somebody has deleted it.
 func (r *Reconciler) observeScans(ctx context.Context, s *scope) error {
 	known, err := scans.OfBranch(ctx, r.Client, s.Object, index.Project)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // critical is a severity that exists only in the basis of decisions: the worst of the high findings. The
-// REST contract has no such level. No severity has a longer name.
+// REST contract has no such level.
 const critical = "critical"
 
 // maxBasisPart bounds the code and the doubt in a basis, maxBasisVersion the version, in characters. The
@@ -18,6 +18,8 @@ const critical = "critical"
 const (
 	maxBasisPart    = 32
 	maxBasisVersion = 64
+	// maxBasisSeverity bounds the severity: none has a longer name.
+	maxBasisSeverity = len(critical)
 )
 
 // basis holds the facts that a decision is based on. Unknown facts are empty.
@@ -133,7 +135,7 @@ func parseBasis(text string) (b basis) {
 		value, more, _ := strings.Cut(rest, basisSeparator)
 		switch name {
 		case "severity", "rated":
-			b.severity, b.plain = firstRunes(value, len(critical)), name == "rated"
+			b.severity, b.plain = firstRunes(value, maxBasisSeverity), name == "rated"
 		case "code", "text":
 			b.code = basisPart(value)
 		case "doubt":

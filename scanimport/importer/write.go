@@ -29,13 +29,13 @@ func (im *Importer) write(ctx context.Context, j *job) error {
 	if err := w.all(ctx, known); err != nil {
 		return err
 	}
-	changes := w.refusals
+	refusedKnown := w.refusals
 	if err := w.all(ctx, added); err != nil {
 		return err
 	}
-	// Results that a policy of the cluster keeps out for good do not keep repaired findings open: if every change is
-	// refused, closings are too.
-	if changes > 0 {
+	// If only new findings were refused, perhaps for good by a policy of the cluster, repaired ones are closed all the
+	// same. If changes of known findings were refused and nothing was written, nothing is closed.
+	if refusedKnown > 0 {
 		if err := w.guard(); err != nil {
 			return err
 		}
