@@ -45,7 +45,7 @@ const pluginScript = `#!/bin/sh
 exec kubectl-findings __complete "$@"
 `
 
-func addCompletion(root *cobra.Command, kubeconfig *connectionFlags) {
+func addCompletion(root *cobra.Command, c cli) {
 	root.InitDefaultCompletionCmd()
 	command, _, err := root.Find([]string{"completion"})
 	if err != nil {
@@ -64,28 +64,28 @@ func addCompletion(root *cobra.Command, kubeconfig *connectionFlags) {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	})
-	completeImports(root, kubeconfig)
+	completeImports(root, c)
 }
 
 // completeImports adds completion of flag values to the commands that read files.
-func completeImports(root *cobra.Command, kubeconfig *connectionFlags) {
+func completeImports(root *cobra.Command, c cli) {
 	for _, command := range root.Commands() {
 		switch command.Name() {
 		case "import":
-			completeFlagNames(command, "repository", kubeconfig, "Repository")
-			completeFlagNames(command, "project", kubeconfig, "Project")
+			completeFlagNames(command, "repository", c, "Repository")
+			completeFlagNames(command, "project", c, "Project")
 			completeWords(command, "category", categoryChoice.values)
 		case "review":
-			completeFlagNames(command, "repository", kubeconfig, "Repository")
+			completeFlagNames(command, "repository", c, "Repository")
 			completeWords(command, "status", []string{"open", "closed", "merged"})
 		}
 	}
 }
 
-func completeFilter(cmd *cobra.Command, kubeconfig *connectionFlags) {
-	completeFlagNames(cmd, "repository", kubeconfig, "Repository")
-	completeFlagNames(cmd, "project", kubeconfig, "Project")
-	completeFlagNames(cmd, "policy", kubeconfig, "TriagePolicy")
+func completeFilter(cmd *cobra.Command, c cli) {
+	completeFlagNames(cmd, "repository", c, "Repository")
+	completeFlagNames(cmd, "project", c, "Project")
+	completeFlagNames(cmd, "policy", c, "TriagePolicy")
 	for _, c := range []choice{severityChoice, stateChoice, userStatusChoice, categoryChoice} {
 		completeWords(cmd, c.flag, c.values)
 	}
@@ -95,9 +95,9 @@ func completeWords(cmd *cobra.Command, flag string, values []string) {
 	register(cmd, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-func completeFlagNames(cmd *cobra.Command, flag string, kubeconfig *connectionFlags, kind string) {
+func completeFlagNames(cmd *cobra.Command, flag string, c cli, kind string) {
 	register(cmd, flag, func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return offer(cmd.Context(), kubeconfig, kind, begun, nil, nil)
+		return offer(cmd.Context(), c, kind, begun, nil, nil)
 	})
 }
 
@@ -110,14 +110,14 @@ func register(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
 // describe returns a description of an object that is shown beside its name.
 type describe func(unstructured.Unstructured) string
 
-func completeNames(kubeconfig *connectionFlags, kind string, describe describe) cobra.CompletionFunc {
+func completeNames(c cli, kind string, describe describe) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, given []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return offer(cmd.Context(), kubeconfig, kind, begun, given, describe)
+		return offer(cmd.Context(), c, kind, begun, given, describe)
 	}
 }
 
-func completeOneName(kubeconfig *connectionFlags, kind string, describe describe) cobra.CompletionFunc {
-	complete := completeNames(kubeconfig, kind, describe)
+func completeOneName(c cli, kind string, describe describe) cobra.CompletionFunc {
+	complete := completeNames(c, kind, describe)
 	return func(cmd *cobra.Command, given []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(given) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -130,11 +130,11 @@ var errEnough = errors.New("enough")
 
 // offer lists the names with that prefix that are not given yet. An error only makes it offer fewer names: there is
 // nowhere to report it.
-func offer(ctx context.Context, kubeconfig *connectionFlags, kind, begun string, given []string,
+func offer(ctx context.Context, c cli, kind, begun string, given []string,
 	describe describe) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	session, err := kubeconfig.open()
+	session, err := c.open()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -24,11 +24,10 @@ import (
 type connectionFlags struct {
 	*genericclioptions.ConfigFlags
 	organization string
-	errOut       io.Writer
 }
 
-// shell is what each command has: the streams of its process, and the flags that select the API server.
-type shell struct {
+// cli is what each command has: the streams of its process, and the flags that select the API server.
+type cli struct {
 	streams    genericiooptions.IOStreams
 	kubeconfig *connectionFlags
 }
@@ -36,7 +35,7 @@ type shell struct {
 // newConnectionFlags returns the flags of kubectl. Warnings of the API server are written to errOut, each once.
 func newConnectionFlags(errOut io.Writer) *connectionFlags {
 	flags := genericclioptions.NewConfigFlags(true)
-	return &connectionFlags{errOut: errOut, ConfigFlags: flags.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
+	return &connectionFlags{ConfigFlags: flags.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
 		config.UserAgent = program + "/" + version.String()
 		config.WarningHandler = rest.NewWarningWriter(errOut, rest.WarningWriterOptions{Deduplicate: true})
 		return config
@@ -76,17 +75,17 @@ func require(cmd *cobra.Command, names ...string) {
 }
 
 // connect returns a session, which explains errors, and a client for imports.
-func connect(flags *connectionFlags) (*session, *importer.Client, error) {
-	session, err := flags.open()
+func (c cli) connect() (*session, *importer.Client, error) {
+	session, err := c.open()
 	if err != nil {
 		return nil, nil, err
 	}
-	config, err := flags.ToRESTConfig()
+	config, err := c.kubeconfig.ToRESTConfig()
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := importer.NewClient(config)
-	return session, c, err
+	imports, err := importer.NewClient(config)
+	return session, imports, err
 }
 
 // explainImport adds to an import's error what to do next: which role allows it, or that the namespace does not exist

@@ -27,14 +27,14 @@ const historyExample = `  # Who muted this, and why
   kubectl findings history f-gvoagaawln76qanzzhb4sxqjlh --all`
 
 type historyOptions struct {
-	shell
+	cli
 
 	all    bool
 	output string
 }
 
-func newHistoryCommand(sh shell) *cobra.Command {
-	o := &historyOptions{shell: sh}
+func newHistoryCommand(c cli) *cobra.Command {
+	o := &historyOptions{cli: c}
 	cmd := &cobra.Command{
 		Use:     "history NAME",
 		Short:   "Show who decided what about a finding, and when",
@@ -44,7 +44,7 @@ func newHistoryCommand(sh shell) *cobra.Command {
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return o.run(cmd.Context(), names[0])
 		},
-		ValidArgsFunction: completeOneName(sh.kubeconfig, "Finding", severityAndTitle),
+		ValidArgsFunction: completeOneName(c, "Finding", severityAndTitle),
 	}
 	cmd.Flags().BoolVar(&o.all, "all", false, "show every change, not only what people decided")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "json or yaml; a table if not given")
@@ -55,7 +55,7 @@ func (o *historyOptions) run(ctx context.Context, name string) error {
 	if err := checkOutput(o.output); err != nil {
 		return err
 	}
-	session, err := o.kubeconfig.open()
+	session, err := o.open()
 	if err != nil {
 		return err
 	}

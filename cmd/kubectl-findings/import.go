@@ -55,7 +55,7 @@ const importExample = `  # Import what gosec found in a project of the organizat
   kubectl findings import eslint-*.sarif --repository payments --project web --source-root "$PWD"`
 
 type importOptions struct {
-	shell
+	cli
 
 	repository, project string
 	projectPath, branch string
@@ -74,8 +74,8 @@ type importOptions struct {
 	quiet               bool
 }
 
-func newImportCommand(sh shell) *cobra.Command {
-	o := &importOptions{shell: sh}
+func newImportCommand(c cli) *cobra.Command {
+	o := &importOptions{cli: c}
 	cmd := &cobra.Command{
 		Use:     "import FILE... --repository NAME --project NAME",
 		Short:   "Import scan results in SARIF 2.1.0",
@@ -131,7 +131,7 @@ func (o *importOptions) run(ctx context.Context, names []string, chosenAnalysis 
 	if err != nil {
 		return err
 	}
-	session, client, err := connect(o.kubeconfig)
+	session, client, err := o.connect()
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ const keyLong = `Create, list and rotate the API keys of an organization.
 A key's token is stored in a Secret and nowhere else: whoever may read the organization's Secrets
 may read its tokens.`
 
-func newKeyCommand(sh shell) *cobra.Command {
+func newKeyCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "key",
 		Aliases: []string{"keys"},
@@ -30,16 +30,16 @@ func newKeyCommand(sh shell) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
-		newKeyCreateCommand(sh),
-		newKeyListCommand(sh),
-		newRotateKeyCommand("rotate", sh),
+		newKeyCreateCommand(c),
+		newKeyListCommand(c),
+		newRotateKeyCommand("rotate", c),
 	)
 	return cmd
 }
 
 // issuance is what key create and rotate-key have in common: waiting for a token and showing it.
 type issuance struct {
-	shell
+	cli
 	showToken bool
 	timeout   time.Duration
 }

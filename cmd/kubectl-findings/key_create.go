@@ -40,8 +40,8 @@ type keyCreateOptions struct {
 	requestsPerMinute int32
 }
 
-func newKeyCreateCommand(sh shell) *cobra.Command {
-	o := &keyCreateOptions{issuance: issuance{shell: sh}}
+func newKeyCreateCommand(c cli) *cobra.Command {
+	o := &keyCreateOptions{issuance: issuance{cli: c}}
 	cmd := &cobra.Command{
 		Use:     "create NAME",
 		Short:   "Create an API key",
@@ -70,7 +70,7 @@ func (o *keyCreateOptions) run(ctx context.Context, name string, expires bool) e
 	if err != nil {
 		return err
 	}
-	session, err := o.kubeconfig.open()
+	session, err := o.open()
 	if err != nil {
 		return err
 	}

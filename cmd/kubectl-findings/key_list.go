@@ -20,7 +20,7 @@ const keyListExample = `  # Which keys exist, and when they expire
   # Also show what they may do
   kubectl findings key list -o wide`
 
-func newKeyListCommand(sh shell) *cobra.Command {
+func newKeyListCommand(c cli) *cobra.Command {
 	output := newOutput()
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -30,23 +30,23 @@ func newKeyListCommand(sh shell) *cobra.Command {
 		Example: keyListExample,
 		Args:    flagerror.NoArguments(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return listKeys(cmd.Context(), sh, output)
+			return listKeys(cmd.Context(), c, output)
 		},
 	}
 	output.addFlags(cmd)
 	return cmd
 }
 
-func listKeys(ctx context.Context, sh shell, output *output) error {
-	session, items, err := output.read(ctx, sh.kubeconfig, need{what: "list API keys", role: roleViewer, kind: "APIKey"})
+func listKeys(ctx context.Context, c cli, output *output) error {
+	session, items, err := output.read(ctx, c, need{what: "list API keys", role: roleViewer, kind: "APIKey"})
 	if err != nil {
 		return err
 	}
 	if !output.tables() {
-		return output.objects(sh.streams.Out, items)
+		return output.objects(c.streams.Out, items)
 	}
 	if len(items) == 0 {
-		fmt.Fprintf(sh.streams.ErrOut, "there are no API keys in %s; create one with: kubectl findings key create NAME\n",
+		fmt.Fprintf(c.streams.ErrOut, "there are no API keys in %s; create one with: kubectl findings key create NAME\n",
 			place(session.namespace))
 		return nil
 	}
@@ -54,7 +54,7 @@ func listKeys(ctx context.Context, sh shell, output *output) error {
 	for _, key := range readable[v1alpha1.APIKey](session, items) {
 		rows = append(rows, keyRow(key, time.Now()))
 	}
-	return output.table(sh.streams.Out, keyColumns, rows)
+	return output.table(c.streams.Out, keyColumns, rows)
 }
 
 var keyColumns = []column{

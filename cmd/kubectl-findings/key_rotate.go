@@ -31,8 +31,8 @@ type rotateOptions struct {
 }
 
 // newRotateKeyCommand returns the command for both `rotate-key` and `key rotate`.
-func newRotateKeyCommand(use string, sh shell) *cobra.Command {
-	o := &rotateOptions{issuance: issuance{shell: sh}}
+func newRotateKeyCommand(use string, c cli) *cobra.Command {
+	o := &rotateOptions{issuance: issuance{cli: c}}
 	command := "rotate-key"
 	if use != command {
 		command = "key " + use
@@ -50,7 +50,7 @@ func newRotateKeyCommand(use string, sh shell) *cobra.Command {
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return o.run(cmd.Context(), names[0])
 		},
-		ValidArgsFunction: completeOneName(sh.kubeconfig, "APIKey", keyDescription),
+		ValidArgsFunction: completeOneName(c, "APIKey", keyDescription),
 	}
 	o.addFlags(cmd)
 	cmd.Flags().DurationVar(&o.overlap, "overlap", 0, "how long the previous token stays valid, at most 720h")
@@ -64,7 +64,7 @@ func (o *rotateOptions) run(ctx context.Context, name string) error {
 	if err := checkTimeout(o.timeout); err != nil {
 		return err
 	}
-	session, err := o.kubeconfig.open()
+	session, err := o.open()
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ const listExample = `  # Open and serious findings of a project
   kubectl findings list -A --severity high -o wide`
 
 type listOptions struct {
-	shell
+	cli
 
 	filter           filter
 	output           *output
@@ -72,8 +72,8 @@ type listOptions struct {
 	limit            int64
 }
 
-func newListCommand(sh shell) *cobra.Command {
-	o := &listOptions{shell: sh, output: newOutput()}
+func newListCommand(c cli) *cobra.Command {
+	o := &listOptions{cli: c, output: newOutput()}
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
@@ -88,7 +88,7 @@ func newListCommand(sh shell) *cobra.Command {
 	cmd.Flags().BoolVarP(&o.allOrganizations, "all-namespaces", "A", false, "list the findings of all organizations")
 	cmd.Flags().StringVar(&o.sortBy, "sort-by", "", "order: "+alternatives(sortNames()))
 	cmd.Flags().Int64Var(&o.limit, "limit", 0, "maximum number of findings to show; 0 for all")
-	completeFilter(cmd, sh.kubeconfig)
+	completeFilter(cmd, c)
 	completeWords(cmd, "sort-by", sortNames())
 	return cmd
 }
@@ -97,7 +97,7 @@ func (o *listOptions) run(ctx context.Context) error {
 	if err := errors.Join(o.validate(), o.filter.read()); err != nil {
 		return err
 	}
-	session, err := o.kubeconfig.open()
+	session, err := o.open()
 	if err != nil {
 		return err
 	}

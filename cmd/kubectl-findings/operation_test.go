@@ -92,7 +92,7 @@ func waiting(watched error, outcomes ...any) *operating {
 		},
 	}).Build()
 	return &operating{
-		triageOptions: &triageOptions{shell: shell{streams: genericiooptions.NewTestIOStreamsDiscard()}, quiet: true},
+		triageOptions: &triageOptions{cli: cli{streams: genericiooptions.NewTestIOStreamsDiscard()}, quiet: true},
 		session:       &session{client: c, namespace: "org-acme"},
 		name:          "mute",
 		operation:     builder.TriageOperation("mute", "G1").In("org-acme").Build(),

@@ -24,7 +24,7 @@ const operationsExample = `  # What was decided about many findings at once
   # Which of them were undone, or are to be
   kubectl findings operations -o wide`
 
-func newOperationsCommand(sh shell) *cobra.Command {
+func newOperationsCommand(c cli) *cobra.Command {
 	output := newOutput()
 	cmd := &cobra.Command{
 		Use:     "operations",
@@ -34,15 +34,15 @@ func newOperationsCommand(sh shell) *cobra.Command {
 		Example: operationsExample,
 		Args:    flagerror.NoArguments(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return listOperations(cmd.Context(), sh, output)
+			return listOperations(cmd.Context(), c, output)
 		},
 	}
 	output.addFlags(cmd)
 	return cmd
 }
 
-func listOperations(ctx context.Context, sh shell, output *output) error {
-	session, items, err := output.read(ctx, sh.kubeconfig,
+func listOperations(ctx context.Context, c cli, output *output) error {
+	session, items, err := output.read(ctx, c,
 		need{what: "list triage operations", role: roleViewer, kind: kindOperation})
 	if err != nil {
 		return err
@@ -51,17 +51,17 @@ func listOperations(ctx context.Context, sh shell, output *output) error {
 		return b.GetCreationTimestamp().Compare(a.GetCreationTimestamp().Time)
 	})
 	if !output.tables() {
-		return output.objects(sh.streams.Out, items)
+		return output.objects(c.streams.Out, items)
 	}
 	if len(items) == 0 {
-		fmt.Fprintf(sh.streams.ErrOut, "there are no triage operations in %s\n", place(session.namespace))
+		fmt.Fprintf(c.streams.ErrOut, "there are no triage operations in %s\n", place(session.namespace))
 		return nil
 	}
 	var rows []row
 	for _, operation := range readable[v1alpha1.TriageOperation](session, items) {
 		rows = append(rows, operationRow(operation, time.Now()))
 	}
-	return output.table(sh.streams.Out, operationColumns, rows)
+	return output.table(c.streams.Out, operationColumns, rows)
 }
 
 var operationColumns = []column{

@@ -52,7 +52,7 @@ const policyTestExample = `  # What would this policy change?
   # In CI: exit status 3 if a policy reopens a finding, takes on more than 50, or could not come into force
   kubectl findings policy test -f policies/ -n org-acme --fail-on losses,gains=50,stopped`
 
-func newPolicyCommand(sh shell) *cobra.Command {
+func newPolicyCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "policy",
 		Aliases: []string{"policies"},
@@ -62,20 +62,20 @@ func newPolicyCommand(sh shell) *cobra.Command {
 		Args:    flagerror.NoArguments("use test"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newPolicyTestCommand(sh))
+	cmd.AddCommand(newPolicyTestCommand(c))
 	return cmd
 }
 
 type policyTestOptions struct {
-	shell
+	cli
 	files  genericclioptions.FileNameFlags
 	failOn []string
 	output string
 	now    func() time.Time
 }
 
-func newPolicyTestCommand(sh shell) *cobra.Command {
-	o := &policyTestOptions{shell: sh, now: time.Now}
+func newPolicyTestCommand(c cli) *cobra.Command {
+	o := &policyTestOptions{cli: c, now: time.Now}
 	cmd := &cobra.Command{
 		Use:               "test -f FILE...",
 		Short:             "Compare triage policies in files with the cluster",
@@ -113,7 +113,7 @@ func (o *policyTestOptions) run(ctx context.Context) error {
 	if err := compileAll(files); err != nil {
 		return err
 	}
-	session, err := o.kubeconfig.open()
+	session, err := o.open()
 	if err != nil {
 		return err
 	}

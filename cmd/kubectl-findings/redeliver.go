@@ -48,7 +48,7 @@ const (
 var selectableOfDeliveries = []string{fieldEndpoint, "spec.event.type", "spec.event.subject.name", fieldPhase}
 
 type redeliverOptions struct {
-	shell
+	cli
 
 	endpoint       string
 	failed         bool
@@ -61,8 +61,8 @@ type redeliverOptions struct {
 	quiet          bool
 }
 
-func newRedeliverCommand(sh shell) *cobra.Command {
-	o := &redeliverOptions{shell: sh}
+func newRedeliverCommand(c cli) *cobra.Command {
+	o := &redeliverOptions{cli: c}
 	cmd := &cobra.Command{
 		Use:     "redeliver (NAME... | --endpoint NAME --failed | -l SELECTOR)",
 		Short:   "Send webhook deliveries again",
@@ -71,7 +71,7 @@ func newRedeliverCommand(sh shell) *cobra.Command {
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return o.run(cmd.Context(), names)
 		},
-		ValidArgsFunction: completeNames(sh.kubeconfig, "WebhookDelivery", deliveryDescription),
+		ValidArgsFunction: completeNames(c, "WebhookDelivery", deliveryDescription),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.endpoint, "endpoint", "", "only deliveries to this WebhookEndpoint")
@@ -84,7 +84,7 @@ func newRedeliverCommand(sh shell) *cobra.Command {
 	flags.IntVar(&o.concurrency, "concurrency", defaultConcurrency, "how many deliveries are written at the same time")
 	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json, yaml or name; default: text")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress and no preview")
-	completeFlagNames(cmd, "endpoint", sh.kubeconfig, "WebhookEndpoint")
+	completeFlagNames(cmd, "endpoint", c, "WebhookEndpoint")
 	return cmd
 }
 
@@ -95,7 +95,7 @@ func (o *redeliverOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	session, err := o.kubeconfig.open()
+	session, err := o.open()
 	if err != nil {
 		return err
 	}

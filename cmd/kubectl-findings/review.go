@@ -54,7 +54,7 @@ const reviewExample = `  # Record what gosec found in the head of pull request 4
   kubectl findings review --repository payments --pr 412 --status merged`
 
 type reviewOptions struct {
-	shell
+	cli
 
 	repository  string
 	pr          int32
@@ -77,8 +77,8 @@ type reviewOptions struct {
 	quiet       bool
 }
 
-func newReviewCommand(sh shell) *cobra.Command {
-	o := &reviewOptions{shell: sh}
+func newReviewCommand(c cli) *cobra.Command {
+	o := &reviewOptions{cli: c}
 	cmd := &cobra.Command{
 		Use:     "review [FILE...] --repository NAME --pr NUMBER [--commit SHA]",
 		Short:   "Record the review of a pull request's commit",
@@ -128,7 +128,7 @@ func (o *reviewOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	session, client, err := connect(o.kubeconfig)
+	session, client, err := o.connect()
 	if err != nil {
 		return err
 	}

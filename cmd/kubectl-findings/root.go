@@ -33,21 +33,21 @@ func newRootCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetFlagErrorFunc(flagerror.Explain)
 	kubeconfig := newConnectionFlags(streams.ErrOut)
 	kubeconfig.AddFlags(root.PersistentFlags())
-	sh := shell{streams, kubeconfig}
+	c := cli{streams: streams, kubeconfig: kubeconfig}
 	root.AddCommand(
-		newImportCommand(sh),
-		newReviewCommand(sh),
-		newListCommand(sh),
-		newTriageCommand(sh),
-		newTriageIssueCommand(sh),
-		newOperationsCommand(sh),
-		newHistoryCommand(sh),
-		newPolicyCommand(sh),
-		newKeyCommand(sh),
-		newRotateKeyCommand("rotate-key", sh),
-		newRedeliverCommand(sh),
+		newImportCommand(c),
+		newReviewCommand(c),
+		newListCommand(c),
+		newTriageCommand(c),
+		newTriageIssueCommand(c),
+		newOperationsCommand(c),
+		newHistoryCommand(c),
+		newPolicyCommand(c),
+		newKeyCommand(c),
+		newRotateKeyCommand("rotate-key", c),
+		newRedeliverCommand(c),
 	)
-	addCompletion(root, kubeconfig)
+	addCompletion(root, c)
 	refuseTwice(root)
 	root.PersistentPreRunE = refuseBlank
 	return root

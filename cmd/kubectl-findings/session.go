@@ -64,17 +64,17 @@ type session struct {
 }
 
 // open returns a session for the flags. It sends no request.
-func (f *connectionFlags) open() (*session, error) {
-	namespace, err := f.namespace()
+func (c cli) open() (*session, error) {
+	namespace, err := c.kubeconfig.namespace()
 	if err != nil {
 		return nil, err
 	}
-	config, err := f.ToRESTConfig()
+	config, err := c.kubeconfig.ToRESTConfig()
 	if err != nil {
 		return nil, err
 	}
-	c, err := newClient(config)
-	return &session{client: c, namespace: namespace, host: config.Host, errOut: f.errOut}, err
+	connected, err := newClient(config)
+	return &session{client: connected, namespace: namespace, host: config.Host, errOut: c.streams.ErrOut}, err
 }
 
 // newClient returns a client without a rate limit of its own, because the API server's priority and fairness applies

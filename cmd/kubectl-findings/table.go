@@ -69,12 +69,11 @@ func (o *output) check() error {
 }
 
 // read returns all objects of a kind in the organization, after checking the format.
-func (o *output) read(ctx context.Context, kubeconfig *connectionFlags, n need) (*session,
-	[]unstructured.Unstructured, error) {
+func (o *output) read(ctx context.Context, c cli, n need) (*session, []unstructured.Unstructured, error) {
 	if err := o.check(); err != nil {
 		return nil, nil, err
 	}
-	session, err := kubeconfig.open()
+	session, err := c.open()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -65,7 +65,7 @@ const (
 )
 
 type triageOptions struct {
-	shell
+	cli
 
 	decides decisionFlags
 
@@ -78,8 +78,8 @@ type triageOptions struct {
 	quiet       bool
 }
 
-func newTriageCommand(sh shell) *cobra.Command {
-	o := &triageOptions{shell: sh}
+func newTriageCommand(c cli) *cobra.Command {
+	o := &triageOptions{cli: c}
 	cmd := &cobra.Command{
 		Use:     "triage ((NAME... | FILTERS) (--mute | --confirm | --reopen) [--comment TEXT] | --undo OPERATION)",
 		Short:   "Mute, confirm or reopen findings, and comment on them",
@@ -88,7 +88,7 @@ func newTriageCommand(sh shell) *cobra.Command {
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return o.run(cmd.Context(), names)
 		},
-		ValidArgsFunction: completeNames(sh.kubeconfig, "Finding", severityAndTitle),
+		ValidArgsFunction: completeNames(c, "Finding", severityAndTitle),
 	}
 	flags := cmd.Flags()
 	o.decides.add(flags, "findings")
@@ -102,9 +102,9 @@ func newTriageCommand(sh shell) *cobra.Command {
 		"how many findings that are named are written at the same time")
 	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json, yaml or name; default: text")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress and no preview")
-	completeFilter(cmd, sh.kubeconfig)
+	completeFilter(cmd, c)
 	register(cmd, "undo", func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return offer(cmd.Context(), sh.kubeconfig, kindOperation, begun, nil, operationDescription)
+		return offer(cmd.Context(), c, kindOperation, begun, nil, operationDescription)
 	})
 	completeWords(cmd, "reason", append(reasonWords(), noGrounds))
 	completeWords(cmd, "dry-run", []string{dryRunNone, dryRunClient, dryRunServer})
@@ -116,7 +116,7 @@ func (o *triageOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	session, err := o.kubeconfig.open()
+	session, err := o.open()
 	if err != nil {
 		return err
 	}

@@ -33,14 +33,14 @@ const triageIssueExample = `  # Mute an issue and say why
   kubectl get reviewissues --field-selector spec.reviewRef.name=r-eok46ouhpsongpfsogwqhngnmc`
 
 type triageIssueOptions struct {
-	shell
+	cli
 
 	decides decisionFlags
 	output  string
 }
 
-func newTriageIssueCommand(sh shell) *cobra.Command {
-	o := &triageIssueOptions{shell: sh}
+func newTriageIssueCommand(c cli) *cobra.Command {
+	o := &triageIssueOptions{cli: c}
 	cmd := &cobra.Command{
 		Use:     "triage-issue NAME... (--mute | --confirm | --reopen) [--reason REASON] [--comment TEXT]",
 		Short:   "Mute, confirm or reopen issues of pull requests, and comment on them",
@@ -50,7 +50,7 @@ func newTriageIssueCommand(sh shell) *cobra.Command {
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return o.run(cmd.Context(), names)
 		},
-		ValidArgsFunction: completeNames(sh.kubeconfig, "ReviewIssue", issueDescription),
+		ValidArgsFunction: completeNames(c, "ReviewIssue", issueDescription),
 	}
 	flags := cmd.Flags()
 	o.decides.add(flags, "issues")
@@ -68,7 +68,7 @@ func (o *triageIssueOptions) run(ctx context.Context, names []string) error {
 	if err := errors.Join(err, checkBulkOutput(o.output)); err != nil {
 		return err
 	}
-	s, err := o.kubeconfig.open()
+	s, err := o.open()
 	if err != nil {
 		return err
 	}
