@@ -3,11 +3,10 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-
-	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
@@ -108,7 +107,7 @@ func (t *trials) newReport(trial *trial) *policyReport {
 		}
 		same := there.Spec
 		same.By = spec.By // the API server keeps the author of an unchanged spec
-		r.Limit = rules.Limit(spec, rules.Stopped(there) && equality.Semantic.DeepEqual(&same, spec))
+		r.Limit = rules.Limit(spec, rules.Stopped(there) && sameSpec(&same, spec))
 		if there.Status.ObservedGeneration != there.Generation {
 			r.note("the controllers have not seen the version in the cluster yet: it is compared as it was before")
 		}
@@ -123,6 +122,13 @@ func (t *trials) newReport(trial *trial) *policyReport {
 		r.note("applying the file as it is would end the policy's decisions in the cluster, so they are listed as lost")
 	}
 	return r
+}
+
+// sameSpec reports whether both are stored alike. An equality of Kubernetes panics on times of v1alpha1.
+func sameSpec(a, b *v1alpha1.TriagePolicySpec) bool {
+	one, _ := json.Marshal(a)
+	other, _ := json.Marshal(b)
+	return bytes.Equal(one, other)
 }
 
 func (r *policyReport) note(text string) { r.Notes = append(r.Notes, text) }

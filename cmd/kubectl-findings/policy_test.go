@@ -143,7 +143,9 @@ func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
 	high := func(s *v1alpha1.TriagePolicySpec) { s.Priority = 10 }
 	active := func(s *v1alpha1.TriagePolicySpec) { s.Set = v1alpha1.PolicyDecision{UserStatus: "active"} }
 	preview := func(s *v1alpha1.TriagePolicySpec) { s.Mode = v1alpha1.PolicyPreview }
-	two := func(s *v1alpha1.TriagePolicySpec) { s.MaxFindings = 2 }
+	two := func(s *v1alpha1.TriagePolicySpec) {
+		s.MaxFindings, s.ValidUntil = 2, new(v1alpha1.NewTime(testedAt.Add(time.Hour)))
+	}
 	few := func(s *v1alpha1.TriagePolicySpec) { s.MaxFindings = 3 }
 	ended := func(s *v1alpha1.TriagePolicySpec) { end := v1alpha1.NewTime(testedAt); s.ValidUntil = &end }
 	later := func(s *v1alpha1.TriagePolicySpec) { at := v1alpha1.NewTime(testedAt.Add(time.Hour)); s.ValidFrom = &at }
