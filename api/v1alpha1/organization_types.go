@@ -209,6 +209,7 @@ type Retention struct {
 	FinishedDeliveries *metav1.Duration `json:"finishedDeliveries,omitempty"`
 	// finishedOperations is how long a TriageOperation is kept after it has completed or failed, for example "2160h";
 	// from then on it cannot be undone. Absent: "720h", 30 days. One that nobody commits is removed after 24 hours.
+	// One that failed without choosing findings is removed after an hour at the latest.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="finishedOperations must be hours, minutes and seconds and not negative, for example 8760h for a year"

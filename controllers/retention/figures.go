@@ -16,8 +16,8 @@ const DefaultDeliveries = 7 * 24 * time.Hour
 const (
 	// DefaultOperations is how long finished operations are kept by default.
 	DefaultOperations = 30 * 24 * time.Hour
-	// keepRefused is how long an operation beyond the limit of an organization is kept: nothing else bounds their number.
-	keepRefused = time.Hour
+	// keepSetless is how long an operation that has failed without a set is kept: nothing else bounds their number.
+	keepSetless = time.Hour
 	// keepPreviews is how long an uncommitted operation is kept.
 	keepPreviews = 24 * time.Hour
 )
@@ -51,7 +51,7 @@ func termsOf(figures *v1alpha1.Retention) []term {
 	add(finishedScans, figures.FinishedScans)
 	operations := orDefault(figures.FinishedOperations, DefaultOperations)
 	add(finishedOperations, operations)
-	out = append(out, term{refusedOperations, min(operations.Duration, keepRefused)}, term{previews, keepPreviews})
+	out = append(out, term{setlessOperations, min(operations.Duration, keepSetless)}, term{previews, keepPreviews})
 	add(finishedDeliveries, orDefault(figures.FinishedDeliveries, DefaultDeliveries))
 	return out
 }

@@ -22,8 +22,8 @@ const (
 	finishedScans      shelf = "finished scans"
 	finishedDeliveries shelf = "finished deliveries"
 	finishedOperations shelf = "finished operations"
-	// refusedOperations are those beyond what an organization may keep. They have decided about nothing.
-	refusedOperations shelf = "refused operations"
+	// setlessOperations have failed before their sets were made. They have decided about nothing.
+	setlessOperations shelf = "operations without a set"
 	// previews are uncommitted operations.
 	previews shelf = "previews of operations"
 )
@@ -35,7 +35,7 @@ func (s shelf) kind() string {
 		return "Scan"
 	case finishedDeliveries:
 		return "WebhookDelivery"
-	case finishedOperations, refusedOperations, previews:
+	case finishedOperations, setlessOperations, previews:
 		return "TriageOperation"
 	case closedFindings, triagedFindings:
 	}
@@ -110,8 +110,8 @@ func deliveryFinished(delivery *v1alpha1.WebhookDelivery) (time.Time, shelf, boo
 
 func operationFinished(operation *v1alpha1.TriageOperation) (time.Time, shelf, bool) {
 	switch status := &operation.Status; {
-	case triageoperation.Refused(operation):
-		return status.CompletedAt.Time, refusedOperations, true
+	case triageoperation.Setless(operation):
+		return status.CompletedAt.Time, setlessOperations, true
 	case status.CompletedAt != nil:
 		return status.CompletedAt.Time, finishedOperations, true
 	case !operation.Spec.Commit && status.SelectedAt != nil:

@@ -106,10 +106,9 @@ func TestWhatHasFinishedAndSince(t *testing.T) {
 		{"an operation that has ended", operation(func(o *v1alpha1.TriageOperation) {
 			o.Spec.Commit, o.Status.CompletedAt = true, ptr.To(v1alpha1.NewTime(noon))
 		}), finishedOperations},
-		{"one beyond what the organization may keep", operation(func(o *v1alpha1.TriageOperation) {
+		{"one that failed without a set", operation(func(o *v1alpha1.TriageOperation) {
 			o.Status.CompletedAt, o.Status.SelectedAt = o.Status.SelectedAt, nil
-			o.Status.Conditions = []v1alpha1.Condition{{Type: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonTooManyOperations}}
-		}), refusedOperations},
+		}), setlessOperations},
 		{"one that nobody has committed", operation(func(*v1alpha1.TriageOperation) {}), previews},
 		{"one that is at work", operation(func(o *v1alpha1.TriageOperation) { o.Spec.Commit = true }), ""},
 		{"one that selects its findings", operation(func(o *v1alpha1.TriageOperation) { o.Status.SelectedAt = nil }), ""},
@@ -142,14 +141,14 @@ func TestTermsOf(t *testing.T) {
 			[]term{{finishedScans, time.Hour}, {finishedDeliveries, 24 * time.Hour}}},
 		{"operations have a figure too", &v1alpha1.Retention{FinishedOperations: hour},
 			[]term{{finishedOperations, time.Hour}, deliveries}},
-		{"and refused ones are kept no longer than others", &v1alpha1.Retention{FinishedOperations: &metav1.Duration{}},
-			[]term{{finishedOperations, 0}, {refusedOperations, 0}, deliveries}},
+		{"and those without a set are kept no longer than others", &v1alpha1.Retention{FinishedOperations: &metav1.Duration{}},
+			[]term{{finishedOperations, 0}, {setlessOperations, 0}, deliveries}},
 		{"no time at all is a time", &v1alpha1.Retention{FinishedDeliveries: &metav1.Duration{}}, []term{{finishedDeliveries, 0}}},
 	}
 	for _, c := range cases {
 		var got []term
 		for _, of := range termsOf(c.figures) {
-			if of != operations && of != (term{refusedOperations, keepRefused}) && of != (term{previews, keepPreviews}) {
+			if of != operations && of != (term{setlessOperations, keepSetless}) && of != (term{previews, keepPreviews}) {
 				got = append(got, of)
 			}
 		}

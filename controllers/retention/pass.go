@@ -158,7 +158,7 @@ func newObject(on shelf) client.Object {
 		return &v1alpha1.Scan{}
 	case finishedDeliveries:
 		return &v1alpha1.WebhookDelivery{}
-	case finishedOperations, refusedOperations, previews:
+	case finishedOperations, setlessOperations, previews:
 		return &v1alpha1.TriageOperation{}
 	case closedFindings, triagedFindings:
 	}
@@ -172,7 +172,7 @@ func (r *Reconciler) announce(ctx context.Context, organization *v1alpha1.Organi
 	}
 	findings := p.retired[closedFindings] + p.retired[triagedFindings]
 	scans, deliveries := p.retired[finishedScans], p.retired[finishedDeliveries]
-	operations := p.retired[finishedOperations] + p.retired[refusedOperations] + p.retired[previews]
+	operations := p.retired[finishedOperations] + p.retired[setlessOperations] + p.retired[previews]
 	if findings+scans+deliveries+operations == 0 {
 		return
 	}

@@ -55,7 +55,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	r := &Reconciler{Base: reconcile.NewBase(mgr), pager: pager, as: executors(mgr.GetConfig())}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.TriageOperation{}, builder.WithPredicates(watch.SpecChanged)).
-		Watches(&v1alpha1.TriageOperation{}, r.nextInLine()).
+		Watches(&v1alpha1.TriageOperation{}, r.whoseTurnItIs()).
 		Watches(&v1alpha1.Finding{}, pager.Findings()).
 		Watches(&v1alpha1.WebhookEndpoint{}, pager.Endpoints()).
 		WithOptions(options).
@@ -109,7 +109,7 @@ func (r *Reconciler) awaitTurn(ctx context.Context, s *scope) error {
 		return err
 	}
 	before := ahead(s.Object, all)
-	if s.Status.SelectedAt == nil && keptAfter(before, all) >= rules.MaxOperations {
+	if s.Status.SelectedAt == nil && keptAfter(s.Object, all) >= rules.MaxOperations {
 		tooMany(s)
 		return nil
 	}
@@ -120,29 +120,49 @@ func (r *Reconciler) awaitTurn(ctx context.Context, s *scope) error {
 		s.Status.Phase = v1alpha1.OperationSelecting
 	}
 	// The message does not name the other one, else each end of an operation would rewrite all that wait.
-	inProgress(s, "An older operation of the organization comes first: this one starts after it.")
+	inProgress(s, "An older operation of the organization comes first: this one goes on after it.")
 	s.RequeueAfter(lookAtLine)
 	s.Stop()
 	return nil
 }
 
-// nextInLine enqueues the first operation in line when one has left the line.
-func (r *Reconciler) nextInLine() handler.EventHandler {
+// whoseTurnItIs enqueues the operations that have nobody ahead, when one may have left the line.
+func (r *Reconciler) whoseTurnItIs() handler.EventHandler {
 	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
-		if before, known := change.Before.(*v1alpha1.TriageOperation); !known || !busy(before) {
+		if !mayShorten(change) {
 			return
 		}
-		if after, exists := change.After.(*v1alpha1.TriageOperation); exists && busy(after) {
-			return
-		}
-		all, err := r.operations(ctx, change.Before.GetNamespace())
+		all, err := r.operations(ctx, change.Object().GetNamespace())
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "find the next operation") // only while the manager stops
+			return
 		}
+		var first *v1alpha1.TriageOperation
 		if line := inLine(all); len(line) > 0 {
-			q.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(slices.MinFunc(line, byAge))})
+			first = slices.MinFunc(line, byAge)
+		}
+		for i := range all {
+			// An undo that waits for the operation that it undoes is not in line, but may be older than the first.
+			if o := &all[i]; busy(o) && (first == nil || byAge(o, first) <= 0) {
+				q.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
+			}
 		}
 	})
+}
+
+// mayShorten reports whether an operation may leave the line with the change. With a new operation an undo may leave
+// it, which waits for the new one from now on.
+func mayShorten(change watch.Change) bool {
+	before, known := change.Before.(*v1alpha1.TriageOperation)
+	after, exists := change.After.(*v1alpha1.TriageOperation)
+	switch {
+	case known && exists:
+		// Between two events it may have been deleted and created again.
+		return before.UID != after.UID || busy(before) != busy(after)
+	case known:
+		return busy(before)
+	}
+	return !change.Initial
 }
 
 // ahead returns the operations whose turn comes before the given one.

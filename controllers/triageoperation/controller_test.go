@@ -481,7 +481,7 @@ func TestASetThatCouldNotBeKeptAtOnceIsTheSameInTheEnd(t *testing.T) {
 	env.Create(t, again)
 	waiting := r.awaits("other", v1alpha1.OperationSelecting)
 	ready := v1alpha1.FindCondition(waiting.Status.Conditions, v1alpha1.ConditionReady)
-	g.Expect(ready.Message).To(ContainSubstring("starts after it"), "one operation at a time")
+	g.Expect(ready.Message).To(ContainSubstring("goes on after it"), "one operation at a time")
 	ready = v1alpha1.FindCondition(r.awaits("mute", v1alpha1.OperationSelecting).Status.Conditions, v1alpha1.ConditionReady)
 	g.Expect(ready.Message).To(ContainSubstring("mute-000 of an earlier operation"), "it says what it waits for")
 	harness.Must(t, env.Client.Delete(t.Context(), left))

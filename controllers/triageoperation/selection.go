@@ -84,16 +84,12 @@ func (r *Reconciler) makeSet(ctx context.Context, s *scope) error {
 	return r.keepSet(ctx, s, set, partsOf(all))
 }
 
-// keptAfter returns how many operations the organization will keep after those before have had their turn.
-func keptAfter(before []*v1alpha1.TriageOperation, all []v1alpha1.TriageOperation) int {
+// keptAfter returns how many operations the organization will keep once all that are older than the given one have
+// their sets.
+func keptAfter(operation *v1alpha1.TriageOperation, all []v1alpha1.TriageOperation) int {
 	kept := 0
 	for i := range all {
-		if status := &all[i].Status; status.SelectedAt != nil || status.CompletedAt != nil && !rules.Refused(&all[i]) {
-			kept++
-		}
-	}
-	for _, o := range before {
-		if o.Status.SelectedAt == nil {
+		if o := &all[i]; o.Status.SelectedAt != nil || busy(o) && byAge(o, operation) < 0 {
 			kept++
 		}
 	}

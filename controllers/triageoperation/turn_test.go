@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,9 +77,9 @@ func TestWhoseTurnComesBefore(t *testing.T) {
 	}
 }
 
-// line returns a reconciler of operations that nobody has looked at yet, "o-0" being the oldest; all with that status. It
-// counts the writes of a status.
-func line(t *testing.T, length int, status v1alpha1.TriageOperationStatus) (r *Reconciler, writes *int) {
+// line returns a reconciler of operations that nobody has looked at yet, "o-0" being the oldest; all with that status, and
+// undos of that one, unless it is empty. It counts the writes of a status.
+func line(t *testing.T, length int, undo string, status v1alpha1.TriageOperationStatus) (r *Reconciler, writes *int) {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	scheme := runtime.NewScheme()
@@ -86,6 +87,9 @@ func line(t *testing.T, length int, status v1alpha1.TriageOperationStatus) (r *R
 	objects := make([]client.Object, length)
 	for i := range objects {
 		o := builder.TriageOperation(fmt.Sprint("o-", i), "G1").In("org-acme").Build()
+		if undo != "" {
+			o = builder.TriageOperation(o.Name, "").Undoes(undo).In("org-acme").Build()
+		}
 		o.Generation, o.CreationTimestamp, o.Status = 1, metav1.NewTime(clock.Now().Add(time.Duration(i)*time.Second)), status
 		objects[i] = o
 	}
@@ -100,92 +104,154 @@ func line(t *testing.T, length int, status v1alpha1.TriageOperationStatus) (r *R
 }
 
 // looks reconciles the operation once.
-func (r *Reconciler) looks(t *testing.T, name string) (*v1alpha1.TriageOperation, ctrl.Result) {
+func looks(t *testing.T, r *Reconciler, name string) (*v1alpha1.TriageOperation, ctrl.Result) {
 	t.Helper()
-	key := client.ObjectKey{Namespace: "org-acme", Name: name}
-	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "org-acme", Name: name}})
 	harness.Must(t, err)
+	return stored(t, r, name), result
+}
+
+func stored(t *testing.T, r *Reconciler, name string) *v1alpha1.TriageOperation {
+	t.Helper()
 	o := &v1alpha1.TriageOperation{}
-	harness.Must(t, r.Client.Get(t.Context(), key, o))
-	return o, result
+	harness.Must(t, r.Client.Get(t.Context(), client.ObjectKey{Namespace: "org-acme", Name: name}, o))
+	return o
+}
+
+// ends stores that the operation has failed, and returns it.
+func ends(t *testing.T, r *Reconciler, o *v1alpha1.TriageOperation) *v1alpha1.TriageOperation {
+	t.Helper()
+	ended := o.DeepCopy()
+	ended.Status.Phase, ended.Status.CompletedAt = v1alpha1.OperationFailed, now(reconcile.NewScope(o))
+	harness.Must(t, r.Client.Status().Update(t.Context(), ended))
+	return ended
+}
+
+// woken returns which operations the change enqueues. Before is nil for a new operation, after for a deleted one.
+func woken(t *testing.T, r *Reconciler, before, after *v1alpha1.TriageOperation) string {
+	t.Helper()
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+	defer queue.ShutDown()
+	switch handler := r.whoseTurnItIs(); {
+	case before == nil:
+		handler.Create(t.Context(), event.CreateEvent{Object: after}, queue)
+	case after == nil:
+		handler.Delete(t.Context(), event.DeleteEvent{Object: before}, queue)
+	default:
+		handler.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, queue)
+	}
+	var names []string
+	for queue.Len() > 0 {
+		request, _ := queue.Get()
+		names = append(names, request.Name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
 }
 
 // An operation may hold 100 KB, and hundreds may wait.
 func TestAnOperationThatWaitsIsStoredOnceAndIsWokenWhenItsTurnComes(t *testing.T) {
-	r, writes := line(t, 3, v1alpha1.TriageOperationStatus{})
-	last, result := r.looks(t, "o-2")
+	r, writes := line(t, 3, "", v1alpha1.TriageOperationStatus{})
+	last, result := looks(t, r, "o-2")
 	if last.Status.Phase != v1alpha1.OperationSelecting || result.RequeueAfter < 10*time.Second {
 		t.Errorf("its phase is %q, and it looks again after %s", last.Status.Phase, result.RequeueAfter)
 	}
-	before, _ := r.looks(t, "o-1")
-	first := &v1alpha1.TriageOperation{}
-	harness.Must(t, r.Client.Get(t.Context(), client.ObjectKey{Namespace: "org-acme", Name: "o-0"}, first))
-	ended := first.DeepCopy()
-	ended.Status.Phase, ended.Status.CompletedAt = v1alpha1.OperationFailed, now(reconcile.NewScope(first))
-	harness.Must(t, r.Client.Status().Update(t.Context(), ended))
-	r.looks(t, "o-2")
+	second, _ := looks(t, r, "o-1")
+	first := stored(t, r, "o-0")
+	harness.Same(t, "woken when one waits on", "", woken(t, r, second, second))
+	ended := ends(t, r, first)
+	looks(t, r, "o-2")
 	harness.Same(t, "writes of the two that wait, with three looks", 2, *writes)
 
-	for _, c := range []struct {
-		reason string
-		before client.Object
-		after  client.Object
-		want   string
-	}{
-		{"one has ended", first, ended, "o-1"},
-		{"one is deleted", first, nil, "o-1"},
-		{"one waits on", before, before, ""},
-		{"one that had ended is deleted", ended, nil, ""},
-	} {
-		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
-		if c.after == nil {
-			r.nextInLine().Delete(t.Context(), event.DeleteEvent{Object: c.before}, queue)
-		} else {
-			r.nextInLine().Update(t.Context(), event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}, queue)
-		}
-		woken := ""
-		if queue.Len() > 0 {
-			request, _ := queue.Get()
-			woken = request.Name
-		}
-		queue.ShutDown()
-		harness.Same(t, "woken when "+c.reason, c.want, woken)
+	harness.Same(t, "woken when one has ended", "o-1", woken(t, r, first, ended))
+	harness.Same(t, "woken when one that had ended is deleted", "", woken(t, r, ended, nil))
+	harness.Must(t, r.Client.Delete(t.Context(), second))
+	harness.Same(t, "woken when one is deleted", "o-2", woken(t, r, second, nil))
+	again := second.DeepCopy()
+	again.UID, again.ResourceVersion = "of-another", ""
+	again.CreationTimestamp = metav1.NewTime(last.CreationTimestamp.Add(time.Hour))
+	harness.Must(t, r.Client.Create(t.Context(), again))
+	harness.Same(t, "woken when one was deleted and created again unseen", "o-2", woken(t, r, second, again))
+}
+
+func TestAnUndoThatWaitsIsWokenWhenNobodyIsAheadAndWakesOthersWhenItIsNot(t *testing.T) {
+	r, _ := line(t, 3, "", v1alpha1.TriageOperationStatus{})
+	first, preview := stored(t, r, "o-0"), stored(t, r, "o-1")
+	preview.Status.Phase = v1alpha1.OperationPreview
+	harness.Must(t, r.Client.Status().Update(t.Context(), preview))
+	undo := func(name, of string, at time.Time) {
+		o := builder.TriageOperation(name, "").Undoes(of).In("org-acme").Build()
+		o.CreationTimestamp = metav1.NewTime(at)
+		harness.Must(t, r.Client.Create(t.Context(), o))
 	}
+	undo("of-a-preview", "o-1", preview.CreationTimestamp.Time)
+	harness.Same(t, "woken when one has ended before an undo", "o-2 of-a-preview", woken(t, r, first, ends(t, r, first)))
+	last := stored(t, r, "o-2")
+	harness.Same(t, "woken when the last has ended", "of-a-preview", woken(t, r, last, ends(t, r, last)))
+
+	r, _ = line(t, 1, "", v1alpha1.TriageOperationStatus{})
+	undo("of-nothing", "new", stored(t, r, "o-0").CreationTimestamp.Add(-time.Hour))
+	created := builder.TriageOperation("new", "G1").In("org-acme").Build()
+	created.CreationTimestamp = metav1.NewTime(stored(t, r, "o-0").CreationTimestamp.Add(time.Hour))
+	harness.Must(t, r.Client.Create(t.Context(), created))
+	harness.Same(t, "woken when what an undo names is created", "o-0 of-nothing", woken(t, r, nil, created))
 }
 
 func TestAnOperationBeyondTheLimitFailsAtOnce(t *testing.T) {
-	selected := v1alpha1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	refused := v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationFailed, CompletedAt: &selected, Conditions: []v1alpha1.Condition{
-		{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonTooManyOperations},
-	}}
-	other := *refused.DeepCopy()
-	other.Conditions[0].Reason = v1alpha1.ReasonNotUndoable
+	at := v1alpha1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	failed := v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationFailed, CompletedAt: &at}
+	decided := failed
+	decided.SelectedAt = &at
 	for _, c := range []struct {
 		reason string
 		status v1alpha1.TriageOperationStatus
+		undo   string
 		others int
 		fails  bool
 	}{
-		{"as many wait before it as may be kept", v1alpha1.TriageOperationStatus{}, rules.MaxOperations, true},
-		{"there is room for it after those that wait", v1alpha1.TriageOperationStatus{}, rules.MaxOperations - 1, false},
-		{"as many previews as may be kept", v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationPreview, SelectedAt: &selected},
-			rules.MaxOperations, true},
-		{"as many that failed for another reason", other, rules.MaxOperations, true},
-		{"those refused before do not count", refused, rules.MaxOperations, false},
+		{"as many wait before it as may be kept", v1alpha1.TriageOperationStatus{}, "", rules.MaxOperations, true},
+		{"as many undos wait for one that has not ended", v1alpha1.TriageOperationStatus{}, "o-0", rules.MaxOperations, true},
+		{"there is room for it after those that wait", v1alpha1.TriageOperationStatus{}, "", rules.MaxOperations - 1, false},
+		{"as many previews as may be kept", v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationPreview, SelectedAt: &at},
+			"", rules.MaxOperations, true},
+		{"as many that failed and may have decided", decided, "", rules.MaxOperations, true},
+		{"those that failed without a set do not count", failed, "", rules.MaxOperations, false},
 	} {
-		r, _ := line(t, c.others, c.status)
+		r, _ := line(t, c.others, c.undo, c.status)
 		mine := builder.TriageOperation("mine", "G1").In("org-acme").Build()
-		mine.CreationTimestamp = metav1.NewTime(selected.Add(time.Hour))
+		mine.CreationTimestamp = metav1.NewTime(at.Add(time.Hour))
 		harness.Must(t, r.Client.Create(t.Context(), mine))
 		s := reconcile.NewScope(mine)
-		s.Begin(selected.Time)
+		s.Begin(at.Time)
 		harness.Must(t, r.awaitTurn(t.Context(), s))
-		harness.Same(t, "fails when "+c.reason, c.fails, rules.Refused(mine))
-		mine.Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationPreview, SelectedAt: &selected}
+		harness.Same(t, "fails when "+c.reason, c.fails, mine.Status.CompletedAt != nil)
+		mine.Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationPreview, SelectedAt: &at}
 		mine.Spec.Commit = true
 		harness.Must(t, r.awaitTurn(t.Context(), s))
-		harness.Same(t, "its commit fails when "+c.reason, false, rules.Refused(mine))
+		harness.Same(t, "its commit fails when "+c.reason, false, mine.Status.CompletedAt != nil)
 	}
+}
+
+// Each would wait for the other.
+func TestUndosOfOneAnotherFail(t *testing.T) {
+	r, _ := line(t, 2, "o-0", v1alpha1.TriageOperationStatus{})
+	for _, name := range []string{"o-0", "o-1"} {
+		o := stored(t, r, name)
+		o.Spec.Commit = true
+		if name == "o-0" {
+			o.Spec.Undo = "o-1"
+		}
+		harness.Must(t, r.Client.Update(t.Context(), o))
+	}
+	undo, _ := looks(t, r, "o-0")
+	harness.Same(t, "the phase of an undo of its undo", v1alpha1.OperationFailed, undo.Status.Phase)
+
+	r, _ = line(t, 1, "o-0", v1alpha1.TriageOperationStatus{})
+	o := stored(t, r, "o-0")
+	o.Spec.Commit = true
+	harness.Must(t, r.Client.Update(t.Context(), o))
+	undo, _ = looks(t, r, "o-0")
+	harness.Same(t, "the phase of an undo of itself", v1alpha1.OperationFailed, undo.Status.Phase)
 }
 
 // Once it has decided about anything it must be Running in any case: else it could fail as Expired, and nothing undoes that.

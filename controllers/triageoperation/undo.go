@@ -34,6 +34,10 @@ func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, erro
 	case undone.Status.Phase == v1alpha1.OperationFailed && undone.Status.Changed == 0, !undone.Spec.Commit:
 		fail(s, v1alpha1.ReasonNotUndoable, fmt.Sprintf("The operation %q has not decided about anything.", key.Name))
 		return nil, nil
+	case undone.Status.CompletedAt == nil && string(undone.Spec.Undo) == s.Object.Name:
+		fail(s, v1alpha1.ReasonNotUndoable, fmt.Sprintf(
+			"The operation %q waits for this one itself: make another operation.", key.Name))
+		return nil, nil
 	case undone.Status.CompletedAt == nil:
 		inProgress(s, fmt.Sprintf("The operation %q is still running: it will be undone once it has ended.", key.Name))
 		s.RequeueAfter(lookAgain)
@@ -115,7 +119,7 @@ func (c *comparison) read(ctx context.Context, from client.Reader, entry *rules.
 	}
 	by := finding.Spec.Triage.By
 	// Follow the undos back to whoever made the decision. Names may be used again, so they could form a circle: give up
-	// after as many as can exist.
+	// after as many as may be kept.
 	for range rules.MaxOperations {
 		if by == c.author || by == "" {
 			break
