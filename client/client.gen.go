@@ -6157,8 +6157,9 @@ type ClientInterface interface {
 	//
 	// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
 	// seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
-	// answered with 400, or with 409 where the organization has too many, and with its `location`. Members that are not
-	// described are refused. Needs the scope `findings:triage`.
+	// answered with 400, or with 409 where the organization has too many, and with its `location`. While twice as many
+	// exist as may be kept, none is created, and there is no `location`. Members that are not described are refused.
+	// Needs the scope `findings:triage`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6174,8 +6175,9 @@ type ClientInterface interface {
 	//
 	// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
 	// seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
-	// answered with 400, or with 409 where the organization has too many, and with its `location`. Members that are not
-	// described are refused. Needs the scope `findings:triage`.
+	// answered with 400, or with 409 where the organization has too many, and with its `location`. While twice as many
+	// exist as may be kept, none is created, and there is no `location`. Members that are not described are refused.
+	// Needs the scope `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7160,8 +7162,9 @@ func (c *Client) ListTriageOperations(ctx context.Context, params *ListTriageOpe
 //
 // The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
 // seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
-// answered with 400, or with 409 where the organization has too many, and with its `location`. Members that are not
-// described are refused. Needs the scope `findings:triage`.
+// answered with 400, or with 409 where the organization has too many, and with its `location`. While twice as many
+// exist as may be kept, none is created, and there is no `location`. Members that are not described are refused.
+// Needs the scope `findings:triage`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7187,8 +7190,9 @@ func (c *Client) CreateTriageOperationWithBody(ctx context.Context, contentType 
 //
 // The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
 // seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
-// answered with 400, or with 409 where the organization has too many, and with its `location`. Members that are not
-// described are refused. Needs the scope `findings:triage`.
+// answered with 400, or with 409 where the organization has too many, and with its `location`. While twice as many
+// exist as may be kept, none is created, and there is no `location`. Members that are not described are refused.
+// Needs the scope `findings:triage`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -12899,8 +12903,9 @@ type ClientWithResponsesInterface interface {
 	//
 	// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
 	// seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
-	// answered with 400, or with 409 where the organization has too many, and with its `location`. Members that are not
-	// described are refused. Needs the scope `findings:triage`.
+	// answered with 400, or with 409 where the organization has too many, and with its `location`. While twice as many
+	// exist as may be kept, none is created, and there is no `location`. Members that are not described are refused.
+	// Needs the scope `findings:triage`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12916,8 +12921,9 @@ type ClientWithResponsesInterface interface {
 	//
 	// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
 	// seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
-	// answered with 400, or with 409 where the organization has too many, and with its `location`. Members that are not
-	// described are refused. Needs the scope `findings:triage`.
+	// answered with 400, or with 409 where the organization has too many, and with its `location`. While twice as many
+	// exist as may be kept, none is created, and there is no `location`. Members that are not described are refused.
+	// Needs the scope `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -21868,8 +21874,9 @@ func (c *ClientWithResponses) ListTriageOperationsWithResponse(ctx context.Conte
 //
 // The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
 // seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
-// answered with 400, or with 409 where the organization has too many, and with its `location`. Members that are not
-// described are refused. Needs the scope `findings:triage`.
+// answered with 400, or with 409 where the organization has too many, and with its `location`. While twice as many
+// exist as may be kept, none is created, and there is no `location`. Members that are not described are refused.
+// Needs the scope `findings:triage`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21891,8 +21898,9 @@ func (c *ClientWithResponses) CreateTriageOperationWithBodyWithResponse(ctx cont
 //
 // The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
 // seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
-// answered with 400, or with 409 where the organization has too many, and with its `location`. Members that are not
-// described are refused. Needs the scope `findings:triage`.
+// answered with 400, or with 409 where the organization has too many, and with its `location`. While twice as many
+// exist as may be kept, none is created, and there is no `location`. Members that are not described are refused.
+// Needs the scope `findings:triage`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
