@@ -4,8 +4,6 @@
 package cluster
 
 import (
-	"time"
-
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -39,6 +37,6 @@ func NewClient(config *rest.Config) (*Client, error) {
 	return &Client{
 		Findings:     newTriager(client, "finding", findingstate.StandingOf),
 		ReviewIssues: newTriager(client, "review issue", reviewstate.StandingOf),
-		rest:         client, reader: reader, lists: newLines(func() time.Duration { return 0 }),
+		rest:         client, reader: reader, lists: newLines(maxLists, noPause),
 	}, nil
 }

@@ -11,40 +11,41 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxWaiting bounds the writers that wait for one object. A write takes about 20 ms, so a writer behind more
-// than that many would not get a turn within Patience.
-const maxWaiting = 1000
+// errLongLine is returned to a caller that would exceed the length of a line.
+var errLongLine = errors.New("too many callers wait")
 
-// errLongLine is returned to a writer that would exceed maxWaiting.
-var errLongLine = errors.New("too many writers wait for the object")
-
-// lines serialize the writers of each object, in the order in which they came. Writers of different objects do
-// not affect one another.
+// lines serialize the callers of each object, such as its writers, in the order in which they came. Callers of
+// different objects do not affect one another.
 type lines struct {
 	mu  sync.Mutex
 	all map[types.NamespacedName]*line
+	// most bounds the callers that wait for one object.
+	most int
 	// pause returns how long this replica leaves an object to others.
 	pause func() time.Duration
 }
 
-// line is the queue of one object. It exists while a writer has the object, or while the object is left to
-// other replicas.
+// line is the queue of one object. It exists while a caller has its turn, or while the object is left to other
+// replicas.
 type line struct {
 	waiting []*waiter
-	// round is how many more writers of this replica get the object before it is left to other replicas. A
-	// round starts with the length of the queue, so a replica with many waiting writers gets more turns than
+	// round is how many more callers of this replica get a turn before the object is left to other replicas. A
+	// round starts with the length of the queue, so a replica with many waiting callers gets more turns than
 	// one with few.
 	round int
 }
 
 type waiter struct{ turn chan struct{} }
 
-func newLines(pause func() time.Duration) *lines {
-	return &lines{all: map[types.NamespacedName]*line{}, pause: pause}
+func newLines(most int, pause func() time.Duration) *lines {
+	return &lines{all: map[types.NamespacedName]*line{}, most: most, pause: pause}
 }
 
-// enter waits for the object. The caller calls leave once, when it no longer needs the object. The error is
-// errLongLine or the context's.
+// noPause leaves nothing to other replicas.
+func noPause() time.Duration { return 0 }
+
+// enter waits for a turn. The caller calls leave once, at the end of its turn. The error is errLongLine or the
+// context's.
 func (l *lines) enter(ctx context.Context, object types.NamespacedName) (leave func(), err error) {
 	leave = func() { l.leave(object) }
 	mine, err := l.join(object)
@@ -62,7 +63,7 @@ func (l *lines) enter(ctx context.Context, object types.NamespacedName) (leave f
 	}
 }
 
-// join returns nil if nobody has the object: then the caller has it at once.
+// join returns nil if nobody has a turn: then the caller has it at once.
 func (l *lines) join(object types.NamespacedName) (*waiter, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +72,7 @@ func (l *lines) join(object types.NamespacedName) (*waiter, error) {
 		l.all[object] = &line{round: 1}
 		return nil, nil
 	}
-	if len(its.waiting) >= maxWaiting {
+	if len(its.waiting) >= l.most {
 		return nil, errLongLine
 	}
 	mine := &waiter{turn: make(chan struct{})}
@@ -79,7 +80,7 @@ func (l *lines) join(object types.NamespacedName) (*waiter, error) {
 	return mine, nil
 }
 
-// quit removes a waiter from the line. It returns false if the waiter already has the object.
+// quit removes a waiter from the line. It returns false if the waiter already has its turn.
 func (l *lines) quit(object types.NamespacedName, gone *waiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +110,7 @@ func (l *lines) leave(object types.NamespacedName) {
 	})
 }
 
-// next gives the object to the longest waiter, or removes the line if nobody waits. The caller holds the mutex.
+// next gives the turn to the longest waiter, or removes the line if nobody waits. The caller holds the mutex.
 func (l *lines) next(object types.NamespacedName) {
 	its := l.all[object]
 	if len(its.waiting) == 0 {

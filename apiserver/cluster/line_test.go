@@ -16,8 +16,6 @@ var hot = types.NamespacedName{Namespace: "org-acme", Name: "f-1"}
 
 func init() { SetDefaultEventuallyTimeout(30 * time.Second) }
 
-func noPause() time.Duration { return 0 }
-
 // waitingFor returns how many writers wait for a finding; -1 if it has no line.
 func (l *lines) waitingFor(finding types.NamespacedName) int {
 	l.mu.Lock()
@@ -30,7 +28,7 @@ func (l *lines) waitingFor(finding types.NamespacedName) int {
 
 func TestWritersHaveAFindingOneAtATimeInTheOrderInWhichTheyCame(t *testing.T) {
 	g := NewWithT(t)
-	l := newLines(noPause)
+	l := newLines(maxWriters, noPause)
 	leave, err := l.enter(t.Context(), hot)
 	g.Expect(err).NotTo(HaveOccurred())
 	const writers = 20
@@ -66,7 +64,7 @@ func TestWritersHaveAFindingOneAtATimeInTheOrderInWhichTheyCame(t *testing.T) {
 func TestAFindingIsLeftToOtherReplicasAfterEachRound(t *testing.T) {
 	g := NewWithT(t)
 	pauses := 0 // guarded by the lines' mutex
-	l := newLines(func() time.Duration { pauses++; return 0 })
+	l := newLines(maxWriters, func() time.Duration { pauses++; return 0 })
 	paused := func() int {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -105,7 +103,7 @@ func TestAFindingIsLeftToOtherReplicasAfterEachRound(t *testing.T) {
 // behind.
 func TestWhoGivesUpLeavesTheLine(t *testing.T) {
 	g := NewWithT(t)
-	l := newLines(noPause)
+	l := newLines(maxWriters, noPause)
 	for range 200 {
 		leave, err := l.enter(t.Context(), hot)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -130,15 +128,15 @@ func TestWhoGivesUpLeavesTheLine(t *testing.T) {
 
 func TestALineIsBoundedAndNoOtherFindingsWritersStandInIt(t *testing.T) {
 	g := NewWithT(t)
-	l := newLines(noPause)
+	l := newLines(maxWriters, noPause)
 	leave, err := l.enter(t.Context(), hot)
 	g.Expect(err).NotTo(HaveOccurred())
 	ctx, giveUp := context.WithCancel(t.Context())
 	var wait sync.WaitGroup
-	for range maxWaiting {
+	for range maxWriters {
 		wait.Go(func() { _, _ = l.enter(ctx, hot) }) //nolint:errcheck // they give up
 	}
-	g.Eventually(func() int { return l.waitingFor(hot) }).Should(Equal(maxWaiting))
+	g.Eventually(func() int { return l.waitingFor(hot) }).Should(Equal(maxWriters))
 	_, err = l.enter(t.Context(), hot)
 	g.Expect(err).To(MatchError(errLongLine))
 	other, err := l.enter(t.Context(), types.NamespacedName{Namespace: "org-globex", Name: "f-1"})
@@ -154,7 +152,7 @@ func TestALineIsBoundedAndNoOtherFindingsWritersStandInIt(t *testing.T) {
 func TestWhoGivesUpAsItsTurnComesPassesItOn(t *testing.T) {
 	g := NewWithT(t)
 	for range 50 {
-		l := newLines(noPause)
+		l := newLines(maxWriters, noPause)
 		_, err := l.enter(t.Context(), hot) // has it from now on; next passes it on below
 		g.Expect(err).NotTo(HaveOccurred())
 		ctx, giveUp := context.WithCancel(t.Context())

@@ -19,6 +19,13 @@ import (
 // answerAfter is how long a response waits for the controllers.
 const answerAfter = 10 * time.Second
 
+const (
+	// listPatience is how long a list waits for its turn.
+	listPatience = 10 * time.Second
+	// maxLists bounds the lists of one kind that wait in an organization.
+	maxLists = 20
+)
+
 // kindOf returns the kind of T.
 func kindOf[T kube.Object]() kube.Kind {
 	var object T
@@ -88,24 +95,32 @@ func sourceOf[T kube.Object](c *Client, namespace string) kube.Source {
 }
 
 // listOf calls each with every object of a kind in a namespace as they are stored now. Unreadable objects are left out.
-// One list at a time is read per namespace and kind: it may take tens of megabytes.
+// An error of each ends it, and is returned as it is. One list at a time is read per namespace and kind: it may take
+// tens of megabytes.
 func listOf[T kube.Object](ctx context.Context, c *Client, namespace, noun string, each func(T) error) error {
-	waiting, stop := context.WithTimeout(ctx, Patience)
+	waiting, stop := context.WithTimeout(ctx, listPatience)
 	defer stop()
-	leave, err := c.lists.enter(waiting, types.NamespacedName{Namespace: namespace, Name: noun})
-	if err != nil {
+	leave, err := c.lists.enter(waiting, types.NamespacedName{Namespace: namespace, Name: kindOf[T]().Resource})
+	switch {
+	case err != nil && ctx.Err() == nil:
+		return problem.Busy("too many requests list the "+noun, time.Second)
+	case err != nil:
 		return problem.TryAgain("too many requests list the "+noun, err)
 	}
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
+	var failed error
 	_, err = sourceOf[T](c, namespace).List(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
 		if one, readable := object.(T); readable {
-			return each(one)
+			failed = each(one)
 		}
-		return nil
+		return failed
 	})
-	if err != nil {
+	switch {
+	case failed != nil:
+		return failed
+	case err != nil:
 		return problem.TryAgain("the "+noun+" could not be read", err)
 	}
 	return nil

@@ -1,16 +1,20 @@
 package cluster
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -39,7 +43,7 @@ func TestAnOrganizationsOperationsAreListedOneRequestAtATime(t *testing.T) {
 	go list("org-acme")
 	g.Eventually(begun).Should(Receive(Equal("org-acme")))
 	go list("org-acme")
-	acme := types.NamespacedName{Namespace: "org-acme", Name: "triage operations"}
+	acme := types.NamespacedName{Namespace: "org-acme", Name: "triageoperations"}
 	g.Eventually(func() int { return client.lists.waitingFor(acme) }).Should(Equal(1))
 	go list("org-other")
 	g.Eventually(begun).Should(Receive(Equal("org-other")), "another organization does not wait")
@@ -48,4 +52,42 @@ func TestAnOrganizationsOperationsAreListedOneRequestAtATime(t *testing.T) {
 		g.Eventually(listed).Should(Receive(BeNil()))
 	}
 	g.Expect(begun).To(Receive(Equal("org-acme")))
+}
+
+func TestAListThatGetsNoTurnIsAnsweredAsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, err := NewClient(&rest.Config{Host: "http://nowhere.invalid"})
+		harness.Must(t, err)
+		_, err = client.lists.enter(t.Context(), types.NamespacedName{Namespace: "org-acme", Name: "triageoperations"})
+		harness.Must(t, err)
+		answers := make(chan int, maxLists+1)
+		for range maxLists + 1 {
+			go func() {
+				err := client.Operations(t.Context(), "org-acme", func(*v1alpha1.TriageOperation) error { return nil })
+				answers <- problem.Of(err).Status
+			}()
+		}
+		synctest.Wait()
+		harness.Same(t, "answers while the line is full", 1, len(answers))
+		time.Sleep(listPatience)
+		synctest.Wait()
+		for range maxLists + 1 {
+			harness.Same(t, "the status", http.StatusTooManyRequests, <-answers)
+		}
+	})
+}
+
+func TestAnErrorAboutAnObjectIsNotOneOfTheList(t *testing.T) {
+	client, err := NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: roundTripper(
+		func(request *http.Request) (*http.Response, error) {
+			return &http.Response{
+				StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
+				Body: io.NopCloser(strings.NewReader(`{"kind":"TriageOperationList","apiVersion":"appsec.dev/v1alpha1","items":[
+					{"kind":"TriageOperation","apiVersion":"appsec.dev/v1alpha1","metadata":{"name":"op-1"}}]}`)),
+			}, nil
+		})})
+	harness.Must(t, err)
+	unrenderable := errors.New("it cannot be rendered")
+	err = client.Operations(t.Context(), "org-acme", func(*v1alpha1.TriageOperation) error { return unrenderable })
+	harness.Same(t, "the error", true, err == unrenderable) //nolint:errorlint // as it is
 }

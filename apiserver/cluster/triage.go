@@ -23,6 +23,10 @@ import (
 // Patience is how long a decision is tried, including the wait for other writers.
 const Patience = 30 * time.Second
 
+// maxWriters bounds the writers that wait for one object. A write takes about 20 ms, so a writer behind more than that
+// many would not get a turn within Patience.
+const maxWriters = 1000
+
 // After a conflict with a writer in another replica, a writer tries again after up to twice the duration of a
 // try. A replica whose writers have all had their turn leaves the object to others for longer than such a
 // backoff plus a try, so that they get it.
@@ -46,7 +50,7 @@ type Triager[T kube.Object] struct {
 
 func newTriager[T kube.Object](client rest.Interface, noun string, standing func(T) findingstate.Standing) *Triager[T] {
 	t := &Triager[T]{Noun: noun, standing: standing, rest: client}
-	t.lines = newLines(func() time.Duration { return t.pace.between(shortestPause, longestPause) })
+	t.lines = newLines(maxWriters, func() time.Duration { return t.pace.between(shortestPause, longestPause) })
 	return t
 }
 

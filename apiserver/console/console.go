@@ -187,8 +187,8 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	}
 	problem := ui.Problem{
 		Status: failure.Status, Detail: ui.Told(failure.Said), RetryAt: failure.RetryAt, RequestID: requestID,
-		MissingScope: failure.Said.Code == client.ErrorCodeMissingScope, Change: r.Method == http.MethodPost,
-		Login: login,
+		MissingScope: failure.Said.Code == client.ErrorCodeMissingScope, Busy: failure.Said.Code == client.ErrorCodeBusy,
+		Change: r.Method == http.MethodPost, Login: login,
 	}
 	if problem.Change {
 		problem.Form = next(r)

@@ -21,12 +21,13 @@ import (
 // operationsPath is where triage operations are served.
 const operationsPath = "/v2/triage-operations/"
 
-// mostOperations is how many operations may exist before no further one is created. The controllers keep fewer, and
-// remove those that they refuse, but only after an hour: without this bound a client could fill their memory.
-const mostOperations = 2 * triageoperation.MaxOperations
+// stopsCreatingAt is how many operations may exist before no further one is created. The controllers keep fewer, and
+// remove those that fail without a set, but only after an hour: without this bound a client could fill their memory.
+// It is not exact: requests at the same time do not see one another's operations.
+const stopsCreatingAt = 2 * triageoperation.MaxOperations
 
 var errTooManyOperations = errors.New("the organization has twice as many triage operations as it may keep: " +
-	"try again in an hour, or delete some")
+	"try again in an hour, or delete some with kubectl")
 
 // CreateTriageOperation is an operation of the contract.
 func (b *Backend) CreateTriageOperation(ctx context.Context, request Request) (Response, error) {
@@ -42,7 +43,7 @@ func (b *Backend) CreateTriageOperation(ctx context.Context, request Request) (R
 	if err != nil {
 		return Response{}, Unavailable(err)
 	}
-	if b.Model.CountOperations(namespace) >= mostOperations {
+	if b.Model.CountOperations(namespace) >= stopsCreatingAt {
 		return Response{}, problem.Refused(errTooManyOperations)
 	}
 	operation.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriageOperation"}

@@ -131,6 +131,7 @@ func TestARefusalNamesTheFieldsOfTheForm(t *testing.T) {
 func TestWhatAModuleIsToldNamesTimeAndRequest(t *testing.T) {
 	for want, p := range map[string]Problem{
 		"Try again in 40 seconds.": {Status: http.StatusTooManyRequests, RetryAt: time.Now().Add(40 * time.Second)},
+		"many such requests":       {Status: http.StatusTooManyRequests, Busy: true},
 		"the request id r-1.":      {Status: http.StatusInternalServerError, RequestID: "r-1"},
 		"the request id r-2.":      {Status: http.StatusInternalServerError, RequestID: "r-2", Change: true},
 		"with that scope":          {Status: http.StatusForbidden, MissingScope: true},

@@ -44,6 +44,8 @@ type Problem struct {
 	RequestID string
 	// MissingScope reports that the key lacks a scope.
 	MissingScope bool
+	// Busy reports that too many requests like this one are running.
+	Busy bool
 	// Change reports that the request was a change, and not the view of a page.
 	Change bool
 	// Form is the page whose form was sent; empty if there is none.
@@ -96,6 +98,9 @@ func (p Problem) next(requestID, again string) string {
 	case http.StatusConflict, http.StatusPreconditionFailed:
 		return "Load the page with the form again to see what was decided, then decide again."
 	case http.StatusTooManyRequests:
+		if p.Busy {
+			return "Your organization has too many such requests at once." + again
+		}
 		return limited + again
 	}
 	if p.Change {
