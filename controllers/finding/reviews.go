@@ -234,7 +234,7 @@ var anotherResult = predicate.And(watch.NewSinceStart, watch.Updates(func(before
 // rejudgeIssue enqueues the findings with the issue's old or new result key, under any name of their tool, whose
 // verdict differs.
 func (r *Reconciler) rejudgeIssue(ctx context.Context) handler.EventHandler {
-	return policies.Rejudge(ctx, keyOf, func(ctx context.Context, issue client.Object) ([]ctrl.Request, error) {
+	return policies.RejudgeFew(ctx, keyOf, func(ctx context.Context, issue client.Object) ([]ctrl.Request, error) {
 		return r.otherVerdictsOf(ctx, issue.GetNamespace(), keyOf(issue))
 	})
 }
@@ -242,7 +242,7 @@ func (r *Reconciler) rejudgeIssue(ctx context.Context) handler.EventHandler {
 // rejudgeAlike does the same for a finding that was added or removed, if a user decided about its result in a pull
 // request.
 func (r *Reconciler) rejudgeAlike(ctx context.Context) handler.EventHandler {
-	return policies.Rejudge(ctx, keyOf, func(ctx context.Context, finding client.Object) ([]ctrl.Request, error) {
+	return policies.RejudgeFew(ctx, keyOf, func(ctx context.Context, finding client.Object) ([]ctrl.Request, error) {
 		for _, key := range keysOfFinding(finding.(*v1alpha1.Finding)) {
 			decided, err := index.Any(ctx, r.Client, &v1alpha1.ReviewIssueList{}, finding.GetNamespace(), decidedIndex, key)
 			if err != nil {

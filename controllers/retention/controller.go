@@ -56,7 +56,7 @@ type Settings struct {
 	// Implied is that of the controller of Findings: a finding that needs no status holds a scan only while it owes a
 	// delivery, and gets one before the deliveries of its creation are removed.
 	Implied *implied.Statuses
-	// Clock provides the current time. Default: one that is not ahead of the API server's.
+	// Clock provides the current time. Default: one that is not far ahead of the API server's.
 	Clock clock.PassiveClock
 }
 

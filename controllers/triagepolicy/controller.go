@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,7 +20,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
-	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
@@ -62,7 +62,7 @@ type Reconciler struct {
 
 // SetupWithManager adds the controllers of TriagePolicies and of their pages to the manager.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	if err := setUpPages(ctx, mgr, options, apitime.Clock{}); err != nil {
+	if err := setUpPages(ctx, mgr, options, clock.RealClock{}); err != nil {
 		return err
 	}
 	return newReconciler(reconcile.NewBase(mgr)).setUp(mgr, options)

@@ -1,4 +1,4 @@
-// Package apitime is a clock that is not ahead of the API server's.
+// Package apitime is a clock that is not far ahead of the API server's.
 package apitime
 
 import (
@@ -6,22 +6,21 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// mostAhead is how far the local clock may be ahead of the API server's. It is as much as the times of others may be
-// ahead of the local one.
+// mostAhead is how far the clock may be ahead of the API server's.
 const mostAhead = 5 * time.Minute
 
-// answer is the newest answer of the API server: its Date, and when it arrived.
+// answer is an answer of the API server: its Date, and when it arrived.
 type answer struct{ date, at time.Time }
 
 var (
-	newest atomic.Pointer[answer]
-	// told is true while the local clock is known to be ahead.
-	told atomic.Bool
+	lastAnswer atomic.Pointer[answer]
+	logged     = rate.Sometimes{Interval: 10 * time.Minute}
 )
 
 // Hear makes the clients of this config note the API server's time. A process has one API server of the kinds.
@@ -38,33 +37,32 @@ func (h hearing) RoundTrip(request *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-		newest.Store(&answer{date: date, at: time.Now()})
+		lastAnswer.Store(&answer{date: date, at: time.Now()})
 	}
 	return response, nil
 }
 
-// Clock is the local clock, except while that is far ahead of the API server's: what is due by its time would be ended
-// or deleted for good. Then it is the API server's. Tickers and timers are local.
+// Clock is the local clock, but never more than five minutes ahead of the API server's: what is due by its time is ended
+// or deleted for good. It is not for durations, because it may be set back. Tickers and timers are local.
 type Clock struct{ clock.RealClock }
 
 // Now implements clock.PassiveClock.
 func (Clock) Now() time.Time {
-	now := time.Now()
-	heard := newest.Load()
-	if heard == nil {
+	now, last := time.Now(), lastAnswer.Load()
+	if last == nil {
 		return now
 	}
 	// By the monotonic clock, so that a local clock that is set forward is noticed before the next answer.
-	of := heard.date.Add(now.Sub(heard.at))
-	ahead := now.Sub(of) > mostAhead
-	if told.Swap(ahead) != ahead && ahead {
-		ctrl.Log.WithName("apitime").Info("The clock of this machine is ahead of the API server's, whose time is used until "+
-			"it is corrected: synchronize both", "ahead", now.Sub(of).Round(time.Second).String())
+	most := last.date.Add(now.Sub(last.at)).Add(mostAhead)
+	if now.Before(most) {
+		return now
 	}
-	if ahead {
-		return of
-	}
-	return now
+	logged.Do(func() {
+		ctrl.Log.WithName("apitime").Info("The clock of this machine is more than five minutes ahead of the API server's: "+
+			"set the one that is wrong. Until then decisions and retention periods end by the API server's time",
+			"ahead", (now.Sub(most) + mostAhead).Round(time.Second).String())
+	})
+	return most
 }
 
 // Since implements clock.PassiveClock.

@@ -32,30 +32,32 @@ func EachObject(object client.Object) string { return object.GetName() }
 // in a pull request concerns.
 const many = 300
 
+// Find returns requests for what is decided otherwise since the object has changed.
+type Find func(ctx context.Context, object client.Object) ([]ctrl.Request, error)
+
 // Rejudge enqueues the requests that find returns after an object has changed or a Ticker has fired, until the context
 // ends. It does so in a separate goroutine: evaluating a hundred policies over many findings takes long, and must not
 // delay the events of other organizations. An organization's subjects, of all handlers, are handled one after the
 // other. A change that gives the object another subject concerns the previous one too.
-func Rejudge(ctx context.Context, of Subject,
-	find func(context.Context, client.Object) ([]ctrl.Request, error)) handler.EventHandler {
+func Rejudge(ctx context.Context, of Subject, find Find) handler.EventHandler {
+	return evaluations.handler(of, func(object client.Object, q watch.Queue) {
+		if rejudging.Acquire(ctx, 1) != nil {
+			return // the process is stopping
+		}
+		defer rejudging.Release(1)
+		enqueue(ctx, q, object, find)
+	})
+}
+
+// RejudgeFew does the same where a subject concerns few objects, such as the result that a person decides about in a pull
+// request: it does not wait for the evaluations.
+func RejudgeFew(ctx context.Context, of Subject, find Find) handler.EventHandler {
+	return decisions.handler(of, func(object client.Object, q watch.Queue) { enqueue(ctx, q, object, find) })
+}
+
+func (b *backlog) handler(of Subject, handle func(client.Object, watch.Queue)) handler.EventHandler {
 	begin := func(object client.Object, q watch.Queue) {
-		changed.begin(object.GetNamespace(), subject{handler: &of, of: of(object)}, func() {
-			if rejudging.Acquire(ctx, 1) != nil {
-				return // the process is stopping
-			}
-			defer rejudging.Release(1)
-			var requests []ctrl.Request
-			err := safely.Func(func() (err error) {
-				requests, err = find(ctx, object)
-				return err
-			})()
-			if err != nil {
-				// A cached list fails only while the manager stops, and a handler cannot return an error.
-				ctrl.LoggerFrom(ctx).Error(err, "find what is decided otherwise", "namespace", object.GetNamespace(),
-					"stack", safely.Stack(err))
-			}
-			enqueue(q, requests)
-		})
+		b.begin(object.GetNamespace(), subject{handler: &of, of: of(object)}, func() { handle(object, q) })
 	}
 	changes := watch.Changes(func(_ context.Context, change watch.Change, q watch.Queue) {
 		if change.Before != nil && change.After != nil && of(change.Before) != of(change.After) {
@@ -69,7 +71,17 @@ func Rejudge(ctx context.Context, of Subject,
 
 // enqueue lets other organizations' imports go ahead of many requests. They are served while the queue holds no others,
 // as after a start.
-func enqueue(q watch.Queue, requests []ctrl.Request) {
+func enqueue(ctx context.Context, q watch.Queue, object client.Object, find Find) {
+	var requests []ctrl.Request
+	err := safely.Func(func() (err error) {
+		requests, err = find(ctx, object)
+		return err
+	})()
+	if err != nil {
+		// A cached list fails only while the manager stops, and a handler cannot return an error.
+		ctrl.LoggerFrom(ctx).Error(err, "find what is decided otherwise", "namespace", object.GetNamespace(),
+			"stack", safely.Stack(err))
+	}
 	if len(requests) > many {
 		watch.AddLast(q, 0, requests)
 		return
@@ -77,9 +89,9 @@ func enqueue(q watch.Queue, requests []ctrl.Request) {
 	watch.AddAfter(q, 0, requests)
 }
 
-// changed holds what is still to be handled. All handlers share it, so that an organization takes one place of
+// What is still to be handled. All handlers of Rejudge share the evaluations, so that an organization takes one place of
 // rejudging.
-var changed = &backlog{waiting: map[string]*line{}}
+var evaluations, decisions = newBacklog(), newBacklog()
 
 // backlog holds the work still to be done, by namespace. A namespace is in it while a goroutine works on it.
 type backlog struct {
@@ -87,13 +99,15 @@ type backlog struct {
 	waiting map[string]*line
 }
 
+func newBacklog() *backlog { return &backlog{waiting: map[string]*line{}} }
+
 // line holds the work of a namespace: the newest of each subject, in the order of the subjects' first changes.
 type line struct {
 	subjects []subject
 	work     map[subject]func()
 }
 
-// subject is what one of the handlers knows by that name.
+// subject is what one of the handlers, told apart by its address, knows by that name.
 type subject struct {
 	handler *Subject
 	of      string

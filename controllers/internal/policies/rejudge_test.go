@@ -96,6 +96,25 @@ func TestAnOrganizationTakesOnePlace(t *testing.T) {
 	}
 }
 
+// A decision in a pull request does not wait for an evaluation of its organization's policies.
+func TestFewDoNotWaitForEvaluations(t *testing.T) {
+	began, goOn := make(chan string), make(chan struct{})
+	long := Rejudge(t.Context(), WholeNamespace, func(context.Context, client.Object) ([]ctrl.Request, error) {
+		began <- "evaluation"
+		<-goOn
+		return nil, nil
+	})
+	short := RejudgeFew(t.Context(), EachObject, func(context.Context, client.Object) ([]ctrl.Request, error) {
+		began <- "decision"
+		return nil, nil
+	})
+	changes(t, long, "org-a", "p")
+	harness.Same(t, "first", "evaluation", <-began)
+	changes(t, short, "org-a", "issue")
+	harness.Same(t, "meanwhile", "decision", <-began)
+	close(goOn)
+}
+
 // Other organizations' imports go ahead of what a policy decides about many findings; a decision in a pull request keeps
 // its place.
 func TestManyAreRejudgedLast(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/apitime"
 )
 
 // Base holds what every controller needs from its manager.
@@ -17,8 +16,7 @@ type Base struct {
 	// it, so that no cache holds a token or private key.
 	Live     client.Reader
 	Recorder events.EventRecorder
-	// Clock is not ahead of the API server's.
-	Clock clock.PassiveClock
+	Clock    clock.PassiveClock
 }
 
 // NewBase returns the Base for a manager.
@@ -27,6 +25,6 @@ func NewBase(mgr ctrl.Manager) Base {
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
 		Recorder: mgr.GetEventRecorder(v1alpha1.ControllerFieldManager),
-		Clock:    apitime.Clock{},
+		Clock:    clock.RealClock{},
 	}
 }
