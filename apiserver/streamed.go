@@ -52,8 +52,8 @@ func sendStreamed(c *gin.Context, body *handlers.Streamed, readmit func() error)
 	}
 	if err != nil {
 		cut := problem.Internal("the answer was cut off", err)
-		if refused, is := errors.AsType[*problem.Problem](client.err); is && refused.Status >= http.StatusInternalServerError {
-			cut.Status = refused.Status // nobody can tell whether the client is still admitted
+		if own, is := errors.AsType[*problem.Problem](client.err); is && own.Status >= http.StatusInternalServerError {
+			cut.Status = own.Status // nobody can tell whether the client is still admitted
 		} else if cmp.Or(client.err, c.Request.Context().Err()) != nil { // it is gone, does not read, or is not admitted
 			cut.Status = http.StatusOK
 		}

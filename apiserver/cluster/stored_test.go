@@ -69,7 +69,7 @@ func TestAListThatGetsNoTurnIsAnsweredAsBusy(t *testing.T) {
 		}
 		synctest.Wait()
 		harness.Same(t, "answers while the line is full", 1, len(answers))
-		time.Sleep(listPatience)
+		<-time.After(listPatience)
 		synctest.Wait()
 		for range maxLists + 1 {
 			harness.Same(t, "the status", http.StatusTooManyRequests, <-answers)

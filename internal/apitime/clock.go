@@ -42,8 +42,8 @@ func (h hearing) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// Clock is the local clock, but never more than five minutes ahead of the API server's: what is due by its time is ended
-// or deleted for good. It is not for durations, because it may be set back. Tickers and timers are local.
+// Clock is the local clock, but never more than five minutes ahead of the API server's: what is due by its time is
+// ended or deleted for good. It is not for durations, because it may be set back. Tickers and timers are local.
 type Clock struct{ clock.RealClock }
 
 // Now implements clock.PassiveClock.

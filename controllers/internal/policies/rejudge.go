@@ -49,8 +49,8 @@ func Rejudge(ctx context.Context, of Subject, find Find) handler.EventHandler {
 	})
 }
 
-// RejudgeFew does the same where a subject concerns few objects, such as the result that a person decides about in a pull
-// request: it does not wait for the evaluations.
+// RejudgeFew does the same where a subject concerns few objects, such as the result that a person decides about in a
+// pull request: it does not wait for the evaluations.
 func RejudgeFew(ctx context.Context, of Subject, find Find) handler.EventHandler {
 	return decisions.handler(of, func(object client.Object, q watch.Queue) { enqueue(ctx, q, object, find) })
 }
@@ -89,8 +89,8 @@ func enqueue(ctx context.Context, q watch.Queue, object client.Object, find Find
 	watch.AddAfter(q, 0, requests)
 }
 
-// What is still to be handled. All handlers of Rejudge share the evaluations, so that an organization takes one place of
-// rejudging.
+// What is still to be handled. All handlers of Rejudge share the evaluations, so that an organization takes one place
+// of rejudging.
 var evaluations, decisions = newBacklog(), newBacklog()
 
 // backlog holds the work still to be done, by namespace. A namespace is in it while a goroutine works on it.

@@ -35,8 +35,8 @@ const (
 // RefusedRetry is how often what the API server refused, such as a removal, is tried again.
 const RefusedRetry = 15 * time.Second
 
-// IsRefusal reports whether the API server refused a request, such as the removal of an object, for example because of a
-// cluster's own admission policy: the same request would be refused again.
+// IsRefusal reports whether the API server refused a request, such as the removal of an object, for example because of
+// a cluster's own admission policy: the same request would be refused again.
 func IsRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
