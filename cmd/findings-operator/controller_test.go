@@ -398,13 +398,22 @@ type watches struct {
 
 func (w *watches) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		if query := request.URL.Query(); query.Get("watch") != "" {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.lists[request.URL.Path+" "+query.Get("fieldSelector")] = true
-		}
+		w.note(request)
 		return next.RoundTrip(request)
 	})
+}
+
+func (w *watches) note(request *http.Request) {
+	query := request.URL.Query()
+	if query.Get("watch") == "" {
+		return
+	}
+	// The metadata of a kind and its whole objects differ in what they accept.
+	list := strings.Join([]string{request.URL.Path, query.Get("fieldSelector"), query.Get("labelSelector"),
+		request.Header.Get("Accept")}, " ")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lists[list] = true
 }
 
 func (w *watches) all() []string {
@@ -436,6 +445,14 @@ func TestSecondReplicaTakesOver(t *testing.T) {
 	}
 	flags := []string{"--leader-elect", "--leader-election-id=security-controller"}
 	idle := queued(t)
+	nothingWaits := func() {
+		t.Helper()
+		eventually(t, func(g Gomega) {
+			for controller, objects := range queued(t) {
+				g.Expect(objects).To(BeNumerically("<=", idle[controller]), "objects wait for "+controller)
+			}
+		})
+	}
 	stopFirst := startController(t, controllerFlags(t, "0", flags...)...)
 	reconciled("before")
 	first := holder()
@@ -447,17 +464,21 @@ func TestSecondReplicaTakesOver(t *testing.T) {
 	run(t, second)
 	eventually(t, func(g Gomega) { g.Expect(status(t, "http://"+address+"/readyz")).To(Equal(http.StatusOK)) })
 	NewWithT(t).Expect(holder()).To(Equal(first), "the Lease was taken from a leader at work")
-	inWaiting := watched.all()
 	reconciled("meanwhile")
+	nothingWaits()
+	// An informer lists before it watches, so some watches may begin only now.
+	inWaiting, quietSince := watched.all(), time.Now()
 	eventually(t, func(g Gomega) {
-		for controller, objects := range queued(t) {
-			g.Expect(objects).To(BeNumerically("<=", idle[controller]), "objects wait for "+controller)
+		if now := watched.all(); !slices.Equal(now, inWaiting) {
+			inWaiting, quietSince = now, time.Now()
 		}
+		g.Expect(time.Since(quietSince)).To(BeNumerically(">", time.Second), "watches still begin")
 	})
 
 	stopFirst()
 	reconciled("after")
 	NewWithT(t).Expect(holder()).NotTo(Equal(first))
+	nothingWaits()
 	harness.Same(t, "watches before and after the election", inWaiting, watched.all())
 }
 
