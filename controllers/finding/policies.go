@@ -53,7 +53,8 @@ func (r *Reconciler) otherVerdicts(ctx context.Context, namespace string, which 
 		finding := &list.Items[i]
 		// This includes findings without a status: the reconcile that writes it may have begun before the policies
 		// changed.
-		if findingstate.Undecided(finding) && !findingstate.SameVerdict(verdict(finding), finding.Status.Verdict) {
+		judged := func() *v1alpha1.FindingVerdict { return verdict(finding) }
+		if findingstate.Undecided(finding) && policies.Differs(judged, finding.Status.Verdict) {
 			out = append(out, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(finding)})
 		}
 	}

@@ -277,6 +277,23 @@ func TestFindingsAlikeAreReadOncePerLook(t *testing.T) {
 	g.Expect(read).To(Equal(map[string]int{"*v1alpha1.FindingList": 2, "*v1alpha1.ReviewIssueList": 1, "*v1alpha1.TriagePolicyList": 1}))
 }
 
+// Its own reconcile reports the panic.
+func TestAPanicOverOneFindingLeavesTheOthersJudged(t *testing.T) {
+	broken, other, same := inBase("org-x", "broken", "md5"), inBase("org-x", "other", "sha1"), inBase("org-x", "same", "sha1")
+	other.Status.Verdict = &v1alpha1.FindingVerdict{Policy: "gone", UserStatus: v1alpha1.PolicyStatus(v1alpha1.UserStatusMuted)}
+	r := listing(func(into client.ObjectList, selected string) {
+		if list, asked := into.(*v1alpha1.FindingList); asked {
+			list.Items = []v1alpha1.Finding{*broken, *other, *same}
+		}
+		if _, asked := into.(*v1alpha1.ReviewIssueList); asked && strings.Contains(selected, keyOfFinding(broken)) {
+			panic("no such result")
+		}
+	})
+	got, err := r.otherVerdicts(t.Context(), "org-x", nil)
+	harness.Must(t, err)
+	NewWithT(t).Expect(got).To(ConsistOf(HaveField("Name", "broken"), HaveField("Name", "other")))
+}
+
 // While the findings of a decided result are looked at, an import adds and closes many more: they wait for one more
 // look, and no other event waits for it.
 func TestFindingsAlikeAreLookedAtTogether(t *testing.T) {

@@ -57,7 +57,8 @@ func (r *Reconciler) otherVerdicts(ctx context.Context, namespace string) ([]ctr
 		if !exists {
 			spec = nil
 		}
-		if !findingstate.SameVerdict(decides(reviewstate.Facts(issue, spec)), issue.Status.Verdict) {
+		judged := func() *v1alpha1.FindingVerdict { return decides(reviewstate.Facts(issue, spec)) }
+		if policies.Differs(judged, issue.Status.Verdict) {
 			out = append(out, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(issue)})
 		}
 	}

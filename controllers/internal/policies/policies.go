@@ -11,6 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/safely"
 	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
@@ -84,6 +85,17 @@ func (j *Judge) Of(ctx context.Context) findingstate.Judge {
 		}
 		return nil
 	}
+}
+
+// Differs reports whether judge returns another verdict, or panics: the reconcile of that object reports the panic, and
+// the others are still looked at.
+func Differs(judge func() *v1alpha1.FindingVerdict, verdict *v1alpha1.FindingVerdict) bool {
+	differs := false
+	err := safely.Func(func() error {
+		differs = !findingstate.SameVerdict(judge(), verdict)
+		return nil
+	})()
+	return differs || err != nil
 }
 
 // Err returns the last error.
