@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
+	"github.com/appsec-dev/findings-operator/internal/safely"
 )
 
 func main() {
@@ -29,6 +30,9 @@ func main() {
 	err := flagerror.Execute(ctx, newRootCommand(streams))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
+		if stack := safely.Stack(err); stack != "" {
+			fmt.Fprintln(os.Stderr, stack)
+		}
 		if _, failed := errors.AsType[*gateError](err); failed {
 			os.Exit(exitGateFailed)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -280,6 +281,30 @@ func TestAnOperationDecidesOnlyOnceItIsStoredThatItRuns(t *testing.T) {
 	harness.Must(t, c.Get(t.Context(), client.ObjectKeyFromObject(parts[0]), part))
 	if part.Spec.Begun {
 		t.Errorf("it has begun although it is not stored that it runs: %v", err)
+	}
+}
+
+func TestAPanicIsLoggedWithItsStack(t *testing.T) {
+	scheme := runtime.NewScheme()
+	harness.Must(t, v1alpha1.AddToScheme(scheme))
+	operation := builder.TriageOperation("m", "G1").In("org-acme").Committed().Build()
+	operation.Status.Parts = 1
+	parts, _, err := rules.Parts(operation, []rules.Entry{rules.NewEntry(builder.Finding("f-1").Build())})
+	harness.Must(t, err)
+	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(parts[0]).Build()
+	cache := interceptor.NewClient(live, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			panic("no such finding")
+		},
+	})
+	var logged strings.Builder
+	ctx := ctrl.LoggerInto(t.Context(), funcr.New(func(_, line string) { logged.WriteString(line) }, funcr.Options{}))
+	r := &Reconciler{Base: reconcile.Base{Client: cache, Live: live}, as: func(string) (rest.Interface, error) {
+		return &rest.RESTClient{}, nil
+	}}
+	err = r.workThroughPart(ctx, reconcile.NewScope(operation))
+	if err == nil || !strings.Contains(logged.String(), "work.go") {
+		t.Errorf("got %v, and logged %q", err, logged.String())
 	}
 }
 

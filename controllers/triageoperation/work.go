@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -54,6 +55,9 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 			}
 		}
 		if err := r.perform(ctx, s.Object, entries, results, part.Begun); err != nil {
+			if stack := safely.Stack(err); stack != "" {
+				ctrl.LoggerFrom(ctx).Error(err, "decide about a finding", "stack", stack)
+			}
 			inProgress(s, fmt.Sprintf("A write failed and is being retried: %q.", conditions.Shortened(err.Error())))
 			return err
 		}

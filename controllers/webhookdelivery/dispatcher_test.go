@@ -2,14 +2,18 @@ package webhookdelivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/appsec-dev/findings-operator/internal/safely"
 )
@@ -210,6 +214,19 @@ func TestAPanicFailsItsDeliveryAlone(t *testing.T) {
 	}
 	if b.isBusy(types.NamespacedName{Name: "a/0"}) {
 		t.Error("it is still busy")
+	}
+}
+
+func TestOnlyAPanicIsLoggedWithAStack(t *testing.T) {
+	panicked := safely.Func(func() error { panic("no such payload") })()
+	for failed, want := range map[error]bool{panicked: true, errors.New("no such endpoint"): false} {
+		var logged string
+		ctx := logf.IntoContext(t.Context(), funcr.New(func(_, line string) { logged = line }, funcr.Options{}))
+		r := &Reconciler{ended: make(chan event.TypedGenericEvent[ended], 1)}
+		r.reportEnd(ctx, types.NamespacedName{Name: "a"}, failed)
+		if got := strings.Contains(logged, `"stack"`); got != want {
+			t.Errorf("logged %s", logged)
+		}
 	}
 }
 

@@ -83,8 +83,11 @@ var redeliveryAsked = predicate.NewPredicateFuncs(func(object client.Object) boo
 // done's.
 func (r *Reconciler) reportEnd(ctx context.Context, delivery types.NamespacedName, err error) {
 	if err != nil {
-		logf.FromContext(ctx).Error(err, "attempt to deliver a webhook", "namespace", delivery.Namespace,
-			"delivery", delivery.Name, "stack", safely.Stack(err))
+		log := logf.FromContext(ctx).WithValues("namespace", delivery.Namespace, "delivery", delivery.Name)
+		if stack := safely.Stack(err); stack != "" {
+			log = log.WithValues("stack", stack)
+		}
+		log.Error(err, "attempt to deliver a webhook")
 	}
 	select {
 	case r.ended <- event.TypedGenericEvent[ended]{Object: ended{delivery: delivery, trouble: err != nil}}:
