@@ -98,7 +98,7 @@ func (l *lock) with(ctx context.Context, do func(ctx context.Context) error) err
 			lost(err)
 		}
 	}()
-	err := do(held)
+	err := safely.Func(func() error { return do(held) })()
 	close(stop)
 	<-renewing
 	lost(nil)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/appsec-dev/findings-operator/internal/safely"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -58,6 +59,17 @@ func TestWorkEndsWhenTheLeaseIsLost(t *testing.T) {
 	}
 	if got := holder(t, l.key); got != "thief" {
 		t.Errorf("holder %q: the Lease of somebody else was released", got)
+	}
+}
+
+func TestAPanicReleasesTheLease(t *testing.T) {
+	l := newLock("panics", time.Hour)
+	err := l.with(t.Context(), func(context.Context) error { panic("no such result") })
+	if safely.Stack(err) == "" {
+		t.Errorf("got %v, want the panic", err)
+	}
+	if got := holder(t, l.key); got != "" {
+		t.Errorf("%q still holds the Lease", got)
 	}
 }
 

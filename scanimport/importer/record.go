@@ -97,22 +97,18 @@ func (im *Importer) reporting(ctx context.Context, j *job, do func() error) erro
 }
 
 // Reporting calls do and, every interval, calls record if there was progress. A failed record stops nothing: the next
-// one, or the end, replaces it. Reporting returns only after the last record has finished, because the API server
-// refuses one after the end.
+// one, or the end, replaces it. After a panic in record, no other follows, and Reporting returns it. Reporting returns
+// only after the last record has finished, because the API server refuses one after the end.
 func Reporting(ctx context.Context, interval time.Duration, progress *Progress, do func() error,
 	record func(ctx context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
-	reported := make(chan struct{})
+	reported := make(chan error, 1)
 	go func() {
-		defer close(reported)
-		reportEvery(ctx, interval, progress, func(ctx context.Context) error {
-			return safely.Func(func() error { return record(ctx) })()
-		})
+		reported <- safely.Func(func() error { reportEvery(ctx, interval, progress, record); return nil })()
 	}()
 	err := do()
 	stop()
-	<-reported
-	return err
+	return errors.Join(err, <-reported)
 }
 
 func reportEvery(ctx context.Context, interval time.Duration, progress *Progress,

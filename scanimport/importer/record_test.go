@@ -1,14 +1,17 @@
 package importer
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/safely"
 )
 
 func TestSkipsAreBoundedAndNoneIsLostFromTheCount(t *testing.T) {
@@ -33,5 +36,23 @@ func TestSkipsAreBoundedAndNoneIsLostFromTheCount(t *testing.T) {
 		if len(got) != v1alpha1.MaxScanSkips || sum != want || (last == otherReasons) != (n > v1alpha1.MaxScanSkips) {
 			t.Errorf("%d reasons: %d kept, of %d results of %d, the last is %q", n, len(got), sum, want, last)
 		}
+	}
+}
+
+// Otherwise nobody would learn why a scan's progress stands still.
+func TestAPanicWhileReportingIsToldAtTheEnd(t *testing.T) {
+	progress, reports := &Progress{}, 0
+	progress.Begin(1)
+	panicked := make(chan struct{})
+	err := Reporting(t.Context(), time.Millisecond, progress, func() error {
+		<-panicked
+		return nil
+	}, func(context.Context) error {
+		reports++
+		close(panicked)
+		panic("no such scan")
+	})
+	if safely.Stack(err) == "" || reports != 1 {
+		t.Errorf("got %v after %d reports, want the panic of the only one", err, reports)
 	}
 }
