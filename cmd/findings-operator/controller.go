@@ -90,7 +90,8 @@ const (
 	defaultLease = "findings-controller"
 	// reconcileTimeout bounds one reconcile, even if the API server is slow.
 	reconcileTimeout = 2 * time.Minute
-	// cacheSyncTimeout bounds the first list of all findings, which may be 100,000 or more.
+	// cacheSyncTimeout bounds how long a controller takes up its watches. The manager has filled the caches before,
+	// however long that takes.
 	cacheSyncTimeout = 10 * time.Minute
 	// shutdownTimeout is how long running reconciles may take to finish.
 	shutdownTimeout = 20 * time.Second

@@ -83,6 +83,7 @@ func (o *rotateOptions) run(ctx context.Context, name string) error {
 func (o *rotateOptions) request(ctx context.Context, s *session, name string, key *v1alpha1.APIKey) error {
 	var unanswered *v1alpha1.APIKeyRotation
 	err := patiently(ctx, func() error {
+		*key = v1alpha1.APIKey{} // decoding would keep an overlap that the answer does not contain
 		if err := s.get(ctx, name, key); err != nil {
 			return err
 		}

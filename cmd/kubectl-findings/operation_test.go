@@ -81,7 +81,7 @@ func waiting(watched error, outcomes ...any) *operating {
 				outcomes = outcomes[1:]
 			}
 			if err, failed := outcome.(error); failed {
-				*o.(*v1alpha1.TriageOperation) = v1alpha1.TriageOperation{} // as the client does before it decodes
+				*o.(*v1alpha1.TriageOperation) = v1alpha1.TriageOperation{}
 				return err
 			}
 			o.(*v1alpha1.TriageOperation).Status.Phase = outcome.(v1alpha1.OperationPhase)

@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestWhenARedeliveryHasEnded(t *testing.T) {
@@ -61,5 +64,29 @@ func TestARedeliveryGoesOnIfItCannotBeWaitedFor(t *testing.T) {
 	err := awaitDelivery(t.Context(), &session{client: c, namespace: "org-acme"}, "d-1", "mine")
 	if !errors.Is(err, errStillPending) || !errors.Is(err, down) {
 		t.Errorf("the wait ends with %v, want that it continues, and why", err)
+	}
+}
+
+// The real client decodes into what was read before.
+func TestARequestThatIsRemovedDuringAWaitIsNoticed(t *testing.T) {
+	answers := []string{
+		`{"metadata":{"name":"d-1","annotations":{"` + v1alpha1.RedeliverAnnotation + `":"mine"}}}`,
+		`{"metadata":{"name":"d-1"}}`,
+	}
+	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+			answer := answers[0]
+			answers = append(answers[1:], answer)
+			return json.Unmarshal([]byte(answer), o)
+		},
+		Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
+			return watch.NewEmptyWatch(), nil
+		},
+	}).Build()
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
+	defer cancel()
+	err := awaitDelivery(ctx, &session{client: c, namespace: "org-acme"}, "d-1", "mine")
+	if !errors.Is(err, errNoLongerAsked) {
+		t.Errorf("the wait ends with %v", err)
 	}
 }

@@ -230,9 +230,13 @@ var restart = wait.Backoff{Steps: 8, Duration: 200 * time.Millisecond, Factor: 2
 // that pass, as long as no restart takes too long: a restart has ended when the object can be read and watched.
 func (s *session) await(ctx context.Context, object client.Object, list client.ObjectList,
 	done func() (bool, error)) error {
-	pauses := restart
+	pauses, name := restart, object.GetName()
 	for {
-		err := s.get(ctx, object.GetName(), object)
+		// Decoding would keep what the answer does not contain.
+		if err := runtime.SetZeroValue(object); err != nil {
+			return err
+		}
+		err := s.get(ctx, name, object)
 		if err == nil {
 			if ended, err := done(); ended || err != nil {
 				return err

@@ -240,7 +240,7 @@ func (im *Importer) describe(repository *v1alpha1.Repository, commit string, bat
 			out[i].result.Key = "" // ambiguous: the base branch may get any of them
 		}
 	}
-	slices.SortFunc(out, func(a, b found) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(out, func(a, b found) int { return cmp.Compare(a.Name, b.Name) })
 	return out, nil
 }
 

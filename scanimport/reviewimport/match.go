@@ -42,7 +42,7 @@ func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
 }
 
 // merge returns the results without repetitions, and for each of them its repetitions. Several analyses may report one
-// problem.
+// problem: the most severe result is shown.
 func merge(results []found) (distinct []*found, again [][]*found) {
 	type named struct {
 		name string
@@ -53,7 +53,11 @@ func merge(results []found) (distinct []*found, again [][]*found) {
 		_, line, _ := place(&results[i].Details)
 		here := named{results[i].Name, line}
 		if first, repeated := at[here]; repeated {
-			again[first] = append(again[first], &results[i])
+			other := &results[i]
+			if findingstate.Outgrown(&distinct[first].Facts, &other.Facts) {
+				distinct[first], other = other, distinct[first]
+			}
+			again[first] = append(again[first], other)
 			continue
 		}
 		at[here] = len(distinct)
@@ -94,7 +98,8 @@ func (p *plan) names(results []*found, existing map[string]*v1alpha1.ReviewIssue
 }
 
 // recognise returns for each result the name of the issue that it certainly is, or "". If a decision does not cover its
-// issue's result, or may be about another, that is recognised again among the other issues.
+// issue's result, or may be about another, that is recognised again among the other issues: without its own it may look
+// like one at another line, which is not it if somebody has decided about that.
 func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewIssue) []string {
 	names, others := p.certain(results, existing), maps.Clone(existing)
 	for i, name := range names {
@@ -103,10 +108,17 @@ func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewI
 			delete(others, name)
 		}
 	}
-	if len(others) < len(existing) {
-		return p.recognise(results, others)
+	if len(others) == len(existing) {
+		return names
 	}
-	return names
+	again := p.recognise(results, others)
+	for i, name := range again {
+		own, other := existing[names[i]], existing[name]
+		if own != nil && name != names[i] && isDecided(other) && other.Spec.Line != own.Spec.Line {
+			again[i] = ""
+		}
+	}
+	return again
 }
 
 // certain returns for each result the name of the issue that it certainly is by its evidence, or "". Two jobs may have

@@ -426,6 +426,32 @@ func TestAResultIsTheIssueWhoseDecisionCoversIt(t *testing.T) {
 	harness.Same(t, "one issue for each severity", 4, len(c.issues))
 }
 
+func TestADecisionDoesNotPassToAProblemElsewhereThatGotWorse(t *testing.T) {
+	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	first := results("10 eval:f(x)", "200 eval:f(x)")
+	for i := range first {
+		if first[i].Details.Location.LineNumber == 10 {
+			first[i].Details.Severity, first[i].Facts.Details.Severity = v1alpha1.LevelLow, v1alpha1.LevelLow
+		}
+	}
+	c.importsResults(t, "c0", first, nil)
+	c.mute(10)
+	c.mute(200)
+	c.importsResults(t, "c1", results("10 eval:f(x)"), nil)
+	harness.Same(t, "10 is rated higher, 200 is repaired", []string{"10 open c1", "10 resolved muted", "200 resolved muted"}, c.lines())
+}
+
+func TestOfTwoAnalysesTheMoreSevereResultIsShown(t *testing.T) {
+	low, high := rated("low", "", "1", "a"), rated("high", "", "1", "b")
+	for reason, both := range map[string][]found{"the lower first": slices.Concat(low, high), "the higher first": slices.Concat(high, low)} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c.importsResults(t, "c0", both, nil)
+		for _, issue := range c.issues {
+			harness.Same(t, reason, v1alpha1.LevelHigh, issue.Severity)
+		}
+	}
+}
+
 // A commit may be scanned once more, with other rules. The gate judges what the last file says.
 func TestAnotherFileForTheLastCommitReplacesWhatItsIssuesShow(t *testing.T) {
 	rated := func(severity v1alpha1.Level, analysis, place string) []found {
