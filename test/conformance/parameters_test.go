@@ -43,7 +43,7 @@ func parametersIn(place string, operation *openapi3.Operation) (names []string) 
 func TestParameters_AnEmptyQueryParameterIsAsIfItWereNotGiven(t *testing.T) {
 	rows, o := populated(t), newOrganization(t)
 	o.finding(builder.Finding("f-1"))
-	operation := rows.operate(`{"undo":"op-none"}`, "failed").text("id")
+	operation := rows.operate(`{"filters":{"severity":"high"},"set":{"comments":"c"}}`, "preview").text("id")
 	forEachOperation(t, func(t *testing.T, path string, described *openapi3.Operation) {
 		names := parametersIn(openapi3.ParameterInQuery, described)
 		path = strings.Replace(path, "/v2/reviews/{id}/", "/v2/reviews/rv-open/", 1)
