@@ -364,7 +364,7 @@ func TestALaterEndpointReceivesNoCreationThatWasImplied(t *testing.T) {
 		g.Expect(env.Client.List(t.Context(), deliveries, client.InNamespace(ns))).To(Succeed())
 		for i := range deliveries.Items {
 			if event := &deliveries.Items[i].Spec.Event; string(event.Subject.Name) == finding {
-				types = append(types, string(event.Type))
+				types = append(types, event.Type)
 			}
 		}
 		return types
