@@ -21,6 +21,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 )
 
 const (
@@ -45,6 +46,8 @@ type Settings struct {
 // Reconciler keeps the FindingTrends of Projects.
 type Reconciler struct {
 	reconcile.Base
+	// ServerTime returns the API server's time, and whether it is known.
+	ServerTime func() (time.Time, bool)
 }
 
 // SetupWithManager adds the controller of FindingTrends to the manager.
@@ -54,7 +57,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 
 // SetupWith is SetupWithManager with settings.
 func SetupWith(ctx context.Context, mgr ctrl.Manager, options controller.Options, settings Settings) error {
-	r := &Reconciler{Base: reconcile.NewBase(mgr)}
+	r := &Reconciler{Base: reconcile.NewBase(mgr), ServerTime: apitime.OfServer}
 	if settings.Clock != nil {
 		r.Clock = settings.Clock
 	}

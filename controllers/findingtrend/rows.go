@@ -17,7 +17,6 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
-	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	trends "github.com/appsec-dev/findings-operator/internal/findingtrend"
@@ -83,13 +82,9 @@ func (r *Reconciler) dropAhead(ctx context.Context, s *scope, kept []v1alpha1.Fi
 	if !slices.ContainsFunc(kept, ahead(s.Now)) {
 		return false, nil
 	}
-	now, err := r.serverTime(ctx, s)
-	if err != nil && removal.IsRefusal(err) {
-		ctrl.LoggerFrom(ctx).Info("Rows of days to come are kept until then: the API server refuses to tell its time by a dry run", "error", err)
+	now, known := r.ServerTime()
+	if !known {
 		return false, nil
-	}
-	if err != nil {
-		return false, err
 	}
 	for i := range kept {
 		before := &kept[i]
@@ -112,17 +107,6 @@ func (r *Reconciler) dropAhead(ctx context.Context, s *scope, kept []v1alpha1.Fi
 		}
 	}
 	return dropped, nil
-}
-
-// serverTime returns the API server's time: the creation time of an object that is not stored.
-func (r *Reconciler) serverTime(ctx context.Context, s *scope) (time.Time, error) {
-	probe := newTrend(s.Object, trends.QuarterOf(trends.Of(s.Now)))
-	probe.Name, probe.GenerateName = "", "probe-"
-	probe.Spec.UpdatedAt = v1alpha1.NewTime(s.Now)
-	if err := r.Client.Create(ctx, probe, client.DryRunAll); err != nil {
-		return time.Time{}, fmt.Errorf("ask the API server for its time: %w", err)
-	}
-	return probe.CreationTimestamp.Time, nil
 }
 
 // latest returns the last row of all quarters, nil if there is none, and the time of the last write to

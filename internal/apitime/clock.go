@@ -1,4 +1,4 @@
-// Package apitime is a clock that is not far ahead of the API server's.
+// Package apitime tells the API server's time, and is a clock that is not far ahead of it.
 package apitime
 
 import (
@@ -42,27 +42,33 @@ func (h hearing) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
+// OfServer returns the API server's time, and whether any answer has told it.
+func OfServer() (now time.Time, known bool) {
+	last := lastAnswer.Load()
+	if last == nil {
+		return now, false
+	}
+	// By the monotonic clock, so that a local clock that is set forward is noticed before the next answer.
+	return last.date.Add(time.Since(last.at)), true
+}
+
 // Clock is the local clock, but never more than five minutes ahead of the API server's: what is due by its time is
 // ended or deleted for good. It is not for durations, because it may be set back. Tickers and timers are local.
 type Clock struct{ clock.RealClock }
 
 // Now implements clock.PassiveClock.
 func (Clock) Now() time.Time {
-	now, last := time.Now(), lastAnswer.Load()
-	if last == nil {
-		return now
-	}
-	// By the monotonic clock, so that a local clock that is set forward is noticed before the next answer.
-	most := last.date.Add(now.Sub(last.at)).Add(mostAhead)
-	if now.Before(most) {
+	now := time.Now()
+	server, known := OfServer()
+	if !known || now.Sub(server) < mostAhead {
 		return now
 	}
 	logged.Do(func() {
 		ctrl.Log.WithName("apitime").Info("The clock of this machine is more than five minutes ahead of the API server's: "+
 			"set the one that is wrong. Until then decisions and retention periods end by the API server's time",
-			"ahead", (now.Sub(most) + mostAhead).Round(time.Second).String())
+			"ahead", now.Sub(server).Round(time.Second).String())
 	})
-	return most
+	return server.Add(mostAhead)
 }
 
 // Since implements clock.PassiveClock.

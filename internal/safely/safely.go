@@ -31,7 +31,7 @@ func Func(f func() error) func() error {
 
 // Stack returns where the panic occurred that caused the error; "" if none did.
 func Stack(err error) string {
-	if p := (*Panic)(nil); errors.As(err, &p) {
+	if p, is := errors.AsType[*Panic](err); is {
 		return p.Stack
 	}
 	return ""

@@ -87,6 +87,9 @@ func (j *Judge) Of(ctx context.Context) findingstate.Judge {
 	}
 }
 
+// Err returns the last error.
+func (j *Judge) Err() error { return j.err }
+
 // Differs reports whether judge returns another verdict, or panics: the reconcile of that object reports the panic, and
 // the others are still looked at.
 func Differs(judge func() *v1alpha1.FindingVerdict, verdict *v1alpha1.FindingVerdict) bool {
@@ -97,6 +100,3 @@ func Differs(judge func() *v1alpha1.FindingVerdict, verdict *v1alpha1.FindingVer
 	})()
 	return differs || err != nil
 }
-
-// Err returns the last error.
-func (j *Judge) Err() error { return j.err }
