@@ -63,9 +63,8 @@ type APIKeySpec struct {
 	// disabled refuses the key while it is true. It takes effect within about a second.
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
-	// expiresAt is when the key expires, in RFC 3339, for example "2026-12-31T00:00:00Z". Default:
-	// 90 days after the issue. An earlier time takes effect at once; a later one needs a rotation,
-	// because an issued token never outlives the expiry that it was issued with.
+	// expiresAt is when the key expires, in RFC 3339, for example "2026-12-31T00:00:00Z". An earlier time takes effect
+	// at once; a later one needs a rotation, because an issued token never outlives the expiry that it was issued with.
 	// Default: 90 days after the issue, or the organization's maximum if that is less.
 	// +optional
 	ExpiresAt *Time `json:"expiresAt,omitempty"`

@@ -564,7 +564,8 @@ const MaxVerdictReviewIssue = 63
 // FindingStatus is what the controllers observe of a finding.
 type FindingStatus struct {
 	// observedGeneration is the metadata.generation that the status describes. If it is smaller than the current one, the
-	// status is not up to date yet. Absent: no status is stored, because the finding is as it was created, or not yet.
+	// status is not up to date yet. Absent: no status is stored, because the finding is unchanged since its creation or
+	// has not been reconciled yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// state is closed if the scanner closed the finding, else open_muted if a person muted it and the decision

@@ -41,7 +41,7 @@ type OrganizationSpec struct {
 	// +optional
 	APIKeys *OrganizationAPIKeys `json:"apiKeys,omitempty"`
 	// retention sets how long finished objects are kept. Fields that are not set keep them forever,
-	// except that finished deliveries are kept for a week.
+	// except that finished deliveries are kept for a week and finished triage operations for 30 days.
 	// +optional
 	Retention *Retention `json:"retention,omitempty"`
 	// triage sets the requirements for decisions about the organization's findings.

@@ -98,7 +98,7 @@ type WebhookEndpointSpec struct {
 	// +optional
 	Rotation *WebhookSecretRotation `json:"rotation,omitempty"`
 	// disabled sends nothing while it is true. Pending deliveries are sent when it is enabled
-	// again; events from meanwhile are not.
+	// again; events that occur while it is disabled are not.
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
 	// batch is how the changes of findings by one scan, TriageOperation or TriagePolicy become events: None, one event

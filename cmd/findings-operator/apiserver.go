@@ -103,8 +103,8 @@ func (o *apiserverOptions) addFlags(flags *pflag.FlagSet) {
 	flags.Float64Var(&o.traceSampleRatio, "trace-sample-ratio", 0.1,
 		"share of requests that are traced, from 0 to 1; a request with a traceparent follows its flag")
 	flags.BoolVar(&o.console, "console", false,
-		"serve the console, the web pages that people triage in, at /console/; its sessions are sealed with the keys of\n"+
-			"--cursor-keys-dir, and end with the process where there are none")
+		"serve the console, the web pages that people triage in, at /console/; its sessions are encrypted with the keys of\n"+
+			"--cursor-keys-dir; without that flag they end when the process ends")
 	flags.IntVar(&o.uploads.Total, "uploads", uploads.DefaultLimits.Total,
 		"how many uploads of scan results may be under way at a time")
 	flags.IntVar(&o.uploads.PerOrganization, "uploads-per-organization", uploads.DefaultLimits.PerOrganization,

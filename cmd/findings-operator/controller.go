@@ -175,8 +175,9 @@ func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 		"Secret in --namespace that is mounted as the apiserver's --cursor-keys-dir; if it does not exist,\n"+
 			"it is created with a random key")
 	flags.IntVar(&o.webhookMaxPending, "webhook-max-pending", webhookendpoint.DefaultMaxPending,
-		"how many deliveries may be pending for a webhook endpoint before only single decisions become further ones, and\n"+
-			"above twice as many none; what is held back is sent once fewer than half as many are pending")
+		"how many deliveries may be pending for a webhook endpoint before only single decisions become further ones,\n"+
+			"until fewer than half as many are pending; with more than twice as many pending not even decisions do,\n"+
+			"until no more than this many are. What is held back is sent later")
 	flags.Float32Var(&o.retentionRate, "retention-rate", retention.DefaultRate,
 		"how many objects retention removes per second, over all organizations")
 	flags.SetNormalizeFunc(formerNames)

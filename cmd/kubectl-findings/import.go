@@ -45,7 +45,7 @@ const importExample = `  # Import what gosec found in a project of the organizat
   # The scanner reports under another name now
   kubectl findings import lint.sarif --repository payments --project api --formerly "Lint Community"
 
-  # Into a repository that nobody has written down, in an organization that lets imports create it
+  # Into a repository that does not exist yet, in an organization that lets imports create it
   kubectl findings import gosec.sarif --repository acme/payments --project payments --branch main
 
   # Return only when the state of everything that the import changed is recorded

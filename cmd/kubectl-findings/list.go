@@ -52,7 +52,7 @@ const listExample = `  # Open and serious findings of a project
   # What is new since Monday in my team's projects
   kubectl findings list --owner team-payments --created-since 2026-03-02T00:00:00Z
 
-  # What was decided about other facts than those of today, and what the code itself suppresses
+  # Findings whose facts have changed since the decision, and findings that their source suppresses
   kubectl findings list --stale
   kubectl findings list --suppressed -o wide
 

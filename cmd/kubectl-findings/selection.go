@@ -149,7 +149,7 @@ func (f *filter) addFlags(to *pflag.FlagSet) {
 		"only findings that were found at this time or later, as 2026-01-31T12:00:00Z")
 	flags.StringVar(&f.createdUntil, "created-until", "", "only findings that were found before this time")
 	flags.StringVar(&f.updatedSince, "updated-since", "", "only findings that changed at this time or later")
-	flags.StringVar(&f.updatedUntil, "updated-until", "", "only findings that did not change at this time or later")
+	flags.StringVar(&f.updatedUntil, "updated-until", "", "only findings that last changed before this time")
 	addSelectorFlags(flags, &asked.LabelSelector, &asked.FieldSelector, "spec.class=CWE-89,status.state!=closed")
 	to.AddFlagSet(flags)
 }

@@ -13,9 +13,9 @@ import (
 const triageLong = `Decide about findings.
 
 Muted findings are not to be acted on, confirmed ones are real, reopened ones are undecided again.
---reason says why in a word that can be counted, and an organization may require one to mute. --expires-at and
+--reason gives the reason as a keyword, and an organization may require one to mute. --expires-at and
 --expires-in end the decision by itself: then the finding is open again, and its history says whose decision ended.
-Another decision comes without the reason and the end of the one before.
+A new decision does not inherit the reason and the end of the previous one.
 --comment explains the decision and replaces the previous comment; without a decision it changes only
 the comment. The API server records who decided.
 
@@ -30,7 +30,7 @@ triages in the meantime is left as it is and counts as failed. Ctrl-C stops the 
 that you have confirmed goes on.
 
 --undo OPERATION restores what the findings had before an operation ("kubectl findings operations"
-lists them), but for those about which somebody has decided since.
+lists them), except for findings that somebody has decided about since.
 
 --dry-run shows what would change: with filters it makes an operation, shows it and deletes it.
 --dry-run=server also has the API server check the write. The exit code is 1 if anything failed.`

@@ -30,17 +30,18 @@ its deliveries record that they exist. A rescan with the same results writes no 
 `
 
 const reportTail = `
-All but the last column are of one finding.
+All columns except the last are per finding.
 
 - *caller*: the importer, or whoever triages by REST or kubectl. *operator*: the controllers' status.
 - *deliveries*: writes of WebhookDelivery: when it is made, before it is sent, and after.
-- *puts* and *bytes*: of etcd, of everything: the API server's own few puts in ten seconds are among them.
+- *puts* and *bytes*: all of etcd's, including the few puts that the API server itself makes every ten seconds.
   A write stores the whole object anew, so its bytes are the finding's size; etcd drops the old ones when
   the API server has it compacted, after five minutes.
-- *per scan*: writes in the whole step of what a scan or an organization has once: Scan, Project, Repository,
-  Organization and their Events. They are gathered, a second each, and do not grow with the findings.
+- *per scan*: writes in the whole step to objects that exist once per scan or organization: Scan, Project, Repository,
+  Organization and their Events. Changes within a second are combined into one write, so their number does not grow
+  with the findings.
 
-A finding makes no Event: each would be one write more, of which a scan could make thousands.
+No Event is created for a finding: each would cost one more write, and a scan could cause thousands of them.
 `
 
 // writeReport writes what was counted as Markdown.
