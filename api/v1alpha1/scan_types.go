@@ -125,9 +125,9 @@ type ScanSpec struct {
 	// the scan was not uploaded.
 	// +optional
 	Upload *ScanUpload `json:"upload,omitempty"`
-	// importedBy is the API key that the scan was uploaded with, for example "apikey/ci". At most 253
+	// importedBy is the API key that the scan was uploaded with, for example "apikey/ci". At most 320
 	// characters. Immutable. Absent: the scan was not uploaded.
-	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:MaxLength=320
 	// +optional
 	ImportedBy string `json:"importedBy,omitempty"`
 	// lease is the heartbeat of the import: the Lease that it holds while it runs. If it is not renewed,

@@ -1,6 +1,7 @@
 package import_test
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,10 +27,11 @@ func (p *project) only(g Gomega) v1alpha1.ScanSpec {
 func TestAScanThatRunsTellsItsUploadItsHeartbeatAndHowFarItIs(t *testing.T) {
 	p := newProject(t)
 	upload := &v1alpha1.ScanUpload{ID: "u-1", Scans: 1}
+	key := "apikey/" + strings.Repeat("k", 253) // the longest name of a key
 	var once sync.Once
 	var recorded []string
 	_, err := p.tryImport(importer.Options{
-		Upload: upload, ImportedBy: "apikey/ci", ProgressInterval: 50 * time.Millisecond,
+		Upload: upload, ImportedBy: key, ProgressInterval: 50 * time.Millisecond,
 		ScanName:   func(*importer.Batch) string { return "s-chosen" },
 		OnRecorded: func(_ *importer.Batch, scan string) { recorded = append(recorded, scan) },
 		OnProgress: func(done, _ int) {
@@ -41,7 +43,7 @@ func TestAScanThatRunsTellsItsUploadItsHeartbeatAndHowFarItIs(t *testing.T) {
 					spec := p.only(g)
 					g.Expect(spec.Progress).To(Equal(&v1alpha1.ScanProgress{Done: 1, Total: 30}))
 					g.Expect(spec.Upload).To(Equal(upload))
-					g.Expect(spec.ImportedBy).To(Equal("apikey/ci"))
+					g.Expect(spec.ImportedBy).To(Equal(key))
 					lease := &coordinationv1.Lease{}
 					g.Expect(env.Client.Get(p.Context(), client.ObjectKey{Namespace: namespace, Name: spec.Lease.Name}, lease)).To(Succeed())
 					g.Expect(ptr.Deref(lease.Spec.HolderIdentity, "")).To(Equal(spec.Lease.Holder))
