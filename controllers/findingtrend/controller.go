@@ -8,8 +8,10 @@ package findingtrend
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -30,6 +32,8 @@ const (
 	gatherDelay = 10 * time.Second
 	// leastInterval is the least time between two writes of a project's rows.
 	leastInterval = time.Hour
+	// patience is how long a write waits for the statuses of findings that have changed: they have the changes' days.
+	patience = 10 * time.Minute
 	// longestWait is how late an old quarter may be removed after the clock was set forward or the machine was
 	// suspended.
 	longestWait = 24 * time.Hour
@@ -48,6 +52,8 @@ type Reconciler struct {
 	reconcile.Base
 	// ServerTime returns the API server's time, and whether it is known.
 	ServerTime func() (time.Time, bool)
+	// waits holds since when the rows of a project wait for statuses, by the project's name.
+	waits sync.Map
 }
 
 // SetupWithManager adds the controller of FindingTrends to the manager.
@@ -96,6 +102,7 @@ func newScope() *scope { return reconcile.NewScope(&v1alpha1.Project{}) }
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope, Phases: []reconcile.Phase[*scope]{r.keepRows},
+		Gone: func(project types.NamespacedName) { r.waits.Delete(project) },
 	}.Run(ctx, req)
 }
 

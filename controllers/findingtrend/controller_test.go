@@ -74,11 +74,23 @@ func (r *room) finds(name string) *v1alpha1.Finding {
 // controller.
 func (r *room) closes(f *v1alpha1.Finding) {
 	r.t.Helper()
-	now := v1alpha1.NewTime(r.clock.Now())
-	f.Spec.Closed = &v1alpha1.FindingClosure{At: now}
+	r.closesUnrecorded(f)
+	r.records(f)
+}
+
+// closesUnrecorded closes the finding while its controller is behind.
+func (r *room) closesUnrecorded(f *v1alpha1.Finding) {
+	r.t.Helper()
+	f.Spec.Closed = &v1alpha1.FindingClosure{At: v1alpha1.NewTime(r.clock.Now())}
 	harness.Must(r.t, env.Client.Update(r.t.Context(), f))
+}
+
+// records records the closure of the finding like its controller.
+func (r *room) records(f *v1alpha1.Finding) {
+	r.t.Helper()
+	at := f.Spec.Closed.At
 	f.Status = v1alpha1.FindingStatus{ObservedGeneration: f.Generation, State: v1alpha1.FindingStateClosed,
-		Transitions: []v1alpha1.Transition{{Seq: 1, Type: v1alpha1.TransitionClosed, At: now, From: "open", To: "closed"}}}
+		Transitions: []v1alpha1.Transition{{Seq: 1, Type: v1alpha1.TransitionClosed, At: at, From: "open", To: "closed"}}}
 	harness.Must(r.t, env.AsController(r.t).Status().Update(r.t.Context(), f))
 }
 
@@ -162,6 +174,37 @@ func TestADayIsFinishedAfterItsEnd(t *testing.T) {
 	r.finds("f-3")
 	r.reconcile()
 	r.wants("after midnight", "2026-03-30 open 1 opened 2 closed 1", "2026-03-31 open 2 opened 1 closed 0")
+}
+
+// All controllers were down over midnight, and the status of the finding is recorded only some time after their start.
+func TestWhatHappenedWhileNoControllerRanCountsOnItsDay(t *testing.T) {
+	r := newRoom(t, "proj")
+	first := r.finds("f-1")
+	r.finds("f-2")
+	r.reconcile()
+	r.later(2 * time.Hour)
+	r.closesUnrecorded(first)
+	r.later(36 * time.Hour)
+	if again := r.reconcile().RequeueAfter; again != gatherDelay {
+		t.Errorf("before the status is recorded it comes back in %s", again)
+	}
+	r.records(first)
+	r.later(2 * time.Hour)
+	r.reconcile()
+	r.wants("the closure is on its day", "2026-03-30 open 1 opened 2 closed 1")
+}
+
+func TestAStatusThatCannotBeStoredDoesNotEndTheRows(t *testing.T) {
+	r := newRoom(t, "proj")
+	r.closesUnrecorded(r.finds("f-1"))
+	r.finds("f-2")
+	r.reconcile()
+	r.later(patience - time.Second)
+	r.reconcile()
+	r.wants("it waits for a while")
+	r.later(time.Second)
+	r.reconcile()
+	r.wants("then it goes on", "2026-03-30 open 1 opened 2 closed 0")
 }
 
 func TestTrendsAreKeptForTwoYears(t *testing.T) {

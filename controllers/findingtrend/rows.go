@@ -52,6 +52,9 @@ func (r *Reconciler) keepRows(ctx context.Context, s *scope) error {
 	if err := index.List(ctx, r.Client, findings, s.Object.Namespace, index.Project, s.Object.Name); err != nil {
 		return err
 	}
+	if r.awaitsStatuses(s, findings.Items) {
+		return nil
+	}
 	rows := map[v1alpha1.Quarter][]v1alpha1.FindingTrendDay{}
 	for _, row := range trends.Continue(last, written, findings.Items, s.Now) {
 		quarter := trends.QuarterOf(row.Day)
@@ -70,6 +73,31 @@ func (r *Reconciler) keepRows(ctx context.Context, s *scope) error {
 		}
 	}
 	return nil
+}
+
+// awaitsStatuses requeues and reports true while a status is still to be recorded: only statuses tell on which day
+// something happened, and days before the last row are not counted again. After a while it reports false nevertheless,
+// so that one status that cannot be stored does not end the rows.
+func (r *Reconciler) awaitsStatuses(s *scope, findings []v1alpha1.Finding) bool {
+	project := client.ObjectKeyFromObject(s.Object)
+	known, _ := r.waits.LoadOrStore(project, s.Now)
+	since, _ := known.(time.Time)
+	if areRecorded(findings) || s.Now.Sub(since) >= patience {
+		r.waits.Delete(project)
+		return false
+	}
+	s.RequeueAfter(gatherDelay)
+	return true
+}
+
+// areRecorded reports whether the status of each finding describes its spec, except where the finding is being deleted.
+func areRecorded(findings []v1alpha1.Finding) bool {
+	for i := range findings {
+		if f := &findings[i]; f.DeletionTimestamp.IsZero() && !findingstate.IsRecorded(f) {
+			return false
+		}
+	}
+	return true
 }
 
 // dropAhead removes the rows of days to come, which were written while the clock was ahead, and then requeues and

@@ -120,6 +120,8 @@ func TestRowsFollowTheLastOneWhereAnythingHappened(t *testing.T) {
 	stored := Row(Plus(today, -3), []v1alpha1.Finding{older}, days(-3))
 	closedSince := finding(30, func(f *v1alpha1.Finding) { rated("high", "")(f); closed(f) },
 		did("closed", days(-1), "open", "closed"))
+	closedBefore := finding(30, func(f *v1alpha1.Finding) { rated("high", "")(f); closed(f) },
+		did("closed", days(-3).Add(-time.Minute), "open", "closed"))
 	for _, c := range []struct {
 		reason   string
 		last     *v1alpha1.FindingTrendDay
@@ -133,6 +135,8 @@ func TestRowsFollowTheLastOneWhereAnythingHappened(t *testing.T) {
 		{"one came after the row was written, and one today", &stored, []v1alpha1.Finding{older,
 			*builder.Finding("late").DetectedAt(days(-3).Add(time.Hour)).Build(), finding(0, nil)},
 			[]v1alpha1.Day{Plus(today, -3), today}},
+		{"the closure of one was recorded after the row was written", &stored, []v1alpha1.Finding{closedBefore},
+			[]v1alpha1.Day{Plus(today, -3)}},
 		{"all were removed today", &stored, nil, []v1alpha1.Day{today}},
 		{"the clock has gone back", &v1alpha1.FindingTrendDay{Day: Plus(today, 1)}, []v1alpha1.Finding{older}, nil},
 	} {
