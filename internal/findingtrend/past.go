@@ -109,6 +109,13 @@ type happened struct {
 	closedAt              time.Time
 }
 
+// mutes reports whether the transition, a decision or a suppression, mutes the finding. One that was muted already, by
+// the same decision with another comment or by another one, does not count again.
+func mutes(f *v1alpha1.Finding, t *v1alpha1.Transition) bool {
+	return (t.Type == v1alpha1.TransitionSuppressed || t.To == string(v1alpha1.UserStatusMuted)) &&
+		stateAt(f, t.At.Add(-1)) != v1alpha1.FindingStateOpenMuted
+}
+
 // between returns what happened to a finding between two times, from inclusive, to exclusive.
 func between(f *v1alpha1.Finding, from, to time.Time) (h happened) {
 	within := func(at time.Time) bool { return !at.Before(from) && at.Before(to) }
@@ -123,11 +130,8 @@ func between(f *v1alpha1.Finding, from, to time.Time) (h happened) {
 			h.opened = true
 		case v1alpha1.TransitionClosed:
 			h.closed, h.closedAt = true, t.At.Time
-		case v1alpha1.TransitionTriaged, v1alpha1.TransitionJudged:
-			h.muted = h.muted || t.To == string(v1alpha1.UserStatusMuted)
-		case v1alpha1.TransitionSuppressed:
-			// From is the previous state: a finding that was muted already does not count again.
-			h.muted = h.muted || t.From != string(v1alpha1.FindingStateOpenMuted)
+		case v1alpha1.TransitionTriaged, v1alpha1.TransitionJudged, v1alpha1.TransitionSuppressed:
+			h.muted = h.muted || mutes(f, t)
 		}
 	}
 	return h

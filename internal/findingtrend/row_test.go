@@ -37,6 +37,10 @@ func closed(f *v1alpha1.Finding) {
 
 func muted(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted }
 
+func mutedByPolicy(f *v1alpha1.Finding) {
+	f.Status.Verdict = &v1alpha1.FindingVerdict{Policy: "p", UserStatus: "muted"}
+}
+
 func confirmed(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusActive }
 
 func suppressed(f *v1alpha1.Finding) {
@@ -59,10 +63,15 @@ func TestARowCountsWhatIsOpenAndWhatHappenedOnItsDay(t *testing.T) {
 		finding(50, suppressed, did("suppressed", noon, "open", "open_muted")),
 		finding(50, suppressed, did("suppressed", days(-9), "open", "open_muted"), did("suppressed", noon, "open_muted", "open_muted")),
 		finding(7, nil, did("closed", days(-3), "open", "closed"), did("reopened", noon, "closed", "open")),
+		finding(30, mutedByPolicy, did("judged", noon, "open", "muted")),
+		finding(30, mutedByPolicy, did("judged", days(-2), "open", "muted"), did("judged", noon, "muted", "muted")),
+		finding(30, muted, did("judged", days(-2), "open", "muted"), did("triaged", noon, "open", "muted")),
+		finding(30, mutedByPolicy, did("triaged", days(-2), "open", "muted"), did("triaged", noon, "muted", "open"),
+			did("judged", noon, "open", "muted")),
 	}
 	want := v1alpha1.FindingTrendDay{
-		Day: today, Open: v1alpha1.FindingTrendOpen{Critical: 1, High: 2, Medium: 1, Low: 1}, OpenMuted: 4,
-		Opened: 2, Closed: 1, Muted: 2,
+		Day: today, Open: v1alpha1.FindingTrendOpen{Critical: 1, High: 2, Medium: 1, Low: 1}, OpenMuted: 8,
+		Opened: 2, Closed: 1, Muted: 3,
 		Age:         &v1alpha1.FindingTrendSpread{Median: 1, P90: 7, Sample: []int32{0, 1, 3, 7}},
 		TimeToClose: &v1alpha1.FindingTrendSpread{Median: 20, P90: 20, Sample: []int32{20}},
 	}
