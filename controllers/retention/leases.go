@@ -37,6 +37,9 @@ type leases struct {
 type sighting struct {
 	at       time.Time
 	versions map[types.UID]string
+	// due are the Leases that were unchanged since the sighting before and are still to be removed. They are not in
+	// versions.
+	due []metav1.PartialObjectMetadata
 }
 
 func (l *leases) last(organization string) sighting {
@@ -57,46 +60,63 @@ func (l *leases) drop(organization string) {
 	delete(l.seen, organization)
 }
 
-// retireLeases removes the Leases of imports that are unchanged since its last run: imports leave one behind per
-// series of scans and per pull request.
+// retireLeases removes a batch of the Leases of imports that were seen twice unchanged, and requeues: at once while
+// more are due, else for the next look. Imports leave a Lease behind per series of scans and per pull request.
 func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 	organization := s.Object
 	if organization.Status.Namespace == "" {
 		r.leases.drop(organization.Name)
 		return nil
 	}
-	last, now := r.leases.last(organization.Name), r.Clock.Now()
-	if left := last.at.Add(leaseIdle).Sub(now); left > 0 {
-		s.RequeueAfter(left)
-		return nil
-	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("LeaseList"))
-	if err := r.Live.List(ctx, list, client.InNamespace(organization.Status.Namespace)); err != nil {
-		return fmt.Errorf("list the Leases of imports: %w", err)
-	}
-	next := sighting{at: now, versions: map[types.UID]string{}}
-	removed := 0
-	for i := range list.Items {
-		lease := &list.Items[i]
-		if !ofImport(lease.Name) {
-			continue
+	seen := r.leases.last(organization.Name)
+	if len(seen.due) == 0 {
+		if left := seen.at.Add(leaseIdle).Sub(r.Clock.Now()); left > 0 {
+			s.RequeueAfter(left)
+			return nil
 		}
-		if last.versions[lease.UID] != lease.ResourceVersion || removed == r.batch {
-			next.versions[lease.UID] = lease.ResourceVersion
-			continue
-		}
-		if err := r.retireLease(ctx, lease); err != nil {
+		var err error
+		if seen, err = r.look(ctx, organization.Status.Namespace, seen); err != nil {
 			return err
 		}
-		removed++
 	}
-	r.leases.keep(organization.Name, next)
-	if removed > 0 {
-		ctrl.LoggerFrom(ctx).Info("retired", "leases", removed)
+	batch := seen.due[:min(r.batch, len(seen.due))]
+	for i := range batch {
+		if err := r.retireLease(ctx, &batch[i]); err != nil {
+			return err
+		}
+	}
+	if len(batch) > 0 {
+		ctrl.LoggerFrom(ctx).Info("retired", "leases", len(batch))
+	}
+	seen.due = seen.due[len(batch):]
+	r.leases.keep(organization.Name, seen)
+	if len(seen.due) > 0 {
+		s.RequeueAfter(handOver)
+		return nil
 	}
 	s.RequeueAfter(leaseIdle)
 	return nil
+}
+
+// look returns the namespace's Leases of imports.
+func (r *Reconciler) look(ctx context.Context, namespace string, last sighting) (sighting, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("LeaseList"))
+	if err := r.Live.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return sighting{}, fmt.Errorf("list the Leases of imports: %w", err)
+	}
+	now := sighting{at: r.Clock.Now(), versions: map[types.UID]string{}}
+	for i := range list.Items {
+		lease := &list.Items[i]
+		switch {
+		case !ofImport(lease.Name):
+		case last.versions[lease.UID] == lease.ResourceVersion:
+			now.due = append(now.due, *lease)
+		default:
+			now.versions[lease.UID] = lease.ResourceVersion
+		}
+	}
+	return now, nil
 }
 
 // retireLease removes the Lease if it is still as it was seen: an import may be acquiring it.

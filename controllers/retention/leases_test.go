@@ -2,6 +2,7 @@ package retention
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -74,6 +76,35 @@ func TestLeasesThatNobodyRenewsGoAndNoOthers(t *testing.T) {
 	clock.SetTime(noon.Add(3 * leaseIdle))
 	look()
 	g.Expect(left()).To(ConsistOf("another"), "once it is not renewed any more")
+}
+
+// A round of removals may take longer than the time between two looks.
+func TestAllIdleLeasesGoBeforeTheNextLook(t *testing.T) {
+	ns := env.Organization(t, "many-leases")
+	clock := clocktesting.NewFakePassiveClock(noon)
+	r := newReconciler(env.AsController(t), nil, Settings{Rate: quick.Rate, Clock: clock})
+	r.Live, r.batch = r.Client, 1
+	var idle []client.Object
+	for _, name := range []string{"import-a", "import-b", "review-c"} {
+		idle = append(idle, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}})
+	}
+	env.Create(t, idle...)
+	turn := func(again time.Duration) {
+		t.Helper()
+		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "many-leases"}})
+		harness.Must(t, err)
+		harness.Same(t, "the next turn", again, result.RequeueAfter)
+	}
+	turn(leaseIdle)
+	clock.SetTime(noon.Add(leaseIdle))
+	turn(handOver)
+	turn(handOver)
+	turn(leaseIdle)
+	for _, lease := range idle {
+		if !env.Gone(t, lease) {
+			t.Errorf("%s is left", lease.GetName())
+		}
+	}
 }
 
 // An import acquires the Lease between the check and the removal.
