@@ -27,8 +27,9 @@ import (
 const (
 	// recountDelay is how long changes of findings are gathered before policies are counted again.
 	recountDelay = 3 * time.Second
-	// countingShare bounds the CPU time of counting: after a count, no other starts for that many times its
-	// duration.
+	// countingShare bounds the CPU time of counting, for each policy: after a change of findings it is counted again no
+	// sooner than that many times the duration of the namespace's last count. Many policies do not delay one another
+	// further, because the limits of those in force rest on the counts.
 	countingShare = 20
 	// longestCount is how long a policy may be evaluated over all findings before the count is given up. It is well
 	// below the timeout of a reconcile, which would fail, be retried, and block its worker.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -26,8 +27,8 @@ type memory struct {
 
 // remembered holds the outcomes of one policy.
 type remembered struct {
-	// restsOn is a digest of the inputs other than a finding's facts: the policy and all others in
-	// force.
+	// restsOn is a digest of the inputs other than a finding's facts: the policy and those in force that have
+	// precedence over it.
 	restsOn  [sha256.Size]byte
 	outcomes []outcome
 }
@@ -101,13 +102,14 @@ func (m *memory) slotOf(f *rules.Facts) int {
 	return slot
 }
 
-// of returns the remembered outcomes of a policy; nil if they depend on the time.
+// of returns the remembered outcomes of a policy; nil if they depend on the time. others must be sorted.
 func (m *memory) of(policy *rules.Policy, others []rules.Policy, now time.Time) *remembered {
 	if policy == nil {
 		return nil
 	}
 	on := sha256.New()
-	for _, p := range append([]rules.Policy{*policy}, others...) {
+	before, _ := slices.BinarySearchFunc(others, *policy, rules.InOrder)
+	for _, p := range append([]rules.Policy{*policy}, others[:before]...) {
 		if p.Program.UsesNow() {
 			delete(m.policies, string(policy.Name))
 			return nil

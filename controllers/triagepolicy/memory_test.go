@@ -126,6 +126,35 @@ func TestAChangeOfOneFindingEvaluatesThatFindingAlone(t *testing.T) {
 	}
 }
 
+// A policy's outcomes do not rest on those that come after it.
+func TestOnlyPoliciesWithPrecedenceMayMakeOutcomesDependOnTheTime(t *testing.T) {
+	policy := func(name, match string) rules.Policy {
+		program, err := rules.Compile(match)
+		harness.Must(t, err)
+		return rules.Policy{Name: v1alpha1.ResourceName(name), Spec: &v1alpha1.TriagePolicySpec{Match: match}, Program: program}
+	}
+	const timed = "finding.detectedAt < now"
+	for _, c := range []struct {
+		reason         string
+		policy, others rules.Policy
+		want           bool
+	}{
+		{"one that comes after it", policy("b", "true"), policy("c", timed), true},
+		{"one that comes before it", policy("b", "true"), policy("a", timed), false},
+		{"the policy itself", policy("b", timed), policy("c", "true"), false},
+	} {
+		if got := newMemory().of(&c.policy, []rules.Policy{c.others}, time.Now()) != nil; got != c.want {
+			t.Errorf("%s reads the time: outcomes are remembered: %t", c.reason, got)
+		}
+	}
+	known, others := newMemory(), []rules.Policy{policy("a", "true")}
+	p := policy("b", "true")
+	before := known.of(&p, others, time.Now())
+	if known.of(&p, append(others, policy("c", "true")), time.Now()) != before {
+		t.Error("outcomes are forgotten because of another policy that comes after it")
+	}
+}
+
 // Deleted findings do not take up memory forever.
 func TestFindingsThatHaveGoneAreForgotten(t *testing.T) {
 	known := newMemory()
