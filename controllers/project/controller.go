@@ -18,7 +18,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
 
-// countDelay is how long changes of findings are gathered before the count is written.
+// countDelay is how long changes of findings, and deletions of scans, are gathered before the status is written.
 const countDelay = time.Second
 
 // Reconciler reconciles Projects.
@@ -43,7 +43,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Project{}, builder.WithPredicates(worthReconciling)).
 		Watches(&v1alpha1.Finding{}, r.findings.Handler(countDelay)).
-		Watches(&v1alpha1.Scan{}, watch.Enqueue(watch.Reference(projectOfScan))).
+		Watches(&v1alpha1.Scan{}, watch.EnqueueDeletedAfter(countDelay, watch.Reference(projectOfScan))).
 		Watches(&v1alpha1.Repository{}, watch.EnqueueIndexed(r.Client, &v1alpha1.ProjectList{}, index.Repository),
 			builder.WithPredicates(watch.CreatedOrDeleted)).
 		WithOptions(options).

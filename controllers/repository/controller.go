@@ -17,7 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
 
-// countDelay is how long changes of findings and projects are gathered before the counts are written.
+// countDelay is how long changes of what is counted, and deletions of scans, are gathered before the status is written.
 const countDelay = time.Second
 
 // Reconciler reconciles Repositories.
@@ -43,7 +43,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Repository{}, builder.WithPredicates(watch.SpecOr(watch.FinalizersChanged))).
 		Watches(&v1alpha1.Finding{}, r.findings.Handler(countDelay)).
-		Watches(&v1alpha1.Scan{}, watch.Enqueue(watch.Reference(repositoryOfScan))).
+		Watches(&v1alpha1.Scan{}, watch.EnqueueDeletedAfter(countDelay, watch.Reference(repositoryOfScan))).
 		Watches(&v1alpha1.Project{}, r.projects.Handler(countDelay)).
 		Watches(&v1alpha1.Review{}, r.reviews.Handler(countDelay)).
 		WithOptions(options).

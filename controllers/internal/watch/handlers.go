@@ -61,6 +61,13 @@ func EnqueueAfter(delay time.Duration, target Target) handler.EventHandler {
 	return Changes(func(_ context.Context, change Change, q Queue) { AddAfter(q, delay, target(change.Object())) })
 }
 
+// EnqueueDeletedAfter enqueues the target of an object when the object changes, with a delay if it was deleted:
+// retention deletes thousands one after the other.
+func EnqueueDeletedAfter(delay time.Duration, target Target) handler.EventHandler {
+	changed, deleted := Enqueue(target), EnqueueAfter(delay, target)
+	return handler.Funcs{CreateFunc: changed.Create, UpdateFunc: changed.Update, DeleteFunc: deleted.Delete}
+}
+
 // AddAfter adds requests to the queue after a delay.
 func AddAfter(q Queue, delay time.Duration, requests []ctrl.Request) {
 	for _, request := range requests {

@@ -2,12 +2,15 @@ package watch_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -58,6 +61,27 @@ func TestChangesHoldWhatWasAndWhatIs(t *testing.T) {
 			t.Errorf("change %d: the newest is %v", i, got[i].Object())
 		}
 	}
+}
+
+// queue records what is added.
+type queue struct {
+	watch.Queue
+	added []string
+}
+
+func (q *queue) Add(r ctrl.Request) { q.AddAfter(r, 0) }
+
+func (q *queue) AddAfter(r ctrl.Request, after time.Duration) {
+	q.added = append(q.added, fmt.Sprint(r.Name, " in ", after))
+}
+
+func TestOnlyDeletionsAreGathered(t *testing.T) {
+	to := func(object client.Object) []ctrl.Request { return request("", object.GetName()) }
+	h, q, s := watch.EnqueueDeletedAfter(time.Second, to), &queue{}, scan("org-a", "p")
+	h.Create(t.Context(), event.CreateEvent{Object: s}, q)
+	h.Update(t.Context(), event.UpdateEvent{ObjectOld: s, ObjectNew: s}, q)
+	h.Delete(t.Context(), event.DeleteEvent{Object: s}, q)
+	harness.Same(t, "added", []string{"s in 0s", "s in 0s", "s in 1s"}, q.added)
 }
 
 func TestUpdatesOfAnotherKindPassNoPredicate(t *testing.T) {
