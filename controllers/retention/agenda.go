@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/btree"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
@@ -21,6 +22,8 @@ import (
 type agenda struct {
 	mu    sync.Mutex
 	trees map[place]*btree.BTreeG[entry]
+	// added holds the namespaces to which something was added since their last pass began.
+	added sets.Set[string]
 }
 
 // place is the tree that an entry is in.
@@ -46,7 +49,23 @@ func compare(a, b entry) int {
 	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.name, b.name), cmp.Compare(a.uid, b.uid))
 }
 
-func newAgenda() *agenda { return &agenda{trees: map[place]*btree.BTreeG[entry]{}} }
+func newAgenda() *agenda {
+	return &agenda{trees: map[place]*btree.BTreeG[entry]{}, added: sets.Set[string]{}}
+}
+
+// begin is called when a pass over a namespace begins.
+func (a *agenda) begin(namespace string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.added.Delete(namespace)
+}
+
+// hasMore reports whether anything was added to the namespace since its last pass began.
+func (a *agenda) hasMore(namespace string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.added.Has(namespace)
+}
 
 // due returns, in order, at most limit entries after the given one that finished at or before the
 // cutoff.
@@ -103,6 +122,7 @@ func (a *agenda) change(before, after client.Object) bool {
 			a.trees[now.place] = tree
 		}
 		tree.Set(now.entry)
+		a.added.Insert(now.place.namespace)
 	}
 	return hasEntry
 }

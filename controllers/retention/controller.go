@@ -144,7 +144,7 @@ func (r *Reconciler) retireDue(ctx context.Context, s *scope) error {
 		r.drop(organization.Name)
 		return nil
 	}
-	p := r.under(organization.Name)
+	p := r.under(organization)
 	done, err := r.work(ctx, organization, p)
 	if err != nil {
 		return err
@@ -160,13 +160,14 @@ func (r *Reconciler) retireDue(ctx context.Context, s *scope) error {
 }
 
 // under returns the organization's pass, starting a new one if none is under way.
-func (r *Reconciler) under(organization string) *pass {
+func (r *Reconciler) under(organization *v1alpha1.Organization) *pass {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.passes[organization]
+	p := r.passes[organization.Name]
 	if p == nil {
 		p = newPass()
-		r.passes[organization] = p
+		r.passes[organization.Name] = p
+		r.agenda.begin(organization.Status.Namespace)
 	}
 	return p
 }
@@ -177,8 +178,8 @@ func (r *Reconciler) drop(organization string) {
 	delete(r.passes, organization)
 }
 
-// sleep returns how long until another pass has something to do; 0 to wait for a watch. Entries
-// added before the position that this pass has reached were enqueued by the watch.
+// sleep returns how long until another pass has something to do; 0 to wait for a watch. Entries may have been added
+// before the position that this pass has reached; what the watch enqueued for them may have been merged with its turns.
 func (r *Reconciler) sleep(organization *v1alpha1.Organization, p *pass) time.Duration {
 	var wait time.Duration
 	sooner := func(than time.Duration) {
@@ -189,7 +190,7 @@ func (r *Reconciler) sleep(organization *v1alpha1.Organization, p *pass) time.Du
 	if p.held {
 		sooner(lookAgain)
 	}
-	if p.changed {
+	if p.changed || r.agenda.hasMore(organization.Status.Namespace) {
 		sooner(r.interval)
 	}
 	for _, t := range termsOf(organization.Spec.Retention) {

@@ -440,7 +440,7 @@ func TestSleepForgetsNothing(t *testing.T) {
 	o := builder.Organization("x").Mutate(func(o *v1alpha1.Organization) {
 		o.Status.Namespace, o.Spec.Retention = "org-x", &v1alpha1.Retention{ClosedFindings: duration(0)}
 	}).Build()
-	p := newPass()
+	p := r.under(o)
 	g := NewWithT(t)
 	done, err := r.work(t.Context(), o, p)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -449,6 +449,10 @@ func TestSleepForgetsNothing(t *testing.T) {
 	g.Expect(r.sleep(o, p)).To(Equal(defaultInterval), "no sooner than another pass may be, and no later")
 	g.Expect(r.sleep(o, &pass{held: true, reached: map[shelf]entry{closedFindings: {at: noon.Unix() + 5}}})).To(Equal(lookAgain))
 	g.Expect(r.sleep(o, &pass{reached: map[shelf]entry{closedFindings: {at: noon.Unix() + 5}}})).To(BeZero())
+
+	p.note(closedFindings, entry{at: noon.Unix() + 5}, fateRetired)
+	r.agenda.change(nil, finding(func(f *v1alpha1.Finding) { f.Name, f.Spec.Closed.At = "f-late", v1alpha1.NewTime(noon) }))
+	g.Expect(r.sleep(o, p)).To(Equal(defaultInterval), "one that was added behind the position between two turns")
 }
 
 // Reconciling an organization with nothing due makes no request, and requeues for when something

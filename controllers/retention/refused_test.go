@@ -27,7 +27,7 @@ func TestAnObjectWhoseRemovalIsRefusedStopsNoOther(t *testing.T) {
 	o := builder.Organization("refused").Mutate(func(o *v1alpha1.Organization) {
 		o.Status.Namespace, o.Spec.Retention = ns, &v1alpha1.Retention{ClosedFindings: duration(0)}
 	}).Build()
-	p := newPass()
+	p := r.under(o)
 	done, err := r.work(t.Context(), o, p)
 	g := NewWithT(t)
 	g.Expect(err).NotTo(HaveOccurred())
