@@ -98,27 +98,30 @@ func (p *plan) names(results []*found, existing map[string]*v1alpha1.ReviewIssue
 }
 
 // recognise returns for each result the name of the issue that it certainly is, or "". If a decision does not cover its
-// issue's result, or may be about another, that is recognised again among the other issues: without its own it may look
-// like one at another line, which is not it if somebody has decided about that.
+// issue's result, or may be about another, that result alone is recognised again, among the issues of no result:
+// without its own it may look like one at another line, which is not it if somebody has decided about that.
 func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewIssue) []string {
-	names, others := p.certain(results, existing), maps.Clone(existing)
+	names, free := p.certain(results, existing), maps.Clone(existing)
+	var at []int
+	var again []*found
 	for i, name := range names {
 		issue := existing[name]
 		if p.outgrown(issue, results[i]) || isDecided(issue) && p.mayBeUnreadable(issue, results[i]) {
-			delete(others, name)
+			at, again = append(at, i), append(again, results[i])
 		}
+		delete(free, name)
 	}
-	if len(others) == len(existing) {
+	if len(again) == 0 {
 		return names
 	}
-	again := p.recognise(results, others)
-	for i, name := range again {
-		own, other := existing[names[i]], existing[name]
-		if own != nil && name != names[i] && isDecided(other) && other.Spec.Line != own.Spec.Line {
-			again[i] = ""
+	for k, name := range p.recognise(again, free) {
+		own, other := existing[names[at[k]]], free[name]
+		if isDecided(other) && other.Spec.Line != own.Spec.Line {
+			name = ""
 		}
+		names[at[k]] = name
 	}
-	return again
+	return names
 }
 
 // certain returns for each result the name of the issue that it certainly is by its evidence, or "". Two jobs may have

@@ -426,19 +426,37 @@ func TestAResultIsTheIssueWhoseDecisionCoversIt(t *testing.T) {
 	harness.Same(t, "one issue for each severity", 4, len(c.issues))
 }
 
+// The problem at line 10 is rated higher. The decisions about the others neither pass to it nor leave theirs.
 func TestADecisionDoesNotPassToAProblemElsewhereThatGotWorse(t *testing.T) {
-	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
-	first := results("10 eval:f(x)", "200 eval:f(x)")
-	for i := range first {
-		if first[i].Details.Location.LineNumber == 10 {
-			first[i].Details.Severity, first[i].Facts.Details.Severity = v1alpha1.LevelLow, v1alpha1.LevelLow
+	for _, tc := range []struct {
+		reason           string
+		first, now, want []string
+	}{
+		{"the other is repaired", []string{"10 eval:f(x)", "200 eval:f(x)"}, []string{"10 eval:f(x)"},
+			[]string{"10 open c1", "10 resolved muted", "200 resolved muted"}},
+		{"the other moves", []string{"10 eval:f(x)", "50 eval:f(x)"}, []string{"10 eval:f(x)", "45 eval:f(x)"},
+			[]string{"10 open c1", "10 resolved muted", "45 open muted"}},
+		{"both move, without code", []string{"10 eval", "50 eval"}, []string{"13 eval", "53 eval"},
+			[]string{"10 resolved muted", "13 open c1", "53 open muted"}},
+		{"another may be either of two", []string{"10 eval:f(x)", "30 eval:f(x)", "50 eval:f(x)"}, []string{"10 eval:f(x)", "45 eval:f(x)"},
+			[]string{"10 open c1", "10 resolved muted", "30 resolved muted", "45 open c1", "50 resolved muted"}},
+	} {
+		c, first := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}, results(tc.first...)
+		for i := range first {
+			if first[i].Details.Location.LineNumber == 10 {
+				first[i].Details.Severity, first[i].Facts.Details.Severity = v1alpha1.LevelLow, v1alpha1.LevelLow
+			}
 		}
+		c.importsResults(t, "c0", first, nil)
+		for _, f := range first {
+			c.mute(f.Details.Location.LineNumber)
+		}
+		c.importsResults(t, "c1", results(tc.now...), nil)
+		harness.Same(t, tc.reason, tc.want, c.lines())
+		before := c.clone()
+		c.importsResults(t, "c1", results(tc.now...), nil)
+		harness.Same(t, tc.reason+": the same again", before.issues, c.issues)
 	}
-	c.importsResults(t, "c0", first, nil)
-	c.mute(10)
-	c.mute(200)
-	c.importsResults(t, "c1", results("10 eval:f(x)"), nil)
-	harness.Same(t, "10 is rated higher, 200 is repaired", []string{"10 open c1", "10 resolved muted", "200 resolved muted"}, c.lines())
 }
 
 func TestOfTwoAnalysesTheMoreSevereResultIsShown(t *testing.T) {
