@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +23,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
@@ -38,6 +40,8 @@ const (
 // Reconciler reconciles TriageOperations.
 type Reconciler struct {
 	reconcile.Base
+	// local measures durations.
+	local clock.PassiveClock
 	pager *ledger.Pager
 	// refused holds since when the API server refuses an operation's writes of a finding or a part, by the operation's
 	// name.
@@ -52,7 +56,10 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	if err != nil {
 		return err
 	}
-	r := &Reconciler{Base: reconcile.NewBase(mgr), pager: pager, as: executors(mgr.GetConfig())}
+	r := &Reconciler{
+		Base: reconcile.NewBase(mgr), local: clock.RealClock{}, pager: pager, as: executors(mgr.GetConfig()),
+	}
+	r.Clock = apitime.Clock{} // it ends decisions
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.TriageOperation{}, builder.WithPredicates(watch.SpecChanged)).
 		Watches(&v1alpha1.TriageOperation{}, r.whoseTurnItIs()).

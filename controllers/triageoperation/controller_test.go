@@ -24,6 +24,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/finding"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
@@ -279,6 +280,40 @@ func TestAnOperationThatCannotBeDoneSaysWhy(t *testing.T) {
 		g.Expect(stalled.Reason).To(Equal(c.reason), name)
 	}
 	g.Expect(r.finding("f-1").Spec.Triage.By).To(BeEmpty())
+}
+
+// hears tells the controllers the API server's time.
+func hears(t *testing.T, at time.Time) {
+	t.Helper()
+	config := &rest.Config{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
+		return &http.Response{Header: http.Header{"Date": {at.UTC().Format(http.TimeFormat)}}, Body: http.NoBody}, nil
+	})}
+	apitime.Hear(config)
+	transport, err := rest.TransportFor(config)
+	harness.Must(t, err)
+	response, err := transport.RoundTrip(&http.Request{})
+	harness.Must(t, err)
+	harness.Must(t, response.Body.Close())
+}
+
+func TestAClockThatIsAheadEndsNoDecisionForAnOperation(t *testing.T) {
+	hears(t, time.Now().Add(-48*time.Hour))
+	defer hears(t, time.Now())
+	r, g := running(t), NewWithT(t)
+	end := v1alpha1.NewTime(time.Now().Add(-24 * time.Hour).UTC().Truncate(time.Second)) // only by the local clock it has come
+	r.finds("G1", "f-1")
+	r.decides("f-1", `{"userStatus":"muted","reason":"accepted-risk","expiresAt":"`+end.Format(time.RFC3339)+`"}`)
+
+	o := r.makes(builder.TriageOperation("mute", "G1").In(r.namespace).Committed().Mutate(func(s *v1alpha1.TriageOperationSpec) {
+		s.Set = &v1alpha1.OperationDecision{UserStatus: v1alpha1.UserStatusMuted}
+	}).Build(), v1alpha1.OperationCompleted)
+	g.Expect(counts(o)).To(Equal("1 0; 0 1 0 0"), "it is muted already")
+	g.Expect(r.finding("f-1").Spec.Triage.Reason).To(Equal(v1alpha1.DecisionAcceptedRisk))
+
+	o = r.makes(builder.TriageOperation("confirm", "G1").In(r.namespace).Committed().Mutate(func(s *v1alpha1.TriageOperationSpec) {
+		s.Set = &v1alpha1.OperationDecision{UserStatus: v1alpha1.UserStatusActive, ExpiresAt: &end}
+	}).Build(), v1alpha1.OperationCompleted)
+	g.Expect(counts(o)).To(Equal("1 1; 1 0 0 0"), "its end has not come")
 }
 
 func TestWhatIsCommittedStaysSo(t *testing.T) {

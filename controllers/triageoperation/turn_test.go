@@ -310,7 +310,7 @@ func TestAPanicIsLoggedWithItsStack(t *testing.T) {
 
 func TestWhatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	r := &Reconciler{Base: reconcile.Base{Clock: clock}}
+	r := &Reconciler{local: clock}
 	mine, other := builder.TriageOperation("m", "G1").Build(), builder.TriageOperation("o", "G1").Build()
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "findings"}, "f-1", errors.New("a rule of somebody else's"))
 	if _, err := r.outcomeOf(mine, forbidden); err == nil {
@@ -332,7 +332,7 @@ func TestASetThatIsNotTakenFailsOnlyAfterAWhile(t *testing.T) {
 	refusing := interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
 		return refusal
 	}}
-	r := &Reconciler{Base: reconcile.Base{Clock: clock, Client: interceptor.NewClient(nil, refusing)}}
+	r := &Reconciler{Base: reconcile.Base{Client: interceptor.NewClient(nil, refusing)}, local: clock}
 	s := reconcile.NewScope(builder.TriageOperation("m", "G1").Build())
 	s.Begin(clock.Now())
 	set := []chosen{{entry: rules.NewEntry(builder.Finding("f-1").Build())}}
