@@ -133,10 +133,13 @@ func (im *Importer) Import(ctx context.Context, batches []*Batch) ([]*Summary, e
 		return summaries, im.dryRun(ctx, jobs)
 	}
 	return summaries, locked(ctx, jobs, func(ctx context.Context) error {
-		err := im.run(ctx, jobs)
-		if err != nil && ctx.Err() != nil {
-			err = stopped(ctx)
-		}
+		err := safely.Func(func() error {
+			err := im.run(ctx, jobs)
+			if err != nil && ctx.Err() != nil {
+				return stopped(ctx)
+			}
+			return err
+		})()
 		return errors.Join(err, im.fail(ctx, jobs, err))
 	})
 }
@@ -251,6 +254,7 @@ func (im *Importer) compare(ctx context.Context, j *job) error {
 		there, err = im.known(ctx, j)
 		return err
 	}))
+	defer func() { _ = reading.Wait() }() // also after a panic: known writes to the summary
 	results, duplicates, unfit := report(&j.context, j.Batch)
 	if err := reading.Wait(); err != nil {
 		return err

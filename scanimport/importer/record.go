@@ -97,8 +97,9 @@ func (im *Importer) reporting(ctx context.Context, j *job, do func() error) erro
 }
 
 // Reporting calls do and, every interval, calls record if there was progress. A failed record stops nothing: the next
-// one, or the end, replaces it. After a panic in record, no other follows, and Reporting returns it. Reporting returns
-// only after the last record has finished, because the API server refuses one after the end.
+// one, or the end, replaces it. After a panic in record, no other follows. Reporting returns panics as errors, so that
+// the end can be recorded, and only after the last record has finished, because the API server refuses one after the
+// end.
 func Reporting(ctx context.Context, interval time.Duration, progress *Progress, do func() error,
 	record func(ctx context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
@@ -106,7 +107,7 @@ func Reporting(ctx context.Context, interval time.Duration, progress *Progress, 
 	go func() {
 		reported <- safely.Func(func() error { reportEvery(ctx, interval, progress, record); return nil })()
 	}()
-	err := do()
+	err := safely.Func(do)()
 	stop()
 	return errors.Join(err, <-reported)
 }

@@ -9,9 +9,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/safely"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestSkipsAreBoundedAndNoneIsLostFromTheCount(t *testing.T) {
@@ -37,6 +41,26 @@ func TestSkipsAreBoundedAndNoneIsLostFromTheCount(t *testing.T) {
 			t.Errorf("%d reasons: %d kept, of %d results of %d, the last is %q", n, len(got), sum, want, last)
 		}
 	}
+}
+
+// Otherwise the scan would be reported as one whose import has died, and the cause would be only in the log.
+func TestAnImportThatPanicsIsRecordedAsFailed(t *testing.T) {
+	namespace := env.Namespace(t)
+	env.Create(t, builder.Repository("repo").In(namespace).Build(), builder.Project("proj").In(namespace).Build())
+	c, err := NewClient(env.Config)
+	harness.Must(t, err)
+	batch := &Batch{Tool: "lint", Category: v1alpha1.CategoryCode, Results: []sarif.Result{{RuleID: "no-eval"}}} // without its rule
+	_, err = New(c, Target{Namespace: namespace, Repository: "repo", Project: "proj"}, Options{}).Import(t.Context(), []*Batch{batch})
+	if safely.Stack(err) == "" {
+		t.Errorf("got %v, want the panic", err)
+	}
+	scans := &v1alpha1.ScanList{}
+	harness.Must(t, env.Client.List(t.Context(), scans, client.InNamespace(namespace)))
+	var ends []string
+	for i := range scans.Items {
+		ends = append(ends, fmt.Sprintf("%s: %s", scans.Items[i].Spec.Outcome, scans.Items[i].Spec.Message))
+	}
+	harness.Same(t, "the scans", []string{"Failed: the import failed: panic: runtime error: invalid memory address or nil pointer dereference"}, ends)
 }
 
 // Otherwise nobody would learn why a scan's progress stands still.
