@@ -64,9 +64,17 @@ var levels = []string{string(v1alpha1.LevelLow), string(v1alpha1.LevelMedium), s
 // or a higher severity. Unknown facts do not count.
 func Outgrown(decided, facts *v1alpha1.FindingSpec) bool {
 	was, is := basisOf(decided), basisOf(facts)
-	return was.version != "" && is.version != "" && was.version != is.version ||
-		was.plain == is.plain && was.severity != "" &&
-			slices.Index(levels, is.severity) > slices.Index(levels, was.severity)
+	return was.version != "" && is.version != "" && was.version != is.version || was.below(is)
+}
+
+// LessSevere reports whether the facts have a lower severity than the others. An unknown one does not count.
+func LessSevere(facts, others *v1alpha1.FindingSpec) bool {
+	return basisOf(facts).below(basisOf(others))
+}
+
+func (b basis) below(other basis) bool {
+	return b.plain == other.plain && b.severity != "" &&
+		slices.Index(levels, b.severity) < slices.Index(levels, other.severity)
 }
 
 // doubtOf returns a text that identifies a doubt.

@@ -54,7 +54,7 @@ func merge(results []found) (distinct []*found, again [][]*found) {
 		here := named{results[i].Name, line}
 		if first, repeated := at[here]; repeated {
 			other := &results[i]
-			if findingstate.Outgrown(&distinct[first].Facts, &other.Facts) {
+			if findingstate.LessSevere(&distinct[first].Facts, &other.Facts) {
 				distinct[first], other = other, distinct[first]
 			}
 			again[first] = append(again[first], other)

@@ -102,7 +102,7 @@ func (p *plan) seen(spec v1alpha1.ReviewIssueSpec, before *v1alpha1.ReviewIssue,
 	}
 	severity, result := f.Details.Severity, f.result
 	if isMuted(before) {
-		if was := &reviewstate.Facts(before, nil).Spec; findingstate.Outgrown(&f.Facts, was) {
+		if was := &reviewstate.Facts(before, nil).Spec; findingstate.LessSevere(&f.Facts, was) {
 			severity = was.Details.Severity
 			result.Score, result.ToolSeverity = was.Details.Score, was.Details.ToolSeverity
 		}

@@ -461,7 +461,11 @@ func TestADecisionDoesNotPassToAProblemElsewhereThatGotWorse(t *testing.T) {
 
 func TestOfTwoAnalysesTheMoreSevereResultIsShown(t *testing.T) {
 	low, high := rated("low", "", "1", "a"), rated("high", "", "1", "b")
-	for reason, both := range map[string][]found{"the lower first": slices.Concat(low, high), "the higher first": slices.Concat(high, low)} {
+	otherVersion := rated("low", "", "2", "a")
+	for reason, both := range map[string][]found{
+		"the lower first": slices.Concat(low, high), "the higher first": slices.Concat(high, low),
+		"the lower first, of another version": slices.Concat(otherVersion, high), "the higher first, of another version": slices.Concat(high, otherVersion),
+	} {
 		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
 		c.importsResults(t, "c0", both, nil)
 		for _, issue := range c.issues {
