@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -72,7 +73,7 @@ func hasty(t *testing.T) {
 var down = apierrors.NewServiceUnavailable("it restarts")
 
 // waiting is a command that waits for a committed operation. Its reads of the operation return the outcomes one after
-// another, the last one again and again. Its watches fail with that error, or else end at once.
+// another, each as another version, the last one again and again. Its watches fail with that error, or else end at once.
 func waiting(watched error, outcomes ...any) *operating {
 	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
@@ -84,6 +85,7 @@ func waiting(watched error, outcomes ...any) *operating {
 				*o.(*v1alpha1.TriageOperation) = v1alpha1.TriageOperation{}
 				return err
 			}
+			o.SetResourceVersion(strconv.Itoa(len(outcomes)))
 			o.(*v1alpha1.TriageOperation).Status.Phase = outcome.(v1alpha1.OperationPhase)
 			return nil
 		},
@@ -149,6 +151,47 @@ func TestAWaitWithoutWatchesEnds(t *testing.T) {
 			t.Errorf("it ends with %v", err)
 		}
 	})
+}
+
+// An operation may wait in line for minutes.
+func TestAWaitForWhatDoesNotChangeIsNoLoopOfRequests(t *testing.T) {
+	tooOld := apierrors.NewResourceExpired("too old resource version").Status()
+	for reason, events := range map[string][]watch.Event{
+		"the API server has restarted":    {{Type: watch.Error, Object: &tooOld}},
+		"a proxy ends each watch at once": nil,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			const most = 100
+			reads := 0
+			w := waiting(nil, v1alpha1.OperationRunning)
+			w.session.client = interceptor.NewClient(w.session.client, interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+					if reads++; reads == most {
+						cancel() // in a loop without pauses no time passes
+					}
+					return c.Get(ctx, key, o, options...)
+				},
+				Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
+					return ended(events...), nil
+				},
+			})
+			if err := w.finish(ctx); err == nil || reads == most || reads < 10 {
+				t.Errorf("%s: it reads the operation %d times in a minute, and ends with %v", reason, reads, err)
+			}
+		})
+	}
+}
+
+// ended is a watch that has ended after these events.
+func ended(events ...watch.Event) watch.Interface {
+	w := watch.NewFakeWithChanSize(len(events), false)
+	for _, event := range events {
+		w.Action(event.Type, event.Object)
+	}
+	w.Stop()
+	return w
 }
 
 // While the API server is away nobody knows whether a controller runs.

@@ -70,8 +70,8 @@ func TestARedeliveryGoesOnIfItCannotBeWaitedFor(t *testing.T) {
 // The real client decodes into what was read before.
 func TestARequestThatIsRemovedDuringAWaitIsNoticed(t *testing.T) {
 	answers := []string{
-		`{"metadata":{"name":"d-1","annotations":{"` + v1alpha1.RedeliverAnnotation + `":"mine"}}}`,
-		`{"metadata":{"name":"d-1"}}`,
+		`{"metadata":{"name":"d-1","resourceVersion":"1","annotations":{"` + v1alpha1.RedeliverAnnotation + `":"mine"}}}`,
+		`{"metadata":{"name":"d-1","resourceVersion":"2"}}`,
 	}
 	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {

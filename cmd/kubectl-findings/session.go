@@ -226,11 +226,14 @@ func decode[T any](object unstructured.Unstructured) (T, error) {
 // restart gives an API server that restarts about a minute.
 var restart = wait.Backoff{Steps: 8, Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5}
 
+// rewatchPause is the pause before an object that has not changed is watched again.
+const rewatchPause = time.Second
+
 // await reads the object, and again each time it changes, until done returns true or ctx ends. It goes on after errors
 // that pass, as long as no restart takes too long: a restart has ended when the object can be read and watched.
 func (s *session) await(ctx context.Context, object client.Object, list client.ObjectList,
 	done func() (bool, error)) error {
-	pauses, name := restart, object.GetName()
+	pauses, name, version := restart, object.GetName(), ""
 	for {
 		// Decoding would keep what the answer does not contain.
 		if err := runtime.SetZeroValue(object); err != nil {
@@ -241,7 +244,12 @@ func (s *session) await(ctx context.Context, object client.Object, list client.O
 			if ended, err := done(); ended || err != nil {
 				return err
 			}
-			// When the watch ends, as all do after some minutes, the object is just read again.
+			// When the watch ends, as all do after some minutes, the object is just read again. One from a version that the
+			// API server no longer knows, or through some proxies, ends at once, each time.
+			if object.GetResourceVersion() == version {
+				pause(ctx, rewatchPause)
+			}
+			version = object.GetResourceVersion()
 			err = s.untilChanged(ctx, object, list)
 		}
 		if err == nil {
@@ -263,7 +271,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// untilChanged returns when the object has changed.
+// untilChanged returns when the object has changed, or may have.
 func (s *session) untilChanged(ctx context.Context, object client.Object, list client.ObjectList) error {
 	watcher, err := s.client.Watch(ctx, list, client.InNamespace(s.namespace),
 		client.MatchingFields{"metadata.name": object.GetName()},
