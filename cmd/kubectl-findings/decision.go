@@ -78,7 +78,7 @@ func (d decision) past() string {
 	}[*d.UserStatus]
 }
 
-// verdict is the triage of a finding.
+// verdict is the triage of a finding or an issue.
 type verdict struct{ findingstate.Standing }
 
 func verdictOf(f *v1alpha1.Finding) verdict { return verdict{findingstate.StandingOf(f)} }
@@ -97,7 +97,7 @@ func (v verdict) String() string {
 // changes reports whether the decision changes the verdict.
 func (d decision) changes(v verdict) bool { return len(d.Changes(v.Standing, time.Now())) > 0 }
 
-// patch returns the patch that applies the decision to the finding at that resourceVersion. It contains only what
+// patch returns the patch that applies the decision to the object at that resourceVersion. It contains only what
 // differs, and the facts that the decision is based on.
 func (d decision) patch(v verdict, resourceVersion string) (client.Patch, error) {
 	data, err := json.Marshal(map[string]any{

@@ -1,12 +1,22 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
 	"testing"
+	"testing/synctest"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -49,6 +59,53 @@ func TestADecisionNamesOnlyWhatDiffers(t *testing.T) {
 		harness.Must(t, err)
 		if data, _ := patch.Data(client.Object(&v1alpha1.Finding{})); string(data) != tc.patch {
 			t.Errorf("%s: the patch is %s, want %s", reason, data, tc.patch)
+		}
+	}
+}
+
+// The answer to the first write is lost. The next attempt, up to a minute later, finds what has been written since.
+func TestADecisionWithoutAnAnswerOverrulesNobody(t *testing.T) {
+	scheme := runtime.NewScheme()
+	harness.Must(t, v1alpha1.AddToScheme(scheme))
+	const (
+		ours   = `{"spec":{"triage":{"userStatus":"muted","comments":"noise","basis":"rated=low","by":"me"}}}`
+		theirs = `{"spec":{"triage":{"userStatus":"active","by":"ann"}}}`
+	)
+	for reason, tc := range map[string]struct {
+		since     []string
+		overruled bool
+	}{
+		"nothing":                         {nil, false},
+		"another part":                    {[]string{`{"metadata":{"labels":{"team":"web"}}}`}, false},
+		"this decision":                   {[]string{ours}, false},
+		"this decision, then other facts": {[]string{ours, `{"spec":{"details":{"severity":"high"}}}`}, false},
+		"another decision":                {[]string{theirs}, true},
+		"this decision, then another one": {[]string{ours, theirs}, true},
+	} {
+		for kind, decideAbout := range map[string]func(*triager, context.Context, string) (bool, error){
+			"finding": (*triager).decideAboutFinding, "issue": (*triager).decideAboutIssue,
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				attempts := 0
+				c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+					Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+						if attempts++; attempts > 1 {
+							return c.Patch(ctx, o, patch, options...)
+						}
+						for _, written := range tc.since {
+							harness.Must(t, c.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(written))))
+						}
+						return io.ErrUnexpectedEOF
+					},
+				}).WithObjects(builder.Finding("x").In("org-acme").Build(), builder.ReviewIssue("x").In("org-acme").Build()).Build()
+				d, err := decide(true, false, false, new("noise"), grounds{})
+				harness.Must(t, err)
+				changed, err := decideAbout(&triager{session: &session{client: c, namespace: "org-acme"}, decision: d}, t.Context(), "x")
+				says := fmt.Sprint(err)
+				if tc.overruled != strings.HasPrefix(says, "ann has decided about it in the meantime") || !tc.overruled && (err != nil || !changed) {
+					t.Errorf("%s, with %s written since: changed %t, error %s", kind, reason, changed, says)
+				}
+			})
 		}
 	}
 }

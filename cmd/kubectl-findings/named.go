@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"reflect"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -15,7 +18,7 @@ func (o *triageOptions) decideNamed(ctx context.Context, t *triager, names []str
 	names = distinct(names)
 	progress := newProgress(o.streams.ErrOut, o.quiet, "findings")
 	endings := forEach(ctx, len(names), o.concurrency, progress.at, func(i int) (bool, error) {
-		return t.decideAbout(ctx, names[i])
+		return t.decideAboutFinding(ctx, names[i])
 	})
 	progress.finish()
 	summary.count(names, endings)
@@ -23,37 +26,64 @@ func (o *triageOptions) decideNamed(ctx context.Context, t *triager, names []str
 		need{what: "triage findings", role: roleTriager, kind: "Finding"}))
 }
 
-// triager writes the same decision to findings.
+// triager writes the same decision to findings, or to issues.
 type triager struct {
 	session  *session
 	decision decision
 	dryRun   string
 }
 
-// decideAbout writes the decision to one finding, if it changes anything there.
-func (t *triager) decideAbout(ctx context.Context, name string) (changed bool, err error) {
+func (t *triager) decideAboutFinding(ctx context.Context, name string) (changed bool, err error) {
+	f := &v1alpha1.Finding{}
+	return t.decideAbout(ctx, name, f, func() verdict { return verdictOf(f) })
+}
+
+// decideAbout writes the decision to one object, if it changes anything there; current returns the object's verdict.
+// If the answer is lost, it does not decide again over what somebody has decided since.
+func (t *triager) decideAbout(ctx context.Context, name string, object client.Object,
+	current func() verdict) (changed bool, err error) {
+	var unanswered *verdict // before a write without an answer
 	err = patiently(ctx, func() error {
-		f := &v1alpha1.Finding{}
-		if err := t.session.get(ctx, name, f); err != nil {
+		// Decoding would keep what the answer does not contain.
+		if err := runtime.SetZeroValue(object); err != nil {
 			return err
 		}
-		if !t.decision.changes(verdictOf(f)) {
+		if err := t.session.get(ctx, name, object); err != nil {
+			return err
+		}
+		is := current()
+		if unanswered != nil && !reflect.DeepEqual(is.Triage, unanswered.Triage) {
+			changed = true
+			return t.stands(is)
+		}
+		if !t.decision.changes(is) {
 			return nil
 		}
-		if err := t.write(ctx, f); err != nil {
-			return err
+		err := t.write(ctx, object, is)
+		if err != nil && !wroteNothing(err) {
+			unanswered = &is
 		}
-		changed = true
-		return nil
+		changed = err == nil
+		return err
 	})
 	return changed, err
 }
 
-func (t *triager) write(ctx context.Context, f *v1alpha1.Finding) error {
+// stands returns an error unless the decision, which may have been written, is the one that is stored.
+func (t *triager) stands(is verdict) error {
+	is.Stale = false // a scan may have changed the facts since
+	if !t.decision.changes(is) {
+		return nil
+	}
+	return fmt.Errorf("%s has decided about it in the meantime, and the API server's answer to this decision was lost: "+
+		"decide again if the other decision should not stay", orElse(is.Triage.By, "somebody"))
+}
+
+func (t *triager) write(ctx context.Context, object client.Object, is verdict) error {
 	if t.dryRun == dryRunClient {
 		return nil
 	}
-	patch, err := t.decision.patch(verdictOf(f), f.ResourceVersion)
+	patch, err := t.decision.patch(is, object.GetResourceVersion())
 	if err != nil {
 		return err
 	}
@@ -61,7 +91,7 @@ func (t *triager) write(ctx context.Context, f *v1alpha1.Finding) error {
 	if t.dryRun == dryRunServer {
 		options = append(options, client.DryRunAll)
 	}
-	return t.session.patch(ctx, f, patch, options...)
+	return t.session.patch(ctx, object, patch, options...)
 }
 
 // distinct returns the names sorted, without duplicates.

@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
@@ -72,9 +69,10 @@ func (o *triageIssueOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
+	t := &triager{session: s, decision: d}
 	names = distinct(names)
 	endings := forEach(ctx, len(names), defaultConcurrency, func(int, int) {}, func(i int) (bool, error) {
-		return decideAboutIssue(ctx, s, d, names[i])
+		return t.decideAboutIssue(ctx, names[i])
 	})
 	summary := &bulkSummary{Action: d.past(), Namespace: s.namespace, what: "issues", resource: "reviewissue.appsec.dev"}
 	summary.count(names, endings)
@@ -82,25 +80,7 @@ func (o *triageIssueOptions) run(ctx context.Context, names []string) error {
 		need{what: "triage issues of pull requests", role: roleTriager, kind: "ReviewIssue"}))
 }
 
-// decideAboutIssue writes the decision to one issue, if it changes anything there.
-func decideAboutIssue(ctx context.Context, s *session, d decision, name string) (changed bool, err error) {
-	err = patiently(ctx, func() error {
-		issue := &v1alpha1.ReviewIssue{}
-		if err := s.get(ctx, name, issue); err != nil {
-			return err
-		}
-		changes := d.Changes(reviewstate.StandingOf(issue), time.Now())
-		if changed = len(changes) > 0; !changed {
-			return nil
-		}
-		data, err := json.Marshal(map[string]any{
-			"metadata": map[string]any{"resourceVersion": issue.ResourceVersion},
-			"spec":     map[string]any{"triage": changes},
-		})
-		if err != nil {
-			return err
-		}
-		return s.patch(ctx, issue, client.RawPatch(types.MergePatchType, data))
-	})
-	return changed, err
+func (t *triager) decideAboutIssue(ctx context.Context, name string) (changed bool, err error) {
+	issue := &v1alpha1.ReviewIssue{}
+	return t.decideAbout(ctx, name, issue, func() verdict { return verdict{reviewstate.StandingOf(issue)} })
 }
