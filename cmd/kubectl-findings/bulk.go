@@ -22,14 +22,21 @@ import (
 // the API server to others.
 const defaultConcurrency = 16
 
-// backoff between attempts of one write, some seconds in total. The client library has honoured the API server's
-// Retry-After before.
+// backoff between attempts of one write, some seconds in total if each fails at once. The client library has honoured
+// the API server's Retry-After before.
 var backoff = wait.Backoff{Steps: 5, Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5}
 
+// mostRetrying is how long after the first attempt others begin, if each takes long to fail: one for which packets are
+// dropped takes half a minute. A request that times out is tried again.
+const mostRetrying = callTimeout + 10*time.Second
+
 // patiently retries an operation that may fail temporarily: because other clients write the object at the same time, or
-// because the API server is overloaded. It gives up once ctx ends.
+// because the API server is overloaded. It gives up once ctx ends, or after mostRetrying.
 func patiently(ctx context.Context, try func() error) error {
-	return retry.OnError(backoff, func(err error) bool { return ctx.Err() == nil && passing(err) }, try)
+	begun := time.Now()
+	return retry.OnError(backoff, func(err error) bool {
+		return ctx.Err() == nil && passing(err) && time.Since(begun) <= mostRetrying
+	}, try)
 }
 
 func passing(err error) bool {

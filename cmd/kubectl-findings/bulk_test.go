@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestForEachIsBoundedAndStops(t *testing.T) {
@@ -75,6 +77,30 @@ func TestATimeoutPasses(t *testing.T) {
 		if passing(tc.err) != tc.passes {
 			t.Errorf("%s: it passes: %t", reason, !tc.passes)
 		}
+	}
+}
+
+// If packets are dropped each attempt takes half a minute to fail.
+func TestRetryingEnds(t *testing.T) {
+	for reason, tc := range map[string]struct {
+		takes    time.Duration
+		attempts int
+	}{
+		"each fails at once":    {0, backoff.Steps},
+		"no connection in time": {30 * time.Second, 3},
+		"no answer in time":     {callTimeout, 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			attempts := 0
+			err := patiently(t.Context(), func() error {
+				attempts++
+				time.Sleep(tc.takes)
+				return &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}
+			})
+			if err == nil || attempts != tc.attempts {
+				t.Errorf("%s: %d attempts, want %d; the error is %v", reason, attempts, tc.attempts, err)
+			}
+		})
 	}
 }
 

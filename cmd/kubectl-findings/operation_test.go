@@ -194,6 +194,32 @@ func ended(events ...watch.Event) watch.Interface {
 	return w
 }
 
+// If packets are dropped each read takes half a minute to fail.
+func TestAWaitEndsSoonAfterTheLastWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var last time.Time
+		w := waiting(nil, v1alpha1.OperationRunning, down)
+		w.session.client = interceptor.NewClient(w.session.client, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+				err := c.Get(ctx, key, o, options...)
+				if err != nil {
+					time.Sleep(30 * time.Second)
+				}
+				return err
+			},
+			Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
+				time.Sleep(10 * time.Minute)
+				last = time.Now()
+				return ended(), nil
+			},
+		})
+		err := w.finish(t.Context())
+		if after := time.Since(last); !errors.Is(err, down) || after < time.Minute || after > 2*time.Minute {
+			t.Errorf("it ends %s after the last watch, with %v", after, err)
+		}
+	})
+}
+
 // While the API server is away nobody knows whether a controller runs.
 func TestOnlyAnOperationThatWasReadIsUnnoticed(t *testing.T) {
 	hasty(t)
@@ -203,8 +229,8 @@ func TestOnlyAnOperationThatWasReadIsUnnoticed(t *testing.T) {
 		outcomes  []any
 		unnoticed bool
 	}{
-		"a controller had taken it up": {nil, []any{v1alpha1.OperationRunning, down, down, down, v1alpha1.OperationPreview}, false},
-		"a controller takes it up":     {nil, []any{down, down, down, v1alpha1.OperationPhase(""), v1alpha1.OperationPreview}, false},
+		"a controller had taken it up": {nil, []any{v1alpha1.OperationRunning, down, down, v1alpha1.OperationPreview}, false},
+		"a controller takes it up":     {nil, []any{down, down, v1alpha1.OperationPhase(""), v1alpha1.OperationPreview}, false},
 		"no controller does":           {down, []any{v1alpha1.OperationPhase("")}, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -223,7 +223,7 @@ func decode[T any](object unstructured.Unstructured) (T, error) {
 	return into, err
 }
 
-// restart gives an API server that restarts about a minute.
+// restart gives an API server that restarts about a minute; see also mostRetrying.
 var restart = wait.Backoff{Steps: 8, Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5}
 
 // rewatchPause is the pause before an object that has not changed is watched again.
@@ -233,7 +233,8 @@ const rewatchPause = time.Second
 // that pass, as long as no restart takes too long: a restart has ended when the object can be read and watched.
 func (s *session) await(ctx context.Context, object client.Object, list client.ObjectList,
 	done func() (bool, error)) error {
-	pauses, name, version := restart, object.GetName(), ""
+	name, version := object.GetName(), ""
+	pauses, well := restart, time.Now() // well is when a watch last ended
 	for {
 		// Decoding would keep what the answer does not contain.
 		if err := runtime.SetZeroValue(object); err != nil {
@@ -253,10 +254,10 @@ func (s *session) await(ctx context.Context, object client.Object, list client.O
 			err = s.untilChanged(ctx, object, list)
 		}
 		if err == nil {
-			pauses = restart
+			pauses, well = restart, time.Now()
 			continue
 		}
-		if ctx.Err() != nil || !passing(err) || pauses.Steps == 0 {
+		if ctx.Err() != nil || !passing(err) || pauses.Steps == 0 || time.Since(well) > mostRetrying {
 			return err
 		}
 		pause(ctx, pauses.Step())
