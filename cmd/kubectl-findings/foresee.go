@@ -61,15 +61,19 @@ func (w *operating) lookAtMatching(ctx context.Context, look func(*rules.Entry, 
 			if entry == nil {
 				continue
 			}
-			f, err := decode[v1alpha1.Finding](item)
-			if err != nil {
-				return fmt.Errorf("read finding %s: %w", item.GetName(), err)
+			delete(set, item.GetName())
+			if f, err := decode[v1alpha1.Finding](item); err != nil {
+				w.session.warnOf(item, err)
+			} else {
+				look(entry, &f)
 			}
-			look(entry, &f)
-			delete(set, f.Name)
 		}
 		return nil
 	})
+	if n := w.session.unreadable; err == nil && n > 0 {
+		fmt.Fprintf(w.streams.ErrOut, "%d of the operation's findings cannot be read: they are not counted here, "+
+			"but it decides about them as about the others\n", n)
+	}
 	for _, name := range names {
 		if err == nil && set[name] != nil {
 			w.summary.add(name, rules.Failed, "it was changed or removed in the meantime")

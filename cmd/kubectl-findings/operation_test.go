@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strconv"
@@ -10,7 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -240,6 +244,46 @@ func TestOnlyAnOperationThatWasReadIsUnnoticed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The controllers may be newer than the plugin, and able to read it.
+func TestAPreviewLeavesOutWhatCannotBeRead(t *testing.T) {
+	scheme := runtime.NewScheme()
+	harness.Must(t, v1alpha1.AddToScheme(scheme))
+	var entries []rules.Entry
+	var listed []unstructured.Unstructured
+	for _, name := range []string{"f-good", "f-odd"} {
+		f := builder.Finding(name).In("org-acme").Build()
+		entries, listed = append(entries, rules.NewEntry(f)), append(listed, stored(t, f))
+	}
+	listed[1].Object["spec"] = "odd"
+	w := waiting(nil)
+	parts, _, err := rules.Parts(w.operation, entries)
+	harness.Must(t, err)
+	var says bytes.Buffer
+	w.streams.ErrOut, w.session.errOut, w.summary, w.operation.Status.Parts = &says, &says, &bulkSummary{}, 1
+	w.filter.asked.Rule = "G1"
+	w.session.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(parts[0]).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, o client.ObjectList, _ ...client.ListOption) error {
+			o.(*unstructured.UnstructuredList).Items = listed
+			return nil
+		},
+	}).Build()
+	harness.Must(t, w.foresee(t.Context()))
+	harness.Same(t, "summary", &bulkSummary{Done: []string{"f-good"}}, w.summary, cmp.AllowUnexported(bulkSummary{}))
+	for _, want := range []string{"Finding f-odd cannot be read", "1 of the operation's findings cannot be read"} {
+		if !strings.Contains(says.String(), want) {
+			t.Errorf("it says\n%swant %q", says.String(), want)
+		}
+	}
+}
+
+// stored is the object as the API server lists it.
+func stored(t *testing.T, object client.Object) unstructured.Unstructured {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	harness.Must(t, err)
+	return unstructured.Unstructured{Object: content}
 }
 
 func TestACommitThatIsRefusedLeavesNothing(t *testing.T) {
