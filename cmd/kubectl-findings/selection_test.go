@@ -1,10 +1,15 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,9 +17,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -119,6 +129,50 @@ func TestTheFlagsAreASelection(t *testing.T) {
 	} {
 		if err := flagged(t, strings.Fields(wrong)...).read(); err == nil {
 			t.Errorf("%s is taken", wrong)
+		}
+	}
+}
+
+// A plugin that is older than the service may be unable to read any finding that was written since.
+func TestALimitedListReadsNotOneByOne(t *testing.T) {
+	const limit, all = 20, 1000
+	for reason, tc := range map[string]struct {
+		readable func(i int) bool
+		shown    int
+		more     bool
+	}{
+		"only the first can be read": {func(i int) bool { return i < limit-1 }, limit - 1, false},
+		"only one cannot be read":    {func(i int) bool { return i != 3 }, limit, true},
+	} {
+		lists := 0
+		c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+			List: func(_ context.Context, _ client.WithWatch, o client.ObjectList, options ...client.ListOption) error {
+				lists++
+				list, asked := o.(*unstructured.UnstructuredList), (&client.ListOptions{}).ApplyOptions(options)
+				from, _ := strconv.Atoi(asked.Continue)
+				to := min(from+int(asked.Limit), all)
+				for i := from; i < to; i++ {
+					f := stored(t, builder.Finding(fmt.Sprintf("f-%04d", i)).Build())
+					if !tc.readable(i) {
+						f.Object["spec"] = "odd"
+					}
+					list.Items = append(list.Items, f)
+				}
+				if to < all {
+					list.SetContinue(strconv.Itoa(to))
+				}
+				return nil
+			},
+		}).Build()
+		s, l := &session{client: c, errOut: io.Discard}, &listing{asTable: true, enough: limit}
+		err := s.eachPage(t.Context(), "Finding", limit+1, client.ListOptions{}, func(items []unstructured.Unstructured) error {
+			return l.add(s, items)
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			t.Errorf("%s: %v", reason, err)
+		}
+		if more := l.settle(limit); more != tc.more || len(l.entries) != tc.shown || lists > 1+all/pageSize {
+			t.Errorf("%s: %d are shown, there are more: %t; want %d, %t; it asked %d times", reason, len(l.entries), more, tc.shown, tc.more, lists)
 		}
 	}
 }

@@ -124,13 +124,15 @@ func (s *session) patch(ctx context.Context, object client.Object, patch client.
 }
 
 // eachPage lists objects of a kind page by page, so that neither side holds a hundred thousand of them, and stops after
-// limit; 0: no limit. Those that visit could not read do not count.
+// limit; 0: no limit. Those that visit could not read do not count, and after them visit may get more than limit.
 func (s *session) eachPage(ctx context.Context, kind string, limit int64, options client.ListOptions,
 	visit func([]unstructured.Unstructured) error) error {
 	var seen int64
+	before := s.unreadable
 	for {
 		options.Limit = pageSize
-		if limit > 0 {
+		// Where some cannot be read many may not be: they would come one by one.
+		if limit > 0 && s.unreadable == before {
 			options.Limit = min(pageSize, limit-seen)
 		}
 		list := &unstructured.UnstructuredList{}
@@ -143,13 +145,12 @@ func (s *session) eachPage(ctx context.Context, kind string, limit int64, option
 		if err != nil {
 			return err
 		}
-		before := s.unreadable
 		if err := visit(list.Items); err != nil {
 			return err
 		}
-		seen += int64(len(list.Items) - (s.unreadable - before))
+		seen += int64(len(list.Items))
 		options.Continue = list.GetContinue()
-		if options.Continue == "" || (limit > 0 && seen >= limit) {
+		if options.Continue == "" || (limit > 0 && seen-int64(s.unreadable-before) >= limit) {
 			return nil
 		}
 	}
