@@ -26,16 +26,16 @@ const defaultConcurrency = 16
 // the API server's Retry-After before.
 var backoff = wait.Backoff{Steps: 5, Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5}
 
-// mostRetrying is how long after the first attempt others begin, if each takes long to fail: one for which packets are
+// retryLimit is how long after the first attempt others begin, if each takes long to fail: one for which packets are
 // dropped takes half a minute. A request that times out is tried again.
-const mostRetrying = callTimeout + 10*time.Second
+const retryLimit = callTimeout + 10*time.Second
 
 // patiently retries an operation that may fail temporarily: because other clients write the object at the same time, or
-// because the API server is overloaded. It gives up once ctx ends, or after mostRetrying.
+// because the API server is overloaded. It gives up once ctx ends, or after retryLimit.
 func patiently(ctx context.Context, try func() error) error {
 	begun := time.Now()
 	return retry.OnError(backoff, func(err error) bool {
-		return ctx.Err() == nil && passing(err) && time.Since(begun) <= mostRetrying
+		return ctx.Err() == nil && passing(err) && time.Since(begun) <= retryLimit
 	}, try)
 }
 

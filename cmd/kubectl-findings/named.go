@@ -53,14 +53,15 @@ func (t *triager) decideAbout(ctx context.Context, name string, object client.Ob
 		}
 		is := current()
 		if unanswered != nil && !reflect.DeepEqual(is.Triage, unanswered.Triage) {
-			changed = true
-			return t.stands(is)
+			err := t.errUnlessStored(is)
+			changed = err == nil
+			return err
 		}
 		if !t.decision.changes(is) {
 			return nil
 		}
 		err := t.write(ctx, object, is)
-		if err != nil && !wroteNothing(err) {
+		if err != nil && t.dryRun == "" && !wroteNothing(err) {
 			unanswered = &is
 		}
 		changed = err == nil
@@ -69,8 +70,8 @@ func (t *triager) decideAbout(ctx context.Context, name string, object client.Ob
 	return changed, err
 }
 
-// stands returns an error unless the decision, which may have been written, is the one that is stored.
-func (t *triager) stands(is verdict) error {
+// errUnlessStored returns an error unless the decision, which may have been written, is the one that is stored.
+func (t *triager) errUnlessStored(is verdict) error {
 	is.Stale = false // a scan may have changed the facts since
 	if !t.decision.changes(is) {
 		return nil

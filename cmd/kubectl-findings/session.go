@@ -224,7 +224,7 @@ func decode[T any](object unstructured.Unstructured) (T, error) {
 	return into, err
 }
 
-// restart gives an API server that restarts about a minute; see also mostRetrying.
+// restart gives an API server that restarts about a minute. retryLimit bounds the same wait if each attempt takes long.
 var restart = wait.Backoff{Steps: 8, Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5}
 
 // rewatchPause is the pause before an object that has not changed is watched again.
@@ -235,7 +235,7 @@ const rewatchPause = time.Second
 func (s *session) await(ctx context.Context, object client.Object, list client.ObjectList,
 	done func() (bool, error)) error {
 	name, version := object.GetName(), ""
-	pauses, well := restart, time.Now() // well is when a watch last ended
+	pauses, lastWatch := restart, time.Now() // lastWatch is when a watch last ended, or the wait began
 	for {
 		// Decoding would keep what the answer does not contain.
 		if err := runtime.SetZeroValue(object); err != nil {
@@ -255,10 +255,10 @@ func (s *session) await(ctx context.Context, object client.Object, list client.O
 			err = s.untilChanged(ctx, object, list)
 		}
 		if err == nil {
-			pauses, well = restart, time.Now()
+			pauses, lastWatch = restart, time.Now()
 			continue
 		}
-		if ctx.Err() != nil || !passing(err) || pauses.Steps == 0 || time.Since(well) > mostRetrying {
+		if ctx.Err() != nil || !passing(err) || pauses.Steps == 0 || time.Since(lastWatch) > retryLimit {
 			return err
 		}
 		pause(ctx, pauses.Step())

@@ -72,6 +72,7 @@ func (r *Reconciler) keepRows(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
+	r.waits.Delete(client.ObjectKeyFromObject(s.Object))
 	return nil
 }
 
@@ -83,7 +84,6 @@ func (r *Reconciler) awaitsStatuses(s *scope, findings []v1alpha1.Finding) bool 
 	known, _ := r.waits.LoadOrStore(project, s.Now)
 	since, _ := known.(time.Time)
 	if areRecorded(findings) || s.Now.Sub(since) >= patience {
-		r.waits.Delete(project)
 		return false
 	}
 	s.RequeueAfter(gatherDelay)

@@ -60,8 +60,8 @@ func (l *leases) drop(organization string) {
 	delete(l.seen, organization)
 }
 
-// retireLeases removes a batch of the Leases of imports that were seen twice unchanged, and requeues: at once while
-// more are due, else for the next look. Imports leave a Lease behind per series of scans and per pull request.
+// retireLeases removes a batch of the Leases of imports that were seen twice unchanged, and requeues: for the next batch
+// while more are due, else for the next look. Imports leave a Lease behind per series of scans and per pull request.
 func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 	organization := s.Object
 	if organization.Status.Namespace == "" {
@@ -79,26 +79,26 @@ func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	batch := seen.due[:min(r.batch, len(seen.due))]
-	for i := range batch {
-		if err := r.retireLease(ctx, &batch[i]); err != nil {
+	idle := seen.due[:min(r.batch, len(seen.due))]
+	for i := range idle {
+		if err := r.retireLease(ctx, &idle[i]); err != nil {
 			return err
 		}
 	}
-	if len(batch) > 0 {
-		ctrl.LoggerFrom(ctx).Info("retired", "leases", len(batch))
+	if len(idle) > 0 {
+		ctrl.LoggerFrom(ctx).Info("retired", "leases", len(idle))
 	}
-	seen.due = seen.due[len(batch):]
+	seen.due = seen.due[len(idle):]
 	r.leases.keep(organization.Name, seen)
 	if len(seen.due) > 0 {
-		s.RequeueAfter(handOver)
+		s.RequeueAfter(r.interval) // not sooner: each turn begins a pass over the other kinds
 		return nil
 	}
 	s.RequeueAfter(leaseIdle)
 	return nil
 }
 
-// look returns the namespace's Leases of imports.
+// look lists the namespace's Leases of imports: those unchanged since the last sighting are due.
 func (r *Reconciler) look(ctx context.Context, namespace string, last sighting) (sighting, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("LeaseList"))
@@ -108,11 +108,12 @@ func (r *Reconciler) look(ctx context.Context, namespace string, last sighting) 
 	now := sighting{at: r.Clock.Now(), versions: map[types.UID]string{}}
 	for i := range list.Items {
 		lease := &list.Items[i]
-		switch {
-		case !ofImport(lease.Name):
-		case last.versions[lease.UID] == lease.ResourceVersion:
+		if !ofImport(lease.Name) {
+			continue
+		}
+		if last.versions[lease.UID] == lease.ResourceVersion {
 			now.due = append(now.due, *lease)
-		default:
+		} else {
 			now.versions[lease.UID] = lease.ResourceVersion
 		}
 	}
@@ -127,7 +128,7 @@ func (r *Reconciler) retireLease(ctx context.Context, lease *metav1.PartialObjec
 	lease.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind(leaseKind))
 	outcome, err := r.remove(ctx, lease, leaseKind)
 	if outcome == fateRefused {
-		// It counts as unseen at the next look, so that it does not take the turn of others then.
+		// It counts as unseen at the next look, so it is tried again two looks later.
 		ctrl.LoggerFrom(ctx).Error(err, "the removal of a Lease was refused, and is tried again later")
 		return nil
 	}

@@ -97,8 +97,8 @@ func TestAllIdleLeasesGoBeforeTheNextLook(t *testing.T) {
 	}
 	turn(leaseIdle)
 	clock.SetTime(noon.Add(leaseIdle))
-	turn(handOver)
-	turn(handOver)
+	turn(defaultInterval)
+	turn(defaultInterval)
 	turn(leaseIdle)
 	for _, lease := range idle {
 		if !env.Gone(t, lease) {

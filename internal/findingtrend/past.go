@@ -112,7 +112,7 @@ type happened struct {
 // mutes reports whether the transition, a decision or a suppression, mutes the finding. One that was muted already, by
 // the same decision with another comment or by another one, does not count again.
 func mutes(f *v1alpha1.Finding, t *v1alpha1.Transition) bool {
-	return (t.Type == v1alpha1.TransitionSuppressed || t.To == string(v1alpha1.UserStatusMuted)) &&
+	return t.From != t.To && (t.Type == v1alpha1.TransitionSuppressed || t.To == string(v1alpha1.UserStatusMuted)) &&
 		stateAt(f, t.At.Add(-1)) != v1alpha1.FindingStateOpenMuted
 }
 

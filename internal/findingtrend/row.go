@@ -124,8 +124,7 @@ func Carry(row v1alpha1.FindingTrendDay, to v1alpha1.Day) v1alpha1.FindingTrendD
 // there is none. If nothing has happened, it returns no rows.
 //
 // A past day is counted if anything happened on it after the last write: the last row was written before its day ended,
-// and after that no controller may have run for days. What happened shortly before the write counts too: its status may
-// have been recorded after it.
+// and after that no controller may have run for days.
 func Continue(last *v1alpha1.FindingTrendDay, written time.Time, findings []v1alpha1.Finding,
 	now time.Time) []v1alpha1.FindingTrendDay {
 	today := Of(now)
@@ -147,7 +146,7 @@ func Continue(last *v1alpha1.FindingTrendDay, written time.Time, findings []v1al
 			known = Carry(before, of)
 		}
 		row := known
-		if of == today || eventful(findings, later(Start(of), written.Add(-recordedLate)), Start(of).Add(day)) {
+		if of == today || eventful(findings, later(Start(of), written), Start(of).Add(day)) {
 			row = Row(of, findings, now)
 		}
 		if of == last.Day {
@@ -160,9 +159,6 @@ func Continue(last *v1alpha1.FindingTrendDay, written time.Time, findings []v1al
 	}
 	return rows
 }
-
-// recordedLate is how long after a change its status may be recorded without being missed.
-const recordedLate = time.Hour
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {

@@ -135,7 +135,7 @@ func (im *Importer) Import(ctx context.Context, batches []*Batch) ([]*Summary, e
 	return summaries, locked(ctx, jobs, func(ctx context.Context) error {
 		err := safely.Func(func() error {
 			err := im.run(ctx, jobs)
-			if err != nil && ctx.Err() != nil {
+			if err != nil && ctx.Err() != nil && safely.Stack(err) == "" {
 				return stopped(ctx)
 			}
 			return err

@@ -98,28 +98,29 @@ func (p *plan) names(results []*found, existing map[string]*v1alpha1.ReviewIssue
 }
 
 // recognise returns for each result the name of the issue that it certainly is, or "". If a decision does not cover its
-// issue's result, or may be about another, that result alone is recognised again, among the issues of no result:
-// without its own it may look like one at another line, which is not it if somebody has decided about that.
+// issue's result, or may be about another, that result alone is recognised again, among the issues that no result was
+// matched to. A decided issue at another line does not count as a match then: without its own issue, a result easily
+// resembles a similar problem elsewhere.
 func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewIssue) []string {
 	names, free := p.certain(results, existing), maps.Clone(existing)
-	var at []int
-	var again []*found
+	var redo []int
+	var others []*found
 	for i, name := range names {
 		issue := existing[name]
 		if p.outgrown(issue, results[i]) || isDecided(issue) && p.mayBeUnreadable(issue, results[i]) {
-			at, again = append(at, i), append(again, results[i])
+			redo, others = append(redo, i), append(others, results[i])
 		}
 		delete(free, name)
 	}
-	if len(again) == 0 {
+	if len(redo) == 0 {
 		return names
 	}
-	for k, name := range p.recognise(again, free) {
-		own, other := existing[names[at[k]]], free[name]
+	for k, name := range p.recognise(others, free) {
+		own, other := existing[names[redo[k]]], free[name]
 		if isDecided(other) && other.Spec.Line != own.Spec.Line {
 			name = ""
 		}
-		names[at[k]] = name
+		names[redo[k]] = name
 	}
 	return names
 }

@@ -61,7 +61,7 @@ func checkBackup(t *testing.T, r *run) {
 	follow("save")
 	r.kubectl(t, "annotate", "organization", "sample", "appsec.dev/remove-contents=true")
 	r.kubectl(t, "delete", "organization", "sample", "--timeout=3m")
-	follow("organization", "without reasons", "without imports")
+	follow("organization", "without reasons")
 	r.kubectl(t, "wait", "--for=condition=Ready", "organization/sample", "--timeout=2m")
 	// As if the namespace had come with the backup.
 	r.kubectl(t, "annotate", "namespace", "org-sample", "--overwrite", "appsec.dev/organization-uid=former")
