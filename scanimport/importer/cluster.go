@@ -148,20 +148,20 @@ type appliedMeta struct {
 // conflicts if the object exists.
 const notThere = "1"
 
-// apply sends a whole spec by server-side apply and returns the resulting resource version; only the object's metadata
-// is requested. With a resource version in metadata, apply fails with a conflict if the object has changed; with a UID,
+// apply sends a whole spec by server-side apply and returns the object's metadata since; nothing else of it is
+// requested. With a resource version in metadata, apply fails with a conflict if the object has changed; with a UID,
 // also if it was deleted. The API server refuses unknown fields of an apply whatever the field validation is. Strict
 // validation would only parse the body once more to look for duplicate fields.
 func apply[S any](ctx context.Context, c *Client, manager, kind string, metadata appliedMeta,
-	spec S) (resourceVersion string, err error) {
+	spec S) (after *metav1.PartialObjectMetadata, err error) {
 	body, err := json.Marshal(applied[S]{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind},
 		Metadata: metadata, Spec: spec,
 	})
 	if err != nil {
-		return "", fmt.Errorf("encode %s %s: %w", kind, metadata.Name, err)
+		return nil, fmt.Errorf("encode %s %s: %w", kind, metadata.Name, err)
 	}
-	after := &metav1.PartialObjectMetadata{}
+	after = &metav1.PartialObjectMetadata{}
 	after.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
 	err = Retry(ctx, func(ctx context.Context) error {
 		after.Name, after.Namespace = metadata.Name, metadata.Namespace
@@ -169,7 +169,7 @@ func apply[S any](ctx context.Context, c *Client, manager, kind string, metadata
 			client.ForceOwnership,
 			client.FieldValidation(metav1.FieldValidationIgnore))
 	})
-	return after.ResourceVersion, explainQuota(err, kind)
+	return after, explainQuota(err, kind)
 }
 
 // fieldManager returns the field manager of a tool's imports: at most 128 bytes, and only characters that the API

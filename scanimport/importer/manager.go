@@ -24,9 +24,15 @@ func (im *Importer) passOn(ctx context.Context, finding *v1alpha1.Finding, from,
 	if err != nil || !changed {
 		return finding.ResourceVersion, err
 	}
+	return im.setOwners(ctx, finding.Name, finding.ResourceVersion, owners, to)
+}
+
+// setOwners stores who owns which field of a finding of that resource version, and returns the version since.
+func (im *Importer) setOwners(ctx context.Context, name, version string, owners []metav1.ManagedFieldsEntry,
+	manager string) (resourceVersion string, err error) {
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/metadata/managedFields", "value": owners},
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": finding.ResourceVersion},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": version},
 	})
 	if err != nil {
 		return "", err
@@ -34,31 +40,33 @@ func (im *Importer) passOn(ctx context.Context, finding *v1alpha1.Finding, from,
 	after := &metav1.PartialObjectMetadata{}
 	after.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Finding"))
 	err = Retry(ctx, func(ctx context.Context) error {
-		after.Name, after.Namespace = finding.Name, im.target.Namespace
-		return im.client.Patch(ctx, after, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(to))
+		after.Name, after.Namespace = name, im.target.Namespace
+		return im.client.Patch(ctx, after, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(manager))
 	})
 	return after.ResourceVersion, err
+}
+
+// appliedBy reports whether an entry is that of what a manager applied.
+func appliedBy(e *metav1.ManagedFieldsEntry, manager string) bool {
+	return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 }
 
 // passedOn returns the entries with the fields that from applied merged into those of to.
 func passedOn(entries []metav1.ManagedFieldsEntry, from,
 	to string) (out []metav1.ManagedFieldsEntry, changed bool, err error) {
-	applied := func(e *metav1.ManagedFieldsEntry, manager string) bool {
-		return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
-	}
 	if from == to {
 		return entries, false, nil
 	}
 	for _, e := range entries {
 		switch {
-		case applied(&e, from):
+		case appliedBy(&e, from):
 			e.Manager, changed = to, true
-		case !applied(&e, to):
+		case !appliedBy(&e, to):
 			out = append(out, e)
 			continue
 		}
 		if at := slices.IndexFunc(out,
-			func(o metav1.ManagedFieldsEntry) bool { return applied(&o, to) && o.APIVersion == e.APIVersion }); at >= 0 {
+			func(o metav1.ManagedFieldsEntry) bool { return appliedBy(&o, to) && o.APIVersion == e.APIVersion }); at >= 0 {
 			if out[at].FieldsV1, err = union(out[at].FieldsV1, e.FieldsV1); err != nil {
 				return nil, false, err
 			}
@@ -69,18 +77,97 @@ func passedOn(entries []metav1.ManagedFieldsEntry, from,
 	return out, changed, nil
 }
 
+// notFacts are the fields of which an import takes over none: those of people, controllers and API server, and what
+// other clients may add to a finding.
+var notFacts = fieldpath.NewSet(
+	fieldpath.MakePathOrDie("metadata"),
+	fieldpath.MakePathOrDie("status"),
+	fieldpath.MakePathOrDie("spec", "triage"),
+	fieldpath.MakePathOrDie("spec", "agent"),
+	fieldpath.MakePathOrDie("spec", "details", "endpointLocations"),
+	fieldpath.MakePathOrDie("spec", "details", "exploitFeasibility"),
+	fieldpath.MakePathOrDie("spec", "details", "exploitWalkthrough"),
+	fieldpath.MakePathOrDie("spec", "details", "remediationEffort"),
+	fieldpath.MakePathOrDie("spec", "details", "validationEvidence"),
+)
+
+// takenOver returns the entries with the facts that other clients wrote, other than by applying them, passed on to the
+// manager. It returns nil if the finding has no such fact that the manager has not applied. Whoever creates a finding
+// from a backup owns all its facts: as with a former name of the tool, those that an import leaves out would stay.
+func takenOver(entries []metav1.ManagedFieldsEntry, manager string) ([]metav1.ManagedFieldsEntry, error) {
+	at := slices.IndexFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return appliedBy(&e, manager) })
+	if at < 0 {
+		return nil, nil
+	}
+	out, all, stays := slices.Clone(entries), &fieldpath.Set{}, false
+	for i, e := range entries {
+		if e.Operation != metav1.ManagedFieldsOperationUpdate || e.Subresource != "" {
+			continue
+		}
+		written, err := fieldsOf(e.FieldsV1)
+		if err != nil {
+			return nil, err
+		}
+		facts := written.RecursiveDifference(notFacts)
+		if facts.Empty() {
+			continue
+		}
+		if all.Empty() {
+			if all, err = fieldsOf(entries[at].FieldsV1); err != nil {
+				return nil, err
+			}
+		}
+		for path := range facts.All() {
+			stays = stays || !covers(all, path)
+		}
+		all = all.Union(facts)
+		if out[i].FieldsV1, err = encodeFields(written.Difference(facts)); err != nil {
+			return nil, err
+		}
+	}
+	if !stays {
+		return nil, nil
+	}
+	var err error
+	out[at].FieldsV1, err = encodeFields(all)
+	return out, err
+}
+
+// covers reports whether a set has the path, or fields below it.
+func covers(set *fieldpath.Set, path fieldpath.Path) bool {
+	if set.Has(path) {
+		return true
+	}
+	for _, element := range path {
+		set = set.WithPrefix(element)
+	}
+	return !set.Empty()
+}
+
 func union(a, b *metav1.FieldsV1) (*metav1.FieldsV1, error) {
 	all := &fieldpath.Set{}
 	for _, fields := range []*metav1.FieldsV1{a, b} {
-		set := &fieldpath.Set{}
-		if fields == nil {
-			continue
-		}
-		if err := set.FromJSON(fields.GetRawReader()); err != nil {
-			return nil, fmt.Errorf("read who owns which field: %w", err)
+		set, err := fieldsOf(fields)
+		if err != nil {
+			return nil, err
 		}
 		all = all.Union(set)
 	}
-	raw, err := all.ToJSON()
+	return encodeFields(all)
+}
+
+func fieldsOf(fields *metav1.FieldsV1) (*fieldpath.Set, error) {
+	set := &fieldpath.Set{}
+	if fields == nil {
+		return set, nil
+	}
+	if err := set.FromJSON(fields.GetRawReader()); err != nil {
+		return nil, fmt.Errorf("read who owns which field: %w", err)
+	}
+	return set, nil
+}
+
+func encodeFields(set *fieldpath.Set) (*metav1.FieldsV1, error) {
+	raw, err := set.ToJSON()
 	return metav1.NewFieldsV1(string(raw)), err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -172,7 +173,7 @@ func ApplyScan(ctx context.Context, c *Client, key client.ObjectKey, importer st
 }
 
 func (im *Importer) applyFinding(ctx context.Context, manager string, metadata appliedMeta,
-	spec v1alpha1.FindingSpec) (resourceVersion string, err error) {
+	spec v1alpha1.FindingSpec) (after *metav1.PartialObjectMetadata, err error) {
 	metadata.Namespace = im.target.Namespace
 	return apply(ctx, im.client, manager, "Finding", metadata, spec)
 }

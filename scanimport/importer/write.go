@@ -164,9 +164,9 @@ const mostNames = 16
 func (w *writer) create(ctx context.Context, ch *change) error {
 	name := ch.name
 	for i := 1; ; i++ {
-		version, err := w.im.applyFinding(ctx, w.manager, appliedMeta{Name: ch.name, ResourceVersion: notThere}, ch.spec)
+		after, err := w.im.applyFinding(ctx, w.manager, appliedMeta{Name: ch.name, ResourceVersion: notThere}, ch.spec)
 		if err == nil {
-			w.changed(ch, version)
+			w.changed(ch, after.ResourceVersion)
 			return nil
 		}
 		if !apierrors.IsConflict(err) && !apierrors.IsInternalError(err) {
@@ -181,7 +181,7 @@ func (w *writer) create(ctx context.Context, ch *change) error {
 			return nil
 		case apierrors.IsInternalError(err):
 			return err
-		case now != nil && w.wrote(ch, &now.Spec):
+		case now != nil && w.wrote(ch, now):
 			w.changed(ch, now.ResourceVersion)
 			return nil // the response to an earlier attempt was lost
 		case i == mostNames:
@@ -222,7 +222,7 @@ func (w *writer) change(ctx context.Context, ch *change) error {
 		if now == nil || now.UID != ch.before.UID {
 			return w.deleted(ctx, ch)
 		}
-		if w.wrote(ch, &now.Spec) {
+		if w.wrote(ch, now) {
 			w.changed(ch, now.ResourceVersion) // the response to an earlier attempt was lost
 			return nil
 		}
@@ -235,7 +235,8 @@ func (w *writer) change(ctx context.Context, ch *change) error {
 }
 
 // send applies a change. If the finding has a former name of the tool, the fields of that name's manager are
-// transferred first: otherwise the fields that are left out now would stay.
+// transferred first: otherwise the fields that are left out now would stay. Who else owns facts is only known
+// afterwards; if such facts stayed, they are taken over, and the change is applied again.
 func (w *writer) send(ctx context.Context, ch *change) (version string, err error) {
 	metadata := appliedMeta{Name: ch.name, UID: ch.before.UID, ResourceVersion: ch.before.ResourceVersion}
 	if was := ch.before.Spec.Tool; was != ch.spec.Tool {
@@ -243,7 +244,22 @@ func (w *writer) send(ctx context.Context, ch *change) (version string, err erro
 			return "", err
 		}
 	}
-	return w.im.applyFinding(ctx, w.manager, metadata, ch.spec)
+	after, err := w.im.applyFinding(ctx, w.manager, metadata, ch.spec)
+	if err != nil {
+		return "", err
+	}
+	owners, err := takenOver(after.ManagedFields, w.manager)
+	if err != nil || owners == nil {
+		return after.ResourceVersion, err
+	}
+	metadata.ResourceVersion, err = w.im.setOwners(ctx, ch.name, after.ResourceVersion, owners, w.manager)
+	if err != nil {
+		return "", err
+	}
+	if after, err = w.im.applyFinding(ctx, w.manager, metadata, ch.spec); err != nil {
+		return "", err
+	}
+	return after.ResourceVersion, nil
 }
 
 // changed counts a written change; version is the finding's resource version since.
@@ -279,15 +295,17 @@ func (w *writer) deleted(ctx context.Context, ch *change) error {
 	return w.create(ctx, ch)
 }
 
-// wrote reports whether a finding already has this change.
-func (w *writer) wrote(ch *change, now *v1alpha1.FindingSpec) bool {
+// wrote reports whether a finding already has this change, and nothing that it leaves out.
+func (w *writer) wrote(ch *change, finding *v1alpha1.Finding) bool {
+	now := &finding.Spec
 	switch {
 	case ch.action == ActionClose:
 		return now.Closed != nil && now.Closed.ScanID == w.scan.scanID
 	case ch.action == ActionRename || now.Scan == nil || now.Closed != nil:
 		return false
 	}
-	return now.Scan.ScanID == w.scan.scanID && now.Evidence == ch.spec.Evidence
+	owners, err := takenOver(finding.ManagedFields, w.manager)
+	return now.Scan.ScanID == w.scan.scanID && now.Evidence == ch.spec.Evidence && owners == nil && err == nil
 }
 
 // crossed returns the reason to give up a change because of the finding's current state, or "". A closing is only given

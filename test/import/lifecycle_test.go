@@ -1,11 +1,17 @@
 package import_test
 
 import (
+	"net/http"
+	"path"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
@@ -68,6 +74,69 @@ func TestChangedGoneAndReturnedResultsKeepTheirTriage(t *testing.T) {
 	}
 	if d := cmp.Diff(want, back.Spec.Triage); d != "" {
 		t.Errorf("reopening changed the triage (-before +after):\n%s", d)
+	}
+}
+
+// restore replaces the findings by those that a backup creates: their client then owns every fact.
+func (p *project) restore() {
+	p.Helper()
+	for _, f := range p.findings() {
+		p.must(env.Client.Delete(p.Context(), &f))
+		f.ResourceVersion, f.UID, f.ManagedFields = "", "", nil
+		p.must(env.Client.Create(p.Context(), &f, client.FieldOwner("kubectl-create")))
+	}
+}
+
+// crossed returns a client whose first JSON patch of each finding comes after another write.
+func (p *project) crossed() *importer.Client {
+	p.Helper()
+	var seen sync.Map
+	config := rest.CopyConfig(scanner)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			if r.Header.Get("Content-Type") == string(types.JSONPatchType) {
+				if _, crossed := seen.LoadOrStore(r.URL.Path, true); !crossed {
+					env.Patch(p, partial("Finding", path.Base(r.URL.Path)), `{"metadata":{"annotations":{"other":"write"}}}`)
+				}
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	c, err := importer.NewClient(config)
+	p.must(err)
+	return c
+}
+
+func TestWhatAnImportLeavesOutGoesFromARestoredFinding(t *testing.T) {
+	for name, tool := range map[string]string{"same name": "lint", "new name": "lint-new"} {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t)
+			gone := result{rule: "gone", path: "a.go", message: "gone", level: "error", line: 1}
+			muted := result{rule: "muted", path: "b.go", message: "muted", level: "error", line: 2, code: "x()"}
+			p.imports(document(gone, muted), commitA)
+			p.triage(p.titled("muted").Name, `{"spec":{"triage":{"userStatus":"active","comments":"real"}}}`)
+			muted.suppressed = "an example"
+			p.imports(document(muted), commitA)
+			p.restore()
+			want := p.titled("muted").Spec.Triage
+
+			muted.suppressed, muted.code = "", ""
+			document := documentOf(tool, gone, muted)
+			batches := collect(t, importer.Choices{Formerly: map[string]string{"lint-new": "lint"}[tool]}, document)
+			summaries, err := importer.New(p.crossed(), p.target(), importer.Options{}).Import(t.Context(), batches)
+			p.must(err)
+			if s := summaries[0]; s.Reopened != 1 || s.Updated != 1 {
+				t.Errorf("the import after the restore: %+v, want 1 reopened, 1 updated", *s)
+			}
+			back, now := p.titled("gone"), p.titled("muted")
+			if back.Spec.Closed != nil || now.Spec.Suppression != nil || now.Spec.Details.Code != "" || now.Spec.CommitHash != "" {
+				t.Errorf("closed %+v, suppression %+v, code %q, commit %q; want none", back.Spec.Closed, now.Spec.Suppression, now.Spec.Details.Code, now.Spec.CommitHash)
+			}
+			harness.Same(t, "the person's decision", want, now.Spec.Triage)
+			if s := p.imports(document, ""); s.Unchanged != 2 || p.titled("muted").ResourceVersion != now.ResourceVersion {
+				t.Errorf("the next import: %+v, want 2 unchanged", *s)
+			}
+		})
 	}
 }
 
