@@ -27,6 +27,7 @@ func TestBombs(t *testing.T) {
 		"messages that unfold":   {driver("") + results(`{"ruleId":"R","message":{"text":"`+fills+`","arguments":[`+messages+`]}}`, 3), ""},
 		"a hierarchy of a rule":  {driver(`{"id":"x"}`) + results(`{"ruleId":"`+strings.Repeat("/", 60_000)+`"}`, 200), ""},
 		"weaknesses of a rule":   {driver(`{"id":"R","properties":{"tags":[`+tags(100_000)+`]}}`) + results(`{"ruleId":"R"}`, 500), ""},
+		"ids of a rule":          {driver(`{"id":"`+long(60_000)+`","name":"CVE-2020-1234","properties":{"tags":[`+many(`"`+long(60_000)+`"`, 60)+`]}}`) + results(`{"ruleIndex":0,"locations":[{"logicalLocations":[`+many(`{"name":"a@1"}`, 16)+`]}]}`, 5_000), ""},
 		"weaknesses in a text":   {driver(`{"id":"R","properties":{"cwe":[`+many(`"a"`, 500_000)+`]}}`) + results(`{"ruleId":"R"}`, 2), ""},
 		"a long base":            {driver("") + `"originalUriBaseIds":{"B":{"uri":"` + long(3<<20) + `/"}},` + results(`{"ruleId":"R","locations":[{"physicalLocation":{"artifactLocation":{"uri":"x","uriBaseId":"B"}}}]}`, 5_000), ""},
 		"a long artifact":        {driver("") + `"artifacts":[{"location":{"uri":"` + long(3<<20) + `"}}],` + results(`{"ruleId":"R","locations":[{"physicalLocation":{"artifactLocation":{"index":0}}}]}`, 5_000), ""},

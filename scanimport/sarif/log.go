@@ -146,13 +146,13 @@ type Rule struct {
 	advice  string
 	advised bool
 	labels  map[string]string
-	ids     []string
+	ids     *ruleIDs
 	// cvss are the scores that the rule gives in addition to securitySeverity, the newest version first.
 	cvss []string
 	// severityWord and problemSeverity are the rule's own words for the severity.
 	severityWord, problemSeverity string
-	// purls of the packages that the rule is about.
-	purls []string
+	// packages that the rule is about, from their package URLs.
+	packages []*Package
 	// deprecatedIDs are former or alternative ids of the rule.
 	deprecatedIDs []string
 }

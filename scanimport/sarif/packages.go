@@ -90,6 +90,7 @@ func packageInMessage(message string) *Package {
 // packageInLocation reads a logical location that is a package URL, or a name with a version if the rule is about a
 // package.
 func packageInLocation(wire *wireResult, rule *Rule, ruleID string, help map[string]string) *Package {
+	about := isAboutPackage(rule, ruleID, help)
 	for _, location := range wire.Locations {
 		for _, logical := range location.LogicalLocations {
 			name := FirstOf(string(logical.FullyQualifiedName), string(logical.Name))
@@ -97,7 +98,7 @@ func packageInLocation(wire *wireResult, rule *Rule, ruleID string, help map[str
 				return purl
 			}
 			m := nameAtVersion.FindStringSubmatch(name)
-			if m == nil || !isAboutPackage(ruleID, help) {
+			if m == nil || !about {
 				continue
 			}
 			return &Package{
@@ -109,8 +110,8 @@ func packageInLocation(wire *wireResult, rule *Rule, ruleID string, help map[str
 	return nil
 }
 
-func isAboutPackage(ruleID string, help map[string]string) bool {
-	return help["vulnerable module"] != "" || help["package manager"] != "" || vulnerabilityID.MatchString(ruleID)
+func isAboutPackage(rule *Rule, ruleID string, help map[string]string) bool {
+	return help["vulnerable module"] != "" || help["package manager"] != "" || len(rule.idsOf(ruleID)) > 0
 }
 
 // fixedByUpgrade returns the version from a fix that upgrades the package itself, by its name or by the name in the
@@ -136,7 +137,7 @@ func (p *Package) complete(rule *Rule, help map[string]string) {
 	}
 	p.FixedVersion = FirstOf(p.FixedVersion, help[fixedLabel(p.Name)])
 	if p.PURL == "" {
-		p.PURL = p.among(rule.purls)
+		p.PURL = p.among(rule.packages)
 	}
 	if p.PURL == "" {
 		p.PURL = p.derived()
@@ -150,14 +151,14 @@ func (p *Package) complete(rule *Rule, help map[string]string) {
 }
 
 // among returns the package URL with the same version and name, even if the tool shortens the name.
-func (p *Package) among(purls []string) string {
-	for _, candidate := range purls {
-		purl := parsePURL(candidate)
-		if purl == nil || p.Version != "" && purl.Version != p.Version {
+func (p *Package) among(packages []*Package) string {
+	for _, candidate := range packages {
+		if p.Version != "" && candidate.Version != p.Version {
 			continue
 		}
-		if purl.Name == p.Name || strings.HasSuffix(purl.Name, "/"+p.Name) || strings.HasSuffix(purl.Name, ":"+p.Name) {
-			return candidate
+		if candidate.Name == p.Name || strings.HasSuffix(candidate.Name, "/"+p.Name) ||
+			strings.HasSuffix(candidate.Name, ":"+p.Name) {
+			return candidate.PURL
 		}
 	}
 	return ""

@@ -77,7 +77,9 @@ func newRule(w *wireRule) *Rule {
 		rule.cvss = append(rule.cvss, string(cvss))
 	}
 	for _, purl := range w.Properties.PURLs {
-		rule.purls = append(rule.purls, string(purl))
+		if found := parsePURL(string(purl)); found != nil {
+			rule.packages = append(rule.packages, found)
+		}
 	}
 	for _, id := range w.DeprecatedIDs {
 		rule.deprecatedIDs = append(rule.deprecatedIDs, string(id))
