@@ -61,7 +61,7 @@ func (b Base) Compare(ctx context.Context, c *Client, repository *v1alpha1.Repos
 		if err != nil {
 			return nil, err
 		}
-		if err := out.compare(b, repository, batches, places, past, findings); err != nil {
+		if err := out.compare(ctx, b, repository, batches, places, past, findings); err != nil {
 			return nil, fmt.Errorf("%s: %w", batch.Name(), err)
 		}
 	}
@@ -110,8 +110,8 @@ func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Reposito
 }
 
 // compare compares the batches of one tool, which share its findings: each finding matches at most one result.
-func (out *Compared) compare(b Base, repository *v1alpha1.Repository, batches []*Batch, places []int, past history,
-	findings []v1alpha1.Finding) error {
+func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.Repository, batches []*Batch,
+	places []int, past history, findings []v1alpha1.Finding) error {
 	if !past.succeeded() && len(findings) == 0 {
 		for _, place := range places {
 			out.Unscanned = append(out.Unscanned, batches[place].Name())
@@ -120,7 +120,7 @@ func (out *Compared) compare(b Base, repository *v1alpha1.Repository, batches []
 	var results []reported
 	var of []int // the index of each result's batch
 	for _, place := range places {
-		facts, err := b.report(repository, batches[place])
+		facts, err := b.report(ctx, repository, batches[place])
 		if err != nil {
 			return err
 		}
@@ -170,8 +170,8 @@ func atLine(spec *v1alpha1.FindingSpec) problemAtLine {
 }
 
 // report returns the facts that an import would write for the results of a batch.
-func (b Base) report(repository *v1alpha1.Repository, batch *Batch) ([]reported, error) {
-	results, _, err := report(&scanContext{
+func (b Base) report(ctx context.Context, repository *v1alpha1.Repository, batch *Batch) ([]reported, error) {
+	results, _, err := report(ctx, &scanContext{
 		repository: repository.Name, project: b.Project, tool: batch.Tool, analysis: batch.Analysis,
 		category: batch.Category, uniform: batch.Uniform, commit: batch.Commit,
 		links: newPermalinks(&repository.Spec, batch.Commit),

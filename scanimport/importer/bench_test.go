@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -56,6 +57,6 @@ func BenchmarkUnchanged(b *testing.B) {
 }
 
 func compareAll(c *scanContext, b *Batch, there []v1alpha1.Finding) plan {
-	results, _, _ := report(c, b)
+	results, _, _ := report(context.Background(), c, b)
 	return diff(c, b, results, &known{findings: there}, true)
 }

@@ -255,7 +255,7 @@ func (im *Importer) compare(ctx context.Context, j *job) error {
 		return err
 	}))
 	defer func() { _ = reading.Wait() }() // also after a panic: known writes to the summary
-	results, duplicates, unfit := report(&j.context, j.Batch)
+	results, duplicates, unfit := report(ctx, &j.context, j.Batch)
 	if err := reading.Wait(); err != nil {
 		return err
 	}

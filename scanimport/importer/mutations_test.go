@@ -93,7 +93,7 @@ func (m *memory) scan(b *Batch, named func(index int, name string)) []change {
 		m.scans = map[string]history{}
 	}
 	m.scans[b.Tool] = past
-	results, _, _ := report(c, b)
+	results, _, _ := report(m.t.Context(), c, b)
 	for i, match := range recognise(c, b, results, k) {
 		if match.before != nil || results[i].spec.Suppression == nil {
 			named(results[i].result.Index, match.name)

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"slices"
@@ -81,12 +82,15 @@ type reported struct {
 }
 
 // report converts the results of a batch to facts; suppressed ones come last. It returns exact duplicates separately.
-// The error explains, for people, why the facts do not fit in memory.
-func report(c *scanContext, b *Batch) (out []reported, duplicates []*sarif.Result, err error) {
+// The error explains, for people, why the facts do not fit in memory, or that the import was stopped.
+func report(ctx context.Context, c *scanContext, b *Batch) (out []reported, duplicates []*sarif.Result, err error) {
 	all := b.all()
 	out = make([]reported, 0, len(all))
 	seen := make(map[[32]byte]bool, len(all))
 	for i, r := range all {
+		if ctx.Err() != nil {
+			return nil, nil, stopped(ctx)
+		}
 		d := digest(r)
 		if seen[d] {
 			duplicates = append(duplicates, r)

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -155,7 +156,7 @@ func TestEveryHistoryConverges(t *testing.T) {
 					open++
 				}
 			}
-			reported, duplicates, _ := report(c, &Batch{Results: scan})
+			reported, duplicates, _ := report(t.Context(), c, &Batch{Results: scan})
 			if open != len(reported) || len(reported)+len(duplicates) != len(scan) {
 				t.Fatalf("scan %d: %d open findings, %d results of which %d twice", n, open, len(scan), len(duplicates))
 			}
@@ -201,7 +202,7 @@ func TestTwoNamesOfAToolInTwoAnalysesConverge(t *testing.T) {
 			}
 		}
 		batch := &Batch{Tool: tool, Results: results}
-		reported, _, _ := report(c, batch)
+		reported, _, _ := report(t.Context(), c, batch)
 		p := diff(c, batch, reported, k, true)
 		for _, ch := range p.changes {
 			cluster[ch.name] = v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: ch.name}, Spec: ch.spec}
@@ -223,7 +224,7 @@ func importInto(cluster map[string]v1alpha1.Finding, c *scanContext, results []s
 		there = append(there, f)
 	}
 	batch := &Batch{Results: results}
-	reported, _, _ := report(c, batch)
+	reported, _, _ := report(context.Background(), c, batch)
 	p := diff(c, batch, reported, &known{findings: there}, true)
 	for _, ch := range p.changes {
 		cluster[ch.name] = v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: ch.name}, Spec: ch.spec}
@@ -244,7 +245,7 @@ func TestNoChangeCarriesTriage(t *testing.T) {
 	c := testContext(v1alpha1.CategoryCode)
 	result := sarif.Result{RuleID: "R", Rule: &sarif.Rule{}, Message: "m", Severity: v1alpha1.LevelLow, Location: sarif.Location{Path: "a.go", Line: 1}}
 	batch := &Batch{Results: []sarif.Result{result}}
-	reported, _, _ := report(c, batch)
+	reported, _, _ := report(t.Context(), c, batch)
 	name := batch.identities(c.scope())[0].Name
 	there := func(change func(*v1alpha1.FindingSpec)) []v1alpha1.Finding {
 		f := v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: *reported[0].spec.DeepCopy()}
@@ -301,7 +302,7 @@ func TestTheTextsOfFindingsAreBoundedByTheirFile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			batches, err := Collect([]File{{Log: &sarif.Log{Bytes: tc.bytes, Runs: []sarif.Run{{Tool: "lint", Results: tc.results}}}}}, Choices{}, time.Now())
 			harness.Must(t, err)
-			_, _, imported := report(testContext(v1alpha1.CategoryCode), batches[0])
+			_, _, imported := report(t.Context(), testContext(v1alpha1.CategoryCode), batches[0])
 			_, _, described := Describe(batches[0], &v1alpha1.Repository{}, fingerprints.Scope{})
 			for _, err := range []error{imported, described} {
 				var refused *TooLongError

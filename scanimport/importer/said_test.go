@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -86,6 +87,10 @@ func TestRedactionLeavesProseAlone(t *testing.T) {
 		"a key":                     {"no prose looks so", `x := "AKIA12345"`, "found AKIA12345 here", "found [not kept] here"},
 		"a setting":                 {"it is not quoted", "db_url=postgres://u:pw1@h", "connects to postgres://u:pw1@h", "connects to [not kept]"},
 		"a line of code":            {"it is a quotation", "open(door, 1)", "calls open(door, 1) twice", "calls [not kept] twice"},
+		"a value like our mark":     {"what is put in is not searched", `f('ept]', 'ept]', 'kept', "token = 'kept'")`, "ept] is kept", "[not kept] is kept"},
+		"values that overlap":       {"a part of a value is one too", "a = 'AKIA1234'\nb = '1234-5678-90'", "found AKIA1234-5678-90 here", "found [not kept] here"},
+		"a line with a value":       {"the value was in a line before", "a = 'AKIA1234'\nopen('AKIA1234')", "calls open('AKIA1234') twice", "calls [not kept] twice"},
+		"too many values":           {"nobody could search for all", manyValues(mostValues), "found AKIA12345 here", ""},
 		"a line that is a word":     {"it is prose as well", "return", "check before you return", "check before you return"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,6 +99,15 @@ func TestRedactionLeavesProseAlone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// manyValues returns code with so many different values.
+func manyValues(n int) string {
+	var code strings.Builder
+	for i := range n {
+		fmt.Fprintf(&code, "'value-%d',%s", i, map[bool]string{true: "\n"}[i%100 == 99])
+	}
+	return code.String()
 }
 
 // Muting a class mutes all findings like it.

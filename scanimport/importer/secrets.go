@@ -33,6 +33,8 @@ const (
 	shortestQuote = 4
 	// mostQuotes bounds how many lines are searched for; with more lines nothing of the message is stored.
 	mostQuotes = 200
+	// mostValues bounds how many different lines and values are searched for, likewise.
+	mostValues = 1000
 )
 
 // literal matches in a line of code a possible credential, a string or an unquoted value, and the name that it is
@@ -49,39 +51,95 @@ var (
 
 // withoutQuotes removes from a message what it quotes of the snippet: a line, or a value. A word that also occurs in
 // prose, such as "text" of `type = "text"`, counts as a quotation only if the message puts it into quotation marks, or
-// the code's name for it is that of a credential.
+// the code's name for it is that of a credential. Quotations that overlap are removed as one.
 func withoutQuotes(message, snippet string) string {
-	quotes := 0
+	quotes, ok := quotesIn(snippet)
+	if !ok {
+		return ""
+	}
+	// ends holds, where a quotation begins in the message, the end of the longest one there.
+	ends := make([]int, len(message))
+	for value, named := range quotes {
+		mark(message, value, named, ends)
+	}
+	var out strings.Builder
+	for i := 0; i < len(message); i++ {
+		end := ends[i]
+		if end == 0 {
+			out.WriteByte(message[i])
+			continue
+		}
+		for ; i < end; i++ {
+			end = max(end, ends[i])
+		}
+		i--
+		out.WriteString(notKept)
+	}
+	return out.String()
+}
+
+// quotesIn returns the lines and values of a snippet, and whether the code calls them by a credential's name. It
+// reports whether they are few enough.
+func quotesIn(snippet string) (quotes map[string]bool, ok bool) {
+	quotes = map[string]bool{}
+	add := func(value string, named bool) { quotes[value] = quotes[value] || named }
+	lines := 0
 	for quoted := range strings.Lines(snippet) {
 		if quoted = strings.TrimSpace(quoted); len(quoted) < shortestQuote {
 			continue
 		}
-		if quotes++; quotes > mostQuotes {
-			return ""
+		if lines++; lines > mostQuotes {
+			return nil, false
 		}
-		message = withoutValue(message, quoted, "")
+		add(quoted, false)
 		for _, match := range literal.FindAllStringSubmatch(quoted, mostQuotes) {
-			message = withoutValue(message, match[2]+match[3], match[1])
+			add(match[2]+match[3], credentialName.MatchString(match[1]))
+		}
+		if len(quotes) > mostValues {
+			return nil, false
 		}
 	}
-	return message
+	return quotes, true
 }
 
-// withoutValue removes a value from a message; name is its name in the code.
-func withoutValue(message, value, name string) string {
-	if value == "" {
-		return message
-	}
+// mark notes in ends where the message quotes a value; named reports that the code calls it by a credential's name.
+func mark(message, value string, named bool, ends []int) {
 	prose := plainWords.MatchString(value)
-	named := credentialName.MatchString(name)
-	switch {
-	case !prose:
-		return strings.ReplaceAll(message, value, notKept)
-	case named && !credentialName.MatchString(value):
-		return regexp.MustCompile(`\b`+regexp.QuoteMeta(value)+`\b`).ReplaceAllString(message, notKept)
+	word := named && !credentialName.MatchString(value)
+	for i := 0; ; {
+		at := strings.Index(message[i:], value)
+		if at < 0 {
+			return
+		}
+		i += at
+		end := i + len(value)
+		before, after := around(message, i, end)
+		alone := !isWord(before) && !isWord(after)
+		quoted := before == after && strings.IndexByte("\"'`", before) >= 0
+		if !prose || word && alone || !word && quoted {
+			ends[i] = max(ends[i], end)
+			i = end
+			continue
+		}
+		// No quotation begins within a word.
+		for i < len(message) && isWord(message[i]) {
+			i++
+		}
 	}
-	for _, mark := range []string{`"`, "'", "`"} {
-		message = strings.ReplaceAll(message, mark+value+mark, mark+notKept+mark)
+}
+
+// around returns the bytes before and after a part of a text; 0 at its ends.
+func around(s string, from, to int) (before, after byte) {
+	if from > 0 {
+		before = s[from-1]
 	}
-	return message
+	if to < len(s) {
+		after = s[to]
+	}
+	return before, after
+}
+
+// isWord reports whether a byte is part of a word, as \b in a regular expression means it.
+func isWord(b byte) bool {
+	return b == '_' || b >= '0' && b <= '9' || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z'
 }

@@ -98,7 +98,7 @@ func TestSuppressedResults(t *testing.T) {
 				}
 			}
 			c := testContext(v1alpha1.CategoryCode)
-			results, _, _ := report(c, tc.second)
+			results, _, _ := report(t.Context(), c, tc.second)
 			unseen := len(diff(c, tc.second, results, &known{findings: m.there()}, true).unseen)
 			got, want := [4]int{open, suppressed, closed, unseen}, [4]int{tc.open, tc.suppressed, tc.closed, tc.unseen}
 			if got != want {

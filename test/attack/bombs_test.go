@@ -46,6 +46,15 @@ func longRule(result func(i int) string, size int) string {
 		strings.Join(results, ",") + `]`)
 }
 
+// quotingSecrets returns a file of results about a credential, with this message and code.
+func quotingSecrets(message, code string, size int) string {
+	results := make([]string, size/(len(message)+len(code)))
+	for i := range results {
+		results[i] = fmt.Sprintf(`{"ruleId":"R","message":{"text":"%d %s"},"locations":[{"physicalLocation":{"region":{"snippet":{"text":"%s"}}}}]}`, i, message, code)
+	}
+	return sarifFile(`"tool":{"driver":{"name":"bomb","rules":[{"id":"R","properties":{"tags":["cwe-798"]}}]}},"results":[` + strings.Join(results, ",") + `]`)
+}
+
 func sarifBombs() []bomb {
 	located := func(location string) string {
 		return `{"ruleId":"R","message":{"text":"m"},"locations":[{"physicalLocation":{"artifactLocation":` + location + `}}]}`
@@ -94,6 +103,12 @@ func sarifBombs() []bomb {
 		{"a long rule for each message", func(n int) string {
 			return longRule(func(i int) string { return `"message":{"text":"` + strconv.Itoa(i) + `"}` }, n)
 		}, "unfold to more than"},
+		{"quotes of a secret", func(n int) string {
+			return quotingSecrets(strings.Repeat("ept]", 16_000), strings.Repeat(strings.Repeat("'ept]'", 200)+`\n`, 53), n)
+		}, ""},
+		{"words of a secret", func(n int) string {
+			return quotingSecrets(strings.Repeat("abcd", 16_000), strings.Repeat(strings.Repeat("key='abcd'", 120)+`\n`, 53), n)
+		}, ""},
 		{"a hierarchy without end", func(n int) string {
 			return sarifFile(`"results":[` + repeated(`{"ruleId":"`+strings.Repeat("/", 60_000)+`","message":{"text":"m"}}`, n) + `]`)
 		}, ""},
