@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
@@ -21,6 +23,17 @@ type pastScan struct {
 	series
 	startedAt time.Time
 	succeeded bool
+	// completedAt is zero if the scan has no outcome.
+	completedAt time.Time
+}
+
+// follows reports whether the scan started after another one. If they started together, as imports of one file may, it
+// reports whether the scan ended after the other one.
+func (s pastScan) follows(other pastScan) bool {
+	if s.startedAt.Equal(other.startedAt) {
+		return !other.completedAt.IsZero() && s.completedAt.After(other.completedAt)
+	}
+	return s.startedAt.After(other.startedAt)
 }
 
 // history holds the scans of a tool in a project, under all the tool's names, by the scan's name.
@@ -35,7 +48,8 @@ func (h history) add(scans []v1alpha1.Scan) {
 		}
 		spec := &scans[i].Spec
 		h[scans[i].Name] = pastScan{
-			series{spec.Category, spec.Analysis}, spec.StartedAt.Time, spec.Outcome == v1alpha1.ScanSucceeded,
+			series: series{spec.Category, spec.Analysis}, startedAt: spec.StartedAt.Time,
+			succeeded: spec.Outcome == v1alpha1.ScanSucceeded, completedAt: ptr.Deref(spec.CompletedAt, v1alpha1.Time{}).Time,
 		}
 	}
 }
@@ -96,17 +110,28 @@ func (h history) adopts(s series) bool {
 // analysis does not: the other analyses get the chance to adopt them before the second.
 func (h history) closesRest(s series) bool { return h.adopts(s) && !h.first(s).IsZero() }
 
+// unfinished returns the scans that did not succeed, and that no scan of their series has repeated successfully.
+func (h history) unfinished() map[string]bool {
+	last, out := map[series]pastScan{}, map[string]bool{}
+	for _, scan := range h {
+		if scan.succeeded && scan.follows(last[scan.series]) {
+			last[scan.series] = scan
+		}
+	}
+	for name, scan := range h {
+		if !scan.succeeded && !last[scan.series].follows(scan) {
+			out[name] = true
+		}
+	}
+	return out
+}
+
 // sort divides the tool's findings into those that a scan of the series may touch and the others. If findings have
 // several names of the tool, triaged ones come first: of several that cannot be told apart, the first is kept.
 func (h history) sort(s series, findings []v1alpha1.Finding, unreadable []string) *known {
-	k := &known{closesRest: h.closesRest(s), unreadable: map[string]bool{}, unfinished: map[string]bool{}}
+	k := &known{closesRest: h.closesRest(s), unreadable: map[string]bool{}, unfinished: h.unfinished()}
 	for _, name := range unreadable {
 		k.unreadable[name] = true
-	}
-	for name, scan := range h {
-		if !scan.succeeded {
-			k.unfinished[name] = true
-		}
 	}
 	k.findings, k.others = h.ofJob(s, findings)
 	if slices.ContainsFunc(k.findings, func(f v1alpha1.Finding) bool { return f.Spec.Tool != k.findings[0].Spec.Tool }) {
@@ -127,12 +152,14 @@ func undecided(f *v1alpha1.Finding) int {
 // ofJob returns the findings that scans of the series replace or may take over, and the others; it reuses the slice of
 // findings. A finding's own category does not identify its job: a tool that looks for several things at once has
 // findings of several categories. It belongs to the job of its scan, whether or not that succeeded. If its scan is no
-// longer known, a finding belongs to the job of its category, or to this one if there is no such job.
+// longer known, a finding belongs to the job of its category, or to this one if there is no such job. A job without a
+// successful scan has no such finding if another one shares its tool: the other job has made them.
 func (h history) ofJob(s series, findings []v1alpha1.Finding) (own, others []v1alpha1.Finding) {
 	adopts := h.adopts(s)
-	jobs := map[series]bool{}
+	jobs, begun := map[series]bool{}, map[series]bool{}
 	for _, scan := range h {
 		jobs[scan.series] = true
+		begun[scan.series] = begun[scan.series] || scan.succeeded
 	}
 	shared := map[string]bool{s.analysis: h.shared(s), "": h.shared(series{category: s.category})}
 	own = findings[:0]
@@ -142,7 +169,8 @@ func (h history) ofJob(s series, findings []v1alpha1.Finding) (own, others []v1a
 			others = append(others, findings[i])
 			continue
 		}
-		mine := !shared[of.analysis] || of.category == s.category || !jobs[of]
+		mine := !shared[of.analysis] ||
+			begun[series{s.category, of.analysis}] && (of.category == s.category || !jobs[of])
 		if scan, known := h.scanOf(&findings[i].Spec); known {
 			mine = scan.category == s.category
 		}

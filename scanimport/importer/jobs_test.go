@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // A job replaces only its own findings.
@@ -20,22 +21,44 @@ func TestWhichJobOwnsAFinding(t *testing.T) {
 		category       v1alpha1.FindingCategory
 		scan, closedBy string
 		own            bool
+		job            v1alpha1.FindingCategory // empty: the one that scanned
 	}{
-		"its own":                  {"", v1alpha1.CategoryPackage, "nightly", "", true},
-		"of another category":      {"a tool may look for several things at once", v1alpha1.CategorySecret, "nightly", "", true},
-		"of a job without success": {"it would be closed as not reported", v1alpha1.CategorySecret, "incomplete", "", false},
-		"closed by this job":       {"its own job reports it again", v1alpha1.CategorySecret, "incomplete", "nightly-2", false},
-		"scan removed, closed":     {"the closing scan is the best that is known", v1alpha1.CategorySecret, "removed", "nightly-2", true},
-		"scan removed":             {"no other job has succeeded", v1alpha1.CategorySecret, "removed", "", true},
+		"its own":                  {"", v1alpha1.CategoryPackage, "nightly", "", true, ""},
+		"of another category":      {"a tool may look for several things at once", v1alpha1.CategorySecret, "nightly", "", true, ""},
+		"of a job without success": {"it would be closed as not reported", v1alpha1.CategorySecret, "incomplete", "", false, ""},
+		"closed by this job":       {"its own job reports it again", v1alpha1.CategorySecret, "incomplete", "nightly-2", false, ""},
+		"scan removed, closed":     {"the closing scan is the best that is known", v1alpha1.CategorySecret, "removed", "nightly-2", true, ""},
+		"scan removed":             {"no other job has succeeded", v1alpha1.CategorySecret, "removed", "", true, ""},
+		"scan removed, job is new": {"the job that has succeeded made it", v1alpha1.CategoryCode, "removed", "", false, v1alpha1.CategoryCode},
 	} {
 		t.Run(name, func(t *testing.T) {
+			job := scanned
+			if tc.job != "" {
+				job.category = tc.job
+			}
 			f := v1alpha1.Finding{Spec: v1alpha1.FindingSpec{Category: tc.category, Scan: &v1alpha1.FindingScan{ScanID: tc.scan}}}
 			if tc.closedBy != "" {
 				f.Spec.Closed = &v1alpha1.FindingClosure{ScanID: tc.closedBy}
 			}
-			if own, _ := past.ofJob(scanned, []v1alpha1.Finding{f}); len(own) == 1 != tc.own {
+			if own, _ := past.ofJob(job, []v1alpha1.Finding{f}); len(own) == 1 != tc.own {
 				t.Errorf("own: %t, want %t, because %s", len(own) == 1, tc.own, tc.reason)
 			}
 		})
 	}
+}
+
+// What an unfinished scan wrote is only in doubt until a scan of its job succeeds.
+func TestWhichScansAreUnfinished(t *testing.T) {
+	code, secrets := series{category: v1alpha1.CategoryCode}, series{category: v1alpha1.CategorySecret}
+	at := func(second int64) time.Time { return time.Unix(second, 0) }
+	past := history{
+		"repeated":          {series: code, startedAt: at(1), completedAt: at(2)},
+		"same file, before": {series: code, startedAt: at(5), completedAt: at(6)},
+		"success":           {series: code, startedAt: at(5), completedAt: at(8), succeeded: true},
+		"same file, after":  {series: code, startedAt: at(5), completedAt: at(9)},
+		"killed":            {series: code, startedAt: at(5)},
+		"later":             {series: code, startedAt: at(10), completedAt: at(11)},
+		"of another job":    {series: secrets, startedAt: at(1), completedAt: at(2)},
+	}
+	harness.Same(t, "unfinished scans", map[string]bool{"same file, after": true, "killed": true, "later": true, "of another job": true}, past.unfinished())
 }

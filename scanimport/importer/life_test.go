@@ -374,6 +374,19 @@ func TestADoubtIsKeptWithTheDecision(t *testing.T) {
 	}
 }
 
+// What a failed scan added is known like everything else once the scan was repeated: then it is no rival for a file that
+// is renamed.
+func TestARepeatedScanIsFinished(t *testing.T) {
+	l := newLife(t)
+	a, b, c := inFile("a.go", "", 5), inFile("b.go", "", 5), inFile("c.go", "", 5)
+	l.lost = func(int) bool { return false }
+	names := l.scans(a, c)
+	l.lost = nil
+	l.want("repeated", l.scans(a, c), names...)
+	l.mute()
+	l.want("renamed", l.scans(b, c), names...)
+}
+
 // The second import of an analysis closes the rest of no analysis. What another analysis reports only then is reopened
 // with its name, so that its decision stays.
 func TestWhatWasClosedBeforeItsAnalysisWasImportedIsReopened(t *testing.T) {

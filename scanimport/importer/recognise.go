@@ -34,7 +34,7 @@ type known struct {
 	unreadable map[string]bool
 	// closesRest reports that unreported findings without an analysis are closed by this scan.
 	closesRest bool
-	// unfinished are the scans that did not complete.
+	// unfinished are the scans that did not complete, and that no later one has repeated.
 	unfinished map[string]bool
 }
 
