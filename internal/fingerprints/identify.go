@@ -31,8 +31,10 @@ type Result struct {
 	Fingerprints     map[string]string
 	Message, Snippet string
 	Line, Column     int32
-	// Digest of all data of the result: two results with the same digest are duplicates.
+	// Digest of the data of the result, and what it is about beside them: two results that have both in common are
+	// duplicates.
 	Digest [32]byte
+	About  string
 }
 
 // Identity of a result.
@@ -45,8 +47,7 @@ type Identity struct {
 	// Shared holds further names, most specific first, that all similar results share. The finding
 	// has one of them if it was created in a scan with fewer similar results.
 	Shared []string
-	// Duplicate means that an earlier result of the scan has the same digest; Name is that result's
-	// name.
+	// Duplicate means that an earlier result of the scan is the same; Name is that result's name.
 	Duplicate bool
 }
 
@@ -77,7 +78,7 @@ func Identify(scope Scope, results []Result) []Identity {
 type keyedResult struct {
 	*Result
 	base, message, column string
-	// same is the index of the first result with this digest.
+	// same is the index of the first result that is the same.
 	same int
 }
 
@@ -90,13 +91,18 @@ func newKeyed(r *Result, content string) *keyedResult {
 }
 
 func markDuplicates(keyed []*keyedResult) []int {
-	firsts := make(map[[32]byte]int, len(keyed))
+	type key struct {
+		digest [32]byte
+		about  string
+	}
+	firsts := make(map[key]int, len(keyed))
 	out := make([]int, len(keyed))
 	for i, k := range keyed {
-		first, there := firsts[k.Digest]
+		is := key{k.Digest, k.About}
+		first, there := firsts[is]
 		if !there {
 			first = i
-			firsts[k.Digest] = i
+			firsts[is] = i
 		}
 		k.same = first
 		out[i] = first
@@ -125,7 +131,8 @@ func identifyGroup(scope Scope, keyed []*keyedResult, group []int, out []Identit
 	// Results with the same column, too, are told apart by their order.
 	slices.SortFunc(group, func(a, b int) int {
 		x, y := keyed[a], keyed[b]
-		return cmp.Or(cmp.Compare(x.Line, y.Line), cmp.Compare(x.Snippet, y.Snippet), bytes.Compare(x.Digest[:], y.Digest[:]))
+		return cmp.Or(cmp.Compare(x.Line, y.Line), cmp.Compare(x.Snippet, y.Snippet),
+			bytes.Compare(x.Digest[:], y.Digest[:]), cmp.Compare(x.About, y.About))
 	})
 	ordinals := map[string]int{}
 	for _, i := range group {

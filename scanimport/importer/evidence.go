@@ -61,6 +61,14 @@ func subjects(r *sarif.Result) (out []string) {
 	return out
 }
 
+// about returns what tells results about packages apart and is not in their digests, on which names depend.
+func about(r *sarif.Result) string {
+	if p := packageFact(r.Package); p != nil {
+		return fingerprints.Hash(p.Name, p.Version, fingerprints.WithoutVersion(p.PURL))
+	}
+	return ""
+}
+
 // isResource reports whether a kind of logical locations, in lower case, is for resources.
 func isResource(kind string) bool { return kind == "" || kind == "resource" || kind == "module" }
 

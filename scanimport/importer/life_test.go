@@ -410,7 +410,7 @@ func TestWhatWasClosedBeforeItsAnalysisWasImportedIsReopened(t *testing.T) {
 	l.wantOpen("in the end", 2)
 }
 
-// Results of one message and place may differ only in the object or the request that they are about.
+// Results of one message and place may differ only in the object, the package or the request that they are about.
 func TestResultsAboutDifferentThingsAreDifferent(t *testing.T) {
 	target := func(name string) sarif.Result {
 		r := inFile("main.bicep", "", 1)
@@ -422,9 +422,17 @@ func TestResultsAboutDifferentThingsAreDifferent(t *testing.T) {
 		r.Endpoints = []sarif.Endpoint{{Method: method, Path: "/login"}}
 		return r
 	}
+	version := func(purl, name, version string) sarif.Result {
+		r := inFile("package-lock.json", "", 1)
+		r.Package = &sarif.Package{PURL: purl + "@" + version, Name: name, Version: version}
+		return r
+	}
 	for tool, two := range map[string][2]sarif.Result{
-		"PSRule": {target("Storage/logs"), target("Storage/cache")},
-		"ZAP":    {request("GET"), request("POST")},
+		"PSRule":              {target("Storage/logs"), target("Storage/cache")},
+		"packages":            {version("pkg:npm/a", "a", "1"), version("pkg:npm/b", "b", "1")},
+		"packages' versions":  {version("pkg:npm/a", "a", "1"), version("pkg:npm/a", "a", "2")},
+		"packages' ecosystem": {version("pkg:npm/a", "a", "1"), version("pkg:pypi/a", "a", "1")},
+		"ZAP":                 {request("GET"), request("POST")},
 	} {
 		l := newLife(t)
 		first := l.scans(two[0])[0]

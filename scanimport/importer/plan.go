@@ -86,17 +86,21 @@ type reported struct {
 func report(ctx context.Context, c *scanContext, b *Batch) (out []reported, duplicates []*sarif.Result, err error) {
 	all := b.all()
 	out = make([]reported, 0, len(all))
-	seen := make(map[[32]byte]bool, len(all))
+	type key struct {
+		digest [32]byte
+		about  string
+	}
+	seen := make(map[key]bool, len(all))
 	for i, r := range all {
 		if ctx.Err() != nil {
 			return nil, nil, stopped(ctx)
 		}
-		d := digest(r)
-		if seen[d] {
+		is := key{digest(r), about(r)}
+		if seen[is] {
 			duplicates = append(duplicates, r)
 			continue
 		}
-		seen[d] = true
+		seen[is] = true
 		spec := c.spec(r)
 		if err := b.budget.share(&spec); err != nil {
 			return nil, nil, err
@@ -131,7 +135,7 @@ func (b *Batch) identities(scope fingerprints.Scope) []fingerprints.Identity {
 		inputs[i] = fingerprints.Result{
 			Rule: r.RuleID, Path: r.Location.Path, Fingerprints: r.Fingerprints,
 			Message: r.Message, Snippet: r.Location.Snippet,
-			Line: r.Location.Line, Column: r.Location.Column, Digest: digest(r),
+			Line: r.Location.Line, Column: r.Location.Column, Digest: digest(r), About: about(r),
 		}
 	}
 	return fingerprints.Identify(scope, inputs)
