@@ -128,7 +128,7 @@ type FindingSelection struct {
 	// +optional
 	Project ResourceName `json:"project,omitempty"`
 	// class, for example "CWE-89"; the empty string selects findings without a class.
-	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Class *string `json:"class,omitempty"`
 	// tool that found it, for example "gosec".
@@ -138,7 +138,7 @@ type FindingSelection struct {
 	Tool string `json:"tool,omitempty"`
 	// rule of the tool, for example "G201".
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Rule string `json:"rule,omitempty"`
 	// vulnerability by its id or an alias, whatever the case, for example "CVE-2019-1549".

@@ -71,6 +71,21 @@ func TestEveryMemberOfAResponseIsRequired(t *testing.T) {
 	}
 }
 
+// What a list can be asked for can be decided about.
+func TestTheFiltersOfAnOperationAreAsLongAsThoseOfAList(t *testing.T) {
+	spec, err := openapi.Load()
+	harness.Must(t, err)
+	list := spec.Paths.Find("/v2/findings").Get.Parameters
+	for name, filter := range spec.Components.Schemas["TriageOperationFilters"].Value.Properties {
+		parameter := list.GetByInAndName("query", name)
+		if parameter == nil {
+			t.Errorf("lists have no filter %s", name)
+			continue
+		}
+		harness.Same(t, "maxLength of "+name, parameter.Schema.Value.MaxLength, filter.Value.MaxLength)
+	}
+}
+
 // Every operation lists the errors that any operation may return.
 func TestEveryOperationListsTheSameErrors(t *testing.T) {
 	spec, err := openapi.Load()
