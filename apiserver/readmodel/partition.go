@@ -115,6 +115,8 @@ type view struct {
 	// counting lets one caller at a time count the findings, and guards table.
 	counting *semaphore.Weighted
 	table    findingTable
+	// trending lets one caller at a time compute the trends: that may take longer than counts should wait.
+	trending *semaphore.Weighted
 	// publishing guards the replacement of the snapshot together with uncounted, the changes in it that the
 	// table does not have yet.
 	publishing sync.Mutex
@@ -223,6 +225,7 @@ func (p *partition) claim(organization string) bool {
 		p.view = &view{
 			organization: organization, namespace: p.namespace, shown: render.NewOrganization(organization),
 			counting: semaphore.NewWeighted(1), table: findingTable{numbers: newNumbering()},
+			trending: semaphore.NewWeighted(1),
 		}
 		p.indexes, p.counts = newIndexes(), map[string]reviewstate.Counts{}
 		p.publish()

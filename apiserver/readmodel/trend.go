@@ -64,34 +64,35 @@ type TrendGroup struct {
 
 // Trends returns the history of the projects that match. The errors are ErrNoOrganization and the context's.
 //
-// Only one caller at a time computes an organization's trends or counts its findings.
+// Only one caller at a time computes an organization's trends.
 func (m *Model) Trends(ctx context.Context, organization string, q TrendQuery) (Trends, error) {
 	view, ok := (*m.visible.Load())[organization]
 	if !ok {
 		return Trends{}, fmt.Errorf("%w: %s", ErrNoOrganization, organization)
 	}
-	if err := view.counting.Acquire(ctx, 1); err != nil {
+	if err := view.trending.Acquire(ctx, 1); err != nil {
 		return Trends{}, err
 	}
-	defer view.counting.Release(1)
-	return view.snapshot.Load().trendsOf(q), nil
+	defer view.trending.Release(1)
+	return view.snapshot.Load().trendsOf(ctx, q)
 }
 
-func (x *indexes) trendsOf(q TrendQuery) Trends {
+func (x *indexes) trendsOf(ctx context.Context, q TrendQuery) (out Trends, err error) {
 	all, by := x.histories(q)
-	var out Trends
-	out.Days, out.TimeToClose = findingtrend.Sum(all, q.From, q.To)
+	out.Days, out.TimeToClose, err = findingtrend.Sum(ctx, all, q.From, q.To)
+	if err != nil {
+		return Trends{}, err
+	}
 	for value, histories := range by {
-		days, _ := findingtrend.Sum(histories, q.From, q.To)
-		if n := len(days); n > 0 {
-			out.Groups = append(out.Groups, TrendGroup{Value: value, First: days[0], Last: days[n-1]})
+		if first, last, found := findingtrend.Ends(histories, q.From, q.To); found {
+			out.Groups = append(out.Groups, TrendGroup{Value: value, First: first, Last: last})
 		}
 	}
 	slices.SortFunc(out.Groups, func(a, b TrendGroup) int {
 		return cmp.Or(cmp.Compare(b.rise(), a.rise()), cmp.Compare(a.Value, b.Value))
 	})
 	out.Groups = out.Groups[:min(len(out.Groups), q.Groups)]
-	return out
+	return out, nil
 }
 
 // rise returns by how much the number of open findings has grown.

@@ -2,6 +2,7 @@ package findingtrend
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -13,32 +14,60 @@ import (
 //
 // The spread of a single project is returned as stored. The spread of several projects is estimated from their samples:
 // these hold all findings of a project with up to ten findings, else their ranks are exact to a twentieth.
-func Sum(projects [][]v1alpha1.FindingTrendDay, from, to v1alpha1.Day) (
-	out []v1alpha1.FindingTrendDay, timeToClose *v1alpha1.FindingTrendSpread) {
+//
+// With many projects it takes seconds. The only error is the context's.
+func Sum(ctx context.Context, projects [][]v1alpha1.FindingTrendDay, from, to v1alpha1.Day) (
+	out []v1alpha1.FindingTrendDay, timeToClose *v1alpha1.FindingTrendSpread, err error) {
 	first := firstDay(projects)
 	from = max(from, first)
 	if first == "" || from > to {
-		return nil, nil
+		return nil, nil, nil
 	}
 	var all mixture
-	last := make([]int, len(projects)) // per project, how many rows are not later than the day
+	passed := make([]int, len(projects))
 	out = make([]v1alpha1.FindingTrendDay, 0, Days(from, to)+1)
 	for of := from; of <= to; of = Plus(of, 1) {
-		sum := v1alpha1.FindingTrendDay{Day: of}
-		var ages, closures mixture
-		for i, rows := range projects {
-			for last[i] < len(rows) && rows[last[i]].Day <= of {
-				last[i]++
-			}
-			if last[i] > 0 {
-				add(&sum, &rows[last[i]-1], &ages, &closures)
-			}
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
 		}
-		sum.Age, sum.TimeToClose = ages.spread(), closures.spread()
+		sum, closures := sumOf(of, projects, passed)
 		all.merge(closures)
 		out = append(out, sum)
 	}
-	return out, all.spread()
+	return out, all.spread(), nil
+}
+
+// Ends returns the first and the last of the days that Sum returns, if there are any, without the work for those
+// between.
+func Ends(projects [][]v1alpha1.FindingTrendDay, from, to v1alpha1.Day) (
+	first, last v1alpha1.FindingTrendDay, found bool) {
+	begin := firstDay(projects)
+	from = max(from, begin)
+	if begin == "" || from > to {
+		return first, last, false
+	}
+	passed := make([]int, len(projects))
+	first, _ = sumOf(from, projects, passed)
+	last, _ = sumOf(to, projects, passed)
+	return first, last, true
+}
+
+// sumOf returns the sum of a day, and the times to close in it. It updates passed, which holds per project how many
+// rows are not later than the day; no day before it may follow.
+func sumOf(of v1alpha1.Day, projects [][]v1alpha1.FindingTrendDay, passed []int) (
+	sum v1alpha1.FindingTrendDay, closures mixture) {
+	sum.Day = of
+	var ages mixture
+	for i, rows := range projects {
+		for passed[i] < len(rows) && rows[passed[i]].Day <= of {
+			passed[i]++
+		}
+		if passed[i] > 0 {
+			add(&sum, &rows[passed[i]-1], &ages, &closures)
+		}
+	}
+	sum.Age, sum.TimeToClose = ages.spread(), closures.spread()
+	return sum, closures
 }
 
 func firstDay(projects [][]v1alpha1.FindingTrendDay) (first v1alpha1.Day) {
