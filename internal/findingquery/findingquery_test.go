@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -39,6 +41,9 @@ func TestAPackageIsFoundByItsNameAndItsURL(t *testing.T) {
 		{"qualifiers may be left out", "openssl", "pkg:deb/debian/openssl@1.1?arch=amd64", "pkg:deb/debian/openssl@1.1", true},
 		{"a scope is part of the name", "core", "pkg:npm/@angular/core@12", "pkg:npm/@angular/core", true},
 		{"an encoded scope too", "core", "pkg:npm/%40angular/core@12", "pkg:npm/%40angular/core@12", true},
+		{"a version may have slashes", "tool", "pkg:github/acme/tool@release/v2", "pkg:github/acme/tool", true},
+		{"a version with slashes", "tool", "pkg:github/acme/tool@release/v2", "pkg:github/acme/tool@release/v2", true},
+		{"a scope alone is no package", "core", "pkg:npm/@angular/core@12", "pkg:npm/", false},
 		{"without a URL none matches", "lodash", "", "pkg:npm/lodash", false},
 		{"a URL as its name too", "pkg:npm/lodash", "pkg:npm/lodash@4", "pkg:npm/lodash", true},
 	} {
@@ -54,6 +59,20 @@ func TestAPackageIsFoundByItsNameAndItsURL(t *testing.T) {
 			t.Errorf("%s: it is counted twice: by %q", test.reason, keys)
 		}
 	}
+}
+
+// Lists look a package up by its keys.
+func TestWhatAPackageURLMatchesHasItsKey(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		purl := purlScheme + rapid.StringOfN(rapid.SampledFrom([]rune("a/@?#")), 1, 12, -1).Draw(t, "purl")
+		for end := len(purlScheme); end <= len(purl); end++ {
+			wanted := purl[:end]
+			is, has := IsPackageOf("a", purl, wanted), slices.Contains(PackageKeys("a", purl), PackageKey(wanted))
+			if is && !has || has && !is && PackageKey(wanted) == wanted {
+				t.Fatalf("%q matches %q: %t, and has its key: %t", purl, wanted, is, has)
+			}
+		}
+	})
 }
 
 func TestScoresAreReadInTenths(t *testing.T) {

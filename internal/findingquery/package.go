@@ -20,9 +20,18 @@ func PackageKey(wanted string) string {
 	if end := strings.IndexAny(wanted, "?#"); end >= 0 {
 		wanted = wanted[:end]
 	}
-	last := strings.LastIndexByte(wanted, '/') + 1
-	name, _, _ := strings.Cut(wanted[last:], "@")
-	return wanted[:last] + name
+	for i := len(purlScheme); i < len(wanted); i++ {
+		if beginsVersion(wanted[:i], wanted[i:]) {
+			return wanted[:i]
+		}
+	}
+	return wanted
+}
+
+// beginsVersion reports whether the rest of a package URL is a version, in which there may be slashes. After a slash @
+// begins a scope, as in pkg:npm/@angular/core.
+func beginsVersion(before, rest string) bool {
+	return strings.HasPrefix(rest, "@") && !strings.HasSuffix(before, "/")
 }
 
 // PackageKeys returns the index keys of a package. A name that looks like a package URL is no key: a wanted URL
@@ -50,5 +59,5 @@ func IsPackageOf(name, purl, wanted string) bool {
 		return PackageName(name) == PackageName(wanted)
 	}
 	rest, is := strings.CutPrefix(purl, wanted)
-	return is && (rest == "" || strings.ContainsAny(rest[:1], "@?#"))
+	return is && (rest == "" || strings.ContainsAny(rest[:1], "?#") || beginsVersion(wanted, rest))
 }
