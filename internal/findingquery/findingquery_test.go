@@ -89,7 +89,7 @@ func TestScoresAreReadInTenths(t *testing.T) {
 }
 
 func TestWordsAreFoundWhateverTheirCase(t *testing.T) {
-	const title, path = "SQL Injection in Größe Σίσυφος", "src/API/Download.go"
+	const title, path = "SQL Injection in Größe Σίσυφος", "src/API/Download.go, a\u0308rger.go"
 	for _, test := range []struct {
 		reason, text string
 		want         bool
@@ -101,6 +101,8 @@ func TestWordsAreFoundWhateverTheirCase(t *testing.T) {
 		{"letters beyond ASCII", "GRÖSSE grÖße", false},
 		{"an umlaut", "GRÖßE", true},
 		{"a final sigma", "ΣΊΣΥΦΟΣ", true},
+		{"an accent as a character of its own, in the text", "\u00c4rger", true},
+		{"an accent as a character of its own, in the word", "Gro\u0308ße", true},
 		{"a word that is in neither", "sql xss", false},
 		{"no word", "  ", true},
 	} {

@@ -4,17 +4,20 @@ import (
 	"strings"
 	"unicode"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
 // MaxWords bounds the words of a search, and so its cost.
 const MaxWords = 8
 
-// Fold returns a text in the form in which texts are compared, which ignores case.
+// Fold returns a text in the form in which texts are compared, which ignores case and whether accents are characters of
+// their own, as in paths from macOS.
 func Fold(text string) string {
 	for i := range len(text) {
 		if text[i] >= 0x80 {
-			return strings.Map(func(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }, text)
+			return strings.Map(func(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }, norm.NFC.String(text))
 		}
 	}
 	return strings.ToLower(text)
