@@ -70,21 +70,31 @@ func (e *Entry) before() v1alpha1.FindingTriage {
 // maxPartBytes bounds the uncompressed text of a part, so that reading a forged part is cheap.
 const maxPartBytes = 16 << 20
 
-// Encode returns the entries in the format of a part.
-func Encode(entries []Entry) (string, error) {
-	var text bytes.Buffer
-	compressed := gzip.NewWriter(&text)
-	lines := json.NewEncoder(compressed)
+// Encode returns the entries in the format of a part, and whether a part may be that long.
+func Encode(entries []Entry) (text string, fits bool, err error) {
+	var out bytes.Buffer
+	compressed := gzip.NewWriter(&out)
+	var size counter
+	lines := json.NewEncoder(io.MultiWriter(compressed, &size))
 	lines.SetEscapeHTML(false)
 	for i := range entries {
 		if err := lines.Encode(&entries[i]); err != nil {
-			return "", fmt.Errorf("encode the entry of finding %s: %w", entries[i].Finding, err)
+			return "", false, fmt.Errorf("encode the entry of finding %s: %w", entries[i].Finding, err)
 		}
 	}
 	if err := compressed.Close(); err != nil {
-		return "", err
+		return "", false, err
 	}
-	return base64.StdEncoding.EncodeToString(text.Bytes()), nil
+	text = base64.StdEncoding.EncodeToString(out.Bytes())
+	return text, len(text) <= v1alpha1.MaxPartLength && size <= maxPartBytes, nil
+}
+
+// counter counts the bytes that are written to it.
+type counter int
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
 }
 
 // Decode decodes the entries of a part.

@@ -35,13 +35,13 @@ func partsUpTo(most int, operation *v1alpha1.TriageOperation, entries []Entry) (
 			n = min(len(entries), v1alpha1.MaxPartEntries)
 			lost += forget(entries[:n])
 		}
-		text, err := Encode(entries[:n])
-		for ; err == nil && len(text) > v1alpha1.MaxPartLength && n > 1; text, err = Encode(entries[:n]) {
+		text, fits, err := Encode(entries[:n])
+		for ; err == nil && !fits && n > 1; text, fits, err = Encode(entries[:n]) {
 			n /= 2
 		}
-		if err == nil && len(text) > v1alpha1.MaxPartLength {
+		if err == nil && !fits {
 			lost += forget(entries[:n])
-			text, err = Encode(entries[:n])
+			text, _, err = Encode(entries[:n])
 		}
 		if err != nil {
 			return nil, 0, err

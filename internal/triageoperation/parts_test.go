@@ -3,6 +3,8 @@ package triageoperation
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -73,6 +75,23 @@ func TestPartsHoldTheSetWithinTheirBounds(t *testing.T) {
 // v1alpha1MaxComments is how long the comments of a decision may be.
 const v1alpha1MaxComments = 10000
 
+// Reading a part is bounded by its uncompressed text.
+func TestPartsOfWhatCompressesWellAreRead(t *testing.T) {
+	long := &v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, Comments: strings.Repeat("─", v1alpha1MaxComments)}
+	set := slices.Repeat([]Entry{{Finding: "f", Digest: "d", Before: long, Set: long}}, v1alpha1.MaxPartEntries)
+	parts, lost, err := Parts(builder.TriageOperation("undo", "").Build(), set)
+	harness.Must(t, err)
+	var back []Entry
+	for _, part := range parts {
+		some, err := Decode(part)
+		harness.Must(t, err)
+		back = append(back, some...)
+	}
+	if diff := cmp.Diff(set, back); diff != "" || lost > 0 {
+		t.Errorf("%d are lost (-put in +read):\n%.500s", lost, diff)
+	}
+}
+
 func TestAPartThatWasDamagedIsNotRead(t *testing.T) {
 	parts, _, err := Parts(builder.TriageOperation("mute", "G1").Build(), entries(3, 5))
 	harness.Must(t, err)
@@ -91,7 +110,7 @@ func TestAPartThatWasDamagedIsNotRead(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	text, err := Encode(entries(2, 5))
+	text, _, err := Encode(entries(2, 5))
 	if err != nil {
 		f.Fatal(err)
 	}
