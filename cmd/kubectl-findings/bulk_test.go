@@ -94,7 +94,7 @@ func TestRetryingEnds(t *testing.T) {
 			attempts := 0
 			err := patiently(t.Context(), func() error {
 				attempts++
-				time.Sleep(tc.takes)
+				<-time.After(tc.takes)
 				return &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}
 			})
 			if err == nil || attempts != tc.attempts {

@@ -207,12 +207,12 @@ func TestAWaitEndsSoonAfterTheLastWatch(t *testing.T) {
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 				err := c.Get(ctx, key, o, options...)
 				if err != nil {
-					time.Sleep(30 * time.Second)
+					<-time.After(30 * time.Second)
 				}
 				return err
 			},
 			Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
-				time.Sleep(10 * time.Minute)
+				<-time.After(10 * time.Minute)
 				last = time.Now()
 				return ended(), nil
 			},
