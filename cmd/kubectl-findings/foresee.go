@@ -33,6 +33,10 @@ func (w *operating) foresee(ctx context.Context) error {
 	} else {
 		err = w.lookAtMatching(ctx, look)
 	}
+	if n := w.session.unreadable; err == nil && n > 0 {
+		fmt.Fprintf(w.streams.ErrOut, "%d of the operation's findings cannot be read: they are not counted here, "+
+			"but it decides about them as about the others\n", n)
+	}
 	if err != nil || w.quiet {
 		return err
 	}
@@ -70,10 +74,6 @@ func (w *operating) lookAtMatching(ctx context.Context, look func(*rules.Entry, 
 		}
 		return nil
 	})
-	if n := w.session.unreadable; err == nil && n > 0 {
-		fmt.Fprintf(w.streams.ErrOut, "%d of the operation's findings cannot be read: they are not counted here, "+
-			"but it decides about them as about the others\n", n)
-	}
 	for _, name := range names {
 		if err == nil && set[name] != nil {
 			w.summary.add(name, rules.Failed, "it was changed or removed in the meantime")
@@ -86,18 +86,27 @@ func (w *operating) lookAtMatching(ctx context.Context, look func(*rules.Entry, 
 func (w *operating) lookAtUndone(ctx context.Context, look func(*rules.Entry, *v1alpha1.Finding)) error {
 	shown := 0
 	return w.eachEntry(ctx, func(entry *rules.Entry, _ rules.Outcome) error {
-		f := &v1alpha1.Finding{}
+		f := v1alpha1.Finding{}
 		f.Name = string(entry.Finding)
 		if entry.Before != nil {
 			f.Spec.Triage = *entry.Before
 		}
 		if entry.Digest != "" && shown < mostPreviewed {
 			shown++
-			if err := client.IgnoreNotFound(w.session.get(ctx, f.Name, f)); err != nil {
+			item := unstructured.Unstructured{}
+			item.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Finding"))
+			err := w.session.get(ctx, f.Name, &item)
+			if client.IgnoreNotFound(err) != nil {
 				return w.session.explain(err, need{what: "read findings", role: roleViewer})
 			}
+			if err == nil {
+				if f, err = decode[v1alpha1.Finding](item); err != nil {
+					w.session.warnOf(item, err)
+					return nil
+				}
+			}
 		}
-		look(entry, f)
+		look(entry, &f)
 		return nil
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -257,23 +258,39 @@ func TestAPreviewLeavesOutWhatCannotBeRead(t *testing.T) {
 		entries, listed = append(entries, rules.NewEntry(f)), append(listed, stored(t, f))
 	}
 	listed[1].Object["spec"] = "odd"
-	w := waiting(nil)
-	parts, _, err := rules.Parts(w.operation, entries)
-	harness.Must(t, err)
-	var says bytes.Buffer
-	w.streams.ErrOut, w.session.errOut, w.summary, w.operation.Status.Parts = &says, &says, &bulkSummary{}, 1
-	w.filter.asked.Rule = "G1"
-	w.session.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(parts[0]).WithInterceptorFuncs(interceptor.Funcs{
-		List: func(_ context.Context, _ client.WithWatch, o client.ObjectList, _ ...client.ListOption) error {
-			o.(*unstructured.UnstructuredList).Items = listed
-			return nil
-		},
-	}).Build()
-	harness.Must(t, w.foresee(t.Context()))
-	harness.Same(t, "summary", &bulkSummary{Done: []string{"f-good"}}, w.summary, cmp.AllowUnexported(bulkSummary{}))
-	for _, want := range []string{"Finding f-odd cannot be read", "1 of the operation's findings cannot be read"} {
-		if !strings.Contains(says.String(), want) {
-			t.Errorf("it says\n%swant %q", says.String(), want)
+	for _, undo := range []string{"", "earlier"} {
+		w := waiting(nil)
+		if w.undo = undo; undo != "" {
+			w.operation.Spec = v1alpha1.TriageOperationSpec{Undo: v1alpha1.ResourceName(undo)}
+			for i := range entries {
+				entries[i].Set = &v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted}
+			}
+		}
+		parts, _, err := rules.Parts(w.operation, entries)
+		harness.Must(t, err)
+		var says bytes.Buffer
+		w.streams.ErrOut, w.session.errOut, w.summary, w.operation.Status.Parts = &says, &says, &bulkSummary{}, 1
+		w.filter.asked.Rule = "G1"
+		w.session.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(parts[0]).WithInterceptorFuncs(interceptor.Funcs{
+			List: func(_ context.Context, _ client.WithWatch, o client.ObjectList, _ ...client.ListOption) error {
+				o.(*unstructured.UnstructuredList).Items = listed
+				return nil
+			},
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+				item, is := o.(*unstructured.Unstructured)
+				if !is {
+					return c.Get(ctx, key, o, options...)
+				}
+				*item = listed[slices.IndexFunc(listed, func(l unstructured.Unstructured) bool { return l.GetName() == key.Name })]
+				return nil
+			},
+		}).Build()
+		harness.Must(t, w.foresee(t.Context()))
+		harness.Same(t, "summary", &bulkSummary{Done: []string{"f-good"}}, w.summary, cmp.AllowUnexported(bulkSummary{}))
+		for _, want := range []string{"Finding f-odd cannot be read", "1 of the operation's findings cannot be read"} {
+			if !strings.Contains(says.String(), want) {
+				t.Errorf("undo %q: it says\n%swant %q", undo, says.String(), want)
+			}
 		}
 	}
 }
