@@ -105,7 +105,10 @@ func begin(at time.Time, signed []signatures.Signature) v1alpha1.WebhookAttempt 
 // failure is first counted at the endpoint: the delivery is retried anyway, and a crash in between
 // loses neither the failure nor a 410 Gone.
 func (r *Reconciler) record(ctx context.Context, s *scope, got result) error {
-	made := attempted{result: got, at: s.Now, ended: r.Clock.Now(), generation: s.endpoint.Generation}
+	made := attempted{
+		result: got, at: s.Now, ended: r.Clock.Now(), generation: s.endpoint.Generation,
+		last: len(webhooks.Round(s.Status)) >= webhooks.AttemptsPerRound,
+	}
 	if got.outcome == v1alpha1.WebhookAttemptSucceeded {
 		return errors.Join(r.recordEnd(ctx, s, made), r.tellEndpoint(ctx, s.endpoint, made))
 	}

@@ -254,21 +254,34 @@ func TestAReceiverMayPutTheNextAttemptOff(t *testing.T) {
 	g.Expect(d.Status.NextAttemptAt.Sub(again.clock.Now())).To(BeNumerically(">=", 5*time.Minute), "never sooner than the schedule")
 }
 
-// After five days without a success nothing more is sent, neither waiting nor new deliveries.
+// After five days without a success, once a delivery has used up its attempts, nothing more is sent, neither waiting nor
+// new deliveries.
 func TestAnEndpointThatFailsForFiveDaysIsSentNothingMore(t *testing.T) {
 	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
 	status := http.StatusInternalServerError
 	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
 	endpoint := h.ready(ns, "team", r.URL)
 	since := h.clock.Now()
-	h.look(h.delivery(ns, "first", "team"))
+	// attempts makes attempts until the delivery has had n.
+	attempts := func(d *v1alpha1.WebhookDelivery, n int) {
+		for h.look(d); len(d.Status.Attempts) < n; h.look(d) {
+			g.Expect(d.Status.NextAttemptAt).NotTo(BeNil(), "after attempt %d", len(d.Status.Attempts))
+			h.clock.SetTime(d.Status.NextAttemptAt.Time)
+		}
+	}
+	first := h.delivery(ns, "first", "team")
+	attempts(first, webhooks.AttemptsPerRound-1)
 	h.clock.SetTime(since.Add(5*24*time.Hour - 2*time.Second))
-	h.look(h.delivery(ns, "second", "team"))
+	attempts(first, webhooks.AttemptsPerRound)
 	g.Expect(testenv.Get(t, g, env, endpoint).IsDisabled()).To(BeFalse(), "a moment early")
 	h.clock.SetTime(since.Add(5 * 24 * time.Hour))
+	second := h.delivery(ns, "second", "team")
+	attempts(second, webhooks.AttemptsPerRound-1)
+	g.Expect(testenv.Get(t, g, env, endpoint).IsDisabled()).To(BeFalse(), "it may succeed yet")
+	attempts(second, webhooks.AttemptsPerRound)
+	g.Expect(testenv.Get(t, g, env, endpoint).Status.Disabled.Reason).To(Equal(v1alpha1.WebhookDisabledFailingTooLong))
 	last := h.delivery(ns, "third", "team")
 	h.look(last)
-	g.Expect(testenv.Get(t, g, env, endpoint).Status.Disabled.Reason).To(Equal(v1alpha1.WebhookDisabledFailingTooLong))
 	g.Expect(readyReason(last.Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
 
 	// Any change of the spec enables it again, for five more days.
@@ -306,6 +319,18 @@ func TestTheOldestAttemptsMakeRoom(t *testing.T) {
 		}
 		g.Expect(webhooks.Verify(d, m.body, m.header.Get("webhook-signature"), h.clock.Now())).To(Equal(want), "attempt %d", i)
 	}
+}
+
+// An attempt that began later may have failed sooner.
+func TestASuccessIsCountedIfAFailureWasCountedMeanwhile(t *testing.T) {
+	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
+	endpoint := h.ready(ns, "team", "http://127.0.0.1:9")
+	answered(t, endpoint)
+	sent := endpoint.DeepCopy()
+	hasFailed(t, endpoint)
+	made := attempted{result: result{outcome: v1alpha1.WebhookAttemptSucceeded}, at: h.clock.Now(), generation: sent.Generation}
+	g.Expect(h.tellEndpoint(t.Context(), sent, made)).To(Succeed())
+	g.Expect(testenv.Get(t, g, env, endpoint).Status.ConsecutiveFailures).To(BeZero())
 }
 
 // dying is a client whose process ends before a certain status write.

@@ -38,12 +38,14 @@ type attempted struct {
 	at, ended time.Time
 	// generation of the endpoint that it was made for.
 	generation int64
+	// last means that the delivery gets no further attempt by itself.
+	last bool
 }
 
 // tellEndpoint counts the attempt in the endpoint's status, if that changes anything.
 func (r *Reconciler) tellEndpoint(ctx context.Context, sent *v1alpha1.WebhookEndpoint, made attempted) error {
-	if !count(sent.DeepCopy(), made) {
-		return nil // nothing to record, as of when the attempt began
+	if !r.isNews(ctx, sent, made) {
+		return nil
 	}
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, recordInterval, recordTimeout, true, func(ctx context.Context) (bool, error) {
@@ -65,6 +67,14 @@ func (r *Reconciler) tellEndpoint(ctx context.Context, sent *v1alpha1.WebhookEnd
 		return fmt.Errorf("count an attempt at webhook endpoint %s: %w", sent.Name, errors.Join(err, last))
 	}
 	return nil
+}
+
+// isNews reports whether there is something to record, as of when the attempt began or by the cache: the failure of
+// another attempt may have been counted meanwhile.
+func (r *Reconciler) isNews(ctx context.Context, sent *v1alpha1.WebhookEndpoint, made attempted) bool {
+	cached := &v1alpha1.WebhookEndpoint{}
+	return count(sent.DeepCopy(), made) ||
+		r.Client.Get(ctx, client.ObjectKeyFromObject(sent), cached) == nil && count(cached, made)
 }
 
 // count adds the attempt to the endpoint's status, and reports whether the status changed.
@@ -111,7 +121,8 @@ func countFailure(endpoint *v1alpha1.WebhookEndpoint, made attempted) bool {
 	return changed
 }
 
-// hopeless returns why the endpoint is to be disabled after the failure; nil if it is not.
+// hopeless returns why the endpoint is to be disabled after the failure; nil if it is not. Days with a few attempts say
+// little: a delivery must have failed for good.
 func hopeless(endpoint *v1alpha1.WebhookEndpoint, made attempted) *v1alpha1.WebhookDisabled {
 	why := &v1alpha1.WebhookDisabled{
 		At:         v1alpha1.NewTime(made.ended.UTC().Truncate(time.Second)),
@@ -123,7 +134,7 @@ func hopeless(endpoint *v1alpha1.WebhookEndpoint, made attempted) *v1alpha1.Webh
 	switch {
 	case made.code == http.StatusGone:
 		why.Reason, why.Message = v1alpha1.WebhookDisabledGone, goneMessage
-	case followed && !made.at.Before(endpoint.Status.FailingSince.Add(webhooks.MaxFailing)):
+	case followed && made.last && !made.at.Before(endpoint.Status.FailingSince.Add(webhooks.MaxFailing)):
 		why.Reason, why.Message = v1alpha1.WebhookDisabledFailingTooLong, failingMessage
 	default:
 		return nil

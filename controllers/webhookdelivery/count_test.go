@@ -61,10 +61,22 @@ func TestCount(t *testing.T) {
 	for _, c := range cases {
 		endpoint := &v1alpha1.WebhookEndpoint{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: c.before}
 		before := *c.before.DeepCopy()
-		changed := count(endpoint, attempted{result: c.made, at: noon, ended: noon.Add(time.Second), generation: c.sent})
+		changed := count(endpoint, attempted{result: c.made, at: noon, ended: noon.Add(time.Second), generation: c.sent, last: true})
 		harness.Same(t, c.reason, c.want, endpoint.Status)
 		if differs := !cmp.Equal(before, endpoint.Status); changed != differs {
 			t.Errorf("%s: reported %t, differs %t", c.reason, changed, differs)
+		}
+	}
+}
+
+// A ping that failed, a week without events and one failed attempt are no five days of failures.
+func TestAnEndpointIsGivenUpOnlyWithADelivery(t *testing.T) {
+	for _, last := range []bool{false, true} {
+		endpoint := &v1alpha1.WebhookEndpoint{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+		endpoint.Status.ObservedGeneration, endpoint.Status.FailingSince = 2, at(-7*24*time.Hour)
+		count(endpoint, attempted{result: failedWith(502), at: noon, ended: noon, generation: 2, last: last})
+		if endpoint.IsDisabled() != last {
+			t.Errorf("after the delivery's last attempt (%t): disabled %+v", last, endpoint.Status.Disabled)
 		}
 	}
 }
