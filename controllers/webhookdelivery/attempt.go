@@ -152,5 +152,9 @@ func (r *Reconciler) recordOnce(ctx context.Context, s *scope, index int, made a
 	if made.outcome == v1alpha1.WebhookAttemptFailed {
 		attempt.RetryAt = webhooks.RetryAt(made.retryAfter, made.ended)
 	}
-	return r.conclude(ctx, s, decide(s))
+	err := r.conclude(ctx, s, decide(s))
+	if err != nil {
+		s.Before.DeepCopyInto(s.Status) // else the next try would take the attempt for closed
+	}
+	return err
 }
