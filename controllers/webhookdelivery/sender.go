@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"code.dny.dev/ssrf"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
@@ -61,6 +62,8 @@ func newSender(settings Settings) *sender {
 				MaxIdleConnsPerHost:    endpointLimit + 1,
 				MaxResponseHeaderBytes: headerLimit,
 				DisableCompression:     true,
+				// Else a connection that dies silently is used until TCP gives up, and each attempt on it fails.
+				HTTP2: &http.HTTP2Config{SendPingTimeout: timeout / 3, PingTimeout: timeout / 3},
 			},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
@@ -168,6 +171,8 @@ func (s *sender) explain(err error) string {
 		return "the host's address is in a network that the operator's flag --webhook-deny-cidr denies"
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return fmt.Sprintf("no answer within %s", s.timeout)
+	case utilnet.IsHTTP2ConnectionLost(err):
+		return "the connection was lost before the receiver answered"
 	case errors.As(err, &unresolved):
 		return "the host's name could not be resolved"
 	case errors.Is(err, syscall.ECONNREFUSED):

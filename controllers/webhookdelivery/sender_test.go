@@ -2,13 +2,19 @@ package webhookdelivery
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	. "github.com/onsi/gomega"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -77,5 +83,81 @@ func TestAProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 	transport := newSender(Settings{Timeout: time.Second}).client.Transport.(*http.Transport)
 	if transport.Proxy != nil {
 		t.Error("there is a proxy")
+	}
+}
+
+// relay forwards connections to a server.
+type relay struct {
+	net.Listener
+	// accepted counts the connections; the first cut of them forward nothing any more, and stay open.
+	accepted, cut atomic.Int32
+}
+
+func newRelay(t *testing.T, server string) *relay {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed by the test
+	harness.Must(t, err)
+	r := &relay{Listener: listener}
+	go func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = in.Close() })
+			out, err := net.Dial("tcp", server) //nolint:noctx // local
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			t.Cleanup(func() { _ = out.Close() })
+			number := r.accepted.Add(1)
+			go func() { _, _ = io.Copy(relayed{in, r, number}, out) }()
+			go func() { _, _ = io.Copy(relayed{out, r, number}, in) }()
+		}
+	}()
+	t.Cleanup(func() { _ = listener.Close() })
+	return r
+}
+
+// relayed is one direction of a relay's connection.
+type relayed struct {
+	net.Conn
+	of     *relay
+	number int32
+}
+
+func (r relayed) Write(data []byte) (int, error) {
+	if r.number <= r.of.cut.Load() {
+		return len(data), nil
+	}
+	return r.Conn.Write(data)
+}
+
+// A receiver's host that is switched off closes no connection.
+func TestAConnectionThatDiesSilentlyIsReplaced(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+		if request.ProtoMajor != 2 {
+			t.Errorf("got %s", request.Proto)
+		}
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	r := newRelay(t, server.Listener.Addr().String())
+	s := newSender(Settings{Timeout: 3 * time.Second, Allowed: loopback.Allowed})
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	s.client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: roots}
+	succeeds := func(g Gomega) {
+		got := try(s, "https://"+r.Addr().String())
+		g.Expect(got.outcome).To(Equal(v1alpha1.WebhookAttemptSucceeded), got.message)
+	}
+	harness.Eventually(t, succeeds)
+	before := r.accepted.Load()
+	r.cut.Store(before)
+	harness.Eventually(t, succeeds)
+	if r.accepted.Load() == before {
+		t.Error("a cut connection was used")
 	}
 }
