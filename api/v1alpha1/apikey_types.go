@@ -11,7 +11,7 @@ const (
 	// ReasonSecretConflict goes with Ready=False and Stalled=True: a Secret of the token's name exists and does
 	// not belong to the key, or cannot be replaced.
 	ReasonSecretConflict = "SecretConflict"
-	// ReasonSecretNotWritten goes with Ready=False: the token's Secret could not be written.
+	// ReasonSecretNotWritten goes with Ready=False: the object's Secret could not be written.
 	ReasonSecretNotWritten = "SecretNotWritten"
 	// ReasonOrganizationNotFound goes with Ready=False and Stalled=True: the namespace does not belong to an
 	// organization.

@@ -5,6 +5,7 @@ package webhookendpoint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -97,12 +98,16 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 		s.RequeueAfter(secretPoll)
 	}
 	s.Status.SecretRef = nil
-	if found.usable() {
+	switch {
+	case found.usable():
 		s.Status.SecretRef = &v1alpha1.SecretReference{Name: v1alpha1.ResourceName(found.name)}
 		if s.Object.Spec.SecretRef == nil {
 			s.Status.RotationSerial = found.serial
 		}
 		s.Status.Secrets = remember(s.Before.Secrets, found.secrets.All(), s.Now)
+	case found.lost:
+		// It may have leaked: what it signed is not valid any more, whether or not another one can be made.
+		s.Status.Secrets = remember(s.Before.Secrets, nil, s.Now)
 	}
 	observeSecret(s, found.usable())
 	s.Status.ObservedGeneration = s.Object.Generation
@@ -112,10 +117,10 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 	}
 	s.Judge(judge(s.Object, served, found))
 	if !found.usable() || !served {
-		return nil
+		return found.unwritten
 	}
 	// Last: a quota may refuse the delivery, and the status must be stored nevertheless.
-	return r.ping(ctx, s)
+	return errors.Join(found.unwritten, r.ping(ctx, s))
 }
 
 // announce sends Events about problems that need a user's attention, and about their end.

@@ -164,6 +164,51 @@ func TestAnEndpointWorksWhileAQuotaRefusesItsPing(t *testing.T) {
 	})
 }
 
+// People delete the Secret of a signing secret that has leaked.
+func TestALostSecretEndsThoughNoNewOneCanBeWritten(t *testing.T) {
+	start(t)
+	ns, g := env.Namespace(t), NewWithT(t)
+	endpoint := newEndpoint(t, ns)
+	quota := env.UseUp(t, "count/secrets", secretNamed(ns, "probe", nil))
+	g.Expect(env.Client.Delete(t.Context(), secretNamed(ns, "team-webhook", nil))).To(Succeed())
+	waitForReason(t, endpoint, v1alpha1.ReasonSecretNotWritten)
+	ready := v1alpha1.FindCondition(endpoint.Status.Conditions, v1alpha1.ConditionReady)
+	g.Expect(ready.Message).To(And(ContainSubstring("exceeded quota"), ContainSubstring("nothing can be signed")))
+	g.Expect(endpoint.Status.SecretRef).To(BeNil(), "deliveries wait")
+	g.Expect(endpoint.Status.Secrets[0].ExpiresAt).NotTo(BeNil())
+	g.Expect(endpoint.Status.FailingSince).NotTo(BeNil(), "it is disabled after five days")
+
+	fresh := builder.WebhookEndpoint("fresh").In(ns).Build()
+	env.Create(t, fresh)
+	waitForReason(t, fresh, v1alpha1.ReasonSecretNotWritten)
+
+	g.Expect(env.Client.Delete(t.Context(), quota)).To(Succeed())
+	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	waitForReason(t, fresh, v1alpha1.ReasonReconciled)
+	g.Expect(endpoint.Status.Secrets).To(HaveLen(2))
+}
+
+// A Secret of this type must hold more than a signing secret.
+func TestASecretStaysInUseWhileItCannotBeWritten(t *testing.T) {
+	stop := start(t)
+	ns, g := env.Namespace(t), NewWithT(t)
+	endpoint := newEndpoint(t, ns)
+	stop()
+	typed := testenv.Get(t, g, env, secretNamed(ns, "team-webhook", nil))
+	g.Expect(env.Client.Delete(t.Context(), secretNamed(ns, "team-webhook", nil))).To(Succeed())
+	typed.ResourceVersion, typed.Type = "", corev1.SecretTypeSSHAuth
+	typed.Data[corev1.SSHAuthPrivateKey] = []byte("a key")
+	env.Create(t, typed)
+	start(t)
+	testenv.Change(t, env, endpoint, rotate(1, 0))
+	waitForReason(t, endpoint, v1alpha1.ReasonSecretNotWritten)
+	ready := v1alpha1.FindCondition(endpoint.Status.Conditions, v1alpha1.ConditionReady)
+	g.Expect(ready.Message).To(ContainSubstring("stays in use"))
+	g.Expect(endpoint.Status.SecretRef).NotTo(BeNil(), "events are sent")
+	g.Expect(endpoint.Status.RotationSerial).To(BeZero())
+	g.Expect(endpoint.Status.FailingSince).To(BeNil())
+}
+
 func TestOnlyTheOldestEndpointsGetEvents(t *testing.T) {
 	start(t)
 	ns := env.Namespace(t)

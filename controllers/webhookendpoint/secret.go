@@ -20,8 +20,13 @@ func SecretName(endpoint string) string { return ownsecret.Name(endpoint, "-webh
 type found struct {
 	name    string
 	secrets signatures.Secrets
-	// problem is why there is no usable secret: NotFound, AlreadyExists or signatures.ErrSecret.
+	// problem is why there is no usable secret: NotFound, AlreadyExists, signatures.ErrSecret or unwritten.
 	problem error
+	// unwritten is why the endpoint's own Secret could not be written; it is to be tried again. A secret that it still
+	// holds is usable.
+	unwritten error
+	// lost means that the endpoint's own Secret does not exist.
+	lost bool
 	// polled means that the Secret must be polled: no watch reports its changes.
 	polled bool
 	// serial is the spec.rotation.serial that was carried out; 0 for none.
@@ -60,9 +65,31 @@ func (r *Reconciler) givenSecret(ctx context.Context, namespace, name string) (f
 func (r *Reconciler) ownSecret(ctx context.Context, s *scope) (found, error) {
 	f := found{name: SecretName(s.Object.Name)}
 	secret, err := r.secrets.Get(ctx, s.Object, f.name)
-	switch {
-	case err != nil:
+	if err != nil {
 		return f, err
+	}
+	if secret != nil {
+		f.serial = serialOf(s, secret)
+		f.secrets, f.problem = signatures.ParseSecrets(secret.Data)
+	}
+	written, err := r.bringAbout(ctx, s, f, secret)
+	switch {
+	case err == nil:
+		return written, nil
+	case apierrors.IsAlreadyExists(err):
+		return f, err
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return f, err // The Secret has changed since it was read: the next reconcile sees that.
+	case secret == nil:
+		f.lost, f.problem = true, err
+	}
+	f.unwritten = err
+	return f, nil
+}
+
+// bringAbout makes the Secret hold a signing secret as the spec asks, given what is found in it.
+func (r *Reconciler) bringAbout(ctx context.Context, s *scope, f found, secret *corev1.Secret) (_ found, err error) {
+	switch {
 	case secret == nil:
 		_, text := signatures.NewSecret()
 		secret = ownsecret.New(s.Object, f.name)
@@ -71,19 +98,14 @@ func (r *Reconciler) ownSecret(ctx context.Context, s *scope) (found, error) {
 				"Made Secret %s with a fresh signing secret", f.name)
 		}
 		return f, err
-	}
-	if f.serial = serialOf(s, secret); f.serial < wantedSerial(s.Object) {
+	case f.serial < wantedSerial(s.Object):
 		if f, err = r.putSecret(ctx, s, f, secret, rotated(secret.Data, s.Object.Spec.Rotation, s.Now)); err == nil {
 			r.Recorder.Eventf(s.Object, nil, corev1.EventTypeNormal, "SecretRotated", "RotateSecret",
 				"Put a fresh signing secret into Secret %s", f.name)
 		}
 		return f, err
 	}
-	if err := r.secrets.KeepWatched(ctx, secret); err != nil {
-		return f, err
-	}
-	f.secrets, f.problem = signatures.ParseSecrets(secret.Data)
-	return f, nil
+	return f, r.secrets.KeepWatched(ctx, secret)
 }
 
 func (r *Reconciler) putSecret(ctx context.Context, s *scope, f found, secret *corev1.Secret,

@@ -23,7 +23,7 @@ const failuresBeforeFailing = 3
 // judge returns the conditions' verdict on the endpoint.
 func judge(endpoint *v1alpha1.WebhookEndpoint, served bool, f found) conditions.Verdict {
 	switch {
-	case !f.usable():
+	case !f.usable() || f.unwritten != nil:
 		return secretVerdict(f, endpoint.DisabledByControllers())
 	case !served:
 		return conditions.Verdict{
@@ -70,7 +70,7 @@ func disabledVerdict(disabled *v1alpha1.WebhookDisabled) conditions.Verdict {
 func secretVerdict(f found, disabled *v1alpha1.WebhookDisabled) conditions.Verdict {
 	verdict := problemOf(f)
 	if disabled != nil {
-		verdict.Reason = string(disabled.Reason)
+		verdict.Stalled, verdict.Reason = true, string(disabled.Reason)
 		verdict.Message = fmt.Sprintf("Sending has stopped because %s. %s", disabled.Message, verdict.Message)
 	}
 	return verdict
@@ -78,6 +78,16 @@ func secretVerdict(f found, disabled *v1alpha1.WebhookDisabled) conditions.Verdi
 
 func problemOf(f found) conditions.Verdict {
 	switch {
+	case f.unwritten != nil:
+		consequence := "so nothing can be signed or sent"
+		if f.usable() {
+			consequence = "but the signing secret in it stays in use; delete the Secret to end that"
+		}
+		return conditions.Verdict{
+			Reason: v1alpha1.ReasonSecretNotWritten,
+			Message: fmt.Sprintf("Secret %q could not be written, %s. The controllers keep retrying. Last error: %q.", f.name,
+				consequence, conditions.Shortened(f.unwritten.Error())),
+		}
 	case apierrors.IsNotFound(f.problem):
 		return conditions.Verdict{
 			Stalled: true,
