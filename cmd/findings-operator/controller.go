@@ -177,7 +177,7 @@ func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.webhookMaxPending, "webhook-max-pending", webhookendpoint.DefaultMaxPending,
 		"how many deliveries may be pending for a webhook endpoint before only single decisions become further ones,\n"+
 			"until fewer than half as many are pending; with more than twice as many pending not even decisions do,\n"+
-			"until no more than this many are. What is held back is sent later")
+			"until no more than this many are. What is held back is sent later, unless the endpoint is disabled meanwhile")
 	flags.Float32Var(&o.retentionRate, "retention-rate", retention.DefaultRate,
 		"how many objects retention removes per second, over all organizations")
 	flags.SetNormalizeFunc(formerNames)

@@ -123,15 +123,15 @@ func backlogged(reason string) v1alpha1.Condition {
 		return v1alpha1.Condition{
 			Reason: reason,
 			Message: "More than twice as many deliveries are pending as the operator's --webhook-max-pending allows. " +
-				"Until no more are than it allows, not even single decisions become deliveries; what is held back is sent later. " +
-				whatToDo,
+				"Until no more are than it allows, not even single decisions become deliveries; what is held back is sent later, " +
+				"unless the endpoint is disabled meanwhile. " + whatToDo,
 		}
 	}
 	return v1alpha1.Condition{
 		Reason: v1alpha1.ReasonTooManyPending,
 		Message: "More deliveries are pending than the operator's --webhook-max-pending allows. " +
-			"Until fewer than half as many are, only single decisions become deliveries; what is held back is sent later. " +
-			whatToDo,
+			"Until fewer than half as many are, only single decisions become deliveries; what is held back is sent later, " +
+			"unless the endpoint is disabled meanwhile. " + whatToDo,
 	}
 }
 

@@ -34,8 +34,9 @@ func judge(endpoint *v1alpha1.WebhookEndpoint, served bool, f found) conditions.
 		}
 	case endpoint.Spec.Disabled:
 		return conditions.Verdict{
-			Reason:  v1alpha1.ReasonEndpointDisabled,
-			Message: "Nothing is sent while spec.disabled is set: remove it to send the pending deliveries.",
+			Reason: v1alpha1.ReasonEndpointDisabled,
+			Message: "Nothing is sent while spec.disabled is set: remove it to send the pending deliveries. Events without a " +
+				"delivery are not sent later.",
 		}
 	case endpoint.DisabledByControllers() != nil:
 		return disabledVerdict(endpoint.DisabledByControllers())
@@ -62,7 +63,8 @@ func disabledVerdict(disabled *v1alpha1.WebhookDisabled) conditions.Verdict {
 		Stalled: true,
 		Reason:  string(disabled.Reason),
 		Message: fmt.Sprintf("Sending has stopped because %s. Once the receiver accepts events again, change the spec "+
-			"(correct spec.url, or set spec.disabled and remove it): the pending deliveries are then sent.", disabled.Message),
+			"(correct spec.url, or set spec.disabled and remove it): the pending deliveries are then sent, events without "+
+			"a delivery are not.", disabled.Message),
 	}
 }
 
