@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -8,7 +9,9 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/finding"
@@ -131,6 +134,12 @@ func TestAScanOfThreeHundredIsThreePages(t *testing.T) {
 	g.Expect(controllertest.Alone(t, env, g, ns, "single")).To(Equal([]string{"z-marker finding.created"}))
 }
 
+// indexPages stands in for the findings' controller, whose index of pages the pager uses.
+func indexPages(ctx context.Context, mgr ctrl.Manager, _ controller.Options) error {
+	_, err := ledger.New(ctx, mgr, ledger.Finding)
+	return err
+}
+
 // The findings' controller may lag far behind the import.
 func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
 	stop := controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
@@ -156,7 +165,7 @@ func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
 	for _, ended := range []*v1alpha1.Scan{scan, other} {
 		env.Patch(t, ended, end)
 	}
-	stop = controllertest.Start(t, env, Settings{}.SetupWithManager)
+	stop = controllertest.Start(t, env, Settings{}.SetupWithManager, indexPages)
 	harness.Eventually(t, func(g Gomega) {
 		pages, _ := controllertest.Pages(t, env, g, ns)
 		g.Expect(pages).To(HaveLen(1), "that of the other scan, of which nothing is to come")

@@ -12,8 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -47,8 +46,12 @@ func coverage(finding string, seq int64, endpoint string) string {
 // isCovered reports whether the cache has a page for the endpoint with the transition.
 func isCovered(ctx context.Context, c client.Reader, object client.Object, t v1alpha1.Transition,
 	endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
-	return index.Any(ctx, c, &v1alpha1.WebhookDeliveryList{}, object.GetNamespace(),
-		covers, coverage(string(object.GetUID()), t.Seq, string(endpoint.UID)))
+	return isShown(ctx, c, object.GetNamespace(), coverage(string(object.GetUID()), t.Seq, string(endpoint.UID)))
+}
+
+// isShown reports whether the cache has a page that covers this.
+func isShown(ctx context.Context, c client.Reader, namespace, coverage string) (bool, error) {
+	return index.Any(ctx, c, &v1alpha1.WebhookDeliveryList{}, namespace, covers, coverage)
 }
 
 // cause is the object that caused a transition, together with many others.
@@ -135,13 +138,16 @@ const (
 // subscribe to pages.
 //
 // Only the existing pages record which transitions are in a page. A transition counts as emitted
-// once it is in one, and no page is retired before all its findings have recorded that.
+// once it is in one, and no page is retired before all its findings have recorded that. The findings' Ledger, in the
+// same manager, indexes them.
 type Pager struct {
 	// kind of the causes.
 	kind   string
 	client client.Client
 	// live reads from the API server.
-	live *kube.Reader
+	live client.Reader
+	// own reads this project's kinds from the API server, and skips unreadable objects.
+	own rest.Interface
 	// Implied holds the findings that need no status. It may be nil.
 	Implied *implied.Statuses
 }
@@ -164,8 +170,8 @@ func NewPolicyPager(ctx context.Context, mgr ctrl.Manager) (*Pager, error) {
 }
 
 func newPager(ctx context.Context, mgr ctrl.Manager, kind string) (*Pager, error) {
-	live, err := kube.NewReader(mgr.GetConfig())
-	p := &Pager{kind: kind, client: mgr.GetClient(), live: live}
+	own, err := kube.NewClient(mgr.GetConfig())
+	p := &Pager{kind: kind, client: mgr.GetClient(), live: mgr.GetAPIReader(), own: own}
 	return p, errors.Join(err, index.Add(ctx, mgr, &v1alpha1.Finding{}, p.owing(), p.indexed))
 }
 
@@ -379,14 +385,17 @@ func (p *Pager) entries(ctx context.Context, namespace string, cause webhooks.Ca
 	if err != nil || len(entries) == 0 {
 		return nil, err
 	}
-	// The cache may not show yet a page that was made a moment ago.
-	covered, err := p.covered(ctx, namespace, cause, endpoint)
+	hidden, err := p.hidden(ctx, namespace, cause, endpoint)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(entries, func(e webhooks.PageEntry) bool {
-		return covered[coverage(e.UID, e.Seq, string(endpoint.UID))]
-	}), nil
+	entries = slices.DeleteFunc(entries, func(e webhooks.PageEntry) bool {
+		key := coverage(e.UID, e.Seq, string(endpoint.UID))
+		shown, failed := isShown(ctx, p.client, namespace, key)
+		err = errors.Join(err, failed)
+		return shown || hidden[key]
+	})
+	return entries, err
 }
 
 // known returns the entries of the cause that the endpoint is to get, according to the cache.
@@ -412,27 +421,38 @@ func (p *Pager) known(ctx context.Context, name string, endpoint *v1alpha1.Webho
 	return out, nil
 }
 
-// covered returns the transitions in the cause's pages for the endpoint, read from the API server.
-func (p *Pager) covered(ctx context.Context, namespace string, cause webhooks.Cause,
+// hidden returns the transitions in the cause's pages for the endpoint that exist and that the cache does not show yet,
+// such as those of a moment ago. Names suffice to know which these are: a policy may have hundreds of pages, which would
+// be read every few seconds while it changes findings.
+func (p *Pager) hidden(ctx context.Context, namespace string, cause webhooks.Cause,
 	endpoint *v1alpha1.WebhookEndpoint) (map[string]bool, error) {
-	kind, _ := kube.KindOf(&v1alpha1.WebhookDelivery{})
-	selected := fields.Set{
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("WebhookDeliveryList"))
+	if err := p.live.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{
 		"spec.event.type": webhooks.EventFindingBatch, "spec.event.subject.name": cause.Name(),
 		"spec.endpointRef.name": endpoint.Name,
+	}); err != nil {
+		return nil, fmt.Errorf("list the pages of %s: %w", cause.Name(), err)
 	}
 	out := map[string]bool{}
-	_, err := p.live.In(namespace, kind).List(ctx, metav1.ListOptions{FieldSelector: selected.String()},
-		func(page runtime.Object) error {
-			// An unreadable page counts as missing: its endpoint gets another.
-			if page, ok := page.(*v1alpha1.WebhookDelivery); ok {
-				for _, key := range coveredBy(page) {
-					out[key] = true
-				}
-			}
-			return nil
-		})
-	if err != nil {
-		return nil, fmt.Errorf("list the pages of %s: %w", cause.Name(), err)
+	for i := range list.Items {
+		page, key := &v1alpha1.WebhookDelivery{}, client.ObjectKeyFromObject(&list.Items[i])
+		err := p.client.Get(ctx, key, page, client.UnsafeDisableDeepCopy)
+		if err == nil {
+			continue
+		}
+		if apierrors.IsNotFound(err) {
+			err = kube.Get(ctx, p.own, key.Namespace, key.Name, page)
+		}
+		switch {
+		case apierrors.IsNotFound(err):
+			continue // An unreadable page counts as missing: its endpoint gets another.
+		case err != nil:
+			return nil, fmt.Errorf("get page %s of %s: %w", key.Name, cause.Name(), err)
+		}
+		for _, covered := range coveredBy(page) {
+			out[covered] = true
+		}
 	}
 	return out, nil
 }

@@ -1,12 +1,24 @@
 package ledger
 
 import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"path"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -63,6 +75,56 @@ func TestWhoseChangesAreStillToBeObserved(t *testing.T) {
 	} {
 		harness.Same(t, c.reason, c.scans, scansToCome(c.finding))
 		harness.Same(t, c.reason, c.operations, operationsToCome(c.finding))
+	}
+}
+
+// A policy may have hundreds of pages, of 64 KiB each.
+func TestOnlyPagesThatTheCacheDoesNotShowAreRead(t *testing.T) {
+	scheme := runtime.NewScheme()
+	harness.Must(t, v1alpha1.AddToScheme(scheme))
+	endpoint := builder.WebhookEndpoint("paged").In("org-acme").Batched().Build()
+	cause := webhooks.CauseOfPolicy("mute")
+	var findings []v1alpha1.Finding
+	var pages []client.Object
+	for _, name := range []string{"shown", "hidden", "left"} {
+		finding := builder.Finding(name).In("org-acme").Mutate(func(f *v1alpha1.Finding) { f.UID = types.UID(name) }).Build()
+		finding.Status.Transitions = []v1alpha1.Transition{
+			{Seq: 1, Type: v1alpha1.TransitionJudged, By: "policy/mute", At: v1alpha1.Now()},
+		}
+		page, err := webhooks.Pages(cause, endpoint, []webhooks.PageEntry{webhooks.PageEntryOf(finding, finding.Status.Transitions[0])})
+		harness.Must(t, err)
+		findings, pages = append(findings, *finding), append(pages, page[0])
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if path.Base(request.URL.Path) != pages[1].GetName() {
+			t.Errorf("reads %s", request.URL.Path)
+		}
+		if err := json.NewEncoder(w).Encode(pages[1]); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	own, err := kube.NewClient(&rest.Config{Host: server.URL})
+	harness.Must(t, err)
+	cache := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pages[0]).
+		WithIndex(&v1alpha1.WebhookDelivery{}, covers, func(object client.Object) []string {
+			return coveredBy(object.(*v1alpha1.WebhookDelivery))
+		}).Build()
+	live := interceptor.NewClient(nil, interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch,
+		list client.ObjectList, _ ...client.ListOption) error {
+		names := list.(*metav1.PartialObjectMetadataList)
+		for _, page := range pages[:2] {
+			names.Items = append(names.Items, metav1.PartialObjectMetadata{
+				ObjectMeta: metav1.ObjectMeta{Namespace: page.GetNamespace(), Name: page.GetName()},
+			})
+		}
+		return nil
+	}})
+	p := &Pager{kind: policyKind, client: cache, live: live, own: own}
+	entries, err := p.entries(t.Context(), endpoint.Namespace, cause, endpoint, findings)
+	harness.Must(t, err)
+	if len(entries) != 1 || entries[0].FindingID != "left" {
+		t.Errorf("%+v are in no page, want left alone", entries)
 	}
 }
 
