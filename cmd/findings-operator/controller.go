@@ -264,6 +264,9 @@ func (o *controllerOptions) validate() error {
 
 // run runs the controllers until the context ends, and returns once they have stopped.
 func (o *controllerOptions) run(ctx context.Context, registerer prometheus.Registerer) error {
+	if err := controllers.AwaitAPIServer(ctx, o.kinds); err != nil {
+		return err
+	}
 	mgr, err := o.manager(registerer)
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -491,6 +493,55 @@ func TestProbesAnswerOnceTheCachesHaveSynced(t *testing.T) {
 	})
 	stop()
 	NewWithT(t).Expect(status(t, "http://"+address+"/healthz")).To(BeZero(), "still listening after the end")
+}
+
+func TestControllersThatStartBeforeTheAPIServerWaitForIt(t *testing.T) {
+	config, err := env.ServiceAccount(t.Context(), testenv.SystemNamespace, "findings-controller")
+	harness.Must(t, err)
+	server, probes := freeAddress(t), freeAddress(t)
+	to := strings.TrimPrefix(config.Host, "https://")
+	config.Host = "https://" + server
+	o := completed(t, "--kubeconfig", testenv.WriteKubeconfig(t, config, testenv.SystemNamespace),
+		"--metrics-bind-address", "0", "--health-probe-bind-address", probes)
+	tried := make(chan struct{})
+	once := sync.OnceFunc(func() { close(tried) })
+	o.kinds.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			defer once()
+			return next.RoundTrip(request)
+		})
+	})
+	run(t, o)
+	<-tried
+	forward(t, server, to)
+	eventually(t, func(g Gomega) { g.Expect(status(t, "http://"+probes+"/readyz")).To(Equal(http.StatusOK)) })
+}
+
+// forward forwards connections from one address to another until the test ends.
+func forward(t *testing.T, from, to string) {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", from)
+	harness.Must(t, err)
+	t.Cleanup(func() { _ = listener.Close() }) //nolint:errcheck // nothing depends on it
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", to) //nolint:noctx // the listener ends with the test
+			if err != nil {
+				client.Close() //nolint:errcheck // the client sees it
+				continue
+			}
+			for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
+				go func() {
+					io.Copy(way[0], way[1]) //nolint:errcheck // either end may close it
+					way[0].Close()          //nolint:errcheck // as above
+				}()
+			}
+		}
+	}()
 }
 
 // The kinds may be stored in another API server than the Lease.

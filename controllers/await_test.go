@@ -1,0 +1,50 @@
+package controllers
+
+import (
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+func TestAnAPIServerThatDoesNotAnswerIsWaitedFor(t *testing.T) {
+	addresses, err := harness.FreeAddresses(1)
+	harness.Must(t, err)
+	tried := make(chan error, 100)
+	config := &rest.Config{Host: "http://" + addresses[0], WrapTransport: func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(request)
+			tried <- err
+			return response, err
+		})
+	}}
+	ended := make(chan error, 1)
+	go func() { ended <- AwaitAPIServer(t.Context(), config) }()
+	if err := <-tried; err == nil {
+		t.Fatal("something answers at the address")
+	}
+
+	var asked atomic.Int32
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 1 {
+			http.Error(w, "starting", http.StatusServiceUnavailable)
+			return
+		}
+		http.NotFound(w, r)
+	})}
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addresses[0])
+	harness.Must(t, err)
+	go server.Serve(listener)                //nolint:errcheck // it ends with the test
+	t.Cleanup(func() { _ = server.Close() }) //nolint:errcheck // nothing depends on it
+	harness.Must(t, <-ended)
+	harness.Same(t, "answers until then", 2, int(asked.Load()))
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
