@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -307,6 +308,87 @@ func TestWhatTheControllersChangeOfANamespace(t *testing.T) {
 	wantRefusal(t, "a label removed", patch(ours, `{"metadata":{"labels":{"team":null}}}`))
 	wantRefusal(t, "an annotation", patch(ours, `{"metadata":{"annotations":{"a":"b"}}}`))
 	wantRefusal(t, "a finalizer", patch(ours, `{"metadata":{"finalizers":["appsec.dev/keep"]}}`))
+	foreign.Name = env.Namespace(t) // Kubernetes lets nobody delete default
+	wantRefusal(t, "delete one of no organization", c.as(controller).Delete(t.Context(), foreign, client.DryRunAll))
+	if err := c.as(controller).Delete(t.Context(), ours, client.DryRunAll); err != nil {
+		t.Errorf("delete an organization's: %v", err)
+	}
+}
+
+// The rights to write these kinds hold in every namespace, and are for those of organizations.
+func TestTheControllersGiveAccessInOrganizationsAlone(t *testing.T) {
+	c := newCast(t, "accessible")
+	foreign := env.Namespace(t)
+	for kind, object := range map[string]func(in string) client.Object{
+		"a service account": func(in string) client.Object {
+			return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "controlled"}}
+		},
+		"a quota": func(in string) client.Object {
+			return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "controlled"}}
+		},
+		"a role binding": func(in string) client.Object {
+			return &rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "controlled"},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "findings-viewer"},
+			}
+		},
+	} {
+		// The policy may not be in force yet.
+		harness.Eventually(t, func(g Gomega) {
+			g.Expect(isRefusal(c.as(controller).Create(t.Context(), object(foreign), client.DryRunAll))).To(BeTrue(), kind)
+		})
+		env.Create(t, object(foreign))
+		label := testenv.MergePatch(`{"metadata":{"labels":{"a":"b"}}}`)
+		wantRefusal(t, "change "+kind, c.as(controller).Patch(t.Context(), object(foreign), label))
+		if kind != "a service account" { // the controllers have no right to delete those
+			wantRefusal(t, "delete "+kind, c.as(controller).Delete(t.Context(), object(foreign)))
+			harness.Must(t, c.as(controller).Create(t.Context(), object(c.namespace)))
+			harness.Must(t, c.as(controller).Patch(t.Context(), object(c.namespace), label))
+			harness.Must(t, c.as(controller).Delete(t.Context(), object(c.namespace)))
+		}
+	}
+}
+
+// With the right to write every Secret, the controllers could otherwise have Kubernetes fill one with the token of any
+// account.
+func TestTheControllersWriteSecretsOfKeysAndEndpointsAlone(t *testing.T) {
+	c := newCast(t, "secretive")
+	secret := func(in, owner string) *corev1.Secret {
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "controlled"}}
+		if owner != "" {
+			s.OwnerReferences = []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: owner, Name: "x", UID: "x", Controller: new(true),
+			}}
+		}
+		return s
+	}
+	// The policy may not be in force yet.
+	harness.Eventually(t, func(g Gomega) {
+		err := c.as(controller).Create(t.Context(), secret(c.namespace, ""), client.DryRunAll)
+		g.Expect(isRefusal(err)).To(BeTrue(), "of nobody: %v", err)
+	})
+	wantRefusal(t, "of another kind", c.as(controller).Create(t.Context(), secret(c.namespace, "Repository")))
+	token := secret(c.namespace, "APIKey")
+	token.Type, token.Annotations = corev1.SecretTypeServiceAccountToken, map[string]string{corev1.ServiceAccountNameKey: "scanner"}
+	wantRefusal(t, "with an account's token", c.as(controller).Create(t.Context(), token))
+
+	taken := secret(c.namespace, "")
+	env.Create(t, taken)
+	taken.Data = map[string][]byte{"a": []byte("b")}
+	wantRefusal(t, "change somebody's", c.as(controller).Update(t.Context(), taken))
+	taken.OwnerReferences = secret(c.namespace, "APIKey").OwnerReferences
+	wantRefusal(t, "take somebody's", c.as(controller).Update(t.Context(), taken))
+	wantRefusal(t, "delete somebody's", c.as(controller).Delete(t.Context(), taken))
+	harness.Must(t, env.Client.Delete(t.Context(), taken))
+
+	for _, ours := range []*corev1.Secret{secret(c.namespace, "APIKey"), secret(c.namespace, "WebhookEndpoint"),
+		secret(env.Namespace(t), "WebhookEndpoint"), secret(testenv.SystemNamespace, "")} {
+		as := c.as(controller)
+		harness.Must(t, as.Create(t.Context(), ours))
+		ours.Data = map[string][]byte{"a": []byte("b")}
+		harness.Must(t, as.Update(t.Context(), ours))
+		harness.Must(t, as.Delete(t.Context(), ours))
+	}
 }
 
 // A redelivery is requested by an annotation. The right to do so permits no other change of a delivery.

@@ -93,7 +93,9 @@ func TestGrantsThatNoRequestShowsAreNeeded(t *testing.T) {
 	release := install(t)
 	for _, object := range []client.Object{
 		builder.Organization(otherName).Build(),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: otherHome}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: otherHome, Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: "x"},
+		}},
 		builder.Repository("repo").In(otherHome).Build(),
 		builder.Project("proj").In(otherHome).Build(),
 		builder.Review("review").In(otherHome).Build(),

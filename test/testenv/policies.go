@@ -86,8 +86,10 @@ var policyProbes = map[string]probe{
 		return wantRefusal(as.user.Create(ctx, &v1alpha1.APIKey{ObjectMeta: probeMeta()}, client.DryRunAll))
 	},
 	// These policies concern only the controllers, and no prober is a controller.
+	"findings-access.appsec.dev":     func(context.Context, probers) error { return nil },
 	"findings-leases.appsec.dev":     func(context.Context, probers) error { return nil },
 	"findings-namespaces.appsec.dev": func(context.Context, probers) error { return nil },
+	"findings-secrets.appsec.dev":    func(context.Context, probers) error { return nil },
 	// The policy applies per existing Organization, and a probe creates none: tests of the policy wait until it
 	// refuses.
 	"findings-provision.appsec.dev": func(context.Context, probers) error { return nil },
