@@ -21,9 +21,13 @@ const (
 	BesideAnnotation = GroupName + "/beside"
 )
 
-// RequireReasonLabel is "true" on the Namespace of an Organization with spec.triage.requireReason: the
-// admission policy selects namespaces by it.
-const RequireReasonLabel = GroupName + "/require-reason"
+// Labels on the Namespace of an Organization, by which admission policies know what its spec asks for.
+const (
+	// RequireReasonLabel is "true" with spec.triage.requireReason.
+	RequireReasonLabel = GroupName + "/require-reason"
+	// ImportsCreateLabel is "false" without spec.imports.create.
+	ImportsCreateLabel = GroupName + "/imports-create"
+)
 
 // The label and its value on every Namespace, RoleBinding, ServiceAccount and Secret that the
 // controllers made.

@@ -3,6 +3,7 @@ package organization
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,14 +37,10 @@ func (r *Reconciler) adoptNamespace(ctx context.Context, s *scope) error {
 
 // labelNamespace labels the namespace as the spec asks for, so that the admission policies follow it.
 func (r *Reconciler) labelNamespace(ctx context.Context, s *scope) error {
-	want, has := requiresReason(s.Object), s.home.Labels[v1alpha1.RequireReasonLabel] == "true"
-	if want == has {
-		return nil
-	}
 	changed := s.home.DeepCopy()
-	delete(changed.Labels, v1alpha1.RequireReasonLabel)
-	if want {
-		addLabels(changed, map[string]string{v1alpha1.RequireReasonLabel: "true"})
+	setPolicyLabels(changed, &s.Object.Spec)
+	if maps.Equal(changed.Labels, s.home.Labels) {
+		return nil
 	}
 	if err := r.Client.Patch(ctx, changed, client.MergeFrom(s.home)); err != nil {
 		return fmt.Errorf("label namespace %s: %w", s.namespace(), err)
@@ -51,8 +48,16 @@ func (r *Reconciler) labelNamespace(ctx context.Context, s *scope) error {
 	return nil
 }
 
-func requiresReason(organization *v1alpha1.Organization) bool {
-	return organization.Spec.Triage != nil && organization.Spec.Triage.RequireReason
+// setPolicyLabels sets the labels that the admission policies look at. Each of them stands for a restriction.
+func setPolicyLabels(namespace *corev1.Namespace, spec *v1alpha1.OrganizationSpec) {
+	set := func(wanted bool, name, value string) {
+		delete(namespace.Labels, name)
+		if wanted {
+			addLabels(namespace, map[string]string{name: value})
+		}
+	}
+	set(spec.Triage != nil && spec.Triage.RequireReason, v1alpha1.RequireReasonLabel, "true")
+	set(spec.Imports == nil || !spec.Imports.Create, v1alpha1.ImportsCreateLabel, "false")
 }
 
 // createNamespace creates the namespace, or returns the existing one, which may not be ours.
@@ -62,6 +67,7 @@ func (r *Reconciler) createNamespace(ctx context.Context, s *scope) (*corev1.Nam
 		Labels:      map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy},
 		Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: string(s.Object.UID)},
 	}}
+	setPolicyLabels(namespace, &s.Object.Spec)
 	err := r.Client.Create(ctx, namespace)
 	if apierrors.IsAlreadyExists(err) {
 		// Either we created it and the cache does not show it yet, or it is not ours.

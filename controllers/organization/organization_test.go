@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,27 +67,47 @@ func TestOrganizationGetsItsNamespaceAndRoles(t *testing.T) {
 	}
 }
 
-func TestNamespaceIsLabelledAsLongAsAReasonIsRequired(t *testing.T) {
+func TestNamespaceIsLabelledAsThePoliciesNeedIt(t *testing.T) {
 	start(t)
-	organization := newOrganization(t, "reasons")
+	organization := newOrganization(t, "labels")
 	waitUntilReady(t, organization)
-	labelled := func(want string) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-labels"}}
+	labelled := func(reason, imports string) {
 		t.Helper()
 		harness.Eventually(t, func(g Gomega) {
-			namespace := testenv.Get(t, g, env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-reasons"}})
-			g.Expect(namespace.Labels["appsec.dev/require-reason"]).To(Equal(want))
+			labels := testenv.Get(t, g, env, namespace).Labels
+			g.Expect(labels["appsec.dev/require-reason"]).To(Equal(reason))
+			g.Expect(labels["appsec.dev/imports-create"]).To(Equal(imports))
 		})
 	}
-	labelled("")
+	labelled("", "false")
 	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) {
 		s.Triage = &v1alpha1.OrganizationTriage{RequireReason: true}
 	})
-	labelled("true")
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-reasons"}}
-	env.Patch(t, namespace, `{"metadata":{"labels":{"appsec.dev/require-reason":null}}}`)
-	labelled("true")
-	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) { s.Triage = nil })
-	labelled("")
+	labelled("true", "false")
+	env.Patch(t, namespace, `{"metadata":{"labels":{"appsec.dev/require-reason":null,"appsec.dev/imports-create":null}}}`)
+	labelled("true", "false")
+	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) {
+		s.Triage, s.Imports = nil, &v1alpha1.OrganizationImports{Create: true}
+	})
+	labelled("", "")
+	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) { s.Imports = nil })
+	labelled("", "false")
+}
+
+// A policy must not miss what happens before the first reconcile ends.
+func TestNamespaceIsCreatedWithItsLabels(t *testing.T) {
+	scheme := runtime.NewScheme()
+	harness.Must(t, corev1.AddToScheme(scheme))
+	organization := builder.Organization("acme").Mutate(func(o *v1alpha1.Organization) {
+		o.Spec.Triage = &v1alpha1.OrganizationTriage{RequireReason: true}
+	}).Build()
+	r := Reconciler{Base: reconcile.Base{Client: fake.NewClientBuilder().WithScheme(scheme).Build(), Recorder: events.NewFakeRecorder(1)}}
+	namespace, err := r.createNamespace(t.Context(), scopeOf(organization))
+	harness.Must(t, err)
+	harness.Same(t, "labels", map[string]string{
+		"app.kubernetes.io/managed-by": "findings-operator", "appsec.dev/require-reason": "true", "appsec.dev/imports-create": "false",
+	}, namespace.Labels)
 }
 
 // The effect of the bindings, checked with the API server's own authorizer.

@@ -64,6 +64,12 @@ func TestImportsCreateWhereTheOrganizationLetsThem(t *testing.T) {
 	harness.Eventually(t, byImports(false)) // off by default
 	letImports(t, "provisioning", &v1alpha1.OrganizationImports{}, byImports(false))
 	letImports(t, "provisioning", &v1alpha1.OrganizationImports{Create: true}, byImports(true))
+	// The policy that looks at the Organization does not refuse right after a start of kube-apiserver; the label does then.
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
+	env.Patch(t, namespace, `{"metadata":{"labels":{"`+v1alpha1.ImportsCreateLabel+`":"false"}}}`)
+	harness.Eventually(t, byImports(false))
+	env.Patch(t, namespace, `{"metadata":{"labels":{"`+v1alpha1.ImportsCreateLabel+`":null}}}`)
+	harness.Eventually(t, byImports(true))
 
 	g := NewWithT(t)
 	for _, name := range []who{viewer, triager, editor, facade, controller} {

@@ -172,8 +172,10 @@ func TestWhoSaysWhichNamespaceIsAnOrganizations(t *testing.T) {
 	wantRefusal(t, "annotate", maker.Patch(t.Context(), namespace, annotate))
 	wantRefusal(t, "annotate through the status", maker.Status().Patch(t.Context(), namespace, annotate))
 	ours := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
-	label := testenv.MergePatch(`{"metadata":{"labels":{"appsec.dev/require-reason":"true"}}}`)
-	wantRefusal(t, "label", maker.Patch(t.Context(), ours, label))
+	for _, label := range []string{v1alpha1.RequireReasonLabel, v1alpha1.ImportsCreateLabel} {
+		set := testenv.MergePatch(`{"metadata":{"labels":{"` + label + `":"false"}}}`)
+		wantRefusal(t, "label with "+label, maker.Patch(t.Context(), ours, set))
+	}
 	remove := testenv.MergePatch(`{"metadata":{"annotations":{"appsec.dev/organization-uid":null}}}`)
 	wantRefusal(t, "remove the annotation", maker.Patch(t.Context(), ours, remove))
 	relabel := testenv.MergePatch(`{"metadata":{"labels":{"team":"payments"}}}`)
@@ -288,7 +290,7 @@ func TestAKeysManagedFieldsAreBounded(t *testing.T) {
 	harness.Must(t, c.as(editor).Update(t.Context(), light))
 }
 
-// The right to patch namespaces is for one label, in the namespaces of organizations.
+// The right to patch namespaces is for two labels, in the namespaces of organizations.
 func TestWhatTheControllersChangeOfANamespace(t *testing.T) {
 	c := newCast(t, "labelled")
 	ours := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
@@ -297,7 +299,7 @@ func TestWhatTheControllersChangeOfANamespace(t *testing.T) {
 		return c.as(controller).Patch(t.Context(), namespace.DeepCopy(), testenv.MergePatch(body))
 	}
 	const label = `{"metadata":{"labels":{"appsec.dev/require-reason":"true"}}}`
-	for _, body := range []string{label, `{"metadata":{"labels":{"appsec.dev/require-reason":null}}}`} {
+	for _, body := range []string{label, `{"metadata":{"labels":{"appsec.dev/require-reason":null,"appsec.dev/imports-create":"false"}}}`} {
 		if err := patch(ours, body); err != nil {
 			t.Errorf("%s: %v", body, err)
 		}
