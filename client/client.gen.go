@@ -3232,6 +3232,9 @@ type ReviewIssueFull struct {
 	// LineNumber The line, from 1; 0 where it is not known.
 	LineNumber int32 `json:"line_number"`
 
+	// PackageVersion The version of the package that the issue is in, as the last reviewed commit that shows the issue has it; empty where none is known.
+	PackageVersion string `json:"package_version"`
+
 	// PrNumber The pull request's number.
 	PrNumber int32 `json:"pr_number"`
 
@@ -3323,7 +3326,7 @@ type ReviewIssueList struct {
 	Total int64 `json:"total"`
 }
 
-// ReviewIssueRest What people and policies decided about a review issue.
+// ReviewIssueRest What people and policies decided about a review issue, and what it is about.
 type ReviewIssueRest struct {
 	// Comments Triage comments.
 	Comments string `json:"comments"`
@@ -3333,6 +3336,9 @@ type ReviewIssueRest struct {
 
 	// ExpiresAt When the decision ends, or has ended; then `user_status` is open. Null where it has no end.
 	ExpiresAt *time.Time `json:"expires_at"`
+
+	// PackageVersion The version of the package that the issue is in, as the last reviewed commit that shows the issue has it; empty where none is known.
+	PackageVersion string `json:"package_version"`
 
 	// Reason Why it was decided so; null where nobody said.
 	Reason *DecisionReason `json:"reason"`

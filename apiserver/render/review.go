@@ -95,12 +95,13 @@ func NewReviewIssue(i *v1alpha1.ReviewIssue, status *v1alpha1.ReviewIssueStatus,
 	return record, nil
 }
 
-// issueDecision writes the decision about an issue.
+// issueDecision writes the decision about an issue, and the version that it is about.
 func (w *writer) issueDecision(i *v1alpha1.ReviewIssue) {
 	triage := &i.Spec.Triage
 	w.text("comments", triage.Comments)
 	w.text("decided_by", triage.By)
 	w.time("expires_at", triage.ExpiresAt)
+	w.text("package_version", valueOf(valueOf(i.Spec.Result).Package).Version)
 	w.word("reason", string(triage.Reason))
 	w.text("user_status", string(reviewstate.UserStatus(i)))
 	w.object("verdict", func() { w.verdict(valueOf(reviewstate.Judged(i))) })

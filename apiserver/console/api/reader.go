@@ -134,6 +134,18 @@ func (r *Reader) Int() int {
 	return n
 }
 
+// Float reads a number.
+func (r *Reader) Float() float32 {
+	if r.null() {
+		return 0
+	}
+	n, err := strconv.ParseFloat(string(r.literal()), 32)
+	if err != nil {
+		r.fail(err)
+	}
+	return float32(n)
+}
+
 // Bool reads a boolean.
 func (r *Reader) Bool() bool {
 	switch literal := r.literal(); string(literal) {

@@ -14,6 +14,7 @@ type drawn struct {
 	Text     string           `json:"text"`
 	Optional *string          `json:"optional"`
 	Number   int              `json:"number"`
+	Score    float32          `json:"score"`
 	Is       bool             `json:"is"`
 	List     []string         `json:"list"`
 	Others   map[string]any   `json:"others"`
@@ -32,6 +33,8 @@ func (t *taken) TakeFrom(in *Reader) {
 			t.Optional = in.Optional()
 		case "number":
 			t.Number = in.Int()
+		case "score":
+			t.Score = in.Float()
 		case "is":
 			t.Is = in.Bool()
 		case "list":
@@ -54,7 +57,7 @@ func drawObject(t *rapid.T) drawn {
 	)
 	object := rapid.MapOfN(odd, value, 0, 4)
 	return drawn{
-		Text: odd.Draw(t, "text"), Optional: rapid.Ptr(odd, true).Draw(t, "optional"), Number: rapid.Int().Draw(t, "number"),
+		Text: odd.Draw(t, "text"), Optional: rapid.Ptr(odd, true).Draw(t, "optional"), Number: rapid.Int().Draw(t, "number"), Score: rapid.Float32().Draw(t, "score"),
 		Is: rapid.Bool().Draw(t, "is"), List: rapid.SliceOf(odd).Draw(t, "list"), Others: object.Draw(t, "others"),
 		More: rapid.SliceOfN(object, 0, 3).Draw(t, "more"), Last: odd.Draw(t, "last"),
 	}
@@ -112,13 +115,13 @@ func TestWhatIsNotJSONIsRefused(t *testing.T) {
 	for _, text := range []string{
 		``, ` `, `{`, `[]`, `nul`, `{"text"}`, `{"text":}`, `{"text":1}`, `{"text":"a" "b"}`, `{"text":"\u12"}`,
 		"{\"text\":\"\xff\"}",
-		`{"number":1.5}`, `{"number":"1"}`, `{"is":1}`, `{"list":{}}`, `{"list":["a"}`, `{"a":"b",}`, `{} {}`, `{"more":[{}}`,
+		`{"number":1.5}`, `{"score":"1"}`, `{"number":"1"}`, `{"is":1}`, `{"list":{}}`, `{"list":["a"}`, `{"a":"b",}`, `{} {}`, `{"more":[{}}`,
 	} {
 		if take([]byte(text), &taken{}) == nil {
 			t.Errorf("%s is read as if it were one", text)
 		}
 	}
-	for _, text := range []string{`{}`, `null`, ` { "text" : null , "list" : null, "is": null, "number" :null } `} {
+	for _, text := range []string{`{}`, `null`, ` { "text" : null , "list" : null, "is": null, "number" :null, "score": null } `} {
 		var got taken
 		if err := take([]byte(text), &got); err != nil || !reflect.DeepEqual(got, taken{}) {
 			t.Errorf("%s: %+v, %v", text, got, err)

@@ -29,12 +29,35 @@ type Standing struct {
 	Facts     `json:"-"`
 }
 
-// Facts are what a scan may change and a decision is based on, as far as pages show it. An issue has none.
-type Facts struct{ Severity, Version string }
+// Facts are what a scan may change and a decision is based on, as far as the REST API shows it. Those that a finding or
+// an issue does not have are empty.
+type Facts struct {
+	Severity, ToolSeverity string
+	Score                  float32
+	// Version is that of the package. Code counts only without it.
+	Version, Code string
+}
+
+// critical is the worst of the severities that a decision can be based on. The REST API has no such level.
+const (
+	critical      = "critical"
+	criticalScore = 9
+)
+
+// digest identifies the facts, by the rules for the basis of a decision.
+func (f Facts) digest() string {
+	if f.Severity == "high" && (f.Score >= criticalScore || strings.EqualFold(f.ToolSeverity, critical)) {
+		f.Severity = critical
+	}
+	if f.Version != "" {
+		f.Code = ""
+	}
+	return digest(f.Severity, f.Version, f.Code)
+}
 
 // Seen identifies what a person has seen: a decision, who made it, and the facts. Other changes by scans do not affect
 // it.
-func (d Standing) Seen() string { return d.decided() + digest(d.Severity, d.Version) }
+func (d Standing) Seen() string { return d.decided() + d.Facts.digest() }
 
 // decided identifies the decision and who made it. It is the first part of Seen.
 func (d Standing) decided() string {
@@ -67,7 +90,8 @@ func digest(parts ...string) string {
 	var buffer [128]byte
 	text := buffer[:0]
 	for _, part := range parts {
-		text = append(strconv.AppendQuote(text, part), ' ')
+		text = append(strconv.AppendInt(text, int64(len(part)), 10), ' ')
+		text = append(text, part...)
 	}
 	sum := fnv.New64a()
 	_, _ = sum.Write(text) // a hash never fails

@@ -86,18 +86,39 @@ func TestWhatAFormDoesNotGiveStays(t *testing.T) {
 }
 
 func TestADecisionIsToldFromEveryOther(t *testing.T) {
-	one, facts := Decision{UserStatus: "muted", Comments: "a"}, Facts{"low", "1.0"}
+	one, facts := Decision{UserStatus: "muted", Comments: "a"}, Facts{Severity: "low", Version: "1.0"}
 	for name, other := range map[string]Standing{
 		"status":   {Decision{UserStatus: "active", Comments: "a"}, "apikey/ada", facts},
 		"comment":  {Decision{UserStatus: "muted", Comments: "b"}, "apikey/ada", facts},
 		"reason":   {Decision{UserStatus: "muted", Comments: "a", Reason: ptr.To("duplicate")}, "apikey/ada", facts},
 		"end":      {Decision{UserStatus: "muted", Comments: "a", ExpiresAt: ptr.To(time.Unix(1, 0))}, "apikey/ada", facts},
 		"person":   {one, "apikey/bob", facts},
-		"severity": {one, "apikey/ada", Facts{"high", "1.0"}},
-		"version":  {one, "apikey/ada", Facts{"low", "1.1"}},
+		"severity": {one, "apikey/ada", Facts{Severity: "high", Version: "1.0"}},
+		"version":  {one, "apikey/ada", Facts{Severity: "low", Version: "1.1"}},
 	} {
 		if (Standing{one, "apikey/ada", facts}).Seen() == other.Seen() {
 			t.Errorf("another %s is not told", name)
+		}
+	}
+}
+
+// As a decision's basis does: other changes by scans do not matter.
+func TestOnlyTheFactsOfADecisionAreSeen(t *testing.T) {
+	for _, c := range []struct {
+		reason        string
+		before, after Facts
+		same          bool
+	}{
+		{"a score of 9", Facts{Severity: "high", Score: 8.9}, Facts{Severity: "high", Score: 9}, false},
+		{"the tool's word", Facts{Severity: "high"}, Facts{Severity: "high", ToolSeverity: "CRITICAL"}, false},
+		{"critical for two reasons", Facts{Severity: "high", Score: 9.8}, Facts{Severity: "high", ToolSeverity: "critical"}, true},
+		{"another score", Facts{Severity: "high", Score: 7}, Facts{Severity: "high", Score: 8.9}, true},
+		{"what was rated low", Facts{Severity: "low"}, Facts{Severity: "low", Score: 9, ToolSeverity: "critical"}, true},
+		{"code", Facts{Code: "a(b)"}, Facts{Code: "a(c)"}, false},
+		{"code of a version", Facts{Version: "1.0", Code: "a"}, Facts{Version: "1.0", Code: "b"}, true},
+	} {
+		if got := (Standing{Facts: c.before}).Seen() == (Standing{Facts: c.after}).Seen(); got != c.same {
+			t.Errorf("%s: the same: %v", c.reason, got)
 		}
 	}
 }
@@ -180,6 +201,20 @@ func TestAPageOfAnEarlierVersionDecidesAboutWhatItHasSeen(t *testing.T) {
 	}
 }
 
+func TestADecisionAboutFactsThatWereSeenIsStored(t *testing.T) {
+	for answer, seen := range map[string]Facts{
+		`{"user_status":"open","details":{"severity":"low","code":"a"},"facts":{"score":7,"tool_severity":"HIGH"}}`: {Severity: "low", Code: "a"},
+		`{"user_status":"open","details":{"severity":"low"},"facts":{"package":{"version":"1.0"}}}`:                 {Severity: "low", Version: "1.0"},
+		`{"user_status":"open","severity":"low","package_version":"1.0"}`:                                           {Severity: "low", Version: "1.0"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			if now, overtaken := store(t, Standing{Decision{UserStatus: Open}, "", seen}.Seen(), answer); overtaken {
+				t.Errorf("%s: %s", answer, now.Conflict("finding", ""))
+			}
+		})
+	}
+}
+
 func TestADecisionAboutFactsThatWereNotSeenIsNotStored(t *testing.T) {
 	ended := time.Unix(1, 0)
 	for _, c := range []struct {
@@ -188,15 +223,25 @@ func TestADecisionAboutFactsThatWereNotSeenIsNotStored(t *testing.T) {
 		want           string
 	}{
 		{"another severity", `{"user_status":"muted","decided_by":"apikey/ada","details":{"severity":"high"}}`,
-			Standing{Decision{UserStatus: "muted"}, "apikey/ada", Facts{"low", ""}}, "The finding has changed meanwhile"},
+			Standing{Decision{UserStatus: "muted"}, "apikey/ada", Facts{Severity: "low"}}, "The finding has changed meanwhile"},
 		{"another version", `{"user_status":"open","facts":{"package":{"version":"1.1"}}}`,
-			Standing{Decision{UserStatus: Open}, "", Facts{"", "1.0"}}, "The finding has changed meanwhile"},
+			Standing{Decision{UserStatus: Open}, "", Facts{Version: "1.0"}}, "The finding has changed meanwhile"},
+		{"another score", `{"user_status":"open","details":{"severity":"high"},"facts":{"score":9.8}}`,
+			Standing{Decision{UserStatus: Open}, "", Facts{Severity: "high", Score: 7}}, "The finding has changed meanwhile"},
+		{"another rating by the tool", `{"user_status":"open","details":{"severity":"high"},"facts":{"score":null,"tool_severity":"CRITICAL"}}`,
+			Standing{Decision{UserStatus: Open}, "", Facts{Severity: "high", ToolSeverity: "HIGH"}}, "The finding has changed meanwhile"},
+		{"other code", `{"user_status":"open","details":{"code":"b"}}`,
+			Standing{Decision{UserStatus: Open}, "", Facts{Code: "a"}}, "The finding has changed meanwhile"},
+		{"another severity of an issue", `{"user_status":"open","severity":"high"}`,
+			Standing{Decision{UserStatus: Open}, "", Facts{Severity: "low"}}, "The finding has changed meanwhile"},
+		{"another version of an issue", `{"user_status":"open","package_version":"1.1"}`,
+			Standing{Decision{UserStatus: Open}, "", Facts{Version: "1.0"}}, "The finding has changed meanwhile"},
 		{"the end was seen", `{"user_status":"open","expires_at":"1970-01-01T00:00:01Z","details":{"severity":"high"}}`,
-			Standing{Decision{UserStatus: Open, ExpiresAt: &ended}, "", Facts{"low", ""}}, "The finding has changed meanwhile"},
+			Standing{Decision{UserStatus: Open, ExpiresAt: &ended}, "", Facts{Severity: "low"}}, "The finding has changed meanwhile"},
 		{"the end was not seen", `{"user_status":"open","expires_at":"1970-01-01T00:00:01Z"}`,
 			Standing{Decision{UserStatus: "muted", ExpiresAt: &ended}, "", Facts{}}, "The decision has ended meanwhile"},
 		{"somebody has decided about it", `{"user_status":"muted","decided_by":"apikey/ada","details":{"severity":"high"}}`,
-			Standing{Decision{UserStatus: Open}, "", Facts{"low", ""}}, "apikey/ada was faster: the finding is muted now"},
+			Standing{Decision{UserStatus: Open}, "", Facts{Severity: "low"}}, "apikey/ada was faster: the finding is muted now"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			now, overtaken := store(t, c.seen.Seen(), c.answer)

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -62,17 +63,26 @@ type record struct {
 	Standing
 	Details struct {
 		Severity string `json:"severity"`
+		Code     string `json:"code"`
 	} `json:"details"`
-	// Scanned is what the REST API calls facts. The package's version is the only one of them in Facts.
+	// Scanned is what the REST API calls facts.
 	Scanned struct {
-		Package struct {
+		Score        float32 `json:"score"`
+		ToolSeverity string  `json:"tool_severity"`
+		Package      struct {
 			Version string `json:"version"`
 		} `json:"package"`
 	} `json:"facts"`
+	// IssueSeverity and PackageVersion are the facts of an issue.
+	IssueSeverity  string `json:"severity"`
+	PackageVersion string `json:"package_version"`
 }
 
 func (r record) standing() Standing {
-	r.Facts = Facts{Severity: r.Details.Severity, Version: r.Scanned.Package.Version}
+	r.Facts = Facts{
+		Severity: cmp.Or(r.Details.Severity, r.IssueSeverity), ToolSeverity: r.Scanned.ToolSeverity,
+		Score: r.Scanned.Score, Version: cmp.Or(r.Scanned.Package.Version, r.PackageVersion), Code: r.Details.Code,
+	}
 	return r.Standing
 }
 

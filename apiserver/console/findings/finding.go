@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
@@ -35,7 +36,9 @@ func (s shown) now() decision.Standing {
 	return decision.Standing{Decision: decision.Decision{
 		UserStatus: string(s.UserStatus), Reason: (*string)(s.Reason), ExpiresAt: s.ExpiresAt, Comments: s.Comments,
 	}, DecidedBy: s.DecidedBy, Facts: decision.Facts{
-		Severity: string(s.Details.Severity), Version: s.FindingFull.Facts.Package.Version,
+		Severity: string(s.Details.Severity), ToolSeverity: s.FindingFull.Facts.ToolSeverity,
+		Score: ptr.Deref(s.FindingFull.Facts.Score, 0), Version: s.FindingFull.Facts.Package.Version,
+		Code: s.Details.Code,
 	}}
 }
 

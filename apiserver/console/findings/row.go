@@ -16,7 +16,7 @@ type row struct {
 	Line             int
 	Repo, Tool, Rule string
 	Status           string
-	// Standing also holds the severity and the package's version.
+	// Standing also holds the facts, of which a row shows the severity.
 	decision.Standing
 	Stale                string
 	CreatedAt, UpdatedAt string
@@ -72,6 +72,8 @@ func (r *row) takeDetails(in *api.Reader) {
 			r.Title = in.Text()
 		case "severity":
 			r.Severity = in.Text()
+		case "code":
+			r.Code = in.Text()
 		case "location":
 			for name := range in.Members() {
 				switch string(name) {
@@ -92,6 +94,10 @@ func (r *row) takeFacts(in *api.Reader) {
 			r.Tool = in.Text()
 		case "rule_id":
 			r.Rule = in.Text()
+		case "score":
+			r.Score = in.Float()
+		case "tool_severity":
+			r.ToolSeverity = in.Text()
 		case "package":
 			for name := range in.Members() {
 				if string(name) == "version" {

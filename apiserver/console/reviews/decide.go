@@ -11,7 +11,8 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// decide stores a decision about an issue, unless another person has decided since the issue was shown.
+// decide stores a decision about an issue, unless another person has decided, or a scan has changed the facts, since
+// the issue was shown.
 func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 	issue := v.Path("issue")
 	before, overtaken, err := decision.Store(ctx, v, "/v2/full-issues/"+url.PathEscape(issue), "/v2/issues/"+url.PathEscape(issue))
@@ -42,9 +43,9 @@ func (s shown) filled(i client.ReviewIssueFull) decision.Decision {
 	return now(i).Offered()
 }
 
-// now returns the current decision about the issue.
+// now returns the current decision about the issue, and the facts.
 func now(i client.ReviewIssueFull) decision.Standing {
 	return decision.Standing{Decision: decision.Decision{
 		UserStatus: string(i.UserStatus), Reason: (*string)(i.Reason), ExpiresAt: i.ExpiresAt, Comments: i.Comments,
-	}, DecidedBy: i.DecidedBy}
+	}, DecidedBy: i.DecidedBy, Facts: decision.Facts{Severity: string(i.Severity), Version: i.PackageVersion}}
 }

@@ -75,6 +75,18 @@ func TestAPullRequestIsLinkedWhereItsPageIsKnown(t *testing.T) {
 	}
 }
 
+func TestAScanThatChangesAnIssueChangesWhatWasSeen(t *testing.T) {
+	before := client.ReviewIssueFull{Severity: client.SeverityLow, PackageVersion: "1.0"}
+	for reason, after := range map[string]client.ReviewIssueFull{
+		"another severity": {Severity: client.SeverityHigh, PackageVersion: "1.0"},
+		"another version":  {Severity: client.SeverityLow, PackageVersion: "1.1"},
+	} {
+		if now(before).Seen() == now(after).Seen() {
+			t.Errorf("%s is not told", reason)
+		}
+	}
+}
+
 func TestARefusedDecisionIsToldWhereverTheIssueIs(t *testing.T) {
 	reviewed := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	with := func(ids ...string) (list client.ReviewIssueFullList) {
