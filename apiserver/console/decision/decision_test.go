@@ -123,6 +123,28 @@ func TestOnlyTheFactsOfADecisionAreSeen(t *testing.T) {
 	}
 }
 
+func TestWhatOthersMadeOfADecisionIsNotOnesOwn(t *testing.T) {
+	stands := func(status, by, severity string) Standing {
+		return Standing{Decision{UserStatus: status}, by, Facts{Severity: severity}}
+	}
+	before := stands("muted", "apikey/bob", "low")
+	for _, c := range []struct {
+		reason string
+		now    Standing
+		own    bool
+	}{
+		{"it was stored", stands("active", "apikey/ada", "low"), true},
+		{"it has changed nothing", before, true},
+		{"somebody else has decided since", stands("active", "apikey/eve", "low"), false},
+		{"somebody else has withdrawn it", stands(Open, "apikey/eve", "low"), false},
+		{"a scan has changed the severity", stands("active", "apikey/ada", "high"), false},
+	} {
+		if got := Own(before, c.now, "apikey/ada").Seen() == c.now.Seen(); got != c.own {
+			t.Errorf("%s: one's own: %v", c.reason, got)
+		}
+	}
+}
+
 // The person's choice is selected again after a conflict: otherwise another choice could be sent unnoticed.
 func TestAFormChoosesWhatWasTypedAndNothingWhereNobodyHasDecided(t *testing.T) {
 	for _, c := range []struct {

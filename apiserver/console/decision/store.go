@@ -86,6 +86,17 @@ func (r record) standing() Standing {
 	return r.Standing
 }
 
+// Own returns what the decision of the given author has made of the state before. now is what was read after it, and
+// may already be what somebody else or a scan has made of it.
+func Own(before, now Standing, author string) Standing {
+	now.Facts = before.Facts
+	// A decision that changes nothing keeps the author of the one before.
+	if now.decided() != before.decided() {
+		now.DecidedBy = author
+	}
+	return now
+}
+
 // Conflict returns the message that explains why a decision based on what was seen was not stored.
 func (d Standing) Conflict(what, seen string) string {
 	const unchanged = " Nothing was changed: look at it, then decide again."

@@ -13,7 +13,7 @@ import (
 type decided struct {
 	// Undo is the change that restores the previous decision.
 	Undo decision.Change `json:"undo"`
-	// Seen identifies the decision now in force.
+	// Seen identifies the decision that was stored, even if another one has replaced it since.
 	Seen string `json:"seen"`
 	// Row is the finding's updated row of the list.
 	Row string `json:"row"`
@@ -43,5 +43,6 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 			Row    string `json:"row"`
 		}{now.Conflict("finding", v.Form.Get("seen")), shown}}, err
 	}
-	return page.Response{JSON: decided{decision.ChangeTo(before.Decision), now.Seen(), shown}}, err
+	own := decision.Own(before, now.Standing, "apikey/"+v.Who.Key)
+	return page.Response{JSON: decided{decision.ChangeTo(before.Decision), own.Seen(), shown}}, err
 }

@@ -1,0 +1,44 @@
+package findings
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/client"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// An undo of one's own decision would otherwise replace that of somebody else, which nobody has seen.
+func TestAnotherPersonsDecisionAfterOnesOwnIsNotTakenForIt(t *testing.T) {
+	score := float32(9.8)
+	var before client.FindingFull
+	before.UserStatus, before.Details.Severity, before.Details.Code = "open", "high", "a\n\tb"
+	before.Facts.Score, before.Facts.ToolSeverity = &score, "CRITICAL"
+	for by, own := range map[string]bool{"apikey/ada": true, "apikey/bob": false} {
+		after := before
+		after.UserStatus, after.DecidedBy = "muted", by
+		answers := []client.FindingFull{before, after}
+		service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPatch {
+				answers = answers[1:]
+			}
+			_ = json.NewEncoder(w).Encode(answers[0])
+		})
+		v := &page.Visit{API: api.New(service, "", ""), Scripted: true, Path: func(string) string { return "f-1" },
+			Form: url.Values{"user_status": {"muted"}, "seen": {rowOf(before).Seen()}}}
+		v.Who.Key = "ada"
+		response, err := decide(t.Context(), v)
+		harness.Must(t, err)
+		answer, stored := response.JSON.(decided)
+		if !stored {
+			t.Fatalf("%s: %+v", by, response.JSON)
+		}
+		if is := answer.Seen == rowOf(after).Seen(); is != own {
+			t.Errorf("the decision of %s is taken for one's own: %v", by, is)
+		}
+	}
+}
