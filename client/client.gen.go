@@ -4017,8 +4017,8 @@ type TriagePolicy struct {
 	// Failure One of the findings that the expression failed for; its members are empty where there is none.
 	Failure TriagePolicyFailure `json:"failure"`
 
-	// Generation Increases with each change of the policy's spec. Send it when you change the mode, so that the change applies only
-	// to the version that you read.
+	// Generation Increases with each change of the policy's spec. Send it and `uid` when you change the mode, so that the change applies
+	// only to the version that you read.
 	Generation int64 `json:"generation"`
 
 	// Id The policy's id, which is its name.
@@ -4063,6 +4063,9 @@ type TriagePolicy struct {
 	// ShadowedBy The ids of these policies.
 	ShadowedBy []string `json:"shadowed_by"`
 
+	// Uid Is another one after the policy was deleted and created again under its name, with a `generation` that begins at 1.
+	Uid string `json:"uid"`
+
 	// ValidFrom When it comes into force; null for at once.
 	ValidFrom *time.Time `json:"valid_from"`
 
@@ -4080,6 +4083,9 @@ type TriagePolicyChange struct {
 
 	// Mode preview: the policy decides nothing, and its counts show what it would decide; apply: it decides.
 	Mode TriagePolicyMode `json:"mode"`
+
+	// Uid The `uid` that the policy must still have, else the answer is 412 and nothing is changed. Absent or empty: any.
+	Uid *string `json:"uid,omitempty"`
 }
 
 // TriagePolicyCompileError Why the expression does not compile; the message is empty where it does.
@@ -6263,7 +6269,7 @@ type ClientInterface interface {
 	//
 	// An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 	// stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-	// that it has already changes nothing. Send `generation` so that you do not apply an expression that somebody has changed since.
+	// that it has already changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has changed since.
 	// The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
 	//
 	// Takes any type of body and a specified content type.
@@ -6275,7 +6281,7 @@ type ClientInterface interface {
 	//
 	// An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 	// stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-	// that it has already changes nothing. Send `generation` so that you do not apply an expression that somebody has changed since.
+	// that it has already changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has changed since.
 	// The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type.
@@ -7358,7 +7364,7 @@ func (c *Client) GetTriagePolicy(ctx context.Context, id ID, reqEditors ...Reque
 //
 // An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 // stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-// that it has already changes nothing. Send `generation` so that you do not apply an expression that somebody has changed since.
+// that it has already changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has changed since.
 // The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
 //
 // Takes any type of body and a specified content type.
@@ -7380,7 +7386,7 @@ func (c *Client) UpdateTriagePolicyWithBody(ctx context.Context, id ID, contentT
 //
 // An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 // stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-// that it has already changes nothing. Send `generation` so that you do not apply an expression that somebody has changed since.
+// that it has already changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has changed since.
 // The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
 //
 // Takes a body of the `application/json` content type.
@@ -13019,7 +13025,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 	// stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-	// that it has already changes nothing. Send `generation` so that you do not apply an expression that somebody has changed since.
+	// that it has already changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has changed since.
 	// The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -13031,7 +13037,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 	// stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-	// that it has already changes nothing. Send `generation` so that you do not apply an expression that somebody has changed since.
+	// that it has already changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has changed since.
 	// The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -22044,7 +22050,7 @@ func (c *ClientWithResponses) GetTriagePolicyWithResponse(ctx context.Context, i
 //
 // An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 // stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-// that it has already changes nothing. Send `generation` so that you do not apply an expression that somebody has changed since.
+// that it has already changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has changed since.
 // The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -22062,7 +22068,7 @@ func (c *ClientWithResponses) UpdateTriagePolicyWithBodyWithResponse(ctx context
 //
 // An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
 // stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-// that it has already changes nothing. Send `generation` so that you do not apply an expression that somebody has changed since.
+// that it has already changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has changed since.
 // The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
@@ -46,6 +47,8 @@ type ModeChange struct {
 	By   string
 	// Generation that the policy must still have; nil for any.
 	Generation *int
+	// UID that the policy must still have; empty for any.
+	UID types.UID
 }
 
 // SetPolicyMode changes a policy's mode and returns the policy once the controllers have observed it, or as it
@@ -53,6 +56,9 @@ type ModeChange struct {
 func (c *Client) SetPolicyMode(ctx context.Context, namespace, name string,
 	to ModeChange) (*v1alpha1.TriagePolicy, error) {
 	members := func(policy *v1alpha1.TriagePolicy) (map[string]any, error) {
+		if to.UID != "" && to.UID != policy.UID {
+			return nil, problem.PreconditionFailed("the policy was created again since: look at it as it is now").In("uid")
+		}
 		if to.Generation != nil && int64(*to.Generation) != policy.Generation {
 			return nil, problem.PreconditionFailed("the policy has changed since: look at it as it is now").In("generation")
 		}

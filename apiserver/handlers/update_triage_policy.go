@@ -4,6 +4,9 @@ import (
 	"context"
 	"net/http"
 
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
 	"github.com/appsec-dev/findings-operator/apiserver/cluster"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
@@ -20,6 +23,7 @@ func (b *Backend) UpdateTriagePolicy(ctx context.Context, request Request) (Resp
 	}
 	policy, err := b.Cluster.SetPolicyMode(ctx, namespace, request.Path.Get("id"), cluster.ModeChange{
 		Mode: policyModeOf(given.Mode), By: keyPrefix + request.KeyName, Generation: given.Generation,
+		UID: types.UID(ptr.Deref(given.Uid, "")),
 	})
 	if err != nil {
 		return Response{}, err

@@ -4007,8 +4007,8 @@ type TriagePolicy struct {
 	// Failure One of the findings that the expression failed for; its members are empty where there is none.
 	Failure TriagePolicyFailure `json:"failure"`
 
-	// Generation Increases with each change of the policy's spec. Send it when you change the mode, so that the change applies only
-	// to the version that you read.
+	// Generation Increases with each change of the policy's spec. Send it and `uid` when you change the mode, so that the change applies
+	// only to the version that you read.
 	Generation int64 `json:"generation"`
 
 	// Id The policy's id, which is its name.
@@ -4053,6 +4053,9 @@ type TriagePolicy struct {
 	// ShadowedBy The ids of these policies.
 	ShadowedBy []string `json:"shadowed_by"`
 
+	// Uid Is another one after the policy was deleted and created again under its name, with a `generation` that begins at 1.
+	Uid string `json:"uid"`
+
 	// ValidFrom When it comes into force; null for at once.
 	ValidFrom *time.Time `json:"valid_from"`
 
@@ -4070,6 +4073,9 @@ type TriagePolicyChange struct {
 
 	// Mode preview: the policy decides nothing, and its counts show what it would decide; apply: it decides.
 	Mode TriagePolicyMode `json:"mode"`
+
+	// Uid The `uid` that the policy must still have, else the answer is 412 and nothing is changed. Absent or empty: any.
+	Uid *string `json:"uid,omitempty"`
 }
 
 // TriagePolicyCompileError Why the expression does not compile; the message is empty where it does.

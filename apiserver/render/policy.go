@@ -25,6 +25,7 @@ func TriagePolicyJSON(p *v1alpha1.TriagePolicy) ([]byte, error) {
 		ValidFrom: optionalSecond(spec.ValidFrom), ValidUntil: optionalSecond(spec.ValidUntil),
 		MaxFindings: spec.Limit(),
 		Generation:  p.Generation,
+		Uid:         string(p.UID),
 		Author:      spec.By,
 		CreatedAt:   second(p.CreationTimestamp.Time),
 		Observed:    status.ObservedGeneration == p.Generation,

@@ -240,7 +240,7 @@ func curl(t *testing.T, command string) (method, path, body string, changes []ch
 var operationName = regexp.MustCompile(`op-[a-z0-9]{16}`)
 
 // differing are members that, like the ids of operations, differ between runs.
-var differing = []string{"created_at", "updated_at", "selected_at", "completed_at", "settled_at", "next_cursor", "changed_at", "redelivered_at"}
+var differing = []string{"created_at", "updated_at", "selected_at", "completed_at", "settled_at", "next_cursor", "changed_at", "redelivered_at", "uid"}
 
 // csvRows decodes a table into objects by its header.
 func csvRows(text string) (rows []any, isTable bool) {

@@ -206,7 +206,7 @@ var (
 	triageOperationExampleShape = members("string: finding_id message")
 	triageOperationFindingShape = members("string: finding_id", "string?: outcome")
 
-	triagePolicyShape = members("string: id match mode author created_at", "string?: valid_from valid_until last_matched_at",
+	triagePolicyShape = members("string: id match mode author created_at uid", "string?: valid_from valid_until last_matched_at",
 		"boolean: observed in_force", "object: set failure compile_error", "array: shadowed_by samples conditions",
 		"integer: priority max_findings generation matched applied would_apply shadowed overridden failed")
 	triagePolicySetShape = members("string: user_status comment", "string?: reason")

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -77,7 +78,8 @@ func TestTriagePolicies_FromPreviewToForceAndBack(t *testing.T) {
 		t.Errorf("a change that changes nothing has an author: %v", again["author"])
 	}
 	c.patch(policiesPath+"/mute-one", `{"mode":"apply","generation":7}`).wantsError(412, "Precondition failed", "another was looked at")
-	applied := o.awaitPolicy(c.patch(policiesPath+"/mute-one", `{"mode":"apply","generation":1}`).wants(200, "apply").object())
+	c.patch(policiesPath+"/mute-one", `{"mode":"apply","generation":1,"uid":"of-one-before"}`).wantsError(412, "Precondition failed", "another was made")
+	applied := o.awaitPolicy(c.patch(policiesPath+"/mute-one", fmt.Sprintf(`{"mode":"apply","generation":1,"uid":%q}`, preview.text("uid"))).wants(200, "apply").object())
 	if applied["mode"] != "apply" || applied["in_force"] != true || applied["applied"] != 1.0 {
 		t.Errorf("in force it is %v", applied)
 	}

@@ -1,13 +1,16 @@
 package policies
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -26,6 +29,26 @@ func TestARuleIsNotDraftedFromFiltersThatDoNotExist(t *testing.T) {
 			t.Errorf("%s: %v", query, err)
 		}
 	}
+}
+
+// A policy of the same name may have taken its place, at the same generation.
+func TestThePageAppliesOnlyThePolicyThatItShows(t *testing.T) {
+	var sent client.TriagePolicyChange
+	service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = json.NewDecoder(r.Body).Decode(&sent)
+		_, _ = w.Write([]byte("{}"))
+	})
+	s := shown{mayWrite: true}
+	s.Mode, s.Generation, s.Uid = client.TriagePolicyModePreview, 3, "u-1"
+	form, err := page.Text(t.Context(), switches(s))
+	harness.Must(t, err)
+	v := &page.Visit{API: api.New(service, "", ""), Path: func(string) string { return "p-1" }, Form: url.Values{}}
+	for _, field := range regexp.MustCompile(`name="(\w+)" value="([^"]*)"`).FindAllStringSubmatch(form, -1) {
+		v.Form.Set(field[1], field[2])
+	}
+	_, err = change(t.Context(), v)
+	harness.Must(t, err)
+	harness.Same(t, "what is sent", client.TriagePolicyChange{Mode: "apply", Generation: new(3), Uid: new("u-1")}, sent)
 }
 
 // The service refuses longer addresses, and policies longer comments.

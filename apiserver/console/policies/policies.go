@@ -103,7 +103,8 @@ func change(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if err != nil {
 		return page.Response{}, api.Failed(http.StatusBadRequest, "The form does not contain the policy's generation.")
 	}
-	body := client.TriagePolicyChange{Mode: client.TriagePolicyMode(v.Form.Get("mode")), Generation: &generation}
+	mode, uid := client.TriagePolicyMode(v.Form.Get("mode")), v.Form.Get("uid")
+	body := client.TriagePolicyChange{Mode: mode, Generation: &generation, Uid: &uid}
 	var changed client.TriagePolicy
 	if err := v.API.Send(ctx, http.MethodPatch, address(v), "", body, &changed); err != nil {
 		return page.Response{}, err
