@@ -87,7 +87,7 @@ var pages = []string{
 	"/console/", "/console/findings", "/console/findings?severity=high&facet=rule", "/console/findings?text=nothing", "/console/findings?group=repo_id&created_since=9999d",
 	"/console/findings/f-0000", "/console/findings/f-none", "/console/nowhere", "/console/operations",
 	"/console/reviews", "/console/reviews?custom=open_with_issues", "/console/reviews/rv-1", "/console/scans", "/console/scans/s-1", "/console/deliveries", "/console/deliveries/d-1",
-	"/console/policies", "/console/policies/p-1", "/console/policies/p-wrong", "/console/policies/new?rule=G101&stale=true", "/console/keys",
+	"/console/policies", "/console/policies/p-1", "/console/policies/p-wrong", "/console/policies/_new?rule=G101&stale=true", "/console/keys",
 }
 
 func TestNoPageHasBarriersInLightOrDarkWideOrNarrow(t *testing.T) {
@@ -261,7 +261,7 @@ func TestHostileTextStaysText(t *testing.T) {
 	o.hasOthers(all)
 	p := loggedIn(t, o.key("ada", v1alpha1.Scopes()...))
 	for i := range hostile {
-		rule := "/console/policies/new?" + url.Values{"text": {hostile[i]}, "rule": {hostile[i]}, "stale": {hostile[i]}, "set.comment": {hostile[i]}}.Encode()
+		rule := "/console/policies/_new?" + url.Values{"text": {hostile[i]}, "rule": {hostile[i]}, "stale": {hostile[i]}, "set.comment": {hostile[i]}}.Encode()
 		at := []string{"/console/", "/console/findings", fmt.Sprintf("/console/findings/f-%d", i), "/console/reviews/rv-1", "/console/scans/s-1", rule}
 		if i == 0 { // these pages show all texts at once
 			at = append(at, "/console/policies", "/console/policies/p-1", "/console/policies/p-wrong", "/console/keys")

@@ -39,7 +39,7 @@ func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
 	o.hasOthers("The signing key is in the source")
 	p := loggedIn(t, o.key("ada", v1alpha1.Scopes()...))
 	p.goes("/console/findings?tool=gosec&stale=false")
-	p.clicks(`a[href^="/console/policies/new"]`)
+	p.clicks(`a[href^="/console/policies/_new"]`)
 	p.reads("main", "A new policy", "Not in the expression", "Decision in doubt: not in doubt")
 	p.sees("!document.querySelector('#manifest')") // without a reason it could not be applied
 	p.sees(`document.querySelector("#match").value === "finding.tool == 'gosec'"`)
@@ -68,7 +68,7 @@ func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
 	p.clicks(`td a[href="/console/findings?policy=mute-gosec"]`)
 	p.sees(`document.querySelector(".total strong").textContent === "3" && document.querySelectorAll(".row").length === 3`)
 	p.sees(`((f) => f.querySelector(".word").textContent === "mute-gosec" && f.querySelector(".count").textContent === "3")(document.querySelector('[aria-labelledby="facet-policy"]'))`)
-	p.clicks(`a[href="/console/policies/new?policy=mute-gosec"]`)
+	p.clicks(`a[href="/console/policies/_new?policy=mute-gosec"]`)
 	p.reads(".conflict", "Policy: mute-gosec", "cannot read what other policies decide")
 	p.goes("/console/policies")
 	p.clicks(`main a[href="/console/policies/mute-gosec"]`)
@@ -83,7 +83,7 @@ func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
 	p.goes("/console/findings")
 	p.clicks(`#f-0001 input[name="id"]`)
 	p.clicks(`#f-0003 input[name="id"]`)
-	p.clicks(`button[formaction="/console/policies/new"]`)
+	p.clicks(`button[formaction="/console/policies/_new"]`)
 	p.sees(`document.querySelector("#match")?.value.includes("finding.tool == 'semgrep'") && !document.querySelector("#match").value.includes("severity")`)
 
 	p.goes("/console/keys")
@@ -150,7 +150,7 @@ func TestAKeyThatMayNotWriteGetsYAMLAndIsRefused(t *testing.T) {
 		}
 	}
 	many := url.Values{"token": {token}, "id": slices.Repeat([]string{"x"}, 401)}
-	if got := v.asks("/console/policies/new", many); got.StatusCode != http.StatusBadRequest || !strings.Contains(got.text, "At most 400") {
+	if got := v.asks("/console/policies/_new", many); got.StatusCode != http.StatusBadRequest || !strings.Contains(got.text, "At most 400") {
 		t.Errorf("a selection of 401 answers %s", got.Status)
 	}
 	if got := v.asks("/console/keys", nil); got.StatusCode != http.StatusForbidden {
@@ -186,7 +186,7 @@ func TestARuleMatchesWhatTheListShows(t *testing.T) {
 		{"repo_id": {"shop"}, "project_id": {"web"}}, {"project_id": {"none"}}, {"owner": {"nobody"}}, {"text": {"openssl 'QUOTED' \\"}}, {"text": {"number lib"}},
 		{"created_since": {found.UTC().Format("2006-01-02T15:04:05Z")}, "created_until": {found.UTC().Format("2006-01-02T15:04:06Z")}},
 	} {
-		drafted := draftedMatch.FindStringSubmatch(v.asks("/console/policies/new?"+filters.Encode(), nil).text)
+		drafted := draftedMatch.FindStringSubmatch(v.asks("/console/policies/_new?"+filters.Encode(), nil).text)
 		if drafted == nil {
 			t.Fatalf("%v: no expression", filters)
 		}

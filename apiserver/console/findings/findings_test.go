@@ -139,7 +139,7 @@ func TestAGroupTellsItsSeveritiesWhereTheyAreKnown(t *testing.T) {
 	if got := g.Groups[0].All; got != "/console/findings?all=true&created_since=7d&rule=G1&tool=gosec" {
 		t.Errorf("its form is at %s", got)
 	}
-	if got := g.Groups[0].Rule; !strings.HasPrefix(got, "/console/policies/new?created_since=20") || !strings.HasSuffix(got, "&rule=G1&tool=gosec") {
+	if got := g.Groups[0].Rule; !strings.HasPrefix(got, "/console/policies/_new?created_since=20") || !strings.HasSuffix(got, "&rule=G1&tool=gosec") {
 		t.Errorf("its rule is at %s", got)
 	}
 }

@@ -25,7 +25,7 @@ const (
 	listPath   = "/console/findings"
 	countsPath = "/v2/finding-counts"
 	// newPolicy is the form that creates a policy from filters.
-	newPolicy = "/console/policies/new"
+	newPolicy = "/console/policies/_new"
 	// pageRows is the number of rows per request.
 	pageRows = 100
 	// facetValues is how many values of a facet are shown at first, allFacetValues how many on request.

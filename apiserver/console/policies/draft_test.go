@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
@@ -28,6 +30,13 @@ func TestARuleIsNotDraftedFromFiltersThatDoNotExist(t *testing.T) {
 		if api.Is(err, http.StatusBadRequest) != refused || !refused && err != nil {
 			t.Errorf("%s: %v", query, err)
 		}
+	}
+}
+
+// Otherwise the form would hide the page of the policy with that name.
+func TestTheFormIsAtNoPolicysPage(t *testing.T) {
+	if name := strings.TrimPrefix(newPath, pageOf("")); len(validation.IsDNS1123Subdomain(name)) == 0 {
+		t.Errorf("a policy can be called %s", name)
 	}
 }
 

@@ -21,7 +21,7 @@ var Files embed.FS
 
 const (
 	listPath = "/console/policies"
-	newPath  = listPath + "/new"
+	newPath  = listPath + "/_new" // no policy can have this name
 	apiPath  = "/v2/triage-policies"
 )
 
@@ -35,8 +35,8 @@ func Routes() []page.Route {
 	return []page.Route{
 		{Method: http.MethodGet, Path: "policies", Serve: list},
 		{Method: http.MethodPost, Path: "policies", Serve: create},
-		{Method: http.MethodGet, Path: "policies/new", Serve: draftPage},
-		{Method: http.MethodPost, Path: "policies/new", Serve: draftOfSelection},
+		{Method: http.MethodGet, Path: "policies/_new", Serve: draftPage},
+		{Method: http.MethodPost, Path: "policies/_new", Serve: draftOfSelection},
 		{Method: http.MethodGet, Path: "policies/:id", Serve: show},
 		{Method: http.MethodPost, Path: "policies/:id", Serve: change},
 	}

@@ -44,11 +44,13 @@ var terms = []struct {
 	{"text", "Text", hasWords},
 }
 
-// unread are the filters that no expression can use, with their labels, and why.
-var unread = []struct{ filter, label, why string }{
-	{"status", "State", whyDecided}, {"user_status", "Decision", whyDecided}, {"stale", "Decision in doubt", whyDecided},
-	{"policy", "Policy", whyPolicies}, {"suppressed", "Suppressed in the source", whyUnread},
-	{"updated_since", "Changed since", whyUnread}, {"updated_until", "Changed until", whyUnread},
+// unread are the filters that no expression can use, with their labels, and why. A policy only decides about what has
+// the value anyway.
+var unread = []struct{ filter, label, anyway, why string }{
+	{"status", "State", "open", whyDecided}, {"user_status", "Decision", "open", whyDecided},
+	{"stale", "Decision in doubt", "", whyDecided}, {"policy", "Policy", "", whyPolicies},
+	{"suppressed", "Suppressed in the source", "", whyUnread},
+	{"updated_since", "Changed since", "", whyUnread}, {"updated_until", "Changed until", "", whyUnread},
 }
 
 // ruleOf translates the filters of a list of findings into the expression of a policy. It also returns the filters that
@@ -68,8 +70,7 @@ func ruleOf(filters url.Values) (match string, left []leftOut) {
 	}
 	for _, u := range unread {
 		value := filters.Get(u.filter)
-		// A policy only decides about open and undecided findings anyway.
-		if value != "" && value != "open" {
+		if value != "" && value != u.anyway {
 			_, word := findings.Asked(u.filter, value)
 			left = append(left, leftOut{u.label, word, u.why})
 		}

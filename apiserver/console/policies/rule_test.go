@@ -38,6 +38,7 @@ func TestFiltersBecomeAnExpression(t *testing.T) {
 		{"what policies ask for anyway", "status=open&user_status=open&rule=G1", "finding.ruleID == 'G1'", nil},
 		{"what no expression can ask for", "status=closed&user_status=muted&stale=true&suppressed=false&updated_since=2026-01-01T00:00:00Z&policy=mute-a&rule=G1",
 			"finding.ruleID == 'G1'", []string{"State", "Decision", "Decision in doubt", "Policy", "Suppressed in the source", "Changed since"}},
+		{"what is only called so", "status=closed&policy=open&rule=G1", "finding.ruleID == 'G1'", []string{"State", "Policy"}},
 		{"values that cannot be compared", "min_score=high&created_since=soon&text=+&rule=G1", "finding.ruleID == 'G1'",
 			[]string{"Score of at least", "Found since", "Text"}},
 	} {
