@@ -63,6 +63,10 @@ func TestFacetsSearchAndOrderNarrowTheListAndStayInTheAddress(t *testing.T) {
 	p.reads(".total", "6 findings")
 	p.do(chromedp.NavigateBack())
 	p.reads(".total", "1 finding")
+	p.reads(".chips", "Text: number 4")
+	p.evaluates("window.fetch = () => Promise.reject(new TypeError('Failed to fetch'))", nil)
+	p.do(chromedp.NavigateBack())
+	p.reads(".chips", "Severity: high", "Text: number 3") // not the list before, below another address
 	p.goes("/console/findings?created_since=9999d&tool=gosec")
 	p.reads(".total", "3 findings")
 	p.reads(".chips", "Found since: last 9999 days, since")

@@ -26,9 +26,10 @@ let shown = location.pathname + location.search;
 async function go(url, record) {
   asking?.abort();
   asking = new AbortController();
+  const { signal } = asking;
   const forgetKnown = beginListing();
   try {
-    const text = await (await ask(url, { signal: asking.signal })).text();
+    const text = await (await ask(url, { signal })).text();
     const address = new URL(url, location.href);
     address.hash = location.hash; // the finding beside the list stays
     if (record === "push") history.pushState(null, "", address);
@@ -42,7 +43,9 @@ async function go(url, record) {
     // Who asked for the form to decide about all that match goes on in it.
     if (new URL(url, location.href).searchParams.has("all")) find('.selection.used [name="reason"]', HTMLSelectElement)?.focus();
   } catch (error) {
-    report(error);
+    // After Back or Forward the address is no longer that of the list that is shown.
+    if (!signal.aborted && location.pathname + location.search !== shown) location.reload();
+    else report(error);
   }
 }
 
