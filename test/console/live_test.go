@@ -114,6 +114,34 @@ func TestWhatChangesWhileOneLooksIsMarkedAndNotMoved(t *testing.T) {
 	p.reads(".total", "7 findings")
 }
 
+// Each look at a row is a request, and counts against the limit of the key with which the person decides.
+func TestOnlySomeOfTheRowsThatARescanChangesAreLookedAt(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(1)...)
+	p := loggedIn(t, o.key("ada"))
+	if _, err := chromedp.Call(p.window, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: "window.EventSource = class extends EventTarget { constructor() { super(); window.stream = this; } close() {} };",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p.goes("/console/findings")
+	p.evaluates(`((row, send) => {
+		window.looks = 0;
+		window.fetch = (at, request) => {
+			looks += at.endsWith("/row");
+			return send(at, request);
+		};
+		for (let i = 0; i < 99; i++) {
+			const copy = row.cloneNode(true);
+			copy.id = "f-copy-" + i;
+			row.after(copy);
+			const data = JSON.stringify({ change: "updated", id: copy.id, status: "open", user_status: "open", updated_at: "" });
+			stream.dispatchEvent(new MessageEvent("finding", { data }));
+		}
+	})(document.querySelector(".row"), window.fetch)`, nil)
+	p.sees("document.querySelectorAll('.row.changed').length === 99 && looks === 60")
+}
+
 func TestTheOverviewCountsWhileOneLooks(t *testing.T) {
 	o := newOrganization(t)
 	o.hasHistory()

@@ -10,8 +10,12 @@ import { freshRow, replaceRow, results, rowOf, titleOf } from "./rows.js";
 /** How often counts are asked for at most. */
 const countsPause = 3000;
 
-/** How many rows are looked at closer at a time. What changes more at once is marked. */
-const closer = 10;
+/** How many rows are looked at closer in a minute at most: each look counts against the key's limit, as decisions do.
+ * What else changes is marked. */
+const closer = 60;
+
+/** How many were looked at in the last minute. */
+let looked = 0;
 
 /** @type {Set<string>} Ids of findings that came since the list was asked for, but for those that it would not show. */
 const created = new Set();
@@ -63,7 +67,6 @@ async function markChanged() {
   const changes = [...waiting.values()];
   waiting.clear();
   let marked = 0;
-  let looked = 0;
   let shown = false;
   for (const change of changes) {
     shown = (await markShown(change.id, change.change === "removed").catch(() => false)) || shown;
@@ -71,7 +74,7 @@ async function markChanged() {
     if (!row || row.classList.contains("changed")) continue;
     const removed = change.change === "removed";
     if (!removed && row.dataset.updated === change.updated_at && row.dataset.stands === standsAt(change)) continue;
-    if (!removed && row.dataset.stands === standsAt(change) && looked++ < closer && (await shows(row))) continue;
+    if (!removed && row.dataset.stands === standsAt(change) && looked < closer && (await shows(row))) continue;
     if (!row.isConnected) continue;
     mark(row, removed);
     marked++;
@@ -92,6 +95,8 @@ const words = (row) => [...row.querySelectorAll(".severity, .what, .source, .sta
 /** Reports whether a row shows what it would show now.
  * @param {HTMLElement} row */
 async function shows(row) {
+  looked++;
+  setTimeout(() => looked--, 60_000);
   try {
     const now = /** @type {HTMLElement} */ (fragment(await freshRow(row.id)).firstElementChild);
     if (now.dataset.seen !== row.dataset.seen || words(now) !== words(row)) return false;
