@@ -102,11 +102,20 @@ func TestWhatChangesWhileOneLooksIsMarkedAndNotMoved(t *testing.T) {
 	q := loggedIn(t, bob)
 	q.goes("/console/findings?group=severity&tool=gosec")
 	q.reads(".total", "2 findings")
+	var listed struct {
+		Next string `json:"next_cursor"`
+	}
+	get(t, bob, "/v2/full-findings?size=2", &listed)
+	next := loggedIn(t, bob)
+	next.goes("/console/findings?" + url.Values{"cursor": {listed.Next}}.Encode())
 	o.has(builder.Finding("f-other").Tool("semgrep", v1alpha1.CategoryCode), builder.Finding("f-gosec").Tool("gosec", v1alpha1.CategoryCode))
 	q.reads(".total", "3 findings")
 	q.reads(".news", "1 new finding, show") // the other one is not in this list
 	q.clicks(".news a")
 	q.sees("document.querySelector('.total').innerText === '3 findings' && !document.querySelector('.news')")
+	next.reads(".news", "2 new findings, show") // although they are not on this page
+	next.clicks(".news a")
+	next.reads(".total", "8 findings")
 	harness.Must(t, env.Client.Delete(t.Context(), o.finding("f-0003")))
 	p.reads("#f-0003 .age", "removed")
 	p.clicks("#f-0003 .news-of")

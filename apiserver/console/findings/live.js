@@ -132,7 +132,7 @@ async function count() {
   }
 }
 
-/** Counts the new findings of the list: that is on the first page of the newest.
+/** Counts the new findings of the list: those on the first page of the newest.
  * @param {string} at @param {ParentNode} now The list at that address as it is now.
  * @param {string[]} createdBefore What had come before the list was asked for now. */
 async function countNew(at, now, createdBefore) {
@@ -151,7 +151,8 @@ async function countNew(at, now, createdBefore) {
 /** @param {string} at The address of a list. */
 function isNewestFirst(at) {
   const query = new URL(at).searchParams;
-  return !query.get("group") && (query.get("sort") || "created_at") === "created_at" && query.get("order") !== "asc";
+  const sorted = (query.get("sort") || "created_at") === "created_at" && query.get("order") !== "asc";
+  return sorted && !query.has("cursor") && !query.get("group");
 }
 
 /** @param {string} at The address of a list. @returns {Promise<ParentNode>} The newest rows of it. */
@@ -181,7 +182,9 @@ function tellNew(n, more) {
   const news = more ? `${n} or more new findings` : counted(n, "new finding", "new findings");
   const offer = `${news}, show`;
   if (before?.textContent === offer) return;
-  const link = Object.assign(document.createElement("a"), { href: location.href, textContent: offer });
+  const url = new URL(location.href);
+  url.searchParams.delete("cursor");
+  const link = Object.assign(document.createElement("a"), { href: url.href, textContent: offer });
   link.setAttribute("data-results", "");
   line.append(link);
   if (before) before.replaceWith(line);
