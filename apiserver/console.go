@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"net/http"
@@ -78,8 +79,8 @@ func (r *router) addConsolePages(engine *gin.Engine) {
 // and to follow changes.
 var passed = map[string]string{"export": "/v2/finding-export", "events": "/v2/events"}
 
-// addPassed serves these operations unchanged, with the session's key. Their streams are not buffered on the
-// way, and end with the session.
+// addPassed serves these operations with the session's key, unchanged but for a page about an export that fails. Their
+// streams are not buffered on the way, and end with the session.
 func (r *router) addPassed(engine *gin.Engine) {
 	operation := inside(engine)
 	for name, to := range passed {
@@ -96,10 +97,49 @@ func (r *router) addPassed(engine *gin.Engine) {
 			}
 			request.Header.Set("Authorization", "Bearer "+r.console.APIKey(c.Request))
 			request.Header.Set(requestIDHeader, stateOf(c).requestID)
-			operation.ServeHTTP(c.Writer, request)
+			if name == "events" {
+				operation.ServeHTTP(c.Writer, request) // a module reads it, not a person
+				return
+			}
+			answer := &refusable{ResponseWriter: c.Writer}
+			operation.ServeHTTP(answer, request)
+			if answer.refused != 0 {
+				c.Writer.Header().Del("Content-Length")
+				err := api.FailureOf(answer.refused, c.Writer.Header(), answer.body.Bytes())
+				sendAnswer(c, r.console.Failed(c.Request, stateOf(c).requestID, err))
+			}
 		})
 	}
 }
+
+// refusable passes an answer on, but keeps one of 400 or more for a page that explains it.
+type refusable struct {
+	http.ResponseWriter
+	// refused is the status of an answer that is kept; 0 if there is none.
+	refused int
+	body    bytes.Buffer
+}
+
+func (a *refusable) WriteHeader(status int) {
+	if status >= http.StatusBadRequest {
+		a.refused = status
+		return
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *refusable) Write(part []byte) (int, error) {
+	if a.refused != 0 {
+		return a.body.Write(part)
+	}
+	return a.ResponseWriter.Write(part)
+}
+
+// Flush is for a body that is sent while it is produced.
+func (a *refusable) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
+
+// Unwrap is for http.ResponseController.
+func (a *refusable) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // refuseOtherOrganization refuses a link from a page that was loaded before a login to another organization. It
 // removes the name of the organization, which is no parameter of the operation.

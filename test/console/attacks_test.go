@@ -212,6 +212,11 @@ func TestAnExportHoldsWhatTheListShowsAndOnlyForASession(t *testing.T) {
 		!strings.HasPrefix(answer.Header.Get("Content-Disposition"), "attachment") {
 		t.Errorf("the export has %d rows (%v), headers %v", len(rows), err, answer.Header)
 	}
+	answer = v.asks("/console/export?format=xml", nil)
+	if answer.StatusCode != http.StatusBadRequest || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") ||
+		!strings.Contains(answer.text, "<h1>") || !strings.Contains(answer.text, "format") {
+		t.Errorf("an export that fails is answered with %s and %v\n%s", answer.Status, answer.Header, answer.text)
+	}
 	v.logsIn(newOrganization(t).key("eve"))
 	answer = v.asks(html.UnescapeString(link[1]), nil)
 	if answer.StatusCode != http.StatusForbidden || !strings.Contains(answer.text, "another organization") {

@@ -131,7 +131,7 @@ func (c *Client) call(request *http.Request, read func(*recorder) error) error {
 		return err
 	}
 	if answer.status >= http.StatusBadRequest {
-		return failure(answer)
+		return FailureOf(answer.status, answer.header, answer.body.Bytes())
 	}
 	return read(answer)
 }
@@ -148,12 +148,13 @@ func (c *Client) serve(answer *recorder, request *http.Request) (err error) {
 	return nil
 }
 
-func failure(answer *recorder) error {
-	f := &Failure{Status: answer.status, Location: answer.header.Get("Location")}
-	if err := json.Unmarshal(answer.body.Bytes(), &f.Said); err != nil {
-		return fmt.Errorf("read an error of status %d: %w", answer.status, err)
+// FailureOf reads a response with a status of 400 or more.
+func FailureOf(status int, header http.Header, body []byte) error {
+	f := &Failure{Status: status, Location: header.Get("Location")}
+	if err := json.Unmarshal(body, &f.Said); err != nil {
+		return fmt.Errorf("read an error of status %d: %w", status, err)
 	}
-	if seconds, err := strconv.Atoi(answer.header.Get("Retry-After")); err == nil {
+	if seconds, err := strconv.Atoi(header.Get("Retry-After")); err == nil {
 		f.RetryAt = time.Now().Add(time.Duration(seconds) * time.Second)
 	}
 	return f
