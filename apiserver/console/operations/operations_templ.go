@@ -758,7 +758,7 @@ func outcome(o client.TriageOperation, token string, canDecide bool) templ.Compo
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = examples("Skipped: somebody else has decided", o.Conflicts).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = examples("Skipped: changed meanwhile", o.Conflicts).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
