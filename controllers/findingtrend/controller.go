@@ -52,7 +52,7 @@ type Reconciler struct {
 	reconcile.Base
 	// ServerTime returns the API server's time, and whether it is known.
 	ServerTime func() (time.Time, bool)
-	// waits holds since when the rows of a project wait for statuses, by the project's name.
+	// waits holds since when the rows of a project wait for statuses, by the project's name, until they are written.
 	waits sync.Map
 }
 

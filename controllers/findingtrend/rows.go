@@ -83,7 +83,11 @@ func (r *Reconciler) awaitsStatuses(s *scope, findings []v1alpha1.Finding) bool 
 	project := client.ObjectKeyFromObject(s.Object)
 	known, _ := r.waits.LoadOrStore(project, s.Now)
 	since, _ := known.(time.Time)
-	if areRecorded(findings) || s.Now.Sub(since) >= patience {
+	if areRecorded(findings) {
+		r.waits.Delete(project)
+		return false
+	}
+	if s.Now.Sub(since) >= patience {
 		return false
 	}
 	s.RequeueAfter(gatherDelay)

@@ -60,8 +60,8 @@ func (l *leases) drop(organization string) {
 	delete(l.seen, organization)
 }
 
-// retireLeases removes a batch of the Leases of imports that were seen twice unchanged, and requeues: for the next batch
-// while more are due, else for the next look. Imports leave a Lease behind per series of scans and per pull request.
+// retireLeases removes a batch of the Leases of imports that were seen twice unchanged, and requeues for the next batch
+// or, if no more are due, for the next look. Imports leave a Lease behind per series of scans and per pull request.
 func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 	organization := s.Object
 	if organization.Status.Namespace == "" {
@@ -91,7 +91,7 @@ func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 	seen.due = seen.due[len(idle):]
 	r.leases.keep(organization.Name, seen)
 	if len(seen.due) > 0 {
-		s.RequeueAfter(r.interval) // not sooner: each turn begins a pass over the other kinds
+		s.RequeueAfter(r.interval) // a turn only for them would begin a pass over the other kinds
 		return nil
 	}
 	s.RequeueAfter(leaseIdle)

@@ -44,8 +44,8 @@ type attempted struct {
 
 // tellEndpoint counts the attempt in the endpoint's status, if that changes anything.
 func (r *Reconciler) tellEndpoint(ctx context.Context, sent *v1alpha1.WebhookEndpoint, made attempted) error {
-	if !r.isNews(ctx, sent, made) {
-		return nil
+	if news, err := r.isNews(ctx, sent, made); err != nil || !news {
+		return err
 	}
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, recordInterval, recordTimeout, true, func(ctx context.Context) (bool, error) {
@@ -69,12 +69,17 @@ func (r *Reconciler) tellEndpoint(ctx context.Context, sent *v1alpha1.WebhookEnd
 	return nil
 }
 
-// isNews reports whether there is something to record, as of when the attempt began or by the cache: the failure of
-// another attempt may have been counted meanwhile.
-func (r *Reconciler) isNews(ctx context.Context, sent *v1alpha1.WebhookEndpoint, made attempted) bool {
+// isNews reports whether there is something to record: by the endpoint as it was when the attempt began, or as the
+// cache shows it, because the failure of another attempt may have been counted meanwhile.
+func (r *Reconciler) isNews(ctx context.Context, sent *v1alpha1.WebhookEndpoint, made attempted) (bool, error) {
+	if count(sent.DeepCopy(), made) {
+		return true, nil
+	}
 	cached := &v1alpha1.WebhookEndpoint{}
-	return count(sent.DeepCopy(), made) ||
-		r.Client.Get(ctx, client.ObjectKeyFromObject(sent), cached) == nil && count(cached, made)
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(sent), cached); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return count(cached, made), nil
 }
 
 // count adds the attempt to the endpoint's status, and reports whether the status changed.
@@ -122,7 +127,7 @@ func countFailure(endpoint *v1alpha1.WebhookEndpoint, made attempted) bool {
 }
 
 // hopeless returns why the endpoint is to be disabled after the failure; nil if it is not. Days with a few attempts say
-// little: a delivery must have failed for good.
+// little: a delivery must have failed for good, or as many attempts as are counted.
 func hopeless(endpoint *v1alpha1.WebhookEndpoint, made attempted) *v1alpha1.WebhookDisabled {
 	why := &v1alpha1.WebhookDisabled{
 		At:         v1alpha1.NewTime(made.ended.UTC().Truncate(time.Second)),
@@ -131,10 +136,11 @@ func hopeless(endpoint *v1alpha1.WebhookEndpoint, made attempted) *v1alpha1.Webh
 	// If the endpoint's controller has not observed the spec yet, the counted failures belong to
 	// the previous spec.
 	followed := endpoint.Status.ObservedGeneration == endpoint.Generation
+	many := made.last || endpoint.Status.ConsecutiveFailures >= maxFailures
 	switch {
 	case made.code == http.StatusGone:
 		why.Reason, why.Message = v1alpha1.WebhookDisabledGone, goneMessage
-	case followed && made.last && !made.at.Before(endpoint.Status.FailingSince.Add(webhooks.MaxFailing)):
+	case followed && many && !made.at.Before(endpoint.Status.FailingSince.Add(webhooks.MaxFailing)):
 		why.Reason, why.Message = v1alpha1.WebhookDisabledFailingTooLong, failingMessage
 	default:
 		return nil

@@ -70,13 +70,22 @@ func TestCount(t *testing.T) {
 }
 
 // A ping that failed, a week without events and one failed attempt are no five days of failures.
-func TestAnEndpointIsGivenUpOnlyWithADelivery(t *testing.T) {
-	for _, last := range []bool{false, true} {
+func TestAnEndpointIsGivenUpOnlyAfterManyAttempts(t *testing.T) {
+	for reason, c := range map[string]struct {
+		before int32
+		last   bool
+		want   bool
+	}{
+		"two attempts, days apart":       {1, false, false},
+		"a delivery used up its own":     {1, true, true},
+		"a hundred, of other deliveries": {maxFailures - 1, false, true},
+	} {
 		endpoint := &v1alpha1.WebhookEndpoint{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 		endpoint.Status.ObservedGeneration, endpoint.Status.FailingSince = 2, at(-7*24*time.Hour)
-		count(endpoint, attempted{result: failedWith(502), at: noon, ended: noon, generation: 2, last: last})
-		if endpoint.IsDisabled() != last {
-			t.Errorf("after the delivery's last attempt (%t): disabled %+v", last, endpoint.Status.Disabled)
+		endpoint.Status.ConsecutiveFailures = c.before
+		count(endpoint, attempted{result: failedWith(502), at: noon, ended: noon, generation: 2, last: c.last})
+		if endpoint.IsDisabled() != c.want {
+			t.Errorf("%s: disabled %+v", reason, endpoint.Status.Disabled)
 		}
 	}
 }

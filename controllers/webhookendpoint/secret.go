@@ -66,6 +66,7 @@ func (r *Reconciler) ownSecret(ctx context.Context, s *scope) (found, error) {
 	f := found{name: SecretName(s.Object.Name)}
 	secret, err := r.secrets.Get(ctx, s.Object, f.name)
 	if err != nil {
+		f.lost = apierrors.IsAlreadyExists(err) // the one of that name belongs to nobody, or to somebody else
 		return f, err
 	}
 	if secret != nil {
@@ -82,6 +83,8 @@ func (r *Reconciler) ownSecret(ctx context.Context, s *scope) (found, error) {
 		return f, err // The Secret has changed since it was read: the next reconcile sees that.
 	case secret == nil:
 		f.lost, f.problem = true, err
+	case f.serial >= wantedSerial(s.Object):
+		return f, err // Only its label is missing.
 	}
 	f.unwritten = err
 	return f, nil

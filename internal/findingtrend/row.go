@@ -146,7 +146,7 @@ func Continue(last *v1alpha1.FindingTrendDay, written time.Time, findings []v1al
 			known = Carry(before, of)
 		}
 		row := known
-		if of == today || eventful(findings, later(Start(of), written), Start(of).Add(day)) {
+		if of == today || eventful(findings, Start(of), Start(of).Add(day), written) {
 			row = Row(of, findings, now)
 		}
 		if of == last.Day {
@@ -167,14 +167,19 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// eventful reports whether anything happened to any finding between two times, from inclusive, to
-// exclusive.
-func eventful(findings []v1alpha1.Finding, from, to time.Time) bool {
-	within := func(at v1alpha1.Time) bool { return !at.Time.Before(from) && at.Time.Before(to) }
+// eventful reports whether anything happened between two times, from inclusive, to exclusive, that the last write
+// cannot have counted: it is later, or the finding was created later, as by a scan that began before the write.
+func eventful(findings []v1alpha1.Finding, from, to, written time.Time) bool {
+	since := later(from, written)
 	for i := range findings {
 		f := &findings[i]
-		if within(findingstate.CreatedAt(f)) ||
-			slices.ContainsFunc(f.Status.Transitions, func(t v1alpha1.Transition) bool { return within(t.At) }) {
+		if created := findingstate.CreatedAt(f).Time; created.Before(to) &&
+			(!created.Before(since) || !created.Before(from) && f.CreationTimestamp.After(written)) {
+			return true
+		}
+		if slices.ContainsFunc(f.Status.Transitions, func(t v1alpha1.Transition) bool {
+			return !t.At.Time.Before(since) && t.At.Time.Before(to)
+		}) {
 			return true
 		}
 	}

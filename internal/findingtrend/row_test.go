@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -131,6 +133,7 @@ func TestRowsFollowTheLastOneWhereAnythingHappened(t *testing.T) {
 	stored := Row(Plus(today, -3), []v1alpha1.Finding{older}, days(-3))
 	closedSince := finding(30, func(f *v1alpha1.Finding) { rated("high", "")(f); closed(f) },
 		did("closed", days(-1), "open", "closed"))
+	hourBefore := *builder.Finding("before").DetectedAt(days(-3).Add(-time.Minute)).Build()
 	for _, c := range []struct {
 		reason   string
 		last     *v1alpha1.FindingTrendDay
@@ -144,7 +147,14 @@ func TestRowsFollowTheLastOneWhereAnythingHappened(t *testing.T) {
 		{"one came after the row was written, and one today", &stored, []v1alpha1.Finding{older,
 			*builder.Finding("late").DetectedAt(days(-3).Add(time.Hour)).Build(), finding(0, nil)},
 			[]v1alpha1.Day{Plus(today, -3), today}},
+		{"one of a scan that began before the row was written came after it", &stored, []v1alpha1.Finding{older,
+			*builder.Finding("late").DetectedAt(days(-3).Add(-time.Hour)).Mutate(func(f *v1alpha1.Finding) {
+				f.CreationTimestamp = metav1.NewTime(days(-3).Add(time.Minute))
+			}).Build()}, []v1alpha1.Day{Plus(today, -3)}},
 		{"all were removed today", &stored, nil, []v1alpha1.Day{today}},
+		{"one of two that came before the row was written was removed", new(Row(Plus(today, -3), []v1alpha1.Finding{
+			older, hourBefore, hourBefore,
+		}, days(-3))), []v1alpha1.Finding{older, hourBefore}, []v1alpha1.Day{today}},
 		{"the clock has gone back", &v1alpha1.FindingTrendDay{Day: Plus(today, 1)}, []v1alpha1.Finding{older}, nil},
 	} {
 		var got []v1alpha1.Day

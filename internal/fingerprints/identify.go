@@ -31,8 +31,12 @@ type Result struct {
 	Fingerprints     map[string]string
 	Message, Snippet string
 	Line, Column     int32
-	// Digest of the data of the result, and what it is about beside them: two results that have both in common are
-	// duplicates.
+	ResultKey
+}
+
+// ResultKey identifies a result in its scan: two results with the same key are duplicates.
+type ResultKey struct {
+	// Digest of the data of the result, and what it is about beside them.
 	Digest [32]byte
 	About  string
 }
@@ -91,18 +95,13 @@ func newKeyed(r *Result, content string) *keyedResult {
 }
 
 func markDuplicates(keyed []*keyedResult) []int {
-	type key struct {
-		digest [32]byte
-		about  string
-	}
-	firsts := make(map[key]int, len(keyed))
+	firsts := make(map[ResultKey]int, len(keyed))
 	out := make([]int, len(keyed))
 	for i, k := range keyed {
-		is := key{k.Digest, k.About}
-		first, there := firsts[is]
+		first, there := firsts[k.ResultKey]
 		if !there {
 			first = i
-			firsts[is] = i
+			firsts[k.ResultKey] = i
 		}
 		k.same = first
 		out[i] = first

@@ -70,7 +70,8 @@ func (e *Entry) before() v1alpha1.FindingTriage {
 // maxPartBytes bounds the uncompressed text of a part, so that reading a forged part is cheap.
 const maxPartBytes = 16 << 20
 
-// Encode returns the entries in the format of a part, and whether a part may be that long.
+// Encode returns the entries in the format of a part; fits reports whether the text, packed and unpacked, is within the
+// bounds of a part.
 func Encode(entries []Entry) (text string, fits bool, err error) {
 	var out bytes.Buffer
 	compressed := gzip.NewWriter(&out)

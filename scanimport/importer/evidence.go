@@ -61,7 +61,8 @@ func subjects(r *sarif.Result) (out []string) {
 	return out
 }
 
-// about returns what tells results about packages apart and is not in their digests, on which names depend.
+// about tells results about different packages apart. It is no part of digest, because names depend on the order of
+// digests.
 func about(r *sarif.Result) string {
 	if p := packageFact(r.Package); p != nil {
 		return fingerprints.Hash(p.Name, p.Version, fingerprints.WithoutVersion(p.PURL))

@@ -152,14 +152,14 @@ func undecided(f *v1alpha1.Finding) int {
 // ofJob returns the findings that scans of the series replace or may take over, and the others; it reuses the slice of
 // findings. A finding's own category does not identify its job: a tool that looks for several things at once has
 // findings of several categories. It belongs to the job of its scan, whether or not that succeeded. If its scan is no
-// longer known, a finding belongs to the job of its category, or to this one if there is no such job. A job without a
-// successful scan has no such finding if another one shares its tool: the other job has made them.
+// longer known, a finding belongs to the job of its category, or to this one if there is no such job. A job of which no
+// scan has ended yet has no such finding if another one shares its tool: the other job has made them.
 func (h history) ofJob(s series, findings []v1alpha1.Finding) (own, others []v1alpha1.Finding) {
 	adopts := h.adopts(s)
-	jobs, begun := map[series]bool{}, map[series]bool{}
+	jobs, ended := map[series]bool{}, map[series]bool{}
 	for _, scan := range h {
 		jobs[scan.series] = true
-		begun[scan.series] = begun[scan.series] || scan.succeeded
+		ended[scan.series] = ended[scan.series] || !scan.completedAt.IsZero()
 	}
 	shared := map[string]bool{s.analysis: h.shared(s), "": h.shared(series{category: s.category})}
 	own = findings[:0]
@@ -170,7 +170,7 @@ func (h history) ofJob(s series, findings []v1alpha1.Finding) (own, others []v1a
 			continue
 		}
 		mine := !shared[of.analysis] ||
-			begun[series{s.category, of.analysis}] && (of.category == s.category || !jobs[of])
+			ended[series{s.category, of.analysis}] && (of.category == s.category || !jobs[of])
 		if scan, known := h.scanOf(&findings[i].Spec); known {
 			mine = scan.category == s.category
 		}

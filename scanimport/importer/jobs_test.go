@@ -12,9 +12,9 @@ import (
 func TestWhichJobOwnsAFinding(t *testing.T) {
 	scanned := series{category: v1alpha1.CategoryPackage}
 	past := history{
-		"nightly":    {series: scanned, succeeded: true},
+		"nightly":    {series: scanned, succeeded: true, completedAt: time.Unix(2, 0)},
 		"nightly-2":  {series: scanned, succeeded: true},
-		"incomplete": {series: series{category: v1alpha1.CategorySecret}, startedAt: time.Unix(1, 0)},
+		"incomplete": {series: series{category: v1alpha1.CategorySecret}, startedAt: time.Unix(1, 0), completedAt: time.Unix(2, 0)},
 	}
 	for name, tc := range map[string]struct {
 		reason         string
@@ -30,6 +30,9 @@ func TestWhichJobOwnsAFinding(t *testing.T) {
 		"scan removed, closed":     {"the closing scan is the best that is known", v1alpha1.CategorySecret, "removed", "nightly-2", true, ""},
 		"scan removed":             {"no other job has succeeded", v1alpha1.CategorySecret, "removed", "", true, ""},
 		"scan removed, job is new": {"the job that has succeeded made it", v1alpha1.CategoryCode, "removed", "", false, v1alpha1.CategoryCode},
+		"scan removed, job never succeeds": {
+			"its incomplete scans write findings too", v1alpha1.CategorySecret, "removed", "", true, v1alpha1.CategorySecret,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := scanned

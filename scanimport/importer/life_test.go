@@ -32,7 +32,7 @@ func (m *memory) importEarlier(b *Batch) {
 		r := &b.Results[i]
 		inputs[i] = fingerprints.Result{
 			Rule: r.RuleID, Path: r.Location.Path, Fingerprints: r.Fingerprints, Message: r.Message, Snippet: r.Location.Snippet,
-			Line: r.Location.Line, Column: r.Location.Column, Digest: digest(r),
+			Line: r.Location.Line, Column: r.Location.Column, ResultKey: fingerprints.ResultKey{Digest: digest(r)},
 		}
 	}
 	for i, identity := range fingerprints.Identify(fingerprints.Scope{Repository: c.repository, Project: c.project, Tool: c.tool, Category: string(c.category)}, inputs) {

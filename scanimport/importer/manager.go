@@ -77,22 +77,15 @@ func passedOn(entries []metav1.ManagedFieldsEntry, from,
 	return out, changed, nil
 }
 
-// notFacts are the fields of which an import takes over none: those of people, controllers and API server, and what
-// other clients may add to a finding.
+// notFacts are the fields of which an import takes over none: those of people, controllers and API server.
 var notFacts = fieldpath.NewSet(
 	fieldpath.MakePathOrDie("metadata"),
 	fieldpath.MakePathOrDie("status"),
 	fieldpath.MakePathOrDie("spec", "triage"),
-	fieldpath.MakePathOrDie("spec", "agent"),
-	fieldpath.MakePathOrDie("spec", "details", "endpointLocations"),
-	fieldpath.MakePathOrDie("spec", "details", "exploitFeasibility"),
-	fieldpath.MakePathOrDie("spec", "details", "exploitWalkthrough"),
-	fieldpath.MakePathOrDie("spec", "details", "remediationEffort"),
-	fieldpath.MakePathOrDie("spec", "details", "validationEvidence"),
 )
 
 // takenOver returns the entries with the facts that other clients wrote, other than by applying them, passed on to the
-// manager. It returns nil if the finding has no such fact that the manager has not applied. Whoever creates a finding
+// manager. It returns nil if the manager has applied all of them. Whoever creates a finding
 // from a backup owns all its facts: as with a former name of the tool, those that an import leaves out would stay.
 func takenOver(entries []metav1.ManagedFieldsEntry, manager string) ([]metav1.ManagedFieldsEntry, error) {
 	at := slices.IndexFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return appliedBy(&e, manager) })

@@ -82,25 +82,21 @@ type reported struct {
 }
 
 // report converts the results of a batch to facts; suppressed ones come last. It returns exact duplicates separately.
-// The error explains, for people, why the facts do not fit in memory, or that the import was stopped.
+// The error explains, for people, why the facts do not fit in memory, or is the context's.
 func report(ctx context.Context, c *scanContext, b *Batch) (out []reported, duplicates []*sarif.Result, err error) {
 	all := b.all()
 	out = make([]reported, 0, len(all))
-	type key struct {
-		digest [32]byte
-		about  string
-	}
-	seen := make(map[key]bool, len(all))
+	seen := make(map[fingerprints.ResultKey]bool, len(all))
 	for i, r := range all {
 		if ctx.Err() != nil {
-			return nil, nil, stopped(ctx)
+			return nil, nil, context.Cause(ctx)
 		}
-		is := key{digest(r), about(r)}
-		if seen[is] {
+		key := fingerprints.ResultKey{Digest: digest(r), About: about(r)}
+		if seen[key] {
 			duplicates = append(duplicates, r)
 			continue
 		}
-		seen[is] = true
+		seen[key] = true
 		spec := c.spec(r)
 		if err := b.budget.share(&spec); err != nil {
 			return nil, nil, err
@@ -135,7 +131,8 @@ func (b *Batch) identities(scope fingerprints.Scope) []fingerprints.Identity {
 		inputs[i] = fingerprints.Result{
 			Rule: r.RuleID, Path: r.Location.Path, Fingerprints: r.Fingerprints,
 			Message: r.Message, Snippet: r.Location.Snippet,
-			Line: r.Location.Line, Column: r.Location.Column, Digest: digest(r), About: about(r),
+			Line: r.Location.Line, Column: r.Location.Column,
+			ResultKey: fingerprints.ResultKey{Digest: digest(r), About: about(r)},
 		}
 	}
 	return fingerprints.Identify(scope, inputs)

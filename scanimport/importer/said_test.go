@@ -80,18 +80,20 @@ func TestRemediationSaysWhatToDo(t *testing.T) {
 
 func TestRedactionLeavesProseAlone(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, snippet, message, want string }{
-		"a plain value":             {"it is a word of the language", `type = "text"`, "stored as plain text", "stored as plain text"},
-		"and quoted":                {"then it may be the value", `type = "text"`, `the value "text" is stored`, `the value "[not kept]" is stored`},
-		"a password that is a word": {"the code calls it a password", `password = "hunter"`, "the password hunter is in the code, hunters too", "the password [not kept] is in the code, hunters too"},
-		"a password password":       {"the message is about passwords", `password: "password"`, "hard-coded password", "hard-coded password"},
-		"a key":                     {"no prose looks so", `x := "AKIA12345"`, "found AKIA12345 here", "found [not kept] here"},
-		"a setting":                 {"it is not quoted", "db_url=postgres://u:pw1@h", "connects to postgres://u:pw1@h", "connects to [not kept]"},
-		"a line of code":            {"it is a quotation", "open(door, 1)", "calls open(door, 1) twice", "calls [not kept] twice"},
-		"a value like our mark":     {"what is put in is not searched", `f('ept]', 'ept]', 'kept', "token = 'kept'")`, "ept] is kept", "[not kept] is kept"},
-		"values that overlap":       {"a part of a value is one too", "a = 'AKIA1234'\nb = '1234-5678-90'", "found AKIA1234-5678-90 here", "found [not kept] here"},
-		"a line with a value":       {"the value was in a line before", "a = 'AKIA1234'\nopen('AKIA1234')", "calls open('AKIA1234') twice", "calls [not kept] twice"},
-		"too many values":           {"nobody could search for all", manyValues(mostValues), "found AKIA12345 here", ""},
-		"a line that is a word":     {"it is prose as well", "return", "check before you return", "check before you return"},
+		"a plain value":              {"it is a word of the language", `type = "text"`, "stored as plain text", "stored as plain text"},
+		"and quoted":                 {"then it may be the value", `type = "text"`, `the value "text" is stored`, `the value "[not kept]" is stored`},
+		"a password that is a word":  {"the code calls it a password", `password = "hunter"`, "the password hunter is in the code, hunters too", "the password [not kept] is in the code, hunters too"},
+		"a password password":        {"the message is about passwords", `password: "password"`, "hard-coded password", "hard-coded password"},
+		"a key":                      {"no prose looks so", `x := "AKIA12345"`, "found AKIA12345 here", "found [not kept] here"},
+		"a setting":                  {"it is not quoted", "db_url=postgres://u:pw1@h", "connects to postgres://u:pw1@h", "connects to [not kept]"},
+		"a line of code":             {"it is a quotation", "open(door, 1)", "calls open(door, 1) twice", "calls [not kept] twice"},
+		"a value like our mark":      {"what is put in is not searched", `f('ept]', 'ept]', 'kept', "token = 'kept'")`, "ept] is kept", "[not kept] is kept"},
+		"values that overlap":        {"a part of a value is one too", "a = 'AKIA1234'\nb = '1234-5678-90'", "found AKIA1234-5678-90 here", "found [not kept] here"},
+		"a line with a value":        {"the value was in a line before", "a = 'AKIA1234'\nopen('AKIA1234')", "calls open('AKIA1234') twice", "calls [not kept] twice"},
+		"too many values":            {"nobody could search for all", manyValues(mostValues), "found AKIA12345 here", ""},
+		"the last of many on a line": {"minified code has hundreds", strings.Repeat("f('abcde', 'cdefg');", 150) + "k('AKIA1234')", "found AKIA1234 here", "found [not kept] here"},
+		"too many on a line":         {"nobody could search for all", strings.ReplaceAll(manyValues(mostValues+1), "\n", ""), "found AKIA12345 here", ""},
+		"a line that is a word":      {"it is prose as well", "return", "check before you return", "check before you return"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := withoutQuotes(tc.message, tc.snippet); got != tc.want {

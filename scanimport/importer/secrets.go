@@ -92,10 +92,11 @@ func quotesIn(snippet string) (quotes map[string]bool, ok bool) {
 			return nil, false
 		}
 		add(quoted, false)
-		for _, match := range literal.FindAllStringSubmatch(quoted, mostQuotes) {
+		values := literal.FindAllStringSubmatch(quoted, mostValues+1)
+		for _, match := range values {
 			add(match[2]+match[3], credentialName.MatchString(match[1]))
 		}
-		if len(quotes) > mostValues {
+		if max(len(values), len(quotes)) > mostValues {
 			return nil, false
 		}
 	}

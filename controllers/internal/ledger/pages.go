@@ -422,8 +422,8 @@ func (p *Pager) known(ctx context.Context, name string, endpoint *v1alpha1.Webho
 }
 
 // hidden returns the transitions in the cause's pages for the endpoint that exist and that the cache does not show yet,
-// such as those of a moment ago. Names suffice to know which these are: a policy may have hundreds of pages, which would
-// be read every few seconds while it changes findings.
+// such as those of a moment ago. Names suffice to know which these are: a policy may have hundreds of pages, and all
+// would be read every few seconds while it changes findings.
 func (p *Pager) hidden(ctx context.Context, namespace string, cause webhooks.Cause,
 	endpoint *v1alpha1.WebhookEndpoint) (map[string]bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
