@@ -79,8 +79,8 @@ func (r *router) addConsolePages(engine *gin.Engine) {
 // and to follow changes.
 var passed = map[string]string{"export": "/v2/finding-export", "events": "/v2/events"}
 
-// addPassed serves these operations with the session's key, unchanged but for a page about an export that fails. Their
-// streams are not buffered on the way, and end with the session.
+// addPassed serves these operations with the session's key. An export that fails is answered with a page. Streams are
+// not buffered on the way, and end with the session.
 func (r *router) addPassed(engine *gin.Engine) {
 	operation := inside(engine)
 	for name, to := range passed {
@@ -101,11 +101,10 @@ func (r *router) addPassed(engine *gin.Engine) {
 				operation.ServeHTTP(c.Writer, request) // a module reads it, not a person
 				return
 			}
-			answer := &refusable{ResponseWriter: c.Writer}
+			answer := &refusable{ResponseWriter: c.Writer, header: http.Header{}}
 			operation.ServeHTTP(answer, request)
 			if answer.refused != 0 {
-				c.Writer.Header().Del("Content-Length")
-				err := api.FailureOf(answer.refused, c.Writer.Header(), answer.body.Bytes())
+				err := api.FailureOf(answer.refused, answer.header, answer.body.Bytes())
 				sendAnswer(c, r.console.Failed(c.Request, stateOf(c).requestID, err))
 			}
 		})
@@ -115,9 +114,19 @@ func (r *router) addPassed(engine *gin.Engine) {
 // refusable passes an answer on, but keeps one of 400 or more for a page that explains it.
 type refusable struct {
 	http.ResponseWriter
-	// refused is the status of an answer that is kept; 0 if there is none.
+	// header is that of the answer, until it is passed on.
+	header http.Header
+	// passed is set once the answer is passed on; refused is the status of one that is kept, else 0.
+	passed  bool
 	refused int
 	body    bytes.Buffer
+}
+
+func (a *refusable) Header() http.Header {
+	if a.passed {
+		return a.ResponseWriter.Header()
+	}
+	return a.header
 }
 
 func (a *refusable) WriteHeader(status int) {
@@ -125,6 +134,8 @@ func (a *refusable) WriteHeader(status int) {
 		a.refused = status
 		return
 	}
+	maps.Copy(a.ResponseWriter.Header(), a.header)
+	a.passed = true
 	a.ResponseWriter.WriteHeader(status)
 }
 
@@ -132,11 +143,18 @@ func (a *refusable) Write(part []byte) (int, error) {
 	if a.refused != 0 {
 		return a.body.Write(part)
 	}
+	if !a.passed {
+		a.WriteHeader(http.StatusOK)
+	}
 	return a.ResponseWriter.Write(part)
 }
 
 // Flush is for a body that is sent while it is produced.
-func (a *refusable) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
+func (a *refusable) Flush() {
+	if a.passed {
+		_ = http.NewResponseController(a.ResponseWriter).Flush()
+	}
+}
 
 // Unwrap is for http.ResponseController.
 func (a *refusable) Unwrap() http.ResponseWriter { return a.ResponseWriter }

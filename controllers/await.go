@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -15,33 +16,41 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// longestPause bounds one attempt to reach the API server, and the pause until the next.
-const longestPause = 10 * time.Second
+// longestWait bounds one attempt to reach the API server, and about the pause until the next.
+const longestWait = 10 * time.Second
 
-// AwaitAPIServer returns once the API server that config names answers, or with an error when ctx ends. A process that
+// AwaitAPIServer returns once the API server that config names is ready, or with an error when ctx ends. A process that
 // ended instead would be restarted by the kubelet ever more rarely, at last after five minutes.
 func AwaitAPIServer(ctx context.Context, config *rest.Config) error {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return fmt.Errorf("make a client for the API server: %w", err)
 	}
-	pause := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 8, Cap: longestPause}
+	pause := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 8, Cap: longestWait}
 	return pause.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, longestPause)
+		ctx, cancel := context.WithTimeout(ctx, longestWait)
 		defer cancel()
-		err := client.RESTClient().Get().AbsPath("/api").Do(ctx).Error()
-		if !passes(err) {
+		// The client's own retries would hide what the API server answered.
+		err := client.RESTClient().Get().MaxRetries(0).AbsPath("/readyz").Do(ctx).Error()
+		if !isTemporary(err) {
 			return true, nil // what an answer means is for those to judge who need more of the API server
 		}
-		ctrl.Log.WithName("start").Error(err, "The API server does not answer yet; it is asked again")
+		ctrl.Log.WithName("start").Error(err, "The API server is not ready yet; it is asked again")
 		return false, nil
 	})
 }
 
-// passes reports whether the API server did not answer, or only that it cannot at the moment.
-func passes(err error) bool {
+// isTemporary reports whether the API server did not answer, or only that it cannot at the moment. A certificate that
+// is not trusted stays so.
+func isTemporary(err error) bool {
+	var untrusted *tls.CertificateVerificationError
 	var unanswered *url.Error
 	var answer apierrors.APIStatus
-	return errors.As(err, &unanswered) || apierrors.IsTooManyRequests(err) ||
-		errors.As(err, &answer) && answer.Status().Code >= http.StatusInternalServerError
+	switch {
+	case errors.As(err, &untrusted):
+		return false
+	case errors.As(err, &unanswered), errors.Is(err, context.DeadlineExceeded), apierrors.IsTooManyRequests(err):
+		return true
+	}
+	return errors.As(err, &answer) && answer.Status().Code >= http.StatusInternalServerError
 }

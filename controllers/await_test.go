@@ -31,18 +31,22 @@ func TestAnAPIServerThatDoesNotAnswerIsWaitedFor(t *testing.T) {
 
 	var asked atomic.Int32
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if asked.Add(1) == 1 {
+		switch asked.Add(1) {
+		case 1: // as a balancer without a backend does
+			panic(http.ErrAbortHandler)
+		case 2:
+			w.Header().Set("Retry-After", "3600")
 			http.Error(w, "starting", http.StatusServiceUnavailable)
-			return
+		default:
+			http.NotFound(w, r)
 		}
-		http.NotFound(w, r)
 	})}
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addresses[0])
 	harness.Must(t, err)
 	go server.Serve(listener)                //nolint:errcheck // it ends with the test
 	t.Cleanup(func() { _ = server.Close() }) //nolint:errcheck // nothing depends on it
 	harness.Must(t, <-ended)
-	harness.Same(t, "answers until then", 2, int(asked.Load()))
+	harness.Same(t, "answers until then", 3, int(asked.Load()))
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -38,7 +38,7 @@ var views = []view{
 	{"operations", "/console/operations", "", "main"},
 	{"groups", "/console/findings?group=rule", "", ".group"},
 	{"policies", "/console/policies", "", "main"},
-	{"rule", "/console/policies/new?rule=G104", "", "#match"},
+	{"rule", "/console/policies/_new?rule=G104", "", "#match"},
 	{"keys", "/console/keys", "", "main"},
 }
 

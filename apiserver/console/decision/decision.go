@@ -44,15 +44,15 @@ const (
 	criticalScore = 9
 )
 
-// digest identifies the facts, by the rules for the basis of a decision.
+// digest identifies the facts, by the rules for the basis of a decision: white space in code does not count.
 func (f Facts) digest() string {
 	if f.Severity == "high" && (f.Score >= criticalScore || strings.EqualFold(f.ToolSeverity, critical)) {
 		f.Severity = critical
 	}
-	if f.Version != "" {
-		f.Code = ""
+	if f.Version != "" || f.Code == "" {
+		return digest(f.Severity, f.Version)
 	}
-	return digest(f.Severity, f.Version, f.Code)
+	return digest(f.Severity, "", hash([]byte(strings.Join(strings.Fields(f.Code), ""))))
 }
 
 // Seen identifies what a person has seen: a decision, who made it, and the facts. Other changes by scans do not affect
@@ -90,9 +90,12 @@ func digest(parts ...string) string {
 	var buffer [128]byte
 	text := buffer[:0]
 	for _, part := range parts {
-		text = append(strconv.AppendInt(text, int64(len(part)), 10), ' ')
-		text = append(text, part...)
+		text = append(strconv.AppendQuote(text, part), ' ')
 	}
+	return hash(text)
+}
+
+func hash(text []byte) string {
 	sum := fnv.New64a()
 	_, _ = sum.Write(text) // a hash never fails
 	return hex.EncodeToString(sum.Sum(nil))

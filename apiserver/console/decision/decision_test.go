@@ -213,7 +213,7 @@ func TestOnesOwnDecisionIsNobodyElsesAtAReplicaThatIsBehind(t *testing.T) {
 
 // Pages stay open while the service is updated.
 func TestAPageOfAnEarlierVersionDecidesAboutWhatItHasSeen(t *testing.T) {
-	seen := Standing{Decision{UserStatus: "muted", Comments: "a"}, "apikey/ada", Facts{}}.decided()
+	const seen = "860a11556532bca3" // of muted, "a", by apikey/ada
 	for answer, want := range map[string]bool{mutedByAda: false, confirmedByBob: true} {
 		synctest.Test(t, func(t *testing.T) {
 			if _, overtaken := store(t, seen, answer); overtaken != want {
@@ -226,6 +226,7 @@ func TestAPageOfAnEarlierVersionDecidesAboutWhatItHasSeen(t *testing.T) {
 func TestADecisionAboutFactsThatWereSeenIsStored(t *testing.T) {
 	for answer, seen := range map[string]Facts{
 		`{"user_status":"open","details":{"severity":"low","code":"a"},"facts":{"score":7,"tool_severity":"HIGH"}}`: {Severity: "low", Code: "a"},
+		`{"user_status":"open","details":{"severity":"low","code":"\n  a =\tb"}}`:                                   {Severity: "low", Code: "a = b"},
 		`{"user_status":"open","details":{"severity":"low"},"facts":{"package":{"version":"1.0"}}}`:                 {Severity: "low", Version: "1.0"},
 		`{"user_status":"open","severity":"low","package_version":"1.0"}`:                                           {Severity: "low", Version: "1.0"},
 	} {

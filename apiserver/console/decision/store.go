@@ -86,8 +86,8 @@ func (r record) standing() Standing {
 	return r.Standing
 }
 
-// Own returns what the decision of the given author has made of the state before. now is what was read after it, and
-// may already be what somebody else or a scan has made of it.
+// Own returns what the decision of the given author has made of the state before. now is what was read after it. If
+// somebody else has decided in between, it returns a state that never was, so that an undo is refused.
 func Own(before, now Standing, author string) Standing {
 	now.Facts = before.Facts
 	// A decision that changes nothing keeps the author of the one before.

@@ -13,7 +13,7 @@ import (
 type decided struct {
 	// Undo is the change that restores the previous decision.
 	Undo decision.Change `json:"undo"`
-	// Seen identifies the decision that was stored, even if another one has replaced it since.
+	// Seen identifies the decision that was stored: it matches the finding only while that stands.
 	Seen string `json:"seen"`
 	// Row is the finding's updated row of the list.
 	Row string `json:"row"`

@@ -43,9 +43,9 @@ async function go(url, record) {
     // Who asked for the form to decide about all that match goes on in it.
     if (new URL(url, location.href).searchParams.has("all")) find('.selection.used [name="reason"]', HTMLSelectElement)?.focus();
   } catch (error) {
+    report(error);
     // After Back or Forward the address is no longer that of the list that is shown.
-    if (!signal.aborted && location.pathname + location.search !== shown) location.reload();
-    else report(error);
+    if (!signal.aborted && navigator.onLine && location.pathname + location.search !== shown) location.reload();
   }
 }
 

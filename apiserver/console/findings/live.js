@@ -12,7 +12,7 @@ const countsPause = 3000;
 
 /** How many rows are looked at closer in a minute at most: each look counts against the key's limit, as decisions do.
  * What else changes is marked. */
-const closer = 60;
+const mostLooks = 60;
 
 /** How many were looked at in the last minute. */
 let looked = 0;
@@ -74,7 +74,7 @@ async function markChanged() {
     if (!row || row.classList.contains("changed")) continue;
     const removed = change.change === "removed";
     if (!removed && row.dataset.updated === change.updated_at && row.dataset.stands === standsAt(change)) continue;
-    if (!removed && row.dataset.stands === standsAt(change) && looked < closer && (await shows(row))) continue;
+    if (!removed && row.dataset.stands === standsAt(change) && looked < mostLooks && (await shows(row))) continue;
     if (!row.isConnected) continue;
     mark(row, removed);
     marked++;

@@ -44,9 +44,9 @@ var terms = []struct {
 	{"text", "Text", hasWords},
 }
 
-// unread are the filters that no expression can use, with their labels, and why. A policy only decides about what has
-// the value anyway.
-var unread = []struct{ filter, label, anyway, why string }{
+// unread are the filters that no expression can use, with their labels, and why. implied is the value that every policy
+// asks for; empty if there is none.
+var unread = []struct{ filter, label, implied, why string }{
 	{"status", "State", "open", whyDecided}, {"user_status", "Decision", "open", whyDecided},
 	{"stale", "Decision in doubt", "", whyDecided}, {"policy", "Policy", "", whyPolicies},
 	{"suppressed", "Suppressed in the source", "", whyUnread},
@@ -70,7 +70,7 @@ func ruleOf(filters url.Values) (match string, left []leftOut) {
 	}
 	for _, u := range unread {
 		value := filters.Get(u.filter)
-		if value != "" && value != u.anyway {
+		if value != "" && value != u.implied {
 			_, word := findings.Asked(u.filter, value)
 			left = append(left, leftOut{u.label, word, u.why})
 		}
