@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,7 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// longestWait bounds one attempt to reach the API server, and about the pause until the next.
+// longestWait bounds one attempt to reach the API server, and the pause until the next, which may be a fifth longer.
 const longestWait = 10 * time.Second
 
 // AwaitAPIServer returns once the API server that config names is ready, or with an error when ctx ends. A process that
@@ -44,13 +43,12 @@ func AwaitAPIServer(ctx context.Context, config *rest.Config) error {
 // is not trusted stays so.
 func isTemporary(err error) bool {
 	var untrusted *tls.CertificateVerificationError
-	var unanswered *url.Error
 	var answer apierrors.APIStatus
 	switch {
-	case errors.As(err, &untrusted):
+	case err == nil, errors.As(err, &untrusted):
 		return false
-	case errors.As(err, &unanswered), errors.Is(err, context.DeadlineExceeded), apierrors.IsTooManyRequests(err):
-		return true
+	case errors.As(err, &answer):
+		return apierrors.IsTooManyRequests(err) || answer.Status().Code >= http.StatusInternalServerError
 	}
-	return errors.As(err, &answer) && answer.Status().Code >= http.StatusInternalServerError
+	return true
 }

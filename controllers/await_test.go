@@ -1,12 +1,21 @@
 package controllers
 
 import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -47,6 +56,29 @@ func TestAnAPIServerThatDoesNotAnswerIsWaitedFor(t *testing.T) {
 	t.Cleanup(func() { _ = server.Close() }) //nolint:errcheck // nothing depends on it
 	harness.Must(t, <-ended)
 	harness.Same(t, "answers until then", 3, int(asked.Load()))
+}
+
+func TestWhatAnAPIServerIsWaitedFor(t *testing.T) {
+	status := func(code int) error {
+		return apierrors.NewGenericServerResponse(code, "get", schema.GroupResource{}, "", "", 0, false)
+	}
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"ready":                        {nil, false},
+		"a certificate of another":     {&url.Error{Err: &tls.CertificateVerificationError{Err: errors.New("x509")}}, false},
+		"no connection":                {&url.Error{Err: syscall.ECONNREFUSED}, true},
+		"no answer in time":            {fmt.Errorf("wait: %w", context.DeadlineExceeded), true},
+		"an answer that breaks off":    {io.ErrUnexpectedEOF, true},
+		"too many requests":            {status(http.StatusTooManyRequests), true},
+		"not ready":                    {status(http.StatusInternalServerError), true},
+		"it may not be asked for that": {status(http.StatusForbidden), false},
+	} {
+		if got := isTemporary(c.err); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

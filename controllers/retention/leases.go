@@ -91,7 +91,7 @@ func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 	seen.due = seen.due[len(idle):]
 	r.leases.keep(organization.Name, seen)
 	if len(seen.due) > 0 {
-		s.RequeueAfter(r.interval) // a turn only for them would begin a pass over the other kinds
+		s.RequeueAfter(r.interval) // not at once: each reconcile also begins a pass over the other kinds
 		return nil
 	}
 	s.RequeueAfter(leaseIdle)

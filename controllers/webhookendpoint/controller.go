@@ -116,11 +116,12 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.Judge(judge(s.Object, served, found))
+	err = errors.Join(found.unwritten, found.unlabelled)
 	if !found.usable() || !served {
-		return found.unwritten
+		return err
 	}
 	// Last: a quota may refuse the delivery, and the status must be stored nevertheless.
-	return errors.Join(found.unwritten, r.ping(ctx, s))
+	return errors.Join(err, r.ping(ctx, s))
 }
 
 // announce sends Events about problems that need a user's attention, and about their end.

@@ -25,7 +25,9 @@ type found struct {
 	// unwritten is why the endpoint's own Secret could not be written; it is to be tried again. A secret that it still
 	// holds is usable.
 	unwritten error
-	// lost means that the endpoint's own Secret does not exist.
+	// unlabelled is why the Secret's label could not be restored; what it holds is as asked for.
+	unlabelled error
+	// lost means that there is no Secret of this endpoint: none of its name, or only somebody else's.
 	lost bool
 	// polled means that the Secret must be polled: no watch reports its changes.
 	polled bool
@@ -84,7 +86,8 @@ func (r *Reconciler) ownSecret(ctx context.Context, s *scope) (found, error) {
 	case secret == nil:
 		f.lost, f.problem = true, err
 	case f.serial >= wantedSerial(s.Object):
-		return f, err // Only its label is missing.
+		f.unlabelled = err
+		return f, nil
 	}
 	f.unwritten = err
 	return f, nil

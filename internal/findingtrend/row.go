@@ -174,7 +174,7 @@ func eventful(findings []v1alpha1.Finding, from, to, written time.Time) bool {
 	for i := range findings {
 		f := &findings[i]
 		if created := findingstate.CreatedAt(f).Time; created.Before(to) &&
-			(!created.Before(since) || !created.Before(from) && f.CreationTimestamp.After(written)) {
+			(!created.Before(since) || !f.CreationTimestamp.Time.Before(written.Truncate(time.Second))) {
 			return true
 		}
 		if slices.ContainsFunc(f.Status.Transitions, func(t v1alpha1.Transition) bool {

@@ -133,7 +133,11 @@ func TestRowsFollowTheLastOneWhereAnythingHappened(t *testing.T) {
 	stored := Row(Plus(today, -3), []v1alpha1.Finding{older}, days(-3))
 	closedSince := finding(30, func(f *v1alpha1.Finding) { rated("high", "")(f); closed(f) },
 		did("closed", days(-1), "open", "closed"))
-	hourBefore := *builder.Finding("before").DetectedAt(days(-3).Add(-time.Minute)).Build()
+	at := func(created time.Time) func(*v1alpha1.Finding) {
+		return func(f *v1alpha1.Finding) { f.CreationTimestamp = metav1.NewTime(created) }
+	}
+	shortlyBefore := *builder.Finding("before").DetectedAt(days(-3).Add(-time.Minute)).
+		Mutate(at(days(-3).Add(-time.Second))).Build()
 	for _, c := range []struct {
 		reason   string
 		last     *v1alpha1.FindingTrendDay
@@ -148,13 +152,13 @@ func TestRowsFollowTheLastOneWhereAnythingHappened(t *testing.T) {
 			*builder.Finding("late").DetectedAt(days(-3).Add(time.Hour)).Build(), finding(0, nil)},
 			[]v1alpha1.Day{Plus(today, -3), today}},
 		{"one of a scan that began before the row was written came after it", &stored, []v1alpha1.Finding{older,
-			*builder.Finding("late").DetectedAt(days(-3).Add(-time.Hour)).Mutate(func(f *v1alpha1.Finding) {
-				f.CreationTimestamp = metav1.NewTime(days(-3).Add(time.Minute))
-			}).Build()}, []v1alpha1.Day{Plus(today, -3)}},
+			*builder.Finding("late").DetectedAt(days(-3).Add(-time.Hour)).Mutate(at(days(-3))).Build()}, []v1alpha1.Day{Plus(today, -3)}},
+		{"one of the day before came after the row was written", &stored, []v1alpha1.Finding{older,
+			*builder.Finding("late").DetectedAt(days(-4)).Mutate(at(days(-3).Add(time.Minute))).Build()}, []v1alpha1.Day{Plus(today, -3)}},
 		{"all were removed today", &stored, nil, []v1alpha1.Day{today}},
 		{"one of two that came before the row was written was removed", new(Row(Plus(today, -3), []v1alpha1.Finding{
-			older, hourBefore, hourBefore,
-		}, days(-3))), []v1alpha1.Finding{older, hourBefore}, []v1alpha1.Day{today}},
+			older, shortlyBefore, shortlyBefore,
+		}, days(-3))), []v1alpha1.Finding{older, shortlyBefore}, []v1alpha1.Day{today}},
 		{"the clock has gone back", &v1alpha1.FindingTrendDay{Day: Plus(today, 1)}, []v1alpha1.Finding{older}, nil},
 	} {
 		var got []v1alpha1.Day

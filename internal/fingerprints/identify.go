@@ -36,7 +36,7 @@ type Result struct {
 
 // ResultKey identifies a result in its scan: two results with the same key are duplicates.
 type ResultKey struct {
-	// Digest of the data of the result, and what it is about beside them.
+	// Digest is that of the result's data; About tells apart what the digest does not, such as packages.
 	Digest [32]byte
 	About  string
 }

@@ -61,7 +61,7 @@ func subjects(r *sarif.Result) (out []string) {
 	return out
 }
 
-// about tells results about different packages apart. It is no part of digest, because names depend on the order of
+// about tells results about different packages apart. It is not part of the digest, because names depend on the order of
 // digests.
 func about(r *sarif.Result) string {
 	if p := packageFact(r.Package); p != nil {

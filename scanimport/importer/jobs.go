@@ -25,6 +25,8 @@ type pastScan struct {
 	succeeded bool
 	// completedAt is zero if the scan has no outcome.
 	completedAt time.Time
+	// wrote means that the import got as far as writing findings.
+	wrote bool
 }
 
 // follows reports whether the scan started after another one. If they started together, as imports of one file may, it
@@ -50,6 +52,7 @@ func (h history) add(scans []v1alpha1.Scan) {
 		h[scans[i].Name] = pastScan{
 			series: series{spec.Category, spec.Analysis}, startedAt: spec.StartedAt.Time,
 			succeeded: spec.Outcome == v1alpha1.ScanSucceeded, completedAt: ptr.Deref(spec.CompletedAt, v1alpha1.Time{}).Time,
+			wrote: spec.Outcome == v1alpha1.ScanSucceeded || spec.Progress != nil,
 		}
 	}
 }
@@ -153,13 +156,13 @@ func undecided(f *v1alpha1.Finding) int {
 // findings. A finding's own category does not identify its job: a tool that looks for several things at once has
 // findings of several categories. It belongs to the job of its scan, whether or not that succeeded. If its scan is no
 // longer known, a finding belongs to the job of its category, or to this one if there is no such job. A job of which no
-// scan has ended yet has no such finding if another one shares its tool: the other job has made them.
+// scan has written findings yet has no such finding if another one shares its tool: the other job has made them.
 func (h history) ofJob(s series, findings []v1alpha1.Finding) (own, others []v1alpha1.Finding) {
 	adopts := h.adopts(s)
-	jobs, ended := map[series]bool{}, map[series]bool{}
+	jobs, wrote := map[series]bool{}, map[series]bool{}
 	for _, scan := range h {
 		jobs[scan.series] = true
-		ended[scan.series] = ended[scan.series] || !scan.completedAt.IsZero()
+		wrote[scan.series] = wrote[scan.series] || scan.wrote
 	}
 	shared := map[string]bool{s.analysis: h.shared(s), "": h.shared(series{category: s.category})}
 	own = findings[:0]
@@ -170,7 +173,7 @@ func (h history) ofJob(s series, findings []v1alpha1.Finding) (own, others []v1a
 			continue
 		}
 		mine := !shared[of.analysis] ||
-			ended[series{s.category, of.analysis}] && (of.category == s.category || !jobs[of])
+			wrote[series{s.category, of.analysis}] && (of.category == s.category || !jobs[of])
 		if scan, known := h.scanOf(&findings[i].Spec); known {
 			mine = scan.category == s.category
 		}

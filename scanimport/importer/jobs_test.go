@@ -12,9 +12,10 @@ import (
 func TestWhichJobOwnsAFinding(t *testing.T) {
 	scanned := series{category: v1alpha1.CategoryPackage}
 	past := history{
-		"nightly":    {series: scanned, succeeded: true, completedAt: time.Unix(2, 0)},
+		"nightly":    {series: scanned, succeeded: true, wrote: true},
 		"nightly-2":  {series: scanned, succeeded: true},
-		"incomplete": {series: series{category: v1alpha1.CategorySecret}, startedAt: time.Unix(1, 0), completedAt: time.Unix(2, 0)},
+		"incomplete": {series: series{category: v1alpha1.CategorySecret}, startedAt: time.Unix(1, 0), wrote: true},
+		"refused":    {series: series{category: v1alpha1.CategoryCode}, completedAt: time.Unix(2, 0)},
 	}
 	for name, tc := range map[string]struct {
 		reason         string

@@ -92,11 +92,10 @@ func quotesIn(snippet string) (quotes map[string]bool, ok bool) {
 			return nil, false
 		}
 		add(quoted, false)
-		values := literal.FindAllStringSubmatch(quoted, mostValues+1)
-		for _, match := range values {
+		for _, match := range literal.FindAllStringSubmatch(quoted, -1) {
 			add(match[2]+match[3], credentialName.MatchString(match[1]))
 		}
-		if max(len(values), len(quotes)) > mostValues {
+		if len(quotes) > mostValues {
 			return nil, false
 		}
 	}
