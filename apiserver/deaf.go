@@ -52,7 +52,7 @@ func (r *router) checkDataAge(scope v1alpha1.Scope, operation string) gin.Handle
 			c.Header(dataAgeHeader, strconv.Itoa(int(max(silence, r.auth.Age(time.Now())).Seconds())))
 		}
 		if r.isStale(silence) {
-			fail(c, problem.Internal("data is stale", fmt.Errorf("nothing was heard of %s for %s", kind,
+			fail(c, problem.Internal("data is stale", fmt.Errorf("the API server has sent nothing about %s for %s", kind,
 				silence.Round(time.Second))).Coded(problem.CodeStale))
 		}
 	}

@@ -64,7 +64,7 @@ type router struct {
 //	perform    the operation
 //
 // The limit stands between identify and refuse, where the key is known and requests without a valid key have
-// not been rejected yet: so guesses are answered with 429 at last, although each is still checked.
+// not been rejected yet: so guesses eventually get 429, although each is still checked.
 func (r *router) handler(operations map[string]handlers.Handle) (http.Handler, error) {
 	spec, err := openapi.Load()
 	if err != nil {

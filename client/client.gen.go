@@ -4675,7 +4675,7 @@ type ListFindingsV1Params struct {
 	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
-	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
+	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
 	// without a version means every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
@@ -4707,7 +4707,7 @@ type ListFindingsV1Params struct {
 	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
 
 	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
-	// part of a word, whatever the case. At most 8 words, which white space separates.
+	// part of a word, ignoring case. At most 8 words, which white space separates.
 	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
 
 	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
@@ -4848,7 +4848,7 @@ type CountFindingsParams struct {
 	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
-	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
+	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
 	// without a version means every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
@@ -4880,7 +4880,7 @@ type CountFindingsParams struct {
 	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
 
 	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
-	// part of a word, whatever the case. At most 8 words, which white space separates.
+	// part of a word, ignoring case. At most 8 words, which white space separates.
 	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
 
 	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
@@ -4941,7 +4941,7 @@ type ExportFindingsParams struct {
 	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
-	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
+	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
 	// without a version means every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
@@ -4973,7 +4973,7 @@ type ExportFindingsParams struct {
 	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
 
 	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
-	// part of a word, whatever the case. At most 8 words, which white space separates.
+	// part of a word, ignoring case. At most 8 words, which white space separates.
 	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
 
 	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
@@ -5044,7 +5044,7 @@ type ListFindingsV2Params struct {
 	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
-	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
+	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
 	// without a version means every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
@@ -5076,7 +5076,7 @@ type ListFindingsV2Params struct {
 	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
 
 	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
-	// part of a word, whatever the case. At most 8 words, which white space separates.
+	// part of a word, ignoring case. At most 8 words, which white space separates.
 	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
 
 	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
@@ -5169,7 +5169,7 @@ type ListFindingsFullParams struct {
 	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
-	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
+	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
 	// without a version means every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
@@ -5201,7 +5201,7 @@ type ListFindingsFullParams struct {
 	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
 
 	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
-	// part of a word, whatever the case. At most 8 words, which white space separates.
+	// part of a word, ignoring case. At most 8 words, which white space separates.
 	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
 
 	// Stale true: only findings with a decision that rests on facts which have changed since; false: only

@@ -18,8 +18,8 @@ import (
 // longestWait bounds one attempt to reach the API server, and the pause until the next, which may be a fifth longer.
 const longestWait = 10 * time.Second
 
-// AwaitAPIServer returns once the API server that config names is ready, or with an error when ctx ends. A process that
-// ended instead would be restarted by the kubelet ever more rarely, at last after five minutes.
+// AwaitAPIServer returns once the API server that config names is ready, or with an error when ctx ends. If the process
+// exited instead, the kubelet would restart it after growing delays of up to five minutes.
 func AwaitAPIServer(ctx context.Context, config *rest.Config) error {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -34,7 +34,7 @@ func AwaitAPIServer(ctx context.Context, config *rest.Config) error {
 		if !isTemporary(err) {
 			return true, nil // what an answer means is for those to judge who need more of the API server
 		}
-		ctrl.Log.WithName("start").Error(err, "The API server is not ready yet; it is asked again")
+		ctrl.Log.WithName("start").Error(err, "The API server is not ready yet; trying again")
 		return false, nil
 	})
 }

@@ -54,13 +54,13 @@ const (
 const (
 	// ReasonReconciled goes with Ready=True: nothing is left to do.
 	ReasonReconciled = "Reconciled"
-	// ReasonProgressing goes with Ready=False: work goes on, no one need act.
+	// ReasonProgressing goes with Ready=False: the work continues, and nobody needs to act.
 	ReasonProgressing = "Progressing"
 	// ReasonDeleting goes with Ready=False: children are being removed.
 	ReasonDeleting = "Deleting"
-	// ReasonRepositoryNotFound goes with Ready=False: the Repository named is not there.
+	// ReasonRepositoryNotFound goes with Ready=False: the named Repository does not exist.
 	ReasonRepositoryNotFound = "RepositoryNotFound"
-	// ReasonProjectNotFound goes with Ready=False: the Project named is not there.
+	// ReasonProjectNotFound goes with Ready=False: the named Project does not exist.
 	ReasonProjectNotFound = "ProjectNotFound"
 	// ReasonProjectInAnotherRepository goes with Ready=False: the Project named exists and
 	// belongs to another Repository than the one named beside it.
@@ -80,7 +80,7 @@ func SetCondition(list *[]Condition, condition Condition) bool {
 	return changed
 }
 
-// RemoveCondition takes the condition of that type off the list. It reports whether it was there.
+// RemoveCondition removes the condition of that type from the list. It reports whether the list had one.
 func RemoveCondition(list *[]Condition, conditionType string) bool {
 	before := len(*list)
 	*list = slices.DeleteFunc(*list, func(c Condition) bool { return c.Type == conditionType })
@@ -97,7 +97,7 @@ func FindCondition(list []Condition, conditionType string) *Condition {
 	return nil
 }
 
-// IsConditionTrue reports whether the condition of that type is there and True.
+// IsConditionTrue reports whether the condition of that type exists and is True.
 func IsConditionTrue(list []Condition, conditionType string) bool {
 	condition := FindCondition(list, conditionType)
 	return condition != nil && condition.Status == metav1.ConditionTrue

@@ -141,12 +141,12 @@ type FindingSelection struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Rule string `json:"rule,omitempty"`
-	// vulnerability by its id or an alias, whatever the case, for example "CVE-2019-1549".
+	// vulnerability by its id or an alias, ignoring case, for example "CVE-2019-1549".
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Vulnerability string `json:"vulnerability,omitempty"`
-	// package by its name, whatever the case, or by its package URL, with or without a version.
+	// package by its name, ignoring case, or by its package URL, with or without a version.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
@@ -179,7 +179,7 @@ type FindingSelection struct {
 	// +kubebuilder:validation:Pattern=`^(10\.0|[0-9]\.[0-9])$`
 	// +optional
 	MinScore string `json:"minScore,omitempty"`
-	// text: every word must occur in the title or the path, in any case. At most 8 words.
+	// text: every word must occur in the title or the path, ignoring case. At most 8 words.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +optional

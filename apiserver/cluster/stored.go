@@ -103,9 +103,9 @@ func listOf[T kube.Object](ctx context.Context, c *Client, namespace, noun strin
 	leave, err := c.lists.enter(waiting, types.NamespacedName{Namespace: namespace, Name: kindOf[T]().Resource})
 	switch {
 	case err != nil && ctx.Err() == nil:
-		return problem.Busy("too many requests list the "+noun, time.Second)
+		return problem.Busy("too many requests are listing the "+noun, time.Second)
 	case err != nil:
-		return problem.TryAgain("too many requests list the "+noun, err)
+		return problem.TryAgain("too many requests are listing the "+noun, err)
 	}
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)

@@ -4665,7 +4665,7 @@ type ListFindingsV1Params struct {
 	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
-	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
+	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
 	// without a version means every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
@@ -4697,7 +4697,7 @@ type ListFindingsV1Params struct {
 	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
 
 	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
-	// part of a word, whatever the case. At most 8 words, which white space separates.
+	// part of a word, ignoring case. At most 8 words, which white space separates.
 	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
 
 	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
@@ -4838,7 +4838,7 @@ type CountFindingsParams struct {
 	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
-	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
+	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
 	// without a version means every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
@@ -4870,7 +4870,7 @@ type CountFindingsParams struct {
 	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
 
 	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
-	// part of a word, whatever the case. At most 8 words, which white space separates.
+	// part of a word, ignoring case. At most 8 words, which white space separates.
 	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
 
 	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
@@ -4931,7 +4931,7 @@ type ExportFindingsParams struct {
 	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
-	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
+	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
 	// without a version means every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
@@ -4963,7 +4963,7 @@ type ExportFindingsParams struct {
 	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
 
 	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
-	// part of a word, whatever the case. At most 8 words, which white space separates.
+	// part of a word, ignoring case. At most 8 words, which white space separates.
 	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
 
 	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
@@ -5034,7 +5034,7 @@ type ListFindingsV2Params struct {
 	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
-	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
+	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
 	// without a version means every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
@@ -5066,7 +5066,7 @@ type ListFindingsV2Params struct {
 	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
 
 	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
-	// part of a word, whatever the case. At most 8 words, which white space separates.
+	// part of a word, ignoring case. At most 8 words, which white space separates.
 	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
 
 	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
@@ -5159,7 +5159,7 @@ type ListFindingsFullParams struct {
 	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
-	// Package Only findings in this package: by its name, whatever the case, or by its package URL, of which one
+	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
 	// without a version means every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
@@ -5191,7 +5191,7 @@ type ListFindingsFullParams struct {
 	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
 
 	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
-	// part of a word, whatever the case. At most 8 words, which white space separates.
+	// part of a word, ignoring case. At most 8 words, which white space separates.
 	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
 
 	// Stale true: only findings with a decision that rests on facts which have changed since; false: only

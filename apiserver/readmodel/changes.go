@@ -88,8 +88,8 @@ type unreported struct {
 
 // settleApplied reports whether the model shows a state of the object that came from the result of a write or a read
 // and that no event has reported yet, and whether no event has reported the object before. It forgets the state if the
-// event has its version or a later one. An earlier one leaves it, and clears unseen: that event has reported the object
-// as new, so that of the state reports a change.
+// event has its version or a later one. An earlier event keeps the state and clears unseen: it has reported the object
+// as new, so the event of the state reports a change.
 func (m *Model) settleApplied(k kind, key types.NamespacedName, version uint64) (owed, unseen bool) {
 	of := applied{k, key}
 	noted, ok := m.applied[of]

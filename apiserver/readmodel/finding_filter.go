@@ -20,9 +20,9 @@ type FindingFilter struct {
 
 	// Tool, Category, Rule and Owner (the project's owner) are compared byte by byte.
 	Tool, Category, Rule, Owner *string
-	// Vulnerability is an id or an alias, in any case.
+	// Vulnerability is an id or an alias, ignoring case.
 	Vulnerability *string
-	// Package is a name, in any case, or a package URL.
+	// Package is a name, ignoring case, or a package URL.
 	Package *string
 	// File is a path, or a folder with a slash at its end.
 	File *string

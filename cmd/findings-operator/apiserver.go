@@ -108,7 +108,7 @@ func (o *apiserverOptions) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.uploads.Total, "uploads", uploads.DefaultLimits.Total,
 		"how many uploads of scan results may be under way at a time")
 	flags.IntVar(&o.uploads.PerOrganization, "uploads-per-organization", uploads.DefaultLimits.PerOrganization,
-		"how many of them may be of one organization")
+		"how many of them may belong to one organization")
 	flags.Int64Var(&o.uploadMiB, "uploads-mib", uploads.DefaultLimits.Bytes>>20,
 		"how many MiB of decompressed SARIF all of them together may hold; a larger file is refused. Allow three times that in memory")
 }

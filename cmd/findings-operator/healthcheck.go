@@ -135,7 +135,7 @@ func (t healthTarget) ask(ctx context.Context, client *http.Client) error {
 		return err
 	}
 	if response.StatusCode != t.code {
-		return fmt.Errorf("%s answers %d, want %d", t.url, response.StatusCode, t.code)
+		return fmt.Errorf("%s returned %d, want %d", t.url, response.StatusCode, t.code)
 	}
 	return nil
 }

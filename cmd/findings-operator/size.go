@@ -70,7 +70,7 @@ func (o *sizeOptions) report() string {
 	}
 	say("\netcd's --quota-backend-bytes, in MB: objects x %.4f x %d versions, at least %.0f\n  = %.0f\n",
 		storedBytes/1e6, versions, leastQuota/1e6, quotaFor(objects)/1e6)
-	say("\nMachines%s:\n  1 with %d GiB for kube-apiserver and etcd (3 such to survive the loss of one)\n"+
+	say("\nMachines%s:\n  1 with %d GiB for kube-apiserver and etcd (3 of them to survive the loss of one)\n"+
 		"  %d with %d GiB for a replica of the controllers and one of the REST API each\n"+
 		"Two cores in each take about 80 decisions a second; see docs/performance.md.\n",
 		each, machineFor(sizedAPIServer.of(objects)+sizedEtcd.of(objects)), o.replicas,

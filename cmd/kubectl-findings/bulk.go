@@ -22,11 +22,11 @@ import (
 // the API server to others.
 const defaultConcurrency = 16
 
-// backoff between attempts of one write, some seconds in total if each fails at once. The client library has honoured
-// the API server's Retry-After before.
+// backoff between attempts of one write, some seconds in total if each fails at once. Before that, the client library
+// has already waited for the API server's Retry-After.
 var backoff = wait.Backoff{Steps: 5, Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5}
 
-// retryLimit is how long after the first attempt others begin, if each takes long to fail: one for which packets are
+// retryLimit is how long after the first attempt another may begin, if attempts are slow to fail: one whose packets are
 // dropped takes half a minute. A request that times out is tried again.
 const retryLimit = callTimeout + 10*time.Second
 

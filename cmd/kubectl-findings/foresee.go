@@ -152,7 +152,7 @@ func (w *operating) show(rows []row) error {
 		fmt.Fprintf(to, "%d are left as they are: somebody has decided about them since, or they are gone\n", left)
 	}
 	if status.NotUndoable > 0 {
-		fmt.Fprintf(to, "an undo would leave %d as they become: their comments are longer than an operation keeps\n",
+		fmt.Fprintf(to, "an undo could not restore %d of them: their previous comments are too long to be kept\n",
 			status.NotUndoable)
 	}
 	return nil

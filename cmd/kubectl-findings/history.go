@@ -180,7 +180,7 @@ func historyNotes(f *v1alpha1.Finding, shown int) []string {
 		notes = append(notes, fmt.Sprintf("%s says %s since %s", by, v.UserStatus, instant(&v.Since)))
 	}
 	if findingstate.Ended(f) {
-		notes = append(notes, fmt.Sprintf("the decision (%s) has ended at %s: decide anew, or leave it open",
+		notes = append(notes, fmt.Sprintf("the decision (%s) ended at %s: decide anew, or leave it open",
 			findingstate.Declared(&f.Spec), instant(f.Status.EndedAt)))
 	}
 	if why := findingstate.WhyStale(f); why != "" {

@@ -58,8 +58,8 @@ func (i *issuance) untilIssued(ctx context.Context, s *session, key *v1alpha1.AP
 	token, next := "token", ""
 	if serial > 0 {
 		token = "new token"
-		next = fmt.Sprintf("\nIt stays requested. Do not rotate again: that could end the present token at once. "+
-			"It is issued when this prints %d: %s", serial, printSerial("status.rotationSerial", name, s.namespace))
+		next = fmt.Sprintf("\nThe request remains. Do not rotate again: that could end the current token at once. "+
+			"The new token is issued once this prints %d: %s", serial, printSerial("status.rotationSerial", name, s.namespace))
 	}
 	var never error
 	err := s.await(ctx, key, &v1alpha1.APIKeyList{}, func() (issued bool, _ error) {

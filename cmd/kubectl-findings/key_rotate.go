@@ -78,8 +78,8 @@ func (o *rotateOptions) run(ctx context.Context, name string) error {
 	return o.hand(ctx, session, key, rotated(key))
 }
 
-// request asks for a new token. It asks once, even if the answer is lost: another token would replace the one that
-// nobody has got yet, and end the present one without its overlap.
+// request requests a new token. It does so once, even if the response is lost: a second rotation would replace a token
+// that nobody has received yet, and end the current one without its overlap.
 func (o *rotateOptions) request(ctx context.Context, s *session, name string, key *v1alpha1.APIKey) error {
 	var unanswered *v1alpha1.APIKeyRotation
 	err := patiently(ctx, func() error {

@@ -19,8 +19,8 @@ import (
 )
 
 func main() {
-	// Without a logger the client libraries print a stack trace after half a minute, and lines of their own beside errors
-	// that are reported, or that do not matter, as those of a look-up.
+	// Without a logger the client libraries print a stack trace after half a minute, and log errors that this program
+	// reports itself, or that do not matter, such as those of a look-up.
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

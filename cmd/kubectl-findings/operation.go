@@ -53,7 +53,7 @@ func (w *operating) run(ctx context.Context) error {
 		if wroteNothing(err) {
 			return errors.Join(err, w.discard(ctx))
 		}
-		return fmt.Errorf("operation %s is not known to be committed: %w\n%s", w.name, err, w.whatNext())
+		return fmt.Errorf("it is not known whether operation %s was committed: %w\n%s", w.name, err, w.whatNext())
 	}
 	if err := w.finish(ctx); err != nil {
 		return err
@@ -120,11 +120,11 @@ func (w *operating) discard(ctx context.Context) error {
 		return client.IgnoreNotFound(w.session.client.Delete(ctx, stored, unchanged))
 	})
 	if errors.Is(err, errCommittedElsewhere) {
-		return fmt.Errorf("the operation %s stays: %w; undo it with: kubectl findings triage --undo %s -n %s",
+		return fmt.Errorf("the operation %s was not deleted: %w; undo it with: kubectl findings triage --undo %s -n %s",
 			w.name, err, w.name, w.session.namespace)
 	}
 	if err != nil {
-		return fmt.Errorf("the operation %s stays, not committed: %w", w.name, err)
+		return fmt.Errorf("the operation %s, which is not committed, could not be deleted: %w", w.name, err)
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func (w *operating) commit(ctx context.Context, options ...client.PatchOption) e
 func (w *operating) await(ctx context.Context, seen func(), phases ...v1alpha1.OperationPhase) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var unnoticed *time.Timer // runs from the first time that it is read: the API server may be away before
+	var unnoticed *time.Timer // starts with the first successful read: before it, the API server may be unavailable
 	err := w.session.await(ctx, w.operation, &v1alpha1.TriageOperationList{}, func() (bool, error) {
 		phase := w.operation.Status.Phase
 		switch {

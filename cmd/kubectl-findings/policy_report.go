@@ -109,7 +109,7 @@ func (t *trials) newReport(trial *trial) *policyReport {
 		same.By = spec.By // the API server keeps the author of an unchanged spec
 		r.Limit = rules.Limit(spec, rules.Stopped(there) && sameSpec(&same, spec))
 		if there.Status.ObservedGeneration != there.Generation {
-			r.note("the controllers have not seen the version in the cluster yet: it is compared as it was before")
+			r.note("the controllers have not observed the newest version in the cluster: the previous one is compared")
 		}
 	}
 	if r.Mode != v1alpha1.PolicyApply {
@@ -188,7 +188,7 @@ func (r *policyReport) stoppedBecause() string {
 		return fmt.Sprintf("%d other policies are in force, so it would not come into force; what follows is as if it did",
 			rules.MaxInForce)
 	default:
-		return "spec.validUntil has come, so it would decide about nothing"
+		return "spec.validUntil has passed, so it would decide about nothing"
 	}
 }
 

@@ -207,7 +207,7 @@ func (o *reviewOptions) validate(names []string) (*reviewimport.Commit, error) {
 	case !reviewed && (o.commit != "" || o.reviewedAt != ""):
 		fail("there is no file: give the scanner's files, or --clean if nothing was found in the commit")
 	case !reviewed && o.status == "" && o.title == "" && o.author == "" && o.provider == "":
-		fail("there is nothing to record: give files, or --clean, or what is to be said of the pull request, as --status merged")
+		fail("there is nothing to record: give files, or --clean, or a property of the pull request, such as --status merged")
 	}
 	if o.pr < 1 {
 		fail("--pr is %d and must be the number of a pull request, from 1", o.pr)

@@ -143,10 +143,10 @@ func (f *filter) addFlags(to *pflag.FlagSet) {
 	flags.StringVar((*string)(&asked.Policy), "policy", "", "only findings about which this TriagePolicy decides now")
 	flags.StringVar(&asked.Owner, "owner", "", "only findings of projects of this owner")
 	flags.StringVar(&asked.Text, "text", "",
-		"only findings of which the title or the path holds each of these words, whatever the case")
-	flags.StringVar(&f.minScore, "min-score", "", "only findings of this score at least, from 0 to 10")
+		"only findings whose title or path contains each of these words, ignoring case")
+	flags.StringVar(&f.minScore, "min-score", "", "only findings with at least this score, from 0 to 10")
 	flags.StringVar(&f.createdSince, "created-since", "",
-		"only findings that were found at this time or later, as 2026-01-31T12:00:00Z")
+		"only findings that were found at this time or later, for example 2026-01-31T12:00:00Z")
 	flags.StringVar(&f.createdUntil, "created-until", "", "only findings that were found before this time")
 	flags.StringVar(&f.updatedSince, "updated-since", "", "only findings that changed at this time or later")
 	flags.StringVar(&f.updatedUntil, "updated-until", "", "only findings that last changed before this time")

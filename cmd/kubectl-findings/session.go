@@ -131,7 +131,7 @@ func (s *session) eachPage(ctx context.Context, kind string, limit int64, option
 	before := s.unreadable
 	for {
 		options.Limit = pageSize
-		// Where some cannot be read many may not be: they would come one by one.
+		// If some objects cannot be read, many may be unreadable: they would arrive one by one.
 		if limit > 0 && s.unreadable == before {
 			options.Limit = min(pageSize, limit-seen)
 		}

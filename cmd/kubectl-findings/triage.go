@@ -99,7 +99,7 @@ func newTriageCommand(c cli) *cobra.Command {
 	flags.Lookup("dry-run").NoOptDefVal = dryRunClient
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	flags.IntVar(&o.concurrency, "concurrency", defaultConcurrency,
-		"how many findings that are named are written at the same time")
+		"how many named findings are written at the same time")
 	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json, yaml or name; default: text")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress and no preview")
 	completeFilter(cmd, c)
@@ -143,7 +143,7 @@ func (o *triageOptions) validate(names []string) (decision, error) {
 	if o.undo != "" {
 		if len(names) > 0 || !o.filter.empty() || o.decides.given() {
 			errs = append(errs, errors.New("--undo goes without names, filters and decisions: "+
-				"the operation says which findings are meant, and what they had"))
+				"the operation records its findings and their previous decisions"))
 		}
 		return decision{}, errors.Join(errs...)
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// leaveAsCreated stores no status if it would hold nothing but what follows from the creation, unless the settings or a
+// leaveAsCreated stores no status if it would contain only what follows from the creation, unless the settings or a
 // request ask for it. Storing it costs the API server as much as creating the finding, and an import creates thousands.
-// That the deliveries of the creation exist does not follow from it: they are made first, and if every endpoint that
+// It does not follow from the creation that its deliveries exist: they are made first, and if every endpoint that
 // existed has one, or waits for it until its backlog ends, they are the record. Retention requests the status before it
 // removes one of them.
 func (r *Reconciler) leaveAsCreated(_ context.Context, s *scope) error {
@@ -44,7 +44,7 @@ func (r *Reconciler) forgetRecorded(s *scope) {
 	}
 }
 
-// takeRequests has findings reconciled whose status is requested, after all that wait.
+// takeRequests enqueues findings whose status is requested, behind all others.
 func (r *Reconciler) takeRequests(_ context.Context, q watch.Queue) error {
 	r.implied.OnRequest(func(finding types.NamespacedName) {
 		watch.AddLast(q, 0, []ctrl.Request{{NamespacedName: finding}})
@@ -55,8 +55,8 @@ func (r *Reconciler) takeRequests(_ context.Context, q watch.Queue) error {
 // lossDelay is when a finding is reconciled after a delivery of its creation was deleted: others may go with it.
 const lossDelay = time.Second
 
-// noteLost has the status stored of a finding whose creation only a delivery recorded that was just deleted. Retention
-// deletes no such delivery.
+// noteLost has the status of a finding stored if only the delivery that was just deleted recorded its creation.
+// Retention deletes no such delivery.
 func (r *Reconciler) noteLost() handler.EventHandler {
 	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q watch.Queue) {
 		delivery, finding := e.Object.(*v1alpha1.WebhookDelivery), &v1alpha1.Finding{}
@@ -82,7 +82,7 @@ func (r *Reconciler) enqueueHeard() handler.EventHandler {
 		err := r.Client.List(ctx, list, client.InNamespace(change.After.GetNamespace()), client.UnsafeDisableDeepCopy)
 		if err != nil {
 			// A cached list fails only while the manager stops, and a handler cannot return an error.
-			ctrl.LoggerFrom(ctx).Error(err, "list the findings that a new endpoint hears of")
+			ctrl.LoggerFrom(ctx).Error(err, "list the findings that a new endpoint may get events of")
 		}
 		var heard []ctrl.Request
 		for i := range list.Items {

@@ -181,7 +181,7 @@ func (j *judge) alike(ctx context.Context, finding *v1alpha1.Finding) (map[v1alp
 	list := &v1alpha1.FindingList{}
 	err := index.List(ctx, j.cache, list, finding.Namespace, referencesIndex, isResult+keyOfFinding(finding))
 	if err != nil {
-		return nil, fmt.Errorf("look for findings alike: %w", err)
+		return nil, fmt.Errorf("look for findings with the same result: %w", err)
 	}
 	findings := map[v1alpha1.ProjectReference][]string{}
 	for i := range list.Items {

@@ -32,7 +32,7 @@ const (
 	gatherDelay = 10 * time.Second
 	// leastInterval is the least time between two writes of a project's rows.
 	leastInterval = time.Hour
-	// patience is how long a write waits for the statuses of findings that have changed: they have the changes' days.
+	// patience is how long a write waits for the statuses of changed findings, which record the days of changes.
 	patience = 10 * time.Minute
 	// longestWait is how late an old quarter may be removed after the clock was set forward or the machine was
 	// suspended.

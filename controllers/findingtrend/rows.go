@@ -104,9 +104,9 @@ func areRecorded(findings []v1alpha1.Finding) bool {
 	return true
 }
 
-// dropAhead removes the rows of days to come, which were written while the clock was ahead, and then requeues and
-// reports true: else nothing would be counted until those days. Whatever happened since the last row that is left is
-// counted anew. The API server's clock decides: this one may be behind, and then the rows are right.
+// dropAhead removes the rows of future days, which were written while the clock was ahead, and then requeues and
+// reports true: otherwise nothing would be counted until those days. Everything since the last remaining row is counted
+// again. The API server's clock decides: this process's may be behind, and then the rows are right.
 func (r *Reconciler) dropAhead(ctx context.Context, s *scope, kept []v1alpha1.FindingTrend) (dropped bool, err error) {
 	ahead := func(now time.Time) func(v1alpha1.FindingTrend) bool {
 		return func(t v1alpha1.FindingTrend) bool { return t.Spec.UpdatedAt.Sub(now) > leastInterval }
@@ -123,7 +123,7 @@ func (r *Reconciler) dropAhead(ctx context.Context, s *scope, kept []v1alpha1.Fi
 		if !ahead(now)(*before) {
 			continue
 		}
-		ctrl.LoggerFrom(ctx).Info("The clock was ahead: the rows of days to come are dropped", "trend", before.Name)
+		ctrl.LoggerFrom(ctx).Info("The clock was ahead: the rows of future days are dropped", "trend", before.Name)
 		dropped = true
 		s.RequeueAfter(gatherDelay)
 		after := before.DeepCopy()

@@ -110,9 +110,9 @@ func seriesNeeds(scan *v1alpha1.Scan, series []v1alpha1.Scan) bool {
 	return scans.IsLast(scan, series) || scan.Spec.Analysis != "" && scans.IsFirstSuccess(scan, series)
 }
 
-// deliveryHeld reports whether the delivery records that something was made which a subject's status still lists as
-// owed: without it, that would be made again. Other deliveries of the same subject go, else a quota of deliveries that
-// is used up would leave no room for what is owed.
+// deliveryHeld reports whether the delivery records the emission of a transition that a subject's status still lists as
+// owed: without it, the delivery would be made again. Other deliveries of the same subject are not kept: otherwise a
+// used-up quota of deliveries would leave no room for those that are owed.
 func (r *Reconciler) deliveryHeld(ctx context.Context, delivery *v1alpha1.WebhookDelivery) (bool, error) {
 	entries := webhooks.Covered(delivery)
 	for _, subject := range subjectsOf(delivery, entries) {

@@ -133,7 +133,7 @@ func (r *Reconciler) awaitTurn(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// whoseTurnItIs enqueues the operations that have nobody ahead, when one may have left the line.
+// whoseTurnItIs enqueues the operations that no other operation precedes, whenever one may have left the line.
 func (r *Reconciler) whoseTurnItIs() handler.EventHandler {
 	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
 		if !mayShorten(change) {
@@ -157,8 +157,8 @@ func (r *Reconciler) whoseTurnItIs() handler.EventHandler {
 	})
 }
 
-// mayShorten reports whether an operation may leave the line with the change. With a new operation an undo may leave
-// it, which waits for the new one from now on.
+// mayShorten reports whether an operation may leave the line because of the change. Even a new operation may cause
+// this: an existing undo that names it leaves the line, and waits for it from then on.
 func mayShorten(change watch.Change) bool {
 	before, known := change.Before.(*v1alpha1.TriageOperation)
 	after, exists := change.After.(*v1alpha1.TriageOperation)
@@ -177,7 +177,7 @@ func ahead(operation *v1alpha1.TriageOperation, all []v1alpha1.TriageOperation) 
 	return slices.DeleteFunc(inLine(all), func(o *v1alpha1.TriageOperation) bool { return byAge(o, operation) >= 0 })
 }
 
-// inLine returns the operations that have their turn, or wait for it, in no order.
+// inLine returns the operations whose turn it is, or that wait for their turn, in no particular order.
 func inLine(all []v1alpha1.TriageOperation) []*v1alpha1.TriageOperation {
 	ended := map[string]bool{}
 	for i := range all {

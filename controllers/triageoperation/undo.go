@@ -73,9 +73,9 @@ func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, erro
 type comparison struct {
 	reconcile.Base
 	namespace, author string
-	// live means that the cache may not show yet all that the operation has decided, or that a later undo has restored.
+	// live means that the cache may not show yet everything that the operation decided or a later undo restored.
 	live bool
-	// restored holds whose decisions the undos met so far have restored, by the author that they sign as.
+	// restored maps the author of each undo met so far to the authors whose decisions it restored, by finding.
 	restored map[string]map[v1alpha1.ResourceName]string
 }
 
@@ -101,7 +101,7 @@ func (r *Reconciler) newComparison(ctx context.Context, s *scope,
 
 func (c *comparison) choose(ctx context.Context, entry *rules.Entry) (chosen, error) {
 	finding, stands, err := c.read(ctx, c.Client, entry, client.UnsafeDisableDeepCopy)
-	// Later the cache is right: to read thousands of findings one by one may take longer than a reconcile may.
+	// Otherwise the cache is current. Reading thousands of findings one by one could exceed the reconcile timeout.
 	if err == nil && !stands && c.live {
 		finding, stands, err = c.read(ctx, c.Live, entry)
 	}

@@ -37,7 +37,7 @@ const (
 	// longestWait is how late a policy may begin or end after the clock was set forward or the machine was
 	// suspended, and how often a policy that depends on the time is counted.
 	longestWait = time.Hour
-	// turn is when a changed policy is requeued while another is being counted, and recountTurn when a policy is that
+	// turn is when a changed policy is requeued while another is being counted; recountTurn is the same for a policy that
 	// only needs a recount.
 	turn        = 200 * time.Millisecond
 	recountTurn = 10 * turn

@@ -49,8 +49,8 @@ const (
 	laneCount
 )
 
-// urgentRun is how many pieces of urgent work begin in a row, so that a script that decides without a pause puts off
-// other work of its endpoint, but not for ever.
+// urgentRun is how many pieces of urgent work in a row may begin before other work: a script that decides without a
+// pause delays the other work of its endpoint, but does not block it forever.
 const urgentRun = 8
 
 // queue holds the work for one endpoint.

@@ -68,7 +68,7 @@ func (r *Reconciler) ownSecret(ctx context.Context, s *scope) (found, error) {
 	f := found{name: SecretName(s.Object.Name)}
 	secret, err := r.secrets.Get(ctx, s.Object, f.name)
 	if err != nil {
-		f.lost = apierrors.IsAlreadyExists(err) // the one of that name belongs to nobody, or to somebody else
+		f.lost = apierrors.IsAlreadyExists(err) // the Secret of that name has no owner, or another one
 		return f, err
 	}
 	if secret != nil {

@@ -42,7 +42,7 @@ func (h hearing) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// OfServer returns the API server's time, and whether any answer has told it.
+// OfServer returns the API server's time, and whether any response has contained it.
 func OfServer() (now time.Time, known bool) {
 	last := lastAnswer.Load()
 	if last == nil {
@@ -52,8 +52,8 @@ func OfServer() (now time.Time, known bool) {
 	return last.date.Add(time.Since(last.at)), true
 }
 
-// Clock is the local clock, but never more than five minutes ahead of the API server's: what is due by its time is
-// ended or deleted for good. It is not for durations, because it may be set back. Tickers and timers are local.
+// Clock is the local clock, but never more than five minutes ahead of the API server's: what is due by it is ended or
+// deleted permanently. Do not measure durations with it: it may be set back. Tickers and timers are local.
 type Clock struct{ clock.RealClock }
 
 // Now implements clock.PassiveClock.

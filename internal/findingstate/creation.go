@@ -42,10 +42,10 @@ func recorded(finding *v1alpha1.Finding, seen *Creation) *v1alpha1.Finding {
 	return &asCreated
 }
 
-// Creation is what a finding without a stored status no longer tells once its scanner has rewritten its facts.
+// Creation holds what a finding without a stored status no longer shows once its scanner has rewritten its facts.
 type Creation struct{ factsDigest, scan string }
 
-// CreationOf returns it of a status that was observed before that.
+// CreationOf returns the Creation in a status that was observed before the facts were rewritten.
 func CreationOf(status *v1alpha1.FindingStatus) *Creation {
 	seen := &Creation{factsDigest: status.FactsDigest}
 	if len(status.Transitions) > 0 {

@@ -143,7 +143,7 @@ func (l *lock) acquire(ctx context.Context) error {
 	}
 }
 
-// observe reads the Lease and remembers since when it is unchanged.
+// observe reads the Lease and remembers since when it has been unchanged.
 func (l *lock) observe(ctx context.Context) (*coordinationv1.Lease, error) {
 	lease, err := l.read(ctx)
 	if err != nil {

@@ -262,7 +262,7 @@ func (p *provisioner) mayBeNew(ctx context.Context, facts provision.Facts) error
 	}
 	if facts.FullName == "" {
 		return untold("repository", p.key(p.place.Repository),
-			"neither the files (versionControlProvenance) nor the request say what they are results of: "+
+			"neither the files (versionControlProvenance) nor the request name the repository that was scanned: "+
 				"name it OWNER/NAME with --repository, or over REST pass the repository's URL as source_root")
 	}
 	repositories, _, err := List[v1alpha1.Repository](ctx, p.client, p.place.Namespace, fields.Everything())
@@ -274,7 +274,7 @@ func (p *provisioner) mayBeNew(ctx context.Context, facts provision.Facts) error
 	case err != nil:
 		return &RefusedError{err.Error() + ": name one of them"}
 	case found != nil:
-		return &RefusedError{fmt.Sprintf("there is no repository %q in namespace %s; the files are of %s, which is the repository %s: name that one",
+		return &RefusedError{fmt.Sprintf("there is no repository %q in namespace %s; the files belong to %s, which is the repository %s: name that one",
 			p.place.Repository, p.place.Namespace, facts.FullName, found.Name)}
 	}
 	return nil

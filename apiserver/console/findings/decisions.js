@@ -150,7 +150,7 @@ async function send(id, form, inPanel) {
     refresh(id, inPanel ? null : undefined);
     return answer;
   } catch (error) {
-    // A gateway that answers, not with a page of ours, does not know either what became of the decision.
+    // A response of a gateway, which is no page of ours, does not tell either whether the decision was stored.
     if (!(error instanceof Refusal) || (error.status >= 502 && !error.said.title)) {
       sending = sending.then(() => look(id)).catch(report); // nothing is lost without it, so it is not counted
       const next = "Load the page again to see whether it has stored the decision.";

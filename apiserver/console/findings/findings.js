@@ -18,7 +18,7 @@ document.body.classList.add("scripted");
 /** @type {AbortController | undefined} */
 let asking;
 
-/** Where the list that is shown is. */
+/** The address of the list that is shown. */
 let shown = location.pathname + location.search;
 
 /** Shows the results of another address.

@@ -151,7 +151,7 @@ func Text(ctx context.Context, part templ.Component) (string, error) {
 	return out.String(), err
 }
 
-// Today returns the first day, in UTC, on which something that ends with a day can end.
+// Today returns the first day, in UTC, that can be chosen as the last day of something.
 func Today() string { return time.Now().UTC().Format(time.DateOnly) }
 
 // EndOf returns the expiry for the value of a form. A day ends with its last second, in UTC.

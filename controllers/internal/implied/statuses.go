@@ -13,24 +13,24 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// Statuses holds the findings that their controller has reconciled and left without a status, because all that it would
-// hold follows from their creation. Nothing in such a finding tells it from one that was not reconciled yet. After a
-// restart, each finding is reconciled again. Statuses is safe for concurrent use; with a nil one all are stored.
+// Statuses holds the findings that their controller has reconciled and left without a status, because their creation
+// implies all of it. Nothing in such a finding distinguishes it from one that was not reconciled yet. After a restart,
+// each finding is reconciled again. Statuses is safe for concurrent use; with a nil one, every status is stored.
 type Statuses struct {
 	mu   sync.Mutex
 	left map[types.NamespacedName]left
-	// owing holds the names of those of left, by namespace, whose creation an endpoint still has to get.
+	// owing holds, by namespace, the names of those in left whose creation is still to be delivered to an endpoint.
 	owing map[string]sets.Set[string]
 	// requested holds the findings whose status is to be stored all the same.
 	requested map[types.NamespacedName]*request
-	// enqueue has a finding reconciled; nil until OnRequest.
+	// enqueue enqueues a finding; nil until OnRequest is called.
 	enqueue func(types.NamespacedName)
 }
 
 // left is a finding that was left without a status.
 type left struct {
 	finding types.UID
-	// creation is what the finding would no longer tell once its facts have changed.
+	// creation is what the finding itself no longer shows once its facts have changed.
 	creation *findingstate.Creation
 }
 
@@ -131,7 +131,7 @@ func (s *Statuses) Suffice(finding *v1alpha1.Finding) bool {
 	return is && l.finding == finding.UID
 }
 
-// OnRequest sets what has a finding reconciled whose status is requested.
+// OnRequest sets the function that enqueues a finding whose status is requested.
 func (s *Statuses) OnRequest(enqueue func(types.NamespacedName)) {
 	if s == nil {
 		return

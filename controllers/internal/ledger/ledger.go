@@ -1,7 +1,7 @@
 // Package ledger makes webhook deliveries of the transitions in the status of objects: one delivery
 // per transition and endpoint.
 //
-// A transition is stored before its deliveries are made, and that it is emitted after. A delivery's name is derived
+// A transition is stored before its deliveries are made, and its emission afterwards. A delivery's name is derived
 // from the transition and the endpoint, so an interrupted run is repeated without making a delivery twice. Emitted
 // transitions are never processed again, so their deliveries may be retired.
 //
@@ -138,8 +138,8 @@ func (l *Ledger) SettleDerivable(ctx context.Context, object client.Object, writ
 }
 
 // eachGetsItsOwn reports whether each endpoint that existed when a transition happened has a delivery of it alone,
-// given those that were just made, or waits for it until its backlog ends. An endpoint without one could be sent the
-// transition otherwise: once it asks for it, is enabled or replaces one of those that get events, or in a page.
+// given those that were just made, or waits for it until its backlog ends. An endpoint without one could still get the
+// transition later: after it subscribes, is enabled or replaces an endpoint that gets events, or in a page.
 func (l *Ledger) eachGetsItsOwn(ctx context.Context, object client.Object, made []due) (each, waits bool, err error) {
 	endpoints, err := allEndpointsOf(ctx, l.client, object.GetNamespace())
 	if err != nil || len(endpoints) > webhooks.MaxServed {

@@ -28,11 +28,11 @@ func WholeNamespace(client.Object) string { return "" }
 // kind, so the name is enough.
 func EachObject(object client.Object) string { return object.GetName() }
 
-// many is how many requests of one change make the others wait: the queue serves them last. It is more than a decision
-// in a pull request concerns.
+// many is the number of requests of one change above which they make no others wait: the queue serves them last. A
+// decision in a pull request concerns fewer objects.
 const many = 300
 
-// Find returns requests for what is decided otherwise since the object has changed.
+// Find returns requests for the objects whose verdict differs since the given object has changed.
 type Find func(ctx context.Context, object client.Object) ([]ctrl.Request, error)
 
 // Rejudge enqueues the requests that find returns after an object has changed or a Ticker has fired, until the context
@@ -79,7 +79,7 @@ func enqueue(ctx context.Context, q watch.Queue, object client.Object, find Find
 	})()
 	if err != nil {
 		// A cached list fails only while the manager stops, and a handler cannot return an error.
-		ctrl.LoggerFrom(ctx).Error(err, "find what is decided otherwise", "namespace", object.GetNamespace(),
+		ctrl.LoggerFrom(ctx).Error(err, "find the objects whose verdict has changed", "namespace", object.GetNamespace(),
 			"stack", safely.Stack(err))
 	}
 	if len(requests) > many {
@@ -89,7 +89,7 @@ func enqueue(ctx context.Context, q watch.Queue, object client.Object, find Find
 	watch.AddAfter(q, 0, requests)
 }
 
-// What is still to be handled. All handlers of Rejudge share the evaluations, so that an organization takes one place
+// The work still to be done. All handlers of Rejudge share evaluations, so that an organization occupies only one slot
 // of rejudging.
 var evaluations, decisions = newBacklog(), newBacklog()
 
@@ -107,7 +107,7 @@ type line struct {
 	work     map[subject]func()
 }
 
-// subject is what one of the handlers, told apart by its address, knows by that name.
+// subject is the key that a handler, identified by its address, gives to what a change concerns.
 type subject struct {
 	handler *Subject
 	of      string

@@ -85,9 +85,9 @@ func (r Remover) Batch(ctx context.Context, kind client.Object, namespace, field
 	return soon, nil
 }
 
-// oneByOne removes the objects of the first page that has any that may be removed: a deletecollection ends at the first
-// refusal. It lists into page. Each call asks again for what was refused before. If the time ends while it does so, it
-// returns the refusal, and what comes later in the list waits until fewer are refused.
+// oneByOne removes the objects of the first page that contains any removable object: a deletecollection ends at the
+// first refusal. It lists into page. Each call repeats the requests that were refused before. If the time runs out
+// meanwhile, it returns the refusal, and objects later in the list wait until fewer are refused.
 func (r Remover) oneByOne(ctx context.Context, kind client.Object, page *metav1.PartialObjectMetadataList,
 	selected client.ListOptions) (again time.Duration, refusal error) {
 	removed := false
