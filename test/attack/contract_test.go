@@ -176,8 +176,8 @@ func (op operation) content(m message) string {
 		switch {
 		case op.kindOf(name) != "":
 			// Omitted: an id is optional.
-		case name == "generation":
-			// Omitted: without it, any generation is accepted.
+		case name == "generation", name == "uid":
+			// Omitted: without them, any policy of that name is accepted.
 		case len(member.Value.Enum) > 0:
 			values[name] = fmt.Sprint(member.Value.Enum[len(member.Value.Enum)-1])
 		case name == "payload":
