@@ -91,8 +91,7 @@ func (p *plan) shows(issue *v1alpha1.ReviewIssueSpec) bool {
 	return slices.Contains(issue.SeenInCommits, v1alpha1.CommitSHA(p.commit))
 }
 
-// seen adds the commit. An issue's text is as of the last reviewed commit, so an earlier commit does not change it. A
-// muted issue keeps its severity if the result has a lower one: the decision covers the result if it is rated up again.
+// seen adds the commit. An issue's text is as of the last reviewed commit, so an earlier commit does not change it.
 func (p *plan) seen(spec v1alpha1.ReviewIssueSpec, before *v1alpha1.ReviewIssue, f *found) v1alpha1.ReviewIssueSpec {
 	if !p.shows(&spec) {
 		spec.SeenInCommits = append(spec.SeenInCommits, v1alpha1.CommitSHA(p.commit))
@@ -100,6 +99,21 @@ func (p *plan) seen(spec v1alpha1.ReviewIssueSpec, before *v1alpha1.ReviewIssue,
 	if spec.Title != "" && p.last() != p.commit {
 		return spec
 	}
+	return f.shownBy(spec, before)
+}
+
+// judged returns an issue as the commit shows it: what is stored is as of the commit that was reviewed last.
+func (p *plan) judged(ch *change) v1alpha1.ReviewIssueSpec {
+	next := p.of(ch)
+	if p.last() == p.commit || ch.found == nil || !ch.found.replaces(&next) {
+		return next
+	}
+	return ch.found.shownBy(next, ch.before)
+}
+
+// shownBy returns the issue with the text of the result. A muted issue keeps its severity if the result has a lower one:
+// the decision covers the result if it is rated up again.
+func (f *found) shownBy(spec v1alpha1.ReviewIssueSpec, before *v1alpha1.ReviewIssue) v1alpha1.ReviewIssueSpec {
 	severity, result := f.Details.Severity, f.result
 	if isMuted(before) {
 		if was := &reviewstate.Facts(before, nil).Spec; findingstate.LessSevere(&f.Facts, was) {

@@ -500,7 +500,6 @@ func TestAnotherFileForTheLastCommitReplacesWhatItsIssuesShow(t *testing.T) {
 		{"the same", "c0", rated("medium", "a", "12 eval:f(x)"), "medium", 12, [3]int{0, 0, 1}},
 		{"another analysis rates it higher", "c0", rated("high", "b", "12 eval:f(x)"), "high", 12, [3]int{0, 1, 0}},
 		{"the next commit", "c1", rated("low", "a", "12 eval:f(x)"), "low", 12, [3]int{0, 1, 0}},
-		{"the earlier commit", "c0", rated("high", "a", "10 eval:f(x)"), "low", 12, [3]int{0, 0, 1}},
 	} {
 		s := c.importsResults(t, step.commit, step.file, nil)
 		harness.Same(t, step.reason, step.counts, [3]int{s.Created, s.Seen, s.Unchanged})
@@ -512,6 +511,39 @@ func TestAnotherFileForTheLastCommitReplacesWhatItsIssuesShow(t *testing.T) {
 				t.Errorf("%s: the issue is %s at line %d, want %s at %d", step.reason, issue.Severity, issue.Line, step.severity, step.line)
 			}
 		}
+	}
+}
+
+// After a forced push back the gate judges the severity that the earlier commit shows. What is stored stays that of the
+// later one.
+func TestAnEarlierCommitIsJudgedByItsOwnSeverity(t *testing.T) {
+	low, medium, high := rated("low", "", "1", "a"), rated("medium", "", "1", "a"), rated("high", "", "1", "a")
+	for _, tc := range []struct {
+		reason         string
+		decision       v1alpha1.UserStatus // made after both commits
+		earlier, later []found
+		stored, judged v1alpha1.Level
+	}{
+		{"rated down since", "", high, low, "low", "high"},
+		{"rated up since", "", low, high, "high", "low"},
+		{"a muted one, rated down since", "muted", high, medium, "medium", "high"},
+		{"a muted one, rated up since", "muted", medium, high, "high", "high"},
+		{"rated up since by another analysis", "", low, rated("high", "", "1", "b"), "high", "high"},
+	} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c.importsResults(t, "c0", tc.earlier, nil)
+		c.importsResults(t, "c1", tc.later, nil)
+		c.decide(10, tc.decision)
+		before := c.clone()
+		s := c.importsResults(t, "c0", tc.earlier, nil)
+		harness.Same(t, tc.reason+": stored", before.issues, c.issues)
+		if len(c.issues) != 1 || len(s.Issues) != 1 {
+			t.Fatalf("%s: %d issues; the gate judges %+v", tc.reason, len(c.issues), s.Issues)
+		}
+		for _, issue := range c.issues {
+			harness.Same(t, tc.reason, []v1alpha1.Level{tc.stored, tc.judged}, []v1alpha1.Level{issue.Severity, s.Issues[0].Severity})
+		}
+		harness.Same(t, tc.reason, tc.judged == v1alpha1.LevelHigh, !GateHigh.Judge(s).Passed)
 	}
 }
 

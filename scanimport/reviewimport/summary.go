@@ -241,7 +241,7 @@ func (s *Summary) count(p *plan) {
 	var counts reviewstate.Counts
 	for i := range p.changes {
 		ch := &p.changes[i]
-		next := p.of(ch)
+		next := p.judged(ch)
 		if !p.isOpen(&next) {
 			continue
 		}
