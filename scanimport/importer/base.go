@@ -112,9 +112,13 @@ func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Reposito
 // compare compares the batches of one tool, which share its findings: each finding matches at most one result.
 func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.Repository, batches []*Batch,
 	places []int, past history, findings []v1alpha1.Finding) error {
-	if !past.succeeded() && len(findings) == 0 {
-		for _, place := range places {
-			out.Unscanned = append(out.Unscanned, batches[place].Name())
+	for _, place := range places {
+		switch name := batches[place].Name(); {
+		case past.succeeded():
+		case len(findings) == 0:
+			out.Unscanned = append(out.Unscanned, name)
+		case len(past) > 0:
+			out.Warnings = append(out.Warnings, fmt.Sprintf("No scan of the base with %s has succeeded yet: results that its findings so far do not include count as new. Import a scan of the base branch", name))
 		}
 	}
 	var results []reported

@@ -175,11 +175,12 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 	if review != nil {
 		p.before = review.Spec.ReviewedCommits
 	}
-	results, err := im.describe(repository, commit.SHA, batches, compared, s)
+	results, known, err := im.describe(repository, commit.SHA, batches, compared, s)
 	if err != nil {
 		return review, err
 	}
 	p.match(results, there)
+	p.settle(known)
 	s.passOver(p)
 	s.count(p)
 	s.warnOfOthers(p, im.pr.Project)
@@ -209,11 +210,10 @@ func renamed(batches []*importer.Batch) map[string]string {
 	return out
 }
 
-// describe identifies and describes the results of all batches that the base does not have, sorted by name. All results
-// get names, so that names do not depend on the current state of the base.
+// describe identifies and describes the results of all batches, sorted by name: those that the base does not have, and
+// those that it knows. All results get names, so that names do not depend on the current state of the base.
 func (im *Importer) describe(repository *v1alpha1.Repository, commit string, batches []*importer.Batch,
-	base *importer.Compared, s *Summary) ([]found, error) {
-	var out []found
+	base *importer.Compared, s *Summary) (out, known []found, err error) {
 	keys := map[string]int{}
 	for i, b := range batches {
 		ofCommit := *b
@@ -221,18 +221,20 @@ func (im *Importer) describe(repository *v1alpha1.Repository, commit string, bat
 		described, duplicates, err := importer.Describe(&ofCommit, repository,
 			fingerprints.Scope{Prefix: "i-", Project: s.Review})
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", b.Name(), err)
+			return nil, nil, fmt.Errorf("%s: %w", b.Name(), err)
 		}
 		for _, example := range duplicates {
 			s.skip(i, skipDuplicate, example)
 		}
 		for _, f := range described {
 			keys[fingerprints.Key(&f.Facts)]++
+			result := found{Described: f, batch: i, result: resultOf(&f.Facts, im.pr.Project)}
 			if base.Known[i][f.Index] {
 				s.know(i)
+				known = append(known, result)
 				continue
 			}
-			out = append(out, found{Described: f, batch: i, result: resultOf(&f.Facts, im.pr.Project)})
+			out = append(out, result)
 		}
 	}
 	for i := range out {
@@ -240,8 +242,10 @@ func (im *Importer) describe(repository *v1alpha1.Repository, commit string, bat
 			out[i].result.Key = "" // ambiguous: the base branch may get any of them
 		}
 	}
-	slices.SortStableFunc(out, func(a, b found) int { return cmp.Compare(a.Name, b.Name) })
-	return out, nil
+	for _, results := range [][]found{out, known} {
+		slices.SortStableFunc(results, func(a, b found) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	return out, known, nil
 }
 
 // resultOf returns what an issue stores of a result.

@@ -41,6 +41,24 @@ func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
 	slices.SortFunc(p.changes, func(a, b change) int { return cmp.Compare(a.name, b.name) })
 }
 
+// settle recognises the issues of the commit that the base has by now: it was scanned after the commit was reviewed
+// before. The results, sorted by name, are those that the base knows.
+func (p *plan) settle(results []found) {
+	left := map[string]*v1alpha1.ReviewIssue{}
+	p.settled = map[string]bool{}
+	for i := range p.changes {
+		if ch := &p.changes[i]; ch.found == nil && p.shows(&ch.before.Spec) {
+			left[ch.name] = ch.before
+		}
+	}
+	distinct, _ := merge(results)
+	for i, name := range p.certain(distinct, left) {
+		if _, line, _ := place(&distinct[i].Details); name != "" && line == left[name].Spec.Line {
+			p.settled[name] = true
+		}
+	}
+}
+
 // merge returns the results without repetitions, and for each of them its repetitions. Several analyses may report one
 // problem: the most severe result is shown.
 func merge(results []found) (distinct []*found, again [][]*found) {

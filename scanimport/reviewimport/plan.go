@@ -45,6 +45,9 @@ type plan struct {
 	unreadable []string
 	// unread are the results whose issue is one of them.
 	unread []change
+	// settled are the names of the commit's issues that the base has by now: they do not count, and the next commit
+	// resolves them.
+	settled map[string]bool
 	// changes are sorted by name and cover all issues that exist or were found; some change nothing.
 	changes []change
 }

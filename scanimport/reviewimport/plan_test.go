@@ -45,6 +45,8 @@ type cluster struct {
 	unreadable []string
 	// renamed are the tools by their former names.
 	renamed map[string]string
+	// known are the results of the next import that the base has.
+	known []found
 }
 
 func (c *cluster) clone() *cluster {
@@ -83,6 +85,7 @@ func (c *cluster) importsResults(t interface{ Fatal(...any) }, commit string, re
 		there = append(there, v1alpha1.ReviewIssue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
 	}
 	p.match(results, there)
+	p.settle(c.known)
 	s := newSummary(pr, []*importer.Batch{{}})
 	s.count(p)
 	for i := range p.changes {
@@ -256,7 +259,7 @@ func resultsOf(tool string, places ...string) []found {
 	}
 	im := &Importer{pr: pr}
 	batches := []*importer.Batch{batch}
-	found, err := im.describe(shop, "c", batches, &importer.Compared{Known: []map[int]bool{{}}}, newSummary(pr, batches))
+	found, _, err := im.describe(shop, "c", batches, &importer.Compared{Known: []map[int]bool{{}}}, newSummary(pr, batches))
 	if err != nil {
 		panic(err)
 	}
@@ -618,6 +621,33 @@ func TestTheResultOfAnIssueThatCannotBeReadGetsNoDecision(t *testing.T) {
 		s := c.importsResults(t, "c1", results(tc.now), nil)
 		harness.Same(t, tc.reason, tc.want, c.lines())
 		harness.Same(t, tc.reason, 1, s.Open)
+	}
+}
+
+// The base is scanned after the commit was reviewed. Another import of the commit no longer counts what the base has by
+// now, and the next commit resolves it.
+func TestAnIssueThatTheBaseHasByNowIsNotCounted(t *testing.T) {
+	for _, tc := range []struct {
+		reason       string
+		left, known  []string
+		open, warned int
+	}{
+		{"all of it", nil, []string{"10 eval:f(x)", "20 call", "30 eval:g(x)"}, 0, 1},
+		{"some of it", []string{"30 eval:g(x)"}, []string{"10 eval:f(x)", "20 call"}, 1, 1},
+		{"another file of the commit, with the same code elsewhere", nil, []string{"90 eval:f(x)"}, 3, 0},
+		{"another file of the commit", nil, nil, 3, 0},
+	} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c.importsResults(t, "c0", results("10 eval:f(x)", "20 call", "30 eval:g(x)"), nil)
+		c.mute(10)
+		before := c.clone()
+		c.known = results(tc.known...)
+		s := c.importsResults(t, "c0", results(tc.left...), nil)
+		harness.Same(t, tc.reason+": stored", before.issues, c.issues)
+		harness.Same(t, tc.reason, []int{tc.open, tc.open, tc.warned}, []int{s.Open, len(s.Issues), len(s.Warnings)})
+		harness.Same(t, tc.reason, tc.open == 0, GateNew.Judge(s).Passed)
+		s = c.importsResults(t, "c1", results(tc.left...), nil)
+		harness.Same(t, tc.reason+": the next commit", []int{len(tc.left), 0}, []int{s.Open, len(s.Warnings)})
 	}
 }
 

@@ -231,18 +231,22 @@ func placeOf(issue *v1alpha1.ReviewIssueSpec) string {
 	return fmt.Sprintf("%s:%d", issue.File, issue.Line)
 }
 
-// count counts the issues that are open as of the commit after the plan, and lists the most severe. A result whose
-// issue cannot be read counts as open: nothing shows that it is not.
+// count counts the issues that are open as of the commit after the plan and that the base does not have, and lists the
+// most severe. A result whose issue cannot be read counts as open: nothing shows that it is not.
 func (s *Summary) count(p *plan) {
 	if last := p.last(); last != p.commit {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("commit %s was reviewed before %s. This counts and judges what %s shows; the states of the stored issues stay those of %s, until a new commit is reviewed",
 			p.commit, last, p.commit, last))
 	}
+	if n := len(p.settled); n > 0 {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("The base has %s of this commit by now. They are not counted and not judged, and stay open until the next commit is reviewed",
+			number(n, "open issue")))
+	}
 	var counts reviewstate.Counts
 	for i := range p.changes {
 		ch := &p.changes[i]
 		next := p.judged(ch)
-		if !p.isOpen(&next) {
+		if !p.isOpen(&next) || p.settled[ch.name] {
 			continue
 		}
 		counts.AddOpen(&next)
