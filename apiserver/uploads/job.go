@@ -24,6 +24,7 @@ import (
 // Why an import is stopped.
 var (
 	errNoTurn   = errors.New("another import of the same scans is under way")
+	errTooSlow  = fmt.Errorf("its scans were not recorded within %s", turnTimeout)
 	errStopping = errors.New("the service is stopping")
 	errTooLong  = fmt.Errorf("it took longer than %s", longest)
 )
@@ -31,6 +32,8 @@ var (
 // job is a running import.
 type job struct {
 	Request
+	// waiting reports that it had to wait for another import of the same scans.
+	waiting atomic.Bool
 	id      string
 	batches []*importer.Batch
 	// commit of the pull request; nil for an upload of the scan branch.
@@ -83,7 +86,15 @@ func (s *Service) run(j *job) error {
 	return err
 }
 
-// perform executes the job. It cancels the context if other imports of the same scans take too long.
+// overdue returns why a job is stopped whose Scans are not recorded in time.
+func (j *job) overdue() error {
+	if j.waiting.Load() {
+		return errNoTurn
+	}
+	return errTooSlow
+}
+
+// perform executes the job. It cancels the context if it takes too long until its Scans are recorded.
 func (s *Service) perform(ctx context.Context, cancel context.CancelCauseFunc, j *job) error {
 	c, err := importer.NewClient(s.as(j.Namespace))
 	if err != nil {
@@ -95,7 +106,7 @@ func (s *Service) perform(ctx context.Context, cancel context.CancelCauseFunc, j
 	if err := provide(ctx, c, j); err != nil {
 		return err
 	}
-	turn := time.AfterFunc(turnTimeout, func() { cancel(errNoTurn) })
+	turn := time.AfterFunc(turnTimeout, func() { cancel(j.overdue()) })
 	defer turn.Stop()
 	if j.DryRun { // a dry run does not wait for other imports
 		turn.Stop()
@@ -143,6 +154,7 @@ func (s *Service) scan(ctx context.Context, c *importer.Client, j *job, refused 
 		Upload:     &v1alpha1.ScanUpload{ID: j.id, Scans: int32(len(j.batches))}, //nolint:gosec // bounded by mostScans
 		ImportedBy: "apikey/" + j.KeyName,
 		Importer:   importedWith(),
+		OnWaiting:  func(*importer.Batch, string) { j.waiting.Store(true) },
 		OnRecorded: func(*importer.Batch, string) {
 			if int(scans.Add(1)) == len(j.batches) {
 				recorded()

@@ -25,8 +25,8 @@ import (
 const (
 	// answerAfter is how long a response waits for the end of an import.
 	answerAfter = 10 * time.Second
-	// turnTimeout is how long an import waits for other imports of the same scans before it fails: until its
-	// Scans are recorded, clients cannot read anything about it.
+	// turnTimeout is how long an import may take, or wait for other imports of the same scans, until its Scans are
+	// recorded: before that, clients cannot read anything about it.
 	turnTimeout = 30 * time.Second
 	// longest is how long an import may take.
 	longest = 30 * time.Minute
