@@ -110,6 +110,9 @@ func provisioned(b *bytes.Buffer, objects []importer.Provisioned, dryRun bool) {
 		if object.ScanBranch != "" {
 			fmt.Fprintf(b, "  its branch is %s: set spec.scanBranch if that is not its main branch\n", printable(object.ScanBranch))
 		}
+		if object.Branchless() {
+			b.WriteString("  it names no branch: set spec.scanBranch, else uploads that name theirs are refused\n")
+		}
 	}
 }
 

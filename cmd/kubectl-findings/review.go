@@ -137,7 +137,7 @@ func (o *reviewOptions) run(ctx context.Context, names []string) error {
 		return err
 	}
 	found, err := importer.Provision(ctx, client, importer.Place{
-		Namespace: session.namespace, Repository: o.repository, OfPullRequest: true, DryRun: o.dryRun,
+		Namespace: session.namespace, Repository: o.repository, Project: o.project, OfPullRequest: true, DryRun: o.dryRun,
 	}, batches)
 	if err != nil {
 		return session.explainImport(ctx, err, "record reviews")

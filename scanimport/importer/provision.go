@@ -49,8 +49,14 @@ func (p Provisioned) Warning(dryRun bool) string {
 	if p.ScanBranch != "" {
 		text += ". Only results of its branch " + p.ScanBranch + " are imported: set spec.scanBranch if that is not its main branch"
 	}
+	if p.Branchless() {
+		text += ". It names no branch: set spec.scanBranch, else uploads that name theirs are refused"
+	}
 	return text
 }
+
+// Branchless reports whether it is a repository that names no branch, so that uploads that name theirs are refused.
+func (p Provisioned) Branchless() bool { return p.Kind == "Repository" && p.ScanBranch == "" }
 
 // Place is the target of an import as the user names it. Objects that do not exist are created if the organization lets
 // imports do so.
@@ -58,7 +64,7 @@ type Place struct {
 	Namespace string
 	// Repository is the name of the Repository, or its full name, which contains a slash.
 	Repository string
-	// Project is the name of the Project. Empty: see Patterns.
+	// Project is the name of the Project. Empty: see Patterns. That of a pull request must exist.
 	Project string
 	// Folder is the path of a Project that is created; empty for the whole repository.
 	Folder string
@@ -67,7 +73,7 @@ type Place struct {
 	// Told is what the caller knows about the repository in addition to the batches.
 	Told provision.Told
 	// OfPullRequest reports that the batches belong to a pull request: then their branch and commit are not recorded in
-	// the repository, and no project is looked up.
+	// the repository, and no project is looked up or created.
 	OfPullRequest bool
 	// Check is called with the repository before its projects are looked up, and with nil before a repository is
 	// created; its error ends the search. nil: no check.
@@ -228,6 +234,11 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 		name = provision.RepositoryName(facts.Site(), facts.FullName)
 	} else if err := p.mayBeNew(ctx, facts); err != nil {
 		return err
+	}
+	if p.place.OfPullRequest && p.place.Project != "" {
+		if err := RequireProject(ctx, p.client, p.key(p.place.Project), name); err != nil {
+			return err
+		}
 	}
 	repository := provision.Repository(p.place.Namespace, name, facts)
 	if repository.Spec.LastCommit != nil {

@@ -121,8 +121,16 @@ func TestARepositoryComesByItself(t *testing.T) {
 		!strings.Contains(out, `"created": 3`) || !strings.Contains(out, `"passed": false`) || !strings.Contains(out, `"unscanned"`) {
 		t.Errorf("dry run of a review: %v\n%s", err, out)
 	}
+	if !strings.Contains(out, "\n  it names no branch: set spec.scanBranch") {
+		t.Errorf("a dry run of a review does not say that its repository names no branch:\n%s", out)
+	}
+	// A review creates no project, and without its project no repository.
+	out, err = tn.plugin("review", file, "--repository", "acme/payments", "--pr", "4", "--commit", commitA, "--project", "payments")
+	if err == nil || !strings.Contains(out, `there is no project "payments"`) {
+		t.Errorf("a review of a project that does not exist: %v\n%s", err, out)
+	}
 	if there := tn.repositories(); len(there) > 0 {
-		t.Errorf("a dry run created %v", there)
+		t.Errorf("dry runs and a refused review created %v", there)
 	}
 	out, err = tn.kubectl(file, place...)
 	if err != nil || !strings.Contains(out, "\ncreated project payments") || !strings.Contains(out, "3 created") {
