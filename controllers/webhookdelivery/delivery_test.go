@@ -242,17 +242,16 @@ func TestAStopLosesNoAnswerAndARestartSendsNothingAgain(t *testing.T) {
 	stop := start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
 	r, d, release := underWay(t, ns)
-	stopped := make(chan struct{})
-	go func() { defer close(stopped); stop() }()
-	close(release)
-	<-stopped
+	// The answer comes after the stop has begun.
+	time.AfterFunc(200*time.Millisecond, func() { close(release) })
+	stop()
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
 
 	start(t, loopback)
 	marker := delivery(ns, "d-2", "absent")
 	env.Create(t, marker)
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(testenv.Get(t, g, env, marker).Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending))
+		g.Expect(readyReason(testenv.Get(t, g, env, marker).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointNotFound))
 	})
 	g.Expect(r.got()).To(HaveLen(1))
 }

@@ -24,20 +24,23 @@ func tells(d *v1alpha1.WebhookDelivery, event, by string) *v1alpha1.WebhookDeliv
 	return d
 }
 
-// The receiver is slow, so the deliveries of an import wait; the decision's is created last.
+// The receiver is slow, so the deliveries of an import wait; the decision's is created after them.
 func TestADecisionIsSentBeforeTheBacklogOfAnImport(t *testing.T) {
 	const backlog = 20
 	start(t, loopback)
 	ns, release := namespace(t), make(chan struct{})
 	r := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) { hold(request, release) })
 	quiet(t, ns, "team", r.URL)
+	quiet(t, ns, "quick", newReceiver(t, answers(http.StatusOK)).URL)
 	for i := range backlog {
 		env.Create(t, delivery(ns, fmt.Sprintf("d-%d", i), "team"))
 	}
 	harness.Eventually(t, func(g Gomega) { g.Expect(r.got()).NotTo(BeEmpty()) })
 	decided := tells(delivery(ns, "decided", "team"), "finding.triaged", "apikey/ci")
 	env.Create(t, decided)
-	waitFor(t, decided, v1alpha1.WebhookDeliveryPending, 0)
+	last := delivery(ns, "last", "quick")
+	env.Create(t, last)
+	waitFor(t, last, v1alpha1.WebhookDeliveryDelivered, 1) // so those before it have been reconciled
 	underWay := len(r.got())
 	close(release)
 	waitFor(t, decided, v1alpha1.WebhookDeliveryDelivered, 1)
