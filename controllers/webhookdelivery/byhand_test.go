@@ -128,7 +128,6 @@ func TestADeliveryIsRetriedByTheSchedule(t *testing.T) {
 
 // Whatever a receiver does, the attempt ends with a message, is followed by another, and is cheap.
 func TestEveryFailureIsRetried(t *testing.T) {
-	h := newByHand(t, Settings{Allowed: loopback.Allowed, Timeout: time.Second})
 	elsewhere := newReceiver(t, answers(http.StatusOK))
 	// A response of 100 MB, which is never read to its end.
 	long := func(status int) http.HandlerFunc {
@@ -147,22 +146,24 @@ func TestEveryFailureIsRetried(t *testing.T) {
 		answer  http.HandlerFunc
 		code    int32
 		message string
+		timeout time.Duration // 0 for the default
 	}{
-		{"an error of the receiver", answers(http.StatusInternalServerError), 500, "other than 200 to 299"},
-		{"too many requests", answers(http.StatusTooManyRequests), 429, "other than 200 to 299"},
+		{"an error of the receiver", answers(http.StatusInternalServerError), 500, "other than 200 to 299", 0},
+		{"too many requests", answers(http.StatusTooManyRequests), 429, "other than 200 to 299", 0},
 		{"a redirect is not followed", func(w http.ResponseWriter, request *http.Request) {
 			http.Redirect(w, request, elsewhere.URL, http.StatusTemporaryRedirect)
-		}, 307, "redirect"},
-		{"no answer in time", func(_ http.ResponseWriter, request *http.Request) { <-request.Context().Done() }, 0, "no answer within 1s"},
-		{"a connection that is closed", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 0, "closed the connection"},
-		{"100 MB", long(http.StatusBadGateway), 502, "other than 200 to 299"},
+		}, 307, "redirect", 0},
+		{"no answer in time", func(_ http.ResponseWriter, request *http.Request) { <-request.Context().Done() }, 0, "no answer within 1s", time.Second},
+		{"a connection that is closed", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 0, "closed the connection", 0},
+		{"100 MB", long(http.StatusBadGateway), 502, "other than 200 to 299", 0},
 		{"a header without an end", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("x-long", strings.Repeat("x", 1<<20))
 			w.WriteHeader(http.StatusOK)
-		}, 0, "could not be read"},
+		}, 0, "could not be read", 0},
 	}
 	for i, c := range cases {
 		t.Run(c.reason, func(t *testing.T) {
+			h := newByHand(t, Settings{Allowed: loopback.Allowed, Timeout: c.timeout})
 			ns, g := namespace(t), NewWithT(t)
 			r := newReceiver(t, c.answer)
 			endpoint := h.ready(ns, "team", r.URL+"/path-that-is-a-credential")
