@@ -98,18 +98,26 @@ func TestAScanWhoseImportIsSilentIsAbandonedWithinAMinute(t *testing.T) {
 
 func TestAScanWhoseImportLostItsLeaseIsAbandoned(t *testing.T) {
 	controllertest.Start(t, env, Settings{}.SetupWithManager)
-	for name, lose := range map[string]func(*coordinationv1.Lease) error{
-		"to another": func(lease *coordinationv1.Lease) error {
+	for name, c := range map[string]struct {
+		lose func(*coordinationv1.Lease) error
+		says string
+	}{
+		"to another": {func(lease *coordinationv1.Lease) error {
 			lease.Spec.HolderIdentity = new("runner-2")
 			return env.Client.Update(t.Context(), lease)
-		},
-		"with its deletion": func(lease *coordinationv1.Lease) error { return env.Client.Delete(t.Context(), lease) },
+		}, `"runner-2" holds its Lease`},
+		"with its deletion": {func(lease *coordinationv1.Lease) error { return env.Client.Delete(t.Context(), lease) }, "does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			scan, lease := importing(t, 5)
+			t.Parallel() // each waits for the Lease's duration
+			scan, lease := importing(t, 15)
 			phase(t, scan, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning)
-			harness.Must(t, lose(lease))
+			harness.Must(t, c.lose(lease))
 			phase(t, scan, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned)
+			message := v1alpha1.FindCondition(scan.Status.Conditions, v1alpha1.ConditionReady).Message
+			if !strings.Contains(message, c.says) {
+				t.Errorf("it says %q, want %q", message, c.says)
+			}
 		})
 	}
 }
