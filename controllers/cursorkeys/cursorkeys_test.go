@@ -50,21 +50,22 @@ func TestADeletedSecretIsMadeAgain(t *testing.T) {
 
 // It may start before its role exists: the pods of an installation start in any order.
 func TestItIsTriedUntilItIsAllowed(t *testing.T) {
-	anonymous := rest.AnonymousClientConfig(env.Config)
-	ctx, cancel := context.WithCancel(t.Context())
-	maker, err := cursorkeys.New(anonymous, testenv.SystemNamespace, "never", logr.Discard())
+	const namespace, name = testenv.SystemNamespace, "early"
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cursor-keys"}}
+	harness.Must(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), secret)))
+	config, err := env.ServiceAccount(t.Context(), namespace, name)
 	harness.Must(t, err)
-	done := make(chan error, 1)
-	go func() { done <- maker.Start(ctx) }()
-	select {
-	case err := <-done:
-		t.Fatalf("a refusal ended it: %v", err)
-	case <-time.After(100 * time.Millisecond):
+	clock := run(t, config)
+	harness.Eventually(t, func(g Gomega) { g.Expect(clock.HasWaiters()).To(BeTrue()) })
+	if !env.Gone(t, secret) {
+		t.Fatal("it was allowed without a role")
 	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Errorf("the end of the process is no error: %v", err)
-	}
+	env.Create(t, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
+	})
+	eventually(t, clock)
 }
 
 // account has the rights of config/manager and no others: the ClusterRole of config/rbac holds
