@@ -101,6 +101,10 @@ func TestOneWriteAChangeAndNoneForWhatSaysNothing(t *testing.T) {
 	env.Patch(t, review, reviewedTwice)
 	wantStatus(t, issue, v1alpha1.ReviewIssueResolved, "b", 0, 0)
 	env.Patch(t, review, `{"spec":{"prTitle":"A third"}}`)
+	elsewhere := env.Namespace(t)
+	marker := builder.ReviewIssue("i-1").In(elsewhere).SeenIn("a").Build()
+	env.Create(t, builder.Review("review").In(elsewhere).Reviewed("a", at(0)).Build(), marker)
+	wantStatus(t, marker, v1alpha1.ReviewIssueOpen, "", 0, 0) // so what was queued before it has been reconciled
 	env.Patch(t, issue, `{"metadata":{"labels":{"last":"true"}}}`)
 	last := func(written *v1alpha1.ReviewIssue) bool { return written.Labels["last"] == "true" }
 	g.Expect(testenv.CountWrites(writes, last)).To(Equal(1))
