@@ -340,17 +340,18 @@ func TestARestartKeepsVerdictsAndWritesNothing(t *testing.T) {
 	stop := controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
 	r := newRoom(t)
 	f := r.finds("f-1", "G1")
-	policy := r.declares("mute", "true", nil)
+	policy, other := r.declares("mute", "finding.ruleID == 'G1'", nil), r.declares("other", "finding.ruleID == 'G2'", nil)
 	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
 	r.counts(policy, 1, 1, 0, 0, 0, 0)
 	r.says(policy, v1alpha1.ReasonInForce, ok)
+	r.says(other, v1alpha1.ReasonNeverMatched, ok)
 	stop()
-	versions := []string{f.ResourceVersion, policy.ResourceVersion}
+	versions := []string{testenv.Get(t, g, env, f).ResourceVersion, testenv.Get(t, g, env, policy).ResourceVersion}
 	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
-	marker := r.finds("f-2", "G1")
-	r.is(marker, v1alpha1.FindingStateOpenMuted, "mute")
+	r.is(r.finds("f-2", "G2"), v1alpha1.FindingStateOpenMuted, "other")
+	r.counts(other, 1, 1, 0, 0, 0, 0)
 	g.Expect(testenv.Get(t, g, env, f).ResourceVersion).To(Equal(versions[0]), "the finding was written")
-	g.Expect(versions[1]).NotTo(BeEmpty())
+	g.Expect(testenv.Get(t, g, env, policy).ResourceVersion).To(Equal(versions[1]), "the policy was written")
 }
 
 func TestAPolicyBeginsAndEndsAtItsSecond(t *testing.T) {
