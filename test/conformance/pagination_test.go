@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -541,7 +542,10 @@ func (o *organization) unrest(done <-chan struct{}, busy int) {
 		}
 		meta := metav1.ObjectMeta{Namespace: o.namespace, Name: busyID(i % busy)}
 		status := []string{"open", "closed"}[i/busy%2]
-		_, err := o.Do(ctx, "PATCH", "/v2/findings/"+meta.Name, fmt.Sprintf(`{"comments":"%d"}`, i))
+		answer, err := o.Do(ctx, "PATCH", "/v2/findings/"+meta.Name, fmt.Sprintf(`{"comments":"%d"}`, i))
+		if err == nil && answer.Status != http.StatusOK {
+			err = fmt.Errorf("PATCH %s: got %d %s, want 200", meta.Name, answer.Status, answer.Body)
+		}
 		errs := []error{
 			err,
 			merge(ctx, &v1alpha1.Repository{ObjectMeta: meta}, fmt.Sprintf(`{"spec":{"lastCommit":{"committedAt":%q}}}`, shownTime(firstFinding.Add(time.Duration(i)*time.Minute)))),
