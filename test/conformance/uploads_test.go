@@ -158,6 +158,15 @@ func TestUploads_ADryRunHasTheChangesAndStoresNothing(t *testing.T) {
 	if upload["status"] != nil || upload["dry_run"] != true {
 		t.Errorf("the answer is %v", upload)
 	}
+	// Another tool's file, which closes nothing of the first one's, is all that is ever shown.
+	other := strings.ReplaceAll(sarifOf("one", "beta"), "src/a.go", "src/b.go")
+	scan := record(o.upload(path, other).wants(200, "an upload").object().list("scans")[0].(map[string]any))
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(o.get("/v2/scans").page().ids()).To(Equal([]string{scan.id()}))
+		findings := o.get("/v1/findings").page().Items
+		g.Expect(findings).To(HaveLen(1))
+		g.Expect(findings[0].object("location")).To(HaveKeyWithValue("file_path", "src/b.go"))
+	})
 }
 
 func TestUploads_WhatIsNotTakenIsRefused(t *testing.T) {
