@@ -281,10 +281,14 @@ func TestWebhooks_VerifyOfAnotherOrganizationsDeliveryIs404(t *testing.T) {
 
 func TestWebhooks_VerifyChangesNothing(t *testing.T) {
 	c, sent := delivery(t)
+	path := "/v2/webhook-deliveries/" + sent.id
+	harness.Eventually(t, func(g Gomega) { g.Expect(c.get(path).object()["status"]).NotTo(Equal("pending"), "it is sent") })
+	before := c.get(path).wants(200, "a delivery").object()
 	for range 3 {
 		verify(c, sent.id, sent.payload, "x").wantsVerdict("signature_mismatch")
 		verify(c, sent.id, sent.payload, sent.signature).wantsVerdict("verified")
 	}
+	harness.Same(t, "the delivery", before, c.get(path).wants(200, "a delivery").object())
 }
 
 func TestWebhooks_PayloadHoldsNoSourceCode(t *testing.T) {
@@ -296,17 +300,32 @@ func TestWebhooks_PayloadHoldsNoSourceCode(t *testing.T) {
 		}
 	}))
 	defer receiver.Close()
-	o.create(builder.WebhookEndpoint("ping").In(o.namespace).URL(receiver.URL).Build())
 	var seen []string
-	harness.Eventually(t, func(g Gomega) {
-		select {
-		case body := <-bodies:
-			seen = append(seen, body)
-		default:
-		}
-		g.Expect(slices.ContainsFunc(seen, func(b string) bool { return strings.Contains(b, "webhook.ping") })).To(BeTrue(), "a new endpoint is pinged")
-	})
+	await := func(event string) {
+		t.Helper()
+		harness.Eventually(t, func(g Gomega) {
+			select {
+			case body := <-bodies:
+				seen = append(seen, body)
+			default:
+			}
+			g.Expect(seen).To(ContainElement(ContainSubstring(event)))
+		})
+	}
+	o.create(builder.WebhookEndpoint("ping").In(o.namespace).URL(receiver.URL).Build())
+	await("webhook.ping") // a new endpoint is pinged
 	var event record
 	harness.Must(t, json.Unmarshal([]byte(seen[0]), &event))
 	wantsShape(t, "the event", event, members("string: type timestamp", "object: data"))
+
+	const code = "conformance := theSourceCode()"
+	o.create(builder.Finding("f-1").In(o.namespace).Mutate(func(f *v1alpha1.Finding) {
+		f.Spec.Details.Code, f.Spec.Details.FixedCode = code, code
+	}).Build())
+	await("finding.created")
+	for _, body := range seen {
+		if strings.Contains(body, code) {
+			t.Errorf("a payload holds source code: %s", body)
+		}
+	}
 }
