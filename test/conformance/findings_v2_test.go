@@ -48,14 +48,6 @@ func TestFindingsV2_GetHasExactlyTheDocumentedMembers(t *testing.T) {
 	wantsFindingV2(t, got)
 }
 
-func TestFindingsV2_ListsInsideHaveTheDocumentedShapes(t *testing.T) {
-	o := sampleOrganization(t)
-	details := o.get(findingPath("full", "full", "f-full")).object().object("details")
-	wantsShapes(t, "endpoint_locations", details.list("endpoint_locations"), endpointLocationShape)
-	wantsShapes(t, "supporting_files", details.list("supporting_files"), fileLocationShape)
-	wantsShapes(t, "validation_evidence", details.list("validation_evidence"), validationEvidenceShape)
-}
-
 func TestFindingsV2_EveryMemberShowsItsFact(t *testing.T) {
 	o := sampleOrganization(t)
 	got := o.get(findingPath("full", "full", "f-full")).wants(200, "a finding").object()

@@ -215,12 +215,6 @@ func TestManners_AnswersAreNotKeptByCachesNorSniffed(t *testing.T) {
 	}
 }
 
-func TestVersioning_BothVersionsAreOffered(t *testing.T) {
-	c := anyKey(t)
-	c.get("/v1/findings?size=1").wants(200, "v1")
-	c.get("/v2/findings?size=1").wants(200, "v2")
-}
-
 func TestVersioning_TheContractIsServedAndLabeled2(t *testing.T) {
 	var served map[string]any
 	a := anonymous(t).get("/openapi.json").wants(200, "to anybody")

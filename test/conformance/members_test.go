@@ -42,13 +42,11 @@ var (
 	detailsShape = members("string: code description exploit_walkthrough fixed_code remediation severity title",
 		"string?: exploit_feasibility remediation_effort",
 		"array: endpoint_locations supporting_files validation_evidence", "object: location")
-	endpointLocationShape   = members("string: type action path")
-	fileLocationShape       = members("string: class_name file_path function_signature hash method_name url", "integer: line_number")
-	validationEvidenceShape = members("string: criteria rationale")
-	findingProjectShape     = members("string: id name purpose", "object: context")
-	projectContextShape     = members("string?: business_criticality exposure", "string: deployment owner", "array: sensitive_data_types")
-	findingRepoShape        = members("string: id name provider url")
-	scanDetailsShape        = members("string: scan_id", "string?: analyzed_at rejected_at verified_at")
+	fileLocationShape   = members("string: class_name file_path function_signature hash method_name url", "integer: line_number")
+	findingProjectShape = members("string: id name purpose", "object: context")
+	projectContextShape = members("string?: business_criticality exposure", "string: deployment owner", "array: sensitive_data_types")
+	findingRepoShape    = members("string: id name provider url")
+	scanDetailsShape    = members("string: scan_id", "string?: analyzed_at rejected_at verified_at")
 
 	// Additions: the members of shape v2, and these.
 	findingFullShape = findingV2Shape.and("string: closed_scan_id commit_hash decided_by decision_stale", "string?: closed_at expires_at reason", "object: facts verdict", "array: fingerprints")

@@ -84,15 +84,6 @@ func TestFindingsV2_SortDefaultsToCreatedAtAndOrderToDesc(t *testing.T) {
 	testDefaultOrder(t, "/v2/findings")
 }
 
-// testNewestFirst checks that a list has the latest of that column first, if no order is asked for.
-func testNewestFirst(t *testing.T, path, by string) {
-	t.Helper()
-	items := populated(t).get(path).page().Items
-	if !sorted(items, by, "desc") {
-		t.Errorf("not in order: %v", column(items, by))
-	}
-}
-
 func testDefaultOrder(t *testing.T, path string) {
 	t.Helper()
 	o := newOrganization(t)

@@ -38,11 +38,6 @@ func TestProject_HasExactlyTheDocumentedMembers(t *testing.T) {
 	wantsShape(t, "project.repo", got.object("repo"), projectRepoShape)
 }
 
-func TestProject_ComponentsHaveExactlyTheDocumentedMembers(t *testing.T) {
-	o := sampleOrganization(t)
-	wantsShapes(t, "components", o.get(projectPath("full", "full")).object().list("components"), componentShape)
-}
-
 func TestProject_ShowsTheSubsetOfWhatTheRepositoryShows(t *testing.T) {
 	o := sampleOrganization(t)
 	want := fullProjectRecord(o.name)

@@ -13,10 +13,6 @@ import (
 
 func TestRepos_DefaultSizeIs100(t *testing.T) { testDefaultSize(t, "/v2/repos", 100) }
 
-func TestRepos_SortDefaultsToCreatedAtAndOrderToDesc(t *testing.T) {
-	testNewestFirst(t, "/v2/repos", "created_at")
-}
-
 func TestRepos_ItemsHaveExactlyTheDocumentedMembers(t *testing.T) {
 	for _, item := range anyKey(t).get("/v2/repos").page().Items {
 		wantsShape(t, "item", item, repositoryShape)

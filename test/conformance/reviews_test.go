@@ -15,10 +15,6 @@ import (
 
 func TestReviews_DefaultSizeIs10(t *testing.T) { testDefaultSize(t, "/v1/reviews", 10) }
 
-func TestReviews_SortDefaultsToUpdatedAtAndOrderToDesc(t *testing.T) {
-	testNewestFirst(t, "/v1/reviews", "updated_at")
-}
-
 func TestReviews_ItemsHaveExactlyTheDocumentedMembers(t *testing.T) {
 	for _, item := range anyKey(t).get("/v1/reviews").page().Items {
 		wantsShape(t, "item", item, reviewShape)

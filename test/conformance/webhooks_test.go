@@ -269,10 +269,6 @@ func TestWebhooks_VerifyTakesABodyUpTo1MiB(t *testing.T) {
 	verify(c, "whd-none", fits+"a", "x").badRequest("a byte more")
 }
 
-func TestWebhooks_VerifyOfAnUnknownDeliveryIs404(t *testing.T) {
-	verify(anyKey(t), "conformance-none", "x", "y").notFound("no such delivery")
-}
-
 func TestWebhooks_VerifyOfAnotherOrganizationsDeliveryIs404(t *testing.T) {
 	_, sent := delivery(t)
 	o := newOrganization(t)
