@@ -1,7 +1,6 @@
 package plugin_test
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -10,22 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	options "sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers"
 	"github.com/appsec-dev/findings-operator/controllers/apikey"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -33,28 +26,7 @@ import (
 // issueKeys runs the controller that issues tokens, until the test ends.
 func issueKeys(t *testing.T) {
 	t.Helper()
-	must := func(err error) {
-		t.Helper()
-		harness.Must(t, err)
-	}
-	cfg, err := env.Controller(t.Context())
-	must(err)
-	mgr, err := ctrl.NewManager(cfg, manager.Options{
-		Scheme: env.Scheme, Cache: controllers.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: new(true)},
-		Logger:     logr.Discard(),
-	})
-	must(err)
-	must(apikey.Settings{Namespace: testenv.SystemNamespace}.SetupWithManager(t.Context(), mgr, options.Options{}))
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Errorf("the controller stopped with %v", err)
-		}
-	})
+	controllertest.Start(t, env, apikey.Settings{Namespace: testenv.SystemNamespace}.SetupWithManager)
 }
 
 func (o *organization) key(name string) *v1alpha1.APIKey {
