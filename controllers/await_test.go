@@ -26,7 +26,7 @@ func TestAnAPIServerThatDoesNotAnswerIsWaitedFor(t *testing.T) {
 	harness.Must(t, err)
 	tried := make(chan error, 100)
 	config := &rest.Config{Host: "http://" + addresses[0], WrapTransport: func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(request *http.Request) (*http.Response, error) {
+		return harness.RoundTripper(func(request *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(request)
 			tried <- err
 			return response, err
@@ -80,7 +80,3 @@ func TestWhatAnAPIServerIsWaitedFor(t *testing.T) {
 		}
 	}
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }

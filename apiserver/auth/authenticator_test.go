@@ -185,7 +185,7 @@ func TestNothingIsDecidedUponOldKnowledge(t *testing.T) {
 	var broken atomic.Bool
 	a := start(t, withTransport(func(c *rest.Config) {
 		c.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return roundTripper(func(r *http.Request) (*http.Response, error) {
+			return harness.RoundTripper(func(r *http.Request) (*http.Response, error) {
 				if broken.Load() {
 					return nil, errors.New("the API server is away")
 				}
@@ -214,14 +214,10 @@ func TestNothingIsDecidedUponOldKnowledge(t *testing.T) {
 	waitUntilAccepted(t, a, header)
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 // silent drops every watch, like a middlebox that has forgotten the connection.
 func silent(seen *atomic.Int32) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return harness.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			if r.URL.Query().Get("watch") == "" {
 				return next.RoundTrip(r)
 			}
@@ -415,7 +411,7 @@ func TestLastUseIsNotedOncePerMinute(t *testing.T) {
 	var writes atomic.Int32
 	a := start(t, withTransport(func(c *rest.Config) {
 		c.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return roundTripper(func(r *http.Request) (*http.Response, error) {
+			return harness.RoundTripper(func(r *http.Request) (*http.Response, error) {
 				if r.Method != http.MethodGet {
 					writes.Add(1)
 				}

@@ -21,7 +21,7 @@ type answers struct{ written, conflicts, others atomic.Int32 }
 
 func (a *answers) count(c *rest.Config) {
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return harness.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(r)
 			if r.Method == http.MethodGet || err != nil {
 				return response, err
@@ -90,7 +90,7 @@ func TestUseThatAnotherReplicaHasNotedIsLetGo(t *testing.T) {
 	lagging := start(t, withTransport(func(c *rest.Config) {
 		seen.count(c)
 		c.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return roundTripper(func(r *http.Request) (*http.Response, error) {
+			return harness.RoundTripper(func(r *http.Request) (*http.Response, error) {
 				watches := r.URL.Query().Get("watch") != ""
 				if r.Method == http.MethodGet && (watches || deaf.Load()) {
 					<-r.Context().Done()

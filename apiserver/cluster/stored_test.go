@@ -18,14 +18,10 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
-
 // A list holds all operations of an organization: tens of megabytes.
 func TestAnOrganizationsOperationsAreListedOneRequestAtATime(t *testing.T) {
 	begun, end := make(chan string, 3), make(chan struct{})
-	client, err := NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: roundTripper(
+	client, err := NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
 		func(request *http.Request) (*http.Response, error) {
 			begun <- strings.Split(request.URL.Path, "/")[5]
 			<-end
@@ -78,7 +74,7 @@ func TestAListThatGetsNoTurnIsAnsweredAsBusy(t *testing.T) {
 }
 
 func TestAnErrorAboutAnObjectIsNotOneOfTheList(t *testing.T) {
-	client, err := NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: roundTripper(
+	client, err := NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
 		func(request *http.Request) (*http.Response, error) {
 			return &http.Response{
 				StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,

@@ -276,7 +276,7 @@ func (f *faults) install(config *rest.Config) {
 		return connection, err
 	}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(request *http.Request) (*http.Response, error) {
+		return harness.RoundTripper(func(request *http.Request) (*http.Response, error) {
 			watches := request.URL.Query().Get("watch") == "true"
 			switch {
 			case strings.HasSuffix(request.URL.Path, "/findings") && watches && f.expire.Add(-1) >= 0:
@@ -297,10 +297,6 @@ func (f *faults) breakConnections() {
 	}
 	f.connections = nil
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
 func answer(request *http.Request, failure *apierrors.StatusError) (*http.Response, error) {
 	status := failure.Status()

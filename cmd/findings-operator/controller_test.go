@@ -399,7 +399,7 @@ type watches struct {
 }
 
 func (w *watches) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
+	return harness.RoundTripper(func(request *http.Request) (*http.Response, error) {
 		w.note(request)
 		return next.RoundTrip(request)
 	})
@@ -423,10 +423,6 @@ func (w *watches) all() []string {
 	defer w.mu.Unlock()
 	return slices.Sorted(maps.Keys(w.lists))
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
 // The second replica is ready while it waits, with full caches and empty queues, does nothing, and takes over when the
 // first one ends.
@@ -506,7 +502,7 @@ func TestControllersThatStartBeforeTheAPIServerWaitForIt(t *testing.T) {
 	tried := make(chan struct{})
 	once := sync.OnceFunc(func() { close(tried) })
 	o.kinds.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(request *http.Request) (*http.Response, error) {
+		return harness.RoundTripper(func(request *http.Request) (*http.Response, error) {
 			defer once()
 			return next.RoundTrip(request)
 		})

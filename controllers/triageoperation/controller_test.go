@@ -285,7 +285,7 @@ func TestAnOperationThatCannotBeDoneSaysWhy(t *testing.T) {
 // hears tells the controllers the API server's time.
 func hears(t *testing.T, at time.Time) {
 	t.Helper()
-	config := &rest.Config{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
+	config := &rest.Config{Transport: harness.RoundTripper(func(*http.Request) (*http.Response, error) {
 		return &http.Response{Header: http.Header{"Date": {at.UTC().Format(http.TimeFormat)}}, Body: http.NoBody}, nil
 	})}
 	apitime.Hear(config)
@@ -340,7 +340,7 @@ type cut struct {
 func (c cut) GetConfig() *rest.Config {
 	config := rest.CopyConfig(c.Manager.GetConfig())
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(request *http.Request) (*http.Response, error) {
+		return harness.RoundTripper(func(request *http.Request) (*http.Response, error) {
 			if request.Method != http.MethodPatch {
 				return next.RoundTrip(request)
 			}
@@ -364,10 +364,6 @@ func (c cut) GetConfig() *rest.Config {
 	})
 	return config
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
 func TestAnOperationThatIsKilledDoesNothingTwice(t *testing.T) {
 	const all = 12

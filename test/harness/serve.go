@@ -22,3 +22,9 @@ func Serve(t testing.TB, handler http.Handler) (url string) {
 	})
 	return "http://" + listener.Addr().String()
 }
+
+// RoundTripper is a function that answers requests in a client's transport.
+type RoundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f RoundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }

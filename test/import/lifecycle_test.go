@@ -93,7 +93,7 @@ func (p *project) crossed() *importer.Client {
 	var seen sync.Map
 	config := rest.CopyConfig(scanner)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTrip(func(r *http.Request) (*http.Response, error) {
+		return harness.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			if r.Header.Get("Content-Type") == string(types.JSONPatchType) {
 				if _, crossed := seen.LoadOrStore(r.URL.Path, true); !crossed {
 					env.Patch(p, partial("Finding", path.Base(r.URL.Path)), `{"metadata":{"annotations":{"other":"write"}}}`)

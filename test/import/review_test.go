@@ -584,7 +584,7 @@ func (p *pull) refusesOnce() *importer.Client {
 	var refused atomic.Bool
 	config := rest.CopyConfig(scanner)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTrip(func(r *http.Request) (*http.Response, error) {
+		return harness.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			if !strings.Contains(r.URL.Path, "/scans/") {
 				return next.RoundTrip(r)
 			}
@@ -607,10 +607,6 @@ func (p *pull) refusesOnce() *importer.Client {
 	p.must(err)
 	return c
 }
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func TestAnOutcomeThatCannotBeWrittenChangesNoOther(t *testing.T) {
 	p := newPull(t)
