@@ -13,6 +13,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/uploads"
+	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -53,7 +54,7 @@ func (o *organization) projects(folders map[string]string) {
 // forGitHub returns the body of an upload of a file to GitHub.
 func forGitHub(document string, more ...string) string {
 	members := append([]string{`"commit_sha":"abc"`, `"ref":"refs/heads/main"`,
-		`"sarif":"` + base64.StdEncoding.EncodeToString([]byte(zipped(document))) + `"`}, more...)
+		`"sarif":"` + base64.StdEncoding.EncodeToString([]byte(apiclient.Gzip(document))) + `"`}, more...)
 	return "{" + strings.Join(members, ",") + "}"
 }
 
@@ -122,7 +123,7 @@ func TestAnUploadInGitHubsShapeIsImported(t *testing.T) {
 // Members may come in any order, and GitHub has members that this service does not know.
 func TestTheBodyOfAnUploadIsReadAsGitHubReadsIt(t *testing.T) {
 	_, c := named(t)
-	packed := base64.StdEncoding.EncodeToString([]byte(zipped(sarif("one"))))
+	packed := base64.StdEncoding.EncodeToString([]byte(apiclient.Gzip(sarif("one"))))
 	for name, body := range map[string]string{
 		"the file first":    `{"sarif":"` + packed + `","ref":"refs/heads/main","commit_sha":"abc"}`,
 		"the file last":     `{"ref":"refs/heads/main","commit_sha":"abc","sarif":"` + packed + `"}`,
@@ -154,8 +155,8 @@ func TestWhatIsNoUploadToGitHubIsRejected(t *testing.T) {
 		"cut off":                {body: forGitHub(sarif("one"))[:150], want: "rejecting SARIF"},
 		"something behind":       {body: forGitHub(sarif("one")) + "{}", want: "not exactly one JSON object"},
 		"no file":                {body: `{"commit_sha":"abc","ref":"refs/heads/main"}`, want: "sarif is required"},
-		"no ref":                 {body: `{"commit_sha":"abc","sarif":"` + packed(zipped(sarif())) + `"}`, want: "ref is required"},
-		"no commit":              {body: `{"sarif":"` + packed(zipped(sarif())) + `","ref":"x"}`, want: "commit_sha is required"},
+		"no ref":                 {body: `{"commit_sha":"abc","sarif":"` + packed(apiclient.Gzip(sarif())) + `"}`, want: "ref is required"},
+		"no commit":              {body: `{"sarif":"` + packed(apiclient.Gzip(sarif())) + `","ref":"x"}`, want: "commit_sha is required"},
 		"a member twice":         {body: forGitHub(sarif("one"), `"ref":"refs/heads/other"`), want: "given twice"},
 		"the file twice":         {body: forGitHub(sarif("one"), `"sarif":""`), want: "given twice"},
 		"a ref that is a number": {body: strings.Replace(forGitHub(sarif()), `"refs/heads/main"`, "7", 1), want: "ref must be a string"},
@@ -165,10 +166,10 @@ func TestWhatIsNoUploadToGitHubIsRejected(t *testing.T) {
 		"an object for a file":   {body: with("{}"), want: "sarif must be a string"},
 		"not base64":             {body: with(`"***"`), want: "not base64"},
 		"not compressed":         {body: with(`"` + packed(sarif("one")) + `"`), want: "not gzip", field: "sarif"},
-		"compressed and cut off": {body: with(`"` + packed(zipped(sarif("one"))[:60]) + `"`), want: "damaged"},
+		"compressed and cut off": {body: with(`"` + packed(apiclient.Gzip(sarif("one"))[:60]) + `"`), want: "damaged"},
 		"started in the future":  {body: forGitHub(sarif(), `"started_at":"2999-01-01T00:00:00Z"`), want: "in the future", field: "started_at"},
 		"not SARIF":              {body: forGitHub(`{}`), want: "not SARIF 2.1.0"},
-		"a compressed request":   {body: zipped(forGitHub(sarif())), changes: []change{header("Content-Encoding", "gzip")}, want: "must not be compressed"},
+		"a compressed request":   {body: apiclient.Gzip(forGitHub(sarif())), changes: []change{header("Content-Encoding", "gzip")}, want: "must not be compressed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := c.do(http.MethodPost, sarifsPath, tc.body, tc.changes...).wants(http.StatusBadRequest, name)

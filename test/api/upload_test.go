@@ -1,8 +1,6 @@
 package api_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,6 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/uploads"
+	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -117,22 +116,10 @@ func TestAnUploadNeverChangesADecision(t *testing.T) {
 
 func TestACompressedUploadIsUnfolded(t *testing.T) {
 	o, c := uploader(t)
-	c.upload("", zipped(sarif("one")), header("Content-Encoding", "gzip")).wants(http.StatusOK, "compressed")
+	c.upload("", apiclient.Gzip(sarif("one")), header("Content-Encoding", "gzip")).wants(http.StatusOK, "compressed")
 	if got := len(o.everything()); got != 1 {
 		t.Errorf("%d findings are stored, want 1", got)
 	}
-}
-
-func zipped(text string) string {
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	if _, err := w.Write([]byte(text)); err != nil {
-		panic(err)
-	}
-	if err := w.Close(); err != nil {
-		panic(err)
-	}
-	return out.String()
 }
 
 func TestADryRunAnswersWhatWouldChangeAndWritesNothing(t *testing.T) {
@@ -160,8 +147,8 @@ func TestAFileThatIsNotSARIFIsRefused(t *testing.T) {
 		"cut off":                {body: sarif("one")[:80], want: "the file ends too early"},
 		"no tool":                {body: `{"version":"2.1.0","runs":[{"results":[]}]}`, want: "it names no tool"},
 		"not compressed":         {body: sarif(), changes: []change{header("Content-Encoding", "gzip")}, want: "not gzip"},
-		"compressed and cut off": {body: zipped(sarif("one"))[:40], changes: []change{header("Content-Encoding", "gzip")}, want: "damaged"},
-		"its checksum cut off":   {body: zipped(sarif("one"))[:len(zipped(sarif("one")))-4], changes: []change{header("Content-Encoding", "gzip")}, want: `"field":"content-encoding"`},
+		"compressed and cut off": {body: apiclient.Gzip(sarif("one"))[:40], changes: []change{header("Content-Encoding", "gzip")}, want: "damaged"},
+		"its checksum cut off":   {body: apiclient.Gzip(sarif("one"))[:len(apiclient.Gzip(sarif("one")))-4], changes: []change{header("Content-Encoding", "gzip")}, want: `"field":"content-encoding"`},
 		"another coding":         {body: sarif(), changes: []change{header("Content-Encoding", "br")}, want: "Content-Encoding must be gzip"},
 		"another media type":     {body: sarif(), changes: []change{header("Content-Type", "application/json")}, want: "application/sarif+json"},
 		"started in the future":  {query: "?started_at=2999-01-01T00:00:00Z", body: sarif(), want: `"field":"started_at"`},
@@ -230,7 +217,7 @@ func bounded(t *testing.T, limits uploads.Limits) (*organization, *caller) {
 
 func TestABombIsRefusedAndItsMemoryGivenBack(t *testing.T) {
 	_, c := bounded(t, uploads.Limits{Total: 1, PerOrganization: 1, Bytes: 2 << 20})
-	bomb := zipped(`{"version":"2.1.0","x":"` + strings.Repeat(" ", 2<<20) + `"`)
+	bomb := apiclient.Gzip(`{"version":"2.1.0","x":"` + strings.Repeat(" ", 2<<20) + `"`)
 	for range 3 {
 		a := c.upload("", bomb, header("Content-Encoding", "gzip")).wants(http.StatusBadRequest, "a bomb")
 		if !strings.Contains(string(a.body), "larger than 1 MiB") {

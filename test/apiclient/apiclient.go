@@ -2,7 +2,10 @@
 package apiclient
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -38,6 +41,17 @@ func Header(name, value string) Change {
 // Without removes a header.
 func Without(name string) Change {
 	return func(r *http.Request) { r.Header.Del(name) }
+}
+
+// Gzip compresses a body.
+func Gzip(body string) string {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := io.WriteString(w, body)
+	if err := errors.Join(err, w.Close()); err != nil {
+		panic(err)
+	}
+	return out.String()
 }
 
 // Answer is a response.

@@ -1,10 +1,6 @@
 package attack
 
 import (
-	"bytes"
-	"compress/gzip"
-	"errors"
-	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -13,6 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -42,15 +39,6 @@ func (o *tenant) upload(t *testing.T, query, body string) *answer {
 	return target.facade.send(t, o.token, shot{method: http.MethodPost, path: o.uploadPath() + query, body: body}.with("Content-Type", sarifType))
 }
 
-func zipped(t *testing.T, content string) string {
-	t.Helper()
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	_, err := io.WriteString(w, content)
-	harness.Must(t, errors.Join(err, w.Close()))
-	return out.String()
-}
-
 // An upload refuses or counts the same files as the plugin, and the facade continues to serve
 // others.
 func TestBombs_UploadedAreRefusedOrCountedWithinBounds(t *testing.T) {
@@ -63,12 +51,12 @@ func TestBombs_UploadedAreRefusedOrCountedWithinBounds(t *testing.T) {
 		size = 48 << 20
 	}
 	all := append(sarifBombs(),
-		bomb{"gzip in gzip", func(n int) string { return zipped(t, strings.Repeat(" ", n)) }, "not JSON"},
+		bomb{"gzip in gzip", func(n int) string { return apiclient.Gzip(strings.Repeat(" ", n)) }, "not JSON"},
 		bomb{"a thousand times as much", func(int) string { return strings.Repeat(" ", 200<<20) }, "larger than 64 MiB"},
-		bomb{"gzip of gzip of gzip", func(int) string { return zipped(t, zipped(t, strings.Repeat(" ", 20<<20))) }, "not JSON"},
+		bomb{"gzip of gzip of gzip", func(int) string { return apiclient.Gzip(apiclient.Gzip(strings.Repeat(" ", 20<<20))) }, "not JSON"},
 	)
 	for _, b := range all {
-		packed := shot{method: http.MethodPost, path: o.uploadPath() + "?dry_run=true", body: zipped(t, b.content(size))}.
+		packed := shot{method: http.MethodPost, path: o.uploadPath() + "?dry_run=true", body: apiclient.Gzip(b.content(size))}.
 			with("Content-Type", sarifType).with("Content-Encoding", "gzip")
 		a, err := target.facade.try(t, o.token, packed)
 		if err != nil {
