@@ -124,7 +124,7 @@ func checkReady(t *testing.T, object *unstructured.Unstructured) {
 	if object.GetNamespace() != "" {
 		arguments = append(arguments, "--namespace="+object.GetNamespace())
 	}
-	if out := kubectl(t, arguments...); !strings.HasSuffix(out, " condition met\n") {
+	if out := env.Kubectl(t, "default", arguments...); !strings.HasSuffix(out, " condition met\n") {
 		t.Errorf("kubectl wait printed %q", out)
 	}
 	reread(t, object)
@@ -153,7 +153,7 @@ func checkGlance(t *testing.T, object *unstructured.Unstructured) {
 	if object.GetNamespace() != "" {
 		arguments = append(arguments, "--namespace="+object.GetNamespace())
 	}
-	narrow, wide := kubectl(t, arguments...), kubectl(t, append(arguments, "--output=wide")...)
+	narrow, wide := env.Kubectl(t, "default", arguments...), env.Kubectl(t, "default", append(arguments, "--output=wide")...)
 	t.Logf("\n%s\n%s", narrow, wide)
 	header, _, _ := strings.Cut(wide, "\n")
 	for _, column := range []string{"READY", "REASON"} {
@@ -168,7 +168,7 @@ func checkGlance(t *testing.T, object *unstructured.Unstructured) {
 	ready := v1alpha1.FindCondition(statusOf(t, object).Conditions, v1alpha1.ConditionReady)
 	if shown := conditionsShown.FindString(page(t, object.GetKind())); !strings.Contains(shown, ready.Message) {
 		t.Errorf("the page shows other conditions than kubectl describe prints:\n%s",
-			conditionsShown.FindString(kubectl(t, append([]string{"describe"}, arguments[1:]...)...)))
+			conditionsShown.FindString(env.Kubectl(t, "default", append([]string{"describe"}, arguments[1:]...)...)))
 	}
 	// Longer lines do not fit on a screen.
 	if longest := 160; len(header) > longest || len(row) > longest {

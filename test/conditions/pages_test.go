@@ -80,7 +80,7 @@ func checkTables(t *testing.T, kind string) {
 		t.Errorf("the page of %s shows no table of kubectl get", kind)
 	}
 	for _, table := range shown {
-		header, _, _ := strings.Cut(kubectl(t, strings.Fields(table[1])...), "\n")
+		header, _, _ := strings.Cut(env.Kubectl(t, "default", strings.Fields(table[1])...), "\n")
 		if diff := cmp.Diff(columns(table[2]), columns(header)); diff != "" {
 			t.Errorf("kubectl %s has other columns than the page of %s shows (-page +kubectl):\n%s", table[1], kind, diff)
 		}

@@ -6,7 +6,6 @@ package conditions_test
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -59,18 +58,6 @@ func read(t *testing.T, path ...string) string {
 	content, err := os.ReadFile(filepath.Join(append([]string{testenv.RepositoryRoot()}, path...)...))
 	harness.Must(t, err)
 	return string(content)
-}
-
-// kubectl runs the real kubectl as an administrator.
-func kubectl(t *testing.T, arguments ...string) string {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"),
-		append([]string{"--kubeconfig=" + testenv.WriteKubeconfig(t, env.Config, "default")}, arguments...)...) //nolint:gosec // the project's own binary
-	output, err := command.CombinedOutput()
-	if err != nil {
-		t.Errorf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, output)
-	}
-	return string(output)
 }
 
 // controllers is `findings-operator controller` in a separate process.

@@ -307,12 +307,8 @@ func (l *life) triage(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(answer.Status).To(Equal(http.StatusOK), string(answer.Body))
 	})
-	kubeconfig := testenv.WriteKubeconfig(t, env.Config, home)
-	out, err := exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"), "--kubeconfig", kubeconfig, "patch", "finding", open[1].Name,
-		"--type=merge", "--patch", `{"spec":{"triage":{"userStatus":"active","comments":"seen by hand"}}}`).CombinedOutput()
-	if err != nil {
-		t.Fatalf("kubectl patch: %v\n%s", err, out)
-	}
+	env.Kubectl(t, home, "patch", "finding", open[1].Name, "--type=merge",
+		"--patch", `{"spec":{"triage":{"userStatus":"active","comments":"seen by hand"}}}`)
 	for _, finding := range open {
 		harness.Eventually(t, func(g Gomega) {
 			g.Expect(testenv.Get(t, g, env, finding).Spec.Triage.UserStatus).NotTo(Equal(v1alpha1.UserStatusOpen))

@@ -1,7 +1,6 @@
 package schema_test
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -13,36 +12,23 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
-
-// kubectl runs kubectl as the administrator in the namespace and returns its output.
-func kubectl(t *testing.T, namespace string, args ...string) string {
-	t.Helper()
-	kubeconfig := testenv.WriteKubeconfig(t, env.Config, namespace)
-	command := exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...) //nolint:gosec // a test names its own arguments
-	out, err := command.CombinedOutput()
-	if err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
-}
 
 func TestKubectlFiltersAndShowsFindings(t *testing.T) {
 	const namespace = "kubectl-findings"
 	harness.Must(t, env.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	env.Create(t, content(t, builder.Finding("grave").In(namespace).Severity(v1alpha1.LevelHigh).Build()),
 		content(t, builder.Finding("slight").In(namespace).Triage(v1alpha1.UserStatusMuted, "").Build()))
-	if got, want := kubectl(t, namespace, "get", "findings", "--field-selector", "spec.details.severity=high", "-o", "name"), "finding.appsec.dev/grave\n"; got != want {
+	if got, want := env.Kubectl(t, namespace, "get", "findings", "--field-selector", "spec.details.severity=high", "-o", "name"), "finding.appsec.dev/grave\n"; got != want {
 		t.Errorf("by severity: got %q, want %q", got, want)
 	}
-	if got, want := kubectl(t, namespace, "get", "fnd", "--field-selector", "spec.triage.userStatus=muted", "-o", "name"), "finding.appsec.dev/slight\n"; got != want {
+	if got, want := env.Kubectl(t, namespace, "get", "fnd", "--field-selector", "spec.triage.userStatus=muted", "-o", "name"), "finding.appsec.dev/slight\n"; got != want {
 		t.Errorf("by user status: got %q, want %q", got, want)
 	}
-	if got := kubectl(t, namespace, "get", "appsec"); !strings.Contains(got, "finding.appsec.dev/grave") {
+	if got := env.Kubectl(t, namespace, "get", "appsec"); !strings.Contains(got, "finding.appsec.dev/grave") {
 		t.Errorf("the category shows no finding:\n%s", got)
 	}
-	narrow, wide := kubectl(t, namespace, "get", "findings"), kubectl(t, namespace, "get", "findings", "-o", "wide")
+	narrow, wide := env.Kubectl(t, namespace, "get", "findings"), env.Kubectl(t, namespace, "get", "findings", "-o", "wide")
 	if !strings.Contains(narrow, "SEVERITY") || strings.Contains(narrow, "REPOSITORY") || !strings.Contains(wide, "REPOSITORY") {
 		t.Errorf("columns:\n%s\nand with -o wide:\n%s", narrow, wide)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -246,6 +247,18 @@ func Binary(t testing.TB, name string) string {
 	path, err := harness.ControlPlaneBinary(name)
 	harness.Must(t, err)
 	return path
+}
+
+// Kubectl runs kubectl as the administrator in the namespace and returns its output.
+func (e *Environment) Kubectl(t testing.TB, namespace string, arguments ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), Binary(t, "kubectl"),
+		append([]string{"--kubeconfig=" + WriteKubeconfig(t, e.Config, namespace)}, arguments...)...) //nolint:gosec // a test names its own arguments
+	output, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, output)
+	}
+	return string(output)
 }
 
 // RepositoryRoot returns the folder that contains go.mod.

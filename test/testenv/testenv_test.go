@@ -2,7 +2,6 @@ package testenv_test
 
 import (
 	"encoding/json"
-	"os/exec"
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -14,16 +13,11 @@ func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
 // kubectl cannot parse the version of a server that was built without version stamps.
 func TestKubectlReadsTheServersVersion(t *testing.T) {
-	kubeconfig := testenv.WriteKubeconfig(t, env.Config, "default")
-	out, err := exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"),
-		"--kubeconfig", kubeconfig, "version", "-o", "json").CombinedOutput()
-	if err != nil {
-		t.Fatalf("kubectl version: %v\n%s", err, out)
-	}
+	out := env.Kubectl(t, "default", "version", "-o", "json")
 	var version struct {
 		ClientVersion, ServerVersion struct{ GitVersion string }
 	}
-	if err := json.Unmarshal(out, &version); err != nil {
+	if err := json.Unmarshal([]byte(out), &version); err != nil {
 		t.Fatalf("kubectl version printed no JSON: %v\n%s", err, out)
 	}
 	if got := version.ServerVersion.GitVersion; got != version.ClientVersion.GitVersion || got == "" {
