@@ -100,11 +100,7 @@ func setStatus(t *testing.T, key *v1alpha1.APIKey, change func(*v1alpha1.APIKeyS
 
 func setSpec(t *testing.T, key *v1alpha1.APIKey, change func(*v1alpha1.APIKeySpec)) {
 	t.Helper()
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
-		change(&key.Spec)
-		g.Expect(env.Client.Update(t.Context(), key)).To(Succeed())
-	})
+	testenv.Change(t, env, key, func(k *v1alpha1.APIKey) { change(&k.Spec) })
 }
 
 func waitUntilAccepted(t *testing.T, a *Authenticator, header string) Identity {

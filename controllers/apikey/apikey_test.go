@@ -57,16 +57,18 @@ func TestTokenIsNowhereButInTheSecret(t *testing.T) {
 	})
 }
 
+// setMaximum bounds the life of the organization's keys.
+func setMaximum(t *testing.T, organization string, maximum time.Duration) {
+	t.Helper()
+	testenv.Change(t, env, builder.Organization(organization).Build(), func(o *v1alpha1.Organization) {
+		o.Spec.APIKeys = &v1alpha1.OrganizationAPIKeys{MaxLifetime: &metav1.Duration{Duration: maximum}}
+	})
+}
+
 func TestOrganizationBoundsTheLifeOfItsKeys(t *testing.T) {
 	start(t)
 	namespace := env.Organization(t, "bounded")
-	organization := testenv.Get(t, NewWithT(t), env, builder.Organization("bounded").Build())
-	setMaximum := func(maximum time.Duration) {
-		t.Helper()
-		organization.Spec.APIKeys = &v1alpha1.OrganizationAPIKeys{MaxLifetime: &metav1.Duration{Duration: maximum}}
-		harness.Must(t, env.Client.Update(t.Context(), organization))
-	}
-	setMaximum(2 * time.Hour)
+	setMaximum(t, "bounded", 2*time.Hour)
 	byDefault := builder.APIKey("default").In(namespace).Build()
 	greedy := builder.APIKey("greedy").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
 		k.Spec.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(1000 * time.Hour)))
@@ -78,7 +80,7 @@ func TestOrganizationBoundsTheLifeOfItsKeys(t *testing.T) {
 		})
 	}
 	// A lowered maximum applies to tokens that were issued before, too.
-	setMaximum(time.Hour)
+	setMaximum(t, "bounded", time.Hour)
 	for _, key := range []*v1alpha1.APIKey{byDefault, greedy} {
 		id := key.Status.KeyID
 		waitUntilIssued(t, key, func(g Gomega) {
@@ -98,13 +100,7 @@ func TestKeySaysThatTheOrganizationBoundsItsLife(t *testing.T) {
 	if strings.Contains(message(), "maxLifetime") {
 		t.Fatalf("without a maximum: %q", message())
 	}
-	organization := testenv.Get(t, NewWithT(t), env, builder.Organization("shortened").Build())
-	setMaximum := func(maximum time.Duration) {
-		t.Helper()
-		organization.Spec.APIKeys = &v1alpha1.OrganizationAPIKeys{MaxLifetime: &metav1.Duration{Duration: maximum}}
-		harness.Must(t, env.Client.Update(t.Context(), organization))
-	}
-	setMaximum(time.Hour)
+	setMaximum(t, "shortened", time.Hour)
 	harness.Eventually(t, func(g Gomega) {
 		testenv.Get(t, g, env, key)
 		g.Expect(key.Status.ExpiresAt.Sub(key.Status.IssuedAt.Time)).To(Equal(time.Hour))
@@ -141,11 +137,7 @@ func replaceToken(t *testing.T, key *v1alpha1.APIKey, claims tokens.Claims) {
 	t.Helper()
 	token, err := heldRing(t).Signer.Sign(claims)
 	harness.Must(t, err)
-	harness.Eventually(t, func(g Gomega) {
-		secret := testenv.Get(t, g, env, tokenSecret(key))
-		secret.Data[v1alpha1.APIKeyTokenKey] = []byte(token)
-		g.Expect(env.Client.Update(t.Context(), secret)).To(Succeed())
-	})
+	testenv.Change(t, env, tokenSecret(key), func(s *corev1.Secret) { s.Data[v1alpha1.APIKeyTokenKey] = []byte(token) })
 }
 
 // The loss of the signing key must not give an expired key a new lifetime.

@@ -29,11 +29,7 @@ func start(t *testing.T) (stop func()) {
 // change applies a change to the current key, and retries on conflicts.
 func change(t *testing.T, key *v1alpha1.APIKey, apply func(*v1alpha1.APIKeySpec)) {
 	t.Helper()
-	harness.Eventually(t, func(g Gomega) {
-		testenv.Get(t, g, env, key)
-		apply(&key.Spec)
-		g.Expect(env.Client.Update(t.Context(), key)).To(Succeed())
-	})
+	testenv.Change(t, env, key, func(k *v1alpha1.APIKey) { apply(&k.Spec) })
 }
 
 // newKey creates an organization, and the key "ci" in it.

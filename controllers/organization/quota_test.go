@@ -29,11 +29,7 @@ func quotaIn(namespace string) *corev1.ResourceQuota {
 // changeSpec applies a change to the current organization.
 func changeSpec(t *testing.T, organization *v1alpha1.Organization, apply func(*v1alpha1.OrganizationSpec)) {
 	t.Helper()
-	harness.Eventually(t, func(g Gomega) {
-		testenv.Get(t, g, env, organization)
-		apply(&organization.Spec)
-		g.Expect(env.Client.Update(t.Context(), organization)).To(Succeed())
-	})
+	testenv.Change(t, env, organization, func(o *v1alpha1.Organization) { apply(&o.Spec) })
 }
 
 func TestQuotasBecomeAResourceQuota(t *testing.T) {

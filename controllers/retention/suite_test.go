@@ -4,13 +4,11 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
-	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -30,12 +28,7 @@ func start(t *testing.T, settings Settings, others ...controllertest.Setup) (sto
 // keeps sets the organization's retention.
 func keeps(t *testing.T, name string, figures v1alpha1.Retention) {
 	t.Helper()
-	o := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o)).To(Succeed())
-		o.Spec.Retention = &figures
-		g.Expect(env.Client.Update(t.Context(), o)).To(Succeed())
-	})
+	testenv.Change(t, env, builder.Organization(name).Build(), func(o *v1alpha1.Organization) { o.Spec.Retention = &figures })
 }
 
 // told sets the status like the object's own controller does once nothing is owed.
