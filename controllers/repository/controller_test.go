@@ -104,9 +104,9 @@ func TestDeletionTakesEverythingOfTheRepositoryAlong(t *testing.T) {
 
 	g.Expect(env.Client.Delete(t.Context(), repository)).To(Succeed())
 	env.AwaitGone(t, repository)
-	g.Expect(names(t, &v1alpha1.ProjectList{}, ns)).To(ConsistOf("keep"))
-	g.Expect(names(t, &v1alpha1.FindingList{}, ns)).To(ConsistOf("f-keep"))
-	g.Expect(names(t, &v1alpha1.ScanList{}, ns)).To(ConsistOf("s-keep"))
+	g.Expect(env.Names(t, &v1alpha1.ProjectList{}, ns)).To(ConsistOf("keep"))
+	g.Expect(env.Names(t, &v1alpha1.FindingList{}, ns)).To(ConsistOf("f-keep"))
+	g.Expect(env.Names(t, &v1alpha1.ScanList{}, ns)).To(ConsistOf("s-keep"))
 }
 
 // While another finalizer holds a project, the repository waits and reports what for.
@@ -130,25 +130,4 @@ func TestDeletionWaitsForItsProjectsAndSaysSo(t *testing.T) {
 	g.Expect(env.Client.Patch(t.Context(), held, client.RawPatch(types.JSONPatchType,
 		[]byte(`[{"op":"remove","path":"/metadata/finalizers"}]`)))).To(Succeed())
 	env.AwaitGone(t, repository)
-}
-
-func names(t *testing.T, list client.ObjectList, ns string) []string {
-	t.Helper()
-	harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
-	var out []string
-	switch l := list.(type) {
-	case *v1alpha1.ProjectList:
-		for _, item := range l.Items {
-			out = append(out, item.Name)
-		}
-	case *v1alpha1.FindingList:
-		for _, item := range l.Items {
-			out = append(out, item.Name)
-		}
-	case *v1alpha1.ScanList:
-		for _, item := range l.Items {
-			out = append(out, item.Name)
-		}
-	}
-	return out
 }

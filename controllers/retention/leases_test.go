@@ -26,16 +26,7 @@ func TestLeasesThatNobodyRenewsGoAndNoOthers(t *testing.T) {
 	r := newReconciler(env.AsController(t), nil, Settings{Clock: clock})
 	r.Live = r.Client
 
-	left := func() []string {
-		t.Helper()
-		list := &coordinationv1.LeaseList{}
-		harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
-		var names []string
-		for i := range list.Items {
-			names = append(names, list.Items[i].Name)
-		}
-		return names
-	}
+	left := func() []string { return env.Names(t, &coordinationv1.LeaseList{}, ns) }
 	look := func() {
 		t.Helper()
 		s := newScope()

@@ -128,7 +128,7 @@ func TestDeletionTakesTheIssuesAlong(t *testing.T) {
 	})
 	NewWithT(t).Expect(env.Client.Delete(t.Context(), review)).To(Succeed())
 	env.AwaitGone(t, review)
-	NewWithT(t).Expect(issues(t, ns)).To(ConsistOf("i-keep"))
+	NewWithT(t).Expect(env.Names(t, &v1alpha1.ReviewIssueList{}, ns)).To(ConsistOf("i-keep"))
 }
 
 // Deleting a repository deletes its reviews, and these their issues.
@@ -147,18 +147,7 @@ func TestDeletionOfTheRepositoryTakesTheReviewsAlong(t *testing.T) {
 	NewWithT(t).Expect(env.Client.Delete(t.Context(), repo)).To(Succeed())
 	env.AwaitGone(t, repo, review)
 	NewWithT(t).Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(kept), kept)).To(Succeed())
-	NewWithT(t).Expect(issues(t, ns)).To(ConsistOf("i-kept"))
-}
-
-func issues(t *testing.T, ns string) []string {
-	t.Helper()
-	list := &v1alpha1.ReviewIssueList{}
-	harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
-	var names []string
-	for _, item := range list.Items {
-		names = append(names, item.Name)
-	}
-	return names
+	NewWithT(t).Expect(env.Names(t, &v1alpha1.ReviewIssueList{}, ns)).To(ConsistOf("i-kept"))
 }
 
 func TestDecidedIssuesCountApart(t *testing.T) {

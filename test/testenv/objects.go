@@ -10,8 +10,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -104,6 +106,17 @@ func (e *Environment) AwaitGone(t testing.TB, objects ...client.Object) {
 			g.Expect(e.Gone(t, object)).To(BeTrue(), "%T %s is still there", object, object.GetName())
 		}
 	})
+}
+
+// Names lists the objects of the namespace, and returns their names.
+func (e *Environment) Names(t testing.TB, list client.ObjectList, namespace string) (names []string) {
+	t.Helper()
+	harness.Must(t, e.Client.List(t.Context(), list, client.InNamespace(namespace)))
+	harness.Must(t, meta.EachListItem(list, func(item kruntime.Object) error {
+		names = append(names, item.(client.Object).GetName())
+		return nil
+	}))
+	return names
 }
 
 // Get reads the object again from the API server and returns it.
