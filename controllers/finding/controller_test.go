@@ -147,13 +147,10 @@ func TestStatusSurvivesARestart(t *testing.T) {
 	stop()
 
 	// Times are stored in whole seconds, so the clock must advance to tell them apart.
-	clockPasses := func(at time.Time) {
-		harness.Eventually(t, func(g Gomega) { g.Expect(time.Since(at)).To(BeNumerically(">", 2*time.Second)) })
-	}
-	clockPasses(finding.Status.UpdatedAt.Time)
+	clockPasses(t, finding.Status.UpdatedAt.Time)
 	env.Patch(t, finding, `{"spec":{"triage":{"userStatus":"active","comments":"real"}}}`)
 	written := newestWrite(finding)
-	clockPasses(written)
+	clockPasses(t, written)
 	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	observed(t, finding)
 	g := NewWithT(t)
@@ -161,6 +158,12 @@ func TestStatusSurvivesARestart(t *testing.T) {
 	g.Expect(kinds(finding.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{
 		v1alpha1.TransitionCreated, v1alpha1.TransitionTriaged,
 	}), "what happened while no controller ran is recorded, and nothing twice")
+}
+
+// clockPasses waits until the clock shows a later second than that time.
+func clockPasses(t *testing.T, at time.Time) {
+	t.Helper()
+	harness.Eventually(t, func(g Gomega) { g.Expect(time.Since(at)).To(BeNumerically(">", 2*time.Second)) })
 }
 
 // newestWrite returns the time of the last write to the finding's spec, as recorded by the API

@@ -48,7 +48,6 @@ func TestEntriesThatMatchNoEventAreNamed(t *testing.T) {
 }
 
 func TestTheTimeWithoutAUsableSecretCountsFromItsLoss(t *testing.T) {
-	noon := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	s := newScope()
 	s.Status.SecretRef = &v1alpha1.SecretReference{Name: "team-webhook"}
 	s.Status.ConsecutiveFailures, s.Status.FailingSince = 8, ptr.To(v1alpha1.NewTime(noon.AddDate(0, 0, -10)))
@@ -77,7 +76,6 @@ func TestTheTimeWithoutAUsableSecretCountsFromItsLoss(t *testing.T) {
 }
 
 func TestRemember(t *testing.T) {
-	noon := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	later, earlier := noon.Add(time.Hour), noon.Add(-time.Hour)
 	a, _ := signatures.NewSecret()
 	b, _ := signatures.NewSecret()
