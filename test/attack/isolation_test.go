@@ -91,7 +91,7 @@ func TestIsolation_ForeignIDsAreAnsweredLikeAbsentOnes(t *testing.T) {
 			if own := target.facade.send(t, attacker.token, op.shotAt(t, attacker.ids, attacker.sent)); !op.hits(own) {
 				t.Fatalf("%s: own ids: %s; a shot that never hits proves nothing", op.id, own)
 			}
-			for _, aim := range aims(op, attacker, victim) {
+			for _, aim := range aims(op, attacker) {
 				absent := victim.absent()
 				foreign := op.shotAt(t, aim(victim.ids), victim.sent)
 				missing := op.shotAt(t, aim(absent), victim.sent)
@@ -109,7 +109,7 @@ func TestIsolation_ForeignIDsAreAnsweredLikeAbsentOnes(t *testing.T) {
 
 // aims returns which ids are replaced by the victim's: all of them, and each one alone among the
 // attacker's own.
-func aims(op operation, attacker, victim *tenant) []func(ids map[string]string) map[string]string {
+func aims(op operation, attacker *tenant) []func(ids map[string]string) map[string]string {
 	all := []func(map[string]string) map[string]string{func(ids map[string]string) map[string]string { return ids }}
 	for _, name := range op.inPath {
 		all = append(all, func(ids map[string]string) map[string]string {
@@ -118,7 +118,6 @@ func aims(op operation, attacker, victim *tenant) []func(ids map[string]string) 
 			return out
 		})
 	}
-	_ = victim
 	return all
 }
 

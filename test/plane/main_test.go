@@ -101,11 +101,6 @@ func freePorts(t *testing.T, names ...string) map[string]string {
 	return out
 }
 
-func eventually(t *testing.T, assertions func(g Gomega)) {
-	t.Helper()
-	harness.Within(t, patience, assertions)
-}
-
 // quickly runs a program for a condition, and returns its output.
 func (s *shell) quickly(t *testing.T, program string, arguments ...string) (string, error) {
 	t.Helper()

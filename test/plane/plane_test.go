@@ -102,7 +102,7 @@ func (p *plane) startServers(t *testing.T) {
 
 func (p *plane) waitForServer(t *testing.T) {
 	t.Helper()
-	eventually(t, func(g Gomega) {
+	harness.Within(t, patience, func(g Gomega) {
 		alive(p.kine)
 		alive(p.server)
 		_, err := p.quickly(t, "kubectl", "--kubeconfig="+p.kubeconfig("admin"), "get", "--raw", "/readyz")

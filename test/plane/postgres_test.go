@@ -51,7 +51,7 @@ func (s *shell) startPostgres(t *testing.T) *harness.Process {
 	p.StopSignal = syscall.SIGINT // a fast shutdown: SIGTERM waits for its clients
 	s.begin(t, p)
 	s.env = append(s.env, "PGHOST="+folder, "PGUSER=postgres", "PGPORT="+s.ports["5432"])
-	eventually(t, func(g Gomega) {
+	harness.Within(t, patience, func(g Gomega) {
 		alive(p)
 		_, err := s.quickly(t, "psql", "-d", "postgres", "-c", "select 1")
 		g.Expect(err).NotTo(HaveOccurred())

@@ -62,7 +62,7 @@ func (p *plane) settledFinding(t *testing.T) string {
 	const name = "load"
 	namespace := v1alpha1.NamespacePrefix + name
 	harness.Must(t, p.admin.Create(t.Context(), builder.Organization(name).Build()))
-	eventually(t, func(g Gomega) {
+	harness.Within(t, patience, func(g Gomega) {
 		o := &v1alpha1.Organization{}
 		g.Expect(p.admin.Get(t.Context(), client.ObjectKey{Name: name}, o)).To(Succeed())
 		g.Expect(o.Status.Namespace).To(Equal(namespace))
@@ -76,7 +76,7 @@ func (p *plane) settledFinding(t *testing.T) string {
 	} {
 		harness.Must(t, p.admin.Create(t.Context(), object))
 	}
-	eventually(t, func(g Gomega) {
+	harness.Within(t, patience, func(g Gomega) {
 		g.Expect(p.admin.Get(t.Context(), client.ObjectKeyFromObject(finding), finding)).To(Succeed())
 		g.Expect(v1alpha1.IsConditionTrue(finding.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 	})
