@@ -17,7 +17,6 @@ import (
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -95,14 +94,8 @@ func (o *organization) key(name string, scopes ...v1alpha1.Scope) (token string)
 	o.Helper()
 	key := builder.APIKey(name).Scopes(scopes...).In(o.namespace).Build()
 	env.Create(o.TB, key)
-	harness.Eventually(o.TB, func(g Gomega) {
-		g.Expect(env.Client.Get(o.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
-		g.Expect(v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
-		secret := &corev1.Secret{}
-		name := client.ObjectKey{Namespace: key.Namespace, Name: string(key.Status.SecretRef.Name)}
-		g.Expect(env.Client.Get(o.Context(), name, secret)).To(Succeed())
-		token = string(secret.Data[v1alpha1.APIKeyTokenKey])
-	})
+	token, err := testenv.Token(o.Context(), env.Client, key)
+	harness.Must(o, err)
 	harness.Eventually(o.TB, func(g Gomega) {
 		request, err := http.NewRequestWithContext(o.Context(), http.MethodGet, base+"/v2/whoami", http.NoBody)
 		g.Expect(err).NotTo(HaveOccurred())
