@@ -7,29 +7,21 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// eventually retries until there is no error.
+// patience is longer than the removal of CRDs takes: an API server that still sees an instance polls for a minute, and
+// then retries once.
+const patience = 3 * time.Minute
+
+// eventually retries until there is no error. It also works in a cleanup, when the test's context has ended.
 func eventually(t *testing.T, try func() error) {
 	t.Helper()
-	eventuallyWithin(t, time.Minute, try)
-}
-
-func eventuallyWithin(t *testing.T, patience time.Duration, try func() error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), 100*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		last = try()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatal(errors.Join(err, last))
-	}
+	harness.Must(t, harness.UntilWithin(context.WithoutCancel(t.Context()), patience, "there is no error",
+		func(context.Context) error { return try() }))
 }
 
 // impersonate returns a client with all rights and another user name.

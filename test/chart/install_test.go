@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -162,8 +161,7 @@ func removeCRDs(t *testing.T) {
 	for _, crd := range crdList(t) {
 		harness.Must(t, env.Client.Delete(context.WithoutCancel(t.Context()), &crd))
 	}
-	// An API server that still sees an instance polls for a minute, and then retries once.
-	eventuallyWithin(t, 3*time.Minute, func() error {
+	eventually(t, func() error {
 		var left error
 		for _, crd := range crdList(t) {
 			left = errors.Join(left, fmt.Errorf("%s is still there: %+v", crd.Name, crd.Status.Conditions))
