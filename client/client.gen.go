@@ -4672,7 +4672,7 @@ type ListFindingsV1Params struct {
 	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
 	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
 
-	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
+	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, ignoring case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
 	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
@@ -4845,7 +4845,7 @@ type CountFindingsParams struct {
 	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
 	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
 
-	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
+	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, ignoring case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
 	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
@@ -4938,7 +4938,7 @@ type ExportFindingsParams struct {
 	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
 	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
 
-	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
+	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, ignoring case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
 	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
@@ -5041,7 +5041,7 @@ type ListFindingsV2Params struct {
 	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
 	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
 
-	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
+	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, ignoring case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
 	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
@@ -5166,7 +5166,7 @@ type ListFindingsFullParams struct {
 	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
 	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
 
-	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
+	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, ignoring case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
 	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one

@@ -4662,7 +4662,7 @@ type ListFindingsV1Params struct {
 	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
 	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
 
-	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
+	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, ignoring case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
 	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
@@ -4835,7 +4835,7 @@ type CountFindingsParams struct {
 	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
 	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
 
-	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
+	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, ignoring case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
 	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
@@ -4928,7 +4928,7 @@ type ExportFindingsParams struct {
 	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
 	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
 
-	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
+	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, ignoring case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
 	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
@@ -5031,7 +5031,7 @@ type ListFindingsV2Params struct {
 	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
 	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
 
-	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
+	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, ignoring case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
 	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
@@ -5156,7 +5156,7 @@ type ListFindingsFullParams struct {
 	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
 	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
 
-	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, whatever their case.
+	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, ignoring case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
 	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one

@@ -47,7 +47,7 @@ func (s *session) next(err error, n need) string {
 	case err == nil, errors.Is(err, context.Canceled):
 		return ""
 	case unknownKind(err) && n.kind == kindOperation:
-		return fmt.Sprintf("The API server %s knows no triage operations: upgrade its findings-operator, the CRDs too, or use a plugin of the same older version. Decisions about findings that are named need no operations.", s.host)
+		return fmt.Sprintf("The API server %s knows no triage operations: upgrade its findings-operator, the CRDs too, or use a plugin of the server's version. Decisions about findings that are named need no operations.", s.host)
 	case unknownKind(err):
 		return fmt.Sprintf("The API server %s knows no findings: install findings-operator there (kubectl apply -k config/default), or choose another with --context or --kubeconfig.", s.host)
 	case apierrors.IsUnauthorized(err):

@@ -110,8 +110,8 @@ func provisioned(b *bytes.Buffer, objects []importer.Provisioned, dryRun bool) {
 		if object.ScanBranch != "" {
 			fmt.Fprintf(b, "  its branch is %s: set spec.scanBranch if that is not its main branch\n", printable(object.ScanBranch))
 		}
-		if object.Branchless() {
-			b.WriteString("  it names no branch: set spec.scanBranch, else uploads that name theirs are refused\n")
+		if object.HasNoBranch() {
+			b.WriteString("  it has no branch: until you set spec.scanBranch, uploads that name a branch are refused\n")
 		}
 	}
 }

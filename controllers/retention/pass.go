@@ -36,7 +36,7 @@ const (
 	// fateGone: deleted already, or no longer due. A watch adds it again if needed.
 	fateGone fate = iota
 	fateRetired
-	// fateRequested: the status that the object replaces was requested, which costs a write, as a removal does.
+	// fateRequested: the status that this object stands in for was requested, which costs a write, as a removal does.
 	fateRequested
 	fateHeld
 	fateChanged

@@ -118,7 +118,7 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 		case len(findings) == 0:
 			out.Unscanned = append(out.Unscanned, name)
 		case len(past) > 0:
-			out.Warnings = append(out.Warnings, fmt.Sprintf("No scan of the base with %s has succeeded yet: results that its findings so far do not include count as new. Import a scan of the base branch", name))
+			out.Warnings = append(out.Warnings, fmt.Sprintf("No scan of the base with %s has succeeded yet: results without a finding in the base count as new. Import a scan of the base branch", name))
 		}
 	}
 	var results []reported

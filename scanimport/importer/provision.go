@@ -3,6 +3,7 @@ package importer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,14 +50,14 @@ func (p Provisioned) Warning(dryRun bool) string {
 	if p.ScanBranch != "" {
 		text += ". Only results of its branch " + p.ScanBranch + " are imported: set spec.scanBranch if that is not its main branch"
 	}
-	if p.Branchless() {
-		text += ". It names no branch: set spec.scanBranch, else uploads that name theirs are refused"
+	if p.HasNoBranch() {
+		text += ". It has no branch: until you set spec.scanBranch, uploads that name a branch are refused"
 	}
 	return text
 }
 
-// Branchless reports whether it is a repository that names no branch, so that uploads that name theirs are refused.
-func (p Provisioned) Branchless() bool { return p.Kind == "Repository" && p.ScanBranch == "" }
+// HasNoBranch reports whether the created object is a Repository without a branch: it refuses uploads that name one.
+func (p Provisioned) HasNoBranch() bool { return p.Kind == "Repository" && p.ScanBranch == "" }
 
 // Place is the target of an import as the user names it. Objects that do not exist are created if the organization lets
 // imports do so.
@@ -236,7 +237,11 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 		return err
 	}
 	if p.place.OfPullRequest && p.place.Project != "" {
-		if err := RequireProject(ctx, p.client, p.key(p.place.Project), name); err != nil {
+		err := RequireProject(ctx, p.client, p.key(p.place.Project), name)
+		if _, refused := errors.AsType[*RefusedError](err); refused {
+			return &RefusedError{err.Error() + "; a review creates no project: import a scan of the branch first, or review without --project"}
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -42,7 +42,8 @@ func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
 }
 
 // settle recognises the issues of the commit that the base has by now: it was scanned after the commit was reviewed
-// before. The results, sorted by name, are those that the base knows.
+// before. The results, sorted by name, are those that the base knows. The line must be the same if it is this commit's:
+// the same code elsewhere in the file is another issue.
 func (p *plan) settle(results []found) {
 	left := map[string]*v1alpha1.ReviewIssue{}
 	p.settled = map[string]bool{}
@@ -53,7 +54,7 @@ func (p *plan) settle(results []found) {
 	}
 	distinct, _ := merge(results)
 	for i, name := range p.certain(distinct, left) {
-		if _, line, _ := place(&distinct[i].Details); name != "" && line == left[name].Spec.Line {
+		if _, line, _ := place(&distinct[i].Details); name != "" && (line == left[name].Spec.Line || p.last() != p.commit) {
 			p.settled[name] = true
 		}
 	}

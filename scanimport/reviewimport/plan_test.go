@@ -651,6 +651,17 @@ func TestAnIssueThatTheBaseHasByNowIsNotCounted(t *testing.T) {
 	}
 }
 
+// The line of an issue is that of the last commit.
+func TestAnIssueThatTheBaseHasByNowIsNotCountedInAnEarlierCommit(t *testing.T) {
+	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c.importsResults(t, "c0", results("10 eval:f(x)"), nil)
+	c.importsResults(t, "c1", results("14 eval:f(x)"), nil)
+	c.known = results("10 eval:f(x)")
+	if s := c.importsResults(t, "c0", nil, nil); s.Open != 0 {
+		t.Errorf("%d open issues", s.Open)
+	}
+}
+
 // mute decides about the issues at the line.
 func (c *cluster) mute(line int32) { c.decide(line, v1alpha1.UserStatusMuted) }
 

@@ -239,8 +239,8 @@ func (s *Summary) count(p *plan) {
 			p.commit, last, p.commit, last))
 	}
 	if n := len(p.settled); n > 0 {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("The base has %s of this commit by now. They are not counted and not judged, and stay open until the next commit is reviewed",
-			number(n, "open issue")))
+		s.Warnings = append(s.Warnings, fmt.Sprintf("By now the base has %s that this commit shows: not counted and not judged. The next new commit resolves what is still open",
+			number(n, "issue")))
 	}
 	var counts reviewstate.Counts
 	for i := range p.changes {

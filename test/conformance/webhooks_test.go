@@ -278,13 +278,17 @@ func TestWebhooks_VerifyOfAnotherOrganizationsDeliveryIs404(t *testing.T) {
 func TestWebhooks_VerifyChangesNothing(t *testing.T) {
 	c, sent := delivery(t)
 	path := "/v2/webhook-deliveries/" + sent.id
-	harness.Eventually(t, func(g Gomega) { g.Expect(c.get(path).object()["status"]).NotTo(Equal("pending"), "it is sent") })
-	before := c.get(path).wants(200, "a delivery").object()
+	var before map[string]any
+	harness.Eventually(t, func(g Gomega) {
+		before = c.get(path).object()
+		g.Expect(before["status"]).NotTo(Equal("pending"), "it is sent")
+	})
 	for range 3 {
 		verify(c, sent.id, sent.payload, "x").wantsVerdict("signature_mismatch")
 		verify(c, sent.id, sent.payload, sent.signature).wantsVerdict("verified")
 	}
-	harness.Same(t, "the delivery", before, c.get(path).wants(200, "a delivery").object())
+	// A replica may show the delivery later than another one.
+	harness.Within(t, replicaDelay, func(g Gomega) { g.Expect(c.get(path).object()).To(Equal(before)) })
 }
 
 func TestWebhooks_PayloadHoldsNoSourceCode(t *testing.T) {

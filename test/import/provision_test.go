@@ -121,8 +121,8 @@ func TestARepositoryComesByItself(t *testing.T) {
 		!strings.Contains(out, `"created": 3`) || !strings.Contains(out, `"passed": false`) || !strings.Contains(out, `"unscanned"`) {
 		t.Errorf("dry run of a review: %v\n%s", err, out)
 	}
-	if !strings.Contains(out, "\n  it names no branch: set spec.scanBranch") {
-		t.Errorf("a dry run of a review does not say that its repository names no branch:\n%s", out)
+	if !strings.Contains(out, "\n  it has no branch: until you set spec.scanBranch") {
+		t.Errorf("a dry run of a review does not say that its repository has no branch:\n%s", out)
 	}
 	// A review creates no project, and without its project no repository.
 	out, err = tn.plugin("review", file, "--repository", "acme/payments", "--pr", "4", "--commit", commitA, "--project", "payments")

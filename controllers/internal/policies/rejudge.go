@@ -28,8 +28,8 @@ func WholeNamespace(client.Object) string { return "" }
 // kind, so the name is enough.
 func EachObject(object client.Object) string { return object.GetName() }
 
-// many is the number of requests of one change above which they make no others wait: the queue serves them last. A
-// decision in a pull request concerns fewer objects.
+// many is the number of requests above which the queue serves those of one change last, so that others do not wait for
+// them. A decision in a pull request concerns fewer objects.
 const many = 300
 
 // Find returns requests for the objects whose verdict differs since the given object has changed.
