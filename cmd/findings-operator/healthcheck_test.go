@@ -31,8 +31,8 @@ func TestHealthcheckWaitsForTheCode(t *testing.T) {
 		{"another code may be wanted", []string{server.URL + "/keyed=401"}, ""},
 		{"a query is no code", []string{server.URL + "/?a=b"}, ""},
 		{"the wrong code is told", []string{"--timeout=1ms", server.URL + "/keyed"}, "/keyed"},
-		{"one of many is enough to fail", []string{"--timeout=2s", server.URL, server.URL + "/keyed"}, "answers 401, want 200"},
-		{"a redirect is not followed", []string{"--timeout=2s", server.URL + "/moved"}, "answers 302"},
+		{"one of many is enough to fail", []string{"--timeout=2s", server.URL, server.URL + "/keyed"}, "returned 401, want 200"},
+		{"a redirect is not followed", []string{"--timeout=2s", server.URL + "/moved"}, "returned 302"},
 		{"a mistake ends it at once", []string{"findings-api"}, "is not a URL"},
 		{"an address is needed", nil, "give at least one URL"},
 	} {

@@ -141,6 +141,8 @@ func TestEveryCorpusFileComesInByUploadAsByThePlugin(t *testing.T) {
 			uploaded.eventually(func(is Gomega) {
 				for _, reader := range []*caller{c, g} {
 					is.Expect(reader.get("/v2/repos/" + repository + "/projects/" + project).status).To(Equal(http.StatusOK))
+					// The repository comes by another watch.
+					is.Expect(string(reader.get("/v2/repos?size=10").body)).To(ContainSubstring(`"` + repository + `"`))
 				}
 			})
 			content, err := os.ReadFile(file) //nolint:gosec // a test names its own files

@@ -152,7 +152,7 @@ func TestAKeyThatGetsNoTokenIsNotWaitedFor(t *testing.T) {
 	key := builder.APIKey("old").In(o.namespace).Build()
 	o.must(env.Client.Create(t.Context(), key))
 	o.administrator().findings("rotate-key", "old", "--timeout", "100ms").
-		fails("has no new token after 100ms", "Do not rotate again", "It is issued when this prints 1: kubectl get apikey old")
+		fails("has no new token after 100ms", "Do not rotate again", "The new token is issued once this prints 1: kubectl get apikey old")
 	done := make(chan *answer)
 	go func() { done <- o.administrator().findings("rotate-key", "old", "--timeout", "5m") }()
 	harness.Eventually(t, func(g Gomega) {
