@@ -278,7 +278,7 @@ func TestWebhooks_VerifyOfAnotherOrganizationsDeliveryIs404(t *testing.T) {
 func TestWebhooks_VerifyChangesNothing(t *testing.T) {
 	c, sent := delivery(t)
 	path := "/v2/webhook-deliveries/" + sent.id
-	var before map[string]any
+	var before record
 	harness.Eventually(t, func(g Gomega) {
 		before = c.get(path).object()
 		g.Expect(before["status"]).NotTo(Equal("pending"), "it is sent")
