@@ -61,8 +61,8 @@ func subjects(r *sarif.Result) (out []string) {
 	return out
 }
 
-// about tells results about different packages apart. It is not part of the digest, because names depend on the order of
-// digests.
+// about tells results about different packages apart. It is not part of the digest, because names depend on the order
+// of digests.
 func about(r *sarif.Result) string {
 	if p := packageFact(r.Package); p != nil {
 		return fingerprints.Hash(p.Name, p.Version, fingerprints.WithoutVersion(p.PURL))

@@ -114,8 +114,8 @@ func (p *plan) judged(ch *change) v1alpha1.ReviewIssueSpec {
 	return ch.found.shownBy(next, ch.before)
 }
 
-// shownBy returns the issue with the text of the result. A muted issue keeps its severity if the result has a lower one:
-// the decision covers the result if it is rated up again.
+// shownBy returns the issue with the text of the result. A muted issue keeps its severity if the result has a lower
+// one: the decision covers the result if it is rated up again.
 func (f *found) shownBy(spec v1alpha1.ReviewIssueSpec, before *v1alpha1.ReviewIssue) v1alpha1.ReviewIssueSpec {
 	severity, result := f.Details.Severity, f.result
 	if isMuted(before) {
