@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"bytes"
 	"context"
 	"maps"
 	"net/http"
@@ -69,95 +68,12 @@ func (r *router) addConsolePages(engine *gin.Engine) {
 			engine.HEAD(at, chain...)
 		}
 	}
-	r.addPassed(engine)
+	r.addExport(engine)
+	r.addEvents(engine)
 	home := strings.TrimSuffix(console.Path, "/")
 	r.templates[home] = home
 	engine.GET(home, func(c *gin.Context) { c.Redirect(http.StatusSeeOther, console.Path) })
 }
-
-// passed maps paths in the console to the operations that a browser requests directly: to download an export,
-// and to follow changes.
-var passed = map[string]string{"export": "/v2/finding-export", "events": "/v2/events"}
-
-// addPassed serves these operations with the session's key. An export that fails is answered with a page. Streams are
-// not buffered on the way, and end with the session.
-func (r *router) addPassed(engine *gin.Engine) {
-	operation := inside(engine)
-	for name, to := range passed {
-		at := console.Path + name
-		r.templates[at] = at
-		engine.GET(at, r.refuse, r.refuseOtherOrganization, func(c *gin.Context) {
-			ctx, cancel := context.WithDeadline(c.Request.Context(), r.console.SessionEnds(c.Request))
-			defer cancel()
-			stateOf(c).lasting = name == "events"
-			request := c.Request.Clone(ctx)
-			request.URL.Path, request.URL.RawPath = to, ""
-			if name == "events" {
-				goOnAfter(request)
-			}
-			request.Header.Set("Authorization", "Bearer "+r.console.APIKey(c.Request))
-			request.Header.Set(requestIDHeader, stateOf(c).requestID)
-			if name == "events" {
-				operation.ServeHTTP(c.Writer, request) // a module reads it, not a person
-				return
-			}
-			answer := &refusable{ResponseWriter: c.Writer, header: http.Header{}}
-			operation.ServeHTTP(answer, request)
-			if answer.refused != 0 {
-				err := api.FailureOf(answer.refused, answer.header, answer.body.Bytes())
-				sendAnswer(c, r.console.Failed(c.Request, stateOf(c).requestID, err))
-			}
-		})
-	}
-}
-
-// refusable passes an answer on, but keeps one of 400 or more for a page that explains it.
-type refusable struct {
-	http.ResponseWriter
-	// header is that of the answer, until it is passed on.
-	header http.Header
-	// passed is set once the answer is passed on; refused is the status of one that is kept, else 0.
-	passed  bool
-	refused int
-	body    bytes.Buffer
-}
-
-func (a *refusable) Header() http.Header {
-	if a.passed {
-		return a.ResponseWriter.Header()
-	}
-	return a.header
-}
-
-func (a *refusable) WriteHeader(status int) {
-	if status >= http.StatusBadRequest {
-		a.refused = status
-		return
-	}
-	maps.Copy(a.ResponseWriter.Header(), a.header)
-	a.passed = true
-	a.ResponseWriter.WriteHeader(status)
-}
-
-func (a *refusable) Write(part []byte) (int, error) {
-	if a.refused != 0 {
-		return a.body.Write(part)
-	}
-	if !a.passed {
-		a.WriteHeader(http.StatusOK)
-	}
-	return a.ResponseWriter.Write(part)
-}
-
-// Flush is for a body that is sent while it is produced.
-func (a *refusable) Flush() {
-	if a.passed {
-		_ = http.NewResponseController(a.ResponseWriter).Flush()
-	}
-}
-
-// Unwrap is for http.ResponseController.
-func (a *refusable) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // refuseOtherOrganization refuses a link from a page that was loaded before a login to another organization. It
 // removes the name of the organization, which is no parameter of the operation.

@@ -23,7 +23,6 @@ import (
 
 // Why an import is stopped.
 var (
-	errNoTurn   = errors.New("another import of the same scans is under way")
 	errTooSlow  = fmt.Errorf("its scans were not recorded within %s", turnTimeout)
 	errStopping = errors.New("the service is stopping")
 	errTooLong  = fmt.Errorf("it took longer than %s", longest)
@@ -32,8 +31,6 @@ var (
 // job is a running import.
 type job struct {
 	Request
-	// waiting reports that it had to wait for another import of the same scans.
-	waiting atomic.Bool
 	id      string
 	batches []*importer.Batch
 	// commit of the pull request; nil for an upload of the scan branch.
@@ -86,14 +83,6 @@ func (s *Service) run(j *job) error {
 	return err
 }
 
-// overdue returns why a job is stopped whose Scans are not recorded in time.
-func (j *job) overdue() error {
-	if j.waiting.Load() {
-		return errNoTurn
-	}
-	return errTooSlow
-}
-
 // perform executes the job. It cancels the context if it takes too long until its Scans are recorded.
 func (s *Service) perform(ctx context.Context, cancel context.CancelCauseFunc, j *job) error {
 	c, err := importer.NewClient(s.as(j.Namespace))
@@ -106,7 +95,7 @@ func (s *Service) perform(ctx context.Context, cancel context.CancelCauseFunc, j
 	if err := provide(ctx, c, j); err != nil {
 		return err
 	}
-	turn := time.AfterFunc(turnTimeout, func() { cancel(j.overdue()) })
+	turn := time.AfterFunc(turnTimeout, func() { cancel(errTooSlow) })
 	defer turn.Stop()
 	if j.DryRun { // a dry run does not wait for other imports
 		turn.Stop()
@@ -154,7 +143,6 @@ func (s *Service) scan(ctx context.Context, c *importer.Client, j *job, refused 
 		Upload:     &v1alpha1.ScanUpload{ID: j.id, Scans: int32(len(j.batches))}, //nolint:gosec // bounded by mostScans
 		ImportedBy: "apikey/" + j.KeyName,
 		Importer:   importedWith(),
-		OnWaiting:  func(*importer.Batch, string) { j.waiting.Store(true) },
 		OnRecorded: func(*importer.Batch, string) {
 			if int(scans.Add(1)) == len(j.batches) {
 				recorded()
@@ -238,8 +226,8 @@ func explain(err error) error {
 		return known
 	case errors.As(err, &tooLong):
 		return problem.InvalidBody("nothing was imported: " + tooLong.Error()).Coded(codeTooLong)
-	case errors.Is(err, errNoTurn):
-		return problem.Busy(errNoTurn.Error(), busyRetryAfter)
+	case errors.Is(err, errTooSlow) && errors.Is(err, importer.ErrWaiting):
+		return problem.Busy("another import of the same scans is under way", busyRetryAfter)
 	case errors.Is(err, errStopping):
 		return problem.TryAgain("the service is stopping; what is already written is kept", err)
 	case errors.As(err, &refused), kube.IsQuotaExceeded(err):

@@ -1,10 +1,13 @@
 package uploads
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -12,17 +15,15 @@ import (
 // recorded.
 func TestAnImportIsBusyOnlyIfItWaitsForAnother(t *testing.T) {
 	for _, tc := range []struct {
-		reason  string
-		waiting bool
-		code    int
-		want    outcome
+		reason string
+		err    error
+		code   int
+		want   outcome
 	}{
-		{"another import holds the Lease", true, 429, outcomeBusy},
-		{"the API server does not answer", false, 500, outcomeFailed},
+		{"another import holds the Lease", importer.ErrWaiting, 429, outcomeBusy},
+		{"the API server does not answer", context.Canceled, 500, outcomeFailed},
 	} {
-		j := &job{}
-		j.waiting.Store(tc.waiting)
-		j.err = errors.Join(j.overdue(), errors.New("context canceled"))
+		j := &job{err: errors.Join(errTooSlow, fmt.Errorf("import: %w", tc.err))}
 		harness.Same(t, tc.reason, tc.code, problem.Of(explain(j.err)).Status)
 		harness.Same(t, tc.reason, tc.want, outcomeOf(j))
 	}

@@ -27,7 +27,7 @@ type found struct {
 	unwritten error
 	// unlabelled is why the Secret's label could not be restored; what it holds is as asked for.
 	unlabelled error
-	// lost means that there is no Secret of this endpoint: none of its name, or only somebody else's.
+	// lost means that this endpoint has no Secret: none of that name exists, or it belongs to somebody else.
 	lost bool
 	// polled means that the Secret must be polled: no watch reports its changes.
 	polled bool

@@ -55,6 +55,9 @@ func (im *Importer) lock(b *Batch) *lock {
 	return leaseLock(im.client, key, im.options.LeaseDuration, func(holder string) { im.options.OnWaiting(b, holder) })
 }
 
+// ErrWaiting is the error of an import that is stopped while another one holds its Lease.
+var ErrWaiting = errors.New("stopped while waiting for another import")
+
 // Held is a Lease that this process holds, as a Scan records it.
 type Held struct {
 	v1alpha1.ScanLease
@@ -136,8 +139,7 @@ func (l *lock) acquire(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return fmt.Errorf("stopped while waiting for another import (%s), nothing was written: %w", holder,
-				context.Cause(ctx))
+			return fmt.Errorf("%w (%s), nothing was written: %w", ErrWaiting, holder, context.Cause(ctx))
 		case <-timer.C:
 		}
 	}

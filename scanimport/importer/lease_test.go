@@ -62,6 +62,18 @@ func TestWorkEndsWhenTheLeaseIsLost(t *testing.T) {
 	}
 }
 
+func TestAnImportThatIsStoppedWhileItWaitsSaysSo(t *testing.T) {
+	l := newLock("waits", time.Hour)
+	harness.Must(t, l.acquire(t.Context()))
+	other := newLock("waits", time.Hour)
+	enough := errors.New("enough")
+	ctx, stop := context.WithCancelCause(t.Context())
+	other.identity, other.waiting = "other", func(string) { stop(enough) }
+	if err := other.acquire(ctx); !errors.Is(err, ErrWaiting) || !errors.Is(err, enough) {
+		t.Errorf("got %v, want that it was stopped while it waited, and why", err)
+	}
+}
+
 func TestAPanicReleasesTheLease(t *testing.T) {
 	l := newLock("panics", time.Hour)
 	err := l.with(t.Context(), func(context.Context) error { panic("no such result") })

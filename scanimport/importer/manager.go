@@ -85,8 +85,8 @@ var notFacts = fieldpath.NewSet(
 )
 
 // takenOver returns the entries with the facts that other clients wrote, other than by applying them, passed on to the
-// manager. It returns nil if the manager has applied all of them. Whoever creates a finding
-// from a backup owns all its facts: as with a former name of the tool, those that an import leaves out would stay.
+// manager. It returns nil if the manager has applied all of them. Whoever creates a finding from a backup owns all its
+// facts: as with a former name of the tool, those that an import leaves out would stay.
 func takenOver(entries []metav1.ManagedFieldsEntry, manager string) ([]metav1.ManagedFieldsEntry, error) {
 	at := slices.IndexFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return appliedBy(&e, manager) })
 	if at < 0 {

@@ -1,0 +1,266 @@
+package reviewimport
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// A decision is about the problem that it was made about, and never passes to another one of the same rule, file and
+// message. A problem keeps its decision only if it is certainly the same, as in an import.
+func TestADecisionStaysWithItsProblem(t *testing.T) {
+	for name, tc := range map[string]struct {
+		// commits hold the results of each commit; after the first somebody mutes what it shows at line 10.
+		commits [][]string
+		// want are the issues: line, state, and the decision or the commit that first showed it.
+		want []string
+	}{
+		"another at another line":             {[][]string{{"10 eval"}, {"200 eval"}}, []string{"10 resolved muted", "200 open c1"}},
+		"the same line":                       {[][]string{{"10 eval"}, {"10 eval"}}, []string{"10 open muted"}},
+		"another before both":                 {[][]string{{"10 eval", "20 eval"}, {"4 eval", "10 eval", "20 eval"}}, []string{"10 open muted", "20 open c0", "4 open c1"}},
+		"the first of two is repaired":        {[][]string{{"10 eval", "200 eval"}, {"200 eval"}}, []string{"10 resolved muted", "200 open c0"}},
+		"it moves and another appears":        {[][]string{{"10 eval"}, {"13 eval", "200 eval"}}, []string{"10 resolved muted", "13 open c1", "200 open c1"}},
+		"all move together":                   {[][]string{{"10 eval", "50 call"}, {"13 eval", "53 call"}}, []string{"13 open muted", "53 open c0"}},
+		"the code moves":                      {[][]string{{"10 eval:f(x)"}, {"213 eval:f(x)"}}, []string{"213 open muted"}},
+		"other code":                          {[][]string{{"10 eval:f(x)"}, {"10 eval:g(x)"}}, []string{"10 open c1", "10 resolved muted"}},
+		"the code moves and there is another": {[][]string{{"10 eval:f(x)"}, {"13 eval:f(x)", "200 eval:f(x)"}}, []string{"10 resolved muted", "13 open c1", "200 open c1"}},
+		"the code is repaired in one of two":  {[][]string{{"10 eval:f(x)", "200 eval:f(x)"}, {"203 eval:f(x)"}}, []string{"10 resolved muted", "200 resolved c0", "203 open c1"}},
+		"it comes back":                       {[][]string{{"10 eval"}, {"200 eval"}, {"10 eval", "200 eval"}}, []string{"10 open muted", "200 open c1"}},
+		"the other one moves on":              {[][]string{{"10 eval"}, {"200 eval"}, {"203 eval"}}, []string{"10 resolved muted", "203 open c1"}},
+		"all come back at other lines":        {[][]string{{"10 eval", "50 call"}, nil, {"13 eval", "53 call"}}, []string{"10 resolved muted", "13 open c2", "53 open c0"}},
+		"an earlier commit once more":         {[][]string{{"10 eval", "50 call"}, {"13 eval", "53 call"}, nil}, []string{"13 resolved muted", "53 resolved c0"}},
+	} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		for i, places := range tc.commits {
+			c.importsResults(t, fmt.Sprintf("c%d", i), results(places...), nil)
+			if i == 0 {
+				c.mute(10)
+			}
+		}
+		before := c.clone()
+		c.importsResults(t, "c0", results(tc.commits[0]...), nil)
+		if diff := cmp.Diff(before, c, cmp.AllowUnexported(cluster{})); diff != "" {
+			t.Errorf("%s: the first commit once more changes (-before +after):\n%s", name, diff)
+		}
+		harness.Same(t, name, tc.want, c.lines())
+	}
+}
+
+// A scanner may report under another of its names, or under one that the user gives.
+func TestADecisionStaysWithItsProblemUnderAnotherNameOfTheTool(t *testing.T) {
+	for _, tc := range []struct {
+		reason, first, second string
+		renamed               map[string]string
+		want                  []string
+	}{
+		{"a known name", "Semgrep OSS", "Semgrep PRO", nil, []string{"10 open muted"}},
+		{"the name is given", "lint", "ESLint", map[string]string{"lint": "ESLint"}, []string{"10 open muted"}},
+		{"another tool", "lint", "ESLint", nil, []string{"10 open c1", "10 resolved muted"}},
+	} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}, renamed: tc.renamed}
+		c.importsResults(t, "c0", resultsOf(tc.first, "10 eval:f(x)"), nil)
+		c.mute(10)
+		c.importsResults(t, "c1", resultsOf(tc.second, "10 eval:f(x)"), nil)
+		harness.Same(t, tc.reason, tc.want, c.lines())
+	}
+}
+
+// Two jobs may report two names of one tool for the same commit.
+func TestADecisionStaysIfOneOfTwoNamesOfTheToolIsLeft(t *testing.T) {
+	first, second := resultsOf("Semgrep OSS", "10 eval:f(x)"), resultsOf("Semgrep PRO", "10 eval:f(x)")
+	for _, decided := range []string{first[0].Name, second[0].Name} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c.importsResults(t, "c0", slices.Concat(first, second), nil)
+		issue := c.issues[decided]
+		issue.Triage.UserStatus = v1alpha1.UserStatusMuted
+		c.issues[decided] = issue
+		c.importsResults(t, "c1", second, nil)
+		harness.Same(t, decided, []string{"10 open muted", "10 resolved c0"}, c.lines())
+	}
+}
+
+// Several issues of one commit may have the same evidence, if decisions about the earlier ones do not cover the later.
+func TestAResultIsTheIssueWhoseDecisionCoversIt(t *testing.T) {
+	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	for _, file := range [][]found{
+		rated("low", "", "1", ""), rated("medium", "5.0", "1", ""), rated("high", "7.0", "1", ""), rated("high", "9.0", "1", ""),
+		rated("high", "9.1", "1", ""), rated("high", "8.0", "1", ""), rated("medium", "6.0", "1", ""), rated("low", "2.0", "1", ""),
+	} {
+		c.importsResults(t, "c0", file, nil)
+		c.mute(10)
+		c.importsResults(t, "c0", file, nil)
+	}
+	harness.Same(t, "one issue for each severity", 4, len(c.issues))
+}
+
+// The problem at line 10 is rated higher. The decisions about the others neither pass to it nor leave theirs.
+func TestADecisionDoesNotPassToAProblemElsewhereThatGotWorse(t *testing.T) {
+	for _, tc := range []struct {
+		reason           string
+		first, now, want []string
+	}{
+		{"the other is repaired", []string{"10 eval:f(x)", "200 eval:f(x)"}, []string{"10 eval:f(x)"},
+			[]string{"10 open c1", "10 resolved muted", "200 resolved muted"}},
+		{"the other moves", []string{"10 eval:f(x)", "50 eval:f(x)"}, []string{"10 eval:f(x)", "45 eval:f(x)"},
+			[]string{"10 open c1", "10 resolved muted", "45 open muted"}},
+		{"both move, without code", []string{"10 eval", "50 eval"}, []string{"13 eval", "53 eval"},
+			[]string{"10 resolved muted", "13 open c1", "53 open muted"}},
+		{"another may be either of two", []string{"10 eval:f(x)", "30 eval:f(x)", "50 eval:f(x)"}, []string{"10 eval:f(x)", "45 eval:f(x)"},
+			[]string{"10 open c1", "10 resolved muted", "30 resolved muted", "45 open c1", "50 resolved muted"}},
+	} {
+		c, first := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}, results(tc.first...)
+		for i := range first {
+			if first[i].Details.Location.LineNumber == 10 {
+				first[i].Details.Severity, first[i].Facts.Details.Severity = v1alpha1.LevelLow, v1alpha1.LevelLow
+			}
+		}
+		c.importsResults(t, "c0", first, nil)
+		for _, f := range first {
+			c.mute(f.Details.Location.LineNumber)
+		}
+		c.importsResults(t, "c1", results(tc.now...), nil)
+		harness.Same(t, tc.reason, tc.want, c.lines())
+		before := c.clone()
+		c.importsResults(t, "c1", results(tc.now...), nil)
+		harness.Same(t, tc.reason+": the same again", before.issues, c.issues)
+	}
+}
+
+func TestOfTwoAnalysesTheMoreSevereResultIsShown(t *testing.T) {
+	low, high := rated("low", "", "1", "a"), rated("high", "", "1", "b")
+	otherVersion := rated("low", "", "2", "a")
+	for reason, both := range map[string][]found{
+		"the lower first": slices.Concat(low, high), "the higher first": slices.Concat(high, low),
+		"the lower first, of another version": slices.Concat(otherVersion, high), "the higher first, of another version": slices.Concat(high, otherVersion),
+	} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c.importsResults(t, "c0", both, nil)
+		for _, issue := range c.issues {
+			harness.Same(t, reason, v1alpha1.LevelHigh, issue.Severity)
+		}
+	}
+}
+
+// A result that is in doubt gets the first name that belongs to no decided issue and to none that cannot be read, and it
+// keeps that name.
+func TestAResultInDoubtGetsAFreeName(t *testing.T) {
+	name := results("10 eval")[0].Name
+	second, third := fingerprints.Next(name, 1), fingerprints.Next(name, 2)
+	for _, tc := range []struct {
+		reason     string
+		decision   v1alpha1.UserStatus
+		unreadable []string
+		want       string
+	}{
+		{"nobody has decided about the first", "", nil, name},
+		{"the first is decided", v1alpha1.UserStatusMuted, nil, second},
+		{"the second cannot be read", v1alpha1.UserStatusMuted, []string{second}, third},
+		{"others cannot be read", v1alpha1.UserStatusMuted, []string{"i-x", third}, second},
+	} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c.importsResults(t, "c0", results("10 eval"), nil)
+		issue := c.issues[name]
+		issue.Triage.UserStatus = tc.decision
+		c.issues[name] = issue
+		c.unreadable = tc.unreadable
+		for _, commit := range []string{"c1", "c1", "c2"} {
+			c.importsResults(t, commit, results("200 eval"), nil)
+			if got := c.issues[tc.want]; got.Line != 200 || c.state(tc.want).State != v1alpha1.ReviewIssueOpen {
+				t.Errorf("%s: after %s, %s is at line %d, want 200: %v", tc.reason, commit, tc.want, got.Line, c.issues)
+			}
+		}
+	}
+}
+
+// Of two problems that differ in their line one is left, and the issue of the first cannot be read.
+func TestTheResultOfAnIssueThatCannotBeReadGetsNoDecision(t *testing.T) {
+	for _, tc := range []struct {
+		reason, now string
+		want        []string
+	}{
+		{"it may be the first", "13 eval:f(x)", []string{"200 resolved muted"}},
+		{"it is at the line of the second", "200 eval:f(x)", []string{"200 open muted"}},
+	} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		both := results("10 eval:f(x)", "200 eval:f(x)")
+		c.importsResults(t, "c0", both, nil)
+		c.mute(200)
+		for name, issue := range c.issues {
+			if issue.Line == 10 {
+				delete(c.issues, name)
+				c.unreadable = []string{name}
+			}
+		}
+		s := c.importsResults(t, "c1", results(tc.now), nil)
+		harness.Same(t, tc.reason, tc.want, c.lines())
+		harness.Same(t, tc.reason, 1, s.Open)
+	}
+}
+
+// The name of an issue that cannot be read may also be one of another result, which has an issue of its own.
+func TestAnIssueThatCannotBeReadResolvesNoOther(t *testing.T) {
+	name := results("10 eval")[0].Name
+	second := fingerprints.Next(name, 1)
+	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c.importsResults(t, "c0", results("10 eval"), nil)
+	c.mute(10)
+	c.importsResults(t, "c1", results("200 eval"), nil)
+	delete(c.issues, name)
+	c.unreadable = []string{name}
+	for i, places := range [][]string{{"200 eval"}, {"10 eval", "200 eval"}} {
+		s := c.importsResults(t, fmt.Sprintf("c%d", i+2), results(places...), nil)
+		if s.Open != len(places) || len(c.issues) != 1 || c.state(second).State != v1alpha1.ReviewIssueOpen {
+			t.Errorf("%v: %d are open; %s is %+v of %d issues", places, s.Open, second, c.state(second), len(c.issues))
+		}
+	}
+}
+
+// An earlier version stored no evidence of issues. Their key or their place shows that they are the same.
+func TestADecisionOfAnEarlierVersionStaysWithItsProblem(t *testing.T) {
+	for _, tc := range []struct{ first, second, want string }{
+		{"10 eval", "10 eval", "10 open muted"},
+		{"10 eval", "200 eval", "10 resolved muted"},
+		{"10 eval:f(x)", "200 eval:f(x)", "200 open muted"},
+		{"10 eval:f(x)", "200 eval:g(x)", "10 resolved muted"},
+	} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c.importsResults(t, "c0", results(tc.first), nil)
+		name := results(tc.first)[0].Name
+		issue := c.issues[name]
+		issue.Triage.UserStatus, issue.Result.Evidence = v1alpha1.UserStatusMuted, ""
+		c.issues[name] = issue
+		c.importsResults(t, "c1", results(tc.second), nil)
+		issue = c.issues[name]
+		if got := fmt.Sprintf("%d %s %s", issue.Line, c.state(name).State, originOf(&issue)); got != tc.want {
+			t.Errorf("%s, then %s: the issue is %s, want %s", tc.first, tc.second, got, tc.want)
+		}
+	}
+}
+
+func TestAResultOfTwoAnalysesIsOneIssue(t *testing.T) {
+	a, b := problem(0), problem(0)
+	b.batch = 1
+	p := &plan{commit: "c", reviewed: []v1alpha1.ReviewedCommit{{SHA: "c"}}}
+	p.match([]found{a, b}, nil)
+	s := newSummary(pr, []*importer.Batch{{Tool: "A"}, {Tool: "B"}})
+	s.count(p)
+	s.list(p)
+	if len(p.changes) != 1 || s.Open != 1 || len(s.Issues) != 1 || s.Created != 1 || s.Unchanged != 1 {
+		t.Errorf("%d changes: %+v", len(p.changes), s)
+	}
+	if s.shares[0].Created != 1 || s.shares[1].Created != 0 || s.shares[1].Unchanged != 1 {
+		t.Errorf("the batches count %+v and %+v", s.shares[0], s.shares[1])
+	}
+	s.refused(&p.changes[0], errors.New("too long"))
+	if s.Skipped != 2 || s.shares[0].Skipped != 1 || s.shares[1].Skipped != 1 {
+		t.Errorf("refused, %d results are skipped, want both", s.Skipped)
+	}
+}

@@ -1,0 +1,104 @@
+package reviewimport
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// After a forced push back the gate judges the severity that the earlier commit shows. What is stored stays that of the
+// later one.
+func TestAnEarlierCommitIsJudgedByItsOwnSeverity(t *testing.T) {
+	low, medium, high := rated("low", "", "1", "a"), rated("medium", "", "1", "a"), rated("high", "", "1", "a")
+	for _, tc := range []struct {
+		reason         string
+		decision       v1alpha1.UserStatus // made after both commits
+		earlier, later []found
+		stored, judged v1alpha1.Level
+	}{
+		{"rated down since", "", high, low, "low", "high"},
+		{"rated up since", "", low, high, "high", "low"},
+		{"a muted one, rated down since", "muted", high, medium, "medium", "high"},
+		{"a muted one, rated up since", "muted", medium, high, "high", "high"},
+		{"rated up since by another analysis", "", low, rated("high", "", "1", "b"), "high", "high"},
+	} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c.importsResults(t, "c0", tc.earlier, nil)
+		c.importsResults(t, "c1", tc.later, nil)
+		c.decide(10, tc.decision)
+		before := c.clone()
+		s := c.importsResults(t, "c0", tc.earlier, nil)
+		harness.Same(t, tc.reason+": stored", before.issues, c.issues)
+		if len(c.issues) != 1 || len(s.Issues) != 1 {
+			t.Fatalf("%s: %d issues; the gate judges %+v", tc.reason, len(c.issues), s.Issues)
+		}
+		for _, issue := range c.issues {
+			harness.Same(t, tc.reason, []v1alpha1.Level{tc.stored, tc.judged}, []v1alpha1.Level{issue.Severity, s.Issues[0].Severity})
+		}
+		harness.Same(t, tc.reason, tc.judged == v1alpha1.LevelHigh, !GateHigh.Judge(s).Passed)
+	}
+}
+
+// The base is scanned after the commit was reviewed. Another import of the commit no longer counts what the base has by
+// now, and the next commit resolves it.
+func TestAnIssueThatTheBaseHasByNowIsNotCounted(t *testing.T) {
+	for _, tc := range []struct {
+		reason       string
+		left, known  []string
+		open, warned int
+	}{
+		{"all of it", nil, []string{"10 eval:f(x)", "20 call", "30 eval:g(x)"}, 0, 1},
+		{"some of it", []string{"30 eval:g(x)"}, []string{"10 eval:f(x)", "20 call"}, 1, 1},
+		{"another file of the commit, with the same code elsewhere", nil, []string{"90 eval:f(x)"}, 3, 0},
+		{"another file of the commit", nil, nil, 3, 0},
+	} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c.importsResults(t, "c0", results("10 eval:f(x)", "20 call", "30 eval:g(x)"), nil)
+		c.mute(10)
+		before := c.clone()
+		c.known = results(tc.known...)
+		s := c.importsResults(t, "c0", results(tc.left...), nil)
+		harness.Same(t, tc.reason+": stored", before.issues, c.issues)
+		harness.Same(t, tc.reason, []int{tc.open, tc.open, tc.warned}, []int{s.Open, len(s.Issues), len(s.Warnings)})
+		harness.Same(t, tc.reason, tc.open == 0, GateNew.Judge(s).Passed)
+		s = c.importsResults(t, "c1", results(tc.left...), nil)
+		harness.Same(t, tc.reason+": the next commit", []int{len(tc.left), 0}, []int{s.Open, len(s.Warnings)})
+	}
+}
+
+// The line of an issue is that of the last commit.
+func TestAnIssueThatTheBaseHasByNowIsNotCountedInAnEarlierCommit(t *testing.T) {
+	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c.importsResults(t, "c0", results("10 eval:f(x)"), nil)
+	c.importsResults(t, "c1", results("14 eval:f(x)"), nil)
+	c.known = results("10 eval:f(x)")
+	if s := c.importsResults(t, "c0", nil, nil); s.Open != 0 {
+		t.Errorf("%d open issues", s.Open)
+	}
+}
+
+// An upload per project resolves the issues of the others.
+func TestAReviewThatResolvesIssuesOfAnotherProjectWarns(t *testing.T) {
+	reviewed := []v1alpha1.ReviewedCommit{{SHA: "a"}, {SHA: "b"}}
+	p := &plan{commit: "b", before: reviewed[:1], reviewed: reviewed}
+	var there []v1alpha1.ReviewIssue
+	for i, project := range []v1alpha1.ResourceName{"web", "web", "api", ""} {
+		there = append(there, v1alpha1.ReviewIssue{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("i-%d", i)},
+			Spec:       v1alpha1.ReviewIssueSpec{SeenInCommits: []v1alpha1.CommitSHA{"a"}, Result: &v1alpha1.ReviewIssueResult{Project: project}},
+		})
+	}
+	p.match(nil, there)
+	for project, want := range map[string]int{"api": 1, "web": 1, "other": 2, "": 0} {
+		s := newSummary(pr, nil)
+		s.warnOfOthers(p, project)
+		if len(s.Warnings) != want || project == "api" && !strings.Contains(s.Warnings[0], "The review of the project api resolves 2 issues of the project web") {
+			t.Errorf("a review of %q warns: %q, want %d", project, s.Warnings, want)
+		}
+	}
+}
