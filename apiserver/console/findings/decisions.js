@@ -1,7 +1,7 @@
 // Decisions about one finding: sent one after the other, each undone by u.
 import { ask, fragment, message, Refusal, report } from "../ui/ui.js";
 import { panel, refresh } from "./panel.js";
-import { freshRow, replaceRow, rowOf, titleOf } from "./rows.js";
+import { addressOf, freshRow, replaceRow, rowOf, titleOf } from "./rows.js";
 
 /** @typedef {{user_status: string, reason?: string, expires_at?: string, comments: string}} Change */
 
@@ -144,7 +144,7 @@ async function send(id, form, inPanel) {
   const row = rowOf(id);
   try {
     const signal = AbortSignal.timeout(answerTime);
-    const answer = await (await ask(`/console/findings/${encodeURIComponent(id)}`, { form, signal })).json();
+    const answer = await (await ask(addressOf(id), { form, signal })).json();
     made.set(id, answer.seen);
     if (row) replaceRow(row, answer.row);
     refresh(id, inPanel ? null : undefined);

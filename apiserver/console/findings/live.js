@@ -1,7 +1,7 @@
 // Marks what changes in the list while one looks. No row moves: one that has changed gets a mark with which it is shown
 // anew, and for new findings there is a line above the list.
 import { answered, live, seldom } from "../ui/live.js";
-import { ask, fragment, Refusal, report, say } from "../ui/ui.js";
+import { askFragment, button, fragment, Refusal, report, say } from "../ui/ui.js";
 import { markShown } from "./panel.js";
 import { freshRow, replaceRow, results, rowOf, titleOf } from "./rows.js";
 
@@ -42,12 +42,9 @@ function mark(row, removed) {
   row.querySelector(".news-of")?.remove();
   row.classList.add("changed");
   const title = titleOf(row)?.textContent ?? "";
-  const button = Object.assign(document.createElement("button"), {
-    type: "button", className: "news-of", textContent: removed ? "removed" : "changed",
-  });
-  button.setAttribute("aria-label", `${title}: ${removed ? "removed. Hide it" : "changed. Show it as it is now"}`);
-  button.addEventListener("click", () => (removed ? row.remove() : anew(row)));
-  row.querySelector(".age")?.append(button);
+  const show = button(removed ? "removed" : "changed", () => (removed ? row.remove() : anew(row)), { className: "news-of" });
+  show.setAttribute("aria-label", `${title}: ${removed ? "removed. Hide it" : "changed. Show it as it is now"}`);
+  row.querySelector(".age")?.append(show);
 }
 
 /** @param {HTMLElement} row */
@@ -112,7 +109,7 @@ async function count() {
   const at = location.href;
   const createdBefore = [...created];
   try {
-    const now = fragment(await (await ask(at)).text());
+    const now = await askFragment(at);
     answered();
     if (location.href !== at) return;
     const total = results.querySelector(".total");
@@ -160,7 +157,7 @@ async function newest(at) {
   const url = new URL(at);
   url.searchParams.delete("cursor");
   for (const [name, value] of [["sort", "created_at"], ["order", "desc"], ["part", "rows"]]) url.searchParams.set(name, value);
-  return fragment(await (await ask(url.href)).text());
+  return askFragment(url.href);
 }
 
 /** Marks a row of the list that is shown otherwise than it would be now.

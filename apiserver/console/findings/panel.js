@@ -1,6 +1,6 @@
 // The finding beside the list.
-import { ask, edits, fill, fragment, report } from "../ui/ui.js";
-import { rowOf, stand, standing, titleOf } from "./rows.js";
+import { ask, askFragment, button, edits, fill, fragment, report } from "../ui/ui.js";
+import { addressOf, rowOf, stand, standing, titleOf } from "./rows.js";
 
 export const panel = /** @type {HTMLElement} */ (document.querySelector("#panel"));
 
@@ -34,8 +34,7 @@ export async function open(url, { before, rest = 0 } = {}) {
     signal.throwIfAborted();
     const text = await (await ask(url, { signal })).text();
     if (signal.aborted) return false;
-    const close = Object.assign(document.createElement("button"), { type: "button", className: "close", textContent: "Close" });
-    close.addEventListener("click", shut);
+    const close = button("Close", shut, { className: "close" });
     const page = Object.assign(document.createElement("a"), { href: url, className: "page", textContent: "Open as a page" });
     before?.();
     panel.replaceChildren(close, page, fragment(text));
@@ -73,7 +72,7 @@ export function standOnShown() {
 export async function refresh(id, typed) {
   if (shownId() !== id || about() !== id) return;
   let restore = () => {};
-  if (await open(`/console/findings/${encodeURIComponent(id)}`, { before: () => { restore = keep(typed); } })) restore();
+  if (await open(addressOf(id), { before: () => { restore = keep(typed); } })) restore();
 }
 
 /** Keeps what is typed into the form, and where the focus is. Returns what restores both in the form made anew.
@@ -112,9 +111,8 @@ function words(article) {
 export async function markShown(id, removed) {
   const shown = panel.querySelector("article");
   if (panel.hidden || shown?.dataset.id !== id || panel.querySelector(".news-of")) return false;
-  const url = `/console/findings/${encodeURIComponent(id)}`;
   if (!removed) {
-    const now = fragment(await (await ask(url)).text()).querySelector("article");
+    const now = (await askFragment(addressOf(id))).querySelector("article");
     if (!now || !shown.isConnected) return false;
     if (words(now) === words(shown)) {
       const happened = "[aria-labelledby=history]";
@@ -124,11 +122,8 @@ export async function markShown(id, removed) {
       return false;
     }
   }
-  const button = Object.assign(document.createElement("button"), {
-    type: "button", className: "news-of", textContent: removed ? "removed · close" : "changed · show",
-  });
-  button.addEventListener("click", () => removed ? shut() : refresh(id));
-  shown.before(button);
+  const text = removed ? "removed · close" : "changed · show";
+  shown.before(button(text, () => removed ? shut() : refresh(id), { className: "news-of" }));
   return true;
 }
 
@@ -171,5 +166,5 @@ export async function follow() {
   const id = named();
   if (document.getElementById(id)?.matches(":not(.row)")) return;
   if (!id) hide();
-  else if (shownId() === id || await open(`/console/findings/${encodeURIComponent(id)}`)) standOnShown();
+  else if (shownId() === id || await open(addressOf(id))) standOnShown();
 }

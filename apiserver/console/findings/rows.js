@@ -1,5 +1,5 @@
 // The rows of the list: the one that keys are about, and more of them as one scrolls.
-import { ask, fragment, report } from "../ui/ui.js";
+import { ask, askFragment, fragment, report } from "../ui/ui.js";
 
 export const results = /** @type {HTMLElement} */ (document.querySelector("#results"));
 
@@ -59,9 +59,13 @@ export function replaceRow(row, html) {
   if (focused) titleOf(fresh)?.focus({ preventScroll: true });
 }
 
+/** The address of a finding.
+ * @param {string} id */
+export const addressOf = (id) => `/console/findings/${encodeURIComponent(id)}`;
+
 /** @param {string} id @param {AbortSignal} [signal] @returns {Promise<string>} The finding's row as it is now. */
 export async function freshRow(id, signal) {
-  return (await (await ask(`/console/findings/${encodeURIComponent(id)}/row`, { signal })).json()).row;
+  return (await (await ask(`${addressOf(id)}/row`, { signal })).json()).row;
 }
 
 /** Puts the next rows in the place of the link to them.
@@ -70,7 +74,7 @@ export async function more(link) {
   if (link.ariaBusy === "true") return;
   link.ariaBusy = "true";
   try {
-    const rest = fragment(await (await ask(link.href)).text());
+    const rest = await askFragment(link.href);
     for (const row of rest.querySelectorAll(".row")) if (document.getElementById(row.id)) row.remove();
     if (!link.isConnected) return;
     link.closest("p")?.replaceWith(rest);

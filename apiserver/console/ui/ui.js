@@ -45,6 +45,10 @@ export async function ask(url, options = {}) {
   return response;
 }
 
+/** Asks the console for a part of a page, and returns its elements.
+ * @param {string} url */
+export const askFragment = async (url) => fragment(await (await ask(url)).text());
+
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const zone = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "narrow" });
@@ -88,6 +92,14 @@ export function say(words) {
   said.textContent = words;
 }
 
+/** Makes a button.
+ * @param {string} text @param {() => void} run @param {{className?: string}} [options] */
+export function button(text, run, options = {}) {
+  const made = Object.assign(document.createElement("button"), { type: "button", textContent: text, ...options });
+  made.addEventListener("click", run);
+  return made;
+}
+
 /** How long a message stays where nothing has to be done about it. */
 const messageTime = 10_000;
 
@@ -101,14 +113,10 @@ export function message(text, options = {}) {
   if (options.wrong) shown.role = "alert";
   shown.append(Object.assign(document.createElement("span"), { textContent: text }));
   /** @param {string} text @param {() => void} [run] */
-  const offer = (text, run) => {
-    const button = Object.assign(document.createElement("button"), { type: "button", textContent: text });
-    button.addEventListener("click", () => {
-      shown.remove();
-      run?.();
-    });
-    shown.append(button);
-  };
+  const offer = (text, run) => shown.append(button(text, () => {
+    shown.remove();
+    run?.();
+  }));
   if (options.action) offer(options.action, options.run);
   if (options.wrong) offer("Dismiss");
   const list = document.querySelector("#messages");
