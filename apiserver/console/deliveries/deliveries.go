@@ -57,20 +57,21 @@ var events = []client.ListWebhookDeliveriesParamsEvent{
 	client.ScanCompleted, client.WebhookPing,
 }
 
-func (l listing) filters() []ui.Filter {
+// filters returns the filters of the list.
+func filters() []ui.Filter {
 	types := make([]ui.Option, len(events))
 	for i, event := range events {
 		types[i] = ui.Option{Value: string(event), Word: string(event)}
 	}
 	return []ui.Filter{
-		{Name: "status", Label: "State", Value: l.view.Get("status"), Any: "any", Options: []ui.Option{
+		{Name: "status", Label: "State", Any: "any", Options: []ui.Option{
 			{Value: "pending", Word: "pending"}, {Value: "delivered", Word: "delivered"},
 			{Value: "failed", Word: "failed"},
 		}},
-		{Name: "event", Label: "Event", Value: l.view.Get("event"), Any: "any", Options: types},
-		{Name: "endpoint_id", Label: "Endpoint", Value: l.view.Get("endpoint_id")},
-		{Name: "subject_id", Label: "About", Value: l.view.Get("subject_id")},
-		{Name: "order", Label: "Order", Value: l.view.Get("order"), Any: "newest first", Options: []ui.Option{
+		{Name: "event", Label: "Event", Any: "any", Options: types},
+		{Name: "endpoint_id", Label: "Endpoint"},
+		{Name: "subject_id", Label: "About"},
+		{Name: "order", Label: "Order", Any: "newest first", Options: []ui.Option{
 			{Value: "asc", Word: "oldest first"},
 		}},
 	}

@@ -42,7 +42,7 @@ func listPage(l listing) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Filters(listPath, l.filters()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Filters(listPath, l.view, filters()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -79,7 +79,7 @@ func (f filter) word(value string) string {
 	}
 	switch days, ok := daysAgo(value); {
 	case !ok:
-		return day(value)
+		return ui.Day(value) // the time of day does not matter
 	case strings.HasSuffix(f.Name, "_until"):
 		return fmt.Sprintf("%d %s ago", days, ui.Plural(days, "day", "days"))
 	case days == 1:
@@ -125,12 +125,6 @@ func ago(value string, now time.Time) string {
 	}
 	const aDay = 24 * time.Hour
 	return strconv.Itoa(int(now.Sub(at).Round(aDay)/aDay)) + "d"
-}
-
-// day returns the day of a time; the time of day does not matter.
-func day(at string) string {
-	day, _, _ := strings.Cut(at, "T")
-	return day
 }
 
 // Asked returns the list's names for a filter and its value.

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
@@ -83,29 +82,22 @@ func (l listing) tabs() (tabs []ui.Tab) {
 	return tabs
 }
 
-func (l listing) filters() []ui.Filter {
-	return []ui.Filter{
-		{Name: "custom", Type: ui.Hidden, Value: l.view.Get("custom")},
-		{Name: "status", Label: "Pull request", Value: l.view.Get("status"), Any: "any", Options: []ui.Option{
-			{Value: "open", Word: "open"}, {Value: "merged", Word: "merged"}, {Value: "closed", Word: "closed"},
-		}},
-		{Name: "start_time", Label: "Changed from", Type: "date", Value: day(l.view.Get("start_time"))},
-		{Name: "end_time", Label: "Changed until", Type: "date", Value: day(l.view.Get("end_time"))},
-		{Name: "sort", Label: "Sort by", Value: l.view.Get("sort"), Any: "last change", Options: []ui.Option{
-			{Value: "open_issue_count", Word: "open issues"}, {Value: "pr_number", Word: "number"},
-			{Value: "pr_title", Word: "title"}, {Value: "pr_author", Word: "author"},
-			{Value: "repo_name", Word: "repository"}, {Value: "pr_status", Word: "state"},
-		}},
-		{Name: "order", Label: "Order", Value: l.view.Get("order"), Any: "descending", Options: []ui.Option{
-			{Value: "asc", Word: "ascending"},
-		}},
-	}
-}
-
-// day returns the day of a time, as a date input takes it.
-func day(moment string) string {
-	day, _, _ := strings.Cut(moment, "T")
-	return day
+// filters of the list.
+var filters = []ui.Filter{
+	{Name: "custom", Type: ui.Hidden},
+	{Name: "status", Label: "Pull request", Any: "any", Options: []ui.Option{
+		{Value: "open", Word: "open"}, {Value: "merged", Word: "merged"}, {Value: "closed", Word: "closed"},
+	}},
+	{Name: "start_time", Label: "Changed from", Type: "date"},
+	{Name: "end_time", Label: "Changed until", Type: "date"},
+	{Name: "sort", Label: "Sort by", Any: "last change", Options: []ui.Option{
+		{Value: "open_issue_count", Word: "open issues"}, {Value: "pr_number", Word: "number"},
+		{Value: "pr_title", Word: "title"}, {Value: "pr_author", Word: "author"},
+		{Value: "repo_name", Word: "repository"}, {Value: "pr_status", Word: "state"},
+	}},
+	{Name: "order", Label: "Order", Any: "descending", Options: []ui.Option{
+		{Value: "asc", Word: "ascending"},
+	}},
 }
 
 // name identifies a pull request among others.

@@ -57,19 +57,18 @@ func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 // running reports whether a scan of the page is still running.
 func (l listing) running() bool { return slices.ContainsFunc(l.Items, running) }
 
-func (l listing) filters() []ui.Filter {
-	return []ui.Filter{
-		{Name: "status", Label: "State", Value: l.view.Get("status"), Any: "any", Options: []ui.Option{
-			{Value: "running", Word: "running"}, {Value: "completed", Word: "completed"},
-			{Value: "failed", Word: "failed"},
-		}},
-		{Name: "repo_id", Label: "Repository", Value: l.view.Get("repo_id")},
-		{Name: "project_id", Label: "Project", Value: l.view.Get("project_id")},
-		{Name: "upload_id", Label: "Upload", Value: l.view.Get("upload_id")},
-		{Name: "order", Label: "Order", Value: l.view.Get("order"), Any: "newest first", Options: []ui.Option{
-			{Value: "asc", Word: "oldest first"},
-		}},
-	}
+// filters of the list.
+var filters = []ui.Filter{
+	{Name: "status", Label: "State", Any: "any", Options: []ui.Option{
+		{Value: "running", Word: "running"}, {Value: "completed", Word: "completed"},
+		{Value: "failed", Word: "failed"},
+	}},
+	{Name: "repo_id", Label: "Repository"},
+	{Name: "project_id", Label: "Project"},
+	{Name: "upload_id", Label: "Upload"},
+	{Name: "order", Label: "Order", Any: "newest first", Options: []ui.Option{
+		{Value: "asc", Word: "oldest first"},
+	}},
 }
 
 // show serves the page of a scan.

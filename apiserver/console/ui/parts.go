@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"io"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ type Option struct{ Value, Word string }
 // Filter is a field of the form above a list: a choice if it has options, else an input.
 type Filter struct {
 	// Name of the parameter in the page's address.
-	Name, Label, Value string
+	Name, Label string
 	// Options, except the one that does not filter.
 	Options []Option
 	// Any is the label of the option that does not filter.
@@ -50,9 +51,17 @@ type Filter struct {
 // Hidden is the type of a form field that is sent but not shown.
 const Hidden = "hidden"
 
-// filtering reports whether one of the visible fields filters.
-func filtering(fields []Filter) bool {
-	return slices.ContainsFunc(fields, func(f Filter) bool { return f.Value != "" && f.Type != Hidden })
+// value returns what the view has for the field. A date input takes only the day of a time.
+func (f Filter) value(view url.Values) string {
+	if f.Type == "date" {
+		return Day(view.Get(f.Name))
+	}
+	return view.Get(f.Name)
+}
+
+// filtering reports whether the view has a value of one of the visible fields.
+func filtering(view url.Values, fields []Filter) bool {
+	return slices.ContainsFunc(fields, func(f Filter) bool { return f.value(view) != "" && f.Type != Hidden })
 }
 
 // Tab is a link to a named list.
@@ -125,6 +134,12 @@ func Minute(at string) string {
 		return at
 	}
 	return at[:day] + " " + at[day+1:minute] + " UTC"
+}
+
+// Day returns the day of a time string of the REST API.
+func Day(at string) string {
+	day, _, _ := strings.Cut(at, "T")
+	return day
 }
 
 // Plural returns the singular or plural word for n.
