@@ -80,14 +80,12 @@ func filters() []ui.Filter {
 // show serves the page of a delivery.
 func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	var d client.WebhookDelivery
-	if _, err := v.API.Get(ctx, address(v), nil, &d); err != nil {
+	if _, err := v.API.Get(ctx, v.Resource(apiPath), nil, &d); err != nil {
 		return page.Response{}, err
 	}
 	body := deliveryPage(d, v.Who.OrganizationId, v.Token, v.May("webhooks:redeliver"))
 	return page.Response{Title: d.EventType + " to " + d.EndpointId, Body: body, Modules: modules}, nil
 }
-
-func address(v *page.Visit) string { return apiPath + "/" + url.PathEscape(v.Path("id")) }
 
 // modules update the page while a delivery is under way.
 var modules = []string{"ui/follow.js"}
@@ -95,11 +93,14 @@ var modules = []string{"ui/follow.js"}
 // redeliver requests that the delivery is sent again.
 func redeliver(ctx context.Context, v *page.Visit) (page.Response, error) {
 	var d client.WebhookDelivery
-	if err := v.API.Send(ctx, http.MethodPost, address(v)+"/redeliver", "", struct{}{}, &d); err != nil {
+	if err := v.API.Send(ctx, http.MethodPost, v.Resource(apiPath)+"/redeliver", "", struct{}{}, &d); err != nil {
 		return page.Response{}, err
 	}
-	return page.SeeOther(listPath + "/" + url.PathEscape(d.Id)), nil
+	return page.SeeOther(pageOf(d.Id)), nil
 }
+
+// pageOf returns the address of a delivery's page.
+func pageOf(id string) string { return listPath + "/" + url.PathEscape(id) }
 
 // of returns the address of the list of deliveries that share a value.
 func of(name, value string) string { return page.Address(listPath, nil, name, value) }

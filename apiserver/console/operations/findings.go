@@ -26,7 +26,7 @@ func showFindings(ctx context.Context, v *page.Visit) (page.Response, error) {
 		return page.Response{}, err
 	}
 	var operation client.TriageOperation
-	if _, err := v.API.Get(ctx, address(v), nil, &operation); err != nil {
+	if _, err := v.API.Get(ctx, v.Resource(apiPath), nil, &operation); err != nil {
 		return page.Response{}, err
 	}
 	undone, err := readUndone(ctx, v, operation)
@@ -34,7 +34,7 @@ func showFindings(ctx context.Context, v *page.Visit) (page.Response, error) {
 		return page.Response{}, err
 	}
 	s := selected{id: operation.Id, title: titleOf(operation, undone), view: view}
-	if err := v.List(ctx, address(v)+"/findings", view, &s.of); err != nil {
+	if err := v.List(ctx, v.Resource(apiPath)+"/findings", view, &s.of); err != nil {
 		return page.Response{}, err
 	}
 	ids := make([]string, len(s.of.Items))
@@ -47,7 +47,7 @@ func showFindings(ctx context.Context, v *page.Visit) (page.Response, error) {
 
 // addressOf returns the address of the operation's findings with that outcome; empty: all of them.
 func addressOf(id, outcome string) string {
-	return page.Address(listPath+"/"+url.PathEscape(id)+"/findings", nil, "outcome", outcome)
+	return page.Address(pageOf(id)+"/findings", nil, "outcome", outcome)
 }
 
 // outcome returns the outcome of the i-th finding of the page.

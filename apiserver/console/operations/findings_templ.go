@@ -40,7 +40,7 @@ func findingsPage(s selected) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Crumbs("The operation", listPath+"/"+s.id).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Crumbs("The operation", pageOf(s.id)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

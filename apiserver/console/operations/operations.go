@@ -123,7 +123,7 @@ func readUndos(ctx context.Context, v *page.Visit, of ...client.TriageOperation)
 // show serves the page of an operation: what it would do, does, or has done.
 func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	var operation client.TriageOperation
-	if _, err := v.API.Get(ctx, address(v), nil, &operation); err != nil {
+	if _, err := v.API.Get(ctx, v.Resource(apiPath), nil, &operation); err != nil {
 		return page.Response{}, err
 	}
 	samples, err := v.Samples(ctx, operation.Samples)
@@ -142,8 +142,6 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	body := operationPage(operation, undoingOf(operation.Id, undos), title, samples, v.Token, v.May("findings:triage"))
 	return page.Response{Title: title, Body: body, Styles: styles, Modules: modules}, nil
 }
-
-func address(v *page.Visit) string { return apiPath + "/" + url.PathEscape(v.Path("id")) }
 
 // set is the decision about each finding. Empty form fields change nothing.
 type set struct {
@@ -208,7 +206,7 @@ func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 
 // commit carries out the operation, for exactly the findings of its preview.
 func commit(ctx context.Context, v *page.Visit) (page.Response, error) {
-	return send(ctx, v, address(v)+"/commit", struct{}{})
+	return send(ctx, v, v.Resource(apiPath)+"/commit", struct{}{})
 }
 
 // undo creates the preview of an operation that restores the decisions before this one.
@@ -225,5 +223,8 @@ func send(ctx context.Context, v *page.Visit, path string, body any) (page.Respo
 		}
 		return page.Response{}, err
 	}
-	return page.SeeOther(listPath + "/" + url.PathEscape(operation.Id)), nil
+	return page.SeeOther(pageOf(operation.Id)), nil
 }
+
+// pageOf returns the address of an operation's page.
+func pageOf(id string) string { return listPath + "/" + url.PathEscape(id) }

@@ -75,7 +75,7 @@ type shown struct {
 // show serves the page of a policy.
 func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	s := shown{token: v.Token, mayWrite: mayWrite(v)}
-	if _, err := v.API.Get(ctx, address(v), nil, &s.TriagePolicy); err != nil {
+	if _, err := v.API.Get(ctx, v.Resource(apiPath), nil, &s.TriagePolicy); err != nil {
 		return page.Response{}, err
 	}
 	var err error
@@ -91,8 +91,6 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return page.Response{Title: "Policy " + s.Id, Body: policyPage(s), Styles: styles, Modules: modules}, nil
 }
 
-func address(v *page.Visit) string { return apiPath + "/" + url.PathEscape(v.Path("id")) }
-
 // mayWrite reports whether the key may create, apply and stop policies. That includes the right to decide about
 // findings, since a policy decides.
 func mayWrite(v *page.Visit) bool { return v.May("policies:write") && v.May("findings:triage") }
@@ -106,7 +104,7 @@ func change(ctx context.Context, v *page.Visit) (page.Response, error) {
 	mode, uid := client.TriagePolicyMode(v.Form.Get("mode")), v.Form.Get("uid")
 	body := client.TriagePolicyChange{Mode: mode, Generation: &generation, Uid: &uid}
 	var changed client.TriagePolicy
-	if err := v.API.Send(ctx, http.MethodPatch, address(v), "", body, &changed); err != nil {
+	if err := v.API.Send(ctx, http.MethodPatch, v.Resource(apiPath), "", body, &changed); err != nil {
 		return page.Response{}, err
 	}
 	return page.SeeOther(pageOf(changed.Id)), nil

@@ -42,7 +42,7 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 func showWith(ctx context.Context, v *page.Visit, s shown, status int) (page.Response, error) {
 	s.token, s.canDecide, s.needsReason = v.Token, v.May("findings:triage"), v.Who.RequiresReason
 	s.view, s.texts = viewOf(v), new(ui.Texts)
-	of := "/v2/reviews/" + url.PathEscape(v.Path("id"))
+	of := v.Resource("/v2/reviews")
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.issues(ctx, v, of, "open", s.view.Get(openCursor), &s.open) })
 	group.Go(func() error { return s.issues(ctx, v, of, "resolved", s.view.Get(resolvedCursor), &s.resolved) })

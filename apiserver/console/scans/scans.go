@@ -74,7 +74,7 @@ var filters = []ui.Filter{
 // show serves the page of a scan.
 func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	var s client.Scan
-	if _, err := v.API.Get(ctx, apiPath+"/"+url.PathEscape(v.Path("id")), nil, &s); err != nil {
+	if _, err := v.API.Get(ctx, v.Resource(apiPath), nil, &s); err != nil {
 		return page.Response{}, err
 	}
 	return page.Response{Title: title(s), Body: scanPage(s), Styles: styles, Modules: modules}, nil
