@@ -60,6 +60,12 @@ func Is(err error, status int) bool {
 	return is && failure.Status == status
 }
 
+// Refused returns the failure of a request that a form can correct: it is not valid, or in conflict with what there is.
+func Refused(err error) (failure *Failure, is bool) {
+	failure, is = errors.AsType[*Failure](err)
+	return failure, is && (failure.Status == http.StatusBadRequest || failure.Status == http.StatusConflict)
+}
+
 func (f *Failure) Error() string { return fmt.Sprintf("%d: %s", f.Status, f.Said.Detail) }
 
 // Get reads a resource into the given value, which may be a Taker, and returns its ETag.

@@ -193,12 +193,10 @@ func Typed(form url.Values) Decision {
 	return d
 }
 
-// commentOf returns the comment of a form that was filled with the one before, unless they differ only in line ends:
-// browsers normalise those.
+// commentOf returns the comment of a form that was filled with the one before, unless they differ only in line ends.
 func commentOf(text, before string) string {
-	lines := func(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
-	if lines(text) == lines(before) {
+	if page.Lines(text) == page.Lines(before) {
 		return before
 	}
-	return lines(text)
+	return page.Lines(text)
 }

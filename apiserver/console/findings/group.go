@@ -95,7 +95,7 @@ func (l *listing) countSevere(ctx context.Context, v *page.Visit, by filter, sev
 	query.Set("severity", severity)
 	var counts client.FindingCounts
 	_, err := v.API.Get(ctx, countsPath, query, &counts)
-	field, _ := fieldOf(counts, by.Name)
+	field, _ := page.FieldOf(counts, by.Name)
 	return newCounted(field), err
 }
 

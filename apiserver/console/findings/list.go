@@ -158,30 +158,22 @@ func (l *listing) count(ctx context.Context, v *page.Visit, opened string) error
 func countOf(
 	ctx context.Context, v *page.Visit, query url.Values, counts *client.FindingCounts, field string,
 ) (client.FieldCounts, error) {
-	if known, ok := fieldOf(*counts, field); ok {
+	if known, ok := page.FieldOf(*counts, field); ok {
 		return known, nil
 	}
 	query = maps.Clone(query)
 	query.Set("field", field)
 	var own client.FindingCounts
 	_, err := v.API.Get(ctx, countsPath, query, &own)
-	known, _ := fieldOf(own, field)
+	known, _ := page.FieldOf(own, field)
 	return known, err
-}
-
-func fieldOf(counts client.FindingCounts, name string) (field client.FieldCounts, ok bool) {
-	i := slices.IndexFunc(counts.Fields, func(f client.FieldCounts) bool { return f.Field == name })
-	if i < 0 {
-		return field, false
-	}
-	return counts.Fields[i], true
 }
 
 // facetsOf returns the facets in the console's order, with their first values. opened is the facet that shows all its
 // values.
 func facetsOf(counts client.FindingCounts, of view, opened string) (facets []facet) {
 	for _, f := range filters {
-		field, ok := fieldOf(counts, f.Name)
+		field, ok := page.FieldOf(counts, f.Name)
 		if !ok {
 			continue
 		}

@@ -69,6 +69,20 @@ func IsFilter(name string) bool {
 	return slices.ContainsFunc(filters, named) || slices.ContainsFunc(more, named)
 }
 
+// FilterPrefix precedes the names of the filters in the list's form, which has fields of the same names.
+const FilterPrefix = "filter."
+
+// FiltersOf returns the filters in the list's form.
+func FiltersOf(form url.Values) map[string]string {
+	filters := map[string]string{}
+	for name := range form {
+		if filter, is := strings.CutPrefix(name, FilterPrefix); is {
+			filters[filter] = form.Get(name)
+		}
+	}
+	return filters
+}
+
 // word returns the name of a value.
 func (f filter) word(value string) string {
 	if word, ok := f.words[value]; ok {

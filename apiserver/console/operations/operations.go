@@ -11,6 +11,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
+	"github.com/appsec-dev/findings-operator/apiserver/console/findings"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
@@ -169,12 +170,7 @@ func requestOf(form url.Values) request {
 		r.IDs = form["id"]
 		return r
 	}
-	r.Filters = map[string]string{}
-	for name := range form {
-		if filter, ok := strings.CutPrefix(name, "filter."); ok {
-			r.Filters[filter] = form.Get(name)
-		}
-	}
+	r.Filters = findings.FiltersOf(form)
 	return r
 }
 
@@ -182,7 +178,7 @@ func requestOf(form url.Values) request {
 func selection(form url.Values) url.Values {
 	selects := url.Values{}
 	for name, values := range form {
-		if name == "id" || name == "all" || strings.HasPrefix(name, "filter.") {
+		if name == "id" || name == "all" || strings.HasPrefix(name, findings.FilterPrefix) {
 			selects[name] = values
 		}
 	}
@@ -196,8 +192,7 @@ func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 		return page.Response{Title: "Nothing is selected", Body: nothing(), Status: http.StatusBadRequest}, nil
 	}
 	response, err := send(ctx, v, apiPath, r)
-	var failure *api.Failure
-	if errors.As(err, &failure) && (failure.Status == http.StatusBadRequest || failure.Status == http.StatusConflict) {
+	if failure, is := api.Refused(err); is {
 		body := draftForm(v.Form, ui.Told(failure.Said), v.Token, v.Who.RequiresReason)
 		return page.Response{Status: failure.Status, Title: "A new operation", Body: body, Styles: styles}, nil
 	}

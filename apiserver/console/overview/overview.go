@@ -114,12 +114,8 @@ func count(of client.FindingCounts, field, value string) int32 {
 }
 
 func values(of client.FindingCounts, field string) []client.ValueCount {
-	for _, f := range of.Fields {
-		if f.Field == field {
-			return f.Values
-		}
-	}
-	return nil
+	counts, _ := page.FieldOf(of, field)
+	return counts.Values
 }
 
 // first returns the values that are shown.

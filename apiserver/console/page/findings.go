@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/client"
@@ -41,4 +42,13 @@ func (v *Visit) Findings(ctx context.Context, ids []string) ([]client.FindingFul
 		}
 	}
 	return findings, nil
+}
+
+// FieldOf returns the counts of a field; ok is false if it was not counted.
+func FieldOf(counts client.FindingCounts, name string) (field client.FieldCounts, ok bool) {
+	i := slices.IndexFunc(counts.Fields, func(f client.FieldCounts) bool { return f.Field == name })
+	if i < 0 {
+		return field, false
+	}
+	return counts.Fields[i], true
 }

@@ -157,6 +157,9 @@ func Text(ctx context.Context, part templ.Component) (string, error) {
 // Today returns the first day, in UTC, that can be chosen as the last day of something.
 func Today() string { return time.Now().UTC().Format(time.DateOnly) }
 
+// Lines returns the text of a form with the line ends of the service: browsers normalise those.
+func Lines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
+
 // EndOf returns the expiry for the value of a form. A day ends with its last second, in UTC.
 func EndOf(given string) string {
 	if _, err := time.Parse(time.DateOnly, given); err == nil {

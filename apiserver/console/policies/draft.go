@@ -2,7 +2,6 @@ package policies
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -42,7 +41,7 @@ const defaultMaxFindings = "1000"
 
 // draftOf reads a form whose fields have a prefix.
 func draftOf(v *page.Visit, form url.Values, prefix string) draft {
-	given := func(name string) string { return linesOf(form.Get(prefix + name)) }
+	given := func(name string) string { return page.Lines(form.Get(prefix + name)) }
 	d := draft{
 		Name: given("name"), Match: given("match"), UserStatus: given("user_status"), Reason: given("reason"),
 		Comment: given("comment"), Until: given("until"), MaxFindings: given("max_findings"),
@@ -67,9 +66,6 @@ func draftOf(v *page.Visit, form url.Values, prefix string) draft {
 	}
 	return d
 }
-
-// linesOf returns a form's text with the line ends of the service.
-func linesOf(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
 func firstRunes(text string, n int) string {
 	if runes := []rune(text); len(runes) > n {
@@ -120,17 +116,15 @@ func draftOfSelection(ctx context.Context, v *page.Visit) (page.Response, error)
 		}
 		query = commonFilters(selected)
 	} else {
-		for name := range v.Form {
-			if filter, is := strings.CutPrefix(name, "filter."); is {
-				query.Set(filter, v.Form.Get(name))
-			}
+		for name, value := range findings.FiltersOf(v.Form) {
+			query.Set(name, value)
 		}
 	}
 	for field, from := range map[string]string{
 		"user_status": "user_status", "reason": "reason", "until": "until", "comment": "comments",
 	} {
 		// The service refuses an address that is too long. The character more tells the form that a comment was longer.
-		if value := firstRunes(linesOf(v.Form.Get(from)), maxComment+1); value != "" {
+		if value := firstRunes(page.Lines(v.Form.Get(from)), maxComment+1); value != "" {
 			query.Set(setPrefix+field, value)
 		}
 	}
@@ -148,8 +142,7 @@ func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if err == nil {
 		err = v.API.Send(ctx, http.MethodPost, apiPath, "", request, &made)
 	}
-	var failure *api.Failure
-	if errors.As(err, &failure) && (failure.Status == http.StatusBadRequest || failure.Status == http.StatusConflict) {
+	if failure, is := api.Refused(err); is {
 		d.wrong = ui.Told(failure.Said)
 		return d.page(failure.Status)
 	}
