@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 )
 
@@ -79,11 +81,7 @@ func (d Standing) digest() string {
 	if d.ExpiresAt != nil {
 		end = d.ExpiresAt.UTC().Format(time.RFC3339)
 	}
-	reason := ""
-	if d.Reason != nil {
-		reason = *d.Reason
-	}
-	return digest(d.UserStatus, reason, end, d.Comments, d.DecidedBy)
+	return digest(d.UserStatus, ptr.Deref(d.Reason, ""), end, d.Comments, d.DecidedBy)
 }
 
 func digest(parts ...string) string {
@@ -139,10 +137,7 @@ func ChangeTo(d Decision) Change {
 	if d.UserStatus == Open {
 		return c
 	}
-	reason, end := none, none
-	if d.Reason != nil {
-		reason = *d.Reason
-	}
+	reason, end := ptr.Deref(d.Reason, none), none
 	if d.ExpiresAt != nil {
 		end = d.ExpiresAt.UTC().Format(time.RFC3339)
 	}

@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -260,11 +261,5 @@ func (v view) chips() (chips []chip) {
 
 // sorted reports whether the view is in that order.
 func (v view) sorted(sort, order string) bool {
-	given := func(name, byDefault string) string {
-		if value := v.values.Get(name); value != "" {
-			return value
-		}
-		return byDefault
-	}
-	return given("sort", "created_at") == sort && given("order", "desc") == order
+	return cmp.Or(v.values.Get("sort"), "created_at") == sort && cmp.Or(v.values.Get("order"), "desc") == order
 }

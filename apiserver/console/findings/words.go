@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
@@ -87,18 +89,10 @@ func (s shown) facts() []ui.Fact {
 		shared("Owner", about.Owner, "owner"),
 		plain("Deployment", about.Deployment),
 		plain("Commit", s.CommitHash),
-		shared("Category", given(f.Category), "category"),
-		plain("Criticality of the project", given(about.BusinessCriticality)),
-		plain("Exposure of the project", given(about.Exposure)),
+		shared("Category", string(ptr.Deref(f.Category, "")), "category"),
+		plain("Criticality of the project", string(ptr.Deref(about.BusinessCriticality, ""))),
+		plain("Exposure of the project", string(ptr.Deref(about.Exposure, ""))),
 	}
-}
-
-// given returns an optional value, or "".
-func given[T ~string](value *T) string {
-	if value == nil {
-		return ""
-	}
-	return string(*value)
 }
 
 // row returns the part of the finding's row that standing needs.

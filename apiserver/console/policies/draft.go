@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -44,7 +45,7 @@ func draftOf(v *page.Visit, form url.Values, prefix string) draft {
 	given := func(name string) string { return page.Lines(form.Get(prefix + name)) }
 	d := draft{
 		Name: given("name"), Match: given("match"), UserStatus: given("user_status"), Reason: given("reason"),
-		Comment: given("comment"), Until: given("until"), MaxFindings: given("max_findings"),
+		Comment: given("comment"), Until: given("until"), MaxFindings: cmp.Or(given("max_findings"), defaultMaxFindings),
 		token: v.Token, organization: v.Who.OrganizationId,
 	}
 	for _, left := range form["left"] {
@@ -54,9 +55,6 @@ func draftOf(v *page.Visit, form url.Values, prefix string) draft {
 	}
 	if d.UserStatus != "active" {
 		d.UserStatus = "muted"
-	}
-	if d.MaxFindings == "" {
-		d.MaxFindings = defaultMaxFindings
 	}
 	switch {
 	case !v.May("policies:write"):
@@ -180,10 +178,7 @@ func (d draft) request() (client.TriagePolicyRequest, error) {
 
 // policy returns the draft as a policy that is not stored.
 func (d draft) policy() client.TriagePolicy {
-	p := client.TriagePolicy{Id: d.Name, Match: d.Match, Mode: client.TriagePolicyModePreview}
-	if p.Id == "" {
-		p.Id = "a-name"
-	}
+	p := client.TriagePolicy{Id: cmp.Or(d.Name, "a-name"), Match: d.Match, Mode: client.TriagePolicyModePreview}
 	p.Set.UserStatus, p.Set.Comment = client.TriagePolicyDecisionUserStatus(d.UserStatus), d.Comment
 	if d.Reason != "" {
 		reason := client.DecisionReason(d.Reason)

@@ -3,6 +3,7 @@ package policies
 import (
 	"time"
 
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/appsec-dev/findings-operator/client"
@@ -56,9 +57,4 @@ func yamlOf(p client.TriagePolicy, organization string) (string, error) {
 	return string(content), err
 }
 
-func reasonOf(p client.TriagePolicy) string {
-	if p.Set.Reason == nil {
-		return ""
-	}
-	return string(*p.Set.Reason)
-}
+func reasonOf(p client.TriagePolicy) string { return string(ptr.Deref(p.Set.Reason, "")) }

@@ -1,22 +1,20 @@
 package scans
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-func status(s client.Scan) client.ScanStatus {
-	if s.Status == nil {
-		return ""
-	}
-	return *s.Status
-}
+func status(s client.Scan) client.ScanStatus { return ptr.Deref(s.Status, "") }
 
 func running(s client.Scan) bool { return status(s) == client.ScanStatusRunning }
 
@@ -83,7 +81,7 @@ func facts(s client.Scan) []ui.Fact {
 	if s.ToolVersion != "" {
 		tool += " " + s.ToolVersion
 	}
-	lines := []ui.Fact{
+	return []ui.Fact{
 		{Name: "Repository", Value: s.RepoId, Link: of("repo_id", s.RepoId)},
 		{Name: "Project", Value: s.ProjectId, Link: of("repo_id", s.RepoId, "project_id", s.ProjectId)},
 		{Name: "Tool", Value: tool},
@@ -100,16 +98,10 @@ func facts(s client.Scan) []ui.Fact {
 		{Name: "Took", Value: took(s)},
 		{Name: "Scan", Value: s.Id},
 	}
-	return lines
 }
 
 // importedBy returns the API key that uploaded the scan. The REST API names no other importer.
-func importedBy(s client.Scan) string {
-	if s.ImportedBy == "" {
-		return "kubectl findings"
-	}
-	return s.ImportedBy
-}
+func importedBy(s client.Scan) string { return cmp.Or(s.ImportedBy, "kubectl findings") }
 
 // took returns the duration of the import.
 func took(s client.Scan) string {
