@@ -600,7 +600,7 @@ func preview(o client.TriageOperation, token string, canDecide bool) templ.Compo
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = ui.Figures(
-			matched(o),
+			ui.Linked("Findings", o.Matched, addressOf(o.Id, "")),
 			ui.Figure{Name: "Would change", Count: o.WouldChange},
 			ui.Figure{Name: "Of these, cannot be undone", Count: o.NotUndoable},
 		).Render(ctx, templ_7745c5c3_Buffer)

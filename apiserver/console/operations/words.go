@@ -82,22 +82,9 @@ var outcomes = map[string]string{
 	"changed": "Changed", "unchanged": "Unchanged", "conflicted": "Changed meanwhile", "failed": "Failed",
 }
 
-// matched returns the count of a preview's findings, with a link to them.
-func matched(o client.TriageOperation) ui.Figure {
-	f := ui.Figure{Name: "Findings", Count: o.Matched}
-	if o.Matched > 0 {
-		f.Link = addressOf(o.Id, "")
-	}
-	return f
-}
-
 // outcomeFigure returns the count of an outcome, with a link to its findings.
 func outcomeFigure(id, outcome string, count int32) ui.Figure {
-	f := ui.Figure{Name: outcomes[outcome], Count: count}
-	if count > 0 {
-		f.Link = addressOf(id, outcome)
-	}
-	return f
+	return ui.Linked(outcomes[outcome], count, addressOf(id, outcome))
 }
 
 func done(o client.TriageOperation) int32 { return o.Changed + o.Unchanged + o.Conflicted + o.Failed }

@@ -32,9 +32,5 @@ func readDecided(ctx context.Context, v *page.Visit) (decided, error) {
 
 // figure returns the number of findings that the policy decides about, with a link to them.
 func (d decided) figure(id string) ui.Figure {
-	f := ui.Figure{Name: "Decides about", Count: d[id]}
-	if f.Count > 0 {
-		f.Link = page.Address("/console/findings", nil, "policy", id)
-	}
-	return f
+	return ui.Linked("Decides about", d[id], page.Address("/console/findings", nil, "policy", id))
 }

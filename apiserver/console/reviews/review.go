@@ -131,11 +131,7 @@ func (s shown) figures() []ui.Figure {
 
 // figure returns the number of open issues of a severity, with a link to the page filtered by it.
 func (s shown) figure(name, severity string, count int32) ui.Figure {
-	f := ui.Figure{Name: name, Count: count}
-	if count > 0 {
-		f.Link = page.Address(address(s.Id), nil, "severity", severity)
-	}
-	return f
+	return ui.Linked(name, count, page.Address(address(s.Id), nil, "severity", severity))
 }
 
 // after returns the address of this page with the next part of one of its lists.

@@ -24,6 +24,14 @@ type Figure struct {
 	Link string
 }
 
+// Linked returns a figure with a link to what is counted, if there is any.
+func Linked(name string, count int32, link string) Figure {
+	if count == 0 {
+		link = ""
+	}
+	return Figure{Name: name, Count: count, Link: link}
+}
+
 // Fact is a named value in a list of facts. Without a value it is not shown.
 type Fact struct {
 	Name, Value string
