@@ -125,9 +125,8 @@ func (p *person) types(key string) {
 		if kind == input.DispatchKeyEventTypeKeyDown {
 			event.Text = key
 		}
-		if _, err := chromedp.Call(p.window, input.DispatchKeyEvent, event); err != nil {
-			p.Fatal(err)
-		}
+		_, err := chromedp.Call(p.window, input.DispatchKeyEvent, event)
+		harness.Must(p, err)
 	}
 }
 
@@ -188,9 +187,7 @@ func (p *person) prefers(scheme string) {
 	_, err := chromedp.Call(p.window, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 	})
-	if err != nil {
-		p.Fatal(err)
-	}
+	harness.Must(p, err)
 }
 
 func quoted(text string) string {
@@ -205,9 +202,8 @@ func quoted(text string) string {
 // bytes.
 func (p *person) loads(path string, most int) {
 	p.Helper()
-	if _, err := chromedp.Call(p.window, network.SetCacheDisabled, network.SetCacheDisabledParams{CacheDisabled: true}); err != nil {
-		p.Fatal(err)
-	}
+	_, err := chromedp.Call(p.window, network.SetCacheDisabled, network.SetCacheDisabledParams{CacheDisabled: true})
+	harness.Must(p, err)
 	p.goes(path)
 	p.sees("performance.getEntriesByType('resource').length > 4 && performance.getEntriesByType('navigation')[0].loadEventEnd > 0")
 	var bytes int

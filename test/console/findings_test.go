@@ -696,10 +696,6 @@ func TestTheOverviewsNumbersLeadToTheFindingsThatTheyCount(t *testing.T) {
 // not touch it for an hour: three weeks ago one finding of high severity, and since a week ago two of low severity.
 func (o *organization) hasHistory() {
 	o.Helper()
-	config, err := env.Controller(o.Context())
-	harness.Must(o.TB, err)
-	controllers, err := env.NewClient(config)
-	harness.Must(o.TB, err)
 	now := time.Now()
 	ago := func(days int) v1alpha1.Day { return findingtrend.Of(now.AddDate(0, 0, -days)) }
 	trend := builder.FindingTrend("web-kept", findingtrend.QuarterOf(ago(0))).In(o.namespace).Project("web").Rows(
@@ -708,7 +704,7 @@ func (o *organization) hasHistory() {
 			Age: findingtrend.Spread([]int32{0, 0}), TimeToClose: findingtrend.Spread([]int32{14})},
 	).Build()
 	trend.Spec.UpdatedAt = v1alpha1.NewTime(now)
-	harness.Must(o.TB, controllers.Create(o.Context(), trend))
+	harness.Must(o.TB, env.AsController(o).Create(o.Context(), trend))
 }
 
 // readsTheHistory expects the overview to show the history of hasHistory, and the five findings that

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,19 +22,8 @@ import (
 // decides makes a decision about a finding over REST.
 func (o *organization) decides(key, finding, body string) {
 	o.Helper()
-	request, err := http.NewRequestWithContext(o.Context(), http.MethodPatch, base+"/v2/findings/"+finding, strings.NewReader(body))
-	if err != nil {
-		o.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+key)
-	request.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		o.Fatal(err)
-	}
-	answer.Body.Close() //nolint:errcheck,gosec // only the status counts
-	if answer.StatusCode != http.StatusOK {
-		o.Fatalf("the decision is answered with %s", answer.Status)
+	if status, content := askREST(o, key, http.MethodPatch, "/v2/findings/"+finding, body); status != http.StatusOK {
+		o.Fatalf("the decision is answered with %d: %s", status, content)
 	}
 }
 
@@ -123,16 +111,20 @@ func TestWhatChangesWhileOneLooksIsMarkedAndNotMoved(t *testing.T) {
 	p.reads(".total", "7 findings")
 }
 
+// prepares has the script run in each later page, before those of the page.
+func (p *person) prepares(script string) {
+	p.Helper()
+	source := page.AddScriptToEvaluateOnNewDocumentParams{Source: script}
+	_, err := chromedp.Call(p.window, page.AddScriptToEvaluateOnNewDocument, source)
+	harness.Must(p, err)
+}
+
 // Each look at a row is a request, and counts against the limit of the key with which the person decides.
 func TestOnlySomeOfTheRowsThatARescanChangesAreLookedAt(t *testing.T) {
 	o := newOrganization(t)
 	o.has(some(1)...)
 	p := loggedIn(t, o.key("ada"))
-	if _, err := chromedp.Call(p.window, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
-		Source: "window.EventSource = class extends EventTarget { constructor() { super(); window.stream = this; } close() {} };",
-	}); err != nil {
-		t.Fatal(err)
-	}
+	p.prepares("window.EventSource = class extends EventTarget { constructor() { super(); window.stream = this; } close() {} };")
 	p.goes("/console/findings")
 	p.evaluates(`((row, send) => {
 		window.looks = 0;
@@ -223,11 +215,7 @@ func TestAgesGrowWhileOneLooks(t *testing.T) {
 	o := newOrganization(t)
 	o.has(some(1)...)
 	p := loggedIn(t, o.key("ada"))
-	if _, err := chromedp.Call(p.window, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
-		Source: "window.setInterval = (task) => { window.pass = task; };",
-	}); err != nil {
-		t.Fatal(err)
-	}
+	p.prepares("window.setInterval = (task) => { window.pass = task; };")
 	p.goes("/console/findings")
 	p.sees(`((age) => {
 		const { textContent, firstChild } = age;

@@ -17,12 +17,12 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	. "github.com/onsi/gomega"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // axe returns the source of axe-core, or the error of fetching it with npm.
@@ -147,8 +147,7 @@ func (o *organization) hasOthers(text string) {
 		builder.APIKey("described").In(o.namespace).Mutate(func(k *v1alpha1.APIKey) { k.Spec.Description = text[:min(len(text), 512)] }).Build(),
 		scan)
 	harness.Eventually(o.TB, func(g Gomega) {
-		g.Expect(env.Client.Get(o.Context(), client.ObjectKeyFromObject(scan), scan)).To(Succeed())
-		g.Expect(scan.Status.ObservedGeneration).To(BeNumerically(">", 0))
+		g.Expect(testenv.Get(o.TB, g, env, scan).Status.ObservedGeneration).To(BeNumerically(">", 0))
 	})
 }
 
@@ -208,9 +207,8 @@ func TestOneCanFilterReadAndDecideWithoutScripts(t *testing.T) {
 	o := newOrganization(t)
 	o.has(some(4)...)
 	p := newPerson(t)
-	if _, err := chromedp.Call(p.window, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := chromedp.Call(p.window, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	harness.Must(t, err)
 	text := func(selector string) string {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(p.window, patience)

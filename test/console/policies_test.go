@@ -3,7 +3,6 @@ package console_test
 import (
 	"encoding/json"
 	"html"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -15,11 +14,11 @@ import (
 
 	"github.com/chromedp/chromedp"
 	. "github.com/onsi/gomega"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // verdicts expects the policy to mute these findings and no others.
@@ -103,8 +102,7 @@ func TestADeliveryIsSentAgainFromItsPage(t *testing.T) {
 		builder.WebhookDelivery("d-sent", time.Now()).Endpoint("team").In(o.namespace).Build())
 	p := loggedIn(t, o.key("ada", v1alpha1.Scopes()...))
 	harness.Eventually(t, func(g Gomega) {
-		delivery := builder.WebhookDelivery("d-sent", time.Now()).In(o.namespace).Build()
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(delivery), delivery)).To(Succeed())
+		delivery := testenv.Get(t, g, env, builder.WebhookDelivery("d-sent", time.Now()).In(o.namespace).Build())
 		g.Expect(delivery.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryDelivered))
 	})
 	p.goes("/console/deliveries/d-sent")
@@ -216,15 +214,8 @@ func TestARuleMatchesWhatTheListShows(t *testing.T) {
 // get decodes an answer of the REST API.
 func get(t *testing.T, key, path string, into any) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, http.NoBody)
-	harness.Must(t, err)
-	request.Header.Set("Authorization", "Bearer "+key)
-	answer, err := http.DefaultClient.Do(request)
-	harness.Must(t, err)
-	defer func() { _ = answer.Body.Close() }()
-	content, err := io.ReadAll(answer.Body)
-	harness.Must(t, err)
-	if err := json.Unmarshal(content, into); err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s %s: %v", path, answer.Status, content, err)
+	status, content := askREST(t, key, http.MethodGet, path, "")
+	if err := json.Unmarshal(content, into); err != nil || status != http.StatusOK {
+		t.Fatalf("%s: %d %s: %v", path, status, content, err)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/tracing"
 	"github.com/chromedp/chromedp"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // BenchmarkScrolling reports the duration of the main thread's tasks, in thread time, while 5,000 rows are scrolled
@@ -59,17 +61,13 @@ func (p *person) traces(work func()) (tasks []time.Duration) {
 			close(ended)
 		}
 	})
-	if err != nil {
-		p.Fatal(err)
-	}
+	harness.Must(p, err)
 	config := &tracing.TraceConfig{IncludedCategories: []string{"disabled-by-default-devtools.timeline", "toplevel"}}
-	if _, err := chromedp.Call(ctx, tracing.Start, tracing.StartParams{TraceConfig: config}); err != nil {
-		p.Fatal(err)
-	}
+	_, err = chromedp.Call(ctx, tracing.Start, tracing.StartParams{TraceConfig: config})
+	harness.Must(p, err)
 	work()
-	if _, err := chromedp.Call(ctx, tracing.End, cdp.Empty{}); err != nil {
-		p.Fatal(err)
-	}
+	_, err = chromedp.Call(ctx, tracing.End, cdp.Empty{})
+	harness.Must(p, err)
 	select {
 	case <-ended:
 	case <-ctx.Done():

@@ -78,12 +78,8 @@ func newOrganization(t testing.TB) *organization {
 	name := fmt.Sprintf("console-%d", made.Add(1))
 	org := builder.Organization(name).Build()
 	env.Create(t, org)
-	o := &organization{TB: t, name: name}
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(org), org)).To(Succeed())
-		g.Expect(v1alpha1.IsConditionTrue(org.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
-		o.namespace = org.Status.Namespace
-	})
+	testenv.AwaitReady(t, env, org)
+	o := &organization{TB: t, name: name, namespace: org.Status.Namespace}
 	env.Create(t, builder.Repository("shop").URL("https://github.com/acme/shop").
 		Mutate(func(r *v1alpha1.Repository) { r.Spec.Provider = "github" }).In(o.namespace).Build(), builder.Project("web").Repository("shop").In(o.namespace).Build())
 	return o
@@ -97,15 +93,22 @@ func (o *organization) key(name string, scopes ...v1alpha1.Scope) (token string)
 	token, err := testenv.Token(o.Context(), env.Client, key)
 	harness.Must(o, err)
 	harness.Eventually(o.TB, func(g Gomega) {
-		request, err := http.NewRequestWithContext(o.Context(), http.MethodGet, base+"/v2/whoami", http.NoBody)
-		g.Expect(err).NotTo(HaveOccurred())
-		request.Header.Set("Authorization", "Bearer "+token)
-		answer, err := http.DefaultClient.Do(request)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(answer.Body.Close()).To(Succeed())
-		g.Expect(answer.StatusCode).To(Equal(http.StatusOK))
+		status, _ := askREST(o, token, http.MethodGet, "/v2/whoami", "")
+		g.Expect(status).To(Equal(http.StatusOK))
 	})
 	return token
+}
+
+// askREST sends a request to the REST API.
+func askREST(t testing.TB, key, method, path, body string) (status int, content []byte) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(body))
+	harness.Must(t, err)
+	request.Header.Set("Authorization", "Bearer "+key)
+	request.Header.Set("Content-Type", "application/json")
+	status, content, err = harness.Answer(nil, request)
+	harness.Must(t, err)
+	return status, content
 }
 
 // has creates findings in the organization's project, and waits until their states are recorded.
@@ -118,9 +121,7 @@ func (o *organization) has(findings ...*builder.FindingBuilder) {
 	env.CreateAtOnce(o, objects...)
 	harness.Eventually(o.TB, func(g Gomega) {
 		for _, f := range findings {
-			finding := f.Build()
-			g.Expect(env.Client.Get(o.Context(), client.ObjectKeyFromObject(finding), finding)).To(Succeed())
-			g.Expect(findingstate.IsRecorded(finding)).To(BeTrue())
+			g.Expect(findingstate.IsRecorded(testenv.Get(o.TB, g, env, f.Build()))).To(BeTrue())
 		}
 	})
 }
@@ -128,9 +129,7 @@ func (o *organization) has(findings ...*builder.FindingBuilder) {
 func (o *organization) finding(name string) *v1alpha1.Finding {
 	o.Helper()
 	f := &v1alpha1.Finding{}
-	if err := env.Client.Get(o.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, f); err != nil {
-		o.Fatal(err)
-	}
+	harness.Must(o, env.Client.Get(o.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, f))
 	return f
 }
 
@@ -164,9 +163,7 @@ func (v *visitor) asks(path string, form url.Values, headers ...string) reply {
 		method, body = http.MethodPost, form.Encode()
 	}
 	request, err := http.NewRequestWithContext(v.Context(), method, base+path, strings.NewReader(body))
-	if err != nil {
-		v.Fatal(err)
-	}
+	harness.Must(v, err)
 	if form != nil {
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
@@ -174,13 +171,9 @@ func (v *visitor) asks(path string, form url.Values, headers ...string) reply {
 		request.Header.Set(headers[i], headers[i+1])
 	}
 	answer, err := v.Do(request)
-	if err != nil {
-		v.Fatal(err)
-	}
+	harness.Must(v, err)
 	content, err := io.ReadAll(answer.Body)
-	if err := errors.Join(err, answer.Body.Close()); err != nil {
-		v.Fatal(err)
-	}
+	harness.Must(v, errors.Join(err, answer.Body.Close()))
 	return reply{answer, string(content)}
 }
 
