@@ -157,33 +157,28 @@ func (d draft) request() (client.TriagePolicyRequest, error) {
 		const detail = "the highest number of findings must be a number"
 		return client.TriagePolicyRequest{}, api.Failed(http.StatusBadRequest, detail)
 	}
-	r := client.TriagePolicyRequest{Match: d.Match, MaxFindings: &most}
-	r.Set.UserStatus = client.GivenPolicyDecisionUserStatus(d.UserStatus)
-	if d.Name != "" {
-		r.Name = &d.Name
+	return client.TriagePolicyRequest{
+		Name: optional(d.Name), Match: d.Match, MaxFindings: &most, ValidUntil: optional(page.EndOf(d.Until)),
+		Set: client.GivenPolicyDecision{
+			UserStatus: client.GivenPolicyDecisionUserStatus(d.UserStatus),
+			Reason:     optional(client.GivenPolicyDecisionReason(d.Reason)), Comment: optional(d.Comment),
+		},
+	}, nil
+}
+
+// optional returns the value of a field that may be empty; nil if it is.
+func optional[T ~string](value T) *T {
+	if value == "" {
+		return nil
 	}
-	if d.Reason != "" {
-		reason := client.GivenPolicyDecisionReason(d.Reason)
-		r.Set.Reason = &reason
-	}
-	if d.Comment != "" {
-		r.Set.Comment = &d.Comment
-	}
-	if d.Until != "" {
-		end := page.EndOf(d.Until)
-		r.ValidUntil = &end
-	}
-	return r, nil
+	return &value
 }
 
 // policy returns the draft as a policy that is not stored.
 func (d draft) policy() client.TriagePolicy {
 	p := client.TriagePolicy{Id: cmp.Or(d.Name, "a-name"), Match: d.Match, Mode: client.TriagePolicyModePreview}
 	p.Set.UserStatus, p.Set.Comment = client.TriagePolicyDecisionUserStatus(d.UserStatus), d.Comment
-	if d.Reason != "" {
-		reason := client.DecisionReason(d.Reason)
-		p.Set.Reason = &reason
-	}
+	p.Set.Reason = optional(client.DecisionReason(d.Reason))
 	if end, err := time.Parse(time.RFC3339, page.EndOf(d.Until)); err == nil {
 		p.ValidUntil = &end
 	}
