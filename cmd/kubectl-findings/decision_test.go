@@ -100,7 +100,7 @@ func TestADecisionWithoutAnAnswerOverrulesNobody(t *testing.T) {
 				}).WithObjects(builder.Finding("x").In("org-acme").Build(), builder.ReviewIssue("x").In("org-acme").Build()).Build()
 				d, err := decide(true, false, false, new("noise"), grounds{})
 				harness.Must(t, err)
-				changed, err := decideAbout(&triager{session: &session{client: c, namespace: "org-acme"}, decision: d}, t.Context(), "x")
+				changed, err := decideAbout(&triager{session: &session{client: c, namespace: "org-acme"}, decision: d, dryRun: dryRunNone}, t.Context(), "x")
 				says := fmt.Sprint(err)
 				if tc.overruled != strings.HasPrefix(says, "ann has decided about it in the meantime") || !tc.overruled && (err != nil || !changed) {
 					t.Errorf("%s, with %s written since: changed %t, error %s", kind, reason, changed, says)

@@ -30,7 +30,8 @@ func (o *triageOptions) decideNamed(ctx context.Context, t *triager, names []str
 type triager struct {
 	session  *session
 	decision decision
-	dryRun   string
+	// dryRun is dryRunNone, dryRunClient or dryRunServer.
+	dryRun string
 }
 
 func (t *triager) decideAboutFinding(ctx context.Context, name string) (changed bool, err error) {
@@ -61,7 +62,7 @@ func (t *triager) decideAbout(ctx context.Context, name string, object client.Ob
 			return nil
 		}
 		err := t.write(ctx, object, is)
-		if err != nil && t.dryRun == "" && !wroteNothing(err) {
+		if err != nil && t.dryRun == dryRunNone && !wroteNothing(err) {
 			unanswered = &is
 		}
 		changed = err == nil

@@ -69,7 +69,7 @@ func (o *triageIssueOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	t := &triager{session: s, decision: d}
+	t := &triager{session: s, decision: d, dryRun: dryRunNone}
 	names = distinct(names)
 	endings := forEach(ctx, len(names), defaultConcurrency, func(int, int) {}, func(i int) (bool, error) {
 		return t.decideAboutIssue(ctx, names[i])
