@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -91,6 +92,8 @@ type relay struct {
 	net.Listener
 	// accepted counts the connections; the first cut of them forward nothing any more, and stay open.
 	accepted, cut atomic.Int32
+	// stopped is locked while nothing is forwarded.
+	stopped sync.RWMutex
 }
 
 func newRelay(t *testing.T, server string) *relay {
@@ -128,14 +131,17 @@ type relayed struct {
 }
 
 func (r relayed) Write(data []byte) (int, error) {
+	r.of.stopped.RLock()
+	defer r.of.stopped.RUnlock()
 	if r.number <= r.of.cut.Load() {
 		return len(data), nil
 	}
 	return r.Conn.Write(data)
 }
 
-// A receiver's host that is switched off closes no connection.
-func TestAConnectionThatDiesSilentlyIsReplaced(t *testing.T) {
+// relayedHTTP2 returns a relay to a receiver that speaks HTTP/2, and a function that makes an attempt through it.
+func relayedHTTP2(t *testing.T, timeout time.Duration) (*relay, func() result) {
+	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
 		if request.ProtoMajor != 2 {
 			t.Errorf("got %s", request.Proto)
@@ -145,19 +151,35 @@ func TestAConnectionThatDiesSilentlyIsReplaced(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	r := newRelay(t, server.Listener.Addr().String())
-	s := newSender(Settings{Timeout: 3 * time.Second, Allowed: loopback.Allowed})
+	s := newSender(Settings{Timeout: timeout, Allowed: loopback.Allowed})
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
 	s.client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: roots}
-	succeeds := func(g Gomega) {
-		got := try(s, "https://"+r.Addr().String())
-		g.Expect(got.outcome).To(Equal(v1alpha1.WebhookAttemptSucceeded), got.message)
-	}
-	harness.Eventually(t, succeeds)
+	attempt := func() result { return try(s, "https://"+r.Addr().String()) }
+	harness.Eventually(t, func(g Gomega) { succeeds(g, attempt()) })
+	return r, attempt
+}
+
+func succeeds(g Gomega, got result) {
+	g.Expect(got.outcome).To(Equal(v1alpha1.WebhookAttemptSucceeded), got.message)
+}
+
+// A receiver's host that is switched off closes no connection.
+func TestAConnectionThatDiesSilentlyIsReplaced(t *testing.T) {
+	r, attempt := relayedHTTP2(t, 3*time.Second)
 	before := r.accepted.Load()
 	r.cut.Store(before)
-	harness.Eventually(t, succeeds)
+	harness.Eventually(t, func(g Gomega) { succeeds(g, attempt()) })
 	if r.accepted.Load() == before {
 		t.Error("a cut connection was used")
 	}
+}
+
+// A receiver whose host is overloaded answers no ping either.
+func TestABusyReceiverKeepsItsConnection(t *testing.T) {
+	const timeout = 3 * time.Second
+	r, attempt := relayedHTTP2(t, timeout)
+	r.stopped.Lock()
+	time.AfterFunc(timeout*3/4, r.stopped.Unlock)
+	succeeds(NewWithT(t), attempt())
 }
