@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +24,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
@@ -60,8 +63,7 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
-		// Status changes too: the sender of deliveries records successes and failures there.
-		For(&v1alpha1.WebhookEndpoint{}).
+		For(&v1alpha1.WebhookEndpoint{}, builder.WithPredicates(worthReconciling)).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(),
 			&v1alpha1.WebhookEndpoint{}, handler.OnlyControllerOwner())).
 		Watches(&v1alpha1.WebhookDelivery{}, watch.EnqueueAfter(backlogDelay, watch.Reference(endpointOf)),
@@ -70,6 +72,21 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 			builder.WithPredicates(watch.NewSinceStart, watch.CreatedOrDeleted)).
 		WithOptions(options).
 		Complete(r)
+}
+
+// worthReconciling lets status changes through: the sender of deliveries records successes and failures there. It
+// passes over those of messages alone: an error whose text differs each time would be retried at once, without end.
+var worthReconciling = watch.SpecOr(func(before, after *v1alpha1.WebhookEndpoint) bool {
+	return !reflect.DeepEqual(wordless(before.Status), wordless(after.Status))
+})
+
+// wordless returns the status without the messages of its conditions.
+func wordless(status v1alpha1.WebhookEndpointStatus) v1alpha1.WebhookEndpointStatus {
+	status.Conditions = slices.Clone(status.Conditions)
+	for i := range status.Conditions {
+		status.Conditions[i].Message = ""
+	}
+	return status
 }
 
 // scope is what one reconcile works on.
@@ -116,6 +133,12 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.Judge(judge(s.Object, served, found))
+	if removal.IsRefusal(found.unwritten) {
+		// No error, which would be retried ever more rarely.
+		ctrl.LoggerFrom(ctx).Error(found.unwritten, "the signing secret was refused, and is tried again later")
+		s.RequeueAfter(removal.RefusedRetry)
+		found.unwritten = nil
+	}
 	err = errors.Join(found.unwritten, found.unlabelled)
 	if !found.usable() || !served {
 		return err

@@ -1,20 +1,34 @@
 package webhookendpoint
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/index"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -183,9 +197,73 @@ func TestALostSecretEndsThoughNoNewOneCanBeWritten(t *testing.T) {
 	waitForReason(t, fresh, v1alpha1.ReasonSecretNotWritten)
 
 	g.Expect(env.Client.Delete(t.Context(), quota)).To(Succeed())
-	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
-	waitForReason(t, fresh, v1alpha1.ReasonReconciled)
+	for _, e := range []*v1alpha1.WebhookEndpoint{endpoint, fresh} { // else they are tried again after some seconds
+		testenv.Change(t, env, e, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Batch = v1alpha1.WebhookBatchPerScan })
+		waitForReason(t, e, v1alpha1.ReasonReconciled)
+	}
 	g.Expect(endpoint.Status.Secrets).To(HaveLen(2))
+}
+
+// unwriting is a manager whose client gets this error for each new Secret.
+type unwriting struct {
+	ctrl.Manager
+	err func() error
+}
+
+func (m unwriting) GetClient() client.Client { return secretless{m.Manager.GetClient(), m.err} }
+
+type secretless struct {
+	client.Client
+	err func() error
+}
+
+func (c secretless) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
+	if _, isSecret := object.(*corev1.Secret); isSecret {
+		return c.err()
+	}
+	return c.Client.Create(ctx, object, opts...)
+}
+
+// An error may name a request or a port.
+func TestAnErrorWithAnotherTextEachTimeIsNotRetriedAtOnce(t *testing.T) {
+	var attempts atomic.Int32
+	controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+		options.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](time.Hour, time.Hour)
+		failing := unwriting{mgr, func() error { return fmt.Errorf("request %d failed", attempts.Add(1)) }}
+		return Settings{}.SetupWithManager(ctx, failing, options)
+	})
+	ns := env.Namespace(t)
+	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
+	env.Create(t, endpoint)
+	// The status write of the first reconcile, with a new reason, enqueues the endpoint.
+	harness.Eventually(t, func(g Gomega) {
+		message := testenv.Ready(t, g, env, endpoint).Message
+		g.Expect(message).To(And(ContainSubstring("failed"), Not(ContainSubstring("request 1 failed"))))
+	})
+	// Once another one is reconciled, what was queued before it has been too.
+	other := builder.WebhookEndpoint("other").In(ns).Secret("absent").Build()
+	env.Create(t, other)
+	waitForReason(t, other, v1alpha1.ReasonSecretNotFound)
+	harness.Same(t, "attempts", 2, int(attempts.Load()))
+}
+
+func TestARefusedSecretIsTriedAgainSoon(t *testing.T) {
+	var r *Reconciler
+	controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, _ controller.Options) error {
+		refused := unwriting{mgr, func() error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "team-webhook", errors.New("by a policy"))
+		}}
+		r = &Reconciler{Base: reconcile.NewBase(refused), secrets: ownsecret.NewStore(refused)}
+		return index.Add(ctx, mgr, &v1alpha1.WebhookDelivery{}, pendingIndex, pendingFor)
+	})
+	endpoint := builder.WebhookEndpoint("team").In(env.Namespace(t)).Build()
+	env.Create(t, endpoint)
+	harness.Eventually(t, func(g Gomega) { // once the cache has it
+		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(endpoint)})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(result.RequeueAfter).To(Equal(removal.RefusedRetry))
+	})
+	waitForReason(t, endpoint, v1alpha1.ReasonSecretNotWritten)
 }
 
 // A Secret of this type must hold more than a signing secret.
