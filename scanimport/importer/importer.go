@@ -155,7 +155,7 @@ func stopped(ctx context.Context) error {
 func locked(ctx context.Context, jobs []*job, do func(ctx context.Context) error) error {
 	for _, j := range jobs[min(1, len(jobs)):] {
 		if _, err := j.lock.observe(ctx); err != nil {
-			return err
+			return j.lock.untaken(ctx, "", err)
 		}
 	}
 	return holding(ctx, jobs, do)

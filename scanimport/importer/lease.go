@@ -112,44 +112,63 @@ func (l *lock) with(ctx context.Context, do func(ctx context.Context) error) err
 // acquire waits for the Lease. It is free if it has no holder, or if its holder has not renewed it for its duration,
 // measured by this process's own clock: clocks of two machines are not compared.
 func (l *lock) acquire(ctx context.Context) error {
+	var other string // the holder to wait for, as far as it is known
 	for first := true; ; {
 		lease, err := l.observe(ctx)
 		if err != nil {
-			return err
+			return l.untaken(ctx, other, err)
 		}
 		version := lease.ResourceVersion
-		holder := ptr.Deref(lease.Spec.HolderIdentity, "")
-		duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
-		if holder == "" || holder == l.identity || time.Since(l.seenAt) > duration {
-			err := l.take(ctx, lease)
+		other = l.otherHolder(lease)
+		if other == "" {
+			err = l.take(ctx, lease)
 			switch {
 			case err == nil:
 				return nil
 			case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), version != "" && apierrors.IsNotFound(err):
 				continue // Another process was faster; read again. An unused Lease may be deleted.
 			case ctx.Err() != nil || !passes(err):
-				return fmt.Errorf("take the Lease %s: %w", l.key, err)
+				return l.untaken(ctx, other, err)
 			}
 		}
-		if first && holder != "" {
-			l.waiting(holder)
+		if first && other != "" {
+			l.waiting(other)
 			first = false
 		}
 		timer := time.NewTimer(wait.Jitter(min(l.duration/8, 2*time.Second), 0.2))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return fmt.Errorf("%w (%s), nothing was written: %w", ErrWaiting, holder, context.Cause(ctx))
+			return l.untaken(ctx, other, errors.Join(context.Cause(ctx), err))
 		case <-timer.C:
 		}
 	}
+}
+
+// otherHolder returns who else holds the observed Lease; empty if it is free.
+func (l *lock) otherHolder(lease *coordinationv1.Lease) string {
+	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
+	duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
+	if holder == l.identity || time.Since(l.seenAt) > duration {
+		return ""
+	}
+	return holder
+}
+
+// untaken returns the error of an import that ends without its Lease. It is ErrWaiting only if the import was stopped
+// while another one held the Lease.
+func (l *lock) untaken(ctx context.Context, other string, err error) error {
+	if other != "" && ctx.Err() != nil {
+		return fmt.Errorf("%w (%s), nothing was written: %w", ErrWaiting, other, context.Cause(ctx))
+	}
+	return fmt.Errorf("take the Lease %s: %w", l.key, err)
 }
 
 // observe reads the Lease and remembers since when it has been unchanged.
 func (l *lock) observe(ctx context.Context) (*coordinationv1.Lease, error) {
 	lease, err := l.read(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("take the Lease %s: %w", l.key, err)
+		return nil, err
 	}
 	if lease.ResourceVersion != l.seen {
 		l.seen, l.seenAt = lease.ResourceVersion, time.Now()

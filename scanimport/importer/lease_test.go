@@ -8,9 +8,11 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/internal/safely"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -71,6 +73,33 @@ func TestAnImportThatIsStoppedWhileItWaitsSaysSo(t *testing.T) {
 	other.identity, other.waiting = "other", func(string) { stop(enough) }
 	if err := other.acquire(ctx); !errors.Is(err, ErrWaiting) || !errors.Is(err, enough) {
 		t.Errorf("got %v, want that it was stopped while it waited, and why", err)
+	}
+}
+
+// Whoever uploads is told to wait for the other import, or that the API server does not work.
+func TestOnlyAnImportThatWaitsForAnotherOneSaysSo(t *testing.T) {
+	harness.Must(t, newLock("busy", time.Hour).acquire(t.Context()))
+	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
+	harness.Must(t, err)
+	for name, waits := range map[string]bool{"busy": true, "free": false} {
+		ctx, stop := context.WithCancel(t.Context())
+		reads, l := 0, newLock(name, time.Second)
+		l.identity = "other"
+		l.client = interceptor.NewClient(c, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				if reads++; reads == 2 {
+					stop()
+				}
+				return c.Get(ctx, key, o, opts...)
+			},
+			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+				time.AfterFunc(l.duration/16, stop) // before the next attempt
+				return apierrors.NewServiceUnavailable("there is no quorum")
+			},
+		})
+		if err := l.acquire(ctx); err == nil || errors.Is(err, ErrWaiting) != waits {
+			t.Errorf("a Lease that is %s: %v", name, err)
+		}
 	}
 }
 
