@@ -105,9 +105,11 @@ func (r *Reconciler) scanHeld(ctx context.Context, scan *v1alpha1.Scan) (bool, e
 
 // seriesNeeds reports whether the scan is the last of its series in any sense, or the first success of an analysis.
 // The importer needs the last scan to recognize an older one, and projects and repositories to report when they were
-// last scanned. By the first scan of an analysis the importer knows whether findings without an analysis are older.
+// last scanned. By the last scan that wrote findings the importer knows that a job without a success has some. By the
+// first scan of an analysis it knows whether findings without an analysis are older.
 func seriesNeeds(scan *v1alpha1.Scan, series []v1alpha1.Scan) bool {
-	return scans.IsLast(scan, series) || scan.Spec.Analysis != "" && scans.IsFirstSuccess(scan, series)
+	return scans.IsLast(scan, series) || scans.IsLastToWrite(scan, series) ||
+		scan.Spec.Analysis != "" && scans.IsFirstSuccess(scan, series)
 }
 
 // deliveryHeld reports whether the delivery records the emission of a transition that a subject's status still lists as

@@ -68,18 +68,23 @@ func TestAFindingWithoutAStatusHoldsAScanOnlyIfOneIsDue(t *testing.T) {
 }
 
 func TestWhichScansOfASeriesAreNeeded(t *testing.T) {
-	outcomes := []v1alpha1.ScanOutcome{v1alpha1.ScanFailed, v1alpha1.ScanSucceeded, v1alpha1.ScanSucceeded, v1alpha1.ScanFailed, v1alpha1.ScanSucceeded}
+	outcomes := map[rune]v1alpha1.ScanSpec{
+		's': {Outcome: v1alpha1.ScanSucceeded},
+		'f': {Outcome: v1alpha1.ScanFailed},
+		'w': {Outcome: v1alpha1.ScanFailed, Progress: &v1alpha1.ScanProgress{Done: 3, Total: 7}},
+	}
 	for _, c := range []struct {
-		reason, analysis string
-		want             []string
+		reason, analysis, outcomes string
+		want                       []string
 	}{
-		{"the last", "", []string{"s-4"}},
-		{"the first successful one of an analysis too: the importer takes over findings that are older", "ruby", []string{"s-1", "s-4"}},
+		{"the last", "", "fssfs", []string{"s-4"}},
+		{"the first successful one of an analysis too: the importer takes over findings that are older", "ruby", "fssfs", []string{"s-1", "s-4"}},
+		{"the last one that wrote findings too: a job that never succeeds has them", "", "wwff", []string{"s-1", "s-3"}},
 	} {
 		var series []v1alpha1.Scan
-		for i, outcome := range outcomes {
+		for i, outcome := range c.outcomes {
 			series = append(series, *builder.Scan(fmt.Sprintf("s-%d", i), noon.Add(time.Duration(i)*time.Hour)).Mutate(func(s *v1alpha1.Scan) {
-				s.Spec.Analysis, s.Spec.Outcome = c.analysis, outcome
+				s.Spec.Analysis, s.Spec.Outcome, s.Spec.Progress = c.analysis, outcomes[outcome].Outcome, outcomes[outcome].Progress
 				s.Spec.CompletedAt = ptr.To(v1alpha1.NewTime(s.Spec.StartedAt.Add(time.Minute)))
 			}).Build())
 		}
