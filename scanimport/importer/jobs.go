@@ -23,19 +23,21 @@ type pastScan struct {
 	series
 	startedAt time.Time
 	succeeded bool
-	// completedAt is zero if the scan has no outcome.
+	// recordedAt is when the import began; after a restore of the objects, it is when the Scan was created again.
+	recordedAt time.Time
+	// completedAt is when the import ended; zero if the scan has no outcome.
 	completedAt time.Time
 	// wrote means that the import got as far as writing findings.
 	wrote bool
 }
 
-// follows reports whether the scan started after another one. If they started together, as imports of one file may, it
-// reports whether the scan ended after the other one.
+// follows reports whether the scan was imported after another one of its series; their Lease keeps imports from running
+// at the same time. When the scans started does not matter: a file may be imported again, or an older one if forced.
 func (s pastScan) follows(other pastScan) bool {
-	if s.startedAt.Equal(other.startedAt) {
-		return !other.completedAt.IsZero() && s.completedAt.After(other.completedAt)
+	if s.completedAt.IsZero() || other.completedAt.IsZero() {
+		return s.recordedAt.After(other.recordedAt)
 	}
-	return s.startedAt.After(other.startedAt)
+	return s.completedAt.After(other.completedAt)
 }
 
 // history holds the scans of a tool in a project, under all the tool's names, by the scan's name.
@@ -51,8 +53,9 @@ func (h history) add(scans []v1alpha1.Scan) {
 		spec := &scans[i].Spec
 		h[scans[i].Name] = pastScan{
 			series: series{spec.Category, spec.Analysis}, startedAt: spec.StartedAt.Time,
-			succeeded: spec.Outcome == v1alpha1.ScanSucceeded, completedAt: ptr.Deref(spec.CompletedAt, v1alpha1.Time{}).Time,
-			wrote: spec.Outcome == v1alpha1.ScanSucceeded || spec.Progress != nil,
+			recordedAt: scans[i].CreationTimestamp.Time, completedAt: ptr.Deref(spec.CompletedAt, v1alpha1.Time{}).Time,
+			succeeded: spec.Outcome == v1alpha1.ScanSucceeded,
+			wrote:     spec.Outcome == v1alpha1.ScanSucceeded || spec.Progress != nil,
 		}
 	}
 }

@@ -56,13 +56,15 @@ func TestWhichScansAreUnfinished(t *testing.T) {
 	code, secrets := series{category: v1alpha1.CategoryCode}, series{category: v1alpha1.CategorySecret}
 	at := func(second int64) time.Time { return time.Unix(second, 0) }
 	past := history{
-		"repeated":          {series: code, startedAt: at(1), completedAt: at(2)},
-		"same file, before": {series: code, startedAt: at(5), completedAt: at(6)},
-		"success":           {series: code, startedAt: at(5), completedAt: at(8), succeeded: true},
-		"same file, after":  {series: code, startedAt: at(5), completedAt: at(9)},
-		"killed":            {series: code, startedAt: at(5)},
-		"later":             {series: code, startedAt: at(10), completedAt: at(11)},
-		"of another job":    {series: secrets, startedAt: at(1), completedAt: at(2)},
+		"repeated":         {series: code, recordedAt: at(1), completedAt: at(2)},
+		"killed, repeated": {series: code, startedAt: at(50), recordedAt: at(3)},
+		"newer, repeated":  {series: code, startedAt: at(99), recordedAt: at(4), completedAt: at(5)},
+		"success":          {series: code, startedAt: at(50), recordedAt: at(6), completedAt: at(8), succeeded: true},
+		"same file":        {series: code, startedAt: at(50), recordedAt: at(8), completedAt: at(9)},
+		"older, forced":    {series: code, startedAt: at(1), recordedAt: at(9), completedAt: at(10)},
+		"killed":           {series: code, startedAt: at(50), recordedAt: at(10)},
+		"of another job":   {series: secrets, recordedAt: at(1), completedAt: at(2)},
 	}
-	harness.Same(t, "unfinished scans", map[string]bool{"same file, after": true, "killed": true, "later": true, "of another job": true}, past.unfinished())
+	want := map[string]bool{"same file": true, "older, forced": true, "killed": true, "of another job": true}
+	harness.Same(t, "unfinished scans", want, past.unfinished())
 }

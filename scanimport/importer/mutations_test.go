@@ -87,7 +87,7 @@ func (m *memory) scan(b *Batch, named func(index int, name string)) []change {
 		maps.Copy(past, m.scans[tool])
 	}
 	k := past.sort(b.series(), there, nil)
-	past[c.scanID] = pastScan{series: b.series(), startedAt: c.startedAt.Time, succeeded: m.lost == nil}
+	past[c.scanID] = pastScan{series: b.series(), startedAt: c.startedAt.Time, recordedAt: time.Now(), succeeded: m.lost == nil}
 	m.scans = maps.Clone(m.scans)
 	if m.scans == nil {
 		m.scans = map[string]history{}
