@@ -2,24 +2,23 @@ package retention
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 // retired counts removed objects. It is process-wide, like the registry.
-var retired = prometheus.NewCounterVec(prometheus.CounterOpts{
+var retired = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 	Name: "findings_retired_total",
 	Help: "Objects removed because the organization keeps them no longer, by kind.",
 }, []string{"kind"})
 
 // refused counts removals that the API server refused.
-var refused = prometheus.NewCounterVec(prometheus.CounterOpts{
+var refused = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 	Name: "findings_retirements_refused_total",
 	Help: "Attempts to remove an object that the API server refused, by kind.",
 }, []string{"kind"})
 
-// init registers the metric with controller-runtime's process-wide registry.
 func init() {
-	metrics.Registry.MustRegister(retired, refused)
 	for _, s := range []shelf{closedFindings, finishedScans, finishedDeliveries, finishedOperations} {
 		retired.WithLabelValues(s.kind()) // exported as 0 rather than missing
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -17,11 +18,10 @@ type attemptsCounter struct{ *prometheus.CounterVec }
 var attemptsMade = newAttemptsCounter(metrics.Registry)
 
 func newAttemptsCounter(registry prometheus.Registerer) attemptsCounter {
-	c := attemptsCounter{prometheus.NewCounterVec(prometheus.CounterOpts{
+	c := attemptsCounter{promauto.With(registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "findings_webhook_attempts_total",
 		Help: "Attempts to deliver a webhook that have ended, by outcome.",
 	}, []string{"outcome"})}
-	registry.MustRegister(c)
 	for _, outcome := range []v1alpha1.WebhookAttemptOutcome{
 		v1alpha1.WebhookAttemptSucceeded, v1alpha1.WebhookAttemptFailed, v1alpha1.WebhookAttemptUnknown,
 	} {

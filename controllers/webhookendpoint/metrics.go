@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
@@ -28,16 +29,15 @@ var theBacklog = newBacklogs(metrics.Registry, time.Now)
 
 func newBacklogs(registry prometheus.Registerer, now func() time.Time) *backlogs {
 	b := &backlogs{now: now, endpoints: map[types.NamespacedName]sentTo{}}
-	registry.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "findings_webhook_deliveries_pending",
-			Help: "Webhook deliveries that wait, those to disabled endpoints included.",
-		}, b.pending),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "findings_webhook_oldest_pending_seconds",
-			Help: "Age of the oldest webhook delivery that waits for an endpoint that is not disabled; 0 where none does.",
-		}, b.oldestAge),
-	)
+	factory := promauto.With(registry)
+	factory.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "findings_webhook_deliveries_pending",
+		Help: "Webhook deliveries that wait, those to disabled endpoints included.",
+	}, b.pending)
+	factory.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "findings_webhook_oldest_pending_seconds",
+		Help: "Age of the oldest webhook delivery that waits for an endpoint that is not disabled; 0 where none does.",
+	}, b.oldestAge)
 	return b
 }
 
