@@ -71,11 +71,11 @@ type Reconciler struct {
 	limiter flowcontrol.RateLimiter
 	batch   int
 
-	mu sync.Mutex
 	// passes holds the passes under way, by organization. They hold only their position: after a
 	// restart each starts over with the remaining objects.
-	passes map[string]*pass
-	leases leases
+	passes sync.Map
+	// leases holds the last sighting of the Leases of imports, by organization.
+	leases sync.Map
 }
 
 // SetupWithManager adds the controller of retention to the manager.
@@ -115,7 +115,6 @@ func newReconciler(c client.Client, recorder events.EventRecorder, settings Sett
 		Base:     reconcile.Base{Client: c, Recorder: recorder, Clock: settings.Clock},
 		interval: settings.Interval, implied: settings.Implied,
 		agenda: newAgenda(), limiter: flowcontrol.NewTokenBucketRateLimiter(settings.Rate, 1), batch: batch,
-		passes: map[string]*pass{}, leases: leases{seen: map[string]sighting{}},
 	}
 }
 
@@ -130,8 +129,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		Base: r.Base, New: newScope,
 		Phases: []reconcile.Phase[*scope]{r.retireDue, r.retireLeases},
 		Gone: func(organization types.NamespacedName) {
-			r.drop(organization.Name)
-			r.leases.drop(organization.Name)
+			r.passes.Delete(organization.Name)
+			r.leases.Delete(organization.Name)
 		},
 	}.Run(ctx, req)
 }
@@ -141,7 +140,7 @@ func (r *Reconciler) retireDue(ctx context.Context, s *scope) error {
 	organization := s.Object
 	if organization.Status.Namespace == "" {
 		// Without a namespace it has no objects; the watch reports when it gets one.
-		r.drop(organization.Name)
+		r.passes.Delete(organization.Name)
 		return nil
 	}
 	p := r.under(organization)
@@ -153,7 +152,7 @@ func (r *Reconciler) retireDue(ctx context.Context, s *scope) error {
 		s.RequeueAfter(handOver)
 		return nil
 	}
-	r.drop(organization.Name)
+	r.passes.Delete(organization.Name)
 	r.announce(ctx, organization, p)
 	s.RequeueAfter(r.sleep(organization, p))
 	return nil
@@ -161,21 +160,11 @@ func (r *Reconciler) retireDue(ctx context.Context, s *scope) error {
 
 // under returns the organization's pass, starting a new one if none is under way.
 func (r *Reconciler) under(organization *v1alpha1.Organization) *pass {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p := r.passes[organization.Name]
-	if p == nil {
-		p = newPass()
-		r.passes[organization.Name] = p
+	p, found := r.passes.LoadOrStore(organization.Name, newPass())
+	if !found {
 		r.agenda.begin(organization.Status.Namespace)
 	}
-	return p
-}
-
-func (r *Reconciler) drop(organization string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.passes, organization)
+	return p.(*pass)
 }
 
 // sleep returns how long until another pass has something to do; 0 to wait for a watch. Entries may have been added

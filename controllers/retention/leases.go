@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -25,15 +24,9 @@ const leaseKind = "Lease"
 // touched.
 var leasePrefixes = []string{"import-", "review-"}
 
-// leases holds the Leases of imports as this process last saw them, by organization. A Lease is removed only if seen
-// twice unchanged: the idle time is measured by this process's clock, so that clocks of two machines are never
-// compared.
-type leases struct {
-	mu   sync.Mutex
-	seen map[string]sighting
-}
-
-// sighting holds the Leases seen at one time: resource versions by UID.
+// sighting holds the Leases of imports as this process saw them at one time: resource versions by UID. A Lease is
+// removed only if seen twice unchanged: the idle time is measured by this process's clock, so that clocks of two
+// machines are never compared.
 type sighting struct {
 	at       time.Time
 	versions map[types.UID]string
@@ -42,33 +35,16 @@ type sighting struct {
 	due []metav1.PartialObjectMetadata
 }
 
-func (l *leases) last(organization string) sighting {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.seen[organization]
-}
-
-func (l *leases) keep(organization string, now sighting) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.seen[organization] = now
-}
-
-func (l *leases) drop(organization string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.seen, organization)
-}
-
 // retireLeases removes a batch of the Leases of imports that were seen twice unchanged, and requeues for the next batch
 // or, if no more are due, for the next look. Imports leave a Lease behind per series of scans and per pull request.
 func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 	organization := s.Object
 	if organization.Status.Namespace == "" {
-		r.leases.drop(organization.Name)
+		r.leases.Delete(organization.Name)
 		return nil
 	}
-	seen := r.leases.last(organization.Name)
+	last, _ := r.leases.Load(organization.Name)
+	seen, _ := last.(sighting)
 	if len(seen.due) == 0 {
 		if left := seen.at.Add(leaseIdle).Sub(r.Clock.Now()); left > 0 {
 			s.RequeueAfter(left)
@@ -89,7 +65,7 @@ func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 		ctrl.LoggerFrom(ctx).Info("retired", "leases", len(idle))
 	}
 	seen.due = seen.due[len(idle):]
-	r.leases.keep(organization.Name, seen)
+	r.leases.Store(organization.Name, seen)
 	if len(seen.due) > 0 {
 		s.RequeueAfter(r.interval) // not at once: each reconcile also begins a pass over the other kinds
 		return nil

@@ -124,7 +124,7 @@ func TestALeaseWhoseRemovalIsRefusedStopsNoOther(t *testing.T) {
 	s := newScope()
 	s.Object = &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "refused-lease"}}
 	s.Object.Status.Namespace = ns
-	r.leases.keep("refused-lease", sighting{versions: map[types.UID]string{
+	r.leases.Store("refused-lease", sighting{versions: map[types.UID]string{
 		kept.UID: kept.ResourceVersion, other.UID: other.ResourceVersion,
 	}})
 	harness.Must(t, r.retireLeases(t.Context(), s))

@@ -4,8 +4,10 @@ package scan
 
 import (
 	"context"
+	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -23,8 +25,9 @@ type Reconciler struct {
 	reconcile.Base
 	ledger *ledger.Ledger
 	pager  *ledger.Pager
-	// heartbeats of the running imports.
-	heartbeats *heartbeats
+	// heartbeats holds the last heartbeat of each running scan, by its name. After a restart it is empty: no import is
+	// judged by something that this process has not seen.
+	heartbeats sync.Map
 }
 
 // Settings of the controller of Scans.
@@ -48,8 +51,6 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 		Base:   reconcile.NewBase(mgr),
 		ledger: deliveries,
 		pager:  pager,
-
-		heartbeats: newHeartbeats(),
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		// Pass over our own status writes.
@@ -74,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		// The pages come last: a quota may refuse them, and an error ends the phases.
 		Phases: []reconcile.Phase[*scope]{r.observe, r.settle, r.makePages},
 		Stored: r.announce,
-		Gone:   r.heartbeats.forget,
+		Gone:   func(name types.NamespacedName) { r.heartbeats.Delete(name) },
 	}.Run(ctx, req)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -44,47 +43,23 @@ type heartbeat struct {
 	lookAt time.Time
 }
 
-// heartbeats holds the heartbeats of running scans. After a restart it is empty: no import is judged by
-// something that this process has not seen.
-type heartbeats struct {
-	mu sync.Mutex
-	of map[types.NamespacedName]heartbeat
-}
-
-func newHeartbeats() *heartbeats {
-	return &heartbeats{of: map[types.NamespacedName]heartbeat{}}
-}
-
-// last returns the last heartbeat of the scan; a new one if none was seen.
-func (h *heartbeats) last(scan *v1alpha1.Scan) heartbeat {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if last := h.of[client.ObjectKeyFromObject(scan)]; last.scan == scan.UID {
+// lastOf returns the last heartbeat of the scan; a new one if none was seen.
+func (r *Reconciler) lastOf(scan *v1alpha1.Scan) heartbeat {
+	known, _ := r.heartbeats.Load(client.ObjectKeyFromObject(scan))
+	if last, _ := known.(heartbeat); last.scan == scan.UID {
 		return last
 	}
 	return heartbeat{scan: scan.UID}
-}
-
-func (h *heartbeats) keep(scan *v1alpha1.Scan, next heartbeat) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.of[client.ObjectKeyFromObject(scan)] = next
-}
-
-func (h *heartbeats) forget(name types.NamespacedName) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.of, name)
 }
 
 // listen checks whether the import of a running scan is alive. A scan without a Lease is judged by the
 // clock alone.
 func (r *Reconciler) listen(ctx context.Context, scan *v1alpha1.Scan, now time.Time) (pulse, error) {
 	if scan.Spec.Lease == nil || scan.Spec.Outcome != "" || isAbandoned(&scan.Status) {
-		r.heartbeats.forget(client.ObjectKeyFromObject(scan))
+		r.heartbeats.Delete(client.ObjectKeyFromObject(scan))
 		return pulse{}, nil
 	}
-	last := r.heartbeats.last(scan)
+	last := r.lastOf(scan)
 	if now.Before(last.lookAt) {
 		return pulse{lookIn: last.lookAt.Sub(now)}, nil
 	}
@@ -96,7 +71,7 @@ func (r *Reconciler) listen(ctx context.Context, scan *v1alpha1.Scan, now time.T
 		return pulse{}, fmt.Errorf("read the Lease of the import: %w", err)
 	}
 	next, p := last.hear(lease, scan.Spec.Lease, now, r.Clock.Now())
-	r.heartbeats.keep(scan, next)
+	r.heartbeats.Store(client.ObjectKeyFromObject(scan), next)
 	if p.dead == nil {
 		return p, nil
 	}

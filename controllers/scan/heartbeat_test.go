@@ -128,7 +128,7 @@ func TestAScanThatHasEndedIsNotGivenUpThoughTheCacheIsBehind(t *testing.T) {
 	behind := scan.DeepCopy()
 	env.Patch(t, scan, `{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)
 	harness.Must(t, env.Client.Delete(t.Context(), lease))
-	r := &Reconciler{Base: reconcile.Base{Live: env.Client, Clock: clock.RealClock{}}, heartbeats: newHeartbeats()}
+	r := &Reconciler{Base: reconcile.Base{Live: env.Client, Clock: clock.RealClock{}}}
 	if got, err := r.listen(t.Context(), behind, time.Now()); err != nil || got.dead != nil {
 		t.Errorf("%+v, error %v; want that it is not dead", got, err)
 	}
@@ -137,7 +137,7 @@ func TestAScanThatHasEndedIsNotGivenUpThoughTheCacheIsBehind(t *testing.T) {
 // A Scan is reconciled for each finding that its import writes.
 func TestALeaseIsReadOncePerDuration(t *testing.T) {
 	scan, lease := importing(t, 15)
-	r := &Reconciler{Base: reconcile.Base{Live: env.Client, Clock: clock.RealClock{}}, heartbeats: newHeartbeats()}
+	r := &Reconciler{Base: reconcile.Base{Live: env.Client, Clock: clock.RealClock{}}}
 	first, err := r.listen(t.Context(), scan, time.Now())
 	harness.Must(t, err)
 	harness.Must(t, env.Client.Delete(t.Context(), lease))
@@ -145,7 +145,7 @@ func TestALeaseIsReadOncePerDuration(t *testing.T) {
 	if err != nil || second.dead != nil || second.lookIn > first.lookIn {
 		t.Errorf("%+v and then %+v, error %v; want no second look yet", first, second, err)
 	}
-	r.heartbeats.forget(client.ObjectKeyFromObject(scan))
+	r.heartbeats.Delete(client.ObjectKeyFromObject(scan))
 	if third, err := r.listen(t.Context(), scan, time.Now()); err != nil || third.dead == nil {
 		t.Errorf("%+v, error %v; want that the Lease is missed", third, err)
 	}
