@@ -7,6 +7,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/transitions"
 	"github.com/appsec-dev/findings-operator/internal/triageoperation"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
@@ -30,16 +31,8 @@ const (
 
 // kind returns the kind of the shelf's objects, as in the metric's label.
 func (s shelf) kind() string {
-	switch s {
-	case finishedScans:
-		return "Scan"
-	case finishedDeliveries:
-		return "WebhookDelivery"
-	case finishedOperations, setlessOperations, previews:
-		return "TriageOperation"
-	case closedFindings, triagedFindings:
-	}
-	return "Finding"
+	kind, _ := kube.KindOf(newObject(s))
+	return kind.Name
 }
 
 // finished returns when the object finished, and its shelf. It returns false if the object must be
