@@ -18,7 +18,7 @@ const (
 )
 
 // everyFinding counts a finding for its project, closed findings separately.
-func everyFinding(object client.Object) (tally.Share, bool) {
+func everyFinding(object client.Object) tally.Share {
 	finding := object.(*v1alpha1.Finding)
 	share := tally.Share{
 		Owner: types.NamespacedName{Namespace: finding.Namespace, Name: string(finding.Spec.ProjectRef.Name)},
@@ -27,7 +27,7 @@ func everyFinding(object client.Object) (tally.Share, bool) {
 	if findingstate.State(finding) == v1alpha1.FindingStateClosed {
 		share.Class = closedClass
 	}
-	return share, true
+	return share
 }
 
 func projectOfScan(scan *v1alpha1.Scan) v1alpha1.ResourceName { return scan.Spec.ProjectRef.Name }

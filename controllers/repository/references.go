@@ -14,7 +14,7 @@ import (
 const closedClass = "closed"
 
 // everyFinding counts a finding for its repository, by category, or as closed.
-func everyFinding(object client.Object) (tally.Share, bool) {
+func everyFinding(object client.Object) tally.Share {
 	finding := object.(*v1alpha1.Finding)
 	share := tally.Share{
 		Owner: types.NamespacedName{Namespace: finding.Namespace, Name: string(finding.Spec.RepositoryRef.Name)},
@@ -23,23 +23,23 @@ func everyFinding(object client.Object) (tally.Share, bool) {
 	if findingstate.State(finding) == v1alpha1.FindingStateClosed {
 		share.Class = closedClass
 	}
-	return share, true
+	return share
 }
 
 // everyProject counts a project for its repository.
-func everyProject(object client.Object) (tally.Share, bool) {
+func everyProject(object client.Object) tally.Share {
 	project := object.(*v1alpha1.Project)
 	return tally.Share{
 		Owner: types.NamespacedName{Namespace: project.Namespace, Name: string(project.Spec.RepositoryRef.Name)},
-	}, true
+	}
 }
 
 // everyReview counts a review for its repository.
-func everyReview(object client.Object) (tally.Share, bool) {
+func everyReview(object client.Object) tally.Share {
 	review := object.(*v1alpha1.Review)
 	return tally.Share{
 		Owner: types.NamespacedName{Namespace: review.Namespace, Name: string(review.Spec.RepositoryRef.Name)},
-	}, true
+	}
 }
 
 func repositoryOfScan(scan *v1alpha1.Scan) v1alpha1.ResourceName { return scan.Spec.RepositoryRef.Name }

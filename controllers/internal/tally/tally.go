@@ -28,15 +28,15 @@ type Share struct {
 
 // Tally holds the sums. It is safe for concurrent use.
 type Tally struct {
-	share func(client.Object) (Share, bool)
+	share func(client.Object) Share
 
 	mu      sync.RWMutex
 	counted map[types.NamespacedName]Share
 	sums    map[types.NamespacedName]map[string]int32
 }
 
-// New returns an empty tally. share returns what an object adds; false if it adds nothing.
-func New(share func(client.Object) (Share, bool)) *Tally {
+// New returns an empty tally. share returns what an object adds.
+func New(share func(client.Object) Share) *Tally {
 	return &Tally{share: share, counted: map[types.NamespacedName]Share{},
 		sums: map[types.NamespacedName]map[string]int32{}}
 }
@@ -85,10 +85,7 @@ func (t *Tally) Handler(delay time.Duration) handler.EventHandler {
 
 // count replaces an object's share. It returns the owners whose sums have changed.
 func (t *Tally) count(object client.Object) []types.NamespacedName {
-	now, ok := t.share(object)
-	if !ok {
-		return t.remove(object)
-	}
+	now := t.share(object)
 	key := client.ObjectKeyFromObject(object)
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -2,7 +2,6 @@ package tally_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -21,10 +20,10 @@ import (
 
 const delay = time.Minute
 
-// unlessClosed counts findings by project and category.
-func unlessClosed(object client.Object) (tally.Share, bool) {
+// byCategory counts findings by project and category.
+func byCategory(object client.Object) tally.Share {
 	f := object.(*v1alpha1.Finding)
-	return tally.Share{Owner: owner(string(f.Spec.ProjectRef.Name)), Class: string(f.Spec.Category)}, f.Spec.Closed == nil
+	return tally.Share{Owner: owner(string(f.Spec.ProjectRef.Name)), Class: string(f.Spec.Category)}
 }
 
 func owner(name string) types.NamespacedName {
@@ -43,16 +42,12 @@ func (q *queue) AddAfter(request reconcile.Request, after time.Duration) {
 
 func newQueue() *queue { return &queue{added: map[string]time.Duration{}} }
 
-func finding(project string, category v1alpha1.FindingCategory, closed bool) *v1alpha1.Finding {
-	return named("f", project, category, closed)
+func finding(project string, category v1alpha1.FindingCategory) *v1alpha1.Finding {
+	return named("f", project, category)
 }
 
-func named(name, project string, category v1alpha1.FindingCategory, closed bool) *v1alpha1.Finding {
-	b := builder.Finding(name).In("ns").Project("repo", project).Tool("x", category)
-	if closed {
-		b.Closed(time.Unix(0, 0), "s")
-	}
-	return b.Build()
+func named(name, project string, category v1alpha1.FindingCategory) *v1alpha1.Finding {
+	return builder.Finding(name).In("ns").Project("repo", project).Tool("x", category).Build()
 }
 
 func TestOnlyOwnersWhoseSumsChangeAreReconciledAndLater(t *testing.T) {
@@ -62,20 +57,16 @@ func TestOnlyOwnersWhoseSumsChangeAreReconciledAndLater(t *testing.T) {
 		initial       bool
 		want          map[string]time.Duration
 	}{
-		{reason: "a new finding", after: finding("a", "Code", false), want: map[string]time.Duration{"a": delay}},
-		{reason: "at the start each owner is reconciled anyhow", initial: true, after: finding("a", "Code", false)},
-		{reason: "a finding that was closed when it came", after: finding("a", "Code", true)},
-		{reason: "a triage changes no sum", before: finding("a", "Code", false), after: finding("a", "Code", false)},
-		{reason: "a change of a closed finding changes no sum", before: finding("a", "Code", true), after: finding("a", "Secret", true)},
-		{reason: "a closure", before: finding("a", "Code", false), after: finding("a", "Code", true), want: map[string]time.Duration{"a": delay}},
-		{reason: "another category", before: finding("a", "Code", false), after: finding("a", "Secret", false), want: map[string]time.Duration{"a": delay}},
-		{reason: "both the old owner and the new", before: finding("a", "Code", false), after: finding("b", "Code", false),
+		{reason: "a new finding", after: finding("a", "Code"), want: map[string]time.Duration{"a": delay}},
+		{reason: "at the start each owner is reconciled anyhow", initial: true, after: finding("a", "Code")},
+		{reason: "a triage changes no sum", before: finding("a", "Code"), after: finding("a", "Code")},
+		{reason: "another category", before: finding("a", "Code"), after: finding("a", "Secret"), want: map[string]time.Duration{"a": delay}},
+		{reason: "both the old owner and the new", before: finding("a", "Code"), after: finding("b", "Code"),
 			want: map[string]time.Duration{"a": delay, "b": delay}},
-		{reason: "a removal", before: finding("a", "Code", false), want: map[string]time.Duration{"a": delay}},
-		{reason: "the removal of a closed finding", before: finding("a", "Code", true)},
+		{reason: "a removal", before: finding("a", "Code"), want: map[string]time.Duration{"a": delay}},
 	}
 	for _, c := range cases {
-		handler, q := tally.New(unlessClosed).Handler(delay), newQueue()
+		handler, q := tally.New(byCategory).Handler(delay), newQueue()
 		if c.before != nil {
 			handler.Create(context.Background(), event.CreateEvent{Object: c.before, IsInInitialList: true}, q)
 		}
@@ -98,7 +89,7 @@ func TestOnlyOwnersWhoseSumsChangeAreReconciledAndLater(t *testing.T) {
 // After any creations, changes and deletions, the sums equal a count of the existing objects.
 func TestSumsAreThoseOfACountUnderAnyChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		sums := tally.New(unlessClosed)
+		sums := tally.New(byCategory)
 		handler, q := sums.Handler(delay), newQueue()
 		there := map[string]*v1alpha1.Finding{}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -115,8 +106,7 @@ func TestSumsAreThoseOfACountUnderAnyChanges(t *testing.T) {
 			}
 			after := named(name,
 				rapid.SampledFrom([]string{"a", "b"}).Draw(t, "project"),
-				rapid.SampledFrom([]v1alpha1.FindingCategory{"", "Code", "Secret"}).Draw(t, "category"),
-				rapid.Bool().Draw(t, "closed"))
+				rapid.SampledFrom([]v1alpha1.FindingCategory{"", "Code", "Secret"}).Draw(t, "category"))
 			there[name] = after
 			if before == nil {
 				handler.Create(context.Background(), event.CreateEvent{Object: after}, q)
@@ -127,10 +117,9 @@ func TestSumsAreThoseOfACountUnderAnyChanges(t *testing.T) {
 		want := map[tally.Share]int32{}
 		total := map[string]int32{}
 		for _, f := range there {
-			if share, counted := unlessClosed(f); counted {
-				want[share]++
-				total[share.Owner.Name]++
-			}
+			share := byCategory(f)
+			want[share]++
+			total[share.Owner.Name]++
 		}
 		for _, project := range []string{"a", "b"} {
 			if got := sums.Total(owner(project)); got != total[project] {
@@ -144,21 +133,4 @@ func TestSumsAreThoseOfACountUnderAnyChanges(t *testing.T) {
 			}
 		}
 	})
-}
-
-// BenchmarkCount shows that a count costs the same however many there are.
-func BenchmarkCount(b *testing.B) {
-	for _, n := range []int{100, 100_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			sums := tally.New(unlessClosed)
-			handler, q := sums.Handler(delay), newQueue()
-			for i := range n {
-				f := named(fmt.Sprint(i), "a", "Code", false)
-				handler.Create(context.Background(), event.CreateEvent{Object: f}, q)
-			}
-			for b.Loop() {
-				sums.Total(owner("a"))
-			}
-		})
-	}
 }
