@@ -517,9 +517,6 @@ type FindingTriage struct {
 	Basis string `json:"basis,omitempty"`
 }
 
-// BasisNow as spec.triage.basis stands for the current facts.
-const BasisNow = "now"
-
 // FindingVerdict is a decision about a finding that no person has decided about: a TriagePolicy's, or a
 // person's about the same result in a pull request. Either policy or reviewIssue names its origin.
 type FindingVerdict struct {

@@ -65,12 +65,6 @@ type OrganizationTriage struct {
 	RequireReason bool `json:"requireReason,omitempty"`
 }
 
-// Defaults of OrganizationImports. config/admission/provision.yaml repeats the bounds.
-const (
-	DefaultMaxRepositories = 500
-	DefaultMaxProjects     = 2000
-)
-
 // OrganizationImports sets which missing objects an import of scan results may create. Later imports never
 // change the created objects.
 type OrganizationImports struct {

@@ -63,8 +63,8 @@ func (k SigningKey) Public() KeySet {
 	return KeySet{keys: map[string]ed25519.PublicKey{k.id: k.private.Public().(ed25519.PublicKey)}}
 }
 
-// EncodeSigningKey returns the Secret's data for the key.
-func EncodeSigningKey(key SigningKey) (map[string][]byte, error) {
+// encodeSigningKey returns the Secret's data for the key.
+func encodeSigningKey(key SigningKey) (map[string][]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key.private)
 	if err != nil {
 		return nil, fmt.Errorf("encode the signing key: %w", err)

@@ -47,12 +47,12 @@ func (r Ring) HasPrevious() bool { return len(r.Previous.keys) > 0 }
 
 // EncodeRing returns the Secret's data for the ring.
 func EncodeRing(ring Ring) (map[string][]byte, error) {
-	data, err := EncodeSigningKey(ring.Signer)
+	data, err := encodeSigningKey(ring.Signer)
 	if err != nil {
 		return nil, err
 	}
 	if ring.HasNext() {
-		next, err := EncodeSigningKey(ring.Next)
+		next, err := encodeSigningKey(ring.Next)
 		if err != nil {
 			return nil, err
 		}

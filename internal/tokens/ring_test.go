@@ -38,7 +38,7 @@ func TestRingKeepsNoPrivateKeyThatSignsNoMore(t *testing.T) {
 	first, second := newKey(t), newKey(t)
 	data, err := EncodeRing(Ring{Signer: second, Previous: first.Public()})
 	harness.Must(t, err)
-	private, err := EncodeSigningKey(first)
+	private, err := encodeSigningKey(first)
 	harness.Must(t, err)
 	for name, text := range data {
 		if string(text) == string(private[SigningKeyDataKey]) {

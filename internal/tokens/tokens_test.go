@@ -271,7 +271,7 @@ func TestKeysRoundTripThroughTheirStorage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.SliceOfN(rapid.Byte(), ed25519.SeedSize, ed25519.SeedSize).Draw(t, "seed")
 		key := newSigningKey(ed25519.NewKeyFromSeed(seed))
-		secret, err := EncodeSigningKey(key)
+		secret, err := encodeSigningKey(key)
 		if err != nil {
 			t.Fatal(err)
 		}
