@@ -1,6 +1,7 @@
 package triageoperation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -200,8 +201,5 @@ func add(status *v1alpha1.TriageOperationStatus, finding v1alpha1.ResourceName, 
 // orUnknown is for a part whose outcomes were recorded by a run that was interrupted: the reasons
 // are lost.
 func orUnknown(why string) string {
-	if why == "" {
-		return "not recorded"
-	}
-	return why
+	return cmp.Or(why, "not recorded")
 }

@@ -5,6 +5,7 @@
 package findingstate
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -34,10 +35,7 @@ func UserStatus(finding *v1alpha1.Finding) v1alpha1.UserStatus {
 
 // Declared returns the user's decision, in force or not; open if there is none.
 func Declared(spec *v1alpha1.FindingSpec) v1alpha1.UserStatus {
-	if spec.Triage.UserStatus == "" {
-		return v1alpha1.UserStatusOpen
-	}
-	return spec.Triage.UserStatus
+	return cmp.Or(spec.Triage.UserStatus, v1alpha1.UserStatusOpen)
 }
 
 // CreatedAt returns when the finding was first seen: spec.detectedAt, else the resource's creation.
