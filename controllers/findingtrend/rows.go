@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -132,7 +131,7 @@ func (r *Reconciler) dropAhead(ctx context.Context, s *scope, kept []v1alpha1.Fi
 			after.Spec.UpdatedAt = v1alpha1.NewTime(trends.Start(after.Spec.Days[n-1].Day))
 			err = r.Client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		} else {
-			err = client.IgnoreNotFound(r.Client.Delete(ctx, after, client.Preconditions{UID: ptr.To(before.UID)}))
+			err = client.IgnoreNotFound(r.Client.Delete(ctx, after, client.Preconditions{UID: new(before.UID)}))
 		}
 		if err != nil {
 			return false, fmt.Errorf("drop the rows of days to come from the trend %s: %w", before.Name, err)
@@ -203,7 +202,7 @@ func newTrend(project *v1alpha1.Project, quarter v1alpha1.Quarter) *v1alpha1.Fin
 			Namespace: project.Namespace, Name: ownsecret.Name(project.Name, "-"+string(quarter)),
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: "Project", Name: project.Name, UID: project.UID,
-				Controller: ptr.To(true),
+				Controller: new(true),
 			}},
 		},
 		Spec: v1alpha1.FindingTrendSpec{
@@ -226,7 +225,7 @@ func (r *Reconciler) retire(ctx context.Context, s *scope, kept []v1alpha1.Findi
 	}
 	slices.SortFunc(past, func(a, b *v1alpha1.FindingTrend) int { return cmp.Compare(b.Spec.Quarter, a.Spec.Quarter) })
 	for _, trend := range past[min(1, len(past)):] {
-		same := client.Preconditions{UID: ptr.To(trend.UID)}
+		same := client.Preconditions{UID: new(trend.UID)}
 		if err := r.Client.Delete(ctx, trend, same); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("remove the trend %s: %w", trend.Name, err)
 		}

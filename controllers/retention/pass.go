@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -134,7 +133,7 @@ func (r *Reconciler) retire(ctx context.Context, from place, e entry, t term) (f
 // remove deletes the object only if it is unchanged: it may have been reopened, triaged or acquired since it was read.
 // With fateRefused, the error is the refusal: the same request would be refused again.
 func (r *Reconciler) remove(ctx context.Context, object client.Object, kind string) (fate, error) {
-	asSeen := client.Preconditions{UID: ptr.To(object.GetUID()), ResourceVersion: ptr.To(object.GetResourceVersion())}
+	asSeen := client.Preconditions{UID: new(object.GetUID()), ResourceVersion: new(object.GetResourceVersion())}
 	err := r.Client.Delete(ctx, object, asSeen)
 	outcome := fateGone
 	switch {

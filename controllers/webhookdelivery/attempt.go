@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -92,7 +91,7 @@ func begin(at time.Time, signed []signatures.Signature) v1alpha1.WebhookAttempt 
 		secret := signature.Secret()
 		entry := v1alpha1.WebhookSignature{Digest: signature.Digest(), SecretID: secret.ID()}
 		if secret.ExpiresAt != nil {
-			entry.ExpiresAt = ptr.To(v1alpha1.NewTime(*secret.ExpiresAt))
+			entry.ExpiresAt = new(v1alpha1.NewTime(*secret.ExpiresAt))
 		}
 		attempt.Signatures = append(attempt.Signatures, entry)
 	}
@@ -148,7 +147,7 @@ func (r *Reconciler) recordOnce(ctx context.Context, s *scope, index int, made a
 	s.Begin(r.Clock.Now())
 	attempt := &status.Attempts[index]
 	attempt.Outcome, attempt.Code, attempt.Message = made.outcome, made.code, made.message
-	attempt.EndedAt = ptr.To(v1alpha1.NewTime(made.ended.UTC().Truncate(time.Second)))
+	attempt.EndedAt = new(v1alpha1.NewTime(made.ended.UTC().Truncate(time.Second)))
 	if made.outcome == v1alpha1.WebhookAttemptFailed {
 		attempt.RetryAt = webhooks.RetryAt(made.retryAfter, made.ended)
 	}

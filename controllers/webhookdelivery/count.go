@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -97,7 +96,7 @@ func countSuccess(status *v1alpha1.WebhookEndpointStatus, at time.Time) bool {
 	}
 	status.ConsecutiveFailures, status.FailingSince = 0, nil
 	if last == nil || at.After(last.Time) {
-		status.LastSuccessAt = ptr.To(v1alpha1.NewTime(at.UTC().Truncate(time.Second)))
+		status.LastSuccessAt = new(v1alpha1.NewTime(at.UTC().Truncate(time.Second)))
 	}
 	return true
 }
@@ -116,7 +115,7 @@ func countFailure(endpoint *v1alpha1.WebhookEndpoint, made attempted) bool {
 		changed = true
 	}
 	if at := made.at.UTC().Truncate(time.Second); status.FailingSince == nil || at.Before(status.FailingSince.Time) {
-		status.FailingSince = ptr.To(v1alpha1.NewTime(at))
+		status.FailingSince = new(v1alpha1.NewTime(at))
 		changed = true
 	}
 	if why := hopeless(endpoint, made); why != nil && endpoint.DisabledByControllers() == nil {

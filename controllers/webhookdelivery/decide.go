@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
@@ -71,7 +69,7 @@ func decide(s *scope) step {
 			"The endpoint has no usable signing secret: its conditions say what to do.")
 	case at.After(s.Now):
 		later := waiting(v1alpha1.ReasonProgressing, "The next attempt is made at status.nextAttemptAt.")
-		later.next, later.wait = ptr.To(v1alpha1.NewTime(at)), at.Sub(s.Now)
+		later.next, later.wait = new(v1alpha1.NewTime(at)), at.Sub(s.Now)
 		return later
 	}
 	now := waiting(v1alpha1.ReasonProgressing, "An attempt is in progress or about to start.")

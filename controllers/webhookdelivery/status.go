@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -22,7 +21,7 @@ func (r *Reconciler) conclude(ctx context.Context, s *scope, next step) error {
 	case next.phase == v1alpha1.WebhookDeliveryPending:
 		status.FinishedAt = nil
 	case status.FinishedAt == nil:
-		status.FinishedAt = ptr.To(v1alpha1.NewTime(s.Now.UTC().Truncate(time.Second)))
+		status.FinishedAt = new(v1alpha1.NewTime(s.Now.UTC().Truncate(time.Second)))
 	}
 	s.Judge(next.verdict)
 	before := s.Before.Phase
