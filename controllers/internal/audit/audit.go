@@ -54,13 +54,7 @@ func (l Log) Decisions(object client.Object, comment string, before, after trans
 
 // added returns the transitions of after that are not in before.
 func added(before, after transitions.History) []v1alpha1.Transition {
-	last := before.LastSeq()
-	for i := range after.Transitions {
-		if after.Transitions[i].Seq > last {
-			return after.Transitions[i:]
-		}
-	}
-	return nil
+	return transitions.History{Transitions: after.Transitions, EmittedSeq: before.LastSeq()}.Owed()
 }
 
 // rfc3339 formats a time; "" for nil.
