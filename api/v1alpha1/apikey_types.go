@@ -99,6 +99,14 @@ type APIKeyRotation struct {
 	Overlap *metav1.Duration `json:"overlap,omitempty"`
 }
 
+// WantedSerial returns the serial that the rotation asks for; 0 for none.
+func (r *APIKeyRotation) WantedSerial() int64 {
+	if r == nil {
+		return 0
+	}
+	return r.Serial
+}
+
 // APIKeyStatus is what the controllers observe of a key. It holds no secret.
 type APIKeyStatus struct {
 	// observedGeneration is the metadata.generation that the status describes. If it is smaller

@@ -122,6 +122,14 @@ type WebhookSecretRotation struct {
 	Overlap *metav1.Duration `json:"overlap,omitempty"`
 }
 
+// WantedSerial returns the serial that the rotation asks for; 0 for none.
+func (r *WebhookSecretRotation) WantedSerial() int64 {
+	if r == nil {
+		return 0
+	}
+	return r.Serial
+}
+
 // WebhookDisabledReason is why the controllers stopped sending to an endpoint.
 //
 // +kubebuilder:validation:Enum=Gone;FailingTooLong;NoUsableSecret

@@ -52,7 +52,7 @@ func (i *issuance) addFlags(cmd *cobra.Command) {
 
 // untilIssued waits until the token that the key's spec asks for has been issued.
 func (i *issuance) untilIssued(ctx context.Context, s *session, key *v1alpha1.APIKey) error {
-	name, generation, serial := key.Name, key.Generation, wantedSerial(key)
+	name, generation, serial := key.Name, key.Generation, key.Spec.Rotation.WantedSerial()
 	ctx, cancel := context.WithTimeout(ctx, i.timeout)
 	defer cancel()
 	token, next := "token", ""
@@ -87,13 +87,6 @@ func isIssued(key *v1alpha1.APIKey, generation, serial int64) (bool, error) {
 		return false, fmt.Errorf("API key %s gets no token (%s): %s", key.Name, stalled.Reason, stalled.Message)
 	}
 	return key.Status.KeyID != "" && key.Status.RotationSerial >= serial, nil
-}
-
-func wantedSerial(key *v1alpha1.APIKey) int64 {
-	if key.Spec.Rotation == nil {
-		return 0
-	}
-	return key.Spec.Rotation.Serial
 }
 
 // hand reports where the token is stored, or prints it on request: only the token goes to standard output, everything

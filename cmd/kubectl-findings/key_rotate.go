@@ -111,7 +111,7 @@ func (o *rotateOptions) request(ctx context.Context, s *session, name string, ke
 // nextRotation returns the rotation to one more token than the spec asks for, so that two concurrent rotations make two
 // tokens.
 func nextRotation(key *v1alpha1.APIKey, overlap time.Duration) *v1alpha1.APIKeyRotation {
-	next := &v1alpha1.APIKeyRotation{Serial: max(wantedSerial(key), key.Status.RotationSerial) + 1}
+	next := &v1alpha1.APIKeyRotation{Serial: max(key.Spec.Rotation.WantedSerial(), key.Status.RotationSerial) + 1}
 	if overlap > 0 {
 		next.Overlap = &metav1.Duration{Duration: overlap}
 	}

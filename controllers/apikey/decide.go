@@ -1,6 +1,7 @@
 package apikey
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,7 +52,7 @@ func recall(s *scope, secret *corev1.Secret, accepted tokens.KeySet) *issued {
 		s.Before.KeyID == "" && verified.IssuedAt.Equal(last.Time)) { // The last one was withdrawn.
 		return nil
 	}
-	token.serial = min(ownsecret.Serial(secret), wantedSerial(s.Object))
+	token.serial = min(ownsecret.Serial(secret), s.Object.Spec.Rotation.WantedSerial())
 	if replaces := secret.Annotations[replacesAnnotation]; replaces == s.Before.KeyID {
 		token.replaces = replaces
 	}
@@ -65,7 +66,7 @@ func yetToBeTakenOver(s *scope, have *issued) bool { return have.claims.ID != s.
 
 // rotationWaits reports whether a rotation is due as soon as the token has been taken over.
 func rotationWaits(s *scope, have *issued) bool {
-	return have != nil && yetToBeTakenOver(s, have) && have.serial < wantedSerial(s.Object)
+	return have != nil && yetToBeTakenOver(s, have) && have.serial < s.Object.Spec.Rotation.WantedSerial()
 }
 
 // order is a token to be written into the Secret.
@@ -81,7 +82,7 @@ type order struct {
 // A disabled key is rotated too: if the rotation waited until the key is enabled, the old token,
 // perhaps the reason why the key was disabled, would be valid again for a moment.
 func decide(s *scope, have *issued) (order, bool) {
-	wanted := wantedSerial(s.Object)
+	wanted := s.Object.Spec.Rotation.WantedSerial()
 	if have != nil && (have.serial >= wanted || yetToBeTakenOver(s, have)) {
 		return order{}, false
 	}
@@ -116,7 +117,7 @@ func decide(s *scope, have *issued) (order, bool) {
 // of its Secret or signing key must not give the key a new lifetime.
 func spent(s *scope) bool {
 	expiry := s.Before.ExpiresAt
-	return s.Before.RotationSerial >= wantedSerial(s.Object) && expiry != nil && !s.Now.Before(expiry.Time)
+	return s.Before.RotationSerial >= s.Object.Spec.Rotation.WantedSerial() && expiry != nil && !s.Now.Before(expiry.Time)
 }
 
 // endOfLife returns when a token issued at from stops being valid: the earliest of the signed
@@ -135,13 +136,7 @@ func endOfLife(s *scope, from, signed time.Time) time.Time {
 	if bounds := s.organization.Spec.APIKeys; bounds != nil && bounds.MaxLifetime != nil {
 		ends = append(ends, from.Add(bounds.MaxLifetime.Duration).Truncate(time.Second))
 	}
-	end := ends[0]
-	for _, other := range ends[1:] {
-		if other.Before(end) {
-			end = other
-		}
-	}
-	return end
+	return slices.MinFunc(ends, time.Time.Compare)
 }
 
 // shortened reports whether the organization's maximum lifetime ends the key's life.
@@ -183,12 +178,10 @@ func previous(s *scope, have *issued, end time.Time) *v1alpha1.PreviousToken {
 	if have.replaces == "" {
 		return nil
 	}
-	until := have.claims.IssuedAt.Add(overlap(s.Object)).Truncate(time.Second)
-	for _, bound := range []time.Time{end, recordedEnd(s.Before, have.replaces)} {
-		if bound.Before(until) {
-			until = bound
-		}
+	ends := []time.Time{
+		have.claims.IssuedAt.Add(overlap(s.Object)).Truncate(time.Second), end, recordedEnd(s.Before, have.replaces),
 	}
+	until := slices.MinFunc(ends, time.Time.Compare)
 	if !until.After(s.Now) {
 		return nil
 	}
@@ -235,13 +228,6 @@ func untilNextChange(status v1alpha1.APIKeyStatus, now time.Time) time.Duration 
 		consider(status.Previous.ExpiresAt.Time)
 	}
 	return wait
-}
-
-func wantedSerial(key *v1alpha1.APIKey) int64 {
-	if key.Spec.Rotation == nil {
-		return 0
-	}
-	return key.Spec.Rotation.Serial
 }
 
 func overlap(key *v1alpha1.APIKey) time.Duration {

@@ -10,18 +10,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 )
 
-func wantedSerial(endpoint *v1alpha1.WebhookEndpoint) int64 {
-	if endpoint.Spec.Rotation == nil {
-		return 0
-	}
-	return endpoint.Spec.Rotation.Serial
-}
-
 // serialOf returns the serial of the last completed rotation, by the status or the Secret: a Secret
 // that a user rewrote without the annotation is not rotated again.
 func serialOf(s *scope, secret *corev1.Secret) int64 {
 	// A serial above the wanted one cannot have been carried out.
-	return max(s.Before.RotationSerial, min(ownsecret.Serial(secret), wantedSerial(s.Object)))
+	return max(s.Before.RotationSerial, min(ownsecret.Serial(secret), s.Object.Spec.Rotation.WantedSerial()))
 }
 
 // rotated returns the data of the Secret after a rotation at this time. An invalid previous secret

@@ -85,7 +85,7 @@ func (r *Reconciler) ownSecret(ctx context.Context, s *scope) (found, error) {
 		return f, err // The Secret has changed since it was read: the next reconcile sees that.
 	case secret == nil:
 		f.lost, f.problem = true, err
-	case f.serial >= wantedSerial(s.Object):
+	case f.serial >= s.Object.Spec.Rotation.WantedSerial():
 		f.unlabelled = err
 		return f, nil
 	}
@@ -104,7 +104,7 @@ func (r *Reconciler) bringAbout(ctx context.Context, s *scope, f found, secret *
 				"Made Secret %s with a fresh signing secret", f.name)
 		}
 		return f, err
-	case f.serial < wantedSerial(s.Object):
+	case f.serial < s.Object.Spec.Rotation.WantedSerial():
 		if f, err = r.putSecret(ctx, s, f, secret, rotated(secret.Data, s.Object.Spec.Rotation, s.Now)); err == nil {
 			r.Recorder.Eventf(s.Object, nil, corev1.EventTypeNormal, "SecretRotated", "RotateSecret",
 				"Put a fresh signing secret into Secret %s", f.name)
@@ -117,7 +117,7 @@ func (r *Reconciler) bringAbout(ctx context.Context, s *scope, f found, secret *
 func (r *Reconciler) putSecret(ctx context.Context, s *scope, f found, secret *corev1.Secret,
 	data map[string][]byte) (found, error) {
 	secret.Data = data
-	if f.serial = wantedSerial(s.Object); f.serial > 0 {
+	if f.serial = s.Object.Spec.Rotation.WantedSerial(); f.serial > 0 {
 		ownsecret.SetSerial(secret, f.serial)
 	}
 	if err := r.secrets.Put(ctx, s.Object, secret); err != nil {
