@@ -117,20 +117,13 @@ func usedUp(quota *corev1.ResourceQuota) []string {
 // judgeQuotas sets the condition for exhausted quotas. The status does not contain the usage: it
 // would be written for every finding of an import.
 func (s *scope) judgeQuotas() {
-	list := &s.Status.Conditions
 	if len(s.usedUp) == 0 {
-		v1alpha1.RemoveCondition(list, v1alpha1.ConditionQuotaExceeded)
+		v1alpha1.RemoveCondition(&s.Status.Conditions, v1alpha1.ConditionQuotaExceeded)
 		return
 	}
-	v1alpha1.SetCondition(list, v1alpha1.Condition{
-		Type:               v1alpha1.ConditionQuotaExceeded,
-		Status:             metav1.ConditionTrue,
-		ObservedGeneration: s.Object.Generation,
-		LastTransitionTime: v1alpha1.NewTime(s.Now),
-		Reason:             v1alpha1.ReasonQuotaReached,
-		Message: fmt.Sprintf("The quota is used up for: %s. Delete objects that are no longer needed, set spec.retention to remove them, or raise spec.quotas.",
-			strings.Join(s.usedUp, ", ")),
-	})
+	s.Condition(v1alpha1.ConditionQuotaExceeded, true, v1alpha1.ReasonQuotaReached,
+		fmt.Sprintf("The quota is used up for: %s. Delete objects that are no longer needed, set spec.retention to remove them, or raise spec.quotas.",
+			strings.Join(s.usedUp, ", ")))
 }
 
 // announceQuotas sends an Event when the set of exhausted quotas changes.

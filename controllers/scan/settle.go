@@ -38,8 +38,12 @@ func (r *Reconciler) settle(ctx context.Context, s *scope) error {
 	}
 	if pending {
 		s.RequeueAfter(settleInterval)
+		s.Condition(v1alpha1.ConditionSettled, false, v1alpha1.ReasonStatusesPending,
+			"The controllers are recording the statuses of the findings that the scan changed.")
+		return nil
 	}
-	v1alpha1.SetCondition(&s.Status.Conditions, settled(!pending, s.Object.Generation, s.Now))
+	s.Condition(v1alpha1.ConditionSettled, true, v1alpha1.ReasonStatusesRecorded,
+		"The status of each finding that the scan changed is recorded.")
 	return nil
 }
 
@@ -86,18 +90,4 @@ func changedNothing(c *v1alpha1.ScanCounts) bool {
 // waitedLong compares with the end by the importer's clock. If that is far ahead of ours, nothing is waited for.
 func waitedLong(scan *v1alpha1.Scan, now time.Time) bool {
 	return now.Sub(scan.Spec.CompletedAt.Time).Abs() > sightPatience
-}
-
-func settled(all bool, generation int64, now time.Time) v1alpha1.Condition {
-	condition := v1alpha1.Condition{
-		Type: v1alpha1.ConditionSettled, Status: metav1.ConditionFalse, ObservedGeneration: generation,
-		LastTransitionTime: v1alpha1.NewTime(now),
-		Reason:             v1alpha1.ReasonStatusesPending,
-		Message:            "The controllers are recording the statuses of the findings that the scan changed.",
-	}
-	if all {
-		condition.Status, condition.Reason = metav1.ConditionTrue, v1alpha1.ReasonStatusesRecorded
-		condition.Message = "The status of each finding that the scan changed is recorded."
-	}
-	return condition
 }

@@ -147,8 +147,8 @@ func TestAScanIsSettledThoughAnEndpointWasCreatedMeanwhile(t *testing.T) {
 func TestWhichScansSettle(t *testing.T) {
 	running, ended := v1alpha1.ScanStatus{Phase: v1alpha1.ScanPhaseRunning}, v1alpha1.ScanStatus{Phase: v1alpha1.ScanPhaseCompleted}
 	pending, done := ended, ended
-	pending.Conditions = []v1alpha1.Condition{settled(false, 1, time.Now())}
-	done.Conditions = []v1alpha1.Condition{settled(true, 1, time.Now())}
+	pending.Conditions = []v1alpha1.Condition{{Type: v1alpha1.ConditionSettled, Status: metav1.ConditionFalse}}
+	done.Conditions = []v1alpha1.Condition{{Type: v1alpha1.ConditionSettled, Status: metav1.ConditionTrue}}
 	given := v1alpha1.ScanStatus{Phase: v1alpha1.ScanPhaseFailed, Conditions: []v1alpha1.Condition{{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAbandoned,
 	}}}

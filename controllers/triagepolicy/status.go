@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -127,45 +126,34 @@ func (s *scope) recordCounts() {
 	}
 }
 
-func (s *scope) condition(kind string, is bool, reason, message string) {
-	status := metav1.ConditionFalse
-	if is {
-		status = metav1.ConditionTrue
-	}
-	v1alpha1.SetCondition(&s.Status.Conditions, v1alpha1.Condition{
-		Type: kind, Status: status, ObservedGeneration: s.Object.Generation, LastTransitionTime: v1alpha1.NewTime(s.Now),
-		Reason: reason, Message: message,
-	})
-}
-
 func (s *scope) judgeCompiled() {
 	if s.wrong != nil {
-		s.condition(v1alpha1.ConditionCompiled, false, v1alpha1.ReasonNotCompiled,
+		s.Condition(v1alpha1.ConditionCompiled, false, v1alpha1.ReasonNotCompiled,
 			fmt.Sprintf("The expression spec.match does not compile: %q.", s.wrong.Quotable()))
 		return
 	}
-	s.condition(v1alpha1.ConditionCompiled, true, v1alpha1.ReasonCompiled, "The expression spec.match is valid.")
+	s.Condition(v1alpha1.ConditionCompiled, true, v1alpha1.ReasonCompiled, "The expression spec.match is valid.")
 }
 
 func (s *scope) judgeInForce() {
 	in, status := s.Status.InForce, s.Status
 	switch {
 	case in == nil:
-		s.condition(v1alpha1.ConditionInForce, false, s.whyNot, s.because)
+		s.Condition(v1alpha1.ConditionInForce, false, s.whyNot, s.because)
 	case in.Generation != s.Object.Generation:
-		s.condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonEarlierGeneration,
+		s.Condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonEarlierGeneration,
 			"The generation in status.inForce remains in force. "+s.because)
 	case status.Matched == 0 && status.LastMatchedAt == nil && status.Failed > 0:
-		s.condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonNeverMatched,
+		s.Condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonNeverMatched,
 			"No open finding has matched yet, and spec.match cannot be evaluated for some: see status.failure.")
 	case status.Matched == 0 && status.LastMatchedAt == nil:
-		s.condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonNeverMatched,
+		s.Condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonNeverMatched,
 			"No open finding has matched yet: check spec.match, or leave it for findings of later scans.")
 	case status.Shadowed > 0 && status.Applied == 0:
-		s.condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonShadowed,
+		s.Condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonShadowed,
 			"Other policies decide about all that this one could decide about: see status.shadowedBy, and spec.priority.")
 	default:
-		s.condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonInForce,
+		s.Condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonInForce,
 			"The policy decides about the findings that match and that no person has decided about.")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -62,7 +61,7 @@ func (r *Reconciler) observeBacklog(ctx context.Context, s *scope) error {
 	}
 	b := measure(s.Object, waiting.Items)
 	theBacklog.note(client.ObjectKeyFromObject(s.Object), b, s.Object.IsDisabled())
-	setBacklogged(s.Object, b.pending, r.settings.MaxPending, s.Now)
+	setBacklogged(s, b.pending, r.settings.MaxPending)
 	return nil
 }
 
@@ -93,8 +92,8 @@ func waitsSince(delivery *v1alpha1.WebhookDelivery) time.Time {
 // setBacklogged sets the condition above the bound and removes it below half the bound. Above twice the bound not even
 // decisions become deliveries, until no more are pending than the bound. In between nothing changes, so that the
 // condition does not flap.
-func setBacklogged(endpoint *v1alpha1.WebhookEndpoint, pending, bound int, now time.Time) {
-	list := &endpoint.Status.Conditions
+func setBacklogged(s *scope, pending, bound int) {
+	list := &s.Status.Conditions
 	var reason string
 	if before := v1alpha1.FindCondition(*list, v1alpha1.ConditionBacklogged); before != nil {
 		reason = before.Reason
@@ -108,30 +107,18 @@ func setBacklogged(endpoint *v1alpha1.WebhookEndpoint, pending, bound int, now t
 	case pending > bound && reason == "", reason != "" && pending <= bound:
 		reason = v1alpha1.ReasonTooManyPending
 	}
-	if reason == "" {
-		return
-	}
-	condition := backlogged(reason)
-	condition.Type, condition.Status = v1alpha1.ConditionBacklogged, metav1.ConditionTrue
-	condition.ObservedGeneration, condition.LastTransitionTime = endpoint.Generation, v1alpha1.NewTime(now)
-	v1alpha1.SetCondition(list, condition)
-}
-
-// backlogged returns the reason and the message of the condition.
-func backlogged(reason string) v1alpha1.Condition {
-	if reason == v1alpha1.ReasonDecisionsHeldBack {
-		return v1alpha1.Condition{
-			Reason: reason,
-			Message: "More than twice as many deliveries are pending as the operator's --webhook-max-pending allows. " +
-				"Until no more are than it allows, not even single decisions become deliveries; what is held back is sent later, " +
-				"unless the endpoint is disabled meanwhile. " + whatToDo,
-		}
-	}
-	return v1alpha1.Condition{
-		Reason: v1alpha1.ReasonTooManyPending,
-		Message: "More deliveries are pending than the operator's --webhook-max-pending allows. " +
-			"Until fewer than half as many are, only single decisions become deliveries; what is held back is sent later, " +
-			"unless the endpoint is disabled meanwhile. " + whatToDo,
+	switch reason {
+	case "":
+	case v1alpha1.ReasonDecisionsHeldBack:
+		s.Condition(v1alpha1.ConditionBacklogged, true, reason,
+			"More than twice as many deliveries are pending as the operator's --webhook-max-pending allows. "+
+				"Until no more are than it allows, not even single decisions become deliveries; what is held back is sent later, "+
+				"unless the endpoint is disabled meanwhile. "+whatToDo)
+	default:
+		s.Condition(v1alpha1.ConditionBacklogged, true, v1alpha1.ReasonTooManyPending,
+			"More deliveries are pending than the operator's --webhook-max-pending allows. "+
+				"Until fewer than half as many are, only single decisions become deliveries; what is held back is sent later, "+
+				"unless the endpoint is disabled meanwhile. "+whatToDo)
 	}
 }
 

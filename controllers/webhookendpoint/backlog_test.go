@@ -25,7 +25,8 @@ import (
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 func TestSetBacklogged(t *testing.T) {
-	endpoint := &v1alpha1.WebhookEndpoint{}
+	s := newScope()
+	s.Begin(noon)
 	steps := []struct {
 		reason  string
 		pending int
@@ -48,20 +49,20 @@ func TestSetBacklogged(t *testing.T) {
 		{"less than half, at once", 4, ""},
 	}
 	for _, step := range steps {
-		setBacklogged(endpoint, step.pending, 10, noon)
+		setBacklogged(s, step.pending, 10)
 		got := ""
-		if c := v1alpha1.FindCondition(endpoint.Status.Conditions, v1alpha1.ConditionBacklogged); c != nil {
+		if c := v1alpha1.FindCondition(s.Status.Conditions, v1alpha1.ConditionBacklogged); c != nil {
 			got = c.Reason
 		}
 		if got != step.want {
 			t.Errorf("%s: %q, want %q", step.reason, got, step.want)
 		}
 	}
-	setBacklogged(endpoint, 2, 1, noon)
-	before := endpoint.DeepCopy()
-	setBacklogged(endpoint, 1, 1, noon.Add(time.Hour))
-	harness.Same(t, "it says something else though nothing has changed", before, endpoint)
-	if setBacklogged(endpoint, 0, 1, noon); len(endpoint.Status.Conditions) != 0 {
+	setBacklogged(s, 2, 1)
+	s.Begin(noon.Add(time.Hour))
+	setBacklogged(s, 1, 1)
+	harness.Same(t, "it says something else though nothing has changed", s.Before, s.Status)
+	if setBacklogged(s, 0, 1); len(s.Status.Conditions) != 0 {
 		t.Error("with a bound of 1 it never closes")
 	}
 }
@@ -83,7 +84,7 @@ func TestABacklogIsAnnouncedAsItGrowsAndEnds(t *testing.T) {
 		{4, "Normal BacklogCleared"},
 	} {
 		s.Begin(noon)
-		setBacklogged(s.Object, step.pending, 10, noon)
+		setBacklogged(s, step.pending, 10)
 		r.announce(s)
 		var got string
 		select {

@@ -164,7 +164,7 @@ func (s *source) messages() []string {
 			switch name := called(node); {
 			case name == "conditions.Ready":
 				out = append(out, s.texts(node.Args[0])...)
-			case name == "JudgeByRepository": // its last argument is the message
+			case name == "JudgeByRepository", name == "Condition": // the last argument is the message
 				out = append(out, s.texts(node.Args[len(node.Args)-1])...)
 			}
 		case *ast.CompositeLit:
