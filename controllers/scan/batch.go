@@ -2,7 +2,6 @@ package scan
 
 import (
 	"context"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -11,9 +10,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
-
-// pagePatience is how long after a scan's end its pages may wait to be full.
-const pagePatience = 10 * time.Minute
 
 // makePages puts the changes that the scan made to findings into pages, for the endpoints that
 // subscribe to pages, once the scan has ended.
@@ -28,12 +24,8 @@ func (r *Reconciler) makePages(ctx context.Context, s *scope) error {
 		s.RequeueAfter(ledger.PageDelay)
 		return nil
 	}
-	end := s.Object.Spec.CompletedAt
-	again, err := r.pager.Make(ctx, s.Object.Namespace, webhooks.CauseOfScan(s.Object),
-		end != nil && s.Now.Before(end.Add(pagePatience)))
-	if again {
-		s.RequeueAfter(ledger.PageDelay)
-	}
+	again, err := r.pager.Make(ctx, s.Object.Namespace, webhooks.CauseOfScan(s.Object), s.Object.Spec.CompletedAt, s.Now)
+	s.RequeueAfter(again)
 	if err != nil && isSettling(s.Status) {
 		// An error would delay the next look at the statuses, which do not depend on the pages.
 		ctrl.LoggerFrom(ctx).Error(err, "the pages of a scan could not be made, and are tried again")

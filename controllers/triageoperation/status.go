@@ -13,9 +13,6 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// pagePatience is how long after an operation's end its pages may wait to be full.
-const pagePatience = 10 * time.Minute
-
 // afterEnd puts the changes that an ended operation made to findings into pages, for the endpoints that subscribe to
 // pages. No other phase follows then.
 func (r *Reconciler) afterEnd(ctx context.Context, s *scope) error {
@@ -24,11 +21,8 @@ func (r *Reconciler) afterEnd(ctx context.Context, s *scope) error {
 		return nil
 	}
 	s.Stop()
-	again, err := r.pager.Make(ctx, s.Object.Namespace, webhooks.CauseOfOperation(s.Object),
-		s.Now.Before(s.Status.CompletedAt.Add(pagePatience)))
-	if again {
-		s.RequeueAfter(ledger.PageDelay)
-	}
+	again, err := r.pager.Make(ctx, s.Object.Namespace, webhooks.CauseOfOperation(s.Object), s.Status.CompletedAt, s.Now)
+	s.RequeueAfter(again)
 	return err
 }
 
@@ -46,8 +40,7 @@ func fail(s *scope, reason, message string) {
 }
 
 func now(s *scope) *v1alpha1.Time {
-	at := v1alpha1.NewTime(s.Now.UTC().Truncate(time.Second))
-	return &at
+	return new(v1alpha1.NewTime(s.Now.UTC().Truncate(time.Second)))
 }
 
 // preview stops the reconcile of an uncommitted operation.

@@ -38,8 +38,5 @@ func setUpPages(ctx context.Context, mgr ctrl.Manager, options controller.Option
 // Reconcile makes the pages of the named policy, even if it was deleted. It writes nothing else.
 func (p *paginator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	again, err := p.pager.MakeOnceQuiet(ctx, req.Namespace, webhooks.CauseOfPolicy(req.Name), p.clock.Now())
-	if err != nil || !again {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: ledger.PageDelay}, nil
+	return ctrl.Result{RequeueAfter: again}, err
 }

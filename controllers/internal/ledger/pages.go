@@ -130,6 +130,8 @@ const (
 	// PageDelay is how long to wait after a cause's end, or a finding's change, for more findings
 	// for the page.
 	PageDelay = 2 * time.Second
+	// pagePatience is how long after a cause's end its pages may wait to be full.
+	pagePatience = 10 * time.Minute
 	// quietPatience is how long a change may wait for others of a cause without an end.
 	quietPatience = time.Minute
 )
@@ -279,14 +281,14 @@ func (p *Pager) causes(finding *v1alpha1.Finding) []reconcile.Request {
 // Make makes pages of the changes that the cause made to findings of the namespace and that are in no page yet.
 // The cause must have ended: later changes would need another page.
 //
-// If patient, Make makes only full pages while some findings are not reconciled yet, and reports
-// that it must be called again.
-func (p *Pager) Make(ctx context.Context, namespace string, cause webhooks.Cause, patient bool) (again bool,
-	err error) {
-	waits := patient
+// For pagePatience after the end, nil if it was not recorded, Make makes only full pages while some findings are not
+// reconciled yet. It returns after which time it must be called again; 0 for never.
+func (p *Pager) Make(ctx context.Context, namespace string, cause webhooks.Cause, end *v1alpha1.Time,
+	now time.Time) (again time.Duration, err error) {
+	waits := end != nil && now.Before(end.Add(pagePatience))
 	if waits {
 		if waits, err = p.MoreToCome(ctx, namespace, cause); err != nil {
-			return false, err
+			return 0, err
 		}
 	}
 	return p.makePages(ctx, namespace, cause, func([]webhooks.PageEntry) (bool, error) { return waits, nil })
@@ -294,8 +296,8 @@ func (p *Pager) Make(ctx context.Context, namespace string, cause webhooks.Cause
 
 // MakeOnceQuiet is Make for a cause without an end. It makes only full pages until no finding has changed for
 // PageDelay. No change waits longer than quietPatience.
-func (p *Pager) MakeOnceQuiet(ctx context.Context, namespace string, cause webhooks.Cause, now time.Time) (again bool,
-	err error) {
+func (p *Pager) MakeOnceQuiet(ctx context.Context, namespace string, cause webhooks.Cause,
+	now time.Time) (again time.Duration, err error) {
 	return p.makePages(ctx, namespace, cause, func(entries []webhooks.PageEntry) (bool, error) {
 		return changing(entries, now)
 	})
@@ -309,16 +311,16 @@ func changing(entries []webhooks.PageEntry, now time.Time) (bool, error) {
 }
 
 // makePages makes pages for each endpoint that subscribes to pages. It leaves out a page that is not full if waits
-// reports true for the endpoint's entries, and then reports left.
+// reports true for the endpoint's entries, and then returns when to make it.
 func (p *Pager) makePages(ctx context.Context, namespace string, cause webhooks.Cause,
-	waits func([]webhooks.PageEntry) (bool, error)) (left bool, err error) {
+	waits func([]webhooks.PageEntry) (bool, error)) (again time.Duration, err error) {
 	findings, err := p.findings(ctx, namespace, cause.Name())
 	if err != nil || len(findings) == 0 {
-		return false, err
+		return 0, err
 	}
 	endpoints, err := endpointsOf(ctx, p.client, namespace)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	for i := range endpoints {
 		endpoint := &endpoints[i]
@@ -327,18 +329,20 @@ func (p *Pager) makePages(ctx context.Context, namespace string, cause webhooks.
 		}
 		entries, err := p.entries(ctx, namespace, cause, endpoint, findings)
 		if err != nil {
-			return false, err
+			return 0, err
 		}
 		wait, err := waits(entries)
 		if err != nil {
-			return false, err
+			return 0, err
 		}
-		left = left || wait && len(entries) > 0
+		if wait && len(entries) > 0 {
+			again = PageDelay
+		}
 		if err := p.makeFor(ctx, cause, endpoint, entries, wait); err != nil {
-			return false, err
+			return 0, err
 		}
 	}
-	return left, nil
+	return again, nil
 }
 
 // MoreToCome reports whether the cause has changed findings that are not reconciled yet.
