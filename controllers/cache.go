@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // CacheOptions keeps data that no controller reads out of the manager's cache. A third of a small
@@ -58,14 +59,10 @@ func FillCache(ctx context.Context, informers cache.Informers) error {
 
 // watched returns an empty object of each kind that controllers watch.
 func watched() []client.Object {
-	metadataOf := func(kind string) client.Object {
-		object := &metav1.PartialObjectMetadata{}
-		object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-		return object
-	}
+	core := corev1.SchemeGroupVersion
 	return []client.Object{
 		&corev1.Namespace{}, &corev1.ResourceQuota{}, &rbacv1.RoleBinding{},
-		metadataOf("Secret"), metadataOf("ServiceAccount"),
+		kube.MetadataOf(core.WithKind("Secret")), kube.MetadataOf(core.WithKind("ServiceAccount")),
 		&v1alpha1.APIKey{}, &v1alpha1.Finding{}, &v1alpha1.FindingTrend{}, &v1alpha1.Organization{}, &v1alpha1.Project{},
 		&v1alpha1.Repository{}, &v1alpha1.Review{}, &v1alpha1.ReviewIssue{}, &v1alpha1.Scan{}, &v1alpha1.TriageOperation{},
 		&v1alpha1.TriagePolicy{}, &v1alpha1.WebhookDelivery{}, &v1alpha1.WebhookEndpoint{},

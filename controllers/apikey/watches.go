@@ -20,6 +20,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
@@ -55,12 +56,8 @@ func signingKeysCache(ctx context.Context, mgr ctrl.Manager, namespace string) (
 
 // signingKeyKinds returns the kinds in that cache: only their metadata, which keeps the private key out of it.
 func signingKeyKinds() []client.Object {
-	metadataOf := func(kind string) client.Object {
-		object := &metav1.PartialObjectMetadata{}
-		object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-		return object
-	}
-	return []client.Object{metadataOf("Secret"), metadataOf("ConfigMap")}
+	core := corev1.SchemeGroupVersion
+	return []client.Object{kube.MetadataOf(core.WithKind("Secret")), kube.MetadataOf(core.WithKind("ConfigMap"))}
 }
 
 // signingKeyChanges returns sources that report changes of either object.

@@ -3,7 +3,6 @@ package organization
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // ScannerServiceAccount is the ServiceAccount in each organization's namespace whose token a
@@ -87,12 +87,12 @@ func (r *Reconciler) ensureRoleBinding(ctx context.Context, s *scope, want *rbac
 		// A role reference is immutable.
 		return r.replaceRoleBinding(ctx, s, have, want)
 	}
-	if labelled(have, want.Labels) && equality.Semantic.DeepEqual(have.Subjects, want.Subjects) {
+	if isManaged(have) && equality.Semantic.DeepEqual(have.Subjects, want.Subjects) {
 		return nil
 	}
 	restored := have.DeepCopy()
 	restored.Subjects = want.Subjects
-	addLabels(restored, want.Labels)
+	metav1.SetMetaDataLabel(&restored.ObjectMeta, v1alpha1.ManagedByLabel, v1alpha1.ManagedBy)
 	if err := r.Client.Patch(ctx, restored, client.MergeFromWithOptions(have,
 		client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
@@ -126,14 +126,13 @@ func (r *Reconciler) ensureServiceAccount(ctx context.Context, s *scope) error {
 		Name:      ScannerServiceAccount,
 		Labels:    map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy},
 	}}
-	have := &metav1.PartialObjectMetadata{}
-	have.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+	have := kube.MetadataOf(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
 	created, err := r.getOrCreate(ctx, want, have)
-	if err != nil || created || labelled(have, want.Labels) {
+	if err != nil || created || isManaged(have) {
 		return err
 	}
 	restored := have.DeepCopy()
-	addLabels(restored, want.Labels)
+	metav1.SetMetaDataLabel(&restored.ObjectMeta, v1alpha1.ManagedByLabel, v1alpha1.ManagedBy)
 	return r.Client.Patch(ctx, restored, client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{}))
 }
 
@@ -149,23 +148,4 @@ func (r *Reconciler) getOrCreate(ctx context.Context, want, have client.Object) 
 		return err == nil, err
 	}
 	return false, r.Live.Get(ctx, client.ObjectKeyFromObject(want), have)
-}
-
-func labelled(object client.Object, labels map[string]string) bool {
-	have := object.GetLabels()
-	for name, value := range labels {
-		if have[name] != value {
-			return false
-		}
-	}
-	return true
-}
-
-func addLabels(object client.Object, labels map[string]string) {
-	all := maps.Clone(object.GetLabels())
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, labels)
-	object.SetLabels(all)
 }

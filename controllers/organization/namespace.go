@@ -53,7 +53,7 @@ func setPolicyLabels(namespace *corev1.Namespace, spec *v1alpha1.OrganizationSpe
 	set := func(wanted bool, name, value string) {
 		delete(namespace.Labels, name)
 		if wanted {
-			addLabels(namespace, map[string]string{name: value})
+			metav1.SetMetaDataLabel(&namespace.ObjectMeta, name, value)
 		}
 	}
 	set(spec.Triage != nil && spec.Triage.RequireReason, v1alpha1.RequireReasonLabel, "true")

@@ -70,10 +70,10 @@ func (r *Reconciler) setQuota(ctx context.Context, s *scope) error {
 	if err != nil || created {
 		return wrapQuota(s, err)
 	}
-	if !labelled(have, want.Labels) || !equality.Semantic.DeepEqual(have.Spec, want.Spec) {
+	if !isManaged(have) || !equality.Semantic.DeepEqual(have.Spec, want.Spec) {
 		changed := have.DeepCopy()
 		changed.Spec = want.Spec
-		addLabels(changed, want.Labels)
+		metav1.SetMetaDataLabel(&changed.ObjectMeta, v1alpha1.ManagedByLabel, v1alpha1.ManagedBy)
 		// Without the resourceVersion, which changes with each finding of an import. Only we write
 		// the spec, and the watch reports any other change.
 		if err := r.Client.Patch(ctx, changed, client.MergeFrom(have)); err != nil {

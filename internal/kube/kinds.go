@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
@@ -13,6 +14,13 @@ import (
 type Object interface {
 	metav1.Object
 	runtime.Object
+}
+
+// MetadataOf returns an empty object of a kind of which only the metadata is read.
+func MetadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(kind)
+	return object
 }
 
 // Kind is one of this project's kinds.

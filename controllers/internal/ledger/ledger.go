@@ -18,7 +18,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -250,8 +249,7 @@ func (l *Ledger) checkCurrent(ctx context.Context, object client.Object) error {
 	if err != nil {
 		return err
 	}
-	current := &metav1.PartialObjectMetadata{}
-	current.SetGroupVersionKind(kind)
+	current := kube.MetadataOf(kind)
 	if err := l.live.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
 		return fmt.Errorf("look whether the %s owes: %w", kind.Kind, err)
 	}
