@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // BusinessCriticality rates how much the business depends on a project.
 //
@@ -245,6 +249,15 @@ type Project struct {
 
 // IsEnabled reports whether the project may be scanned.
 func (p *Project) IsEnabled() bool { return p.Spec.Enabled == nil || *p.Spec.Enabled }
+
+// InEffect takes each member from the user's assessment if it is set, else from the scanner's.
+func (s *ProjectSpec) InEffect() ProjectAssessment {
+	return ProjectAssessment{
+		BusinessCriticality: cmp.Or(s.User.BusinessCriticality, s.Scanner.BusinessCriticality),
+		Exposure:            cmp.Or(s.User.Exposure, s.Scanner.Exposure),
+		Summary:             cmp.Or(s.User.Summary, s.Scanner.Summary),
+	}
+}
 
 // ProjectList is a list of Projects.
 //

@@ -204,7 +204,8 @@ func TestInEffect(t *testing.T) {
 			v1alpha1.ProjectAssessment{Summary: "ours"}},
 	}
 	for _, c := range cases {
-		if got := inEffect(c.user, c.scanner); got != c.want {
+		spec := v1alpha1.ProjectSpec{User: c.user, Scanner: c.scanner}
+		if got := spec.InEffect(); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.reason, got, c.want)
 		}
 	}
