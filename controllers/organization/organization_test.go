@@ -8,7 +8,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -108,44 +107,6 @@ func TestNamespaceIsCreatedWithItsLabels(t *testing.T) {
 	harness.Same(t, "labels", map[string]string{
 		"app.kubernetes.io/managed-by": "findings-operator", "appsec.dev/require-reason": "true", "appsec.dev/imports-create": "false",
 	}, namespace.Labels)
-}
-
-// The effect of the bindings, checked with the API server's own authorizer.
-func TestRolesReachNoFurtherThanTheirOrganization(t *testing.T) {
-	start(t)
-	waitUntilReady(t, newOrganization(t, "mine"))
-	waitUntilReady(t, newOrganization(t, "theirs"))
-	account := testenv.ServiceAccountUsername("org-mine", ScannerServiceAccount)
-	uploads := testenv.ServiceAccountUsername("org-mine", v1alpha1.UploadsServiceAccount)
-	cases := []struct {
-		reason, user, group, namespace, verb string
-		want                                 bool
-	}{
-		{"a viewer reads", "jane", "appsec:mine:viewers", "org-mine", "get", true},
-		{"a viewer does not triage", "jane", "appsec:mine:viewers", "org-mine", "triage", false},
-		{"a triager triages", "jane", "appsec:mine:triagers", "org-mine", "triage", true},
-		{"a triager does not report", "jane", "appsec:mine:triagers", "org-mine", "report", false},
-		{"a scanner reports", "ci", "appsec:mine:scanners", "org-mine", "report", true},
-		{"a scanner does not triage", "ci", "appsec:mine:scanners", "org-mine", "triage", false},
-		{"the scanner's account reports", account, "", "org-mine", "report", true},
-		{"the scanner's account is no one elsewhere", account, "", "org-theirs", "report", false},
-		{"uploads report", uploads, "", "org-mine", "report", true},
-		{"uploads do not triage", uploads, "", "org-mine", "triage", false},
-		{"uploads are no one elsewhere", uploads, "", "org-theirs", "report", false},
-		{"a viewer is no one elsewhere", "jane", "appsec:mine:viewers", "org-theirs", "get", false},
-	}
-	for _, tc := range cases {
-		harness.Eventually(t, func(g Gomega) {
-			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: tc.user, Groups: []string{tc.group},
-				ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Group: "appsec.dev", Resource: "findings", Namespace: tc.namespace, Verb: tc.verb,
-				},
-			}}
-			g.Expect(env.Client.Create(t.Context(), review)).To(Succeed())
-			g.Expect(review.Status.Allowed).To(Equal(tc.want), tc.reason)
-		})
-	}
 }
 
 func TestNamespaceThatIsNotOursIsLeftAlone(t *testing.T) {

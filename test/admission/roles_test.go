@@ -118,7 +118,11 @@ func TestRights(t *testing.T) {
 		{triager, "triage", "appsec.dev", "findings", "", theirs, "f", false, "the role holds in one organization"},
 		{triager, "create", "appsec.dev", "findings", "", ours, "", false, "people report through scanners"},
 		{viewer, "watch", "appsec.dev", "findings", "", ours, "", true, "what the role is for"},
+		{viewer, "watch", "appsec.dev", "findings", "", theirs, "", false, "the role holds in one organization"},
 		{viewer, "patch", "appsec.dev", "findings", "", ours, "f", false, "viewers view"},
+		{viewer, "triage", "appsec.dev", "findings", "", ours, "f", false, "viewers view"},
+		{triager, "report", "appsec.dev", "findings", "", ours, "f", false, "people report through scanners"},
+		{scanner, "triage", "appsec.dev", "findings", "", ours, "f", false, "decides nothing"},
 		{viewer, "get", "", "secrets", "", ours, "key", false, "tokens are nobody's to read by role"},
 	}
 	for _, row := range table {
