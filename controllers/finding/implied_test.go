@@ -170,7 +170,7 @@ func TestACreationThatWaitsForABacklogNeedsNoStatus(t *testing.T) {
 	left = NewImplied()
 	controllertest.Start(t, env, Settings{Implied: left}.SetupWithManager)
 	owes(left, true)
-	sleeps(t)
+	controllertest.Sleeps(t)
 	controllertest.SetBacklogged(t, env, busy, "")
 	owes(left, false)
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(ConsistOf("finding.created 1"))
@@ -181,19 +181,28 @@ func TestACreationThatWaitsForABacklogNeedsNoStatus(t *testing.T) {
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
 }
 
-// owing returns a finding whose creation waits for the backlog of an endpoint.
-func owing(t *testing.T) (finding *v1alpha1.Finding, busy *v1alpha1.WebhookEndpoint, left *implied.Statuses) {
-	t.Helper()
-	ns, busy, left, _ := heldBackBy(t)
-	finding = builder.Finding("f-1").In(ns).Build()
-	env.Create(t, finding)
-	harness.Eventually(t, func(g Gomega) { g.Expect(left.Owes(finding)).To(BeTrue()) })
-	sleeps(t)
-	return finding, testenv.Get(t, NewWithT(t), env, busy), left
+// A finding's creation waits for the backlog of an endpoint.
+func TestACreationThatIsOwed(t *testing.T) {
+	left := NewImplied()
+	controllertest.Start(t, env, Settings{Implied: left}.SetupWithManager)
+	for what, test := range map[string]func(*testing.T, *v1alpha1.Finding, *v1alpha1.WebhookEndpoint, *implied.Statuses){
+		"is no longer once the endpoint goes":                   isNoLongerOwed,
+		"is not sent later if the endpoint stops asking for it": isNotSentLater,
+		"is stored if the endpoint begins to batch":             isStored,
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel() // each waits until what owes sleeps
+			ns, busy := overloaded(t)
+			finding := builder.Finding("f-1").In(ns).Build()
+			env.Create(t, finding)
+			harness.Eventually(t, func(g Gomega) { g.Expect(left.Owes(finding)).To(BeTrue()) })
+			controllertest.Sleeps(t)
+			test(t, finding, testenv.Get(t, NewWithT(t), env, busy), left)
+		})
+	}
 }
 
-func TestACreationIsNoLongerOwedToAnEndpointThatGoes(t *testing.T) {
-	finding, busy, left := owing(t)
+func isNoLongerOwed(t *testing.T, finding *v1alpha1.Finding, busy *v1alpha1.WebhookEndpoint, left *implied.Statuses) {
 	created := finding.ResourceVersion
 	harness.Must(t, env.Client.Delete(t.Context(), busy))
 	harness.Eventually(t, func(g Gomega) {
@@ -205,8 +214,7 @@ func TestACreationIsNoLongerOwedToAnEndpointThatGoes(t *testing.T) {
 
 // An endpoint that stops asking for creations during its backlog does not get one that it asks for again later: the
 // status says so.
-func TestACreationThatAnEndpointStopsAskingForIsNotSentLater(t *testing.T) {
-	finding, busy, _ := owing(t)
+func isNotSentLater(t *testing.T, finding *v1alpha1.Finding, busy *v1alpha1.WebhookEndpoint, _ *implied.Statuses) {
 	busy.Spec.Events = []v1alpha1.WebhookEventPattern{"finding.closed"}
 	harness.Must(t, env.Client.Update(t.Context(), busy))
 	caughtUp(t, finding, 1)
@@ -219,8 +227,7 @@ func TestACreationThatAnEndpointStopsAskingForIsNotSentLater(t *testing.T) {
 }
 
 // Pages need the transition in a status.
-func TestACreationIsStoredForAnEndpointThatBeginsToBatch(t *testing.T) {
-	finding, busy, left := owing(t)
+func isStored(t *testing.T, finding *v1alpha1.Finding, busy *v1alpha1.WebhookEndpoint, left *implied.Statuses) {
 	busy.Spec.Batch = v1alpha1.WebhookBatchPerScan
 	harness.Must(t, env.Client.Update(t.Context(), busy))
 	observed(t, finding)

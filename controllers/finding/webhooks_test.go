@@ -176,14 +176,6 @@ func triage(t *testing.T, finding *v1alpha1.Finding, comment string) {
 	env.Patch(t, finding, fmt.Sprintf(`{"spec":{"triage":{"comments":%q}}}`, comment))
 }
 
-// sleeps waits until an object that owes was requeued for the last time: only a watch enqueues it
-// after that.
-func sleeps(t *testing.T) {
-	t.Helper()
-	from := time.Now()
-	harness.Eventually(t, func(g Gomega) { g.Expect(time.Since(from)).To(BeNumerically(">", 3*time.Second)) })
-}
-
 // makeMarker creates a finding and waits for its delivery to the endpoint: all earlier requests are
 // reconciled then.
 func makeMarker(t *testing.T, namespace, endpoint string) {
@@ -539,26 +531,41 @@ func reconcileBehind(t *testing.T, old *v1alpha1.Finding) (result ctrl.Result, e
 	return result, err
 }
 
-// heldBack starts the controller, and returns an endpoint with so many pending deliveries that it gets no more.
-func heldBack(t *testing.T) (namespace string, busy *v1alpha1.WebhookEndpoint) {
-	t.Helper()
-	namespace, busy, _, _ = heldBackBy(t)
-	return namespace, busy
-}
-
+// heldBackBy starts the controller, and returns an endpoint that is overloaded.
 func heldBackBy(t *testing.T) (namespace string, busy *v1alpha1.WebhookEndpoint, left *implied.Statuses, stop func()) {
 	t.Helper()
 	left = NewImplied()
 	stop = controllertest.Start(t, env, Settings{Implied: left}.SetupWithManager)
+	namespace, busy = overloaded(t)
+	return namespace, busy, left, stop
+}
+
+// overloaded returns an endpoint with so many pending deliveries that it gets no more.
+func overloaded(t *testing.T) (namespace string, busy *v1alpha1.WebhookEndpoint) {
+	t.Helper()
 	namespace = env.Namespace(t)
 	places(t, namespace)
 	busy = receive(t, namespace, "busy", nil)
 	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonDecisionsHeldBack)
-	return namespace, busy, left, stop
+	return namespace, busy
 }
 
-func TestABacklogHoldsBackAndIsCaughtUpWith(t *testing.T) {
-	ns, busy := heldBack(t)
+func TestABacklog(t *testing.T) {
+	controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
+	for what, test := range map[string]func(*testing.T, string, *v1alpha1.WebhookEndpoint){
+		"holds back and is caught up with":           holdsBack,
+		"lets single decisions through":              letsSingleDecisionsThrough,
+		"leaves nothing owed once its endpoint goes": leavesNothingOwed,
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel() // each waits until what owes sleeps
+			ns, busy := overloaded(t)
+			test(t, ns, busy)
+		})
+	}
+}
+
+func holdsBack(t *testing.T, ns string, busy *v1alpha1.WebhookEndpoint) {
 	receive(t, ns, "well", nil)
 	finding := builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build()
 	env.Create(t, finding)
@@ -569,7 +576,7 @@ func TestABacklogHoldsBackAndIsCaughtUpWith(t *testing.T) {
 	g.Expect(testenv.Get(t, g, env, finding).Status.EmittedSeq).To(BeZero())
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(BeEmpty())
 
-	sleeps(t)
+	controllertest.Sleeps(t)
 	controllertest.SetBacklogged(t, env, busy, "")
 	caughtUp(t, finding, 2)
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
@@ -577,8 +584,7 @@ func TestABacklogHoldsBackAndIsCaughtUpWith(t *testing.T) {
 }
 
 // First twice as many deliveries are pending as may, then fewer.
-func TestABacklogLetsSingleDecisionsThrough(t *testing.T) {
-	ns, busy := heldBack(t)
+func letsSingleDecisionsThrough(t *testing.T, ns string, busy *v1alpha1.WebhookEndpoint) {
 	finding := builder.Finding("f-1").In(ns).Build()
 	env.Create(t, finding)
 	triage(t, finding, "x")
@@ -586,7 +592,7 @@ func TestABacklogLetsSingleDecisionsThrough(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(BeEmpty())
 
-	sleeps(t)
+	controllertest.Sleeps(t)
 	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonTooManyPending)
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(ConsistOf("finding.triaged 2"))
@@ -598,21 +604,20 @@ func TestABacklogLetsSingleDecisionsThrough(t *testing.T) {
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
 }
 
-func TestAnEndpointThatGoesLeavesNothingOwed(t *testing.T) {
-	ns, busy := heldBack(t)
+func leavesNothingOwed(t *testing.T, ns string, busy *v1alpha1.WebhookEndpoint) {
 	finding := builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build()
 	env.Create(t, finding)
 	observed(t, finding)
 	g := NewWithT(t)
 	g.Expect(finding.Status.EmittedSeq).To(BeZero())
-	sleeps(t)
+	controllertest.Sleeps(t)
 	g.Expect(env.Client.Delete(t.Context(), busy)).To(Succeed())
 	caughtUp(t, finding, 2)
 }
 
 // A full status is emitted despite a backlog: no owed transition is dropped.
 func TestAFullStatusIsEmittedWhateverTheBacklog(t *testing.T) {
-	ns, busy := heldBack(t)
+	ns, busy, _, _ := heldBackBy(t)
 	finding := builder.Finding("f-1").In(ns).Build()
 	env.Create(t, finding)
 	g := NewWithT(t)

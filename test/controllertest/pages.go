@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -34,6 +35,14 @@ func NothingOwed(t *testing.T, env *testenv.Environment, namespace string) {
 		}
 		g.Expect(owing).To(BeZero(), "findings that still owe")
 	})
+}
+
+// Sleeps waits until an object that owes deliveries was requeued for the last time, soon after it began to owe: only a
+// watch enqueues it after that.
+func Sleeps(t *testing.T) {
+	t.Helper()
+	from := time.Now()
+	harness.Eventually(t, func(g Gomega) { g.Expect(time.Since(from)).To(BeNumerically(">", 3*time.Second)) })
 }
 
 // Deliveries returns the event types of the namespace's deliveries, by name.
