@@ -55,9 +55,9 @@ func members(namesAndValues ...string) []byte {
 // NewProject returns what findings show of a project. The effective assessment comes from spec, not from
 // status, so that it is never older than the rest.
 func NewProject(p *v1alpha1.Project) *Project {
-	user, scanner := &p.Spec.User, &p.Spec.Scanner
-	criticality := word[openapi.BusinessCriticality](cmp.Or(user.BusinessCriticality, scanner.BusinessCriticality))
-	exposure := word[openapi.Exposure](cmp.Or(user.Exposure, scanner.Exposure))
+	effective := p.Spec.InEffect()
+	criticality := word[openapi.BusinessCriticality](effective.BusinessCriticality)
+	exposure := word[openapi.Exposure](effective.Exposure)
 	return newProject(cmp.Or(p.Spec.DisplayName, p.Spec.RelativePath, p.Name), p.Spec.Purpose,
 		openapi.FindingProjectContext{
 			BusinessCriticality: criticality,
@@ -71,7 +71,7 @@ func NewProject(p *v1alpha1.Project) *Project {
 			Deployments:         deployments(p.Spec.Deployments),
 			Exposure:            exposure,
 			Owner:               p.Spec.Owner,
-			Summary:             cmp.Or(user.Summary, scanner.Summary),
+			Summary:             effective.Summary,
 		})
 }
 

@@ -63,10 +63,8 @@ func scanMessage(s *v1alpha1.Scan, status openapi.ScanStatus) string {
 	if s.Spec.Message != "" || status != openapi.ScanStatusFailed {
 		return s.Spec.Message
 	}
-	for i := range s.Status.Conditions {
-		if condition := &s.Status.Conditions[i]; condition.Type == v1alpha1.ConditionStalled {
-			return condition.Message
-		}
+	if stalled := v1alpha1.FindCondition(s.Status.Conditions, v1alpha1.ConditionStalled); stalled != nil {
+		return stalled.Message
 	}
 	return ""
 }
