@@ -42,25 +42,18 @@ type Write func(context.Context) (bool, error)
 
 // Ledger makes the deliveries for one kind.
 type Ledger struct {
-	kind   Kind
-	client client.Client
-	// live reads from the API server, where a stale cache would lead to duplicate deliveries.
-	live client.Reader
-	// own reads this project's kinds from the API server, and skips unreadable objects.
-	own rest.Interface
-	// Implied gets the findings that are left without a status. It knows which deliveries of their creation were deleted,
-	// and are not to be made again, and which are still owed. It may be nil.
-	Implied *implied.Statuses
+	kind Kind
+	store
 }
 
 // New returns the ledger of the kind. It indexes the kind's objects in the manager's cache by
 // whether they owe deliveries, so there must be one ledger per kind and manager.
 func New(ctx context.Context, mgr ctrl.Manager, kind Kind) (*Ledger, error) {
-	own, err := kube.NewClient(mgr.GetConfig())
+	has, err := newStore(mgr)
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{kind: kind, client: mgr.GetClient(), live: mgr.GetAPIReader(), own: own}
+	l := &Ledger{kind: kind, store: has}
 	if err := index.Add(ctx, mgr, kind.object, owes, l.owedBy); err != nil || !kind.paged {
 		return l, err
 	}
@@ -140,7 +133,7 @@ func (l *Ledger) SettleDerivable(ctx context.Context, object client.Object, writ
 // given those that were just made, or waits for it until its backlog ends. An endpoint without one could still get the
 // transition later: after it subscribes, is enabled or replaces an endpoint that gets events, or in a page.
 func (l *Ledger) eachGetsItsOwn(ctx context.Context, object client.Object, made []due) (each, waits bool, err error) {
-	endpoints, err := allEndpointsOf(ctx, l.client, object.GetNamespace())
+	endpoints, err := l.allEndpointsOf(ctx, object.GetNamespace())
 	if err != nil || len(endpoints) > webhooks.MaxServed {
 		return false, false, err
 	}
@@ -151,7 +144,7 @@ func (l *Ledger) eachGetsItsOwn(ctx context.Context, object client.Object, made 
 			if webhooks.IsOlder(e, t.At.Time) || slices.ContainsFunc(made, isIt) {
 				continue
 			}
-			has, err := isMade(ctx, l.client, l.Implied, object, t, e)
+			has, err := l.isMade(ctx, object, t, e)
 			if err != nil || !has && !l.waitsForBacklog(t, e) {
 				return false, false, err
 			}
@@ -181,7 +174,7 @@ func (l *Ledger) asked(ctx context.Context, object client.Object) (bool, error) 
 	if len(owed) == 0 {
 		return false, nil
 	}
-	endpoints, err := endpointsOf(ctx, l.client, object.GetNamespace())
+	endpoints, err := l.endpointsOf(ctx, object.GetNamespace())
 	if err != nil {
 		return false, err
 	}
@@ -235,7 +228,7 @@ func (l *Ledger) makeDue(ctx context.Context, object client.Object, how emission
 		if l.Implied.IsLost(object, d.delivery.Name) {
 			continue // it was deleted while this was decided
 		}
-		if err := makeDelivery(ctx, l.client, d.delivery); err != nil {
+		if err := l.makeDelivery(ctx, d.delivery); err != nil {
 			return made[:i], min(upTo, d.seq-1), err
 		}
 	}
@@ -271,7 +264,7 @@ type due struct {
 //
 // An endpoint that is held back does not delay the deliveries of other endpoints.
 func (l *Ledger) bill(ctx context.Context, object client.Object, force bool) ([]due, int64, error) {
-	endpoints, err := endpointsOf(ctx, l.client, object.GetNamespace())
+	endpoints, err := l.endpointsOf(ctx, object.GetNamespace())
 	if err != nil {
 		return nil, 0, err
 	}
@@ -307,13 +300,13 @@ var errHeld = errors.New("held back")
 // exists already.
 func (l *Ledger) owedTo(ctx context.Context, object client.Object, t v1alpha1.Transition,
 	endpoint *v1alpha1.WebhookEndpoint, force bool) (*v1alpha1.WebhookDelivery, error) {
-	made, err := isMade(ctx, l.client, l.Implied, object, t, endpoint)
+	made, err := l.isMade(ctx, object, t, endpoint)
 	if err != nil || made {
 		return nil, err
 	}
 	// A page may outlive its cause, and its endpoint may no longer ask for pages.
 	if l.kind.paged {
-		covered, err := isCovered(ctx, l.client, object, t, endpoint)
+		covered, err := l.isCovered(ctx, object, t, endpoint)
 		if err != nil || covered {
 			return nil, err
 		}
@@ -335,20 +328,37 @@ func (l *Ledger) owedTo(ctx context.Context, object client.Object, t v1alpha1.Tr
 	}, endpoint)
 }
 
+// store is what a Ledger or Pager reads, and where it makes deliveries.
+type store struct {
+	client client.Client
+	// live reads from the API server, where a stale cache would lead to duplicate deliveries.
+	live client.Reader
+	// own reads this project's kinds from the API server, and skips unreadable objects.
+	own rest.Interface
+	// Implied gets the findings that are left without a status. It knows which deliveries of their creation were deleted,
+	// and are not to be made again, and which are still owed. It may be nil.
+	Implied *implied.Statuses
+}
+
+func newStore(mgr ctrl.Manager) (store, error) {
+	own, err := kube.NewClient(mgr.GetConfig())
+	return store{client: mgr.GetClient(), live: mgr.GetAPIReader(), own: own}, err
+}
+
 // isMade reports whether the transition's own delivery to the endpoint is in the cache, or was until it was deleted.
-func isMade(ctx context.Context, c client.Reader, left *implied.Statuses, object client.Object, t v1alpha1.Transition,
+func (s store) isMade(ctx context.Context, object client.Object, t v1alpha1.Transition,
 	endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
 	name := webhooks.DeliveryName(object.GetUID(), t.Seq, endpoint.UID)
 	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: name}
-	err := c.Get(ctx, key, &v1alpha1.WebhookDelivery{}, client.UnsafeDisableDeepCopy)
+	err := s.client.Get(ctx, key, &v1alpha1.WebhookDelivery{}, client.UnsafeDisableDeepCopy)
 	// That it is lost is noted after the cache has dropped it.
-	return err == nil || left.IsLost(object, name), client.IgnoreNotFound(err)
+	return err == nil || s.Implied.IsLost(object, name), client.IgnoreNotFound(err)
 }
 
 // makeDelivery creates the delivery. If it exists, an interrupted run has made it. In a namespace
 // that is being deleted nothing is owed any longer.
-func makeDelivery(ctx context.Context, c client.Writer, delivery *v1alpha1.WebhookDelivery) error {
-	err := c.Create(ctx, delivery)
+func (s store) makeDelivery(ctx context.Context, delivery *v1alpha1.WebhookDelivery) error {
+	err := s.client.Create(ctx, delivery)
 	if err == nil || apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
 	}
@@ -358,14 +368,14 @@ func makeDelivery(ctx context.Context, c client.Writer, delivery *v1alpha1.Webho
 
 // endpointsOf returns the namespace's endpoints that get events, in a fixed order: that makes retries after a failure,
 // and the tests of partial failures, deterministic.
-func endpointsOf(ctx context.Context, c client.Reader, namespace string) ([]v1alpha1.WebhookEndpoint, error) {
-	all, err := allEndpointsOf(ctx, c, namespace)
+func (s store) endpointsOf(ctx context.Context, namespace string) ([]v1alpha1.WebhookEndpoint, error) {
+	all, err := s.allEndpointsOf(ctx, namespace)
 	return webhooks.Served(all), err
 }
 
-func allEndpointsOf(ctx context.Context, c client.Reader, namespace string) ([]v1alpha1.WebhookEndpoint, error) {
+func (s store) allEndpointsOf(ctx context.Context, namespace string) ([]v1alpha1.WebhookEndpoint, error) {
 	list := &v1alpha1.WebhookEndpointList{}
-	if err := c.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := s.client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the webhook endpoints: %w", err)
 	}
 	return list.Items, nil

@@ -12,14 +12,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
@@ -44,14 +42,14 @@ func coverage(finding string, seq int64, endpoint string) string {
 }
 
 // isCovered reports whether the cache has a page for the endpoint with the transition.
-func isCovered(ctx context.Context, c client.Reader, object client.Object, t v1alpha1.Transition,
+func (s store) isCovered(ctx context.Context, object client.Object, t v1alpha1.Transition,
 	endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
-	return isShown(ctx, c, object.GetNamespace(), coverage(string(object.GetUID()), t.Seq, string(endpoint.UID)))
+	return s.isShown(ctx, object.GetNamespace(), coverage(string(object.GetUID()), t.Seq, string(endpoint.UID)))
 }
 
 // isShown reports whether the cache has a page that covers this.
-func isShown(ctx context.Context, c client.Reader, namespace, coverage string) (bool, error) {
-	return index.Any(ctx, c, &v1alpha1.WebhookDeliveryList{}, namespace, covers, coverage)
+func (s store) isShown(ctx context.Context, namespace, coverage string) (bool, error) {
+	return index.Any(ctx, s.client, &v1alpha1.WebhookDeliveryList{}, namespace, covers, coverage)
 }
 
 // cause is the object that caused a transition, together with many others.
@@ -144,14 +142,8 @@ const (
 // same manager, indexes them.
 type Pager struct {
 	// kind of the causes.
-	kind   string
-	client client.Client
-	// live reads from the API server.
-	live client.Reader
-	// own reads this project's kinds from the API server, and skips unreadable objects.
-	own rest.Interface
-	// Implied holds the findings that need no status. It may be nil.
-	Implied *implied.Statuses
+	kind string
+	store
 }
 
 // NewScanPager returns the pager of scans. It indexes the manager's findings, so there must be one per manager.
@@ -172,8 +164,8 @@ func NewPolicyPager(ctx context.Context, mgr ctrl.Manager) (*Pager, error) {
 }
 
 func newPager(ctx context.Context, mgr ctrl.Manager, kind string) (*Pager, error) {
-	own, err := kube.NewClient(mgr.GetConfig())
-	p := &Pager{kind: kind, client: mgr.GetClient(), live: mgr.GetAPIReader(), own: own}
+	has, err := newStore(mgr)
+	p := &Pager{kind: kind, store: has}
 	return p, errors.Join(err, index.Add(ctx, mgr, &v1alpha1.Finding{}, p.owing(), p.indexed))
 }
 
@@ -318,7 +310,7 @@ func (p *Pager) makePages(ctx context.Context, namespace string, cause webhooks.
 	if err != nil || len(findings) == 0 {
 		return 0, err
 	}
-	endpoints, err := endpointsOf(ctx, p.client, namespace)
+	endpoints, err := p.endpointsOf(ctx, namespace)
 	if err != nil {
 		return 0, err
 	}
@@ -375,7 +367,7 @@ func (p *Pager) makeFor(ctx context.Context, cause webhooks.Cause, endpoint *v1a
 		pages = pages[:len(pages)-1] // the last page may have room
 	}
 	for _, page := range pages {
-		if err := makeDelivery(ctx, p.client, page); err != nil {
+		if err := p.makeDelivery(ctx, page); err != nil {
 			return err
 		}
 	}
@@ -395,7 +387,7 @@ func (p *Pager) entries(ctx context.Context, namespace string, cause webhooks.Ca
 	}
 	entries = slices.DeleteFunc(entries, func(e webhooks.PageEntry) bool {
 		key := coverage(e.UID, e.Seq, string(endpoint.UID))
-		shown, failed := isShown(ctx, p.client, namespace, key)
+		shown, failed := p.isShown(ctx, namespace, key)
 		err = errors.Join(err, failed)
 		return shown || hidden[key]
 	})
@@ -413,7 +405,7 @@ func (p *Pager) known(ctx context.Context, name string, endpoint *v1alpha1.Webho
 				continue
 			}
 			// There are single deliveries of a finding whose status was full, or that was left without one.
-			made, err := isMade(ctx, p.client, p.Implied, &findings[i], t, endpoint)
+			made, err := p.isMade(ctx, &findings[i], t, endpoint)
 			if err != nil {
 				return nil, err
 			}

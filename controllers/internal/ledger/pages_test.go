@@ -120,7 +120,7 @@ func TestOnlyPagesThatTheCacheDoesNotShowAreRead(t *testing.T) {
 		}
 		return nil
 	}})
-	p := &Pager{kind: policyKind, client: cache, live: live, own: own}
+	p := &Pager{kind: policyKind, store: store{client: cache, live: live, own: own}}
 	entries, err := p.entries(t.Context(), endpoint.Namespace, cause, endpoint, findings)
 	harness.Must(t, err)
 	if len(entries) != 1 || entries[0].FindingID != "left" {
