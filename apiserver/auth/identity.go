@@ -52,8 +52,6 @@ func admit(claims tokens.Claims, key *v1alpha1.APIKey, organization *v1alpha1.Or
 	now time.Time) (Identity, error) {
 	refuse := func(reason Reason) error { return &refusal{reason: reason, key: claims.KeyUID} }
 	switch {
-	case claims.ExpiredAt(now):
-		return Identity{}, refuse(ReasonExpired)
 	case key == nil:
 		return Identity{}, refuse(ReasonNotFound)
 	case !owns(organization, key.Namespace) || organization.Name != claims.Organization:
@@ -63,7 +61,7 @@ func admit(claims tokens.Claims, key *v1alpha1.APIKey, organization *v1alpha1.Or
 		return Identity{}, refuse(ReasonRevoked)
 	case !current(key, claims.ID, now):
 		return Identity{}, refuse(ReasonRotated)
-	case over(key, now):
+	case claims.ExpiredAt(now), over(key, now):
 		return Identity{}, refuse(ReasonExpired)
 	case key.Spec.Disabled:
 		return Identity{}, refuse(ReasonDisabled)

@@ -42,6 +42,9 @@ func TestAdmission(t *testing.T) {
 			s.claims.ID = "old"
 			s.key.Status.Previous = &v1alpha1.PreviousToken{KeyID: "old", ExpiresAt: *at(0)}
 		}, ReasonRotated},
+		"rotated and expired": {"the key itself has not expired", func(s *subject) {
+			s.claims.ID, s.claims.ExpiresAt = "old", now
+		}, ReasonRotated},
 		"token expired":  {"a token ends by itself", func(s *subject) { s.claims.ExpiresAt = now }, ReasonExpired},
 		"status expired": {"the controllers' bound holds", func(s *subject) { s.key.Status.ExpiresAt = at(0) }, ReasonExpired},
 		"no status":      {"no expiry is no licence", func(s *subject) { s.key.Status.ExpiresAt = nil }, ReasonExpired},
