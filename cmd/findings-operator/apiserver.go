@@ -22,6 +22,9 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/clientaddress"
 )
 
+// leastKeyStaleness tolerates a few slow lists of the keys, which begin once a second.
+const leastKeyStaleness = 5 * time.Second
+
 // leastDataStaleness tolerates one missed bookmark.
 const leastDataStaleness = 3 * time.Minute
 
@@ -87,7 +90,7 @@ func (o *apiserverOptions) addFlags(flags *pflag.FlagSet) {
 		"folder with the keys that authenticate cursors, each a file of 32 or more random bytes; the file\n"+
 			"whose name sorts last signs. Without it a new key is made at each start, and earlier cursors become invalid")
 	flags.DurationVar(&o.keyStaleness, "key-staleness", time.Minute,
-		"how old the API key data may become before requests are refused")
+		"how old the API key data may become before requests are refused; at least 5s")
 	flags.DurationVar(&o.dataStaleness, "data-staleness", 10*time.Minute,
 		"how long a kind may be silent before requests that depend on it are refused; from 2m30s on\n"+
 			"answers carry x-data-age")
@@ -118,8 +121,9 @@ func (o *apiserverOptions) validate() error {
 	if o.bindAddress == o.healthBindAddress && !strings.HasSuffix(o.bindAddress, ":0") {
 		problems = append(problems, errors.New("--bind-address and --health-bind-address must differ"))
 	}
-	if o.keyStaleness < time.Second {
-		problems = append(problems, errors.New("--key-staleness must be at least 1s"))
+	if o.keyStaleness < leastKeyStaleness {
+		problems = append(problems,
+			fmt.Errorf("--key-staleness must be at least %s: the keys are listed once a second, and a list takes time", leastKeyStaleness))
 	}
 	if o.dataStaleness < leastDataStaleness {
 		problems = append(problems,

@@ -21,7 +21,7 @@ func TestAPIServerFlagsAreChecked(t *testing.T) {
 		{"the defaults hold", nil, ""},
 		{"ports may be left to the system", []string{"--bind-address=127.0.0.1:0", "--health-bind-address=127.0.0.1:0"}, ""},
 		{"an address serves one purpose", []string{"--bind-address=:8081"}, "--bind-address and --health-bind-address must differ"},
-		{"keys are never checked too rarely to matter", []string{"--key-staleness=0s"}, "--key-staleness must be at least 1s"},
+		{"a list of keys takes time", []string{"--key-staleness=4s"}, "--key-staleness must be at least 5s"},
 		{"a kind that nobody changes may be heard of after two minutes only", []string{"--data-staleness=2m"}, "--data-staleness must be at least 3m"},
 		{"a level is a known one", []string{"--log-level=loud"}, `--log-level must be debug, info, warn or error, not "loud"`},
 		{"a format is a known one", []string{"--log-format=xml"}, `--log-format must be json or text, not "xml"`},

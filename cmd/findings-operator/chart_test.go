@@ -60,7 +60,7 @@ func TestTheChartsSchemaTakesWhatTheBinaryTakes(t *testing.T) {
 		{validateController, "--log-level", []string{"controller", "logLevel"}, levels, noLevels},
 		{validateAPIServer, "--log-level", []string{"api", "logLevel"}, levels, noLevels},
 		{validateAPIServer, "--key-staleness", []string{"api", "keyStaleness"},
-			[]any{"1s", "1.5s", "90s", "1m", "1h30m", "10s500ms"}, []any{"", "0s", "0.5s", "500ms", "1d", "1"}},
+			[]any{"5s", "5.5s", "10s", "90s", "1m", "1h30m", "10s500ms"}, []any{"", "0s", "1s", "4.5s", "500ms", "0m", "1d", "5"}},
 		{validateAPIServer, "--data-staleness", []string{"api", "dataStaleness"},
 			[]any{"3m", "180s", "200s", "3m0.5s", "10m", "1h", "1h1m"}, []any{"", "2m", "2m59s", "179s", "30s", "0h", "1d", "10"}},
 		{validateAPIServer, "--trace-sample-ratio", []string{"api", "tracing", "sampleRatio"},
