@@ -5863,8 +5863,10 @@ type ClientInterface interface {
 	//
 	// An addition to the contract. Server-sent events about what changes in the caller's organization: an `event` is the kind
 	// of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, as far as the kind has
-	// them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. What else there is to know is read by the id, and
-	// is then at least as new. A key receives events only for the kinds that its scopes let it read.
+	// them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. What else there is to know is read by the id.
+	// The replica of the stream then returns the same or a newer state, but another replica may be a moment behind, also after
+	// a `reset`: if `updated_at` is older than that of the event, or the answer is 404, read again. A key receives events only for
+	// the kinds that its scopes let it read.
 	//
 	// The answer does not end by itself, and counts once against the rate limit. It ends with the key, with a change of its
 	// scopes, with the process, and for a client that does not read. Connect again with the last `id` in `last-event-id`, to any
@@ -6588,8 +6590,10 @@ func (c *Client) ListAPIKeys(ctx context.Context, params *ListAPIKeysParams, req
 //
 // An addition to the contract. Server-sent events about what changes in the caller's organization: an `event` is the kind
 // of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, as far as the kind has
-// them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. What else there is to know is read by the id, and
-// is then at least as new. A key receives events only for the kinds that its scopes let it read.
+// them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. What else there is to know is read by the id.
+// The replica of the stream then returns the same or a newer state, but another replica may be a moment behind, also after
+// a `reset`: if `updated_at` is older than that of the event, or the answer is 404, read again. A key receives events only for
+// the kinds that its scopes let it read.
 //
 // The answer does not end by itself, and counts once against the rate limit. It ends with the key, with a change of its
 // scopes, with the process, and for a client that does not read. Connect again with the last `id` in `last-event-id`, to any
@@ -12565,8 +12569,10 @@ type ClientWithResponsesInterface interface {
 	//
 	// An addition to the contract. Server-sent events about what changes in the caller's organization: an `event` is the kind
 	// of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, as far as the kind has
-	// them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. What else there is to know is read by the id, and
-	// is then at least as new. A key receives events only for the kinds that its scopes let it read.
+	// them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. What else there is to know is read by the id.
+	// The replica of the stream then returns the same or a newer state, but another replica may be a moment behind, also after
+	// a `reset`: if `updated_at` is older than that of the event, or the answer is 404, read again. A key receives events only for
+	// the kinds that its scopes let it read.
 	//
 	// The answer does not end by itself, and counts once against the rate limit. It ends with the key, with a change of its
 	// scopes, with the process, and for a client that does not read. Connect again with the last `id` in `last-event-id`, to any
@@ -21368,8 +21374,10 @@ func (c *ClientWithResponses) ListAPIKeysWithResponse(ctx context.Context, param
 //
 // An addition to the contract. Server-sent events about what changes in the caller's organization: an `event` is the kind
 // of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, as far as the kind has
-// them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. What else there is to know is read by the id, and
-// is then at least as new. A key receives events only for the kinds that its scopes let it read.
+// them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. What else there is to know is read by the id.
+// The replica of the stream then returns the same or a newer state, but another replica may be a moment behind, also after
+// a `reset`: if `updated_at` is older than that of the event, or the answer is 404, read again. A key receives events only for
+// the kinds that its scopes let it read.
 //
 // The answer does not end by itself, and counts once against the rate limit. It ends with the key, with a change of its
 // scopes, with the process, and for a client that does not read. Connect again with the last `id` in `last-event-id`, to any
