@@ -12,29 +12,43 @@ import (
 // every finding that meets the most selective condition, so smaller pages would cost more.
 const walkPage = 2000
 
-// WalkFindings yields all findings that match a query, in its order, ignoring its Limit, Shape and After. A
+// FindingWalk reads the findings of an organization, in one or several passes that agree about which findings were
+// written meanwhile. It is not safe for concurrent use.
+type FindingWalk struct {
+	model        *Model
+	organization string
+	page         int
+	// begun is the version of the latest write when the first pass began that needs it; "" before that.
+	begun string
+}
+
+// WalkFindings returns a walk over the findings of an organization.
+func (m *Model) WalkFindings(organization string) *FindingWalk {
+	return &FindingWalk{model: m, organization: organization, page: walkPage}
+}
+
+// All yields all findings that match a query, in its order, ignoring its Limit, Shape and After. A
 // finding that does not change during the walk is yielded exactly once, and no finding is yielded twice. An
 // error, which is ErrNoOrganization, is yielded last.
 //
 // It reads page by page, each from the latest snapshot: however slow its caller is, it keeps no more than a
-// page of an older snapshot. Unless the walk is sorted by created_at, a finding written meanwhile may move into
+// page of an older snapshot. Unless the query is sorted by created_at, a finding written meanwhile may move into
 // or out of the part that was already read, so it is left out.
-func (m *Model) WalkFindings(organization string, q FindingQuery) iter.Seq2[*Item, error] {
-	return m.walkFindings(organization, q, walkPage)
-}
-
-func (m *Model) walkFindings(organization string, q FindingQuery, size int) iter.Seq2[*Item, error] {
-	q.Limit, q.Shape, q.After = index.Limit{Size: size}, nil, nil
+func (w *FindingWalk) All(q FindingQuery) iter.Seq2[*Item, error] {
+	q.Limit, q.Shape, q.After = index.Limit{Size: w.page}, nil, nil
 	return func(yield func(*Item, error) bool) {
 		moved := func(*Item) bool { return false }
 		for first := true; ; first = false {
-			snapshot, err := m.snapshot(organization)
+			snapshot, err := w.model.snapshot(w.organization)
 			if err != nil {
 				yield(nil, err)
 				return
 			}
 			if first && (q.Sort == SortUpdatedAt || q.Sort == SortSeverity) {
-				moved = writtenAfter(newestVersion(snapshot.findings))
+				if w.begun == "" {
+					w.begun = newestVersion(snapshot.findings)
+				}
+				moved = writtenAfter(w.begun)
 			}
 			page := listFindings(snapshot.findings, q)
 			for _, item := range page.Items {

@@ -10,12 +10,20 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
+// walkBy returns a walk over the findings of acme, with that many in a page.
+func (m *Model) walkBy(page int) *FindingWalk {
+	walk := m.WalkFindings(acme)
+	walk.page = page
+	return walk
+}
+
 // walkAll reads a complete walk; between is called for each finding.
 func walkAll(t *rapid.T, m *Model, q FindingQuery, between func()) (all []string) {
-	for item, err := range m.walkFindings(acme, q, rapid.IntRange(1, 4).Draw(t, "page")) {
+	for item, err := range m.walkBy(rapid.IntRange(1, 4).Draw(t, "page")).All(q) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +105,7 @@ func TestAWalkEndsWithItsOrganizationAndWithItsReader(t *testing.T) {
 	}
 	settle(t, m)
 	read := 0
-	for _, err := range m.walkFindings(acme, FindingQuery{}, 2) {
+	for _, err := range m.walkBy(2).All(FindingQuery{}) {
 		harness.Must(t, err)
 		if read++; read == 3 {
 			break
@@ -107,13 +115,39 @@ func TestAWalkEndsWithItsOrganizationAndWithItsReader(t *testing.T) {
 		t.Errorf("%d findings were read after the reader had stopped", read-3)
 	}
 	var last error
-	for _, err := range m.walkFindings(acme, FindingQuery{}, 2) {
+	for _, err := range m.walkBy(2).All(FindingQuery{}) {
 		last = err
 		feedDeletion(t, m, organizations, organization(acme, acmeNamespace, 100))
 		settle(t, m)
 	}
 	if !errors.Is(last, ErrNoOrganization) {
 		t.Errorf("the walk ends with %v", last)
+	}
+}
+
+// Passes over a tool's findings each examine no others, and together they are one export.
+func TestThePassesOfAWalkAgreeAboutWhatWasWrittenMeanwhile(t *testing.T) {
+	for sort, want := range map[index.Sort][]string{
+		SortCreatedAt: {"f-2", "f-1"}, SortUpdatedAt: {"f-1"}, SortSeverity: {"f-1"},
+	} {
+		m, _ := newAcme(t)
+		feed(t, m, findings, finding("f-1", 11))
+		settle(t, m)
+		walk := m.walkBy(2)
+		pass := func() (ids []string) {
+			for item, err := range walk.All(FindingQuery{Sort: sort}) {
+				harness.Must(t, err)
+				ids = append(ids, item.ID)
+			}
+			return ids
+		}
+		harness.Same(t, string(sort)+": the first pass", []string{"f-1"}, pass())
+		feed(t, m, findings, finding("f-2", 12))
+		settle(t, m)
+		got := pass()
+		slices.Sort(got)
+		slices.Sort(want)
+		harness.Same(t, string(sort)+": a pass after a write", want, got)
 	}
 }
 
