@@ -153,8 +153,9 @@ func recovery(c *gin.Context) {
 		if cause == nil {
 			return
 		}
-		if s := stateOf(c); cause != http.ErrAbortHandler || s.err == nil { //nolint:errorlint // as below
-			s.err = problem.Internal("", fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
+		// Whoever aborts has said why, perhaps to the log line of a request inside this one.
+		if cause != http.ErrAbortHandler { //nolint:errorlint // as below
+			stateOf(c).err = problem.Internal("", fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
 		}
 		if c.Writer.Written() || cause == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so too
 			// A partial response must not look complete.

@@ -57,6 +57,28 @@ func TestAPanicInTheMiddleOfAnAnswerCutsItOff(t *testing.T) {
 	}).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 }
 
+// The console passes exports on, and people cancel downloads.
+func TestARequestInsideThatIsAbortedIsNoPanic(t *testing.T) {
+	var inner, outer bytes.Buffer
+	defer func() {
+		if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) {
+			t.Errorf("got %v, want the connection to be aborted", err)
+		}
+		if !strings.Contains(inner.String(), "the client is gone") {
+			t.Errorf("the line of the request inside lacks the cause:\n%s", inner.String())
+		}
+		if got := outer.String(); !strings.Contains(got, "level=INFO") || strings.Contains(got, "goroutine") {
+			t.Errorf("the abort is told as a failure:\n%s", got)
+		}
+	}()
+	inside := routerWith(&inner, func(c *gin.Context) {
+		stateOf(c).err = problem.Internal("", errors.New("the client is gone"))
+		panic(http.ErrAbortHandler)
+	})
+	routerWith(&outer, func(c *gin.Context) { inside.ServeHTTP(c.Writer, c.Request) }).
+		ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+}
+
 func TestGinPathNamesSegmentsByTheirPlace(t *testing.T) {
 	path, segments := ginPath("/v2/repos/{repo_id}/projects/{project_id}")
 	if path != "/v2/repos/:segment3/projects/:segment5" || segments["segment3"] != "repo_id" || segments["segment5"] != "project_id" {
