@@ -37,9 +37,12 @@ import (
 const (
 	readHeaderTimeout = 5 * time.Second
 	// readTimeout bounds the headers and the body of a request, except a streamed one.
-	readTimeout    = 45 * time.Second
-	writeTimeout   = 2 * time.Minute
-	idleTimeout    = 2 * time.Minute
+	readTimeout  = 45 * time.Second
+	writeTimeout = 2 * time.Minute
+	idleTimeout  = 2 * time.Minute
+	// lostAfter is when a connection is closed whose client acknowledges nothing that was sent. It is longer than
+	// writeTimeout, because a client that does not read counts as lost too.
+	lostAfter      = writeTimeout + 30*time.Second
 	maxHeaderBytes = 32 << 10
 	// maxConcurrentStreams is how many requests an HTTP/2 connection may have open, the minimum that the
 	// protocol recommends: a client that reads no responses occupies a chunk for each of them.

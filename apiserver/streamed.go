@@ -67,8 +67,9 @@ func sendStreamed(c *gin.Context, body *handlers.Streamed, readmit func() error)
 
 type connectionKey struct{}
 
-// withConnection stores a connection in the context for reset.
+// withConnection stores a connection in the context for reset, and lets the system close it if its client is lost.
 func withConnection(ctx context.Context, connection net.Conn) context.Context {
+	giveUpLost(connection, lostAfter)
 	return context.WithValue(ctx, connectionKey{}, connection)
 }
 

@@ -1,0 +1,30 @@
+package apiserver
+
+import (
+	"crypto/tls"
+	"net"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// giveUpLost makes the system close a connection on which nothing that was sent is acknowledged for that long. By
+// default it resends for a quarter of an hour, and the stream of a client that vanished keeps its place. Errors are
+// ignored: then the default holds.
+func giveUpLost(connection net.Conn, after time.Duration) {
+	if encrypted, is := connection.(*tls.Conn); is {
+		connection = encrypted.NetConn()
+	}
+	socket, is := connection.(syscall.Conn)
+	if !is {
+		return
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(after.Milliseconds()))
+	})
+}
