@@ -6,6 +6,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/appsec-dev/findings-operator/apiserver/etag"
+	"github.com/appsec-dev/findings-operator/apiserver/slots"
 )
 
 // minCompressedBytes is the length from which a body is compressed: a body that fits into one packet
@@ -21,6 +26,24 @@ var compressors = sync.Pool{New: func() any {
 	}
 	return writer
 }}
+
+// compressions limits concurrent compression, in total and per organization: a client that does not read a long body
+// occupies a compressor. Exports are limited by themselves.
+var compressions = slots.New(64, 32)
+
+// takeCompressor reports whether the body of a request may be compressed. If not, it is sent as it is, and its entity
+// tag is made that of the plain body. The caller calls free once the body is compressed.
+func takeCompressor(c *gin.Context) (free func(), taken bool) {
+	free, err := compressions.Take(stateOf(c).identity.Organization)
+	if err == nil {
+		return free, true
+	}
+	header := c.Writer.Header()
+	if tag := header.Get("ETag"); tag != "" {
+		header.Set("ETag", etag.Plain(tag))
+	}
+	return nil, false
+}
 
 // compressing writes a body to w as one gzip stream.
 func compressing(w io.Writer, body func(io.Writer) error) error {

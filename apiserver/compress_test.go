@@ -11,7 +11,10 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/slots"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // inWrites is a client's connection that counts the writes to it.
@@ -41,6 +44,7 @@ func TestABodyIsCompressedBeforeTheFirstOfItIsSent(t *testing.T) {
 	} {
 		client := &inWrites{ResponseRecorder: httptest.NewRecorder()}
 		context, _ := gin.CreateTestContext(client)
+		context.Set(stateKey, &state{})
 		context.Request = httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		context.Request.Header.Set("Accept-Encoding", "gzip")
 		half := len(c.body) / 2
@@ -54,6 +58,40 @@ func TestABodyIsCompressedBeforeTheFirstOfItIsSent(t *testing.T) {
 		}
 		if got, err := io.ReadAll(unpacked); err != nil || !bytes.Equal(got, c.body) {
 			t.Errorf("of %d bytes %d came: %v", len(c.body), len(got), err)
+		}
+	}
+}
+
+// While others occupy the compressors, a body is sent as it is, with the entity tag of the plain body.
+func TestABodyIsSentPlainWhileNoCompressorIsFree(t *testing.T) {
+	before := compressions
+	compressions = slots.New(2, 1)
+	t.Cleanup(func() { compressions = before })
+	body := bytes.Repeat([]byte("finding "), minCompressedBytes)
+	answers := func(organization string) (coding, tag string, length int) {
+		answer := httptest.NewRecorder()
+		context, _ := gin.CreateTestContext(answer)
+		context.Set(stateKey, &state{identity: auth.Identity{Organization: organization}})
+		context.Request = httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		context.Request.Header.Set("Accept-Encoding", "gzip")
+		sendState(context, "tag", content.Of(body))
+		if vary := answer.Header().Get("Vary"); vary != "Accept-Encoding" {
+			t.Errorf("Vary is %q", vary)
+		}
+		return answer.Header().Get("Content-Encoding"), answer.Header().Get("ETag"), answer.Body.Len()
+	}
+	free, err := compressions.Take("slow")
+	harness.Must(t, err)
+	if coding, tag, length := answers("slow"); coding != "" || tag != `"tag"` || length != len(body) {
+		t.Errorf("without a compressor: coding %q, tag %s, %d bytes", coding, tag, length)
+	}
+	if coding, tag, length := answers("other"); coding != "gzip" || tag != `"tag-gzip"` || length >= len(body) {
+		t.Errorf("another organization: coding %q, tag %s, %d bytes", coding, tag, length)
+	}
+	free()
+	for range 2 { // it is given back
+		if coding, tag, _ := answers("slow"); coding != "gzip" || tag != `"tag-gzip"` {
+			t.Errorf("with a compressor: coding %q, tag %s", coding, tag)
 		}
 	}
 }

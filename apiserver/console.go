@@ -42,12 +42,19 @@ func (r *router) ofConsole(request *http.Request) bool {
 func (r *router) addConsoleAssets(engine *gin.Engine) {
 	at := console.Path + console.AssetsPath
 	r.templates[at] = console.Path + "assets"
+	files := map[string]*file{}
+	for name, content := range r.console.Assets() {
+		files[name] = newFile(content)
+	}
 	serve := func(c *gin.Context) {
-		if asset, there := r.console.Asset(c.Param("version"), strings.TrimPrefix(c.Param("name"), "/")); there {
-			sendAnswer(c, asset)
+		name := strings.TrimPrefix(c.Param("name"), "/")
+		body, there := files[name]
+		if !there {
+			fail(c, problem.NotFound("path"))
 			return
 		}
-		fail(c, problem.NotFound("path"))
+		maps.Copy(c.Writer.Header(), r.console.AssetHeader(c.Param("version"), name))
+		body.send(c)
 	}
 	engine.GET(at, serve)
 	engine.HEAD(at, serve)
@@ -113,6 +120,12 @@ func template(path string) string { return segment.ReplaceAllString(path, "{$1}"
 
 func (r *router) servePage(route page.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
+		free, err := receive(c, console.MaxFormBytes)
+		if err != nil {
+			fail(c, err)
+			return
+		}
+		defer free()
 		c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, console.MaxFormBytes)
 		answer := r.console.Serve(route, console.Request{
 			HTTP: c.Request, RequestID: stateOf(c).requestID, Path: c.Param,

@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"io/fs"
 	"mime"
-	"net/http"
 	"path"
 	"strings"
 
 	"github.com/gin-gonic/gin"
 	swaggerfiles "github.com/swaggo/files/v2"
-
-	"github.com/appsec-dev/findings-operator/apiserver/content"
 )
 
 // docsPath is where the contract is shown to people, without authentication.
@@ -71,8 +68,8 @@ func docsFiles() (map[string][]byte, error) {
 	return files, nil
 }
 
-func sendDocs(at string, file []byte) gin.HandlerFunc {
-	body := content.Of(file)
+func sendDocs(at string, content []byte) gin.HandlerFunc {
+	body := newFile(content)
 	contentType := "text/html; charset=utf-8"
 	if extension := path.Ext(at); extension != "" {
 		contentType = mime.TypeByExtension(extension)
@@ -87,6 +84,6 @@ func sendDocs(at string, file []byte) gin.HandlerFunc {
 		header.Set("Referrer-Policy", "no-referrer")
 		// It changes only with a new version of the service.
 		header.Set("Cache-Control", "public, max-age=3600")
-		sendBody(c, http.StatusOK, body)
+		body.send(c)
 	}
 }

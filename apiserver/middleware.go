@@ -22,6 +22,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/slots"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
 
@@ -301,8 +302,8 @@ func (r *router) validate(described *openapi.Operation, segments map[string]stri
 			s.request.Stream.Readmit = func() error { return r.readmit(c) }
 			return
 		}
-		if s.request.Body, err = readBody(c, described); err != nil {
-			fail(c, named(problem.InvalidBody, err))
+		if s.request.Body, err = receiveBody(c, described); err != nil {
+			fail(c, err)
 			return
 		}
 		if err = r.readmit(c); err != nil {
@@ -327,6 +328,42 @@ func named(sort func(detail string) *problem.Problem, err error) error {
 		return p.In(invalid.Field).Coded(invalid.Code)
 	}
 	return p
+}
+
+// longBody is the length beyond which a body needs a place in longBodies.
+const longBody = 64 << 10
+
+// longBodyRetryAfter is when to try again for a place: usually a body is there at once.
+const longBodyRetryAfter = time.Second
+
+// longBodies limits how many long bodies are received at a time, in total and per organization: a client that does not
+// send the end of one occupies memory until readTimeout.
+var longBodies = slots.New(128, 32)
+
+// receive takes a place for a body of at most that many bytes. The caller frees it once the body is read.
+// A body of unknown length may be long.
+func receive(c *gin.Context, most int64) (free func(), err error) {
+	if length := c.Request.ContentLength; most <= longBody || 0 <= length && length <= longBody {
+		return func() {}, nil
+	}
+	if free, err = longBodies.Take(stateOf(c).identity.Organization); err != nil {
+		return nil, problem.Busy("too many long bodies are being received", longBodyRetryAfter)
+	}
+	return free, nil
+}
+
+// receiveBody is readBody with a place for the body.
+func receiveBody(c *gin.Context, described *openapi.Operation) (openapi.Body, error) {
+	free, err := receive(c, described.MaxBodyBytes())
+	if err != nil {
+		return openapi.Body{}, err
+	}
+	defer free()
+	body, err := readBody(c, described)
+	if err != nil {
+		return openapi.Body{}, named(problem.InvalidBody, err)
+	}
+	return body, nil
 }
 
 // readBody parses a request's body. Its errors are safe to show to a client.

@@ -15,7 +15,6 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/console"
 	"github.com/appsec-dev/findings-operator/apiserver/console/session"
-	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
@@ -120,9 +119,12 @@ func (r *router) addPublic(engine *gin.Engine, contract []byte) error {
 	if err != nil {
 		return err
 	}
-	body := content.Of(contract)
+	body := newFile(contract)
 	public := map[string]gin.HandlerFunc{
-		specPath: func(c *gin.Context) { send(c, http.StatusOK, body) },
+		specPath: func(c *gin.Context) {
+			c.Writer.Header()["Content-Type"] = applicationJSON
+			body.send(c)
+		},
 	}
 	for at, content := range files {
 		public[at] = sendDocs(at, content)

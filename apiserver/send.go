@@ -51,11 +51,12 @@ func sendBody(c *gin.Context, status int, parts ...content.Part) {
 		header["Vary"] = onAcceptedEncoding
 	}
 	c.Status(status)
-	client := &pacedWriter{
-		to: c.Writer, control: http.NewResponseController(c.Writer),
-		patience: chunkPatience, end: time.Now().Add(writeTimeout),
-	}
+	client := newPacedWriter(c)
 	compressed, head := compresses(c, length), c.Request.Method == http.MethodHead
+	var free func()
+	if compressed && !head {
+		free, compressed = takeCompressor(c)
+	}
 	if compressed {
 		header["Content-Encoding"] = gzipEncoding
 	} else {
@@ -66,7 +67,10 @@ func sendBody(c *gin.Context, status int, parts ...content.Part) {
 		chunks.Put(kept)
 	case compressed:
 		held := &heldBack{to: client}
-		_ = compressing(held, func(w io.Writer) error { return write(w, chunk, rest) })
+		_ = func() error {
+			defer free()
+			return compressing(held, func(w io.Writer) error { return write(w, chunk, rest) })
+		}()
 		chunks.Put(kept)
 		_ = held.letGo()
 	default:
@@ -74,6 +78,14 @@ func sendBody(c *gin.Context, status int, parts ...content.Part) {
 		chunks.Put(kept)
 	}
 	c.Writer.WriteHeaderNow()
+}
+
+// newPacedWriter returns a writer to the client that has chunkPatience for each chunk, and writeTimeout for all.
+func newPacedWriter(c *gin.Context) *pacedWriter {
+	return &pacedWriter{
+		to: c.Writer, control: http.NewResponseController(c.Writer),
+		patience: chunkPatience, end: time.Now().Add(writeTimeout),
+	}
 }
 
 func compresses(c *gin.Context, length int) bool {

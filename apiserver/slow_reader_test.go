@@ -2,13 +2,16 @@ package apiserver
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/appsec-dev/findings-operator/apiserver/slots"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -90,6 +93,49 @@ func (w *timed) Write(p []byte) (int, error) {
 func (w *timed) SetWriteDeadline(at time.Time) error {
 	w.deadlines = append(w.deadlines, at)
 	return nil
+}
+
+// Clients that do not send the end of long bodies prevent others of their organization only from sending long ones.
+func TestAFewLongBodiesAreReceivedAtATime(t *testing.T) {
+	f := facadeOf(t, 2000)
+	before := longBodies
+	longBodies = slots.New(2, 1)
+	t.Cleanup(func() { longBodies = before })
+	const decision = `{"user_status":"active"}`
+	long := decision + strings.Repeat(" ", longBody)
+	patch := func(body io.Reader, length int) *httptest.ResponseRecorder {
+		request := f.request(http.MethodPatch, "/v1/findings/f-00000001", decision)
+		request.Body, request.ContentLength = io.NopCloser(body), int64(length)
+		answer := httptest.NewRecorder()
+		f.ServeHTTP(answer, request)
+		return answer
+	}
+	slow, end := io.Pipe()
+	answered := make(chan int, 1)
+	go func() { answered <- patch(slow, -1).Code }()
+	_, err := io.WriteString(end, long) // it is being received
+	harness.Must(t, err)
+	for what, c := range map[string]struct {
+		body         string
+		length, want int
+	}{
+		"a long body":              {long, len(long), http.StatusTooManyRequests},
+		"a body of unknown length": {decision, -1, http.StatusTooManyRequests},
+		"a short body":             {decision, len(decision), http.StatusOK},
+	} {
+		answer := patch(strings.NewReader(c.body), c.length)
+		busy := strings.Contains(answer.Body.String(), `"code":"busy"`) && answer.Header().Get("Retry-After") != ""
+		if answer.Code != c.want || busy != (c.want == http.StatusTooManyRequests) {
+			t.Errorf("%s gets %d %.200s", what, answer.Code, answer.Body)
+		}
+	}
+	harness.Must(t, end.Close())
+	if code := <-answered; code != http.StatusOK {
+		t.Errorf("whose end comes late gets %d", code)
+	}
+	if answer := patch(strings.NewReader(long), len(long)); answer.Code != http.StatusOK {
+		t.Errorf("after that a long body gets %d %.200s", answer.Code, answer.Body)
+	}
 }
 
 // readNoFurther lets clients send a request and read only the first byte of the response, which has several MB.

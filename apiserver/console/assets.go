@@ -87,19 +87,18 @@ func (a assets) address(name string) string { return path.Join(Path, "assets", a
 // AssetsPath is the path of the assets, below Path, in Gin's syntax. They need no session.
 const AssetsPath = "assets/:version/*name"
 
-// Asset returns an asset. While replicas are being replaced, a page of one replica may request its version of an asset
-// from another. That one returns its own version, which a browser must not cache under this address.
-func (c *Console) Asset(version, name string) (Answer, bool) {
-	content, there := c.assets.files[name]
-	if !there {
-		return Answer{}, false
-	}
+// Assets returns all assets by name. They must not be changed.
+func (c *Console) Assets() map[string][]byte { return c.assets.files }
+
+// AssetHeader returns the header of an asset. While replicas are being replaced, a page of one replica may request its
+// version of an asset from another. That one returns its own version, which a browser must not cache under this address.
+func (c *Console) AssetHeader(version, name string) http.Header {
 	h := header(contentTypes[path.Ext(name)])
 	h.Set("Cache-Control", "no-store")
 	if version == c.assets.version {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	return Answer{Status: http.StatusOK, Header: h, Body: content}, true
+	return h
 }
 
 var contentTypes = map[string]string{

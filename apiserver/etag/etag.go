@@ -22,6 +22,9 @@ func Format(state string, compressed bool) string {
 	return `"` + state + `"`
 }
 
+// Plain returns a tag from Format as that of the plain body.
+func Plain(tag string) string { return strings.Replace(tag, compressedSuffix+`"`, `"`, 1) }
+
 // Condition is the condition in the header If-Match or If-None-Match. The zero value is that of a request
 // without the header, or with an empty one.
 type Condition struct {

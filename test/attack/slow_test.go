@@ -144,19 +144,36 @@ func TestInput_WhoDoesNotReadHoldsUpNobody(t *testing.T) {
 	if full {
 		n = 300
 	}
-	request := "GET /v2/findings?size=1000 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + o.token + "\r\n\r\n"
-	conns := crowd(t, n, request)
 	var wait sync.WaitGroup
-	for _, conn := range conns {
-		wait.Go(func() {
-			// As much as the server accepts while its answers are not read.
-			if err := conn.SetWriteDeadline(time.Now().Add(2 * time.Second)); err == nil {
-				_, _ = io.WriteString(conn, strings.Repeat(request, 2000))
-			}
-		})
+	requests := []func() string{
+		func() string {
+			return "GET /v2/findings?size=1000 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + o.token + "\r\n\r\n"
+		},
+		func() string {
+			return "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\nX-Forwarded-For: " + someAddress() + "\r\n\r\n"
+		},
+	}
+	for _, request := range requests {
+		for _, conn := range crowd(t, n, request()) {
+			wait.Go(func() {
+				// The system must not hold whole answers.
+				err := conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+				// As much as the server accepts while its answers are not read.
+				if err == nil && conn.SetWriteDeadline(time.Now().Add(2*time.Second)) == nil {
+					_, _ = io.WriteString(conn, strings.Repeat(request(), 2000))
+				}
+				// An answer is under way.
+				if err = errors.Join(err, conn.SetReadDeadline(time.Now().Add(patience))); err == nil {
+					_, err = conn.Read(make([]byte, 1))
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
 	}
 	wait.Wait()
-	memory.bounded(t, inputOf, atRest+float64(n*perConnection*2), "connections that are not read")
+	memory.bounded(t, inputOf, atRest+float64(len(requests)*n*perConnection*2), "connections that are not read")
 	watcher.leave(t, inputOf, "connections that are not read")
 }
 
