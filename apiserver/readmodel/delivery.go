@@ -57,11 +57,7 @@ func (m *Model) ApplyDelivery(object *v1alpha1.WebhookDelivery) error {
 }
 
 func (m *Model) deliveryItem(organization, id string) (*deliveryItem, bool) {
-	snapshot, err := m.snapshot(organization)
-	if err != nil {
-		return nil, false
-	}
-	return snapshot.deliveries.Get(id)
+	return m.shown(organization).deliveries.Get(id)
 }
 
 func (m *Model) takeDelivery(p *partition, object *v1alpha1.WebhookDelivery, name string) {

@@ -11,21 +11,14 @@ import (
 // Finding returns an organization's finding. It takes no lock. A finding that does not exist and an
 // organization that does not exist give the same result.
 func (m *Model) Finding(organization, id string) (*Item, bool) {
-	snapshot, err := m.snapshot(organization)
-	if err != nil {
-		return nil, false
-	}
-	return snapshot.findings.Get(id)
+	return m.shown(organization).findings.Get(id)
 }
 
 // FindingIn returns an organization's finding if it belongs to that project and that repository, and the
 // project exists in the repository: if Project does not return a project, FindingIn returns no finding of it.
 // It takes no lock.
 func (m *Model) FindingIn(organization, repoID, projectID, id string) (*Item, bool) {
-	snapshot, err := m.snapshot(organization)
-	if err != nil {
-		return nil, false
-	}
+	snapshot := m.shown(organization)
 	item, ok := snapshot.findings.Get(id)
 	if !ok || item.RepoID != repoID || item.ProjectID != projectID {
 		return nil, false

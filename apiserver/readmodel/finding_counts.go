@@ -3,7 +3,6 @@ package readmodel
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -48,9 +47,9 @@ type ValueCount struct {
 // It scans the table of the organization's findings. Only one caller at a time counts an organization's
 // findings, so that other organizations need not wait.
 func (m *Model) CountFindings(ctx context.Context, organization string, q CountQuery) (FindingCounts, error) {
-	view, ok := (*m.visible.Load())[organization]
-	if !ok {
-		return FindingCounts{}, fmt.Errorf("%w: %s", ErrNoOrganization, organization)
+	view, err := m.view(organization)
+	if err != nil {
+		return FindingCounts{}, err
 	}
 	if err := view.counting.Acquire(ctx, 1); err != nil {
 		return FindingCounts{}, err

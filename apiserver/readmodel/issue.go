@@ -30,11 +30,7 @@ func (i *Issue) History() ([]byte, error) { return render.IssueHistoryJSON(i.obj
 
 // ReviewIssue returns an organization's review issue. It takes no lock.
 func (m *Model) ReviewIssue(organization, id string) (*Issue, bool) {
-	snapshot, err := m.snapshot(organization)
-	if err != nil {
-		return nil, false
-	}
-	return snapshot.issues.Get(id)
+	return m.shown(organization).issues.Get(id)
 }
 
 // ApplyIssue adds a review issue that the Kubernetes API has returned, as Apply does for a finding.

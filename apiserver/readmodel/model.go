@@ -154,19 +154,40 @@ func (m *Model) Ready() bool { return m.ready.Load() }
 
 // Namespace returns the namespace of the organization's resources. The error is ErrNoOrganization.
 func (m *Model) Namespace(organization string) (string, error) {
-	view, ok := (*m.visible.Load())[organization]
-	if !ok {
-		return "", fmt.Errorf("%w: %s", ErrNoOrganization, organization)
+	view, err := m.view(organization)
+	if err != nil {
+		return "", err
 	}
 	return view.namespace, nil
 }
 
-func (m *Model) snapshot(organization string) (*indexes, error) {
+// view returns what readers see of an organization. The error is ErrNoOrganization.
+func (m *Model) view(organization string) (*view, error) {
 	view, ok := (*m.visible.Load())[organization]
 	if !ok {
 		return nil, fmt.Errorf("%w: %s", ErrNoOrganization, organization)
 	}
+	return view, nil
+}
+
+func (m *Model) snapshot(organization string) (*indexes, error) {
+	view, err := m.view(organization)
+	if err != nil {
+		return nil, err
+	}
 	return view.snapshot.Load(), nil
+}
+
+// nothing is what an organization shows that does not exist.
+var nothing = newIndexes()
+
+// shown is snapshot for readers of single objects: an organization that does not exist shows nothing.
+func (m *Model) shown(organization string) *indexes {
+	snapshot, err := m.snapshot(organization)
+	if err != nil {
+		return nothing
+	}
+	return snapshot
 }
 
 // add applies a watch event.

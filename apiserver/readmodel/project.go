@@ -14,11 +14,7 @@ type projectItem struct {
 // Project returns the JSON of an organization's project, in the shape of a single project, if it is in that
 // repository. It takes no lock.
 func (m *Model) Project(organization, repoID, projectID string) ([]byte, bool) {
-	snapshot, err := m.snapshot(organization)
-	if err != nil {
-		return nil, false
-	}
-	item, ok := snapshot.project(repoID, projectID)
+	item, ok := m.shown(organization).project(repoID, projectID)
 	if !ok {
 		return nil, false
 	}

@@ -21,11 +21,7 @@ func (i *repositoryItem) length() int { return i.json.Len() }
 
 // Repository returns the JSON of an organization's repository with its projects. It takes no lock.
 func (m *Model) Repository(organization, id string) ([]byte, bool) {
-	snapshot, err := m.snapshot(organization)
-	if err != nil {
-		return nil, false
-	}
-	item, ok := snapshot.repositories.Get(id)
+	item, ok := m.shown(organization).repositories.Get(id)
 	if !ok {
 		return nil, false
 	}
@@ -50,11 +46,10 @@ const fullNameField = index.Everything + 1
 // RepositoriesNamed returns the ids of an organization's repositories with that full name, sorted. Names are
 // compared as providers do, ignoring the case of ASCII letters. It takes no lock.
 func (m *Model) RepositoriesNamed(organization, fullName string) (ids []string) {
-	snapshot, err := m.snapshot(organization)
-	if err != nil || fullName == "" {
+	if fullName == "" {
 		return nil
 	}
-	for i := range snapshot.repositories.With(fullNameField, provision.Fold(fullName)) {
+	for i := range m.shown(organization).repositories.With(fullNameField, provision.Fold(fullName)) {
 		ids = append(ids, i.id)
 	}
 	slices.Sort(ids)

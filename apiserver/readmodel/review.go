@@ -7,11 +7,7 @@ import (
 
 // Review returns an organization's review. It takes no lock.
 func (m *Model) Review(organization, id string) (*Review, bool) {
-	snapshot, err := m.snapshot(organization)
-	if err != nil {
-		return nil, false
-	}
-	return snapshot.reviews.Get(id)
+	return m.shown(organization).reviews.Get(id)
 }
 
 func (m *Model) takeReview(p *partition, object *v1alpha1.Review, name string) {

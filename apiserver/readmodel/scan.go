@@ -17,11 +17,7 @@ type scanItem struct {
 
 // ScanJSON returns the JSON of an organization's scan. It takes no lock.
 func (m *Model) ScanJSON(organization, id string) ([]byte, bool) {
-	snapshot, err := m.snapshot(organization)
-	if err != nil {
-		return nil, false
-	}
-	item, there := snapshot.scans.Get(id)
+	item, there := m.shown(organization).scans.Get(id)
 	if !there {
 		return nil, false
 	}
@@ -31,11 +27,7 @@ func (m *Model) ScanJSON(organization, id string) ([]byte, bool) {
 // ImportedBy returns the API key that an organization's scan was uploaded with, "" if it was not uploaded or is
 // not known. It takes no lock.
 func (m *Model) ImportedBy(organization, id string) string {
-	snapshot, err := m.snapshot(organization)
-	if err != nil || id == "" {
-		return ""
-	}
-	item, there := snapshot.scans.Get(id)
+	item, there := m.shown(organization).scans.Get(id)
 	if !there {
 		return ""
 	}
@@ -45,12 +37,11 @@ func (m *Model) ImportedBy(organization, id string) string {
 // Upload returns the scans of an organization's upload, or nil if none is known. They must not be changed. It
 // takes no lock.
 func (m *Model) Upload(organization, id string) []*v1alpha1.Scan {
-	snapshot, err := m.snapshot(organization)
-	if err != nil || id == "" {
+	if id == "" {
 		return nil
 	}
 	var scans []*v1alpha1.Scan
-	for i := range snapshot.scans.With(uploadField, id) {
+	for i := range m.shown(organization).scans.With(uploadField, id) {
 		scans = append(scans, i.object)
 	}
 	return scans

@@ -3,7 +3,6 @@ package readmodel
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -66,9 +65,9 @@ type TrendGroup struct {
 //
 // Only one caller at a time computes an organization's trends.
 func (m *Model) Trends(ctx context.Context, organization string, q TrendQuery) (Trends, error) {
-	view, ok := (*m.visible.Load())[organization]
-	if !ok {
-		return Trends{}, fmt.Errorf("%w: %s", ErrNoOrganization, organization)
+	view, err := m.view(organization)
+	if err != nil {
+		return Trends{}, err
 	}
 	if err := view.trending.Acquire(ctx, 1); err != nil {
 		return Trends{}, err
