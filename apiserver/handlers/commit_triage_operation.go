@@ -9,11 +9,8 @@ import (
 
 // CommitTriageOperation is an operation of the contract.
 func (b *Backend) CommitTriageOperation(ctx context.Context, request Request) (Response, error) {
-	namespace, err := b.Model.Namespace(request.Organization)
-	if err != nil {
-		return Response{}, Unavailable(err)
-	}
-	operation, err := b.Cluster.CommitOperation(ctx, namespace, request.Path.Get("id"), keyPrefix+request.KeyName)
+	id, by := request.Path.Get("id"), keyPrefix+request.KeyName
+	operation, err := b.Cluster.CommitOperation(ctx, request.Key.Namespace, id, by)
 	if err != nil {
 		return Response{}, err
 	}

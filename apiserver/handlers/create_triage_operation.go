@@ -39,15 +39,11 @@ func (b *Backend) CreateTriageOperation(ctx context.Context, request Request) (R
 	if err := addSubject(&operation.Spec, &given, request.Body); err != nil {
 		return Response{}, err
 	}
-	namespace, err := b.Model.Namespace(request.Organization)
-	if err != nil {
-		return Response{}, Unavailable(err)
-	}
-	if b.Model.CountOperations(namespace) >= stopsCreatingAt {
+	if b.Model.CountOperations(request.Key.Namespace) >= stopsCreatingAt {
 		return Response{}, problem.Refused(errTooManyOperations)
 	}
 	operation.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriageOperation"}
-	operation.Namespace, operation.Name = namespace, operationName()
+	operation.Namespace, operation.Name = request.Key.Namespace, operationName()
 	operation.Spec.By = keyPrefix + request.KeyName
 	if given.Commit != nil && *given.Commit {
 		operation.Spec.Commit, operation.Spec.CommittedBy = true, operation.Spec.By

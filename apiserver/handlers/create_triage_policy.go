@@ -28,14 +28,10 @@ func (b *Backend) CreateTriagePolicy(ctx context.Context, request Request) (Resp
 	if err != nil {
 		return Response{}, err
 	}
-	namespace, err := b.Model.Namespace(request.Organization)
-	if err != nil {
-		return Response{}, Unavailable(err)
-	}
 	spec.By = keyPrefix + request.KeyName
 	policy := &v1alpha1.TriagePolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriagePolicy"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: policyName()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: request.Key.Namespace, Name: policyName()},
 		Spec:       spec,
 	}
 	if given.Name != nil && *given.Name != "" {

@@ -42,21 +42,15 @@ type subject[T stored, I shown[T]] struct {
 	find  func(organization, id string) (I, bool)
 	apply func(T) (I, error)
 	store *cluster.Triager[T]
-	// namespace returns the organization's namespace.
-	namespace func(organization string) (string, error)
 }
 
 // known returns the organization's resource with the id as the model shows it. What the model lacks is read from
 // the API server: another replica may have shown it already.
-func (s subject[T, I]) known(ctx context.Context, organization string) (none I, err error) {
-	if item, there := s.find(organization, s.id); there {
+func (s subject[T, I]) known(ctx context.Context, request Request) (none I, err error) {
+	if item, there := s.find(request.Organization, s.id); there {
 		return item, nil
 	}
-	namespace, err := s.namespace(organization)
-	if err != nil {
-		return none, Unavailable(err)
-	}
-	stored, err := s.store.Stored(ctx, namespace, s.id)
+	stored, err := s.store.Stored(ctx, request.Key.Namespace, s.id)
 	if err != nil {
 		return none, err
 	}
@@ -87,7 +81,7 @@ func (s selection) agrees(finding *v1alpha1.Finding) bool {
 func (b *Backend) finding(selected selection) subject[*v1alpha1.Finding, *readmodel.Item] {
 	return subject[*v1alpha1.Finding, *readmodel.Item]{
 		id: selected.finding, is: selected.agrees, find: b.Model.Finding, apply: b.Model.Apply,
-		store: b.Cluster.Findings, namespace: b.Model.Namespace,
+		store: b.Cluster.Findings,
 	}
 }
 
@@ -95,7 +89,7 @@ func (b *Backend) reviewIssue(id string) subject[*v1alpha1.ReviewIssue, *readmod
 	return subject[*v1alpha1.ReviewIssue, *readmodel.Issue]{
 		id: id, is: func(*v1alpha1.ReviewIssue) bool { return true },
 		find: b.Model.ReviewIssue, apply: b.Model.ApplyIssue,
-		store: b.Cluster.ReviewIssues, namespace: b.Model.Namespace,
+		store: b.Cluster.ReviewIssues,
 	}
 }
 
@@ -106,7 +100,7 @@ func decide[T stored, I shown[T]](ctx context.Context, request Request, about su
 	ctx, cancel := context.WithTimeout(ctx, cluster.Patience)
 	defer cancel()
 	noun := about.store.Noun
-	item, err := about.known(ctx, request.Organization)
+	item, err := about.known(ctx, request)
 	if err != nil {
 		return none, err
 	}

@@ -17,7 +17,7 @@ func (b *Backend) GetSarif(ctx context.Context, request Request) (Response, erro
 	if len(ids) == 0 && !imports {
 		return Response{}, problem.NotFound("repository")
 	}
-	upload, err := b.upload(ctx, request.Organization, request.Path.Get("sarif_id"))
+	upload, err := b.upload(ctx, request, request.Path.Get("sarif_id"))
 	if err != nil {
 		return Response{}, err
 	}

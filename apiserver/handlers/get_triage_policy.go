@@ -11,11 +11,7 @@ import (
 
 // GetTriagePolicy is an operation of the contract.
 func (b *Backend) GetTriagePolicy(ctx context.Context, request Request) (Response, error) {
-	namespace, err := b.Model.Namespace(request.Organization)
-	if err != nil {
-		return Response{}, Unavailable(err)
-	}
-	policy, err := b.Cluster.Policy(ctx, namespace, request.Path.Get("id"))
+	policy, err := b.Cluster.Policy(ctx, request.Key.Namespace, request.Path.Get("id"))
 	if err != nil {
 		return Response{}, err
 	}

@@ -5,14 +5,13 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
-	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 )
 
 // GetUpload is an operation of the contract.
 func (b *Backend) GetUpload(ctx context.Context, request Request) (Response, error) {
-	upload, err := b.upload(ctx, request.Organization, request.Path.Get("id"))
+	upload, err := b.upload(ctx, request, request.Path.Get("id"))
 	if err != nil {
 		return Response{}, err
 	}
@@ -22,19 +21,15 @@ func (b *Backend) GetUpload(ctx context.Context, request Request) (Response, err
 
 // upload returns an upload of the organization. If the model does not hold all of it, it is read from the API
 // server: another replica may have acknowledged it a moment ago.
-func (b *Backend) upload(ctx context.Context, organization, id string) (*openapi.Upload, error) {
+func (b *Backend) upload(ctx context.Context, request Request, id string) (*openapi.Upload, error) {
 	scans, _ := tracing.Do(ctx, "read model: upload", func() ([]*v1alpha1.Scan, bool) {
-		return b.Model.Upload(organization, id), true
+		return b.Model.Upload(request.Organization, id), true
 	})
 	if complete(scans) {
 		upload := render.Upload(scans)
 		return &upload, nil
 	}
-	namespace, err := b.Model.Namespace(organization)
-	if err != nil {
-		return nil, problem.TryAgain("the organization's uploads are not available", err)
-	}
-	return b.Uploads.Get(ctx, namespace, id)
+	return b.Uploads.Get(ctx, request.Key.Namespace, id)
 }
 
 // complete reports whether the model holds every scan of an upload.

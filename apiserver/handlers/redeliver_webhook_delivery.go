@@ -10,11 +10,7 @@ import (
 
 // RedeliverWebhookDelivery is an operation of the contract.
 func (b *Backend) RedeliverWebhookDelivery(ctx context.Context, request Request) (Response, error) {
-	namespace, err := b.Model.Namespace(request.Organization)
-	if err != nil {
-		return Response{}, Unavailable(err)
-	}
-	delivery, err := b.Cluster.Redeliver(ctx, namespace, request.Path.Get("id"), keyPrefix+request.KeyName)
+	delivery, err := b.Cluster.Redeliver(ctx, request.Key.Namespace, request.Path.Get("id"), keyPrefix+request.KeyName)
 	if err != nil {
 		return Response{}, err
 	}

@@ -32,12 +32,8 @@ func listStored[O metav1.Object](ctx context.Context, b *Backend, list list, req
 	if err != nil {
 		return Response{}, err
 	}
-	namespace, err := b.Model.Namespace(request.Organization)
-	if err != nil {
-		return Response{}, Unavailable(err)
-	}
 	rows := index.New(rowLayout)
-	err = read(ctx, namespace, func(object O) error {
+	err = read(ctx, request.Key.Namespace, func(object O) error {
 		shown, err := renderJSON(object)
 		if err == nil {
 			rows.Put(object.GetName(), row{render.Timestamp(object.GetCreationTimestamp().Time), shown})

@@ -32,12 +32,8 @@ func (b *Backend) uploadSarif(ctx context.Context, request Request, below string
 	if err != nil {
 		return Response{}, err
 	}
-	namespace, err := b.Model.Namespace(request.Organization)
-	if err != nil {
-		return Response{}, Unavailable(err)
-	}
 	id, err := b.Uploads.Submit(ctx, uploads.Request{
-		Organization: request.Organization, Namespace: namespace, KeyName: request.KeyName,
+		Organization: request.Organization, Namespace: request.Key.Namespace, KeyName: request.KeyName,
 		Repository: owner + "/" + repo, Named: named, Imports: b.Model.Imports(request.Organization),
 		Body: request.Stream.Body, Gzip: true, Readmit: request.Stream.Readmit,
 		Settings: func() (uploads.Settings, error) { return settings(request.Stream.Members()) },

@@ -28,12 +28,8 @@ func (b *Backend) UploadScan(ctx context.Context, request Request) (Response, er
 	if !there && (imports == nil || !names(repository, project)) {
 		return Response{}, problem.NotFound("project")
 	}
-	namespace, err := b.Model.Namespace(request.Organization)
-	if err != nil {
-		return Response{}, Unavailable(err)
-	}
 	upload, err := b.Uploads.Import(ctx, uploads.Request{
-		Organization: request.Organization, Namespace: namespace, KeyName: request.KeyName,
+		Organization: request.Organization, Namespace: request.Key.Namespace, KeyName: request.KeyName,
 		Repository: repository, Project: project, Imports: imports,
 		Choices:    choices(request.Query),
 		SourceRoot: request.Query.Get("source_root"), Ref: request.Query.Get("ref"),

@@ -8,7 +8,6 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
-	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
@@ -19,13 +18,12 @@ func (b *Backend) VerifyWebhookDelivery(ctx context.Context, request Request) (R
 	if err := request.Body.Into(&received); err != nil {
 		return Response{}, err
 	}
-	id := request.Path.Get("id")
-	status, err := b.verify(ctx, request.Organization, id, received)
+	status, err := b.verify(ctx, request, received)
 	if err != nil {
 		return Response{}, err
 	}
 	verdict, err := json.Marshal(openapi.WebhookVerification{
-		DeliveryId: id,
+		DeliveryId: request.Path.Get("id"),
 		Valid:      status.Valid(),
 		Status:     openapi.WebhookVerificationStatus(status),
 		Message:    status.Message(),
@@ -39,21 +37,18 @@ func (b *Backend) VerifyWebhookDelivery(ctx context.Context, request Request) (R
 // verify checks against the delivery in the model and, if that does not confirm it, against the stored one. An
 // attempt is stored before its request is sent, and a receiver may ask about it before this replica's watch has
 // delivered it: it must not be told that the request is not genuine.
-func (b *Backend) verify(ctx context.Context, organization, id string,
+func (b *Backend) verify(ctx context.Context, request Request,
 	received openapi.WebhookVerificationRequest) (webhooks.VerificationStatus, error) {
+	id := request.Path.Get("id")
 	held, there := tracing.Do(ctx, "read model: webhook delivery", func() (*v1alpha1.WebhookDelivery, bool) {
-		return b.Model.WebhookDelivery(organization, id)
+		return b.Model.WebhookDelivery(request.Organization, id)
 	})
 	if there {
 		if status := webhooks.Verify(held, received.Payload, received.Signature, time.Now()); status.Valid() {
 			return status, nil
 		}
 	}
-	namespace, err := b.Model.Namespace(organization)
-	if err != nil {
-		return "", problem.TryAgain("the organization's deliveries are not available", err)
-	}
-	stored, err := b.Cluster.WebhookDelivery(ctx, namespace, id)
+	stored, err := b.Cluster.WebhookDelivery(ctx, request.Key.Namespace, id)
 	if err != nil {
 		return "", err
 	}
