@@ -97,7 +97,8 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 		tb.Fatal(err)
 	}
 	news, organizations := watch.NewFakeWithChanSize(1, false), watch.NewFakeWithChanSize(2, false)
-	model, err := readmodel.New(readmodel.Options{Sources: benchSources(findings, news, organizations)})
+	source := held(map[string]watch.Interface{"findings": news, "organizations": organizations}, benchObjects(findings)...)
+	model, err := readmodel.New(readmodel.Options{Source: source})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -143,19 +144,19 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 	}
 }
 
-// benchSources returns findings of about 3 KB, and one review per ten findings.
-func benchSources(findings int, news, organizations watch.Interface) *readmodel.Sources {
+// benchObjects returns findings of about 3 KB, one review per ten findings, and what they belong to.
+func benchObjects(findings int) []client.Object {
 	organization := builder.Organization(benchOrganization).Build()
 	organization.Status.Namespace = benchNamespace
-	var repositories, projects, reviews, all []client.Object
+	objects := []client.Object{organization}
 	for i := range benchRepositories {
-		repositories = append(repositories, builder.Repository(fmt.Sprintf("repo-%d", i)).Build())
+		objects = append(objects, builder.Repository(fmt.Sprintf("repo-%d", i)).Build())
 	}
 	for i := range benchProjects {
 		project := builder.Project(fmt.Sprintf("project-%d", i)).In(benchNamespace).Build()
 		project.Spec.RepositoryRef.Name = v1alpha1.ResourceName(fmt.Sprintf("repo-%d", i%benchRepositories))
 		project.Spec.Owner = fmt.Sprintf("team-%d", i%20)
-		projects = append(projects, project)
+		objects = append(objects, project)
 	}
 	for i := range findings / 10 {
 		review := builder.Review(fmt.Sprintf("rv-%05d", i)).PullRequest(fmt.Sprintf("repo-%d", i%benchRepositories), int32(i+1)).Build() //nolint:gosec // small
@@ -164,17 +165,12 @@ func benchSources(findings int, news, organizations watch.Interface) *readmodel.
 		if i%1000 == 0 {
 			review.Spec.PRStatus = v1alpha1.PullRequestMerged
 		}
-		reviews = append(reviews, review)
+		objects = append(objects, review)
 	}
 	for i := range findings {
-		all = append(all, benchFinding(i))
+		objects = append(objects, benchFinding(i))
 	}
-	return &readmodel.Sources{
-		Organizations: heldUntil(organizations, organization),
-		Repositories:  held(repositories...), Projects: held(projects...),
-		Reviews: held(reviews...), ReviewIssues: held(),
-		WebhookDeliveries: held(), Scans: held(), TriageOperations: held(), FindingTrends: held(), Findings: heldUntil(news, all...),
-	}
+	return objects
 }
 
 var benchEpoch = time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC)

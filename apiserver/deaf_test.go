@@ -27,21 +27,21 @@ import (
 type watched struct {
 	model *readmodel.Model
 	clock *testclock.FakeClock
+	kinds map[string]kube.Kind
 	news  map[string]*watch.FakeWatcher
 }
 
 func newWatched(t *testing.T) *watched {
 	t.Helper()
-	w := &watched{clock: testclock.NewFakeClock(time.Now()), news: map[string]*watch.FakeWatcher{}}
-	source := func(resource string) kube.Source {
-		w.news[resource] = watch.NewFakeWithChanSize(10, false)
-		return heldUntil(w.news[resource])
+	w := &watched{
+		clock: testclock.NewFakeClock(time.Now()), kinds: map[string]kube.Kind{}, news: map[string]*watch.FakeWatcher{},
 	}
-	model, err := readmodel.New(readmodel.Options{Log: logr.Discard(), Clock: w.clock, Sources: &readmodel.Sources{
-		Organizations: source("organizations"), Repositories: source("repositories"), Projects: source("projects"),
-		Reviews: source("reviews"), ReviewIssues: source("reviewissues"), WebhookDeliveries: source("webhookdeliveries"),
-		Scans: source("scans"), TriageOperations: source("triageoperations"), FindingTrends: source("findingtrends"), Findings: source("findings"),
-	}})
+	source := func(kind kube.Kind) kube.Source {
+		news := watch.NewFakeWithChanSize(10, false)
+		w.kinds[kind.Resource], w.news[kind.Resource] = kind, news
+		return &heldSource{news: news}
+	}
+	model, err := readmodel.New(readmodel.Options{Log: logr.Discard(), Clock: w.clock, Source: source})
 	harness.Must(t, err)
 	w.model = model
 	go func() { _ = model.Run(t.Context()) }()
@@ -52,16 +52,9 @@ func newWatched(t *testing.T) *watched {
 // bookmark sends a bookmark for a kind, and waits until it was received.
 func (w *watched) bookmark(t *testing.T, resource string) {
 	t.Helper()
-	for _, object := range []kube.Object{
-		&v1alpha1.Organization{}, &v1alpha1.Repository{}, &v1alpha1.Project{}, &v1alpha1.Finding{},
-		&v1alpha1.Review{}, &v1alpha1.ReviewIssue{}, &v1alpha1.WebhookDelivery{}, &v1alpha1.Scan{}, &v1alpha1.FindingTrend{},
-		&v1alpha1.TriageOperation{},
-	} {
-		if kind, _ := kube.KindOf(object); kind.Resource == resource {
-			object.SetResourceVersion("2")
-			w.news[resource].Action(watch.Bookmark, object)
-		}
-	}
+	object := w.kinds[resource].New()
+	object.SetResourceVersion("2")
+	w.news[resource].Action(watch.Bookmark, object)
 	harness.Eventually(t, func(g Gomega) {
 		_, silence := w.model.Silence(resource)
 		g.Expect(silence).To(BeZero())

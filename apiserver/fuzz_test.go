@@ -113,26 +113,19 @@ func fuzzModel(f testing.TB, delivery *v1alpha1.WebhookDelivery, operations ...c
 	organization := builder.Organization(fuzzOrganization).Build()
 	organization.Status.Namespace = fuzzNamespace
 	project := builder.Project("proj").In(fuzzNamespace).Build()
-	sources := &readmodel.Sources{
-		Organizations: held(organization), Projects: held(project),
-		ReviewIssues: held(), WebhookDeliveries: held(delivery), Scans: held(), TriageOperations: held(operations...), FindingTrends: held(),
-	}
-	var repositories, reviews, findings []client.Object
+	objects := append(operations, organization, project, delivery)
 	for i := range 5 {
-		repositories = append(repositories, builder.Repository(fmt.Sprintf("repo-%d", i)).Build())
-		reviews = append(reviews, builder.Review(fmt.Sprintf("rv-%d", i)).PullRequest("repo", int32(i+1)).Reviewed("sha-1", at).Build())
-		findings = append(findings, builder.Finding(fmt.Sprintf("f-%d", i)).DetectedAt(at.Add(time.Duration(i/2)*time.Minute)).Build())
+		objects = append(objects, builder.Repository(fmt.Sprintf("repo-%d", i)).Build(),
+			builder.Review(fmt.Sprintf("rv-%d", i)).PullRequest("repo", int32(i+1)).Reviewed("sha-1", at).Build(),
+			builder.Finding(fmt.Sprintf("f-%d", i)).DetectedAt(at.Add(time.Duration(i/2)*time.Minute)).Build())
 	}
-	sources.Repositories = held(repositories...)
-	sources.Reviews = held(reviews...)
-	sources.Findings = held(findings...)
-	return fuzzModelOf(f, sources)
+	return fuzzModelOf(f, objects...)
 }
 
 // fuzzModelOf is a read model of these objects, until the test ends.
-func fuzzModelOf(f testing.TB, sources *readmodel.Sources) *readmodel.Model {
+func fuzzModelOf(f testing.TB, objects ...client.Object) *readmodel.Model {
 	f.Helper()
-	model, err := readmodel.New(readmodel.Options{Sources: sources})
+	model, err := readmodel.New(readmodel.Options{Source: held(nil, objects...)})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -153,13 +146,9 @@ func fuzzModelOf(f testing.TB, sources *readmodel.Sources) *readmodel.Model {
 	return model
 }
 
-// held is a source that lists these objects, and never has news of them.
-func held(objects ...client.Object) kube.Source {
-	return heldUntil(watch.NewFake(), objects...)
-}
-
-// heldUntil is a source that lists these objects, and has these news of them.
-func heldUntil(news watch.Interface, objects ...client.Object) kube.Source {
+// held returns sources that list these objects, each with its kind, and have news of these resources.
+func held(news map[string]watch.Interface, objects ...client.Object) func(kube.Kind) kube.Source {
+	of := map[string][]client.Object{}
 	for _, object := range objects {
 		if _, wide := object.(*v1alpha1.Organization); !wide {
 			object.SetNamespace(fuzzNamespace)
@@ -168,8 +157,16 @@ func heldUntil(news watch.Interface, objects ...client.Object) kube.Source {
 		object.SetResourceVersion("1")
 		object.SetGeneration(1)
 		object.SetCreationTimestamp(metav1.NewTime(time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC)))
+		kind, _ := kube.KindOf(object)
+		of[kind.Resource] = append(of[kind.Resource], object)
 	}
-	return &heldSource{objects: objects, news: news}
+	return func(kind kube.Kind) kube.Source {
+		source := &heldSource{objects: of[kind.Resource], news: news[kind.Resource]}
+		if source.news == nil {
+			source.news = watch.NewFake()
+		}
+		return source
+	}
 }
 
 // heldSource gives what it holds, whole.

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -51,10 +50,7 @@ func serverThatShows(t *testing.T, stored http.RoundTripper, findings ...client.
 	t.Helper()
 	organization := builder.Organization(fuzzOrganization).Build()
 	organization.Status.Namespace = fuzzNamespace
-	return fuzzRoutes(t, fuzzBackend(t, fuzzModelOf(t, &readmodel.Sources{
-		Organizations: held(organization), Repositories: held(), Projects: held(), Reviews: held(), ReviewIssues: held(),
-		WebhookDeliveries: held(), Scans: held(), TriageOperations: held(), FindingTrends: held(), Findings: held(findings...),
-	}), stored))
+	return fuzzRoutes(t, fuzzBackend(t, fuzzModelOf(t, append(findings, organization)...), stored))
 }
 
 // A client may have read at one replica what another has yet to hear of: its decision is about what it has read.
@@ -82,7 +78,7 @@ func TestADecisionAtAReplicaThatIsBehind(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			stored := finding("high")
-			held(stored) // for its metadata
+			held(nil, stored) // for its metadata
 			stored.ResourceVersion = "5"
 			cluster := &storedFinding{Finding: *stored}
 			request := httptest.NewRequest(http.MethodPatch, "/v2/findings/"+test.id, strings.NewReader(`{"user_status":"muted"}`))

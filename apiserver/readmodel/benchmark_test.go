@@ -42,7 +42,7 @@ var benchModel = sync.OnceValue(func() *Model {
 
 // benched returns a model that has read these lists.
 func benched(lists map[kind][]metav1.Object) *Model {
-	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard()})
+	m, err := New(Options{Source: byHand, Log: logr.Discard()})
 	if err != nil {
 		panic(err)
 	}

@@ -19,7 +19,7 @@ import (
 // the unchanged rows exactly once.
 func TestReadersAndWritersAtOnce(t *testing.T) {
 	g := gomega.NewWithT(t)
-	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard()})
+	m, err := New(Options{Source: byHand, Log: logr.Discard()})
 	g.Expect(err).NotTo(gomega.HaveOccurred())
 	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
 	const stable, changing = 200, 50
@@ -119,7 +119,7 @@ func walkOnce(m *Model, stable int) error {
 // An organization that is created and deleted is visible completely or not at all.
 func TestOrganizationComesAndGoes(t *testing.T) {
 	g := gomega.NewWithT(t)
-	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard()})
+	m, err := New(Options{Source: byHand, Log: logr.Discard()})
 	g.Expect(err).NotTo(gomega.HaveOccurred())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -33,7 +33,7 @@ func (c *watchfulClock) Now() time.Time {
 // While a list of all findings is rendered, other writers and kinds proceed.
 func TestFindingsAreRenderedWithoutTheMutex(t *testing.T) {
 	watchful := &watchfulClock{Clock: clock.RealClock{}}
-	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard(), Clock: watchful})
+	m, err := New(Options{Source: byHand, Log: logr.Discard(), Clock: watchful})
 	harness.Must(t, err)
 	watchful.model = m
 	feed(t, m, organizations, organization(acme, acmeNamespace, 1))

@@ -13,6 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 var epoch = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -22,11 +23,14 @@ const (
 	acmeNamespace = v1alpha1.NamespacePrefix + acme
 )
 
+// byHand is the source of models that tests feed by hand.
+func byHand(kube.Kind) kube.Source { return nil }
+
 // newTestModel returns a model that is fed by hand, and its clock.
 func newTestModel(t fatal) (*Model, *testingclock.FakeClock) {
 	t.Helper()
 	clock := testingclock.NewFakeClock(epoch)
-	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard(), Clock: clock})
+	m, err := New(Options{Source: byHand, Log: logr.Discard(), Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func TestMemoryOfAFinding(t *testing.T) {
 	runtime.KeepAlive(indexer)
 
 	before = heap()
-	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard()})
+	m, err := New(Options{Source: byHand, Log: logr.Discard()})
 	harness.Must(t, err)
 	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
 	for i := range count {

@@ -35,10 +35,10 @@ const listBatch = 256
 
 // Options of a Model.
 type Options struct {
-	// Config reaches the Kubernetes API. It is not used if Sources are given.
+	// Config reaches the Kubernetes API. It is not used if Source is given.
 	Config *rest.Config
-	// Sources to list and watch instead of Config's cluster.
-	Sources *Sources
+	// Source returns the source of a kind, in all namespaces; nil means Config's cluster.
+	Source func(kube.Kind) kube.Source
 	// Unreadables records objects that cannot be read; may be nil.
 	Unreadables *kube.Unreadables
 	// Log; the zero value discards.
@@ -49,18 +49,11 @@ type Options struct {
 	Clock clock.Clock
 }
 
-// Sources list and watch each kind, in all namespaces.
-type Sources struct {
-	Organizations, Repositories, Projects, Findings kube.Source
-	Reviews, ReviewIssues, WebhookDeliveries, Scans kube.Source
-	TriageOperations, FindingTrends                 kube.Source
-}
-
 // Model is the read model of every organization. Its methods may be called concurrently.
 type Model struct {
 	log     logr.Logger
 	clock   clock.Clock
-	sources *Sources
+	source  func(kube.Kind) kube.Source
 	metrics *metrics
 	// hearing knows when data of each kind last arrived, and heard records it.
 	hearing *kube.Hearing
@@ -99,7 +92,7 @@ func New(options Options) (*Model, error) {
 	m := &Model{
 		log:         options.Log,
 		clock:       options.Clock,
-		sources:     options.Sources,
+		source:      options.Source,
 		unreadables: options.Unreadables,
 		metrics:     newMetrics(),
 		partitions:  map[string]*partition{},
@@ -126,13 +119,17 @@ func New(options Options) (*Model, error) {
 	if err := m.register(options.Registerer); err != nil {
 		return nil, fmt.Errorf("register the metrics of the read model: %w", err)
 	}
-	if m.sources == nil {
-		sources, err := sourcesOf(options.Config)
-		if err != nil {
-			return nil, err
-		}
-		m.sources = sources
+	if m.source != nil {
+		return m, nil
 	}
+	if options.Config == nil {
+		return nil, errors.New("the read model needs a Kubernetes client configuration or sources")
+	}
+	reader, err := kube.NewReader(options.Config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the read model: %w", err)
+	}
+	m.source = reader.Source
 	return m, nil
 }
 

@@ -30,7 +30,7 @@ const (
 // once, and in order. When the writers stop, totals are exact.
 func TestNoListRepeatsOrHidesRowsUnderConcurrentWriters(t *testing.T) {
 	g := gomega.NewWithT(t)
-	m, err := New(Options{Sources: &Sources{}, Log: logr.Discard()})
+	m, err := New(Options{Source: byHand, Log: logr.Discard()})
 	g.Expect(err).NotTo(gomega.HaveOccurred())
 	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
 	feedStableRows(t, m)

@@ -13,12 +13,11 @@ import (
 //
 // It records each response of the API server, even one without changes: the watch of a kind that nobody changes
 // restarts every few minutes.
-func (m *Model) listWatch(kind kind, from kube.Source, object kube.Object) *kube.ListWatch {
-	known, _ := kube.KindOf(object)
+func (m *Model) listWatch(k kind) *kube.ListWatch {
 	return kube.NewListWatch(kube.ListWatchOptions{
-		Kind: known, From: from, Unreadables: m.unreadables,
+		Kind: k.known(), From: m.source(k.known()), Unreadables: m.unreadables,
 		Trim:  m.rendered,
-		Heard: m.heard[kind],
+		Heard: m.heard[k],
 	})
 }
 

@@ -235,7 +235,7 @@ func newReplica(t *rapid.T, name string, offset time.Duration) *replica {
 
 func (r *replica) restart(t *rapid.T) {
 	r.clock = testingclock.NewFakeClock(epoch)
-	model, err := New(Options{Sources: &Sources{}, Log: logr.Discard(), Clock: r.clock})
+	model, err := New(Options{Source: byHand, Log: logr.Discard(), Clock: r.clock})
 	if err != nil {
 		t.Fatal(err)
 	}

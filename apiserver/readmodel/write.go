@@ -9,6 +9,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/newest"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 )
 
@@ -31,12 +32,25 @@ const (
 	kinds
 )
 
-func (k kind) String() string {
-	return [kinds]string{
-		"organizations", "repositories", "projects", "reviews", "reviewissues", "webhookdeliveries", "scans",
-		"triageoperations", "findingtrends", "findings",
-	}[k]
+// known returns the kind of the Kubernetes API.
+func (k kind) known() kube.Kind {
+	known, _ := kube.KindOf([kinds]kube.Object{
+		organizations:     &v1alpha1.Organization{},
+		repositories:      &v1alpha1.Repository{},
+		projects:          &v1alpha1.Project{},
+		reviews:           &v1alpha1.Review{},
+		reviewIssues:      &v1alpha1.ReviewIssue{},
+		webhookDeliveries: &v1alpha1.WebhookDelivery{},
+		scans:             &v1alpha1.Scan{},
+		triageOperations:  &v1alpha1.TriageOperation{},
+		trends:            &v1alpha1.FindingTrend{},
+		findings:          &v1alpha1.Finding{},
+	}[k])
+	return known
 }
+
+// String returns the kind's name in paths of the Kubernetes API.
+func (k kind) String() string { return k.known().Resource }
 
 // change is a write to the read model: an observed state of an object, or its deletion.
 type change struct {
