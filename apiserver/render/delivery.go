@@ -1,7 +1,6 @@
 package render
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 // WebhookDeliveryJSON renders a delivery: what was sent where and how each attempt ended. It leaves out the
 // payload, the signatures and all data about secrets. The same delivery always gives the same bytes.
 func WebhookDeliveryJSON(d *v1alpha1.WebhookDelivery) ([]byte, error) {
-	content, err := encode(&openapi.WebhookDelivery{
+	return encodeNamed("webhook delivery", d.Name, &openapi.WebhookDelivery{
 		Id:            d.Name,
 		EndpointId:    string(d.Spec.EndpointRef.Name),
 		EventId:       d.Spec.Event.ID,
@@ -27,10 +26,6 @@ func WebhookDeliveryJSON(d *v1alpha1.WebhookDelivery) ([]byte, error) {
 		RedeliveredAt: redeliveredAt(d.Status.Redelivery),
 		CreatedAt:     second(d.CreationTimestamp.Time),
 	})
-	if err != nil {
-		return nil, fmt.Errorf("encode webhook delivery %s: %w", d.Name, err)
-	}
-	return content, nil
 }
 
 // DeliveryStatus returns the shown status of a delivery, which is pending before any controller has observed

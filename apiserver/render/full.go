@@ -26,13 +26,13 @@ const (
 )
 
 func newRest(f *v1alpha1.Finding) (rest, error) {
-	facts, err := encode(factsOf(&f.Spec))
+	facts, err := JSON(factsOf(&f.Spec))
 	if err != nil {
 		return rest{}, err
 	}
 	r := rest{course: unique.Make(courseOf(f)), facts: unique.Make(string(facts))}
 	if len(f.Spec.Fingerprints) > 0 {
-		fingerprints, err := encode(convert(f.Spec.Fingerprints, fingerprintOf))
+		fingerprints, err := JSON(convert(f.Spec.Fingerprints, fingerprintOf))
 		if err != nil {
 			return rest{}, err
 		}

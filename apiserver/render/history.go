@@ -45,13 +45,13 @@ func NewHistory(transitions []v1alpha1.Transition) []Moment {
 // HistoryJSON renders the history of the finding with that id. importedBy returns the key that a scan was
 // uploaded with, "" if none is known.
 func HistoryJSON(id string, history []Moment, importedBy func(scan string) string) ([]byte, error) {
-	return encode(openapi.FindingHistory{FindingId: id, Transitions: transitions(history, importedBy)})
+	return JSON(openapi.FindingHistory{FindingId: id, Transitions: transitions(history, importedBy)})
 }
 
 // IssueHistoryJSON renders the history of a review issue, which contains no scans.
 func IssueHistoryJSON(i *v1alpha1.ReviewIssue) ([]byte, error) {
 	history := transitions(NewHistory(i.Status.Transitions), func(string) string { return "" })
-	return encode(openapi.ReviewIssueHistory{IssueId: i.Name, Transitions: history})
+	return JSON(openapi.ReviewIssueHistory{IssueId: i.Name, Transitions: history})
 }
 
 func transitions(history []Moment, importedBy func(scan string) string) []openapi.Transition {

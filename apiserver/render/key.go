@@ -1,8 +1,6 @@
 package render
 
 import (
-	"fmt"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
@@ -17,7 +15,7 @@ func APIKeyJSON(k *v1alpha1.APIKey) ([]byte, error) {
 	if k.Status.KeyID == "" {
 		issued, end = nil, nil // The status remembers the times of the last token.
 	}
-	content, err := encode(&openapi.APIKey{
+	return encodeNamed("API key", k.Name, &openapi.APIKey{
 		Id:          k.Name,
 		Description: k.Spec.Description,
 		Scopes:      convert(scopes, textOf),
@@ -28,10 +26,6 @@ func APIKeyJSON(k *v1alpha1.APIKey) ([]byte, error) {
 		CreatedAt:   second(k.CreationTimestamp.Time),
 		Conditions:  convert(k.Status.Conditions, conditionOf),
 	})
-	if err != nil {
-		return nil, fmt.Errorf("encode API key %s: %w", k.Name, err)
-	}
-	return content, nil
 }
 
 // keyEnd returns when the key's token ends: if the spec declares an earlier end than the one at issuance, it

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -13,7 +12,7 @@ import (
 func TriageOperationJSON(o *v1alpha1.TriageOperation) ([]byte, error) {
 	spec, status := &o.Spec, &o.Status
 	selection := valueOf(spec.Select)
-	content, err := encode(&openapi.TriageOperation{
+	return encodeNamed("triage operation", o.Name, &openapi.TriageOperation{
 		Id:          o.Name,
 		Phase:       OperationPhase(o),
 		Set:         decisionOf(spec.Set),
@@ -34,10 +33,6 @@ func TriageOperationJSON(o *v1alpha1.TriageOperation) ([]byte, error) {
 		Conflicts: convert(status.Conflicts, exampleOf), Failures: convert(status.Failures, exampleOf),
 		Detail: OperationDetail(o),
 	})
-	if err != nil {
-		return nil, fmt.Errorf("encode triage operation %s: %w", o.Name, err)
-	}
-	return content, nil
 }
 
 // OperationPhase returns the shown phase of an operation, which is selecting before any controller has observed

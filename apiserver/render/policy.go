@@ -1,7 +1,6 @@
 package render
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -12,7 +11,7 @@ import (
 // TriagePolicyJSON renders a policy. The same policy always gives the same bytes.
 func TriagePolicyJSON(p *v1alpha1.TriagePolicy) ([]byte, error) {
 	spec, status := &p.Spec, &p.Status
-	content, err := encode(&openapi.TriagePolicy{
+	return encodeNamed("triage policy", p.Name, &openapi.TriagePolicy{
 		Id:    p.Name,
 		Match: spec.Match,
 		Set: openapi.TriagePolicyDecision{
@@ -38,10 +37,6 @@ func TriagePolicyJSON(p *v1alpha1.TriagePolicy) ([]byte, error) {
 		CompileError:  compileError(status.Conditions),
 		Conditions:    convert(status.Conditions, conditionOf),
 	})
-	if err != nil {
-		return nil, fmt.Errorf("encode triage policy %s: %w", p.Name, err)
-	}
-	return content, nil
 }
 
 // policyMode returns the shown mode of a policy; the default is preview.

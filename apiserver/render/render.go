@@ -15,9 +15,9 @@ import (
 // buffers avoids growing a new buffer for each of the many items of a first list.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// encode writes JSON without escaping <, > and &, which are frequent in source code: the responses are
-// application/json and never part of a page.
-func encode(value any) ([]byte, error) {
+// JSON renders a value of the contract, without escaping <, > and &, which are frequent in source code: the
+// responses are application/json and never part of a page.
+func JSON(value any) ([]byte, error) {
 	buffer := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(buffer)
 	buffer.Reset()
@@ -27,10 +27,16 @@ func encode(value any) ([]byte, error) {
 	return bytes.Clone(buffer.Bytes()), nil
 }
 
-// JSON renders a value of the contract that is created for one response.
-func JSON(value any) ([]byte, error) { return encode(value) }
+// encodeNamed is JSON for an object that an error names.
+func encodeNamed(kind, name string, value any) ([]byte, error) {
+	content, err := JSON(value)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %s: %w", kind, name, err)
+	}
+	return content, nil
+}
 
-// encodeTo is encode that appends to a buffer.
+// encodeTo is JSON that appends to a buffer.
 func encodeTo(buffer *bytes.Buffer, value any) error {
 	encoder := json.NewEncoder(buffer)
 	encoder.SetEscapeHTML(false)
@@ -41,9 +47,9 @@ func encodeTo(buffer *bytes.Buffer, value any) error {
 	return nil
 }
 
-// mustEncode is encode for values that always encode: texts, and lists and maps of them.
+// mustEncode is JSON for values that always encode: texts, and lists and maps of them.
 func mustEncode(value any) []byte {
-	content, err := encode(value)
+	content, err := JSON(value)
 	if err != nil {
 		panic(fmt.Sprintf("encode %T: %v", value, err))
 	}

@@ -2,7 +2,6 @@ package render
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 	"time"
 
@@ -24,7 +23,7 @@ func RepositoryJSON(organization string, r *v1alpha1.Repository, updatedAt time.
 	joined := NewRepository(r)
 	spec := &r.Spec
 	commit := valueOf(spec.LastCommit)
-	shape := &openapi.Repository{
+	return encodeNamed("repository", r.Name, &openapi.Repository{
 		Id:                 r.Name,
 		OrganizationId:     organization,
 		Name:               joined.name,
@@ -54,23 +53,14 @@ func RepositoryJSON(organization string, r *v1alpha1.Repository, updatedAt time.
 		Projects: convert(projects, func(p DatedProject) openapi.RepositoryProject {
 			return projectInRepository(organization, p.Project, p.UpdatedAt, joined)
 		}),
-	}
-	content, err := encode(shape)
-	if err != nil {
-		return nil, fmt.Errorf("encode repository %s: %w", r.Name, err)
-	}
-	return content, nil
+	})
 }
 
 // ProjectJSON renders a single project. repository is what is shown of its repository; nil if that does not
 // exist.
 func ProjectJSON(organization string, p *v1alpha1.Project, updatedAt time.Time,
 	repository *Repository) ([]byte, error) {
-	content, err := encode(project(organization, p, updatedAt, repository))
-	if err != nil {
-		return nil, fmt.Errorf("encode project %s: %w", p.Name, err)
-	}
-	return content, nil
+	return encodeNamed("project", p.Name, project(organization, p, updatedAt, repository))
 }
 
 func project(organization string, p *v1alpha1.Project, updatedAt time.Time, repository *Repository) openapi.Project {

@@ -2,7 +2,6 @@ package render
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -38,11 +37,7 @@ func Scan(s *v1alpha1.Scan) openapi.Scan {
 
 // ScanJSON renders a scan. The same scan always gives the same bytes.
 func ScanJSON(s *v1alpha1.Scan) ([]byte, error) {
-	content, err := encode(Scan(s))
-	if err != nil {
-		return nil, fmt.Errorf("encode scan %s: %w", s.Name, err)
-	}
-	return content, nil
+	return encodeNamed("scan", s.Name, Scan(s))
 }
 
 // ScanStatus returns the scan's progress: the outcome that its importer recorded, even before a controller has
@@ -138,9 +133,5 @@ func uploadStatus(scans []*v1alpha1.Scan) *openapi.ScanStatus {
 
 // UploadJSON renders an upload.
 func UploadJSON(upload openapi.Upload) ([]byte, error) {
-	content, err := encode(upload)
-	if err != nil {
-		return nil, fmt.Errorf("encode upload %s: %w", upload.Id, err)
-	}
-	return content, nil
+	return encodeNamed("upload", upload.Id, upload)
 }
