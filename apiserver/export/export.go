@@ -5,6 +5,8 @@ package export
 import (
 	"iter"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 )
 
@@ -12,9 +14,4 @@ import (
 type Findings = iter.Seq2[*openapi.FindingFull, error]
 
 // text returns an enumerated value, or "" for nil.
-func text[T ~string](value *T) string {
-	if value == nil {
-		return ""
-	}
-	return string(*value)
-}
+func text[T ~string](value *T) string { return string(ptr.Deref(value, "")) }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
@@ -56,8 +57,9 @@ func policyName() string { return "policy-" + strings.ToLower(rand.Text()[:10]) 
 func policySpecOf(given *openapi.TriagePolicyRequest) (spec v1alpha1.TriagePolicySpec, err error) {
 	spec = v1alpha1.TriagePolicySpec{
 		Match: given.Match, Mode: v1alpha1.PolicyPreview,
-		Set:      v1alpha1.PolicyDecision{UserStatus: v1alpha1.PolicyStatus(given.Set.UserStatus)},
-		Priority: int32(valueOr(given.Priority, 0)), MaxFindings: int32(valueOr(given.MaxFindings, 0)), //nolint:gosec // bounded
+		Set:         v1alpha1.PolicyDecision{UserStatus: v1alpha1.PolicyStatus(given.Set.UserStatus)},
+		Priority:    int32(ptr.Deref(given.Priority, 0)),    //nolint:gosec // bounded
+		MaxFindings: int32(ptr.Deref(given.MaxFindings, 0)), //nolint:gosec // bounded
 	}
 	if given.Mode != nil {
 		spec.Mode = policyModeOf(*given.Mode)
@@ -65,7 +67,7 @@ func policySpecOf(given *openapi.TriagePolicyRequest) (spec v1alpha1.TriagePolic
 	if given.Set.Reason != nil {
 		spec.Set.Reason = v1alpha1.DecisionReason(*given.Set.Reason)
 	}
-	spec.Set.Comment = valueOr(given.Set.Comment, "")
+	spec.Set.Comment = ptr.Deref(given.Set.Comment, "")
 	if spec.Set.UserStatus == v1alpha1.PolicyStatus(v1alpha1.UserStatusMuted) && spec.Set.Reason == "" {
 		return spec, problem.InvalidBody("set.reason is required to mute").In("set.reason").Coded(openapi.CodeMissing)
 	}
@@ -115,11 +117,4 @@ func momentOf(member string, text *string) (*v1alpha1.Time, error) {
 	}
 	at = v1alpha1.NewTime(at.UTC().Truncate(time.Second))
 	return &at, nil
-}
-
-func valueOr[T any](pointer *T, otherwise T) T {
-	if pointer == nil {
-		return otherwise
-	}
-	return *pointer
 }

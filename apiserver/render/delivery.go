@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -31,10 +32,7 @@ func WebhookDeliveryJSON(d *v1alpha1.WebhookDelivery) ([]byte, error) {
 // DeliveryStatus returns the shown status of a delivery, which is pending before any controller has observed
 // it.
 func DeliveryStatus(d *v1alpha1.WebhookDelivery) string {
-	if d.Status.Phase == "" {
-		return strings.ToLower(string(v1alpha1.WebhookDeliveryPending))
-	}
-	return strings.ToLower(string(d.Status.Phase))
+	return strings.ToLower(string(cmp.Or(d.Status.Phase, v1alpha1.WebhookDeliveryPending)))
 }
 
 func deliveryAttempts(made []v1alpha1.WebhookAttempt) []openapi.WebhookDeliveryAttempt {

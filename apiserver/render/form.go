@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -81,19 +82,9 @@ func (s *Shown) fragment(of filling) []byte {
 	}
 }
 
-func (s *Shown) project() *Project {
-	if s.Project == nil {
-		return noProject
-	}
-	return s.Project
-}
+func (s *Shown) project() *Project { return cmp.Or(s.Project, noProject) }
 
-func (s *Shown) repository() *Repository {
-	if s.Repository == nil {
-		return noRepository
-	}
-	return s.Repository
-}
+func (s *Shown) repository() *Repository { return cmp.Or(s.Repository, noRepository) }
 
 // lengthV1 returns the length of what shape v1 shows of other objects.
 func (s *Shown) lengthV1() int {

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -38,10 +39,7 @@ func TriageOperationJSON(o *v1alpha1.TriageOperation) ([]byte, error) {
 // OperationPhase returns the shown phase of an operation, which is selecting before any controller has observed
 // it.
 func OperationPhase(o *v1alpha1.TriageOperation) openapi.TriageOperationPhase {
-	if o.Status.Phase == "" {
-		return openapi.TriageOperationPhaseSelecting
-	}
-	return openapi.TriageOperationPhase(strings.ToLower(string(o.Status.Phase)))
+	return openapi.TriageOperationPhase(strings.ToLower(string(cmp.Or(o.Status.Phase, v1alpha1.OperationSelecting))))
 }
 
 // OperationDetail returns why an operation failed; "" if it did not.

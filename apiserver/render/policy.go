@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -41,10 +42,7 @@ func TriagePolicyJSON(p *v1alpha1.TriagePolicy) ([]byte, error) {
 
 // policyMode returns the shown mode of a policy; the default is preview.
 func policyMode(mode v1alpha1.PolicyMode) openapi.TriagePolicyMode {
-	if mode == "" {
-		return openapi.TriagePolicyModePreview
-	}
-	return openapi.TriagePolicyMode(strings.ToLower(string(mode)))
+	return openapi.TriagePolicyMode(strings.ToLower(string(cmp.Or(mode, v1alpha1.PolicyPreview))))
 }
 
 func policyFailure(failure *v1alpha1.PolicyFailure) openapi.TriagePolicyFailure {

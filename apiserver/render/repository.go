@@ -64,9 +64,7 @@ func ProjectJSON(organization string, p *v1alpha1.Project, updatedAt time.Time,
 }
 
 func project(organization string, p *v1alpha1.Project, updatedAt time.Time, repository *Repository) openapi.Project {
-	if repository == nil {
-		repository = noRepository
-	}
+	repository = cmp.Or(repository, noRepository)
 	spec, user, scanner := &p.Spec, &p.Spec.User, &p.Spec.Scanner
 	scan := valueOf(p.Status.LastScan)
 	return openapi.Project{

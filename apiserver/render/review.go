@@ -16,9 +16,7 @@ import (
 // updatedAt is the time to show; see Finding. The same arguments always give the same bytes.
 func NewReview(r *v1alpha1.Review, updatedAt time.Time, counts reviewstate.Counts,
 	repository *Repository) (Record, error) {
-	if repository == nil {
-		repository = noRepository
-	}
+	repository = cmp.Or(repository, noRepository)
 	record, err := newRecord(&openapi.Review{
 		Id:               r.Name,
 		Provider:         cmp.Or(r.Spec.Provider, repository.provider),
@@ -60,9 +58,7 @@ func lastReviewAt(reviewed []v1alpha1.ReviewedCommit) *time.Time {
 // updatedAt is the time to show; see Finding. The same arguments always give the same bytes.
 func NewReviewIssue(i *v1alpha1.ReviewIssue, status *v1alpha1.ReviewIssueStatus, updatedAt time.Time,
 	review *v1alpha1.Review, repository *Repository) (Record, error) {
-	if repository == nil {
-		repository = noRepository
-	}
+	repository = cmp.Or(repository, noRepository)
 	of := valueOf(review)
 	record, err := newRecord(&openapi.ReviewIssue{
 		Id:               i.Name,
