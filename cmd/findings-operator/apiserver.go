@@ -4,18 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net/netip"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver"
+	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 	"github.com/appsec-dev/findings-operator/apiserver/uploads"
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
@@ -31,27 +29,10 @@ const leastDataStaleness = 3 * time.Minute
 // apiserverOptions are the flags of `findings-operator apiserver`.
 type apiserverOptions struct {
 	commonOptions
+	apiserver.Options
 
-	bindAddress       string
-	healthBindAddress string
-	cursorKeysDir     string
-	keyStaleness      time.Duration
-	dataStaleness     time.Duration
-	tlsCertFile       string
-	tlsPrivateKeyFile string
-	redisURLFile      string
-	trustedProxies    []string
-	otlpEndpoint      string
-	traceSampleRatio  float64
-	console           bool
-	uploads           uploads.Limits
-	uploadMiB         int64
-
-	// config connects to the API server that stores the kinds.
-	config *rest.Config
-	log    *slog.Logger
-	// proxies holds the parsed trustedProxies.
-	proxies []netip.Prefix
+	trustedProxies []string
+	uploadMiB      int64
 }
 
 func newAPIServerCommand() *cobra.Command {
@@ -84,33 +65,33 @@ SIGTERM and SIGINT end the server once it has answered the requests that have be
 
 func (o *apiserverOptions) addFlags(flags *pflag.FlagSet) {
 	o.commonOptions.addFlags(flags)
-	flags.StringVar(&o.bindAddress, "bind-address", ":8080", "address that the REST API listens on")
-	flags.StringVar(&o.healthBindAddress, "health-bind-address", ":8081", "address that health and metrics listen on")
-	flags.StringVar(&o.cursorKeysDir, "cursor-keys-dir", "",
+	flags.StringVar(&o.BindAddress, "bind-address", ":8080", "address that the REST API listens on")
+	flags.StringVar(&o.HealthBindAddress, "health-bind-address", ":8081", "address that health and metrics listen on")
+	flags.StringVar(&o.CursorKeysDir, "cursor-keys-dir", "",
 		"folder with the keys that authenticate cursors, each a file of 32 or more random bytes; the file\n"+
 			"whose name sorts last signs. Without it a new key is made at each start, and earlier cursors become invalid")
-	flags.DurationVar(&o.keyStaleness, "key-staleness", time.Minute,
+	flags.DurationVar(&o.KeyStaleness, "key-staleness", auth.DefaultStaleness,
 		"how old the API key data may become before requests are refused; at least 5s")
-	flags.DurationVar(&o.dataStaleness, "data-staleness", 10*time.Minute,
+	flags.DurationVar(&o.DataStaleness, "data-staleness", apiserver.DefaultDataStaleness,
 		"how long a kind may be silent before requests that depend on it are refused; from 2m30s on\n"+
 			"answers carry x-data-age")
-	flags.StringVar(&o.tlsCertFile, "tls-cert-file", "",
+	flags.StringVar(&o.TLSCertFile, "tls-cert-file", "",
 		"certificate file for TLS; without it, plain HTTP. A renewed certificate is used without a restart")
-	flags.StringVar(&o.tlsPrivateKeyFile, "tls-private-key-file", "", "private key file of --tls-cert-file")
-	flags.StringVar(&o.redisURLFile, "redis-url-file", "",
+	flags.StringVar(&o.TLSKeyFile, "tls-private-key-file", "", "private key file of --tls-cert-file")
+	flags.StringVar(&o.RedisURLFile, "redis-url-file", "",
 		"file with the URL of the Redis in which replicas share their rate limits; without it each replica counts by itself")
 	flags.StringSliceVar(&o.trustedProxies, "trusted-proxies", nil,
 		"networks of the proxies in front whose X-Forwarded-For is trusted, for example 10.0.0.0/8; they must hold no clients")
-	flags.StringVar(&o.otlpEndpoint, "otlp-endpoint", "",
+	flags.StringVar(&o.TraceEndpoint, "otlp-endpoint", "",
 		"URL of an OpenTelemetry collector that accepts OTLP over HTTP, for example http://collector:4318; without it nothing is traced")
-	flags.Float64Var(&o.traceSampleRatio, "trace-sample-ratio", 0.1,
+	flags.Float64Var(&o.TraceSampleRatio, "trace-sample-ratio", 0.1,
 		"share of requests that are traced, from 0 to 1; a request with a traceparent follows its flag")
-	flags.BoolVar(&o.console, "console", false,
+	flags.BoolVar(&o.Console, "console", false,
 		"serve the console, the web pages that people triage in, at /console/; its sessions are encrypted with the keys of\n"+
 			"--cursor-keys-dir; without that flag they end when the process ends")
-	flags.IntVar(&o.uploads.Total, "uploads", uploads.DefaultLimits.Total,
+	flags.IntVar(&o.Uploads.Total, "uploads", uploads.DefaultLimits.Total,
 		"how many uploads of scan results may be under way at a time")
-	flags.IntVar(&o.uploads.PerOrganization, "uploads-per-organization", uploads.DefaultLimits.PerOrganization,
+	flags.IntVar(&o.Uploads.PerOrganization, "uploads-per-organization", uploads.DefaultLimits.PerOrganization,
 		"how many of them may belong to one organization")
 	flags.Int64Var(&o.uploadMiB, "uploads-mib", uploads.DefaultLimits.Bytes>>20,
 		"how many MiB of decompressed SARIF all of them together may hold; a larger file is refused. Allow three times that in memory")
@@ -118,48 +99,49 @@ func (o *apiserverOptions) addFlags(flags *pflag.FlagSet) {
 
 func (o *apiserverOptions) validate() error {
 	problems := []error{o.commonOptions.validate()}
-	if o.bindAddress == o.healthBindAddress && !strings.HasSuffix(o.bindAddress, ":0") {
+	if o.BindAddress == o.HealthBindAddress && !strings.HasSuffix(o.BindAddress, ":0") {
 		problems = append(problems, errors.New("--bind-address and --health-bind-address must differ"))
 	}
-	if o.keyStaleness < leastKeyStaleness {
+	if o.KeyStaleness < leastKeyStaleness {
 		problems = append(problems,
 			fmt.Errorf("--key-staleness must be at least %s: the keys are listed once a second, and a list takes time", leastKeyStaleness))
 	}
-	if o.dataStaleness < leastDataStaleness {
+	if o.DataStaleness < leastDataStaleness {
 		problems = append(problems,
 			fmt.Errorf("--data-staleness must be at least %s: if nothing changes, the API server may send nothing for up to two minutes", leastDataStaleness))
 	}
-	if (o.tlsCertFile == "") != (o.tlsPrivateKeyFile == "") {
+	if (o.TLSCertFile == "") != (o.TLSKeyFile == "") {
 		problems = append(problems, errors.New("--tls-cert-file and --tls-private-key-file go together"))
 	}
 	proxies, err := clientaddress.ParseTrusted(o.trustedProxies)
 	if err != nil {
 		problems = append(problems, fmt.Errorf("--trusted-proxies: %w", err))
 	}
-	o.proxies = proxies
-	if err := tracing.CheckEndpoint(o.otlpEndpoint); err != nil {
+	o.TrustedProxies = proxies
+	if err := tracing.CheckEndpoint(o.TraceEndpoint); err != nil {
 		problems = append(problems, fmt.Errorf("--otlp-endpoint %w", err))
 	}
-	if !(o.traceSampleRatio >= 0 && o.traceSampleRatio <= 1) { // also refuses NaN
+	if !(o.TraceSampleRatio >= 0 && o.TraceSampleRatio <= 1) { // also refuses NaN
 		problems = append(problems, errors.New("--trace-sample-ratio must be from 0 to 1"))
 	}
-	if o.uploads.Total < 1 || o.uploads.PerOrganization < 1 || o.uploadMiB < 1 {
+	if o.Uploads.Total < 1 || o.Uploads.PerOrganization < 1 || o.uploadMiB < 1 {
 		problems = append(problems, errors.New("--uploads, --uploads-per-organization and --uploads-mib must be at least 1"))
 	}
 	return errors.Join(problems...)
 }
 
-// complete validates the flags and reads the kubeconfig file.
+// complete validates the flags, reads the kubeconfig file and sets the options that no flag sets directly.
 func (o *apiserverOptions) complete() error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	o.log = o.logger()
+	o.Namespace, o.Uploads.Bytes = o.namespace, o.uploadMiB<<20
+	o.Log = o.logger()
 	if err := noticeDeadConnections(); err != nil {
 		return err
 	}
 	var err error
-	o.config, err = o.plane(v1alpha1.APIFieldManager)
+	o.Config, err = o.plane(v1alpha1.APIFieldManager)
 	return err
 }
 
@@ -180,26 +162,7 @@ func noticeDeadConnections() error {
 }
 
 func (o *apiserverOptions) run(ctx context.Context) error {
-	server, err := apiserver.New(apiserver.Options{
-		Config:            o.config,
-		BindAddress:       o.bindAddress,
-		HealthBindAddress: o.healthBindAddress,
-		Namespace:         o.namespace,
-		CursorKeysDir:     o.cursorKeysDir,
-		KeyStaleness:      o.keyStaleness,
-		DataStaleness:     o.dataStaleness,
-		TLSCertFile:       o.tlsCertFile,
-		TLSKeyFile:        o.tlsPrivateKeyFile,
-		TrustedProxies:    o.proxies,
-		RedisURLFile:      o.redisURLFile,
-		TraceEndpoint:     o.otlpEndpoint,
-		TraceSampleRatio:  o.traceSampleRatio,
-		Console:           o.console,
-		Uploads: uploads.Limits{
-			Total: o.uploads.Total, PerOrganization: o.uploads.PerOrganization, Bytes: o.uploadMiB << 20,
-		},
-		Log: o.log,
-	})
+	server, err := apiserver.New(o.Options)
 	if err != nil {
 		return err
 	}
