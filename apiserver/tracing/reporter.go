@@ -2,11 +2,11 @@ package tracing
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
@@ -53,11 +53,11 @@ const (
 	lost = "lost"
 )
 
-func newReporter(exporter sdktrace.SpanExporter, log logr.Logger, registerer prometheus.Registerer) (*reporter, error) {
+func newReporter(exporter sdktrace.SpanExporter, log logr.Logger, registerer prometheus.Registerer) *reporter {
 	r := &reporter{
 		SpanExporter: exporter,
 		log:          log,
-		spans: prometheus.NewCounterVec(prometheus.CounterOpts{
+		spans: promauto.With(registerer).NewCounterVec(prometheus.CounterOpts{
 			Name: "findings_api_trace_spans_total",
 			Help: "Spans that were sent to the collector of traces (sent), or refused by it or dropped before (lost).",
 		}, []string{"outcome"}),
@@ -65,13 +65,7 @@ func newReporter(exporter sdktrace.SpanExporter, log logr.Logger, registerer pro
 	for _, outcome := range []string{sent, lost} {
 		r.spans.WithLabelValues(outcome)
 	}
-	if registerer == nil {
-		return r, nil
-	}
-	if err := registerer.Register(r.spans); err != nil {
-		return nil, fmt.Errorf("register the metrics of traces: %w", err)
-	}
-	return r, nil
+	return r
 }
 
 // ExportSpans sends a batch. It returns no error, because the SDK would log each one.

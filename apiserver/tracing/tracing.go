@@ -97,16 +97,12 @@ func New(ctx context.Context, options Options) (*Tracer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the exporter of traces: %w", err)
 	}
-	reporting, err := newReporter(sender, options.Log, options.Registerer)
-	if err != nil {
-		return nil, err
-	}
 	instance, err := os.Hostname()
 	if err != nil {
 		return nil, err
 	}
 	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithSpanProcessor(newQueue(reporting)),
+		sdktrace.WithSpanProcessor(newQueue(newReporter(sender, options.Log, options.Registerer))),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(options.SampleRatio))),
 		sdktrace.WithResource(resource.NewSchemaless(
 			attribute.String("service.name", serviceName), attribute.String("service.instance.id", instance))),
