@@ -84,27 +84,22 @@ func (r *router) follow(c *gin.Context, stream *eventStream) {
 		if stream.events.Once {
 			return
 		}
-		end := time.NewTimer(left)
 		select {
 		case <-stream.wake:
 		case <-changed:
-		case <-end.C:
+		case <-time.After(left):
 		case <-beat.C:
 			if !r.beat(stream) {
-				end.Stop()
 				return
 			}
 			r.auth.MarkUsed(stateOf(c).identity)
 		case <-c.Request.Context().Done():
-			end.Stop()
 			return
 		case <-r.leaving:
-			end.Stop()
 			stream.told = false
 			stream.send()
 			return
 		}
-		end.Stop()
 	}
 }
 

@@ -118,10 +118,8 @@ func (t *Triager[T]) backOff(ctx context.Context, attempt int) error {
 	if attempt == 1 {
 		return context.Cause(ctx)
 	}
-	timer := time.NewTimer(t.pace.between(0, longestBackoff))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(t.pace.between(0, longestBackoff)):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

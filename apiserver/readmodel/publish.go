@@ -22,12 +22,10 @@ func (m *Model) runPublisher(ctx context.Context) error {
 		m.mu.Lock()
 		m.publishAll()
 		m.mu.Unlock()
-		pause := m.clock.NewTimer(publishInterval)
 		select {
 		case <-ctx.Done():
-			pause.Stop()
 			return nil
-		case <-pause.C():
+		case <-m.clock.After(publishInterval):
 		}
 	}
 }

@@ -175,22 +175,19 @@ func (s *Service) begin(request *Request) (*job, error) {
 
 // await waits for the end of an import or, after ten seconds, for its Scans.
 func (s *Service) await(ctx context.Context, j *job) (*openapi.Upload, error) {
-	patience := time.NewTimer(answerAfter)
-	defer patience.Stop()
-	select {
-	case <-j.done:
-		return s.answer(ctx, j)
-	case <-ctx.Done():
-		return nil, problem.TryAgain("the client is gone", context.Cause(ctx))
-	case <-patience.C:
-	}
-	select {
-	case <-j.done:
-		return s.answer(ctx, j)
-	case <-ctx.Done():
-		return nil, problem.TryAgain("the client is gone", context.Cause(ctx))
-	case <-j.recorded:
-		return s.Get(ctx, j.Namespace, j.id)
+	patience := time.After(answerAfter)
+	var recorded <-chan struct{} // nil before that
+	for {
+		select {
+		case <-j.done:
+			return s.answer(ctx, j)
+		case <-ctx.Done():
+			return nil, problem.TryAgain("the client is gone", context.Cause(ctx))
+		case <-patience:
+			recorded = j.recorded
+		case <-recorded:
+			return s.Get(ctx, j.Namespace, j.id)
+		}
 	}
 }
 
