@@ -2,12 +2,14 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/cursor"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
@@ -117,8 +119,12 @@ func respond[T any](cursors *cursor.Codec, l list, page index.Page[T],
 // asIs is the shape of items that are already JSON.
 func asIs(item content.Part) content.Part { return item }
 
-// Unavailable is the error for an organization that is not in the read model although its key is valid.
+// Unavailable is the error for an organization that is not in the read model although its key is valid, or for a
+// review that is not in it.
 func Unavailable(cause error) error {
+	if errors.Is(cause, readmodel.ErrNoReview) {
+		return problem.NotFound("review")
+	}
 	return problem.TryAgain("the organization's data is not available", cause)
 }
 
