@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
@@ -141,7 +140,7 @@ func failureOf(operation *v1alpha1.TriageOperation) (detail string) {
 
 func operationResponse(status int, operation *v1alpha1.TriageOperation) (Response, error) {
 	shown, err := render.TriageOperationJSON(operation)
-	response := Response{Status: status, Body: []content.Part{content.Of(shown)}}
+	response := untagged(status, shown)
 	if status == http.StatusCreated || status == http.StatusAccepted {
 		response.Location = operationsPath + operation.Name
 	}

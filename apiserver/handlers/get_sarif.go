@@ -2,9 +2,9 @@ package handlers
 
 import (
 	"context"
+	"net/http"
 	"slices"
 
-	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
@@ -26,7 +26,7 @@ func (b *Backend) GetSarif(ctx context.Context, request Request) (Response, erro
 		return Response{}, problem.NotFound("upload")
 	}
 	shown, err := render.JSON(render.SarifStatus(upload, request.Origin+"/v2/uploads/"+upload.Id))
-	return Response{Body: []content.Part{content.Of(shown)}}, err
+	return untagged(http.StatusOK, shown), err
 }
 
 // GetSarifV3 is an operation of the contract.

@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
@@ -20,7 +19,7 @@ func (b *Backend) GetTriagePolicy(ctx context.Context, request Request) (Respons
 
 func policyResponse(status int, policy *v1alpha1.TriagePolicy) (Response, error) {
 	shown, err := render.TriagePolicyJSON(policy)
-	response := Response{Status: status, Body: []content.Part{content.Of(shown)}}
+	response := untagged(status, shown)
 	if status == http.StatusCreated {
 		response.Location = policiesPath + policy.Name
 	}

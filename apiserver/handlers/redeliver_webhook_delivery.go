@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
@@ -18,5 +17,5 @@ func (b *Backend) RedeliverWebhookDelivery(ctx context.Context, request Request)
 		return Response{}, err
 	}
 	shown, err := render.WebhookDeliveryJSON(delivery)
-	return Response{Status: http.StatusAccepted, Body: []content.Part{content.Of(shown)}}, err
+	return untagged(http.StatusAccepted, shown), err
 }

@@ -4,7 +4,6 @@ import (
 	"io"
 
 	"github.com/appsec-dev/findings-operator/apiserver/changes"
-
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 )
@@ -51,6 +50,11 @@ type Streamed struct {
 // single returns a resource that has only one shape.
 func single(shown []byte) Response {
 	return Response{Body: []content.Part{content.Of(shown)}, Tag: readmodel.TagOf(shown)}
+}
+
+// untagged returns a response that is not the state of a resource.
+func untagged(status int, shown []byte) Response {
+	return Response{Status: status, Body: []content.Part{content.Of(shown)}}
 }
 
 // tagged returns one of the shapes of an item. All shapes share the item's tag.

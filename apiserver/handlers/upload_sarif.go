@@ -6,7 +6,6 @@ import (
 	"net/url"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 	"github.com/appsec-dev/findings-operator/apiserver/uploads"
@@ -46,7 +45,7 @@ func (b *Backend) uploadSarif(ctx context.Context, request Request, below string
 		Url: request.Origin + below + "/repos/" + url.PathEscape(owner) + "/" + url.PathEscape(repo) +
 			"/code-scanning/sarifs/" + id,
 	})
-	return Response{Status: http.StatusAccepted, Body: []content.Part{content.Of(shown)}}, err
+	return untagged(http.StatusAccepted, shown), err
 }
 
 // settings returns the members of the body that describe the file.

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
@@ -50,7 +49,7 @@ func names(of ...string) bool {
 
 func uploadResponse(upload *openapi.Upload) (Response, error) {
 	shown, err := render.UploadJSON(*upload)
-	response := Response{Body: []content.Part{content.Of(shown)}}
+	response := untagged(http.StatusOK, shown)
 	if upload.Status != nil && *upload.Status == openapi.ScanStatusRunning {
 		response.Status, response.Location = http.StatusAccepted, "/v2/uploads/"+upload.Id
 	}

@@ -3,10 +3,10 @@ package handlers
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
@@ -28,10 +28,7 @@ func (b *Backend) VerifyWebhookDelivery(ctx context.Context, request Request) (R
 		Status:     openapi.WebhookVerificationStatus(status),
 		Message:    status.Message(),
 	})
-	if err != nil {
-		return Response{}, err
-	}
-	return Response{Body: []content.Part{content.Of(verdict)}}, nil
+	return untagged(http.StatusOK, verdict), err
 }
 
 // verify checks against the delivery in the model and, if that does not confirm it, against the stored one. An

@@ -2,8 +2,8 @@ package handlers
 
 import (
 	"context"
+	"net/http"
 
-	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
@@ -19,8 +19,5 @@ func (b *Backend) WhoAmI(_ context.Context, request Request) (Response, error) {
 		who.Scopes = append(who.Scopes, string(scope))
 	}
 	shown, err := render.JSON(&who)
-	if err != nil {
-		return Response{}, err
-	}
-	return Response{Body: []content.Part{content.Of(shown)}}, nil
+	return untagged(http.StatusOK, shown), err
 }
