@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
@@ -16,18 +15,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// stored reads uploads from the API server, because the watch may deliver them to this replica later.
-type stored struct{ reader *kube.Reader }
-
-func newStored(config *rest.Config) (*stored, error) {
-	reader, err := kube.NewReader(config)
-	if err != nil {
-		return nil, err
-	}
-	return &stored{reader}, nil
-}
-
-// Get returns an upload of the organization in the namespace as it is stored now.
+// Get returns an upload of the organization in the namespace as it is stored now: the watch may deliver it to this
+// replica later.
 func (s *Service) Get(ctx context.Context, namespace, id string) (*openapi.Upload, error) {
 	if len(validation.IsDNS1123Label(id)) > 0 {
 		return nil, problem.NotFound("upload") // no upload can have that id
@@ -36,7 +25,7 @@ func (s *Service) Get(ctx context.Context, namespace, id string) (*openapi.Uploa
 	defer cancel()
 	kind, _ := kube.KindOf(&v1alpha1.Scan{})
 	var scans []*v1alpha1.Scan
-	_, err := s.stored.reader.In(namespace, kind).List(ctx, metav1.ListOptions{
+	_, err := s.reader.In(namespace, kind).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("spec.upload.id", id).String(),
 	}, func(object runtime.Object) error {
 		if scan, readable := object.(*v1alpha1.Scan); readable {

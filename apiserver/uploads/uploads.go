@@ -19,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/slots"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
@@ -50,7 +51,7 @@ type Service struct {
 	config *rest.Config
 	limits Limits
 	log    *slog.Logger
-	stored *stored
+	reader *kube.Reader
 
 	slots   *slots.Slots
 	memory  memory
@@ -69,12 +70,12 @@ func New(options Options) (*Service, error) {
 	if options.Limits == (Limits{}) {
 		options.Limits = DefaultLimits
 	}
-	read, err := newStored(options.Config)
+	reader, err := kube.NewReader(options.Config)
 	if err != nil {
 		return nil, err
 	}
 	s := &Service{
-		config: options.Config, limits: options.Limits, log: options.Log, stored: read,
+		config: options.Config, limits: options.Limits, log: options.Log, reader: reader,
 		slots:   slots.New(options.Limits.Total, options.Limits.PerOrganization),
 		memory:  memory{limits: options.Limits, taken: map[string]int64{}},
 		metrics: newMetrics(options.Registerer),
