@@ -13,6 +13,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // MaxLength bounds a cursor, in bytes.
@@ -53,7 +54,10 @@ type List struct {
 
 // Codec makes and reads cursors. It is safe for concurrent use.
 type Codec struct {
-	keys keyring
+	// folder of the keys; empty for a random key.
+	folder string
+	// keys that verify, the newest first.
+	keys atomic.Pointer[[][]byte]
 }
 
 // Encode returns the cursor that continues list after position. It returns an error if the position is too
@@ -65,7 +69,7 @@ func (c *Codec) Encode(list List, position Position) (string, error) {
 	payload := []byte{version}
 	payload = appendText(payload, position.Value)
 	payload = appendText(payload, position.ID)
-	payload = append(payload, sign(c.keys.signing(), list, payload)...)
+	payload = append(payload, sign(c.verifying()[0], list, payload)...)
 	return encoding.EncodeToString(payload), nil
 }
 
@@ -96,7 +100,7 @@ func (c *Codec) Decode(list List, token string) (Position, error) {
 }
 
 func (c *Codec) signed(list List, payload, signature []byte) bool {
-	return slices.ContainsFunc(c.keys.verifying(), func(key []byte) bool {
+	return slices.ContainsFunc(c.verifying(), func(key []byte) bool {
 		return hmac.Equal(signature, sign(key, list, payload))
 	})
 }

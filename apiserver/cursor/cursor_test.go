@@ -118,7 +118,7 @@ func TestEveryChangeOfACursorIsNoticed(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	// A fixed key for all processes: otherwise a cursor found by one process would be invalid in all others.
 	c := &Codec{}
-	c.keys.held.Store(&[][]byte{make([]byte, minKeySize)})
+	c.keys.Store(&[][]byte{make([]byte, minKeySize)})
 	// One of each length at which bits of the last character may be left over.
 	for _, id := range []string{"f-1", "f-12", "f-123"} {
 		token := encode(f, c, list, Position{Value: "2026-03-01T12:00:00Z", ID: id})
@@ -225,7 +225,7 @@ func TestMountedSecret(t *testing.T) {
 		harness.Must(t, os.Symlink(target, filepath.Join(folder, link)))
 	}
 	c, err := Load(folder)
-	if err != nil || len(c.keys.verifying()) != 1 {
+	if err != nil || len(c.verifying()) != 1 {
 		t.Fatalf("got %v", err)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -33,7 +32,7 @@ func NewRandom() *Codec {
 	key := make([]byte, minKeySize)
 	rand.Read(key) //nolint:errcheck // never fails: it ends the process instead
 	c := &Codec{}
-	c.keys.held.Store(&[][]byte{key})
+	c.keys.Store(&[][]byte{key})
 	return c
 }
 
@@ -47,16 +46,15 @@ func Load(folder string) (*Codec, error) {
 	if len(keys) == 0 {
 		return nil, err
 	}
-	c := &Codec{}
-	c.keys.folder = folder
-	c.keys.held.Store(&keys)
+	c := &Codec{folder: folder}
+	c.keys.Store(&keys)
 	return c, nil
 }
 
 // Run reads the folder at once and every interval until ctx ends, and logs files that are no keys. If there is no key
 // at all, the keys stay as they are. Run returns at once for a random key.
 func (c *Codec) Run(ctx context.Context, interval time.Duration, log logr.Logger) {
-	if c.keys.folder == "" {
+	if c.folder == "" {
 		return
 	}
 	ticker := time.NewTicker(interval)
@@ -67,7 +65,7 @@ func (c *Codec) Run(ctx context.Context, interval time.Duration, log logr.Logger
 			log.Error(err, "Cursor keys cannot be used; the others, or those read before, stay in use")
 		}
 		if changed {
-			log.Info("Read new cursor keys", "folder", c.keys.folder)
+			log.Info("Read new cursor keys", "folder", c.folder)
 		}
 		select {
 		case <-ctx.Done():
@@ -80,22 +78,16 @@ func (c *Codec) Run(ctx context.Context, interval time.Duration, log logr.Logger
 // Reload reads the folder again that Load was given, and reports whether the keys have changed. The error names what
 // was passed over.
 func (c *Codec) Reload() (changed bool, err error) {
-	keys, err := readKeys(c.keys.folder)
+	keys, err := readKeys(c.folder)
 	if len(keys) == 0 {
 		return false, err
 	}
-	before := c.keys.held.Swap(&keys)
+	before := c.keys.Swap(&keys)
 	return !slices.EqualFunc(*before, keys, bytes.Equal), err
 }
 
-// keyring holds the keys that verify, the newest first.
-type keyring struct {
-	folder string
-	held   atomic.Pointer[[][]byte]
-}
-
-func (k *keyring) signing() []byte     { return (*k.held.Load())[0] }
-func (k *keyring) verifying() [][]byte { return *k.held.Load() }
+// verifying returns the keys that verify, the newest first, which signs.
+func (c *Codec) verifying() [][]byte { return *c.keys.Load() }
 
 // readKeys returns the newest keys, and an error about newer files that are no keys: a replica that starts must accept
 // the same keys as those that run. There is an error if there is no key.
@@ -146,7 +138,7 @@ func readKey(path string) ([]byte, error) {
 // Derive returns keys of 32 bytes for another purpose, one per verifying key, the newest first. They reveal
 // nothing about the cursors' keys.
 func (c *Codec) Derive(purpose string) [][]byte {
-	held := c.keys.verifying()
+	held := c.verifying()
 	derived := make([][]byte, len(held))
 	for i, key := range held {
 		var err error
