@@ -3,7 +3,8 @@ package readmodel
 import (
 	"context"
 	"maps"
-	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // joinBatch is how many rows are rendered between two acquisitions of the mutex.
@@ -170,7 +171,7 @@ func (p *partition) rowsOf(group rejoin) []rejoin {
 }
 
 // namesOf returns the names of the rows of a group of any kind but findings.
-func (p *partition) namesOf(group rejoin) map[string]struct{} {
+func (p *partition) namesOf(group rejoin) sets.Set[string] {
 	switch group.by {
 	case byRepository:
 		switch group.rows {
@@ -179,7 +180,7 @@ func (p *partition) namesOf(group rejoin) map[string]struct{} {
 		case reviews:
 			return p.reviewsOf[group.name]
 		default:
-			names := map[string]struct{}{}
+			names := sets.Set[string]{}
 			for review := range p.reviewsOf[group.name] {
 				maps.Copy(names, p.issuesOf[review])
 			}
@@ -191,30 +192,22 @@ func (p *partition) namesOf(group rejoin) map[string]struct{} {
 	}
 	switch group.rows {
 	case repositories:
-		return names(p.repositories)
+		return sets.KeySet(p.repositories)
 	case projects:
-		return names(p.projects)
+		return sets.KeySet(p.projects)
 	case reviews:
-		return names(p.reviews)
+		return sets.KeySet(p.reviews)
 	case reviewIssues:
-		return names(p.issues)
+		return sets.KeySet(p.issues)
 	case scans:
-		return names(p.scans)
+		return sets.KeySet(p.scans)
 	case triageOperations:
 		return nil
 	case trends:
-		return names(p.trends)
+		return sets.KeySet(p.trends)
 	default:
-		return names(p.deliveries)
+		return sets.KeySet(p.deliveries)
 	}
-}
-
-func names[T any](of map[string]T) map[string]struct{} {
-	out := make(map[string]struct{}, len(of))
-	for name := range of {
-		out[name] = struct{}{}
-	}
-	return out
 }
 
 // eachFinding yields the names of a group of findings. For a project or a repository it reads the index: a
@@ -333,6 +326,3 @@ func (m *Model) finish(batch []work) {
 		m.signal()
 	}
 }
-
-// sorted returns the names in order.
-func sorted(names map[string]struct{}) []string { return slices.Sorted(maps.Keys(names)) }

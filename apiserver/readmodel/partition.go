@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
@@ -86,15 +87,13 @@ func (s stamp) after(before stamp) stamp {
 }
 
 // children are the names of objects by the name of the object that they refer to.
-type children map[string]map[string]struct{}
+type children map[string]sets.Set[string]
 
 func (c children) add(parent v1alpha1.ResourceName, child string) {
-	names := c[string(parent)]
-	if names == nil {
-		names = map[string]struct{}{}
-		c[string(parent)] = names
+	if c[string(parent)] == nil {
+		c[string(parent)] = sets.Set[string]{}
 	}
-	names[child] = struct{}{}
+	c[string(parent)].Insert(child)
 }
 
 func (c children) remove(parent v1alpha1.ResourceName, child string) {

@@ -1,6 +1,8 @@
 package readmodel
 
 import (
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
@@ -45,7 +47,7 @@ func (p *partition) repositoryWork(name string) (work, bool) {
 	}
 	organization, x := p.organization(), p.indexes.repositories
 	var within []render.DatedProject
-	for _, name := range sorted(p.projectsOf[name]) {
+	for _, name := range sets.List(p.projectsOf[name]) {
 		project := p.projects[name]
 		within = append(within, render.DatedProject{Project: project.object, UpdatedAt: project.updatedAt.at})
 	}
