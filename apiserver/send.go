@@ -109,10 +109,7 @@ const chunkBytes = 256 << 10
 const chunkPatience = 20 * time.Second
 
 // chunks is a pool, without the chunks that grew because of a long part.
-var chunks = sync.Pool{New: func() any {
-	chunk := make([]byte, 0, chunkBytes+chunkBytes/4)
-	return &chunk
-}}
+var chunks = sync.Pool{New: func() any { return new(make([]byte, 0, chunkBytes+chunkBytes/4)) }}
 
 // gather appends parts until the chunk is full, and returns the remaining parts.
 func gather(chunk []byte, parts []content.Part) ([]byte, []content.Part) {

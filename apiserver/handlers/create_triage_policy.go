@@ -115,6 +115,5 @@ func momentOf(member string, text *string) (*v1alpha1.Time, error) {
 	if err != nil {
 		return nil, problem.InvalidBody(member + ": " + err.Error()).In(member)
 	}
-	at = v1alpha1.NewTime(at.UTC().Truncate(time.Second))
-	return &at, nil
+	return new(v1alpha1.NewTime(at.UTC().Truncate(time.Second))), nil
 }

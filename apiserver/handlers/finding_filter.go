@@ -61,6 +61,5 @@ func tenths(number *float64) *int {
 		return nil
 	}
 	const rounding = 1e-9 // for tenths without an exact binary representation
-	lowest := int(math.Ceil(*number*10 - rounding))
-	return &lowest
+	return new(int(math.Ceil(*number*10 - rounding)))
 }

@@ -26,8 +26,7 @@ func (b *Backend) upload(ctx context.Context, request Request, id string) (*open
 		return b.Model.Upload(request.Organization, id), true
 	})
 	if complete(scans) {
-		upload := render.Upload(scans)
-		return &upload, nil
+		return new(render.Upload(scans)), nil
 	}
 	return b.Uploads.Get(ctx, request.Key.Namespace, id)
 }

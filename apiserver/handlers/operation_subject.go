@@ -103,8 +103,7 @@ func timeOf(at *time.Time) *v1alpha1.Time {
 	if whole.Before(*at) {
 		whole = whole.Add(time.Second)
 	}
-	bound := v1alpha1.NewTime(whole)
-	return &bound
+	return new(v1alpha1.NewTime(whole))
 }
 
 // inBody turns the problem of a query into one of an object in the body.

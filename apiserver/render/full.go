@@ -111,8 +111,7 @@ func factsOf(spec *v1alpha1.FindingSpec) openapi.FindingFacts {
 		Vulnerability: openapi.FindingVulnerability{Aliases: texts(vulnerability.Aliases), Id: vulnerability.ID},
 	}
 	if tenths, ok := findingquery.Tenths(spec.Details.Score); ok {
-		score := float32(tenths) / 10
-		facts.Score = &score
+		facts.Score = new(float32(tenths) / 10)
 	}
 	return facts
 }

@@ -24,8 +24,7 @@ func optionalSecond(t *v1alpha1.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
-	out := second(t.Time)
-	return &out
+	return new(second(t.Time))
 }
 
 // word returns an enumerated value, nil if it is not known.
@@ -33,8 +32,7 @@ func word[To, From ~string](value From) *To {
 	if value == "" {
 		return nil
 	}
-	out := To(value)
-	return &out
+	return new(To(value))
 }
 
 func valueOf[T any](pointer *T) T {

@@ -39,6 +39,5 @@ func (s *Service) Get(ctx context.Context, namespace, id string) (*openapi.Uploa
 	case len(scans) == 0:
 		return nil, problem.NotFound("upload")
 	}
-	upload := render.Upload(scans)
-	return &upload, nil
+	return new(render.Upload(scans)), nil
 }
