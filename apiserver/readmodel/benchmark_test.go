@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 )
 
 const benchFindings = 100_000
@@ -33,27 +31,22 @@ var benchModel = sync.OnceValue(func() *Model {
 		p.Spec.RepositoryRef.Name = v1alpha1.ResourceName(fmt.Sprintf("repo-%d", i/5))
 		owned[i] = p
 	}
-	return benched(map[kind][]metav1.Object{
-		organizations: {organization(acme, acmeNamespace, 1)},
-		projects:      owned,
-		findings:      objects,
-	})
-})
-
-// benched returns a model that has read these lists.
-func benched(lists map[kind][]metav1.Object) *Model {
 	m, err := New(Options{Source: byHand, Log: logr.Discard()})
 	if err != nil {
 		panic(err)
 	}
-	for k, list := range lists {
+	for k, list := range map[kind][]metav1.Object{
+		organizations: {organization(acme, acmeNamespace, 1)},
+		projects:      owned,
+		findings:      objects,
+	} {
 		if err := m.replace(k, list, "1000000"); err != nil {
 			panic(err)
 		}
 	}
 	joinAndPublish(m)
 	return m
-}
+})
 
 var benchText = strings.Repeat("if a < b { return }\n", 30)
 
@@ -101,56 +94,6 @@ func benchTraits(random *rand.Rand, spec *v1alpha1.FindingSpec) {
 	spec.Package = &v1alpha1.FindingPackage{Name: name, PURL: "pkg:npm/" + name + "@1.2.3", Version: "1.2.3", FixedVersion: "1.2.4"}
 }
 
-func BenchmarkListFindings(b *testing.B) {
-	text := func(s string) *string { return &s }
-	high := 70
-	cases := []struct {
-		name   string
-		filter FindingFilter
-	}{
-		{"unfiltered", FindingFilter{}},
-		{"status", FindingFilter{Status: text("open")}},
-		{"muted", FindingFilter{Status: text("open_muted")}},
-		{"project", FindingFilter{ProjectID: text("project-7")}},
-		{"repo+project", FindingFilter{RepoID: text("repo-1"), ProjectID: text("project-7")}},
-		{"class+severity+status", FindingFilter{Class: text("CWE-7"), Severity: text("high"), Status: text("open")}},
-		{"repo+class", FindingFilter{RepoID: text("repo-1"), Class: text("CWE-7")}},
-		{"nothing", FindingFilter{Class: text("none"), Status: text("open")}},
-		{"vulnerability", FindingFilter{Vulnerability: text("GHSA-0042")}},
-		{"score", FindingFilter{MinScore: &high}},
-		{"words", FindingFilter{Words: []string{"traversal"}}},
-		{"words that are nowhere", FindingFilter{Words: []string{"nowhere"}}},
-	}
-	bySeverity := []string{"unfiltered", "status", "project", "class+severity+status", "score"}
-	m := benchModel()
-	for _, c := range cases {
-		if slices.Contains(bySeverity, c.name) {
-			b.Run(c.name+"/by severity", func(b *testing.B) {
-				for b.Loop() {
-					q := FindingQuery{Limit: index.Limit{Size: 100}, Filter: c.filter, Sort: SortSeverity}
-					if _, err := m.ListFindings(acme, q); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		}
-		for _, place := range []string{"first", "middle"} {
-			b.Run(c.name+"/"+place, func(b *testing.B) {
-				q := FindingQuery{Limit: index.Limit{Size: 100}, Filter: c.filter}
-				if place == "middle" {
-					q.After = &index.Position{Value: epoch.Add(500_000 * time.Second).Format(time.RFC3339)}
-				}
-				b.ReportAllocs()
-				for b.Loop() {
-					if _, err := m.ListFindings(acme, q); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		}
-	}
-}
-
 func BenchmarkCountFindings(b *testing.B) {
 	high := "high"
 	m := benchModel()
@@ -168,34 +111,6 @@ func BenchmarkCountFindings(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-func BenchmarkApply(b *testing.B) {
-	m := benchModel()
-	rv := 10_000_000
-	b.ReportAllocs()
-	for b.Loop() {
-		rv++
-		if _, err := m.Apply(benchFinding(rv%benchFindings, rv)); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// BenchmarkBurst measures 10,000 watch events that are published once.
-func BenchmarkBurst(b *testing.B) {
-	m := benchModel()
-	rv := 100_000_000
-	b.ReportAllocs()
-	for b.Loop() {
-		for range 10_000 {
-			rv++
-			feed(b, m, findings, benchFinding(rv%benchFindings, rv))
-		}
-		m.mu.Lock()
-		m.publishAll()
-		m.mu.Unlock()
 	}
 }
 

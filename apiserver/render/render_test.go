@@ -342,13 +342,3 @@ func TestNothingIsEscapedForHTML(t *testing.T) {
 		t.Errorf("got %s", v1)
 	}
 }
-
-func BenchmarkFinding(b *testing.B) {
-	finding, project, repository := fullFinding(), render.NewProject(fullProject()), render.NewRepository(fullRepository())
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, _, err := renderFinding("acme", finding, at(5).Time, project, repository); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
