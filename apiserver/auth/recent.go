@@ -1,6 +1,9 @@
 package auth
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // sweepInterval is how often a recent drops what it no longer needs.
 const sweepInterval = time.Minute
@@ -28,9 +31,5 @@ func (r *recent[K]) sweep(now time.Time) {
 		return
 	}
 	r.swept = now
-	for key, at := range r.at {
-		if now.Sub(at) >= r.interval {
-			delete(r.at, key)
-		}
-	}
+	maps.DeleteFunc(r.at, func(_ K, at time.Time) bool { return now.Sub(at) >= r.interval })
 }

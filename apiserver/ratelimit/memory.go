@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -56,9 +57,5 @@ func (m *memory) sweep(now time.Time) {
 		return
 	}
 	m.swept = now
-	for id, w := range m.windows {
-		if !now.Before(w.end) {
-			delete(m.windows, id)
-		}
-	}
+	maps.DeleteFunc(m.windows, func(_ string, w window) bool { return !now.Before(w.end) })
 }
