@@ -24,10 +24,7 @@ func (b *Backend) CountFindings(ctx context.Context, request Request) (Response,
 		return Response{}, Unavailable(err)
 	}
 	shown, err := render.JSON(findingCounts(&counts))
-	if err != nil {
-		return Response{}, err
-	}
-	return single(shown), nil
+	return single(shown), err
 }
 
 func findingCounts(counts *readmodel.FindingCounts) *openapi.FindingCounts {

@@ -22,10 +22,7 @@ func (b *Backend) GetFindingHistory(ctx context.Context, request Request) (Respo
 		return Response{}, err
 	}
 	history, err := item.History(func(scan string) string { return b.Model.ImportedBy(request.Organization, scan) })
-	if err != nil {
-		return Response{}, err
-	}
-	return single(history), nil
+	return single(history), err
 }
 
 func (b *Backend) findingByID(ctx context.Context, request Request) (*readmodel.Item, error) {

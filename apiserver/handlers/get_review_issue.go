@@ -24,10 +24,7 @@ func (b *Backend) GetReviewIssueHistory(ctx context.Context, request Request) (R
 		return Response{}, err
 	}
 	history, err := issue.History()
-	if err != nil {
-		return Response{}, err
-	}
-	return single(history), nil
+	return single(history), err
 }
 
 func (b *Backend) getReviewIssue(ctx context.Context, request Request, shape render.Shape) (Response, error) {

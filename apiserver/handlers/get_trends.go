@@ -37,10 +37,7 @@ func (b *Backend) GetTrends(ctx context.Context, request Request) (Response, err
 		return Response{}, Unavailable(err)
 	}
 	shown, err := render.JSON(shownTrends(&trends))
-	if err != nil {
-		return Response{}, err
-	}
-	return single(shown), nil
+	return single(shown), err
 }
 
 // trendSpan returns the first and the last day that are requested.
