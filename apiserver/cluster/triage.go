@@ -186,6 +186,9 @@ func explain(noun string, err error) error {
 			err)
 	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), reasonsPolicy):
 		return reasonRequired(noun, "reason", "")
+	case kube.UnknownFields(err) != "":
+		return problem.Internal("the CRDs of this installation are older than its REST API; ask its operators to upgrade "+
+			"them", err)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return problem.Internal("a rule of this installation refused the change; ask its operators", err)
 	default:

@@ -5,12 +5,17 @@ import (
 	"encoding/json"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
+
+// strict makes the API server refuse fields that its CRDs do not have. It would drop them: a decision would lose its
+// end, an operation a filter.
+const strict = metav1.FieldValidationStrict
 
 // create stores an object and returns it as it was stored.
 func create[T kube.Object](ctx context.Context, c *Client, object T) (T, error) {
@@ -19,7 +24,7 @@ func create[T kube.Object](ctx context.Context, c *Client, object T) (T, error) 
 	kind := kindOf[T]()
 	created := kind.New().(T) //nolint:forcetypeassert // the kind is T's
 	return created, c.rest.Post().Namespace(object.GetNamespace()).Resource(kind.Resource).
-		Param("fieldManager", v1alpha1.APIFieldManager).Body(object).Do(ctx).Into(created)
+		Param("fieldManager", v1alpha1.APIFieldManager).Param("fieldValidation", strict).Body(object).Do(ctx).Into(created)
 }
 
 // patch applies a JSON merge patch to the named object and returns the result.
@@ -30,7 +35,8 @@ func patch[T kube.Object](ctx context.Context, client rest.Interface, namespace,
 	kind := kindOf[T]()
 	patched := kind.New().(T) //nolint:forcetypeassert // the kind is T's
 	return patched, client.Patch(types.MergePatchType).Namespace(namespace).Resource(kind.Resource).Name(name).
-		Param("fieldManager", v1alpha1.APIFieldManager).Body(content).Do(ctx).Into(patched)
+		Param("fieldManager", v1alpha1.APIFieldManager).Param("fieldValidation", strict).Body(content).
+		Do(ctx).Into(patched)
 }
 
 // change reads the named object, writes the members of its spec that members returns, and returns the result. It begins

@@ -1,10 +1,59 @@
 package main
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
+
+// A field that is dropped would leave a decision without its end, and an operation with more findings.
+func TestAWriteThatTheCRDsDoNotUnderstandIsRefused(t *testing.T) {
+	const unknown = `unknown field "spec.triage.expiresAt"`
+	const refusal = "strict decoding error: " + unknown
+	refusals := map[string]*apierrors.StatusError{
+		http.MethodPost: apierrors.NewBadRequest(refusal),
+		http.MethodPatch: apierrors.NewInvalid(schema.GroupKind{}, "",
+			field.ErrorList{field.Invalid(field.NewPath("patch"), `{"spec":{"details":"long"}}`, refusal)}),
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Get("fieldValidation") != "Strict" {
+			_, _ = w.Write([]byte(`{}`)) // without the field
+			return
+		}
+		status := refusals[r.Method].Status()
+		status.Kind, status.APIVersion = "Status", "v1"
+		w.WriteHeader(int(status.Code))
+		_ = json.NewEncoder(w).Encode(status)
+	}))
+	defer server.Close()
+	connected, err := newClient(&rest.Config{Host: server.URL})
+	harness.Must(t, err)
+	s := &session{client: connected, namespace: "org-acme", host: server.URL}
+	finding := builder.Finding("f-1").In("org-acme").Build()
+	for method, err := range map[string]error{
+		"create": s.create(t.Context(), finding.DeepCopy()),
+		"patch":  s.patch(t.Context(), finding, client.RawPatch(types.MergePatchType, []byte(`{}`)), client.DryRunAll),
+	} {
+		if err == nil || !strings.Contains(err.Error(), unknown+"): upgrade its findings-operator") ||
+			strings.Contains(err.Error(), "long") || !wroteNothing(err) {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+}
 
 func TestSimilarNames(t *testing.T) {
 	names := []string{"f-abcdefgh", "f-abcdefgx", "f-zzzzzzzz", "dashboard", "dash", "board"}

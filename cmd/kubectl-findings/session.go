@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 const (
@@ -32,6 +33,9 @@ const (
 	callTimeout = time.Minute
 	// fieldManager is the field manager of this program's writes.
 	fieldManager = "kubectl-findings"
+	// strict makes the API server refuse fields that its CRDs do not have. It would drop them: a decision would lose its
+	// end, an operation a filter.
+	strict = client.FieldValidation(metav1.FieldValidationStrict)
 )
 
 // resources are the plural names of the kinds that this program uses; that of "APIKey" cannot be guessed.
@@ -112,7 +116,7 @@ func (s *session) get(ctx context.Context, name string, into client.Object) erro
 func (s *session) create(ctx context.Context, object client.Object) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
-	return s.client.Create(ctx, object, client.FieldOwner(fieldManager))
+	return s.understood(s.client.Create(ctx, object, client.FieldOwner(fieldManager), strict))
 }
 
 // patch sends one write. It completes even if the command is interrupted, so that its outcome is known.
@@ -120,7 +124,18 @@ func (s *session) patch(ctx context.Context, object client.Object, patch client.
 	options ...client.PatchOption) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
-	return s.client.Patch(ctx, object, patch, append(options, client.FieldOwner(fieldManager))...)
+	return s.understood(s.client.Patch(ctx, object, patch, append(options, client.FieldOwner(fieldManager), strict)...))
+}
+
+// understood says what to do about fields that the API server does not know. Its own error quotes the whole object.
+func (s *session) understood(err error) error {
+	unknown := kube.UnknownFields(err)
+	if unknown == "" {
+		return err
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("nothing was written, because the CRDs of the API server %s are older "+
+		"than this plugin (%s): upgrade its findings-operator, the CRDs too, or use a plugin of the server's version",
+		s.host, unknown))
 }
 
 // eachPage lists objects of a kind page by page, so that neither side holds a hundred thousand of them, and stops after

@@ -10,9 +10,13 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/corpus"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -139,6 +143,22 @@ func TestEachBoundIsKeptAndTheErrorNamesTheField(t *testing.T) {
 }
 
 // triaged reports whether people decide about objects of the kind.
+// Clients that are newer than the CRDs recognise by these words that a field would be dropped.
+func TestAStrictWriteIsToldWhichFieldsAreUnknown(t *testing.T) {
+	finding := content(t, builder.Finding("newer").In("default").Build())
+	env.Create(t, finding.DeepCopy())
+	strict := client.WithFieldValidation(env.Client, metav1.FieldValidationStrict)
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"triage":{"untilTomorrow":true}}}`))
+	created := finding.DeepCopy()
+	harness.Must(t, unstructured.SetNestedField(created.Object, true, "spec", "triage", "untilTomorrow"))
+	for method, err := range map[string]error{
+		"create": strict.Create(t.Context(), created, client.DryRunAll),
+		"patch":  strict.Patch(t.Context(), finding.DeepCopy(), patch, client.DryRunAll),
+	} {
+		harness.Same(t, method, `unknown field "spec.triage.untilTomorrow"`, kube.UnknownFields(err))
+	}
+}
+
 func triaged(kind string) bool { return kind == "Finding" || kind == "ReviewIssue" }
 
 func decide(t *testing.T, finding *unstructured.Unstructured) {
