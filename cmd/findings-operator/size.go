@@ -57,6 +57,11 @@ func (o *sizeOptions) report() string {
 		say("%d control planes, since Kubernetes recommends at most %d objects of a kind: divide the organizations among them.\n\n",
 			planes, onePlane)
 	}
+	if findings > onePlane {
+		say("%d findings per control plane exceed the %d objects of a kind that Kubernetes recommends at most, and an\n"+
+			"organization cannot be divided: let retention remove closed findings sooner, or make more organizations.\n\n",
+			findings, onePlane)
+	}
 	objects := objectsOf(findings, organizations)
 	some := "organizations"
 	if organizations == 1 {

@@ -40,9 +40,9 @@ func (f footprint) of(objects int) float64 { return underLoad * (f.base + float6
 func objectsOf(findings, organizations int) int { return findings + organizations*organizationObjects }
 
 // planesFor returns how many control planes that many findings need, and the findings and organizations per control
-// plane.
+// plane. An organization cannot be divided, so there may be more than onePlane of findings in each.
 func planesFor(findings, organizations int) (planes, findingsEach, organizationsEach int) {
-	planes = max(1, divideUp(findings, onePlane))
+	planes = max(1, min(divideUp(findings, onePlane), organizations))
 	return planes, divideUp(findings, planes), divideUp(organizations, planes)
 }
 

@@ -48,6 +48,8 @@ func TestFindingsAreDividedAmongPlanes(t *testing.T) {
 		{onePlane, 3, 1, onePlane, 3},
 		{onePlane + 1, 3, 2, onePlane/2 + 1, 2},
 		{6 * onePlane, 10, 6, onePlane, 2},
+		{3 * onePlane, 1, 1, 3 * onePlane, 1},
+		{6 * onePlane, 4, 4, 3 * onePlane / 2, 1},
 	} {
 		planes, findings, organizations := planesFor(c.findings, c.organizations)
 		if planes != c.planes || findings != c.findingsEach || organizations != c.organizationsEach {
@@ -60,6 +62,16 @@ func TestSizeCountsOneOrganization(t *testing.T) {
 	for organizations, want := range map[int]string{1: " and 1 organization of ", 2: " and 2 organizations of "} {
 		if report := (&sizeOptions{findings: 10, organizations: organizations, replicas: 2}).report(); !strings.Contains(report, want) {
 			t.Errorf("no %q in\n%s", want, report)
+		}
+	}
+}
+
+func TestSizeSaysThatAnOrganizationIsTooLargeForAControlPlane(t *testing.T) {
+	const warning = "organization cannot be divided"
+	for organizations, warns := range map[int]bool{1: true, 2: true, 3: false} {
+		report := (&sizeOptions{findings: 3 * onePlane, organizations: organizations, replicas: 2}).report()
+		if strings.Contains(report, warning) != warns {
+			t.Errorf("%d organizations: %q must be said: %t\n%s", organizations, warning, warns, report)
 		}
 	}
 }
