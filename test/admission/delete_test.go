@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -74,6 +75,7 @@ func TestNobodyOrphansWhatBelongsToAnObject(t *testing.T) {
 	namespace, err := env.NewOrganization(t.Context(), "orphans")
 	harness.Must(t, err)
 	inhabit(t, namespace)
+	env.Create(t, builder.TriageOperation("there", "G1").In(namespace).Build())
 	ways := map[string]struct {
 		options client.DeleteOptions
 		orphans bool
@@ -92,6 +94,9 @@ func TestNobodyOrphansWhatBelongsToAnObject(t *testing.T) {
 		{projectOf, "the findings and scans of a project"},
 		{repositoryOf, "the projects, findings, scans and reviews of a repository"},
 		{reviewOf, "the issues of a review"},
+		{func(name string) client.Object { return builder.TriageOperation(name, "G1").Build() }, "the parts of a triage operation"},
+		{keyOf, "the Secrets of an API key"},
+		{endpointOf, "the Secrets of a webhook endpoint"},
 		{findingOpen, ""},
 	} {
 		object := parent.object("there")
