@@ -42,6 +42,8 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	harness.Must(t, env.Client.Create(t.Context(), organization))
 	crds := uids(t)
 
+	// As docs/install.md stops the controllers before an upgrade: helm refuses one after other numbers.
+	env.Kubectl(t, namespace, "scale", "deployment/findings-controller", "--replicas=0")
 	if _, err := release.Helm(t, "upgrade", release.Name, Folder(), "--set", "api.replicas=4"); err != nil {
 		t.Fatal(err)
 	}
