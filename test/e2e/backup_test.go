@@ -58,10 +58,12 @@ func checkBackup(t *testing.T, r *run) {
 			}
 		}
 	}
+	// Less than there is: nothing could be restored.
+	r.kubectl(t, "patch", "organization", "sample", "--type=merge", `--patch={"spec": {"quotas": {"findings": 1}}}`)
 	follow("save")
 	r.kubectl(t, "annotate", "organization", "sample", "appsec.dev/remove-contents=true")
 	r.kubectl(t, "delete", "organization", "sample", "--timeout=3m")
-	follow("organization", "without reasons")
+	follow("organization", "without reasons and quotas")
 	r.kubectl(t, "wait", "--for=condition=Ready", "organization/sample", "--timeout=2m")
 	// As if the namespace had come with the backup.
 	r.kubectl(t, "annotate", "namespace", "org-sample", "--overwrite", "appsec.dev/organization-uid=former")

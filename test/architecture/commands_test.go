@@ -1,0 +1,55 @@
+package architecture
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+var (
+	block = regexp.MustCompile("(?s)```sh\n(.*?)```")
+	// calls matches a call of kubectl with the lines that continue it.
+	calls = regexp.MustCompile(`kubectl (?:.*\\\n)*.*`)
+)
+
+// Clusters have other kinds of these names. On OpenShift `kubectl get projects` would save none of ours.
+func TestCommandsThatSaveOrDeleteAllNameKindsWithTheirGroup(t *testing.T) {
+	scheme := runtime.NewScheme()
+	harness.Must(t, v1alpha1.AddToScheme(scheme))
+	kinds := map[string]bool{}
+	for _, of := range scheme.KnownTypes(v1alpha1.GroupVersion) {
+		if kind, ok := kube.KindOf(reflect.New(of).Interface()); ok {
+			kinds[kind.Resource], kinds[strings.ToLower(kind.Name)] = true, true
+		}
+	}
+	seen := 0
+	for _, name := range []string{"backup.md", "install.md"} {
+		page, err := os.ReadFile(filepath.Join(repositoryRoot(t), "docs", name))
+		harness.Must(t, err)
+		for _, call := range calls.FindAllString(strings.Join(block.FindAllString(string(page), -1), "\n"), -1) {
+			for word := range strings.FieldsFuncSeq(call, separates) {
+				if kind, full := strings.CutSuffix(word, "."+v1alpha1.GroupName); kinds[kind] {
+					seen++
+					if !full {
+						t.Errorf("docs/%s: %s may be a kind of another group: write %s.%s", name, kind, kind, v1alpha1.GroupName)
+					}
+				}
+			}
+		}
+	}
+	if seen < 20 {
+		t.Errorf("found %d kinds; did the form of the pages change?", seen)
+	}
+}
+
+// separates reports whether the character is between the words of a command.
+func separates(r rune) bool { return strings.ContainsRune(" \n,/\"$()", r) }
