@@ -12,6 +12,9 @@ import (
 // key with every request. The client follows the generated names: an operation of the contract, such as listFindingsV2,
 // is the method ListFindingsV2WithResponse, and its result has a field for each status that the contract describes,
 // such as JSON200. A field is nil if the response had another status.
+//
+// These methods read a response to its end. Events have none and an export is long: use the methods StreamEvents and
+// ExportFindings, which return the response once its headers have arrived, then read and close its body.
 func New(address, apiKey string, options ...ClientOption) (*ClientWithResponses, error) {
 	authorize := WithRequestEditorFn(func(_ context.Context, request *http.Request) error {
 		request.Header.Set("Authorization", "Bearer "+apiKey)

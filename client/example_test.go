@@ -1,10 +1,14 @@
 package client_test
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log"
+	"net/http"
 	"os"
+	"strings"
 
 	"github.com/appsec-dev/findings-operator/client"
 )
@@ -40,6 +44,50 @@ func Example() {
 	// path-traversal
 	// sql-injection
 	// weak-hash
+}
+
+// Follow what changes, and read the stream as it arrives.
+func ExampleClientWithResponses_StreamEvents() {
+	findings, err := client.New(address, apiKey)
+	if err != nil {
+		log.Fatal(err)
+	}
+	kinds := "finding"
+	stream, err := findings.StreamEvents(context.Background(), &client.StreamEventsParams{Kinds: &kinds})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if stream.StatusCode != http.StatusOK {
+		log.Fatalf("follow: %s", stream.Status)
+	}
+	defer stream.Body.Close()
+	confirm(findings, "sql-injection")
+	for lines := bufio.NewScanner(stream.Body); lines.Scan(); {
+		data, isData := strings.CutPrefix(lines.Text(), "data: ")
+		if !isData {
+			continue
+		}
+		var change struct {
+			ID         string `json:"id"`
+			UserStatus string `json:"user_status"`
+		}
+		if json.Unmarshal([]byte(data), &change) == nil && change.ID == "sql-injection" {
+			fmt.Println(change.ID, change.UserStatus)
+			return
+		}
+	}
+	// Output: sql-injection active
+}
+
+func confirm(findings *client.ClientWithResponses, id string) {
+	result, err := findings.UpdateFindingV1WithResponse(context.Background(), id,
+		&client.UpdateFindingV1Params{}, client.FindingV1Update{UserStatus: "active"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if result.JSON200 == nil {
+		log.Fatalf("confirm %s: %s: %s", id, result.Status(), result.Body)
+	}
 }
 
 // Mute a finding, with the reason.
