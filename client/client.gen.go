@@ -5874,7 +5874,7 @@ type ClientInterface interface {
 	// one `event: reset` in place of it; then ask again for what you show. It remembers at least the last 4,096 changes or 1 MiB
 	// of an organization, unless all organizations together have more than 65,536. An `id` without data only moves the place; a
 	// comment every 15 seconds keeps the connection. A key may have 4 streams at a time and an organization 128: the next gets
-	// 429 with the code `busy`.
+	// 429 with the code `busy`. A parameter of an unknown name is refused.
 	//
 	// Corresponds with GET /v2/events (the `StreamEvents` operationId).
 	StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5886,7 +5886,8 @@ type ClientInterface interface {
 	// for it: a list with that value, and with the other filters of this request, has as many rows as `count` says. What this
 	// request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
 	// `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
-	// ratings: a finding is counted by each bound that it is within. Needs the scope `findings:read`.
+	// ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused.
+	// Needs the scope `findings:read`.
 	//
 	// Corresponds with GET /v2/finding-counts (the `CountFindings` operationId).
 	CountFindings(ctx context.Context, params *CountFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5897,7 +5898,7 @@ type ClientInterface interface {
 	// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at` or
 	// `severity`, one that does change is left out. An answer that is cut off ends its connection without the end that HTTP/1.1 or HTTP/2
 	// asks for, so that a client sees an error. A few exports run at a time, of one organization fewer: the next gets
-	// 429 with the code `busy`. Needs the scope `findings:read`.
+	// 429 with the code `busy`. A parameter of an unknown name is refused. Needs the scope `findings:read`.
 	//
 	// Corresponds with GET /v2/finding-export (the `ExportFindings` operationId).
 	ExportFindings(ctx context.Context, params *ExportFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6149,7 +6150,8 @@ type ClientInterface interface {
 	// that anything is known of; the last is `to`. What is known of today may be an hour old; `GET /v2/finding-counts` counts
 	// now. The ages of one project's findings are exact; those of several together are estimated by a sample of ten
 	// findings of each project. With `group` the answer also holds how many were open on the first and on the last day
-	// for each repository, project or owner, sorted by the largest increase. Needs the scope `findings:read`.
+	// for each repository, project or owner, sorted by the largest increase. A parameter of an unknown name is refused.
+	// Needs the scope `findings:read`.
 	//
 	// Corresponds with GET /v2/trends (the `GetTrends` operationId).
 	GetTrends(ctx context.Context, params *GetTrendsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6601,7 +6603,7 @@ func (c *Client) ListAPIKeys(ctx context.Context, params *ListAPIKeysParams, req
 // one `event: reset` in place of it; then ask again for what you show. It remembers at least the last 4,096 changes or 1 MiB
 // of an organization, unless all organizations together have more than 65,536. An `id` without data only moves the place; a
 // comment every 15 seconds keeps the connection. A key may have 4 streams at a time and an organization 128: the next gets
-// 429 with the code `busy`.
+// 429 with the code `busy`. A parameter of an unknown name is refused.
 //
 // Corresponds with GET /v2/events (the `StreamEvents` operationId).
 func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6623,7 +6625,8 @@ func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, r
 // for it: a list with that value, and with the other filters of this request, has as many rows as `count` says. What this
 // request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
 // `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
-// ratings: a finding is counted by each bound that it is within. Needs the scope `findings:read`.
+// ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused.
+// Needs the scope `findings:read`.
 //
 // Corresponds with GET /v2/finding-counts (the `CountFindings` operationId).
 func (c *Client) CountFindings(ctx context.Context, params *CountFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6644,7 +6647,7 @@ func (c *Client) CountFindings(ctx context.Context, params *CountFindingsParams,
 // sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at` or
 // `severity`, one that does change is left out. An answer that is cut off ends its connection without the end that HTTP/1.1 or HTTP/2
 // asks for, so that a client sees an error. A few exports run at a time, of one organization fewer: the next gets
-// 429 with the code `busy`. Needs the scope `findings:read`.
+// 429 with the code `busy`. A parameter of an unknown name is refused. Needs the scope `findings:read`.
 //
 // Corresponds with GET /v2/finding-export (the `ExportFindings` operationId).
 func (c *Client) ExportFindings(ctx context.Context, params *ExportFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7136,7 +7139,8 @@ func (c *Client) GetScan(ctx context.Context, id ID, reqEditors ...RequestEditor
 // that anything is known of; the last is `to`. What is known of today may be an hour old; `GET /v2/finding-counts` counts
 // now. The ages of one project's findings are exact; those of several together are estimated by a sample of ten
 // findings of each project. With `group` the answer also holds how many were open on the first and on the last day
-// for each repository, project or owner, sorted by the largest increase. Needs the scope `findings:read`.
+// for each repository, project or owner, sorted by the largest increase. A parameter of an unknown name is refused.
+// Needs the scope `findings:read`.
 //
 // Corresponds with GET /v2/trends (the `GetTrends` operationId).
 func (c *Client) GetTrends(ctx context.Context, params *GetTrendsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -12580,7 +12584,7 @@ type ClientWithResponsesInterface interface {
 	// one `event: reset` in place of it; then ask again for what you show. It remembers at least the last 4,096 changes or 1 MiB
 	// of an organization, unless all organizations together have more than 65,536. An `id` without data only moves the place; a
 	// comment every 15 seconds keeps the connection. A key may have 4 streams at a time and an organization 128: the next gets
-	// 429 with the code `busy`.
+	// 429 with the code `busy`. A parameter of an unknown name is refused.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12594,7 +12598,8 @@ type ClientWithResponsesInterface interface {
 	// for it: a list with that value, and with the other filters of this request, has as many rows as `count` says. What this
 	// request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
 	// `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
-	// ratings: a finding is counted by each bound that it is within. Needs the scope `findings:read`.
+	// ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused.
+	// Needs the scope `findings:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12607,7 +12612,7 @@ type ClientWithResponsesInterface interface {
 	// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at` or
 	// `severity`, one that does change is left out. An answer that is cut off ends its connection without the end that HTTP/1.1 or HTTP/2
 	// asks for, so that a client sees an error. A few exports run at a time, of one organization fewer: the next gets
-	// 429 with the code `busy`. Needs the scope `findings:read`.
+	// 429 with the code `busy`. A parameter of an unknown name is refused. Needs the scope `findings:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12895,7 +12900,8 @@ type ClientWithResponsesInterface interface {
 	// that anything is known of; the last is `to`. What is known of today may be an hour old; `GET /v2/finding-counts` counts
 	// now. The ages of one project's findings are exact; those of several together are estimated by a sample of ten
 	// findings of each project. With `group` the answer also holds how many were open on the first and on the last day
-	// for each repository, project or owner, sorted by the largest increase. Needs the scope `findings:read`.
+	// for each repository, project or owner, sorted by the largest increase. A parameter of an unknown name is refused.
+	// Needs the scope `findings:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -21385,7 +21391,7 @@ func (c *ClientWithResponses) ListAPIKeysWithResponse(ctx context.Context, param
 // one `event: reset` in place of it; then ask again for what you show. It remembers at least the last 4,096 changes or 1 MiB
 // of an organization, unless all organizations together have more than 65,536. An `id` without data only moves the place; a
 // comment every 15 seconds keeps the connection. A key may have 4 streams at a time and an organization 128: the next gets
-// 429 with the code `busy`.
+// 429 with the code `busy`. A parameter of an unknown name is refused.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21405,7 +21411,8 @@ func (c *ClientWithResponses) StreamEventsWithResponse(ctx context.Context, para
 // for it: a list with that value, and with the other filters of this request, has as many rows as `count` says. What this
 // request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
 // `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
-// ratings: a finding is counted by each bound that it is within. Needs the scope `findings:read`.
+// ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused.
+// Needs the scope `findings:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21424,7 +21431,7 @@ func (c *ClientWithResponses) CountFindingsWithResponse(ctx context.Context, par
 // sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at` or
 // `severity`, one that does change is left out. An answer that is cut off ends its connection without the end that HTTP/1.1 or HTTP/2
 // asks for, so that a client sees an error. A few exports run at a time, of one organization fewer: the next gets
-// 429 with the code `busy`. Needs the scope `findings:read`.
+// 429 with the code `busy`. A parameter of an unknown name is refused. Needs the scope `findings:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21856,7 +21863,8 @@ func (c *ClientWithResponses) GetScanWithResponse(ctx context.Context, id ID, re
 // that anything is known of; the last is `to`. What is known of today may be an hour old; `GET /v2/finding-counts` counts
 // now. The ages of one project's findings are exact; those of several together are estimated by a sample of ten
 // findings of each project. With `group` the answer also holds how many were open on the first and on the last day
-// for each repository, project or owner, sorted by the largest increase. Needs the scope `findings:read`.
+// for each repository, project or owner, sorted by the largest increase. A parameter of an unknown name is refused.
+// Needs the scope `findings:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -3,6 +3,7 @@ package openapi_test
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -83,6 +84,20 @@ func TestTheFiltersOfAnOperationAreAsLongAsThoseOfAList(t *testing.T) {
 			continue
 		}
 		harness.Same(t, "maxLength of "+name, parameter.Schema.Value.MaxLength, filter.Value.MaxLength)
+	}
+}
+
+// Who reads an operation's description learns that it refuses what the others ignore.
+func TestAnOperationThatRefusesUnknownParametersSaysSo(t *testing.T) {
+	spec, err := openapi.Load()
+	harness.Must(t, err)
+	for path, item := range spec.Paths.Map() {
+		for method, operation := range item.Operations() {
+			refuses, _ := operation.Extensions["x-strict-query"].(bool)
+			if says := strings.Contains(operation.Description, "A parameter of an unknown name is refused"); says != refuses {
+				t.Errorf("%s %s: it refuses unknown parameters: %t; its description says so: %t", method, path, refuses, says)
+			}
+		}
 	}
 }
 
