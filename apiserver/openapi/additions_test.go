@@ -48,7 +48,7 @@ func TestAdditionsAreMarked(t *testing.T) {
 			}
 			for _, parameter := range slices.Concat(item.Parameters, operation.Parameters) {
 				p := parameter.Value
-				if p.In != openapi3.ParameterInQuery {
+				if p.In == openapi3.ParameterInPath {
 					continue
 				}
 				if in := slices.Contains(parameters, p.Name); marked(p.Extensions) == in {
@@ -60,6 +60,50 @@ func TestAdditionsAreMarked(t *testing.T) {
 	for name := range missing {
 		t.Errorf("%s is in the contract and not in openapi.yaml", name)
 	}
+}
+
+// The contract's text describes these, by themselves or as a part of another, and with an error nothing but its message.
+var (
+	documentedSchemas = []string{
+		"Agent", "BusinessCriticality", "Details", "Effort", "EndpointLocation", "Error", "Exposure", "FileLocation",
+		"FindingProject", "FindingProjectContext", "FindingRepo", "FindingStatus", "FindingV1", "FindingV1List",
+		"FindingV1Location", "FindingV1Project", "FindingV1Update", "FindingV2", "FindingV2List", "FindingV2Update",
+		"ID", "Level", "Project", "ProjectComponent", "ProjectRepo", "PullRequestStatus", "Repository",
+		"RepositoryList", "RepositoryProject", "Review", "ReviewIssue", "ReviewIssueStatus", "ReviewList",
+		"ScanDetails", "ScanStatus", "Severity", "UserStatus", "ValidationEvidence", "WebhookVerification",
+		"WebhookVerificationRequest", "WebhookVerificationStatus",
+	}
+	documentedHeaders   = []string{"RateLimitLimit", "RateLimitRemaining", "RateLimitReset", "RetryAfter"}
+	documentedResponses = []string{
+		"BadRequest", "InternalError", "InvalidParameter", "NotFound", "TooManyRequests", "Unauthorized",
+	}
+	documentedErrorMembers = []string{"error"}
+)
+
+// The parts that operations share are marked too.
+func TestAdditionsAmongTheComponentsAreMarked(t *testing.T) {
+	spec, err := openapi.Load()
+	harness.Must(t, err)
+	schema := func(ref *openapi3.SchemaRef) map[string]any { return ref.Value.Extensions }
+	header := func(ref *openapi3.HeaderRef) map[string]any { return ref.Value.Extensions }
+	response := func(ref *openapi3.ResponseRef) map[string]any { return ref.Value.Extensions }
+	parts := spec.Components
+	harness.Same(t, "the unmarked schemas", documentedSchemas, unmarked(parts.Schemas, schema))
+	harness.Same(t, "the unmarked headers", documentedHeaders, unmarked(parts.Headers, header))
+	harness.Same(t, "the unmarked responses", documentedResponses, unmarked(parts.Responses, response))
+	harness.Same(t, "the unmarked members of an error", documentedErrorMembers,
+		unmarked(parts.Schemas["Error"].Value.Properties, schema))
+}
+
+// unmarked returns the names of the parts without the mark, sorted.
+func unmarked[P any](parts map[string]P, extensions func(P) map[string]any) []string {
+	return slices.Sorted(func(yield func(string) bool) {
+		for name, part := range parts {
+			if !marked(extensions(part)) && !yield(name) {
+				return
+			}
+		}
+	})
 }
 
 func marked(extensions map[string]any) bool {

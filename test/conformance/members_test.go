@@ -34,7 +34,7 @@ func (s shape) and(lines ...string) shape {
 
 var (
 	envelopeShape = members("boolean: has_more", "array: items", "string: next_cursor", "integer: total")
-	errorShape    = members("string: error detail code field") // code and field are additions
+	errorShape    = members("string: error detail code field") // all but error are additions
 
 	findingV2Shape = members("string: id organization_id comments created_at updated_at status user_status",
 		"object: agent details project repo scan_details")
