@@ -4613,6 +4613,9 @@ type NotFound = Error
 // OperationRefused The body of every answer that is an error.
 type OperationRefused = Error
 
+// PolicyChanged The body of every answer that is an error.
+type PolicyChanged = Error
+
 // PolicyRefused The body of every answer that is an error.
 type PolicyRefused = Error
 
@@ -20122,7 +20125,7 @@ type UpdateTriagePolicyResult struct {
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *NotFound
 	// JSON412 the response for an HTTP 412 `application/json` response
-	JSON412 *PreconditionFailed
+	JSON412 *PolicyChanged
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *TooManyRequests
 	// JSON500 the response for an HTTP 500 `application/json` response
@@ -20171,7 +20174,7 @@ func (r UpdateTriagePolicyResult) GetJSON404() *NotFound {
 }
 
 // GetJSON412 returns the response for an HTTP 412 `application/json` response
-func (r UpdateTriagePolicyResult) GetJSON412() *PreconditionFailed {
+func (r UpdateTriagePolicyResult) GetJSON412() *PolicyChanged {
 	return r.JSON412
 }
 
@@ -37446,7 +37449,7 @@ func ParseUpdateTriagePolicyResult(rsp *http.Response) (*UpdateTriagePolicyResul
 		response.JSON404 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
-		var dest PreconditionFailed
+		var dest PolicyChanged
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package openapi_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -84,6 +85,21 @@ func TestTheFiltersOfAnOperationAreAsLongAsThoseOfAList(t *testing.T) {
 			continue
 		}
 		harness.Same(t, "maxLength of "+name, parameter.Schema.Value.MaxLength, filter.Value.MaxLength)
+	}
+}
+
+// Only an operation that takes `if-match` answers that it does not match.
+func TestAConditionThatFailsIsOneThatTheOperationTakes(t *testing.T) {
+	spec, err := openapi.Load()
+	harness.Must(t, err)
+	for path, item := range spec.Paths.Map() {
+		for method, operation := range item.Operations() {
+			takes := operation.Parameters.GetByInAndName(openapi3.ParameterInHeader, openapi.HeaderIfMatch) != nil
+			failed := operation.Responses.Status(http.StatusPreconditionFailed)
+			if answers := failed != nil && strings.HasSuffix(failed.Ref, "/PreconditionFailed"); answers != takes {
+				t.Errorf("%s %s: it takes if-match: %t; it answers that it does not match: %t", method, path, takes, answers)
+			}
+		}
 	}
 }
 

@@ -4603,6 +4603,9 @@ type NotFound = Error
 // OperationRefused The body of every answer that is an error.
 type OperationRefused = Error
 
+// PolicyChanged The body of every answer that is an error.
+type PolicyChanged = Error
+
 // PolicyRefused The body of every answer that is an error.
 type PolicyRefused = Error
 
