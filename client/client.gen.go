@@ -2354,7 +2354,7 @@ type FindingV1 struct {
 	// RemediationEffort How hard the remediation is.
 	RemediationEffort *Effort `json:"remediation_effort"`
 
-	// RepoCommitHash The commit that was scanned.
+	// RepoCommitHash The commit of the scan that created or last changed the finding.
 	RepoCommitHash string `json:"repo_commit_hash"`
 
 	// RepoId The repository's id.
@@ -5299,7 +5299,7 @@ type ListRepositoriesParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Sort What to sort by. Rows of one time are sorted by id; a repository without a last commit
-	// comes before all others.
+	// comes first in ascending order and last in descending order.
 	Sort *ListRepositoriesParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.

@@ -59,7 +59,7 @@ func (m *Model) RepositoriesNamed(organization, fullName string) (ids []string) 
 // RepositoryQuery asks for a page of an organization's repositories.
 type RepositoryQuery struct {
 	// Sort is the field to sort by, created_at, updated_at or last_committed_at; empty means
-	// created_at. A repository without a last commit comes before all others.
+	// created_at. A repository without a last commit comes first in ascending order and last in descending order.
 	Sort index.Sort
 	// Order is the direction; empty means desc.
 	Order index.Order
