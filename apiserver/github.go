@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
@@ -29,7 +28,7 @@ func withBearer(header string) string {
 // asGitHub returns the problem with the status that GitHub documents for it.
 func asGitHub(p *problem.Problem) *problem.Problem {
 	switch {
-	case p.Status == http.StatusBadRequest && p.Code == openapi.CodeTooLong:
+	case p.Status == http.StatusBadRequest && p.Code == problem.CodeTooLong:
 		return problem.TooLarge(p)
 	case p.Status == http.StatusInternalServerError && p.RetryAfter > 0:
 		return problem.Unavailable(p)

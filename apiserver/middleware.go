@@ -372,7 +372,7 @@ func readBody(c *gin.Context, described *openapi.Operation) (openapi.Body, error
 		return openapi.Body{}, err
 	}
 	if coding := c.GetHeader("Content-Encoding"); coding != "" && coding != "identity" {
-		return openapi.Body{}, &openapi.InvalidError{Field: "content-encoding", Code: openapi.CodeInvalid,
+		return openapi.Body{}, &openapi.InvalidError{Field: "content-encoding", Code: problem.CodeInvalid,
 			Text: "the body must not be compressed"}
 	}
 	limit := described.MaxBodyBytes()
@@ -380,10 +380,10 @@ func readBody(c *gin.Context, described *openapi.Operation) (openapi.Body, error
 	var tooLong *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLong):
-		return openapi.Body{}, &openapi.InvalidError{Code: openapi.CodeTooLong,
+		return openapi.Body{}, &openapi.InvalidError{Code: problem.CodeTooLong,
 			Text: fmt.Sprintf("the body must be at most %d bytes", limit)}
 	case err != nil:
-		return openapi.Body{}, &openapi.InvalidError{Code: openapi.CodeMalformed,
+		return openapi.Body{}, &openapi.InvalidError{Code: problem.CodeMalformed,
 			Text: "the body could not be read to its end"}
 	}
 	return described.ParseBody(content)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
 // How long a streamed request body may take: in total, and without receiving a byte.
@@ -27,13 +28,13 @@ func openStream(c *gin.Context, described *openapi.Operation) (*handlers.Stream,
 	case coding == "" || coding == "identity":
 	case described.IsEnvelope():
 		return nil, &openapi.InvalidError{
-			Field: "content-encoding", Code: openapi.CodeInvalid, Text: "the body must not be compressed: its member is",
+			Field: "content-encoding", Code: problem.CodeInvalid, Text: "the body must not be compressed: its member is",
 		}
 	case coding == "gzip":
 		stream.Gzip = true
 	default:
 		return nil, &openapi.InvalidError{
-			Field: "content-encoding", Code: openapi.CodeInvalid, Text: "the header Content-Encoding must be gzip, or absent",
+			Field: "content-encoding", Code: problem.CodeInvalid, Text: "the header Content-Encoding must be gzip, or absent",
 		}
 	}
 	// curl declares the JSON that it sends as a form, and GitHub accepts that.

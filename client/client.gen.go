@@ -119,72 +119,6 @@ func (e EndpointLocationType) Valid() bool {
 	}
 }
 
-// Defines values for ErrorCode.
-const (
-	ErrorCodeBusy             ErrorCode = "busy"
-	ErrorCodeChanged          ErrorCode = "changed"
-	ErrorCodeInternal         ErrorCode = "internal"
-	ErrorCodeInvalidCursor    ErrorCode = "invalid_cursor"
-	ErrorCodeInvalidValue     ErrorCode = "invalid_value"
-	ErrorCodeMalformed        ErrorCode = "malformed"
-	ErrorCodeMethodNotAllowed ErrorCode = "method_not_allowed"
-	ErrorCodeMissing          ErrorCode = "missing"
-	ErrorCodeMissingScope     ErrorCode = "missing_scope"
-	ErrorCodeNotFound         ErrorCode = "not_found"
-	ErrorCodeRateLimited      ErrorCode = "rate_limited"
-	ErrorCodeReasonRequired   ErrorCode = "reason_required"
-	ErrorCodeRefused          ErrorCode = "refused"
-	ErrorCodeRepeated         ErrorCode = "repeated"
-	ErrorCodeStale            ErrorCode = "stale"
-	ErrorCodeTooLong          ErrorCode = "too_long"
-	ErrorCodeTryAgain         ErrorCode = "try_again"
-	ErrorCodeUnauthorized     ErrorCode = "unauthorized"
-)
-
-// Valid indicates whether the value is a known member of the ErrorCode enum.
-func (e ErrorCode) Valid() bool {
-	switch e {
-	case ErrorCodeBusy:
-		return true
-	case ErrorCodeChanged:
-		return true
-	case ErrorCodeInternal:
-		return true
-	case ErrorCodeInvalidCursor:
-		return true
-	case ErrorCodeInvalidValue:
-		return true
-	case ErrorCodeMalformed:
-		return true
-	case ErrorCodeMethodNotAllowed:
-		return true
-	case ErrorCodeMissing:
-		return true
-	case ErrorCodeMissingScope:
-		return true
-	case ErrorCodeNotFound:
-		return true
-	case ErrorCodeRateLimited:
-		return true
-	case ErrorCodeReasonRequired:
-		return true
-	case ErrorCodeRefused:
-		return true
-	case ErrorCodeRepeated:
-		return true
-	case ErrorCodeStale:
-		return true
-	case ErrorCodeTooLong:
-		return true
-	case ErrorCodeTryAgain:
-		return true
-	case ErrorCodeUnauthorized:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for ErrorError.
 const (
 	ErrorErrorConflict              ErrorError = "Conflict"
@@ -229,19 +163,19 @@ func (e ErrorError) Valid() bool {
 
 // Defines values for Exposure.
 const (
-	ExposureInternal Exposure = "internal"
-	ExposurePrivate  Exposure = "private"
-	ExposurePublic   Exposure = "public"
+	Internal Exposure = "internal"
+	Private  Exposure = "private"
+	Public   Exposure = "public"
 )
 
 // Valid indicates whether the value is a known member of the Exposure enum.
 func (e Exposure) Valid() bool {
 	switch e {
-	case ExposureInternal:
+	case Internal:
 		return true
-	case ExposurePrivate:
+	case Private:
 		return true
-	case ExposurePublic:
+	case Public:
 		return true
 	default:
 		return false
@@ -1972,8 +1906,10 @@ type EndpointLocationType string
 
 // Error The body of every answer that is an error.
 type Error struct {
-	// Code What is wrong, for programs. More may be added.
-	Code ErrorCode `json:"code"`
+	// Code What is wrong, for programs: `invalid_value`, `repeated`, `missing`, `malformed`, `too_long`, `invalid_cursor`,
+	// `reason_required`, `unauthorized`, `missing_scope`, `not_found`, `method_not_allowed`, `changed`, `refused`, `busy`,
+	// `rate_limited`, `internal`, `try_again` or `stale`. More may be added.
+	Code string `json:"code"`
 
 	// Detail What is wrong, for people. Its wording may change.
 	Detail string `json:"detail"`
@@ -1984,9 +1920,6 @@ type Error struct {
 	// Field The parameter, header or member of the body that is wrong; empty where it is none of them.
 	Field string `json:"field"`
 }
-
-// ErrorCode What is wrong, for programs. More may be added.
-type ErrorCode string
 
 // ErrorError The fixed message of the status.
 type ErrorError string

@@ -172,6 +172,12 @@ func (c *Console) Failed(r *http.Request, requestID string, err error) Answer {
 	return c.failed(r, &page.Visit{URL: r.URL, Scripted: scripted(r)}, requestID, err)
 }
 
+// Codes of failures that the page explains in words of its own.
+const (
+	codeMissingScope = "missing_scope"
+	codeBusy         = "busy"
+)
+
 func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err error) Answer {
 	var failure *api.Failure
 	var cause error
@@ -187,7 +193,7 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	}
 	problem := ui.Problem{
 		Status: failure.Status, Detail: ui.Told(failure.Said), RetryAt: failure.RetryAt, RequestID: requestID,
-		MissingScope: failure.Said.Code == client.ErrorCodeMissingScope, Busy: failure.Said.Code == client.ErrorCodeBusy,
+		MissingScope: failure.Said.Code == codeMissingScope, Busy: failure.Said.Code == codeBusy,
 		Change: r.Method == http.MethodPost, Login: login,
 	}
 	if problem.Change {

@@ -90,7 +90,7 @@ func addSubject(spec *v1alpha1.TriageOperationSpec, given *openapi.TriageOperati
 		}
 	}
 	if subjects != 1 {
-		return problem.InvalidBody("exactly one of ids, filters and undo is needed").Coded(openapi.CodeMissing)
+		return problem.InvalidBody("exactly one of ids, filters and undo is needed").Coded(problem.CodeMissing)
 	}
 	var err error
 	switch {
@@ -107,7 +107,7 @@ func addSubject(spec *v1alpha1.TriageOperationSpec, given *openapi.TriageOperati
 	}
 	if (given.Set == nil) != (given.Undo != nil) {
 		return problem.InvalidBody("set is required with ids or filters, and must be absent with undo").
-			In("set").Coded(openapi.CodeMissing)
+			In("set").Coded(problem.CodeMissing)
 	}
 	if given.Set == nil {
 		return nil

@@ -69,7 +69,7 @@ func policySpecOf(given *openapi.TriagePolicyRequest) (spec v1alpha1.TriagePolic
 	}
 	spec.Set.Comment = ptr.Deref(given.Set.Comment, "")
 	if spec.Set.UserStatus == v1alpha1.PolicyStatus(v1alpha1.UserStatusMuted) && spec.Set.Reason == "" {
-		return spec, problem.InvalidBody("set.reason is required to mute").In("set.reason").Coded(openapi.CodeMissing)
+		return spec, problem.InvalidBody("set.reason is required to mute").In("set.reason").Coded(problem.CodeMissing)
 	}
 	if err := checkMatch(given.Match); err != nil {
 		return spec, err
@@ -89,7 +89,7 @@ func policySpecOf(given *openapi.TriagePolicyRequest) (spec v1alpha1.TriagePolic
 // checkMatch refuses an invalid expression.
 func checkMatch(match string) error {
 	if match == "" {
-		return problem.InvalidBody("match is empty: give an expression").In("match").Coded(openapi.CodeMissing)
+		return problem.InvalidBody("match is empty: give an expression").In("match").Coded(problem.CodeMissing)
 	}
 	_, err := triagepolicy.Compile(match)
 	if wrong, is := triagepolicy.IsCompileError(err); is {

@@ -80,7 +80,7 @@ func selectionOf(given openapi.Parameters) (*v1alpha1.FindingSelection, error) {
 		_, there := given.Lookup(name)
 		return there
 	}) {
-		return nil, problem.InvalidBody("filters needs at least one filter").In(memberFilters).Coded(openapi.CodeMissing)
+		return nil, problem.InvalidBody("filters needs at least one filter").In(memberFilters).Coded(problem.CodeMissing)
 	}
 	return s, nil
 }
@@ -120,7 +120,7 @@ func decisionOf(given *openapi.GivenTriage) (*v1alpha1.OperationDecision, error)
 	set := &v1alpha1.OperationDecision{Comments: given.Comments}
 	if given.UserStatus == nil && given.Comments == nil {
 		return nil, problem.InvalidBody("at least one of set.user_status, set.comments is required").
-			In("set.user_status").Coded(openapi.CodeMissing)
+			In("set.user_status").Coded(problem.CodeMissing)
 	}
 	if given.UserStatus != nil {
 		set.UserStatus = v1alpha1.UserStatus(*given.UserStatus)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/strictjson"
 )
 
@@ -129,10 +130,10 @@ func (o *Operation) CheckContentType(header string) error {
 	want := cmp.Or(o.stream, jsonMediaType)
 	media, parameters, err := mime.ParseMediaType(header)
 	if err != nil || media != want {
-		return invalid("content-type", CodeInvalid, "the header Content-Type must be %s", want)
+		return invalid("content-type", problem.CodeInvalid, "the header Content-Type must be %s", want)
 	}
 	if charset, given := parameters["charset"]; given && !strings.EqualFold(charset, "utf-8") {
-		return invalid("content-type", CodeInvalid, "the charset must be utf-8")
+		return invalid("content-type", problem.CodeInvalid, "the charset must be utf-8")
 	}
 	return nil
 }
@@ -145,7 +146,7 @@ func (o *Operation) ParseBody(content []byte) (Body, error) {
 		return Body{}, o.body.unreadable(err)
 	}
 	if len(given) == 0 {
-		return Body{}, invalid("", CodeMissing, "the object is empty")
+		return Body{}, invalid("", problem.CodeMissing, "the object is empty")
 	}
 	values, err := o.body.read("", given)
 	return Body{members: values}, err
@@ -155,10 +156,10 @@ func (o *Operation) ParseBody(content []byte) (Body, error) {
 func (s *bodySchema) unreadable(err error) error {
 	if repeated, is := errors.AsType[*strictjson.RepeatedError](err); is {
 		if _, described := s.members[repeated.Name]; described {
-			return invalid(repeated.Name, CodeRepeated, "%v", err)
+			return invalid(repeated.Name, problem.CodeRepeated, "%v", err)
 		}
 	}
-	return invalid("", CodeMalformed, "%v", err)
+	return invalid("", problem.CodeMalformed, "%v", err)
 }
 
 func (s *bodySchema) isOptionalID(name string) bool {
@@ -168,7 +169,7 @@ func (s *bodySchema) isOptionalID(name string) bool {
 func (s *bodySchema) checkPresence(within string, values map[string]any) error {
 	for _, name := range s.required {
 		if _, there := values[name]; !there {
-			return invalid(within+name, CodeMissing, "%s is required", within+name)
+			return invalid(within+name, problem.CodeMissing, "%s is required", within+name)
 		}
 	}
 	for _, name := range s.atLeastOne {
@@ -177,7 +178,7 @@ func (s *bodySchema) checkPresence(within string, values map[string]any) error {
 		}
 	}
 	if len(s.atLeastOne) > 0 {
-		return invalid(within+s.atLeastOne[0], CodeMissing, "at least one of %s is required",
+		return invalid(within+s.atLeastOne[0], problem.CodeMissing, "at least one of %s is required",
 			within+strings.Join(s.atLeastOne, ", "+within))
 	}
 	return nil

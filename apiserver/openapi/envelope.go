@@ -12,6 +12,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/strictjson"
 )
 
@@ -88,7 +89,8 @@ func (e *Envelope) Read(p []byte) (n int, err error) {
 		}
 		return n, io.EOF
 	case err != nil:
-		return n, e.fail(invalid(e.schema.streamed, CodeMalformed, "%s is not base64, or is cut off", e.schema.streamed))
+		return n, e.fail(invalid(e.schema.streamed, problem.CodeMalformed, "%s is not base64, or is cut off",
+			e.schema.streamed))
 	}
 	return n, nil
 }
@@ -99,7 +101,7 @@ func (e *Envelope) fail(err error) error {
 	case e.budget.err != nil:
 		err = e.budget.err
 	case !errors.As(err, &known):
-		err = invalid("", CodeMalformed, "the body is not exactly one JSON object")
+		err = invalid("", problem.CodeMalformed, "the body is not exactly one JSON object")
 	}
 	e.failure = err
 	return err
@@ -154,7 +156,7 @@ func (e *Envelope) end() error {
 func (e *Envelope) incomplete() error {
 	for _, name := range e.schema.required {
 		if !e.given[name] {
-			return invalid(name, CodeMissing, "%s is required", name)
+			return invalid(name, problem.CodeMissing, "%s is required", name)
 		}
 	}
 	return nil
@@ -174,7 +176,8 @@ func (e *Envelope) members() (streamed bool, err error) {
 		}
 		name, _ := token.(string)
 		if e.given[name] {
-			return false, invalid(known(e.schema, name), CodeRepeated, "a member is given twice: %s", strconv.Quote(cut(name)))
+			return false, invalid(known(e.schema, name), problem.CodeRepeated, "a member is given twice: %s",
+				strconv.Quote(cut(name)))
 		}
 		e.given[name] = true
 		if name == e.schema.streamed {
@@ -219,7 +222,7 @@ func (e *Envelope) openString(name string) error {
 			return err
 		}
 		if next != want {
-			return invalid(name, CodeInvalid, "%s must be a string", name)
+			return invalid(name, problem.CodeInvalid, "%s must be a string", name)
 		}
 	}
 	return nil
@@ -237,21 +240,21 @@ func (e *Envelope) take(name string, raw json.RawMessage) error {
 	}
 	// Wrapped in an object, so that the same JSON is refused here as in other bodies.
 	if _, err := strictjson.Object(slices.Concat([]byte(`{"":`), raw, []byte("}"))); err != nil {
-		return invalid(name, CodeMalformed, "%s: %v", name, err)
+		return invalid(name, problem.CodeMalformed, "%s: %v", name, err)
 	}
 	value, ok := strictjson.String(raw)
 	if schema.boolean {
 		value, ok = string(raw), string(raw) == "true" || string(raw) == "false"
 	}
 	if !ok {
-		return invalid(name, CodeInvalid, "%s must be a %s", name, schema.sort())
+		return invalid(name, problem.CodeInvalid, "%s must be a %s", name, schema.sort())
 	}
 	if value == "" && !slices.Contains(e.schema.required, name) {
 		return nil
 	}
 	value, err := schema.read(name, value)
 	if err != nil {
-		return invalid(name, CodeInvalid, "%v", err)
+		return invalid(name, problem.CodeInvalid, "%v", err)
 	}
 	e.values[name] = value
 	return nil
@@ -340,7 +343,8 @@ func (b *budgeted) pause(paused bool) { b.paused = paused }
 
 func (b *budgeted) Read(p []byte) (int, error) {
 	if !b.paused && b.left <= 0 {
-		b.err = invalid("", CodeTooLong, "all members but the file must together be at most %d bytes", maxEnvelopeBytes)
+		b.err = invalid("", problem.CodeTooLong, "all members but the file must together be at most %d bytes",
+			maxEnvelopeBytes)
 		return 0, b.err
 	}
 	if !b.paused {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/strictjson"
 )
 
@@ -46,7 +47,7 @@ func (s *bodySchema) read(within string, given map[string]json.RawMessage) (map[
 	if s.strict {
 		for _, name := range sortedNames(given) {
 			if _, described := s.members[name]; !described {
-				return nil, invalid("", CodeInvalid, "there is no member %s: the members are %s%s",
+				return nil, invalid("", problem.CodeInvalid, "there is no member %s: the members are %s%s",
 					strconv.Quote(within+cut(name)), within, strings.Join(sortedNames(s.members), ", "+within))
 			}
 		}
@@ -56,7 +57,8 @@ func (s *bodySchema) read(within string, given map[string]json.RawMessage) (map[
 		raw, there := given[name]
 		empty := string(raw) == `""`
 		if empty && s.emptyIsRefused {
-			return nil, invalid(within+name, CodeInvalid, "%s is empty: give a value, or leave the member out", within+name)
+			return nil, invalid(within+name, problem.CodeInvalid, "%s is empty: give a value, or leave the member out",
+				within+name)
 		}
 		if !there || empty && s.isOptionalID(name) {
 			continue
@@ -76,19 +78,19 @@ func (m member) value(path string, raw json.RawMessage) (any, error) {
 	case m.object != nil:
 		var given map[string]json.RawMessage
 		if json.Unmarshal(raw, &given) != nil || given == nil {
-			return nil, invalid(path, CodeInvalid, "%s must be an object", path)
+			return nil, invalid(path, problem.CodeInvalid, "%s must be an object", path)
 		}
 		return m.object.read(path+".", given)
 	case m.most > 0:
 		return m.list(path, raw)
 	case m.boolean:
 		if text := string(raw); text != "true" && text != "false" {
-			return nil, invalid(path, CodeInvalid, "%s must be a %s", path, m.sort())
+			return nil, invalid(path, problem.CodeInvalid, "%s must be a %s", path, m.sort())
 		}
 		return string(raw) == "true", nil
 	case m.integer:
 		if err := m.checkInteger(path, string(raw)); err != nil {
-			return nil, invalid(path, CodeInvalid, "%v", err)
+			return nil, invalid(path, problem.CodeInvalid, "%v", err)
 		}
 		return raw, nil
 	default:
@@ -99,10 +101,10 @@ func (m member) value(path string, raw json.RawMessage) (any, error) {
 func (m member) list(path string, raw json.RawMessage) (any, error) {
 	var given []json.RawMessage
 	if json.Unmarshal(raw, &given) != nil || given == nil {
-		return nil, invalid(path, CodeInvalid, "%s must be an array", path)
+		return nil, invalid(path, problem.CodeInvalid, "%s must be an array", path)
 	}
 	if len(given) < m.least || len(given) > m.most {
-		return nil, invalid(path, CodeInvalid, "%s must have %d to %d items", path, m.least, m.most)
+		return nil, invalid(path, problem.CodeInvalid, "%s must have %d to %d items", path, m.least, m.most)
 	}
 	values := make([]string, len(given))
 	for i, item := range given {
@@ -118,11 +120,11 @@ func (m member) list(path string, raw json.RawMessage) (any, error) {
 func (m member) text(field, name string, raw json.RawMessage) (string, error) {
 	value, ok := strictjson.String(raw)
 	if !ok {
-		return "", invalid(field, CodeInvalid, "%s must be a %s", name, m.sort())
+		return "", invalid(field, problem.CodeInvalid, "%s must be a %s", name, m.sort())
 	}
 	value, err := m.read(name, value)
 	if err != nil {
-		return "", invalid(field, CodeInvalid, "%v", err)
+		return "", invalid(field, problem.CodeInvalid, "%v", err)
 	}
 	return value, nil
 }

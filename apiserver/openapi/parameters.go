@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
 // Parameters are the described parameters of a request, validated and with defaults.
@@ -70,10 +71,11 @@ func (o *Operation) ParsePath(segments map[string]string) (Parameters, error) {
 	for _, name := range sortedNames(o.path) {
 		value, err := url.PathUnescape(segments[name])
 		if err != nil {
-			return Parameters{}, invalid(name, CodeMalformed, "%s in the path is not percent-encoded as it should be", name)
+			return Parameters{}, invalid(name, problem.CodeMalformed,
+				"%s in the path is not percent-encoded as it should be", name)
 		}
 		if values[name], err = o.path[name].read(name+" in the path", value); err != nil {
-			return Parameters{}, invalid(name, CodeInvalid, "%v", err)
+			return Parameters{}, invalid(name, problem.CodeInvalid, "%v", err)
 		}
 	}
 	return Parameters{values: values}, nil
@@ -100,16 +102,16 @@ func (o *Operation) ParseQuery(raw string) (Parameters, error) {
 			continue
 		}
 		if value, err = url.QueryUnescape(value); err != nil {
-			return Parameters{}, invalid(name, CodeMalformed, "%s is not percent-encoded as it should be", name)
+			return Parameters{}, invalid(name, problem.CodeMalformed, "%s is not percent-encoded as it should be", name)
 		}
 		if value == "" {
 			continue
 		}
 		if _, again := values[name]; again {
-			return Parameters{}, invalid(name, CodeRepeated, "%s is given more than once", name)
+			return Parameters{}, invalid(name, problem.CodeRepeated, "%s is given more than once", name)
 		}
 		if values[name], err = schema.read(name, value); err != nil {
-			return Parameters{}, invalid(name, CodeInvalid, "%v", err)
+			return Parameters{}, invalid(name, problem.CodeInvalid, "%v", err)
 		}
 	}
 	for name, schema := range o.query {
@@ -121,7 +123,7 @@ func (o *Operation) ParseQuery(raw string) (Parameters, error) {
 }
 
 func (o *Operation) unknownParameter(name string) error {
-	return invalid("", CodeInvalid, "there is no parameter %s: the parameters are %s", strconv.Quote(cut(name)),
+	return invalid("", problem.CodeInvalid, "there is no parameter %s: the parameters are %s", strconv.Quote(cut(name)),
 		strings.Join(sortedNames(o.query), ", "))
 }
 

@@ -88,6 +88,19 @@ func TestTheFiltersOfAnOperationAreAsLongAsThoseOfAList(t *testing.T) {
 	}
 }
 
+// A client that checks enumerations would take an answer with a new value for a broken one.
+func TestWhatMayGetMoreValuesIsNoEnumeration(t *testing.T) {
+	spec, err := openapi.Load()
+	harness.Must(t, err)
+	for name, ref := range spec.Components.Schemas {
+		for member, schema := range ref.Value.Properties {
+			if strings.Contains(schema.Value.Description, "More may be added") && schema.Value.Enum != nil {
+				t.Errorf("%s.%s may get more values and is an enumeration", name, member)
+			}
+		}
+	}
+}
+
 // Only an operation that takes `if-match` answers that it does not match.
 func TestAConditionThatFailsIsOneThatTheOperationTakes(t *testing.T) {
 	spec, err := openapi.Load()

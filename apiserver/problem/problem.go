@@ -34,7 +34,7 @@ type Problem struct {
 	Message string
 	// Detail explains the error and, if possible, what to do. It reveals nothing about the cause.
 	Detail string
-	// Code identifies the error for programs; it is stable.
+	// Code identifies the error for programs: one of the constants.
 	Code string
 	// Field is the parameter, header or member with the error; "" if there is none.
 	Field string
@@ -65,27 +65,6 @@ func Of(err error) *Problem {
 	return TryAgain("the request could not be answered", err)
 }
 
-// The codes. Coded can set others on an InvalidBody and an InvalidQuery.
-const (
-	codeInvalid          = "invalid_value"
-	codeUnauthorized     = "unauthorized"
-	codeMissingScope     = "missing_scope"
-	codeNotFound         = "not_found"
-	codeMethodNotAllowed = "method_not_allowed"
-	codeChanged          = "changed"
-	codeRateLimited      = "rate_limited"
-	codeBusy             = "busy"
-	codeRefused          = "refused"
-	codeInternal         = "internal"
-	codeTryAgain         = "try_again"
-	// CodeInvalidCursor is for a cursor that does not belong to the list.
-	CodeInvalidCursor = "invalid_cursor"
-	// CodeReasonRequired is for a decision without a reason where the organization requires one.
-	CodeReasonRequired = "reason_required"
-	// CodeStale is for a request that would be answered from data that is too old.
-	CodeStale = "stale"
-)
-
 // In sets the parameter, header or member with the error.
 func (p *Problem) In(field string) *Problem {
 	p.Field = field
@@ -106,19 +85,19 @@ func (p *Problem) At(location string) *Problem {
 
 // InvalidBody is for an invalid body or header, and for an invalid path of an operation with a body.
 func InvalidBody(detail string) *Problem {
-	return &Problem{Status: http.StatusBadRequest, Message: messageInvalidBody, Detail: detail, Code: codeInvalid}
+	return &Problem{Status: http.StatusBadRequest, Message: messageInvalidBody, Detail: detail, Code: CodeInvalid}
 }
 
 // InvalidQuery is for an invalid query, and for an invalid path of an operation without a body.
 func InvalidQuery(detail string) *Problem {
-	return &Problem{Status: http.StatusBadRequest, Message: messageInvalidQuery, Detail: detail, Code: codeInvalid}
+	return &Problem{Status: http.StatusBadRequest, Message: messageInvalidQuery, Detail: detail, Code: CodeInvalid}
 }
 
 // Unauthorized is for a key that is missing or not valid. The response is the same for every reason, so that it
 // does not reveal which keys exist; the reason is only logged.
 func Unauthorized(reason error) *Problem {
 	return &Problem{
-		Status: http.StatusUnauthorized, Message: messageUnauthorized, Code: codeUnauthorized,
+		Status: http.StatusUnauthorized, Message: messageUnauthorized, Code: CodeUnauthorized,
 		Detail: "a valid API key is needed: Authorization: Bearer <API_KEY>", cause: reason,
 	}
 }
@@ -126,7 +105,7 @@ func Unauthorized(reason error) *Problem {
 // Forbidden is for a valid key that lacks the scope.
 func Forbidden(scope string) *Problem {
 	return &Problem{
-		Status: http.StatusForbidden, Message: messageForbidden, Code: codeMissingScope,
+		Status: http.StatusForbidden, Message: messageForbidden, Code: CodeMissingScope,
 		Detail: "the API key lacks the scope " + scope,
 	}
 }
@@ -134,7 +113,7 @@ func Forbidden(scope string) *Problem {
 // NotFound is for a resource of that sort ("finding") that the organization does not have.
 func NotFound(sort string) *Problem {
 	return &Problem{
-		Status: http.StatusNotFound, Message: messageNotFound, Code: codeNotFound,
+		Status: http.StatusNotFound, Message: messageNotFound, Code: CodeNotFound,
 		Detail: "there is no such " + sort,
 	}
 }
@@ -142,7 +121,7 @@ func NotFound(sort string) *Problem {
 // MethodNotAllowed is for a path that does not support the method.
 func MethodNotAllowed() *Problem {
 	return &Problem{
-		Status: http.StatusMethodNotAllowed, Message: messageMethodNotAllowed, Code: codeMethodNotAllowed,
+		Status: http.StatusMethodNotAllowed, Message: messageMethodNotAllowed, Code: CodeMethodNotAllowed,
 		Detail: "use one of the methods in the header Allow",
 	}
 }
@@ -151,14 +130,14 @@ func MethodNotAllowed() *Problem {
 func PreconditionFailed(detail string) *Problem {
 	return &Problem{
 		Status: http.StatusPreconditionFailed, Message: messagePrecondition, Detail: detail,
-		Code: codeChanged, Field: "if-match",
+		Code: CodeChanged, Field: "if-match",
 	}
 }
 
 // TooManyRequests is for a caller that has used up its limit.
 func TooManyRequests() *Problem {
 	return &Problem{
-		Status: http.StatusTooManyRequests, Message: messageTooManyRequests, Code: codeRateLimited,
+		Status: http.StatusTooManyRequests, Message: messageTooManyRequests, Code: CodeRateLimited,
 		Detail: "wait for the number of seconds in the header retry-after, then try again",
 	}
 }
@@ -166,14 +145,14 @@ func TooManyRequests() *Problem {
 // Busy is for a request that exceeds a limit on concurrent work. It may succeed after the given time.
 func Busy(detail string, after time.Duration) *Problem {
 	return &Problem{
-		Status: http.StatusTooManyRequests, Message: messageTooManyRequests, Code: codeBusy,
+		Status: http.StatusTooManyRequests, Message: messageTooManyRequests, Code: CodeBusy,
 		Detail: detail + "; wait for the number of seconds in the header retry-after, then try again", RetryAfter: after,
 	}
 }
 
 // Refused is for a request that the state of the resource forbids. The text of reason is shown to the client.
 func Refused(reason error) *Problem {
-	return &Problem{Status: http.StatusConflict, Message: messageConflict, Code: codeRefused, Detail: reason.Error()}
+	return &Problem{Status: http.StatusConflict, Message: messageConflict, Code: CodeRefused, Detail: reason.Error()}
 }
 
 // TooLarge returns an InvalidBody about a too long body as a 413, for clients that know it.
@@ -194,7 +173,7 @@ func Unavailable(p *Problem) *Problem {
 // logged.
 func Internal(detail string, cause error) *Problem {
 	return &Problem{
-		Status: http.StatusInternalServerError, Message: messageInternal, Code: codeInternal,
+		Status: http.StatusInternalServerError, Message: messageInternal, Code: CodeInternal,
 		Detail: detail, cause: cause,
 	}
 }
@@ -206,7 +185,7 @@ const retryAfter = time.Second
 // TryAgain is Internal for a request that may succeed later. Its detail ends with that advice, and the response
 // has the header retry-after.
 func TryAgain(detail string, cause error) *Problem {
-	p := Internal(detail+"; try again", cause).Coded(codeTryAgain)
+	p := Internal(detail+"; try again", cause).Coded(CodeTryAgain)
 	p.RetryAfter = retryAfter
 	return p
 }

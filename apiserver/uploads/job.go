@@ -225,7 +225,7 @@ func explain(err error) error {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &tooLong):
-		return problem.InvalidBody("nothing was imported: " + tooLong.Error()).Coded(codeTooLong)
+		return problem.InvalidBody("nothing was imported: " + tooLong.Error()).Coded(problem.CodeTooLong)
 	case errors.Is(err, errTooSlow) && errors.Is(err, importer.ErrWaiting):
 		return problem.Busy("another import of the same scans is under way", busyRetryAfter)
 	case errors.Is(err, errStopping):

@@ -26,12 +26,6 @@ const mostScans = 32
 // textNoRoom is the message for an upload that does not fit in memory.
 const textNoRoom = "too much is being uploaded at the same time"
 
-// Codes of errors in a body.
-const (
-	codeMalformed = "malformed"
-	codeTooLong   = "too_long"
-)
-
 // read parses the body as it arrives, so that only the data to be imported is held.
 func (s *Service) read(request *Request, held *hold) ([]*importer.Batch, error) {
 	body := &source{reader: request.Body, inMember: request.Settings != nil}
@@ -110,23 +104,25 @@ func (s *source) explain(err error) error {
 	case errors.As(s.err, &invalid), errors.As(err, &invalid):
 		return &refusal{problem.InvalidBody(invalid.Text).In(invalid.Field).Coded(invalid.Code), reasonMalformed}
 	case errors.As(s.err, &tooLong):
-		p := problem.InvalidBody(fmt.Sprintf("the body must be at most %d bytes", tooLong.Limit)).Coded(codeTooLong)
+		p := problem.InvalidBody(fmt.Sprintf("the body must be at most %d bytes", tooLong.Limit)).Coded(problem.CodeTooLong)
 		return &refusal{p, reasonTooLong}
 	case errors.Is(s.err, os.ErrDeadlineExceeded):
-		return &refusal{problem.InvalidBody("the body came too slowly").Coded(codeMalformed), reasonTooSlow}
+		return &refusal{problem.InvalidBody("the body came too slowly").Coded(problem.CodeMalformed), reasonTooSlow}
 	case s.err != nil:
-		return &refusal{problem.InvalidBody("the body could not be read to its end").Coded(codeMalformed), reasonInterrupted}
+		p := problem.InvalidBody("the body could not be read to its end")
+		return &refusal{p.Coded(problem.CodeMalformed), reasonInterrupted}
 	case errors.Is(err, errNoShare):
 		return &refusal{problem.Busy(textNoRoom, busyRetryAfter), reasonOrganizationMemory}
 	case errors.Is(err, errNoMemory):
 		return &refusal{problem.Busy(textNoRoom, busyRetryAfter), reasonReplicaMemory}
 	case errors.As(err, &tooLarge):
-		return refusedAs(fmt.Errorf("%s is refused: %w", fileName, err), codeTooLong)
+		return refusedAs(fmt.Errorf("%s is refused: %w", fileName, err), problem.CodeTooLong)
 	case errors.As(err, &packed) && s.inMember:
-		return &refusal{problem.InvalidBody("it is not gzip, or is damaged").In("sarif").Coded(codeMalformed), reasonMalformed}
+		p := problem.InvalidBody("it is not gzip, or is damaged").In("sarif")
+		return &refusal{p.Coded(problem.CodeMalformed), reasonMalformed}
 	case errors.As(err, &packed):
 		p := problem.InvalidBody("the body is not gzip, as content-encoding says, or is damaged")
-		return &refusal{p.In("content-encoding").Coded(codeMalformed), reasonMalformed}
+		return &refusal{p.In("content-encoding").Coded(problem.CodeMalformed), reasonMalformed}
 	default:
 		return refusedFile(fmt.Errorf("%s is refused: %w", fileName, err))
 	}
@@ -135,7 +131,7 @@ func (s *source) explain(err error) error {
 // mostDetail is the maximum length of the reason why a file is refused, which may quote the file.
 const mostDetail = 1000
 
-func refusedFile(err error) error { return refusedAs(err, codeMalformed) }
+func refusedFile(err error) error { return refusedAs(err, problem.CodeMalformed) }
 
 func refusedAs(err error, code string) error {
 	detail := []rune("nothing was imported: " + err.Error())

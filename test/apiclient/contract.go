@@ -1,6 +1,7 @@
 package apiclient
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -57,9 +58,14 @@ func Check(request *http.Request, answer *Answer) error {
 		return fmt.Errorf("Content-Type is %q", got)
 	}
 	if err != nil {
-		return checkError(answer.Body)
+		err = checkError(answer.Body)
+	} else {
+		err = checkResponse(route, answer)
 	}
-	return checkResponse(route, answer)
+	if err == nil && answer.Status >= http.StatusBadRequest {
+		err = checkCode(answer.Body)
+	}
+	return err
 }
 
 const jsonMediaType = "application/json"
@@ -83,3 +89,20 @@ func undescribed(request *http.Request) bool {
 }
 
 func checkError(body []byte) error { return checkBody("#/components/schemas/Error", body) }
+
+// checkCode refuses a code that the contract does not list. Its schema allows others, because more may be added.
+func checkCode(body []byte) error {
+	var answered openapi.Error
+	if err := json.Unmarshal(body, &answered); err != nil {
+		return err
+	}
+	spec, err := openapi.Load()
+	if err != nil {
+		return err
+	}
+	listed := spec.Components.Schemas["Error"].Value.Properties["code"].Value.Description
+	if !strings.Contains(listed, "`"+answered.Code+"`") {
+		return fmt.Errorf("the contract does not list the code %q", answered.Code)
+	}
+	return nil
+}

@@ -11,6 +11,7 @@ import (
 func TestAnAnswerThatViolatesTheContractIsNoticed(t *testing.T) {
 	const (
 		list = `{"items":[],"has_more":false,"next_cursor":"","total":0}`
+		none = `{"error":"Unauthorized","detail":"","code":"%s","field":""}`
 		key  = `{"organization_id":"o","key":"ci","scopes":[],"requests_per_minute":9,"requires_reason":false,"expires_at":"%s"}`
 	)
 	for name, c := range map[string]struct {
@@ -27,6 +28,8 @@ func TestAnAnswerThatViolatesTheContractIsNoticed(t *testing.T) {
 		"an undescribed status": {"/v1/findings", list, jsonMediaType, "1", http.StatusTeapot, true},
 		"another media type":    {"/v1/findings", list, "text/html", "1", http.StatusOK, true},
 		"an error of no shape":  {"/v1/findings", list, jsonMediaType, "1", http.StatusUnauthorized, true},
+		"an error":              {"/v1/findings", fmt.Sprintf(none, "unauthorized"), jsonMediaType, "1", http.StatusUnauthorized, false},
+		"an unlisted code":      {"/v1/findings", fmt.Sprintf(none, "unheard_of"), jsonMediaType, "1", http.StatusUnauthorized, true},
 		"a time":                {"/v2/whoami", fmt.Sprintf(key, "2026-01-02T03:04:05Z"), jsonMediaType, "1", http.StatusOK, false},
 		"a text for a time":     {"/v2/whoami", fmt.Sprintf(key, "tomorrow"), jsonMediaType, "1", http.StatusOK, true},
 		"no error for no path":  {"/v9/nothing", list, jsonMediaType, "1", http.StatusNotFound, true},
