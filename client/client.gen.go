@@ -41,42 +41,6 @@ func (e BusinessCriticality) Valid() bool {
 	}
 }
 
-// Defines values for DecisionReason.
-const (
-	DecisionReasonAcceptedRisk       DecisionReason = "accepted-risk"
-	DecisionReasonDuplicate          DecisionReason = "duplicate"
-	DecisionReasonFalsePositive      DecisionReason = "false-positive"
-	DecisionReasonLessThannil        DecisionReason = "<nil>"
-	DecisionReasonMitigatedElsewhere DecisionReason = "mitigated-elsewhere"
-	DecisionReasonNotReachable       DecisionReason = "not-reachable"
-	DecisionReasonUsedInTests        DecisionReason = "used-in-tests"
-	DecisionReasonWillNotFix         DecisionReason = "will-not-fix"
-)
-
-// Valid indicates whether the value is a known member of the DecisionReason enum.
-func (e DecisionReason) Valid() bool {
-	switch e {
-	case DecisionReasonAcceptedRisk:
-		return true
-	case DecisionReasonDuplicate:
-		return true
-	case DecisionReasonFalsePositive:
-		return true
-	case DecisionReasonLessThannil:
-		return true
-	case DecisionReasonMitigatedElsewhere:
-		return true
-	case DecisionReasonNotReachable:
-		return true
-	case DecisionReasonUsedInTests:
-		return true
-	case DecisionReasonWillNotFix:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for Effort.
 const (
 	EffortEasy   Effort = "easy"
@@ -218,48 +182,6 @@ func (e FindingStatus) Valid() bool {
 	case FindingStatusOpen:
 		return true
 	case FindingStatusOpenMuted:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for FindingSuppressionKind.
-const (
-	FindingSuppressionKindExternal    FindingSuppressionKind = "external"
-	FindingSuppressionKindInSource    FindingSuppressionKind = "inSource"
-	FindingSuppressionKindLessThannil FindingSuppressionKind = "<nil>"
-)
-
-// Valid indicates whether the value is a known member of the FindingSuppressionKind enum.
-func (e FindingSuppressionKind) Valid() bool {
-	switch e {
-	case FindingSuppressionKindExternal:
-		return true
-	case FindingSuppressionKindInSource:
-		return true
-	case FindingSuppressionKindLessThannil:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for FindingVerdictUserStatus.
-const (
-	FindingVerdictUserStatusActive      FindingVerdictUserStatus = "active"
-	FindingVerdictUserStatusLessThannil FindingVerdictUserStatus = "<nil>"
-	FindingVerdictUserStatusMuted       FindingVerdictUserStatus = "muted"
-)
-
-// Valid indicates whether the value is a known member of the FindingVerdictUserStatus enum.
-func (e FindingVerdictUserStatus) Valid() bool {
-	switch e {
-	case FindingVerdictUserStatusActive:
-		return true
-	case FindingVerdictUserStatusLessThannil:
-		return true
-	case FindingVerdictUserStatusMuted:
 		return true
 	default:
 		return false
@@ -446,6 +368,39 @@ func (e PullRequestStatus) Valid() bool {
 	}
 }
 
+// Defines values for Reason.
+const (
+	ReasonAcceptedRisk       Reason = "accepted-risk"
+	ReasonDuplicate          Reason = "duplicate"
+	ReasonFalsePositive      Reason = "false-positive"
+	ReasonMitigatedElsewhere Reason = "mitigated-elsewhere"
+	ReasonNotReachable       Reason = "not-reachable"
+	ReasonUsedInTests        Reason = "used-in-tests"
+	ReasonWillNotFix         Reason = "will-not-fix"
+)
+
+// Valid indicates whether the value is a known member of the Reason enum.
+func (e Reason) Valid() bool {
+	switch e {
+	case ReasonAcceptedRisk:
+		return true
+	case ReasonDuplicate:
+		return true
+	case ReasonFalsePositive:
+		return true
+	case ReasonMitigatedElsewhere:
+		return true
+	case ReasonNotReachable:
+		return true
+	case ReasonUsedInTests:
+		return true
+	case ReasonWillNotFix:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ResourceConditionStatus.
 const (
 	ResourceConditionStatusFalse   ResourceConditionStatus = "False"
@@ -548,24 +503,18 @@ func (e Severity) Valid() bool {
 	}
 }
 
-// Defines values for TriageOperationDecisionUserStatus.
+// Defines values for SuppressionKind.
 const (
-	TriageOperationDecisionUserStatusActive      TriageOperationDecisionUserStatus = "active"
-	TriageOperationDecisionUserStatusLessThannil TriageOperationDecisionUserStatus = "<nil>"
-	TriageOperationDecisionUserStatusMuted       TriageOperationDecisionUserStatus = "muted"
-	TriageOperationDecisionUserStatusOpen        TriageOperationDecisionUserStatus = "open"
+	External SuppressionKind = "external"
+	InSource SuppressionKind = "inSource"
 )
 
-// Valid indicates whether the value is a known member of the TriageOperationDecisionUserStatus enum.
-func (e TriageOperationDecisionUserStatus) Valid() bool {
+// Valid indicates whether the value is a known member of the SuppressionKind enum.
+func (e SuppressionKind) Valid() bool {
 	switch e {
-	case TriageOperationDecisionUserStatusActive:
+	case External:
 		return true
-	case TriageOperationDecisionUserStatusLessThannil:
-		return true
-	case TriageOperationDecisionUserStatusMuted:
-		return true
-	case TriageOperationDecisionUserStatusOpen:
+	case InSource:
 		return true
 	default:
 		return false
@@ -602,33 +551,6 @@ func (e TriageOperationFiltersSuppressed) Valid() bool {
 	case TriageOperationFiltersSuppressedFalse:
 		return true
 	case TriageOperationFiltersSuppressedTrue:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for TriageOperationFindingOutcome.
-const (
-	TriageOperationFindingOutcomeChanged     TriageOperationFindingOutcome = "changed"
-	TriageOperationFindingOutcomeConflicted  TriageOperationFindingOutcome = "conflicted"
-	TriageOperationFindingOutcomeFailed      TriageOperationFindingOutcome = "failed"
-	TriageOperationFindingOutcomeLessThannil TriageOperationFindingOutcome = "<nil>"
-	TriageOperationFindingOutcomeUnchanged   TriageOperationFindingOutcome = "unchanged"
-)
-
-// Valid indicates whether the value is a known member of the TriageOperationFindingOutcome enum.
-func (e TriageOperationFindingOutcome) Valid() bool {
-	switch e {
-	case TriageOperationFindingOutcomeChanged:
-		return true
-	case TriageOperationFindingOutcomeConflicted:
-		return true
-	case TriageOperationFindingOutcomeFailed:
-		return true
-	case TriageOperationFindingOutcomeLessThannil:
-		return true
-	case TriageOperationFindingOutcomeUnchanged:
 		return true
 	default:
 		return false
@@ -1842,7 +1764,7 @@ type Agent struct {
 type BusinessCriticality string
 
 // DecisionReason Why it was decided so; null where nobody said.
-type DecisionReason string
+type DecisionReason = Reason
 
 // Details What is wrong, where, and what to do.
 type Details struct {
@@ -2222,11 +2144,8 @@ type FindingSuppression struct {
 	Justification string `json:"justification"`
 
 	// Kind inSource, by a comment in the code; external, by a baseline; null where nothing suppresses it.
-	Kind *FindingSuppressionKind `json:"kind"`
+	Kind *SuppressionKind `json:"kind"`
 }
-
-// FindingSuppressionKind inSource, by a comment in the code; external, by a baseline; null where nothing suppresses it.
-type FindingSuppressionKind string
 
 // FindingV1 A finding as a flat record.
 type FindingV1 struct {
@@ -2485,11 +2404,8 @@ type FindingVerdict struct {
 	Since *time.Time `json:"since"`
 
 	// UserStatus What was decided; null where nothing was.
-	UserStatus *FindingVerdictUserStatus `json:"user_status"`
+	UserStatus *UserStatus `json:"user_status"`
 }
-
-// FindingVerdictUserStatus What was decided; null where nothing was.
-type FindingVerdictUserStatus string
 
 // FindingVulnerability The known vulnerability that the finding reports.
 type FindingVulnerability struct {
@@ -2685,6 +2601,9 @@ type ProjectRepo struct {
 
 // PullRequestStatus Where a pull request is in its life.
 type PullRequestStatus string
+
+// Reason Why something was decided.
+type Reason string
 
 // Repository A repository with its projects.
 type Repository struct {
@@ -3539,6 +3458,9 @@ type ScanStatus string
 // Severity How bad it is.
 type Severity string
 
+// SuppressionKind How the source suppresses a finding.
+type SuppressionKind string
+
 // Transition A change of a finding or a review issue.
 type Transition struct {
 	// At When the change was made, as far as is known.
@@ -3759,11 +3681,8 @@ type TriageOperationDecision struct {
 	Reason *DecisionReason `json:"reason"`
 
 	// UserStatus What they become; null where that stays.
-	UserStatus *TriageOperationDecisionUserStatus `json:"user_status"`
+	UserStatus *UserStatus `json:"user_status"`
 }
-
-// TriageOperationDecisionUserStatus What they become; null where that stays.
-type TriageOperationDecisionUserStatus string
 
 // TriageOperationExample A finding that was not changed.
 type TriageOperationExample struct {
@@ -3860,11 +3779,8 @@ type TriageOperationFinding struct {
 	FindingId string `json:"finding_id"`
 
 	// Outcome What came of it; null while it has not had its turn.
-	Outcome *TriageOperationFindingOutcome `json:"outcome"`
+	Outcome *TriageOutcome `json:"outcome"`
 }
-
-// TriageOperationFindingOutcome What came of it; null while it has not had its turn.
-type TriageOperationFindingOutcome string
 
 // TriageOperationFindingList A page of the findings of an operation.
 type TriageOperationFindingList struct {

@@ -2,11 +2,24 @@ package client_test
 
 import (
 	"net/http"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
+
+// The generator takes null for a further value of an enumeration unless it is told the type.
+func TestNullIsNoValueOfAnEnumeration(t *testing.T) {
+	content, err := os.ReadFile("client.gen.go")
+	harness.Must(t, err)
+	for line := range strings.Lines(string(content)) {
+		if strings.Contains(line, `"<nil>"`) {
+			t.Errorf("give the enumeration an x-go-type: %s", strings.TrimSpace(line))
+		}
+	}
+}
 
 // Else one of two clients that are made at the same time could get the key of the other.
 func TestNewWritesNothingIntoTheCallersOptions(t *testing.T) {

@@ -42,7 +42,7 @@ func drawFull(t *rapid.T, id int) *openapi.FindingFull {
 		score := float32(tenths) / 10
 		f.Facts.Score = &score
 	}
-	if kind := openapi.FindingSuppressionKind(word("suppression", "", "inSource", "external")); kind != "" {
+	if kind := openapi.SuppressionKind(word("suppression", "", "inSource", "external")); kind != "" {
 		f.Facts.Suppression = openapi.FindingSuppression{Kind: &kind, Justification: "generated"}
 	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "fingerprints") {
@@ -124,7 +124,7 @@ func TestSARIFIsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestSARIFSaysWhoSuppressesAndWhy(t *testing.T) {
-	reason, inSource, muted := openapi.DecisionReason("false-positive"), openapi.FindingSuppressionKind("inSource"), openapi.FindingVerdictUserStatus("muted")
+	reason, inSource, muted := openapi.DecisionReason("false-positive"), openapi.SuppressionKind("inSource"), openapi.UserStatus("muted")
 	policy := openapi.FindingVerdict{UserStatus: &muted, Policy: "tests", By: "bob", Comment: "test code", Reason: &reason}
 	for name, test := range map[string]struct {
 		finding openapi.FindingFull

@@ -14,11 +14,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
-var outcomeWords = map[triageoperation.Outcome]openapi.TriageOperationFindingOutcome{
-	triageoperation.Changed:    openapi.TriageOperationFindingOutcomeChanged,
-	triageoperation.Unchanged:  openapi.TriageOperationFindingOutcomeUnchanged,
-	triageoperation.Conflicted: openapi.TriageOperationFindingOutcomeConflicted,
-	triageoperation.Failed:     openapi.TriageOperationFindingOutcomeFailed,
+var outcomeWords = map[triageoperation.Outcome]openapi.TriageOutcome{
+	triageoperation.Changed:    openapi.TriageOutcomeChanged,
+	triageoperation.Unchanged:  openapi.TriageOutcomeUnchanged,
+	triageoperation.Conflicted: openapi.TriageOutcomeConflicted,
+	triageoperation.Failed:     openapi.TriageOutcomeFailed,
 }
 
 // mostParts bounds the parts that are read for a page: few findings may have the outcome, and the API server is shared.
@@ -122,7 +122,7 @@ func (p *place) take(page *index.Page[content.Part], part cluster.Part, outcome 
 }
 
 // outcomeOf returns the outcome of an entry; nil if it has not been processed yet.
-func outcomeOf(part cluster.Part, entry int) *openapi.TriageOperationFindingOutcome {
+func outcomeOf(part cluster.Part, entry int) *openapi.TriageOutcome {
 	if entry >= len(part.Outcomes) {
 		return nil
 	}

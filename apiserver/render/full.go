@@ -104,7 +104,7 @@ func factsOf(spec *v1alpha1.FindingSpec) openapi.FindingFacts {
 		RuleId:     spec.RuleID,
 		SecretType: spec.SecretType,
 		Suppression: openapi.FindingSuppression{
-			Justification: suppression.Justification, Kind: word[openapi.FindingSuppressionKind](suppression.Kind),
+			Justification: suppression.Justification, Kind: word[openapi.SuppressionKind](suppression.Kind),
 		},
 		Tool:          spec.Tool,
 		ToolSeverity:  spec.Details.ToolSeverity,

@@ -53,7 +53,7 @@ func OperationDetail(o *v1alpha1.TriageOperation) string {
 func decisionOf(set *v1alpha1.OperationDecision) openapi.TriageOperationDecision {
 	d := valueOf(set)
 	return openapi.TriageOperationDecision{
-		UserStatus: word[openapi.TriageOperationDecisionUserStatus](d.UserStatus),
+		UserStatus: word[openapi.UserStatus](d.UserStatus),
 		Reason:     word[openapi.DecisionReason](d.Reason),
 		Comments:   valueOf(d.Comments),
 		ExpiresAt:  optionalSecond(d.ExpiresAt),

@@ -46,7 +46,7 @@ func TestCommitsAreBesideEachOther(t *testing.T) {
 }
 
 func TestAnIssueSaysWhoDecided(t *testing.T) {
-	muted := client.FindingVerdictUserStatus("muted")
+	muted := client.UserStatus("muted")
 	for want, issue := range map[string]client.ReviewIssueFull{
 		"":                        {UserStatus: "open"},
 		"muted by apikey/ada":     {UserStatus: "muted", DecidedBy: "apikey/ada", Verdict: client.FindingVerdict{UserStatus: &muted, Policy: "tests"}},
