@@ -96,10 +96,11 @@ func ExampleClientWithResponses_UpdateFindingV2WithResponse() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	finding, muted, why := "weak-hash", client.UserStatus("muted"), "The hash protects nothing: it names cache entries."
+	finding, muted, reason := "weak-hash", client.UserStatus("muted"), client.GivenReason("false-positive")
+	why := "The hash protects nothing: it names cache entries."
 	result, err := findings.UpdateFindingV2WithResponse(context.Background(), "storefront",
 		&client.UpdateFindingV2Params{FindingId: &finding},
-		client.FindingV2Update{UserStatus: &muted, Comments: &why})
+		client.FindingV2Update{UserStatus: &muted, Reason: &reason, Comments: &why})
 	if err != nil {
 		log.Fatal(err)
 	}
