@@ -11,7 +11,7 @@ import (
 // New returns a client of the service at that address, for example "https://findings.example.com", that sends the API
 // key with every request. The client follows the generated names: an operation of the contract, such as listFindingsV2,
 // is the method ListFindingsV2WithResponse, and its result has a field for each status that the contract describes,
-// such as JSON200. A field is nil if the response had another status.
+// such as JSON200. A field is nil if the response had another status. The headers are in HTTPResponse.
 //
 // These methods read a response to its end. Events have none and an export is long: use the methods StreamEvents and
 // ExportFindings, which return the response once its headers have arrived, then read and close its body.

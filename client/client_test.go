@@ -1,7 +1,9 @@
 package client_test
 
 import (
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -18,6 +20,26 @@ func TestNullIsNoValueOfAnEnumeration(t *testing.T) {
 		if strings.Contains(line, `"<nil>"`) {
 			t.Errorf("give the enumeration an x-go-type: %s", strings.TrimSpace(line))
 		}
+	}
+}
+
+// A proxy may write these headers in forms of its own.
+func TestAHeaderOfAnotherFormHidesNoStatus(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Ratelimit-Limit", "100, 100;w=60")
+		w.Header().Set("Retry-After", "Sun, 01 Mar 2026 08:00:00 GMT")
+		w.WriteHeader(http.StatusTooManyRequests)
+		fmt.Fprint(w, `{"error":"Rate limit exceeded","detail":"","code":"rate_limited","field":""}`)
+	}))
+	defer server.Close()
+	findings, err := client.New(server.URL, "key")
+	harness.Must(t, err)
+	result, err := findings.WhoAmIWithResponse(t.Context())
+	harness.Must(t, err)
+	harness.Same(t, "status", http.StatusTooManyRequests, result.StatusCode())
+	if result.JSON429 == nil || result.JSON429.Error != "Rate limit exceeded" {
+		t.Errorf("the body is lost: %s", result.Body)
 	}
 }
 
