@@ -117,7 +117,9 @@ func decision(set *v1alpha1.OperationDecision) findingstate.Decision {
 	if set.Reason != "" {
 		d.Reason = &set.Reason
 	}
-	d.ExpiresAt = set.ExpiresAt
+	if set.ExpiresAt != nil {
+		d.ExpiresAt = new(v1alpha1.NewTime(set.ExpiresAt.UTC().Truncate(time.Second))) // as it is stored
+	}
 	return d
 }
 

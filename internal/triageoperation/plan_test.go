@@ -78,6 +78,16 @@ func TestAPreviewCountsWhatAnEarlierOperationOfItsNameDecided(t *testing.T) {
 	}
 }
 
+func TestAnEndWithAFractionOfASecondIsStoredOnce(t *testing.T) {
+	operation := builder.TriageOperation("mute", "G1").Build()
+	operation.Spec.Set.ExpiresAt = new(v1alpha1.NewTime(selectedAt.Add(time.Hour + time.Millisecond)))
+	open := finding(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen})
+	entry := NewEntry(open)
+	decided := finding(merged(t, open.Spec.Triage, Plan(operation, &entry, open, selectedAt.Time, false).Triage))
+	entry = NewEntry(decided)
+	harness.Same(t, "the next time", Step{Outcome: Unchanged}, Plan(operation, &entry, decided, selectedAt.Time, false))
+}
+
 func TestADecisionRestsOnTheFactsThatWereSelected(t *testing.T) {
 	operation := builder.TriageOperation("mute", "G1").Build()
 	selected := finding(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen})
