@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"maps"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -17,7 +20,7 @@ import (
 )
 
 func TestReasonAndEndAreSignedAndGoWithTheirDecision(t *testing.T) {
-	const end, later = "2026-12-31T00:00:00Z", "2027-12-31T00:00:00+02:00"
+	const past, end, later = "2020-01-01T00:00:00.5Z", "2999-12-31T00:00:00Z", "3000-12-31T00:00:00+02:00"
 	c := newCast(t, "grounds")
 	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
 	ends := func(at string) {
@@ -42,6 +45,9 @@ func TestReasonAndEndAreSignedAndGoWithTheirDecision(t *testing.T) {
 		{"an open finding has neither", triager, muted, muted, true},
 		{"", triager, nil, nil, false},
 		{"after its end another comes without both", admin, map[string]any{"userStatus": "active"}, map[string]any{"userStatus": "active"}, true},
+		{"its end has come, and the status does not tell yet", triager, map[string]any{"reason": "duplicate", "expiresAt": past}, map[string]any{"userStatus": "active", "reason": "duplicate", "expiresAt": past}, true},
+		{"the same decision keeps them", triager, map[string]any{"comments": "c"}, map[string]any{"userStatus": "active", "reason": "duplicate", "expiresAt": past, "comments": "c"}, true},
+		{"another comes without both even so", admin, map[string]any{"userStatus": "muted", "comments": nil}, map[string]any{"userStatus": "muted"}, true},
 	} {
 		if step.patch == nil {
 			ends(end)
@@ -65,6 +71,21 @@ func TestReasonAndEndAreSignedAndGoWithTheirDecision(t *testing.T) {
 			t.Fatal(step.reason)
 		}
 	}
+}
+
+func TestADecisionAfterTheEndOfAnotherComesIntoForceWhileNoControllerRuns(t *testing.T) {
+	c := newCast(t, "grounds-late")
+	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
+	end := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
+	harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live,
+		triage(map[string]any{"userStatus": "muted", "reason": "accepted-risk", "expiresAt": end}), ""))
+	confirm := client.RawPatch(types.MergePatchType, mustJSON(t, triage(map[string]any{"userStatus": "active"})))
+	harness.Eventually(t, func(g Gomega) {
+		now := live.DeepCopy()
+		g.Expect(c.as(admin).Patch(t.Context(), now, confirm, client.DryRunAll)).To(Succeed())
+		triage, _, _ := unstructured.NestedMap(now.Object, "spec", "triage")
+		g.Expect(triage).To(SatisfyAll(HaveKeyWithValue("userStatus", "active"), Not(HaveKey("reason")), Not(HaveKey("expiresAt"))))
+	})
 }
 
 // The facade signs its own decisions, and no change of the reason or the expiry is left unsigned.
