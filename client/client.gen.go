@@ -6093,8 +6093,9 @@ type ClientInterface interface {
 	// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
 	// would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
 	// answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
-	// Members that are not described are refused. Needs the scope `policies:write`, which only a key that lists it has, and
-	// `findings:triage`: a policy decides about findings.
+	// While twice as many policies exist as may be in force, previews included, none is created. Members that are not
+	// described are refused. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`:
+	// a policy decides about findings.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6106,8 +6107,9 @@ type ClientInterface interface {
 	// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
 	// would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
 	// answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
-	// Members that are not described are refused. Needs the scope `policies:write`, which only a key that lists it has, and
-	// `findings:triage`: a policy decides about findings.
+	// While twice as many policies exist as may be in force, previews included, none is created. Members that are not
+	// described are refused. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`:
+	// a policy decides about findings.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7162,8 +7164,9 @@ func (c *Client) ListTriagePolicies(ctx context.Context, params *ListTriagePolic
 // An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
 // would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
 // answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
-// Members that are not described are refused. Needs the scope `policies:write`, which only a key that lists it has, and
-// `findings:triage`: a policy decides about findings.
+// While twice as many policies exist as may be in force, previews included, none is created. Members that are not
+// described are refused. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`:
+// a policy decides about findings.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7185,8 +7188,9 @@ func (c *Client) CreateTriagePolicyWithBody(ctx context.Context, contentType str
 // An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
 // would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
 // answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
-// Members that are not described are refused. Needs the scope `policies:write`, which only a key that lists it has, and
-// `findings:triage`: a policy decides about findings.
+// While twice as many policies exist as may be in force, previews included, none is created. Members that are not
+// described are refused. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`:
+// a policy decides about findings.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -12855,8 +12859,9 @@ type ClientWithResponsesInterface interface {
 	// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
 	// would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
 	// answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
-	// Members that are not described are refused. Needs the scope `policies:write`, which only a key that lists it has, and
-	// `findings:triage`: a policy decides about findings.
+	// While twice as many policies exist as may be in force, previews included, none is created. Members that are not
+	// described are refused. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`:
+	// a policy decides about findings.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12868,8 +12873,9 @@ type ClientWithResponsesInterface interface {
 	// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
 	// would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
 	// answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
-	// Members that are not described are refused. Needs the scope `policies:write`, which only a key that lists it has, and
-	// `findings:triage`: a policy decides about findings.
+	// While twice as many policies exist as may be in force, previews included, none is created. Members that are not
+	// described are refused. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`:
+	// a policy decides about findings.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17852,8 +17858,9 @@ func (c *ClientWithResponses) ListTriagePoliciesWithResponse(ctx context.Context
 // An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
 // would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
 // answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
-// Members that are not described are refused. Needs the scope `policies:write`, which only a key that lists it has, and
-// `findings:triage`: a policy decides about findings.
+// While twice as many policies exist as may be in force, previews included, none is created. Members that are not
+// described are refused. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`:
+// a policy decides about findings.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17871,8 +17878,9 @@ func (c *ClientWithResponses) CreateTriagePolicyWithBodyWithResponse(ctx context
 // An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
 // would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
 // answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
-// Members that are not described are refused. Needs the scope `policies:write`, which only a key that lists it has, and
-// `findings:triage`: a policy decides about findings.
+// While twice as many policies exist as may be in force, previews included, none is created. Members that are not
+// described are refused. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`:
+// a policy decides about findings.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -12,6 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
 const policyNoun = "triage policy"
@@ -26,9 +27,21 @@ func (c *Client) Policy(ctx context.Context, namespace, name string) (*v1alpha1.
 	return read[*v1alpha1.TriagePolicy](ctx, c.rest, namespace, name, policyNoun)
 }
 
+// stopsCreatingAt is how many policies may exist before no further one is created. Previews are counted too: each
+// change of a finding counts all policies anew. It is not exact: requests at the same time do not see one another's
+// policies.
+const stopsCreatingAt = 2 * triagepolicy.MaxInForce
+
 // CreatePolicy stores a policy and returns it once the controllers have observed its spec, or as it is after
 // ten seconds.
 func (c *Client) CreatePolicy(ctx context.Context, policy *v1alpha1.TriagePolicy) (*v1alpha1.TriagePolicy, error) {
+	stored, err := countOf[*v1alpha1.TriagePolicy](ctx, c, policy.Namespace)
+	if err != nil {
+		return nil, problem.TryAgain("the triage policies could not be counted", err)
+	}
+	if stored >= stopsCreatingAt {
+		return nil, problem.Refused(errTooManyPolicies)
+	}
 	created, err := create(ctx, c, policy)
 	if err != nil {
 		return nil, explainPolicy(policy.Name, err)
@@ -88,6 +101,9 @@ func explainPolicy(name string, err error) error {
 		return explain(policyNoun, fmt.Errorf("store the triage policy: %w", err))
 	}
 }
+
+var errTooManyPolicies = errors.New("the organization has twice as many triage policies as may be in force: " +
+	"delete some with kubectl")
 
 var errPolicyQuota = errors.New("the organization has as many triage policies as its quota allows: " +
 	"delete some, or raise spec.quotas.triagePolicies of the Organization")

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/internal/kube"
@@ -92,6 +93,18 @@ func await[T kube.Object](ctx context.Context, c *Client, object T, done func(T)
 // sourceOf returns the source of a kind's objects in a namespace.
 func sourceOf[T kube.Object](c *Client, namespace string) kube.Source {
 	return c.reader.In(namespace, kindOf[T]())
+}
+
+// countOf returns how many objects of a kind a namespace has, readable or not.
+func countOf[T kube.Object](ctx context.Context, c *Client, namespace string) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
+	defer cancel()
+	count := int64(0)
+	list, err := sourceOf[T](c, namespace).List(ctx, metav1.ListOptions{Limit: 1}, func(runtime.Object) error {
+		count++
+		return nil
+	})
+	return count + ptr.Deref(list.RemainingItemCount, 0), err
 }
 
 // listOf calls each with every object of a kind in a namespace as they are stored now. Unreadable objects are left out.
