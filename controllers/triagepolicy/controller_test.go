@@ -246,7 +246,7 @@ func TestATypoKeepsTheLastGenerationInForce(t *testing.T) {
 	r.is(f, v1alpha1.FindingStateOpen, "")
 	r.patch(policy, `{"spec":{"mode":"Apply","match":"finding.ruleID == 'G2'"}}`)
 	r.is(f, v1alpha1.FindingStateOpen, "")
-	r.says(policy, v1alpha1.ReasonInForce, ok)
+	r.says(policy, v1alpha1.ReasonNeverMatched, ok)
 
 	never := r.declares("never", "finding.rulID == 'G1'", nil)
 	r.says(never, v1alpha1.ReasonNotCompiled, v1alpha1.ReasonNotCompiled)

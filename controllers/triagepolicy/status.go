@@ -117,13 +117,22 @@ func (s *scope) recordCounts() {
 	shadowing := slices.Sorted(maps.Keys(counted.shadowedBy))
 	status.ShadowedBy = shadowing[:min(len(shadowing), v1alpha1.MaxShadowingPolicies)]
 	status.Failed, status.Failure, status.Samples = counted.failed, counted.failure, counted.samples
-	now, before := status.InForce, s.Object.Status.InForce
-	if now != nil && before != nil && now.Spec.Match != before.Spec.Match {
+	if s.matchesAnew() {
 		status.LastMatchedAt = nil
 	}
 	if newest := v1alpha1.NewTime(counted.newest); counted.matched > 0 && status.LastMatchedAt.Before(&newest) {
 		status.LastMatchedAt = &newest
 	}
+}
+
+// matchesAnew reports whether lastMatchedAt may be that of another expression. Of a policy that was not in force the
+// earlier expression is unknown.
+func (s *scope) matchesAnew() bool {
+	before, now := s.Before.InForce, s.Status.InForce
+	if before == nil {
+		return s.Before.ObservedGeneration != s.Object.Generation
+	}
+	return now != nil && now.Spec.Match != before.Spec.Match
 }
 
 func (s *scope) judgeCompiled() {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestWhyASpecMayNotDecide(t *testing.T) {
@@ -37,5 +38,32 @@ func TestWhyASpecMayNotDecide(t *testing.T) {
 		if got := why(&c.spec, &c.counted, now); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+func TestAnotherMatchHasMatchedNothingYet(t *testing.T) {
+	matched := v1alpha1.Now()
+	inForce := func(generation int64, match string) *v1alpha1.PolicyInForce {
+		return &v1alpha1.PolicyInForce{Generation: generation, Spec: v1alpha1.TriagePolicySpec{Match: match}}
+	}
+	for _, c := range []struct {
+		name     string
+		before   *v1alpha1.PolicyInForce
+		observed int64
+		want     string
+	}{
+		{"the same match as before", inForce(1, "true"), 1, v1alpha1.ReasonInForce},
+		{"another match", inForce(1, "false"), 1, v1alpha1.ReasonNeverMatched},
+		{"a preview that was changed, perhaps its match too", nil, 1, v1alpha1.ReasonNeverMatched},
+		{"nothing has changed but the time", nil, 2, v1alpha1.ReasonInForce},
+	} {
+		s := newScope()
+		s.Object.Generation = 2
+		s.Status.InForce, s.Status.ObservedGeneration, s.Status.LastMatchedAt = c.before, c.observed, &matched
+		s.Begin(matched.Time)
+		s.Status.InForce, s.Status.ObservedGeneration = inForce(2, "true"), 2
+		s.recordCounts()
+		s.judgeInForce()
+		harness.Same(t, c.name, c.want, reason(s.Object, v1alpha1.ConditionInForce))
 	}
 }
