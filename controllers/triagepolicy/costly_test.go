@@ -41,6 +41,9 @@ func TestAPolicyThatTakesTooLongToCountDoesNotComeIntoForceAndWhatDecidesGoesOn(
 	r.counts(decides, 1, 1, 0, 0, 0, 0)
 	r.says(decides, v1alpha1.ReasonInForce, v1alpha1.ReasonTooCostly)
 
+	look := r.declares("look", "true", func(s *v1alpha1.TriagePolicySpec) { s.Mode = v1alpha1.PolicyPreview })
+	r.says(look, v1alpha1.ReasonPreview, v1alpha1.ReasonTooCostly)
+
 	r.patch(decides, `{"spec":{"match":"finding.ruleID == 'G2'"}}`)
 	r.says(decides, v1alpha1.ReasonEarlierGeneration, v1alpha1.ReasonTooCostly)
 	r.patch(decides, `{"spec":{"match":"finding.ruleID == 'G1'","set":{"userStatus":"active"}}}`)
@@ -48,4 +51,5 @@ func TestAPolicyThatTakesTooLongToCountDoesNotComeIntoForceAndWhatDecidesGoesOn(
 	r.is(f, v1alpha1.FindingStateOpenMuted, "decides")
 	r.patch(decides, `{"spec":{"mode":"Preview"}}`)
 	r.is(f, v1alpha1.FindingStateOpen, "")
+	r.says(decides, v1alpha1.ReasonPreview, v1alpha1.ReasonTooCostly)
 }

@@ -186,8 +186,9 @@ func (s *scope) explain() {
 		because = "More findings match the present spec than spec.maxFindings or, once it was stopped, more than nine " +
 			"tenths of it: narrow spec.match, or raise the limit."
 	case v1alpha1.ReasonTooCostly:
-		because = "Evaluating the current spec over all findings takes too long: " +
-			"begin spec.match with a short comparison that rules most of them out."
+		because = "Evaluating the current spec over all findings takes too long: begin spec.match with a short " +
+			"comparison that rules most of them out. It is counted again every ten minutes, and comes into force by itself " +
+			"once a count is complete."
 	case v1alpha1.ReasonTooManyPolicies:
 		because = "A hundred other policies are in force in the organization, which is the maximum: " +
 			"delete one that is not needed."
@@ -214,6 +215,14 @@ func (s *scope) judgeReady() {
 	case v1alpha1.ReasonTooMany, v1alpha1.ReasonTooManyPolicies, v1alpha1.ReasonTooCostly:
 		s.Judge(conditions.Verdict{Stalled: true, Reason: s.whyNot, Message: s.because})
 	default:
+		if s.partial {
+			s.Judge(conditions.Verdict{
+				Stalled: true, Reason: v1alpha1.ReasonTooCostly,
+				Message: "Counting the policy's matches takes too long, so the counts are not those of the spec: begin " +
+					"spec.match with a short comparison that rules most findings out.",
+			})
+			return
+		}
 		s.Judge(conditions.Ready("The status is that of the spec."))
 	}
 }
