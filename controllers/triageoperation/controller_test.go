@@ -24,7 +24,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/finding"
-	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
@@ -282,23 +281,8 @@ func TestAnOperationThatCannotBeDoneSaysWhy(t *testing.T) {
 	g.Expect(r.finding("f-1").Spec.Triage.By).To(BeEmpty())
 }
 
-// hears tells the controllers the API server's time.
-func hears(t *testing.T, at time.Time) {
-	t.Helper()
-	config := &rest.Config{Transport: harness.RoundTripper(func(*http.Request) (*http.Response, error) {
-		return &http.Response{Header: http.Header{"Date": {at.UTC().Format(http.TimeFormat)}}, Body: http.NoBody}, nil
-	})}
-	apitime.Hear(config)
-	transport, err := rest.TransportFor(config)
-	harness.Must(t, err)
-	response, err := transport.RoundTrip(&http.Request{})
-	harness.Must(t, err)
-	harness.Must(t, response.Body.Close())
-}
-
 func TestAClockThatIsAheadEndsNoDecisionForAnOperation(t *testing.T) {
-	hears(t, time.Now().Add(-48*time.Hour))
-	defer hears(t, time.Now())
+	testenv.HearTime(t, time.Now().Add(-48*time.Hour))
 	r, g := running(t), NewWithT(t)
 	end := v1alpha1.NewTime(time.Now().Add(-24 * time.Hour).UTC().Truncate(time.Second)) // only by the local clock it has come
 	r.finds("G1", "f-1")

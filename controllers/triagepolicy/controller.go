@@ -20,6 +20,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
@@ -35,7 +36,8 @@ const (
 	// below the timeout of a reconcile, which would fail, be retried, and block its worker.
 	longestCount = 30 * time.Second
 	// longestWait is how late a policy may begin or end after the clock was set forward or the machine was
-	// suspended, and how often a policy that depends on the time is counted.
+	// suspended, how late one that ended too early decides again after the clock was set back, and how often a policy
+	// that depends on the time is counted.
 	longestWait = time.Hour
 	// turn is when a changed policy is requeued while another is being counted; recountTurn is the same for a policy that
 	// only needs a recount.
@@ -46,6 +48,8 @@ const (
 // Reconciler reconciles TriagePolicies.
 type Reconciler struct {
 	reconcile.Base
+	// local measures durations.
+	local    clock.PassiveClock
 	policies *policies.Book
 	numbers  *numbers
 	// longestCount is the constant of that name, which tests override.
@@ -66,7 +70,9 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	if err := setUpPages(ctx, mgr, options, clock.RealClock{}); err != nil {
 		return err
 	}
-	return newReconciler(reconcile.NewBase(mgr)).setUp(mgr, options)
+	base := reconcile.NewBase(mgr)
+	base.Clock = apitime.Clock{} // it ends policies, as that of findings does
+	return newReconciler(base).setUp(mgr, options)
 }
 
 func (r *Reconciler) setUp(mgr ctrl.Manager, options controller.Options) error {
@@ -82,8 +88,8 @@ func (r *Reconciler) setUp(mgr ctrl.Manager, options controller.Options) error {
 
 func newReconciler(base reconcile.Base) *Reconciler {
 	return &Reconciler{
-		Base: base, policies: policies.NewBook(base.Client), numbers: theNumbers, longestCount: longestCount,
-		evaluations: theEvaluations,
+		Base: base, local: clock.RealClock{}, policies: policies.NewBook(base.Client), numbers: theNumbers,
+		longestCount: longestCount, evaluations: theEvaluations,
 	}
 }
 

@@ -383,12 +383,26 @@ func TestAPolicyBeginsAndEndsAtItsSecond(t *testing.T) {
 	version := policy.ResourceVersion
 	g.Expect(at(until.Add(-time.Millisecond))).To(Equal(time.Millisecond))
 	g.Expect(policy.ResourceVersion).To(Equal(version), "it wrote before the end")
-	g.Expect(at(until)).To(BeZero())
+	g.Expect(at(until)).To(Equal(longestWait), "it looks at the clock again, in case that was ahead")
 	g.Expect(policy.Status.InForce).To(BeNil())
 	g.Expect(reason(policy, v1alpha1.ConditionInForce)).To(Equal(v1alpha1.ReasonPolicyExpired))
 	version = policy.ResourceVersion
-	g.Expect(at(until.Add(time.Hour))).To(BeZero())
+	g.Expect(at(until.Add(time.Hour))).To(Equal(longestWait))
 	g.Expect(policy.ResourceVersion).To(Equal(version), "it wrote after the end")
+	at(until.Add(-time.Minute))
+	g.Expect(policy.Status.InForce).NotTo(BeNil(), "the clock was ahead")
+}
+
+func TestAClockThatIsAheadNeitherBeginsNorEndsAPolicy(t *testing.T) {
+	testenv.HearTime(t, time.Now().Add(-48*time.Hour))
+	r := running(t)
+	passed := v1alpha1.NewTime(time.Now().Add(-24 * time.Hour).Truncate(time.Second)) // only by the local clock
+	f := r.finds("f-1", "G1")
+	ends := r.declares("ends", "true", func(s *v1alpha1.TriagePolicySpec) { s.ValidUntil = &passed })
+	begins := r.declares("begins", "true", func(s *v1alpha1.TriagePolicySpec) { s.ValidFrom = &passed })
+	r.says(begins, v1alpha1.ReasonNotYetValid, ok)
+	r.says(ends, v1alpha1.ReasonInForce, ok)
+	r.is(f, v1alpha1.FindingStateOpenMuted, "ends")
 }
 
 func TestAPolicyThatEndsReopensWhatItMuted(t *testing.T) {

@@ -58,8 +58,8 @@ func (r *Reconciler) inForce(s *scope) *rules.Policy {
 // differs from the declared one, both are counted: the earlier generation may have to stay in force, and may match
 // too many findings by now.
 func (r *Reconciler) count(ctx context.Context, s *scope) error {
-	began := r.Clock.Now()
-	defer func() { r.lastCount.Store(s.Object.Namespace, r.Clock.Since(began)) }()
+	began := r.local.Now()
+	defer func() { r.lastCount.Store(s.Object.Namespace, r.local.Since(began)) }()
 	others, err := r.policies.InForce(ctx, s.Object.Namespace)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if r.Clock.Since(began) > r.longestCount {
+		if r.local.Since(began) > r.longestCount {
 			s.givesUp()
 			break
 		}
