@@ -16,6 +16,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
@@ -148,7 +149,7 @@ func (t *Triager[T]) patch(ctx context.Context, known Known[T], decision Decisio
 	ctx, span := tracing.Start(ctx, "kubernetes: patch "+t.Noun,
 		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attribute.Int("findings.attempt", attempt)))
 	defer func() { end(span, err) }()
-	content, err := mergePatch(known, decision, time.Now())
+	content, err := mergePatch(known, decision, apitime.Clock{}.Now())
 	if err != nil {
 		return written, err
 	}

@@ -2,13 +2,13 @@ package handlers
 
 import (
 	"context"
-	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/cluster"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
@@ -127,7 +127,7 @@ func decide[T stored, I shown[T]](ctx context.Context, request Request, about su
 		if !about.is(current.Object) {
 			return problem.NotFound(noun)
 		}
-		if err := checkGrounds(decided, current.Standing.InForce(time.Now())); err != nil {
+		if err := checkGrounds(decided, current.Standing.InForce(apitime.Clock{}.Now())); err != nil {
 			return err
 		}
 		if !request.IfMatch.Given() {

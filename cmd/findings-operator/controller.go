@@ -45,7 +45,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/triagepolicy"
 	"github.com/appsec-dev/findings-operator/controllers/webhookdelivery"
 	"github.com/appsec-dev/findings-operator/controllers/webhookendpoint"
-	"github.com/appsec-dev/findings-operator/internal/apitime"
 )
 
 // controllerSetup adds one controller to the manager.
@@ -211,11 +210,8 @@ func (o *controllerOptions) complete() error {
 	if o.leases, err = o.local(v1alpha1.ControllerFieldManager); err != nil {
 		return err
 	}
-	if o.kinds, err = o.plane(v1alpha1.ControllerFieldManager); err != nil {
-		return err
-	}
-	apitime.Hear(o.kinds)
-	return nil
+	o.kinds, err = o.plane(v1alpha1.ControllerFieldManager)
+	return err
 }
 
 func parseRanges(flag string, texts []string) ([]netip.Prefix, error) {

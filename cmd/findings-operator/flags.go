@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 )
 
 var logLevels = map[string]slog.Level{
@@ -75,12 +77,18 @@ func (o *commonOptions) local(manager string) (*rest.Config, error) {
 	return loadConfig("--kubeconfig", o.kubeconfig, manager)
 }
 
-// plane returns the config for the API server that stores the kinds, usually the same one.
+// plane returns the config for the API server that stores the kinds, usually the same one. The process goes by its time.
 func (o *commonOptions) plane(manager string) (*rest.Config, error) {
-	if o.findingsKubeconfig == "" {
-		return o.local(manager)
+	flag, path := "--findings-kubeconfig", o.findingsKubeconfig
+	if path == "" {
+		flag, path = "--kubeconfig", o.kubeconfig
 	}
-	return loadConfig("--findings-kubeconfig", o.findingsKubeconfig, manager)
+	config, err := loadConfig(flag, path, manager)
+	if err != nil {
+		return nil, err
+	}
+	apitime.Hear(config)
+	return config, nil
 }
 
 // loadConfig reads a kubeconfig file, or the default if path is empty. manager is the field manager of the process's

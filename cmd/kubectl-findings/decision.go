@@ -3,13 +3,13 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
@@ -95,21 +95,23 @@ func (v verdict) String() string {
 }
 
 // changes reports whether the decision changes the verdict.
-func (d decision) changes(v verdict) bool { return len(d.Changes(v.Standing, time.Now())) > 0 }
+func (d decision) changes(v verdict) bool {
+	return len(d.Changes(v.Standing, apitime.Clock{}.Now())) > 0
+}
 
 // patch returns the patch that applies the decision to the object at that resourceVersion. It contains only what
 // differs, and the facts that the decision is based on.
 func (d decision) patch(v verdict, resourceVersion string) (client.Patch, error) {
 	data, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": resourceVersion},
-		"spec":     map[string]any{"triage": d.Changes(v.Standing, time.Now())},
+		"spec":     map[string]any{"triage": d.Changes(v.Standing, apitime.Clock{}.Now())},
 	})
 	return client.RawPatch(types.MergePatchType, data), err
 }
 
 // becomes returns in one word the verdict after the decision.
 func (d decision) becomes(v verdict) string {
-	changed := d.Changes(v.Standing, time.Now())
+	changed := d.Changes(v.Standing, apitime.Clock{}.Now())
 	has := func(member string) bool { _, has := changed[member]; return has }
 	status := v.UserStatus
 	if d.UserStatus != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // said returns the verdict with the comment "old" about a finding of low severity.
@@ -60,6 +62,18 @@ func TestADecisionNamesOnlyWhatDiffers(t *testing.T) {
 		if data, _ := patch.Data(client.Object(&v1alpha1.Finding{})); string(data) != tc.patch {
 			t.Errorf("%s: the patch is %s, want %s", reason, data, tc.patch)
 		}
+	}
+}
+
+func TestAClockThatIsAheadReplacesNoDecisionInForce(t *testing.T) {
+	testenv.HearTime(t, time.Now().Add(-48*time.Hour))
+	v := said("muted", false)
+	v.Triage.Reason = v1alpha1.DecisionAcceptedRisk
+	v.Triage.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(-24 * time.Hour))) // only by the local clock it has come
+	d, err := decide(true, false, false, nil, grounds{})
+	harness.Must(t, err)
+	if d.changes(v) {
+		t.Errorf("it becomes %s", d.becomes(v))
 	}
 }
 

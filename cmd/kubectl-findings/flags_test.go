@@ -1,13 +1,20 @@
 package main
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func TestAMistakeSaysWhatToDo(t *testing.T) {
@@ -30,6 +37,27 @@ func TestAMistakeSaysWhatToDo(t *testing.T) {
 		if err := plugin.Execute(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", command, err, want)
 		}
+	}
+}
+
+func TestThePluginHearsTheTimeOfTheAPIServer(t *testing.T) {
+	testenv.HearTime(t, time.Now())
+	at := time.Now().Add(-48 * time.Hour)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Date", at.UTC().Format(http.TimeFormat))
+	}))
+	defer server.Close()
+	flags := newConnectionFlags(io.Discard)
+	*flags.APIServer = server.URL
+	config, err := flags.ToRESTConfig()
+	harness.Must(t, err)
+	client, err := rest.HTTPClientFor(config)
+	harness.Must(t, err)
+	response, err := client.Get(server.URL)
+	harness.Must(t, err)
+	harness.Must(t, response.Body.Close())
+	if now, _ := apitime.OfServer(); now.Sub(at).Abs() > time.Minute {
+		t.Errorf("it takes the API server's time for %s, want about %s", now, at)
 	}
 }
 

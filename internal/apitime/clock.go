@@ -9,7 +9,7 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // mostAhead is how far the clock may be ahead of the API server's.
@@ -52,8 +52,8 @@ func OfServer() (now time.Time, known bool) {
 	return last.date.Add(time.Since(last.at)), true
 }
 
-// Clock is the local clock, but never more than five minutes ahead of the API server's: what is due by it is ended or
-// deleted permanently. Do not measure durations with it: it may be set back. Tickers and timers are local.
+// Clock is the local clock, but never more than five minutes ahead of the API server's: what is due by it is ended,
+// replaced or deleted permanently. Do not measure durations with it: it may be set back. Tickers and timers are local.
 type Clock struct{ clock.RealClock }
 
 // Now implements clock.PassiveClock.
@@ -64,7 +64,7 @@ func (Clock) Now() time.Time {
 		return now
 	}
 	logged.Do(func() {
-		ctrl.Log.WithName("apitime").Info("The clock of this machine is more than five minutes ahead of the API server's: "+
+		log.Log.WithName("apitime").Info("The clock of this machine is more than five minutes ahead of the API server's: "+
 			"set the one that is wrong. Until then decisions and retention periods end by the API server's time",
 			"ahead", now.Sub(server).Round(time.Second).String())
 	})
