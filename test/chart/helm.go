@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -52,12 +54,22 @@ func tool(t testing.TB, name string) string {
 	return path
 }
 
-// Render returns the objects of `helm template`, including tests and other hooks.
+// rendered are the texts that Render has read, by the arguments: helm takes most of the time of a test.
+var rendered sync.Map
+
+// Render returns the objects of `helm template`, including tests and other hooks. The caller may change them.
 func Render(t testing.TB, release, namespace string, arguments ...string) []*unstructured.Unstructured {
 	t.Helper()
-	out, err := Helm(t, append([]string{"template", release, Folder(), "--namespace", namespace}, arguments...)...)
-	harness.Must(t, err)
-	return Decode(t, out)
+	arguments = append([]string{"template", release, Folder(), "--namespace", namespace}, arguments...)
+	key := strings.Join(arguments, "\x00")
+	text, known := rendered.Load(key)
+	if !known {
+		out, err := Helm(t, arguments...)
+		harness.Must(t, err)
+		rendered.Store(key, out)
+		text = out
+	}
+	return Decode(t, text.(string))
 }
 
 // Decode reads the documents of a stream of YAML.
