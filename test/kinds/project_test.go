@@ -1,4 +1,4 @@
-package project
+package kinds
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/project"
 	"github.com/appsec-dev/findings-operator/controllers/scan"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
@@ -16,10 +17,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-
 func TestCountLeavesOutClosedFindings(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, project.SetupWithManager)
 	ns := env.Namespace(t)
 	project := builder.Project("proj").In(ns).Build()
 	first := builder.Finding("f-1").In(ns).Build()
@@ -44,7 +43,7 @@ func TestCountLeavesOutClosedFindings(t *testing.T) {
 }
 
 func TestWhatPeopleSayComesFirst(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, project.SetupWithManager)
 	ns := env.Namespace(t)
 	project := builder.Project("proj").In(ns).Mutate(func(p *v1alpha1.Project) {
 		p.Spec.Scanner = v1alpha1.ProjectAssessment{BusinessCriticality: "low", Exposure: "internal", Summary: "A service."}
@@ -67,7 +66,7 @@ func TestWhatPeopleSayComesFirst(t *testing.T) {
 }
 
 func TestLastScan(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager, scan.Settings{}.SetupWithManager)
+	controllertest.Start(t, env, project.SetupWithManager, scan.Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	project := builder.Project("proj").In(ns).Build()
 	succeeded := builder.Scan("s-2", noon).In(ns).Ended(noon.Add(time.Minute), v1alpha1.ScanSucceeded).Build()
@@ -109,7 +108,7 @@ func TestLastScan(t *testing.T) {
 }
 
 func TestReadySaysThatTheRepositoryIsMissing(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, project.SetupWithManager)
 	ns := env.Namespace(t)
 	project := builder.Project("proj").In(ns).Build()
 	repository := builder.Repository("repo").In(ns).Build()
@@ -129,7 +128,7 @@ func TestReadySaysThatTheRepositoryIsMissing(t *testing.T) {
 }
 
 func TestDeletionTakesTheProjectsOwnAlongAndNothingElse(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, project.SetupWithManager)
 	ns := env.Namespace(t)
 	project := builder.Project("proj").In(ns).Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), project,
@@ -168,7 +167,7 @@ func TestDeletionTakesTheProjectsOwnAlongAndNothingElse(t *testing.T) {
 
 // A cluster's own admission policy may keep a finding for good.
 func TestAFindingThatMayNotBeRemovedStopsNoOther(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, project.SetupWithManager)
 	ns := env.Organization(t, "held")
 	controllertest.RefuseRemovals(t, env, ns)
 	project, held := builder.Project("proj").In(ns).Build(), builder.Finding("f-0").In(ns).Build()
@@ -188,25 +187,4 @@ func TestAFindingThatMayNotBeRemovedStopsNoOther(t *testing.T) {
 		g.Expect(env.Client.List(t.Context(), left, client.InNamespace(ns), client.MatchingFields{"spec.projectRef.name": "proj"})).To(Succeed())
 		g.Expect(left.Items).To(HaveLen(1))
 	})
-}
-
-func TestInEffect(t *testing.T) {
-	scanner := v1alpha1.ProjectAssessment{BusinessCriticality: "low", Exposure: "internal", Summary: "scanner's"}
-	cases := []struct {
-		reason              string
-		user, scanner, want v1alpha1.ProjectAssessment
-	}{
-		{"nobody has said anything", v1alpha1.ProjectAssessment{}, v1alpha1.ProjectAssessment{}, v1alpha1.ProjectAssessment{}},
-		{"scanners speak where people do not", v1alpha1.ProjectAssessment{}, scanner, scanner},
-		{"each member on its own", v1alpha1.ProjectAssessment{Exposure: "public"}, scanner,
-			v1alpha1.ProjectAssessment{BusinessCriticality: "low", Exposure: "public", Summary: "scanner's"}},
-		{"people's word without any scanner's", v1alpha1.ProjectAssessment{Summary: "ours"}, v1alpha1.ProjectAssessment{},
-			v1alpha1.ProjectAssessment{Summary: "ours"}},
-	}
-	for _, c := range cases {
-		spec := v1alpha1.ProjectSpec{User: c.user, Scanner: c.scanner}
-		if got := spec.InEffect(); got != c.want {
-			t.Errorf("%s: got %+v, want %+v", c.reason, got, c.want)
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package reviewissue
+package kinds
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/reviewissue"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
@@ -14,7 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-func emitted(t *testing.T, issue *v1alpha1.ReviewIssue, seq int64) {
+func emittedAll(t *testing.T, issue *v1alpha1.ReviewIssue, seq int64) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
 		status := testenv.Get(t, g, env, issue).Status
@@ -24,17 +25,17 @@ func emitted(t *testing.T, issue *v1alpha1.ReviewIssue, seq int64) {
 }
 
 func TestAnIssueTellsThatItIsOpenedResolvedAndOpenedAgain(t *testing.T) {
-	stop := controllertest.Start(t, env, SetupWithManager)
+	stop := controllertest.Start(t, env, reviewissue.SetupWithManager)
 	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("issues").In(ns).Events("review_issue.opened", "review_issue.resolved").Build()
 	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
 	issue := builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build()
 	env.Create(t, endpoint, review, issue)
-	emitted(t, issue, 1)
+	emittedAll(t, issue, 1)
 	env.Patch(t, review, reviewedTwice)
-	emitted(t, issue, 2)
+	emittedAll(t, issue, 2)
 	env.Patch(t, issue, `{"spec":{"seenInCommits":["a","b"]}}`)
-	emitted(t, issue, 3)
+	emittedAll(t, issue, 3)
 
 	want := map[string]string{
 		webhooks.DeliveryName(issue.UID, 1, endpoint.UID): "review_issue.opened",
@@ -52,8 +53,8 @@ func TestAnIssueTellsThatItIsOpenedResolvedAndOpenedAgain(t *testing.T) {
 	stop()
 	c := env.AsController(t)
 	g.Expect(c.Status().Patch(t.Context(), issue, testenv.MergePatch(`{"status":{"emittedSeq":1}}`))).To(Succeed())
-	controllertest.Start(t, env, SetupWithManager)
-	emitted(t, issue, 3)
+	controllertest.Start(t, env, reviewissue.SetupWithManager)
+	emittedAll(t, issue, 3)
 	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(Equal(want))
 	again := &v1alpha1.WebhookDelivery{}
 	g.Expect(env.Client.Get(t.Context(), key, again)).To(Succeed())

@@ -1,4 +1,4 @@
-package reviewissue
+package kinds
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/reviewissue"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -14,7 +15,7 @@ import (
 )
 
 func TestADecisionAboutAnIssueIsRecordedAndEnds(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, reviewissue.SetupWithManager)
 	ns := env.Namespace(t)
 	issue := builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build()
 	env.Create(t, builder.Review("review").In(ns).Reviewed("a", at(0)).Build(), issue)

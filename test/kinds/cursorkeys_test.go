@@ -1,4 +1,4 @@
-package cursorkeys_test
+package kinds
 
 import (
 	"context"
@@ -20,10 +20,6 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
-
-var env *testenv.Environment
-
-func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
 func TestTheSecretIsMadeOnceWithTheRightsOfTheControllers(t *testing.T) {
 	config := account(t)
@@ -75,9 +71,12 @@ func account(t *testing.T) *rest.Config {
 	const namespace, name = testenv.SystemNamespace, testenv.ControllerServiceAccount
 	harness.Must(t, env.ApplyFile(t.Context(), filepath.Join(testenv.RepositoryRoot(), "config", "manager", "role.yaml")))
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := env.Client.Delete(t.Context(), binding); client.IgnoreNotFound(err) != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
+	harness.Must(t, env.Client.Delete(t.Context(), binding))
+	t.Cleanup(func() {
+		binding.ResourceVersion = ""
+		harness.Must(t, env.Client.Create(context.WithoutCancel(t.Context()), binding))
+	})
 	config, err := env.ServiceAccount(t.Context(), namespace, name)
 	harness.Must(t, err)
 	return config

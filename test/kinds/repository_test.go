@@ -1,4 +1,4 @@
-package repository
+package kinds
 
 import (
 	"fmt"
@@ -11,16 +11,15 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/project"
+	"github.com/appsec-dev/findings-operator/controllers/repository"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-
 func TestCountsByCategory(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, repository.SetupWithManager)
 	ns := env.Namespace(t)
 	repository := builder.Repository("repo").In(ns).Build()
 	moves := builder.Finding("f-1").In(ns).Tool("x", v1alpha1.CategoryCode).Build()
@@ -54,31 +53,8 @@ func TestCountsByCategory(t *testing.T) {
 	counted(v1alpha1.RepositoryCounts{Findings: 5, Code: 1, Package: 1, Secret: 2})
 }
 
-// An import must not lead to one status write per finding.
-func TestManyFindingsLeadToFewWrites(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
-	ns := env.Namespace(t)
-	repository := builder.Repository("repo").In(ns).Build()
-	env.Create(t, repository)
-	harness.Eventually(t, func(g Gomega) { g.Expect(testenv.Get(t, g, env, repository).Status.UpdatedAt).NotTo(BeNil()) })
-
-	g := NewWithT(t)
-	writes := testenv.Writes[*v1alpha1.Repository](t, env, &v1alpha1.RepositoryList{}, ns)
-
-	const n = 300
-	began := time.Now()
-	var findings []client.Object
-	for i := range n {
-		findings = append(findings, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Build())
-	}
-	env.CreateAtOnce(t, findings...)
-	all := func(written *v1alpha1.Repository) bool { return written.Status.Counts.Findings == n }
-	before := testenv.CountWrites(writes, all)
-	g.Expect(before).To(BeNumerically("<=", int(time.Since(began)/countDelay)), "more than a write in each %s", countDelay)
-}
-
 func TestDeletionTakesEverythingOfTheRepositoryAlong(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager, project.SetupWithManager)
+	controllertest.Start(t, env, repository.SetupWithManager, project.SetupWithManager)
 	ns := env.Namespace(t)
 	repository := builder.Repository("repo").In(ns).Build()
 	env.Create(t, repository, builder.Repository("other").In(ns).Build(),
@@ -111,7 +87,7 @@ func TestDeletionTakesEverythingOfTheRepositoryAlong(t *testing.T) {
 
 // While another finalizer holds a project, the repository waits and reports what for.
 func TestDeletionWaitsForItsProjectsAndSaysSo(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager, project.SetupWithManager)
+	controllertest.Start(t, env, repository.SetupWithManager, project.SetupWithManager)
 	ns := env.Namespace(t)
 	repository := builder.Repository("repo").In(ns).Build()
 	held := builder.Project("held").In(ns).Build()

@@ -1,4 +1,4 @@
-package review
+package kinds
 
 import (
 	"maps"
@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/review"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -36,7 +37,7 @@ func emitted(t *testing.T, review *v1alpha1.Review, recorded int, seq int64) {
 }
 
 func TestChangesAreSentAndCountedEachOnce(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, review.SetupWithManager)
 	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("all").In(ns).Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), endpoint)
@@ -75,7 +76,7 @@ func backlogged(t *testing.T, ns string) *v1alpha1.WebhookEndpoint {
 }
 
 func TestWhatABackloggedEndpointIsOwedIsMadeWhenItHasCaughtUp(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, review.SetupWithManager)
 	ns := env.Namespace(t)
 	endpoint := backlogged(t, ns)
 	review := builder.Review("review").In(ns).Build()
@@ -94,7 +95,7 @@ func TestWhatABackloggedEndpointIsOwedIsMadeWhenItHasCaughtUp(t *testing.T) {
 
 // A status must never be so full of owed transitions that the next one has no room.
 func TestAFullStatusIsEmptiedThoughTheEndpointIsBacklogged(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, review.SetupWithManager)
 	ns := env.Namespace(t)
 	endpoint := backlogged(t, ns)
 	review := builder.Review("review").In(ns).Build()
@@ -116,7 +117,7 @@ func TestAFullStatusIsEmptiedThoughTheEndpointIsBacklogged(t *testing.T) {
 // Without issues there is only one reconcile before the review is deleted, with issues there are
 // several.
 func TestAReviewThatIsRemovedEmitsWhatItOwes(t *testing.T) {
-	stop := controllertest.Start(t, env, SetupWithManager)
+	stop := controllertest.Start(t, env, review.SetupWithManager)
 	ns := env.Namespace(t)
 	endpoint := backlogged(t, ns)
 	bare, full := builder.Review("bare").In(ns).PullRequest("repo", 2).Build(), builder.Review("review").In(ns).Build()
@@ -134,13 +135,13 @@ func TestAReviewThatIsRemovedEmitsWhatItOwes(t *testing.T) {
 		g.Expect(env.Client.Delete(t.Context(), review)).To(Succeed())
 	}
 	controllertest.SetBacklogged(t, env, endpoint, "")
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, review.SetupWithManager)
 	env.AwaitGone(t, bare, full)
 	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(Equal(want), "and its removal is no event")
 }
 
 func TestABacklogDoesNotHoldAReviewThatIsRemoved(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, review.SetupWithManager)
 	ns := env.Namespace(t)
 	backlogged(t, ns)
 	review := builder.Review("review").In(ns).Build()

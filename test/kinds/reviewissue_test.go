@@ -1,23 +1,19 @@
-package reviewissue
+package kinds
 
 import (
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/reviewissue"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
-
-var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-
-func at(minute int) time.Time { return noon.Add(time.Duration(minute) * time.Minute) }
 
 // wantStatus waits for the state and the fields derived with it.
 func wantStatus(t *testing.T, issue *v1alpha1.ReviewIssue, state v1alpha1.ReviewIssueState, resolvedBy string, firstSeen, lastSeen int) {
@@ -37,7 +33,7 @@ func wantStatus(t *testing.T, issue *v1alpha1.ReviewIssue, state v1alpha1.Review
 const reviewedTwice = `{"spec":{"reviewedCommits":[{"sha":"a","reviewedAt":"2026-03-01T12:00:00Z"},{"sha":"b","reviewedAt":"2026-03-01T12:01:00Z"}]}}`
 
 func TestStateFollowsTheReviewAndTheIssue(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, reviewissue.SetupWithManager)
 	ns := env.Namespace(t)
 	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
 	issue := builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build()
@@ -64,7 +60,7 @@ func TestStateFollowsTheReviewAndTheIssue(t *testing.T) {
 }
 
 func TestAnIssueWaitsForItsReviewAndKeepsItsStateWithoutIt(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, reviewissue.SetupWithManager)
 	ns := env.Namespace(t)
 	issue := builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build()
 	env.Create(t, issue)
@@ -87,7 +83,7 @@ func TestAnIssueWaitsForItsReviewAndKeepsItsStateWithoutIt(t *testing.T) {
 
 // A change of either spec causes one status write, and a review's new title causes none.
 func TestOneWriteAChangeAndNoneForWhatSaysNothing(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, reviewissue.SetupWithManager)
 	ns := env.Namespace(t)
 	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
 	issue := builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build()

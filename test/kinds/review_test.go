@@ -1,4 +1,4 @@
-package review
+package kinds
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/repository"
+	"github.com/appsec-dev/findings-operator/controllers/review"
 	"github.com/appsec-dev/findings-operator/controllers/reviewissue"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -18,10 +19,6 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
-
-var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-
-func at(minute int) time.Time { return noon.Add(time.Duration(minute) * time.Minute) }
 
 // counted waits until the review's status is up to date and has these counters.
 func counted(t *testing.T, review *v1alpha1.Review, want reviewstate.Counts) {
@@ -34,7 +31,7 @@ func counted(t *testing.T, review *v1alpha1.Review, want reviewstate.Counts) {
 }
 
 func TestCountersFollowTheIssuesAndTheReviewedCommits(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, review.SetupWithManager)
 	ns := env.Namespace(t)
 	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
 	high := builder.ReviewIssue("i-high").In(ns).Severity(v1alpha1.LevelHigh).SeenIn("a").Build()
@@ -59,7 +56,7 @@ func TestCountersFollowTheIssuesAndTheReviewedCommits(t *testing.T) {
 
 // A printer column shows a blank for a counter that is not stored.
 func TestCountersOfNothingAreStored(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, review.SetupWithManager)
 	ns := env.Namespace(t)
 	review := builder.Review("review").In(ns).Build()
 	env.Create(t, review)
@@ -75,31 +72,8 @@ func TestCountersOfNothingAreStored(t *testing.T) {
 	}
 }
 
-// The importer writes one issue after the other; the review must not be written as often.
-func TestManyIssuesLeadToFewWrites(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
-	ns := env.Namespace(t)
-	review := builder.Review("review").In(ns).Build()
-	env.Create(t, builder.Repository("repo").In(ns).Build(), review)
-	harness.Eventually(t, func(g Gomega) { g.Expect(testenv.Get(t, g, env, review).Status.UpdatedAt).NotTo(BeNil()) })
-
-	g := NewWithT(t)
-	writes := testenv.Writes[*v1alpha1.Review](t, env, &v1alpha1.ReviewList{}, ns)
-
-	const n = 200
-	began := time.Now()
-	var issues []client.Object
-	for i := range n {
-		issues = append(issues, builder.ReviewIssue(fmt.Sprintf("i-%d", i)).In(ns).Build())
-	}
-	env.CreateAtOnce(t, issues...)
-	all := func(written *v1alpha1.Review) bool { return written.Status.OpenIssueCount == n }
-	before := testenv.CountWrites(writes, all)
-	g.Expect(before).To(BeNumerically("<=", int(time.Since(began)/countDelay)), "more than a write in each %s", countDelay)
-}
-
 func TestAReviewWaitsForItsRepository(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, review.SetupWithManager)
 	ns := env.Namespace(t)
 	review := builder.Review("review").In(ns).Build()
 	env.Create(t, review)
@@ -115,7 +89,7 @@ func TestAReviewWaitsForItsRepository(t *testing.T) {
 }
 
 func TestDeletionTakesTheIssuesAlong(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager)
+	controllertest.Start(t, env, review.SetupWithManager)
 	ns := env.Namespace(t)
 	review := builder.Review("review").In(ns).Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), review, builder.Review("other").In(ns).Build(),
@@ -133,7 +107,7 @@ func TestDeletionTakesTheIssuesAlong(t *testing.T) {
 
 // Deleting a repository deletes its reviews, and these their issues.
 func TestDeletionOfTheRepositoryTakesTheReviewsAlong(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager, repository.SetupWithManager)
+	controllertest.Start(t, env, review.SetupWithManager, repository.SetupWithManager)
 	ns := env.Namespace(t)
 	repo, review := builder.Repository("repo").In(ns).Build(), builder.Review("review").In(ns).Build()
 	kept := builder.Review("kept").In(ns).PullRequest("other", 1).Build()
@@ -151,7 +125,7 @@ func TestDeletionOfTheRepositoryTakesTheReviewsAlong(t *testing.T) {
 }
 
 func TestDecidedIssuesCountApart(t *testing.T) {
-	controllertest.Start(t, env, SetupWithManager, reviewissue.SetupWithManager)
+	controllertest.Start(t, env, review.SetupWithManager, reviewissue.SetupWithManager)
 	ns := env.Namespace(t)
 	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
 	muted := builder.ReviewIssue("i-muted").In(ns).Severity(v1alpha1.LevelHigh).SeenIn("a").Build()

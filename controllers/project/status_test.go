@@ -1,0 +1,28 @@
+package project
+
+import (
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+func TestInEffect(t *testing.T) {
+	scanner := v1alpha1.ProjectAssessment{BusinessCriticality: "low", Exposure: "internal", Summary: "scanner's"}
+	cases := []struct {
+		reason              string
+		user, scanner, want v1alpha1.ProjectAssessment
+	}{
+		{"nobody has said anything", v1alpha1.ProjectAssessment{}, v1alpha1.ProjectAssessment{}, v1alpha1.ProjectAssessment{}},
+		{"scanners speak where people do not", v1alpha1.ProjectAssessment{}, scanner, scanner},
+		{"each member on its own", v1alpha1.ProjectAssessment{Exposure: "public"}, scanner,
+			v1alpha1.ProjectAssessment{BusinessCriticality: "low", Exposure: "public", Summary: "scanner's"}},
+		{"people's word without any scanner's", v1alpha1.ProjectAssessment{Summary: "ours"}, v1alpha1.ProjectAssessment{},
+			v1alpha1.ProjectAssessment{Summary: "ours"}},
+	}
+	for _, c := range cases {
+		spec := v1alpha1.ProjectSpec{User: c.user, Scanner: c.scanner}
+		if got := spec.InEffect(); got != c.want {
+			t.Errorf("%s: got %+v, want %+v", c.reason, got, c.want)
+		}
+	}
+}

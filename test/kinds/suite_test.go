@@ -1,0 +1,18 @@
+// Package kinds tests controllers that need no more than an API server: those of projects, repositories, reviews and
+// their issues, and the key of cursors.
+package kinds
+
+import (
+	"testing"
+	"time"
+
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+var env *testenv.Environment
+
+func TestMain(m *testing.M) { testenv.Main(m, &env) }
+
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+func at(minute int) time.Time { return noon.Add(time.Duration(minute) * time.Minute) }
