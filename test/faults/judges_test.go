@@ -14,6 +14,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/faults/internal/rig"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // told collects the errors of a judge.
@@ -90,19 +91,30 @@ func TestTheAuditSeesWhatIsLostAndDoubled(t *testing.T) {
 		{"a delivery is missing", []rig.Stored{created, finding("", 1, 1)}, nil, "no delivery"},
 		{"a delivery occurs twice", []rig.Stored{created, finding("", 1, 1), delivery("d", "uid", 1), delivery("e", "uid", 1)}, nil, "of one transition"},
 	} {
-		said := judged(func(s *trial) {
-			a := newAudit(s)
-			for _, stored := range c.history {
-				if err := a.take(stored); err != nil {
-					t.Fatalf("%s: %v", c.reason, err)
-				}
-			}
+		wantsSaid(t, c.reason, c.want, audited(t, c.history, func(a *audit) {
 			a.checkWrites(c.writes)
 			a.checkDeliveries()
-		})
-		if (c.want == "") != (said == "") || !strings.Contains(said, c.want) {
-			t.Errorf("%s: it said %q, want %q", c.reason, said, c.want)
+		}))
+	}
+}
+
+// audited returns the errors of an audit that has taken the history in.
+func audited(t *testing.T, history []rig.Stored, check func(a *audit)) string {
+	t.Helper()
+	return judged(func(s *trial) {
+		a := newAudit(s)
+		for _, stored := range history {
+			harness.Must(t, a.take(stored))
 		}
+		check(a)
+	})
+}
+
+// wantsSaid expects that the text is in what a judge said, or that it said nothing if the text is empty.
+func wantsSaid(t *testing.T, reason, want, said string) {
+	t.Helper()
+	if (want == "") != (said == "") || !strings.Contains(said, want) {
+		t.Errorf("%s: it said %q, want %q", reason, said, want)
 	}
 }
 
@@ -132,7 +144,7 @@ func TestTheMonitorSeesWhatTheFacadeMayNotSay(t *testing.T) {
 		{"another refusal", 30 * time.Second, true, http.StatusTooManyRequests, stale, "", true, "answered with 429"},
 		{"no advice", 30 * time.Second, true, http.StatusInternalServerError, `{"detail":"sorry"}`, "", true, `"sorry"`},
 	} {
-		said := judged(func(s *trial) {
+		wantsSaid(t, c.reason, c.want, judged(func(s *trial) {
 			m := &monitor{s: s}
 			if c.started {
 				m.readyOnce.Store(1)
@@ -142,10 +154,7 @@ func TestTheMonitorSeesWhatTheFacadeMayNotSay(t *testing.T) {
 				header.Set("X-Data-Age", c.told)
 			}
 			m.check(1, c.age, c.age, 10*time.Millisecond, c.ready, c.code, answer{header: header, body: []byte(c.body)})
-		})
-		if (c.want == "") != (said == "") || !strings.Contains(said, c.want) {
-			t.Errorf("%s: it said %q, want %q", c.reason, said, c.want)
-		}
+		}))
 	}
 }
 

@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,17 +68,6 @@ func TestTheAuditSeesWhatOperationsAndPoliciesMayNotDo(t *testing.T) {
 		{"a policy decides where nobody has", []rig.Stored{judgedBy("", v1alpha1.UserStatusOpen)}, ""},
 		{"a policy decides where a person has", []rig.Stored{judgedBy("ann", v1alpha1.UserStatusActive)}, "a policy decides about f"},
 	} {
-		said := judged(func(s *trial) {
-			a := newAudit(s)
-			for _, stored := range c.history {
-				if err := a.take(stored); err != nil {
-					t.Fatalf("%s: %v", c.reason, err)
-				}
-			}
-			a.many.check()
-		})
-		if (c.want == "") != (said == "") || !strings.Contains(said, c.want) {
-			t.Errorf("%s: it said %q, want %q", c.reason, said, c.want)
-		}
+		wantsSaid(t, c.reason, c.want, audited(t, c.history, func(a *audit) { a.many.check() }))
 	}
 }

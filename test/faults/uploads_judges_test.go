@@ -117,8 +117,6 @@ func TestTheAuditOfUploadsSeesWhatIsLostDoubledAndHalf(t *testing.T) {
 			}
 		}
 		a.check(map[string]string{uploadsNamespace + "/p": "u"}, c.decided)
-		if all := strings.Join(said, "\n"); (c.want == "") != (all == "") || !strings.Contains(all, c.want) {
-			t.Errorf("%s: it said %q, want %q", c.reason, all, c.want)
-		}
+		wantsSaid(t, c.reason, c.want, strings.Join(said, "\n"))
 	}
 }
