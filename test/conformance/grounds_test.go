@@ -76,6 +76,7 @@ func text(value any) string {
 }
 
 func TestGrounds_TheEndOpensTheFindingAgain(t *testing.T) {
+	t.Parallel() // while other tests wait for a window to end
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1"))
 	end := time.Now().Add(8 * time.Second).UTC().Truncate(time.Second)

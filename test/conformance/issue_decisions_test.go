@@ -205,6 +205,7 @@ func TestIssueDecisions_AreMadeOnTheStateThatWasRead(t *testing.T) {
 }
 
 func TestIssueDecisions_EndByThemselves(t *testing.T) {
+	t.Parallel() // while other tests wait for a window to end
 	o := newOrganization(t)
 	o.reviewed()
 	end := time.Now().Add(8 * time.Second).UTC().Truncate(time.Second).Format(time.RFC3339)
