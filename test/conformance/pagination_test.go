@@ -522,7 +522,7 @@ const (
 	newRowEvery = 3
 )
 
-// unrest changes the busy rows of every list, and adds new ones, until done is closed.
+// unrest changes the busy rows of every list, adds new ones, and deletes the new findings again, until done is closed.
 func (o *organization) unrest(done <-chan struct{}, busy int) {
 	ctx := o.t.Context()
 	for i := 0; ; i++ {
@@ -533,7 +533,8 @@ func (o *organization) unrest(done <-chan struct{}, busy int) {
 		}
 		meta := metav1.ObjectMeta{Namespace: o.namespace, Name: busyID(i % busy)}
 		status := []string{"open", "closed"}[i/busy%2]
-		answer, err := o.Do(ctx, "PATCH", "/v2/findings/"+meta.Name, fmt.Sprintf(`{"comments":"%d"}`, i))
+		decided := []string{"open", "muted"}[i/busy%2]
+		answer, err := o.Do(ctx, "PATCH", "/v2/findings/"+meta.Name, fmt.Sprintf(`{"comments":"%d","user_status":%q}`, i, decided))
 		if err == nil && answer.Status != http.StatusOK {
 			err = fmt.Errorf("PATCH %s: got %d %s, want 200", meta.Name, answer.Status, answer.Body)
 		}
@@ -543,8 +544,9 @@ func (o *organization) unrest(done <-chan struct{}, busy int) {
 			merge(ctx, &v1alpha1.Review{ObjectMeta: meta}, fmt.Sprintf(`{"spec":{"prTitle":"title %d","prAuthor":"author %d","prStatus":%q}}`, i%7, i%5, status)),
 		}
 		if i%newRowEvery == 0 && i/newRowEvery < maxNewRows {
-			id := fmt.Sprintf("new-%d", i)
+			id, before := fmt.Sprintf("new-%d", i), builder.Finding(fmt.Sprintf("new-%d", i-newRowEvery)).In(o.namespace).Build()
 			errs = append(errs,
+				client.IgnoreNotFound(theDeployment.cluster.Delete(ctx, before)),
 				theDeployment.cluster.Create(ctx, builder.Finding(id).In(o.namespace).Build()),
 				theDeployment.cluster.Create(ctx, builder.Repository(id).In(o.namespace).Build()),
 				theDeployment.cluster.Create(ctx, builder.Scan(id, firstFinding).In(o.namespace).Ended(firstFinding, v1alpha1.ScanSucceeded).Build()),
