@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -58,24 +59,44 @@ func TestAuth_EveryReasonGetsTheSame401(t *testing.T) {
 	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","typ":"JWT"}`))
 	hmac := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`))
 	reasons := map[string][]string{
-		"no header":                   nil,
-		"an empty header":             {""},
-		"the scheme alone":            {"Bearer"},
-		"no token":                    {"Bearer "},
-		"another scheme":              {"Basic " + valid},
-		"no scheme":                   {valid},
-		"two spaces":                  {"Bearer  " + valid},
-		"a tab":                       {"Bearer\t" + valid},
-		"no JWT":                      {"Bearer secret"},
-		"two credentials":             {"Bearer " + valid, "Bearer " + valid},
-		"two credentials in a header": {"Bearer " + valid + ", Bearer " + valid},
-		"something behind":            {"Bearer " + valid + " x"},
-		"a changed signature":         {"Bearer " + parts[0] + "." + parts[1] + "." + strings.Repeat("A", len(parts[2]))},
-		"no signature":                {"Bearer " + parts[0] + "." + parts[1] + "."},
-		"algorithm none":              {"Bearer " + none + "." + parts[1] + "."},
-		"another algorithm":           {"Bearer " + hmac + "." + parts[1] + "." + parts[2]},
-		"changed claims":              {"Bearer " + parts[0] + "." + changedClaims(t, parts[1]) + "." + parts[2]},
-		"far too long":                {"Bearer " + strings.Repeat("A", 9000)},
+		"no header":                     nil,
+		"an empty header":               {""},
+		"the scheme alone":              {"Bearer"},
+		"no token":                      {"Bearer "},
+		"another scheme":                {"Basic " + valid},
+		"Token":                         {"Token " + valid},
+		"JWT":                           {"JWT " + valid},
+		"DPoP":                          {"DPoP " + valid},
+		"a scheme that looks the same":  {"\u0412earer " + valid},
+		"a scheme with a small capital": {"Bea\u0280er " + valid},
+		"no scheme":                     {valid},
+		"the scheme twice":              {"Bearer Bearer " + valid},
+		"no space":                      {"Bearer" + valid},
+		"two spaces":                    {"Bearer  " + valid},
+		"eight kilobytes of spaces":     {"Bearer " + strings.Repeat(" ", 8000) + valid},
+		"a tab":                         {"Bearer\t" + valid},
+		"a no-break space":              {"Bearer\u00a0" + valid},
+		"a colon":                       {"Bearer: " + valid},
+		"an equals sign":                {"Bearer=" + valid},
+		"quotes":                        {`Bearer "` + valid + `"`},
+		"no JWT":                        {"Bearer secret"},
+		"two credentials":               {"Bearer " + valid, "Bearer " + valid},
+		"twenty credentials":            slices.Repeat([]string{"Bearer " + valid}, 20),
+		"a bad one first":               {"Bearer x", "Bearer " + valid},
+		"a bad one last":                {"Bearer " + valid, "Bearer x"},
+		"an empty one too":              {"", "Bearer " + valid},
+		"another scheme too":            {"Basic eDp5", "Bearer " + valid},
+		"two credentials in a header":   {"Bearer " + valid + ", Bearer " + valid},
+		"two tokens":                    {"Bearer " + valid + "," + valid},
+		"something behind":              {"Bearer " + valid + " x"},
+		"a parameter behind":            {"Bearer " + valid + ", realm=x"},
+		"a changed signature":           {"Bearer " + parts[0] + "." + parts[1] + "." + strings.Repeat("A", len(parts[2]))},
+		"no signature":                  {"Bearer " + parts[0] + "." + parts[1] + "."},
+		"algorithm none":                {"Bearer " + none + "." + parts[1] + "."},
+		"another algorithm":             {"Bearer " + hmac + "." + parts[1] + "." + parts[2]},
+		"changed claims":                {"Bearer " + parts[0] + "." + changedClaims(t, parts[1]) + "." + parts[2]},
+		"eight kilobytes of one letter": {"Bearer " + strings.Repeat("A", 8000)},
+		"far too long":                  {"Bearer " + strings.Repeat("A", 9000)},
 	}
 	var first []byte
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
@@ -103,14 +124,19 @@ func changedClaims(t *testing.T, part string) string {
 	return base64.RawURLEncoding.EncodeToString(content)
 }
 
-func TestAuth_TheCaseOfTheSchemeDoesNotMatter(t *testing.T) {
-	valid := anyKey(t).Token
-	anonymous(t).with("GET", "/v1/findings", "", []string{"bearer " + valid}).wants(200, "RFC 9110, section 11.1")
+func TestAuth_TheCaseOfTheSchemeAndBlanksAroundTheValueDoNotMatter(t *testing.T) {
+	valid, c := anyKey(t).Token, anonymous(t)
+	for _, value := range []string{"bearer " + valid, "BEARER " + valid, "Bearer " + valid + " ", " Bearer " + valid} {
+		c.with("GET", "/v1/findings", "", []string{value}).wants(200, "RFC 9110, sections 11.1 and 5.5")
+	}
 }
 
-func TestAuth_TheKeyIsNoQueryParameter(t *testing.T) {
-	valid := anyKey(t).Token
-	anonymous(t).with("GET", "/v1/findings?access_token="+valid+"&api_key="+valid, "", nil).wants(401, "a key in the query")
+func TestAuth_TheKeyIsTakenFromNoOtherPlace(t *testing.T) {
+	valid, c := anyKey(t).Token, anonymous(t)
+	c.get("/v1/findings?access_token="+valid+"&api_key="+valid).wants(401, "a key in the query")
+	for _, name := range []string{"Proxy-Authorization", "X-Authorization", "X-Api-Key", "Api-Key", "Token", "X-Auth-Token", "Cookie"} {
+		c.get("/v1/findings", apiclient.Header(name, "Bearer "+valid)).wants(401, "the key in "+name)
+	}
 }
 
 func TestAuth_TheTokenIsAJWTThatSaysWhoseItIs(t *testing.T) {
