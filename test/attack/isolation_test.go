@@ -14,7 +14,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // pairs calls attack for every pair of organizations.
@@ -350,29 +349,4 @@ func TestIsolation_ForeignTagsTellNothing(t *testing.T) {
 		}
 		victim.unharmed(t)
 	})
-}
-
-// A revoked key gives no more access to others than a valid one.
-func TestIsolation_KeysThatWereTakenAway(t *testing.T) {
-	victim := tenants(t)[1]
-	token := victim.key(t, "gone-"+letters(6))
-	list := shot{method: "GET", path: "/v1/findings"}
-	if a := target.facade.send(t, token, list); a.status != http.StatusOK {
-		t.Fatalf("the key: %s", a)
-	}
-	keys := &v1alpha1.APIKeyList{}
-	harness.Must(t, target.admin.List(t.Context(), keys, client.InNamespace(victim.namespace)))
-	for i := range keys.Items {
-		if !strings.HasPrefix(keys.Items[i].Name, "gone-") {
-			continue
-		}
-		disable := testenv.MergePatch(`{"spec":{"disabled":true}}`)
-		harness.Must(t, target.admin.Patch(t.Context(), &keys.Items[i], disable))
-	}
-	refusedSoon(t, token)
-	for _, op := range operations(t) {
-		s := op.shotAt(t, victim.ids, victim.sent)
-		a := target.facade.send(t, token, s)
-		attempt(t, isolation, a.status == http.StatusUnauthorized && !victim.tells(a, s), "%s: with a key that was taken away: %s", s, a)
-	}
 }

@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // refused sends a request with these Authorization headers, which must be answered exactly like any
@@ -45,6 +47,20 @@ func TestTokens_ForgedOnesAreAllRefusedAlike(t *testing.T) {
 	}
 }
 
+// disabledKey returns the token of a key that was valid and was taken away.
+func disabledKey(t *testing.T, o *tenant) string {
+	t.Helper()
+	name := "gone-" + letters(6)
+	token := o.key(t, name)
+	if a := target.facade.send(t, token, shot{method: "GET", path: "/v1/findings"}); a.status != http.StatusOK {
+		t.Fatalf("the key: %s", a)
+	}
+	key := builder.APIKey(name).In(o.namespace).Build()
+	harness.Must(t, target.admin.Patch(t.Context(), key, testenv.MergePatch(`{"spec":{"disabled":true}}`)))
+	refusedSoon(t, token)
+	return token
+}
+
 // Every operation uses the same authenticator, including those that write.
 func TestTokens_NoOperationIsOpen(t *testing.T) {
 	all := tenants(t)
@@ -53,6 +69,7 @@ func TestTokens_NoOperationIsOpen(t *testing.T) {
 		signed(f.stranger, f.header, f.claims),
 		encode(f.header.with(object{"alg": "none"})) + "." + encode(f.claims) + ".",
 		signed(f.private, f.header, f.claims.with(object{"exp": 1, "iat": 0})),
+		disabledKey(t, all[0]),
 	}
 	ours := target.facade.send(t, "", shot{method: "GET", path: "/v1/findings"})
 	// Below these paths errors contain GitHub's message as well as this service's.
