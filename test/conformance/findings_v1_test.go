@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -199,27 +200,26 @@ func TestFindingsV1_UpdatedAtNeverGoesBack(t *testing.T) {
 	}
 }
 
-func TestFindingsV1_PatchNeedsUserStatus(t *testing.T) {
+func TestFindings_PatchRefusesABadBody(t *testing.T) {
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1"))
-	for _, body := range []string{`{}`, `{"comments":"x"}`, `{"User_Status":"open"}`} {
-		o.patch("/v1/findings/f-1", body).badRequest(body)
+	for path, more := range map[string][]string{
+		"/v1/findings/f-1": {`{"comments":"x"}`, `{"User_Status":"open"}`},
+		"/v2/findings/f-1": {
+			`{"repo_id":"repo"}`, `{"repo_id":"repo","project_id":"proj"}`, `{"x":1}`,
+			`{"comments":null}`, `{"comments":1}`, `{"comments":["x"]}`, `{"comments":"x","user_status":null}`,
+			`{"comments":"x","repo_id":null}`, `{"comments":"x","repo_id":7}`, `{"comments":"x","project_id":{}}`, `{"comments":"x","project_id":null}`,
+			`{"comments":"x","repo_id":"a\u0000"}`, `{"comments":"x","project_id":"` + strings.Repeat("a", 254) + `"}`,
+		},
+	} {
+		o.refusesBadBodies(path) // one of them is {}
+		o.refusesBodies(path, badUserStatuses...)
+		o.refusesBodies(path, more...)
 	}
-}
-
-func TestFindingsV1_PatchRefusesWhatIsNoUserStatus(t *testing.T) {
-	o := newOrganization(t)
-	o.finding(builder.Finding("f-1"))
-	o.refusesBodies("/v1/findings/f-1", badUserStatuses...)
-	if got := o.listed("/v1/findings", "f-1"); got["user_status"] != "open" {
-		t.Errorf("user_status is %v", got["user_status"])
+	o.patch("/v2/findings/f-1?repo_id=a&repo_id=b", `{"comments":"x"}`).badQuery("a parameter given twice")
+	if got := o.storedFinding("f-1"); got.Generation != 1 {
+		t.Errorf("something was written: %+v", got.Spec.Triage)
 	}
-}
-
-func TestFindingsV1_PatchRefusesABadBody(t *testing.T) {
-	o := newOrganization(t)
-	o.finding(builder.Finding("f-1"))
-	o.refusesBadBodies("/v1/findings/f-1")
 }
 
 func TestFindingsV1_PatchIgnoresUnknownMembers(t *testing.T) {
