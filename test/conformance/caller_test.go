@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"encoding/json"
+	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -259,17 +260,26 @@ func (c *caller) walk(path string) []record {
 func (c *caller) walkFrom(path, cursor string) []record {
 	c.t.Helper()
 	var all []record
-	for range 2000 {
-		page := c.get(with(path, "cursor="+url.QueryEscape(cursor))).page()
+	for page := range c.pages(path, cursor) {
 		all = append(all, page.Items...)
-		if page.HasMore != (page.NextCursor != "") {
-			c.t.Fatalf("%s: has_more is %v and next_cursor %q", path, page.HasMore, page.NextCursor)
-		}
-		if !page.HasMore {
-			return all
-		}
-		cursor = page.NextCursor
 	}
-	c.t.Fatalf("%s: the list has no end", path)
-	return nil
+	return all
+}
+
+// pages yields the pages from that cursor on.
+func (c *caller) pages(path, cursor string) iter.Seq[page] {
+	return func(yield func(page) bool) {
+		c.t.Helper()
+		for range 2000 {
+			page := c.get(with(path, "cursor="+url.QueryEscape(cursor))).page()
+			if page.HasMore != (page.NextCursor != "") {
+				c.t.Fatalf("%s: has_more is %v and next_cursor %q", path, page.HasMore, page.NextCursor)
+			}
+			if !yield(page) || !page.HasMore {
+				return
+			}
+			cursor = page.NextCursor
+		}
+		c.t.Fatalf("%s: the list has no end", path)
+	}
 }

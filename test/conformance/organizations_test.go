@@ -35,8 +35,7 @@ func anotherOrganization(t *testing.T) *organization {
 	return theDeployment.another.in(t)
 }
 
-// crowdedOrganization returns an organization with more rows in every list than the default page
-// size.
+// crowdedOrganization returns an organization with more findings, repositories and reviews than the default page size.
 func crowdedOrganization(t *testing.T) *organization {
 	t.Helper()
 	enter(t)
@@ -56,7 +55,10 @@ func (o *organization) crowd() {
 	for i := range 11 {
 		o.create(builder.Review(fmt.Sprintf("rv-%d", i)).PullRequest("repo", int32(i+1)).In(o.namespace).Build())
 	}
-	o.findings(101)
+	oldest := o.findings(101)[0]
+	// It is changed last, so that the orders by created_at and updated_at differ.
+	o.patch("/v1/findings/"+oldest, `{"user_status":"muted"}`).wants(200, "a change")
+	o.operations(listedOperation)
 	harness.Eventually(o.t, func(g Gomega) {
 		g.Expect(o.get("/v2/repos?size=1").page().Total).To(Equal(102))
 		g.Expect(o.get("/v1/reviews?size=1").page().Total).To(Equal(11))

@@ -11,8 +11,6 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-func TestRepos_DefaultSizeIs100(t *testing.T) { testDefaultSize(t, "/v2/repos", 100) }
-
 func TestRepos_ItemsHaveExactlyTheDocumentedMembers(t *testing.T) {
 	for _, item := range anyKey(t).get("/v2/repos").page().Items {
 		wantsShape(t, "item", item, repositoryShape)

@@ -13,8 +13,6 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-func TestReviews_DefaultSizeIs10(t *testing.T) { testDefaultSize(t, "/v1/reviews", 10) }
-
 func TestReviews_ItemsHaveExactlyTheDocumentedMembers(t *testing.T) {
 	for _, item := range anyKey(t).get("/v1/reviews").page().Items {
 		wantsShape(t, "item", item, reviewShape)
