@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"cmp"
+	"net/http"
 	"slices"
 	"testing"
 
@@ -92,6 +93,21 @@ var endpoints = []endpoint{
 	{"GET", "/v2/whoami", "", anyScope},
 	{"GET", "/v2/events?follow=false&kinds=review", "", v1alpha1.ScopeReviewsRead},
 	{"POST", "/v2/webhook-deliveries/none/verify", `{"payload":"x","signature":"y"}`, v1alpha1.ScopeWebhooksVerify},
+}
+
+// allowedMethods returns the methods of every path.
+func allowedMethods() map[string][]string {
+	allowed := map[string][]string{}
+	for _, e := range endpoints {
+		allowed[e.path] = append(allowed[e.path], e.method)
+		if e.method == http.MethodGet {
+			allowed[e.path] = append(allowed[e.path], http.MethodHead)
+		}
+	}
+	for _, path := range []string{operationsPath, policiesPath} {
+		allowed[path] = append(allowed[path], http.MethodPost) // such requests cannot be repeated safely
+	}
+	return allowed
 }
 
 // forEachList runs a test for each list endpoint, under its path.

@@ -46,17 +46,7 @@ func TestManners_HeadIsGetWithoutTheBody(t *testing.T) {
 
 func TestManners_OptionsTellsTheMethods(t *testing.T) {
 	c := anyKey(t)
-	allowed := map[string][]string{}
-	for _, e := range endpoints {
-		allowed[e.path] = append(allowed[e.path], e.method)
-		if e.method == http.MethodGet {
-			allowed[e.path] = append(allowed[e.path], http.MethodHead)
-		}
-	}
-	for _, path := range []string{operationsPath, policiesPath} {
-		allowed[path] = append(allowed[path], http.MethodPost)
-	}
-	for path, methods := range allowed {
+	for path, methods := range allowedMethods() {
 		a := c.do(http.MethodOptions, path, "").wants(204, "OPTIONS")
 		got := strings.Split(a.Header.Get("Allow"), ", ")
 		want := append(slices.Clone(methods), http.MethodOptions)
