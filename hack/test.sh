@@ -11,7 +11,7 @@ fewer=$((jobs > 1 ? jobs - 1 : 1))
 
 # The race detector sees only its own process. These packages test programs that run beside them, or only the API server.
 # What some of them also run in their own process has tests of its own with the detector.
-outside='/test/(admission|attack|chart|conditions|conformance|console|e2e|etcdcost|image|plugin|privilege|samples|schema|targets|unreadable)$'
+outside='/test/(admission|attack|chart|conditions|conformance|console|e2e|etcdcost|image|plugin|privilege|schema|targets|unreadable)$'
 # The slowest of the tests that read all real scanner output, one file after the other: minutes with the detector, seconds
 # without it.
 corpus='^Test(Every(Bad)?Corpus|DecisionsStayWith)'

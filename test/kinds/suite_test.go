@@ -1,17 +1,25 @@
 // Package kinds tests controllers that need no more than an API server: those of projects, repositories, reviews and
-// their issues, and the key of cursors.
+// their issues, the key of cursors, and the rotation of the signing key with two replicas of the REST API.
 package kinds
 
 import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 var env *testenv.Environment
 
-func TestMain(m *testing.M) { testenv.Main(m, &env) }
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	testenv.Main(m, &env)
+}
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 

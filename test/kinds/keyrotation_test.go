@@ -1,6 +1,4 @@
-// Package keys_test tests the life of API keys with the controllers and two replicas of the REST
-// API together, on a real API server.
-package keys_test
+package kinds
 
 import (
 	"log/slog"
@@ -8,12 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -25,19 +20,6 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
-
-var env *testenv.Environment
-
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
-	testenv.Main(m, &env)
-}
-
-func startControllers(t *testing.T) {
-	t.Helper()
-	controllertest.Start(t, env, apikey.Settings{Namespace: testenv.SystemNamespace}.SetupWithManager)
-}
 
 func startFacade(t *testing.T) *apiserver.Server {
 	t.Helper()
@@ -76,7 +58,7 @@ func tokenOf(t *testing.T, key *v1alpha1.APIKey) string {
 
 // Clients keep using their token, and each replica accepts the new one as soon as it can be read.
 func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
-	startControllers(t)
+	controllertest.Start(t, env, apikey.Settings{Namespace: testenv.SystemNamespace}.SetupWithManager)
 	replicas := []*apiserver.Server{startFacade(t), startFacade(t)}
 	namespace, err := env.NewOrganization(t.Context(), "rotated")
 	harness.Must(t, err)
