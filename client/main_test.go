@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -24,10 +23,6 @@ func TestMain(m *testing.M) { harness.Main(m, serve) }
 
 // serve starts the service with an organization, and sets the address and key for the examples.
 func serve(ctx context.Context, stops *harness.Stops) error {
-	programs, err := harness.Build(ctx)
-	if err != nil {
-		return err
-	}
 	folder, err := stops.Folder("client-")
 	if err != nil {
 		return err
@@ -37,9 +32,7 @@ func serve(ctx context.Context, stops *harness.Stops) error {
 		return err
 	}
 	stops.Add(env.Stop)
-	controller, facade, err := env.Operator(ctx, harness.Operator{
-		Binary: filepath.Join(programs, "findings-operator"), Folder: folder, Namespace: testenv.SystemNamespace,
-	})
+	controller, facade, err := env.Operator(ctx, harness.Operator{Folder: folder})
 	if err != nil {
 		return err
 	}

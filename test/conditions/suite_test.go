@@ -67,11 +67,7 @@ type controllers struct{ *harness.Component }
 // have in a cluster, until Stop is called or the test ends.
 func start(t *testing.T) controllers {
 	t.Helper()
-	programs, err := harness.Build(t.Context())
-	harness.Must(t, err)
-	controller, _, err := env.Operator(t.Context(), harness.Operator{
-		Binary: filepath.Join(programs, "findings-operator"), Folder: t.TempDir(), Namespace: testenv.SystemNamespace,
-	})
+	controller, _, err := env.Operator(t.Context(), harness.Operator{Folder: t.TempDir()})
 	harness.Must(t, err)
 	controller.Run(t)
 	return controllers{controller}

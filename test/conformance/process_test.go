@@ -18,10 +18,6 @@ func startDeployment(ctx context.Context, stops *harness.Stops) error {
 	if err != nil {
 		return err
 	}
-	programs, err := harness.Build(ctx)
-	if err != nil {
-		return err
-	}
 	env, err := testenv.Start()
 	if err != nil {
 		return err
@@ -32,9 +28,7 @@ func startDeployment(ctx context.Context, stops *harness.Stops) error {
 	}
 	stops.Add(endSearch)
 
-	controller, facade, err := env.Operator(ctx, harness.Operator{
-		Binary: filepath.Join(programs, "findings-operator"), Folder: folder, Namespace: testenv.SystemNamespace,
-	})
+	controller, facade, err := env.Operator(ctx, harness.Operator{Folder: folder})
 	if err != nil {
 		return err
 	}

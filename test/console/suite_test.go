@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -38,10 +37,6 @@ func TestMain(m *testing.M) { harness.Main(m, start) }
 // start starts the service with the console.
 func start(ctx context.Context, stops *harness.Stops) error {
 	ctrl.SetLogger(logr.Discard())
-	programs, err := harness.Build(ctx)
-	if err != nil {
-		return err
-	}
 	folder, err := stops.Folder("console-")
 	if err != nil {
 		return err
@@ -50,9 +45,7 @@ func start(ctx context.Context, stops *harness.Stops) error {
 		return err
 	}
 	stops.Add(env.Stop)
-	operator := harness.Operator{
-		Binary: filepath.Join(programs, "findings-operator"), Folder: folder, Namespace: testenv.SystemNamespace,
-	}
+	operator := harness.Operator{Folder: folder}
 	keys, err := operator.CursorKeys()
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ package etcdcost
 
 import (
 	"flag"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -42,13 +41,7 @@ const (
 // operator describes the real program's processes.
 func operator(t *testing.T) (controller, facade *harness.Component) {
 	t.Helper()
-	binary := *built
-	if binary == "" {
-		programs, err := harness.Build(t.Context())
-		harness.Must(t, err)
-		binary = filepath.Join(programs, "findings-operator")
-	}
-	controller, facade, err := env.Operator(t.Context(), harness.Operator{Binary: binary, Folder: t.TempDir(), Namespace: testenv.SystemNamespace})
+	controller, facade, err := env.Operator(t.Context(), harness.Operator{Binary: *built, Folder: t.TempDir()})
 	harness.Must(t, err)
 	return controller, facade
 }

@@ -1,8 +1,10 @@
 package testenv
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -78,9 +80,18 @@ func (e *Environment) Facade(ctx context.Context) (*rest.Config, error) {
 }
 
 // Operator describes both of the operator's processes, each with a token of its own service
-// account. The flags are added to the facade's. The controllers may send webhooks to this machine.
+// account. The flags are added to the facade's. The controllers may send webhooks to this machine. Without a binary
+// this repository's is built; without a namespace they are told that of their accounts.
 func (e *Environment) Operator(ctx context.Context, o harness.Operator,
 	flags ...string) (controller, facade *harness.Component, err error) {
+	o.Namespace = cmp.Or(o.Namespace, SystemNamespace)
+	if o.Binary == "" {
+		programs, err := harness.Build(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		o.Binary = filepath.Join(programs, "findings-operator")
+	}
 	config, err := e.Controller(ctx)
 	if err != nil {
 		return nil, nil, err

@@ -5,7 +5,6 @@ package unreadable
 import (
 	"context"
 	"net/http"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -36,18 +35,13 @@ type service struct {
 
 func start(t *testing.T) *service {
 	t.Helper()
-	programs, err := harness.Build(t.Context())
+	crds, err := corpus.CRDs()
 	harness.Must(t, err)
-	s := &service{}
-	s.controller, s.facade, err = env.Operator(t.Context(), harness.Operator{
-		Binary: filepath.Join(programs, "findings-operator"), Folder: t.TempDir(), Namespace: testenv.SystemNamespace,
-	})
+	controller, facade, err := env.Operator(t.Context(), harness.Operator{Folder: t.TempDir()})
 	harness.Must(t, err)
-	s.crds, err = corpus.CRDs()
-	harness.Must(t, err)
-	s.controller.Run(t)
-	s.facade.Run(t)
-	return s
+	controller.Run(t)
+	facade.Run(t)
+	return &service{controller: controller, facade: facade, crds: crds}
 }
 
 // put stores an unreadable object of the kind.
