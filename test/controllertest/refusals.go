@@ -23,7 +23,6 @@ var LegalHold = map[string]string{"legal-hold": "true"}
 // namespace.
 func RefuseRemovals(t *testing.T, env *testenv.Environment, namespace string) {
 	t.Helper()
-	meta := metav1.ObjectMeta{Name: "legal-hold-" + namespace}
 	rule := admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Delete},
 		Rule: admissionregistrationv1.Rule{
@@ -31,20 +30,14 @@ func RefuseRemovals(t *testing.T, env *testenv.Environment, namespace string) {
 			APIVersions: []string{"*"}, Resources: []string{"findings", "leases"},
 		},
 	}}
-	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta}
-	policy.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
+	env.Deny(t, "legal-hold-"+namespace, admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: &admissionregistrationv1.MatchResources{
 			ObjectSelector:    &metav1.LabelSelector{MatchLabels: LegalHold},
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
 			ResourceRules:     []admissionregistrationv1.NamedRuleWithOperations{rule},
 		},
 		Validations: []admissionregistrationv1.Validation{{Expression: "false", Message: "a legal hold"}},
-	}
-	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta}
-	binding.Spec = admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-	}
-	env.Create(t, policy, binding)
+	})
 	probe := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe", Labels: LegalHold}}
 	env.Create(t, probe)
 	harness.Eventually(t, func(g Gomega) {

@@ -173,9 +173,7 @@ func refuse(t *testing.T, finding, unless string, reason metav1.StatusReason) {
 func deny(t *testing.T, name string, findings []string, unless string, reason metav1.StatusReason,
 	operations ...admissionregistrationv1.OperationType) {
 	t.Helper()
-	meta := metav1.ObjectMeta{Name: name}
-	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta}
-	policy.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
+	env.Deny(t, name, admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
 			ResourceNames: findings,
 			RuleWithOperations: admissionregistrationv1.RuleWithOperations{
@@ -184,12 +182,7 @@ func deny(t *testing.T, name string, findings []string, unless string, reason me
 			},
 		}}},
 		Validations: []admissionregistrationv1.Validation{{Expression: unless, Message: "a legal hold", Reason: &reason}},
-	}
-	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta}
-	binding.Spec = admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-	}
-	env.Create(t, policy, binding)
+	})
 }
 
 // A change of a finding's status by the controllers is no reason to leave it open.

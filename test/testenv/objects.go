@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"golang.org/x/sync/errgroup"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,6 +31,19 @@ func (e *Environment) Create(t testing.TB, objects ...client.Object) {
 			t.Fatalf("create %T %s: %v", object, object.GetName(), err)
 		}
 	}
+}
+
+// Deny makes a cluster administrator's own admission policy, which refuses what its spec says.
+func (e *Environment) Deny(t testing.TB, name string, spec admissionregistrationv1.ValidatingAdmissionPolicySpec) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Name: name}
+	e.Create(t, &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: spec},
+		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: meta,
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			},
+		})
 }
 
 // CreateAtOnce creates the objects as the administrator, several at a time and in no particular
