@@ -37,6 +37,16 @@ func kubectl(t testing.TB, command string, arguments ...string) *exec.Cmd {
 	return cmd
 }
 
+// direct lets a command of `kubectl findings` run the plugin itself, so that kubectl does not receive a signal.
+func direct(t testing.TB, cmd *exec.Cmd) *exec.Cmd {
+	t.Helper()
+	folder, err := pluginFolder()
+	harness.Must(t, err)
+	cmd.Path = filepath.Join(folder, "kubectl-findings")
+	cmd.Args = append([]string{cmd.Path}, cmd.Args[2:]...)
+	return cmd
+}
+
 // kubectl returns the command `kubectl findings import` for a file.
 func (p *project) kubectl(file string, arguments ...string) *exec.Cmd {
 	p.Helper()
@@ -178,13 +188,7 @@ func TestThePluginSaysWhatToDoNext(t *testing.T) {
 func (p *project) begin(file string, written int, arguments ...string) (*exec.Cmd, *bytes.Buffer) {
 	p.Helper()
 	var out bytes.Buffer
-	folder, err := pluginFolder()
-	p.must(err)
-	// Run the plugin itself, so that kubectl does not receive the signal. Sequential writes make
-	// the import last long enough.
-	cmd := p.kubectl(file, append([]string{"--concurrency", "1"}, arguments...)...)
-	cmd.Path = filepath.Join(folder, "kubectl-findings")
-	cmd.Args = append([]string{cmd.Path}, cmd.Args[2:]...)
+	cmd := direct(p, p.kubectl(file, append([]string{"--concurrency", "1"}, arguments...)...)) // one by one, to last long enough
 	cmd.Stdout, cmd.Stderr = &out, &out
 	before := len(p.findings())
 	p.must(cmd.Start())

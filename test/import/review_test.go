@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -499,11 +498,7 @@ func TestAReviewThatIsKilledResolvesNothing(t *testing.T) {
 	p := newPull(t)
 	p.reviews(commitA, document(append(numbered(400), goes)...))
 	file := sarifFile(p, document(numbered(400)...))
-	folder, err := pluginFolder()
-	p.must(err)
-	cmd := p.kubectl(file, "--commit", commitB, "--concurrency", "1")
-	cmd.Path = filepath.Join(folder, "kubectl-findings")
-	cmd.Args = append([]string{cmd.Path}, cmd.Args[2:]...)
+	cmd := direct(p, p.kubectl(file, "--commit", commitB, "--concurrency", "1"))
 	p.must(cmd.Start())
 	written := func() (n int) {
 		for _, issue := range p.issues() {
