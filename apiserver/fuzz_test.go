@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,7 +114,7 @@ func fuzzModel(f testing.TB, delivery *v1alpha1.WebhookDelivery, operations ...c
 	organization := builder.Organization(fuzzOrganization).Build()
 	organization.Status.Namespace = fuzzNamespace
 	project := builder.Project("proj").In(fuzzNamespace).Build()
-	objects := append(operations, organization, project, delivery)
+	objects := slices.Concat(operations, []client.Object{organization, project, delivery})
 	for i := range 5 {
 		objects = append(objects, builder.Repository(fmt.Sprintf("repo-%d", i)).Build(),
 			builder.Review(fmt.Sprintf("rv-%d", i)).PullRequest("repo", int32(i+1)).Reviewed("sha-1", at).Build(),

@@ -91,7 +91,8 @@ const AssetsPath = "assets/:version/*name"
 func (c *Console) Assets() map[string][]byte { return c.assets.files }
 
 // AssetHeader returns the header of an asset. While replicas are being replaced, a page of one replica may request its
-// version of an asset from another. That one returns its own version, which a browser must not cache under this address.
+// version of an asset from another. That one returns its own version, which a browser must not cache under this
+// address.
 func (c *Console) AssetHeader(version, name string) http.Header {
 	h := header(contentTypes[path.Ext(name)])
 	h.Set("Cache-Control", "no-store")

@@ -77,7 +77,8 @@ func (o *commonOptions) local(manager string) (*rest.Config, error) {
 	return loadConfig("--kubeconfig", o.kubeconfig, manager)
 }
 
-// plane returns the config for the API server that stores the kinds, usually the same one. The process goes by its time.
+// plane returns the config for the API server that stores the kinds, usually the same one. The process goes by that
+// server's time.
 func (o *commonOptions) plane(manager string) (*rest.Config, error) {
 	flag, path := "--findings-kubeconfig", o.findingsKubeconfig
 	if path == "" {
