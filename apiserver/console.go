@@ -120,22 +120,30 @@ func template(path string) string { return segment.ReplaceAllString(path, "{$1}"
 
 func (r *router) servePage(route page.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		free, err := receive(c, console.MaxFormBytes)
+		answer, err := r.serve(c, route)
 		if err != nil {
 			fail(c, err)
 			return
 		}
-		defer free()
-		c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, console.MaxFormBytes)
-		answer := r.console.Serve(route, console.Request{
-			HTTP: c.Request, RequestID: stateOf(c).requestID, Path: c.Param,
-			Secure: strings.HasPrefix(origin(c.Request), "https:"),
-		})
 		if answer.Err != nil {
 			stateOf(c).err = problem.Internal("", answer.Err)
 		}
 		sendAnswer(c, answer)
 	}
+}
+
+// serve returns the console's answer. A long form has its place until then, and not while the page is sent.
+func (r *router) serve(c *gin.Context, route page.Route) (console.Answer, error) {
+	free, err := receive(c, console.MaxFormBytes)
+	if err != nil {
+		return console.Answer{}, err
+	}
+	defer free()
+	c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, console.MaxFormBytes)
+	return r.console.Serve(route, console.Request{
+		HTTP: c.Request, RequestID: stateOf(c).requestID, Path: c.Param,
+		Secure: strings.HasPrefix(origin(c.Request), "https:"),
+	}), nil
 }
 
 func sendAnswer(c *gin.Context, answer console.Answer) {
@@ -146,6 +154,7 @@ func sendAnswer(c *gin.Context, answer console.Answer) {
 // failPage answers a person's request with a page that explains the error.
 func failPage(c *gin.Context, shown *console.Console, p *problem.Problem) {
 	failure := api.Failed(p.Status, p.Detail)
+	failure.Said.Code = p.Code
 	if seconds, err := strconv.Atoi(c.Writer.Header().Get("Retry-After")); err == nil {
 		failure.RetryAt = time.Now().Add(time.Duration(seconds) * time.Second)
 	}

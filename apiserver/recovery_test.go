@@ -9,12 +9,17 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console"
+	"github.com/appsec-dev/findings-operator/apiserver/console/session"
 	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/cursor"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // routerWith serves a handler behind the first two middlewares.
@@ -77,6 +82,27 @@ func TestARequestInsideThatIsAbortedIsNoPanic(t *testing.T) {
 	})
 	routerWith(&outer, func(c *gin.Context) { inside.ServeHTTP(c.Writer, c.Request) }).
 		ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+}
+
+func TestAPageExplainsARefusalByItsCode(t *testing.T) {
+	shown, err := console.New(http.NotFoundHandler(), session.Sealer{Keys: cursor.NewRandom().Derive})
+	harness.Must(t, err)
+	for _, refusal := range []struct {
+		p    *problem.Problem
+		want string
+	}{
+		{problem.Forbidden("findings:read"), "for a key with that scope"},
+		{problem.Busy("too many", time.Second), "many such requests"},
+	} {
+		answer := httptest.NewRecorder()
+		routerWith(&bytes.Buffer{}, func(c *gin.Context) {
+			stateOf(c).console = shown
+			fail(c, refusal.p)
+		}).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+		if answer.Code != refusal.p.Status || !strings.Contains(answer.Body.String(), refusal.want) {
+			t.Errorf("%s: got %d without %q\n%s", refusal.p.Code, answer.Code, refusal.want, answer.Body)
+		}
+	}
 }
 
 func TestGinPathNamesSegmentsByTheirPlace(t *testing.T) {

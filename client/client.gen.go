@@ -127,19 +127,19 @@ func (e ErrorError) Valid() bool {
 
 // Defines values for Exposure.
 const (
-	Internal Exposure = "internal"
-	Private  Exposure = "private"
-	Public   Exposure = "public"
+	ExposureInternal Exposure = "internal"
+	ExposurePrivate  Exposure = "private"
+	ExposurePublic   Exposure = "public"
 )
 
 // Valid indicates whether the value is a known member of the Exposure enum.
 func (e Exposure) Valid() bool {
 	switch e {
-	case Internal:
+	case ExposureInternal:
 		return true
-	case Private:
+	case ExposurePrivate:
 		return true
-	case Public:
+	case ExposurePublic:
 		return true
 	default:
 		return false
@@ -505,16 +505,16 @@ func (e Severity) Valid() bool {
 
 // Defines values for SuppressionKind.
 const (
-	External SuppressionKind = "external"
-	InSource SuppressionKind = "inSource"
+	SuppressionExternal SuppressionKind = "external"
+	SuppressionInSource SuppressionKind = "inSource"
 )
 
 // Valid indicates whether the value is a known member of the SuppressionKind enum.
 func (e SuppressionKind) Valid() bool {
 	switch e {
-	case External:
+	case SuppressionExternal:
 		return true
-	case InSource:
+	case SuppressionInSource:
 		return true
 	default:
 		return false
@@ -5716,9 +5716,9 @@ type ClientInterface interface {
 	// An addition to the contract. Server-sent events about what changes in the caller's organization: an `event` is the kind
 	// of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, as far as the kind has
 	// them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. What else there is to know is read by the id.
-	// The replica of the stream then returns the same or a newer state, but another replica may be a moment behind, also after
-	// a `reset`: if `updated_at` is older than that of the event, or the answer is 404, read again. A key receives events only for
-	// the kinds that its scopes let it read.
+	// The replica of the stream then returns the same or a newer state. Another replica may be a moment behind: if its answer
+	// does not agree with the event, read again; after a `reset` read through the replica of the stream, or once more a moment
+	// later. A key receives events only for the kinds that its scopes let it read.
 	//
 	// The answer does not end by itself, and counts once against the rate limit. It ends with the key, with a change of its
 	// scopes, with the process, and for a client that does not read. Connect again with the last `id` in `last-event-id`, to any
@@ -6447,9 +6447,9 @@ func (c *Client) ListAPIKeys(ctx context.Context, params *ListAPIKeysParams, req
 // An addition to the contract. Server-sent events about what changes in the caller's organization: an `event` is the kind
 // of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, as far as the kind has
 // them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. What else there is to know is read by the id.
-// The replica of the stream then returns the same or a newer state, but another replica may be a moment behind, also after
-// a `reset`: if `updated_at` is older than that of the event, or the answer is 404, read again. A key receives events only for
-// the kinds that its scopes let it read.
+// The replica of the stream then returns the same or a newer state. Another replica may be a moment behind: if its answer
+// does not agree with the event, read again; after a `reset` read through the replica of the stream, or once more a moment
+// later. A key receives events only for the kinds that its scopes let it read.
 //
 // The answer does not end by itself, and counts once against the rate limit. It ends with the key, with a change of its
 // scopes, with the process, and for a client that does not read. Connect again with the last `id` in `last-event-id`, to any
@@ -12430,9 +12430,9 @@ type ClientWithResponsesInterface interface {
 	// An addition to the contract. Server-sent events about what changes in the caller's organization: an `event` is the kind
 	// of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, as far as the kind has
 	// them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. What else there is to know is read by the id.
-	// The replica of the stream then returns the same or a newer state, but another replica may be a moment behind, also after
-	// a `reset`: if `updated_at` is older than that of the event, or the answer is 404, read again. A key receives events only for
-	// the kinds that its scopes let it read.
+	// The replica of the stream then returns the same or a newer state. Another replica may be a moment behind: if its answer
+	// does not agree with the event, read again; after a `reset` read through the replica of the stream, or once more a moment
+	// later. A key receives events only for the kinds that its scopes let it read.
 	//
 	// The answer does not end by itself, and counts once against the rate limit. It ends with the key, with a change of its
 	// scopes, with the process, and for a client that does not read. Connect again with the last `id` in `last-event-id`, to any
@@ -17225,9 +17225,9 @@ func (c *ClientWithResponses) ListAPIKeysWithResponse(ctx context.Context, param
 // An addition to the contract. Server-sent events about what changes in the caller's organization: an `event` is the kind
 // of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, as far as the kind has
 // them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. What else there is to know is read by the id.
-// The replica of the stream then returns the same or a newer state, but another replica may be a moment behind, also after
-// a `reset`: if `updated_at` is older than that of the event, or the answer is 404, read again. A key receives events only for
-// the kinds that its scopes let it read.
+// The replica of the stream then returns the same or a newer state. Another replica may be a moment behind: if its answer
+// does not agree with the event, read again; after a `reset` read through the replica of the stream, or once more a moment
+// later. A key receives events only for the kinds that its scopes let it read.
 //
 // The answer does not end by itself, and counts once against the rate limit. It ends with the key, with a change of its
 // scopes, with the process, and for a client that does not read. Connect again with the last `id` in `last-event-id`, to any

@@ -117,19 +117,19 @@ func (e ErrorError) Valid() bool {
 
 // Defines values for Exposure.
 const (
-	Internal Exposure = "internal"
-	Private  Exposure = "private"
-	Public   Exposure = "public"
+	ExposureInternal Exposure = "internal"
+	ExposurePrivate  Exposure = "private"
+	ExposurePublic   Exposure = "public"
 )
 
 // Valid indicates whether the value is a known member of the Exposure enum.
 func (e Exposure) Valid() bool {
 	switch e {
-	case Internal:
+	case ExposureInternal:
 		return true
-	case Private:
+	case ExposurePrivate:
 		return true
-	case Public:
+	case ExposurePublic:
 		return true
 	default:
 		return false
@@ -495,16 +495,16 @@ func (e Severity) Valid() bool {
 
 // Defines values for SuppressionKind.
 const (
-	External SuppressionKind = "external"
-	InSource SuppressionKind = "inSource"
+	SuppressionExternal SuppressionKind = "external"
+	SuppressionInSource SuppressionKind = "inSource"
 )
 
 // Valid indicates whether the value is a known member of the SuppressionKind enum.
 func (e SuppressionKind) Valid() bool {
 	switch e {
-	case External:
+	case SuppressionExternal:
 		return true
-	case InSource:
+	case SuppressionInSource:
 		return true
 	default:
 		return false

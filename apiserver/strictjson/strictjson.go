@@ -34,7 +34,10 @@ func Object(content []byte) (map[string]json.RawMessage, error) {
 	if wrong, is := errors.AsType[*jsontext.SyntacticError](err); is && errors.Is(err, jsontext.ErrDuplicateName) {
 		return nil, &RepeatedError{Name: wrong.JSONPointer.LastToken()}
 	}
-	return members, err
+	if err != nil {
+		return nil, errors.New("the body is not a JSON object")
+	}
+	return members, nil
 }
 
 // String returns the string in raw; ok is false for any other value, including null.

@@ -39,11 +39,16 @@ func (f footprint) of(objects int) float64 { return underLoad * (f.base + float6
 // objectsOf returns the number of objects for that many findings and organizations.
 func objectsOf(findings, organizations int) int { return findings + organizations*organizationObjects }
 
-// planesFor returns how many control planes that many findings need, and the findings and organizations per control
-// plane. An organization cannot be divided, so there may be more than onePlane of findings in each.
+// planesFor returns how many control planes that many findings need, and the most findings and organizations per
+// control plane, if all organizations have as many findings. An organization cannot be divided, so there may be more
+// than onePlane of findings in each.
 func planesFor(findings, organizations int) (planes, findingsEach, organizationsEach int) {
-	planes = max(1, min(divideUp(findings, onePlane), organizations))
-	return planes, divideUp(findings, planes), divideUp(organizations, planes)
+	organizationsEach = organizations
+	if findings > onePlane {
+		organizationsEach = max(1, onePlane*organizations/findings)
+	}
+	return divideUp(organizations, organizationsEach), divideUp(findings*organizationsEach, organizations),
+		organizationsEach
 }
 
 func divideUp(count, by int) int { return (count + by - 1) / by }

@@ -46,8 +46,9 @@ func TestFindingsAreDividedAmongPlanes(t *testing.T) {
 	for _, c := range []struct{ findings, organizations, planes, findingsEach, organizationsEach int }{
 		{0, 1, 1, 0, 1},
 		{onePlane, 3, 1, onePlane, 3},
-		{onePlane + 1, 3, 2, onePlane/2 + 1, 2},
-		{6 * onePlane, 10, 6, onePlane, 2},
+		{onePlane + 1, 3, 2, 2*onePlane/3 + 1, 2},
+		{6 * onePlane, 10, 10, 6 * onePlane / 10, 1},
+		{3 * onePlane, 100, 4, 99 * onePlane / 100, 33},
 		{3 * onePlane, 1, 1, 3 * onePlane, 1},
 		{6 * onePlane, 4, 4, 3 * onePlane / 2, 1},
 	} {

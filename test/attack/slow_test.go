@@ -163,11 +163,12 @@ func TestInput_WhoDoesNotReadHoldsUpNobody(t *testing.T) {
 					_, _ = io.WriteString(conn, strings.Repeat(request(), 2000))
 				}
 				// An answer is under way.
+				status := make([]byte, len("HTTP/1.1 200"))
 				if err = errors.Join(err, conn.SetReadDeadline(time.Now().Add(patience))); err == nil {
-					_, err = conn.Read(make([]byte, 1))
+					_, err = io.ReadFull(conn, status)
 				}
-				if err != nil {
-					t.Error(err)
+				if err != nil || string(status) != "HTTP/1.1 200" {
+					t.Errorf("got %q, %v", status, err)
 				}
 			})
 		}

@@ -142,7 +142,6 @@ func TestEachBoundIsKeptAndTheErrorNamesTheField(t *testing.T) {
 	}
 }
 
-// triaged reports whether people decide about objects of the kind.
 // Clients that are newer than the CRDs recognise by these words that a field would be dropped.
 func TestAStrictWriteIsToldWhichFieldsAreUnknown(t *testing.T) {
 	finding := content(t, builder.Finding("newer").In("default").Build())
@@ -159,6 +158,7 @@ func TestAStrictWriteIsToldWhichFieldsAreUnknown(t *testing.T) {
 	}
 }
 
+// triaged reports whether people decide about objects of the kind.
 func triaged(kind string) bool { return kind == "Finding" || kind == "ReviewIssue" }
 
 func decide(t *testing.T, finding *unstructured.Unstructured) {
