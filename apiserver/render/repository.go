@@ -65,21 +65,20 @@ func ProjectJSON(organization string, p *v1alpha1.Project, updatedAt time.Time,
 
 func project(organization string, p *v1alpha1.Project, updatedAt time.Time, repository *Repository) openapi.Project {
 	repository = cmp.Or(repository, noRepository)
-	spec, user, scanner := &p.Spec, &p.Spec.User, &p.Spec.Scanner
+	spec, user, effective := &p.Spec, &p.Spec.User, p.Spec.InEffect()
 	scan := valueOf(p.Status.LastScan)
 	return openapi.Project{
-		Id:               p.Name,
-		OrganizationId:   organization,
-		Owner:            spec.Owner,
-		Provider:         repository.provider,
-		Purpose:          spec.Purpose,
-		RelativePath:     spec.RelativePath,
-		Summary:          cmp.Or(user.Summary, scanner.Summary),
-		Evidence:         spec.Evidence,
-		DependenciesFile: spec.DependenciesFile,
-		BusinessCriticality: word[openapi.BusinessCriticality](
-			cmp.Or(user.BusinessCriticality, scanner.BusinessCriticality)),
-		Exposure:                word[openapi.Exposure](cmp.Or(user.Exposure, scanner.Exposure)),
+		Id:                      p.Name,
+		OrganizationId:          organization,
+		Owner:                   spec.Owner,
+		Provider:                repository.provider,
+		Purpose:                 spec.Purpose,
+		RelativePath:            spec.RelativePath,
+		Summary:                 effective.Summary,
+		Evidence:                spec.Evidence,
+		DependenciesFile:        spec.DependenciesFile,
+		BusinessCriticality:     word[openapi.BusinessCriticality](effective.BusinessCriticality),
+		Exposure:                word[openapi.Exposure](effective.Exposure),
 		UserBusinessCriticality: word[openapi.BusinessCriticality](user.BusinessCriticality),
 		UserExposure:            word[openapi.Exposure](user.Exposure),
 		UserSummary:             user.Summary,
