@@ -135,12 +135,10 @@ func (l *lock) acquire(ctx context.Context) error {
 			l.waiting(other)
 			first = false
 		}
-		timer := time.NewTimer(wait.Jitter(min(l.duration/8, 2*time.Second), 0.2))
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return l.untaken(ctx, other, errors.Join(context.Cause(ctx), err))
-		case <-timer.C:
+		case <-time.After(wait.Jitter(min(l.duration/8, 2*time.Second), 0.2)):
 		}
 	}
 }

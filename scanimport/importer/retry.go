@@ -34,12 +34,10 @@ func Retry(ctx context.Context, request func(ctx context.Context) error) error {
 		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 			pause = max(pause, time.Duration(seconds)*time.Second)
 		}
-		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return errors.Join(context.Cause(ctx), err)
-		case <-timer.C:
+		case <-time.After(pause):
 		}
 	}
 }

@@ -58,12 +58,10 @@ func UntilWithin(ctx context.Context, patience time.Duration, what string, check
 
 // Pause waits for the duration, and reports whether it passed before the context ended.
 func Pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	}
 }
