@@ -84,7 +84,7 @@ type reported struct {
 // report converts the results of a batch to facts; suppressed ones come last. It returns exact duplicates separately.
 // The error explains, for people, why the facts do not fit in memory, or is the context's.
 func report(ctx context.Context, c *scanContext, b *Batch) (out []reported, duplicates []*sarif.Result, err error) {
-	all := b.all()
+	all := b.All()
 	out = make([]reported, 0, len(all))
 	seen := make(map[fingerprints.ResultKey]bool, len(all))
 	for i, r := range all {
@@ -112,8 +112,8 @@ func (c *scanContext) scope() fingerprints.Scope {
 		Analysis: c.analysis}
 }
 
-// all returns all results; suppressed ones come last.
-func (b *Batch) all() []*sarif.Result {
+// All returns all results; suppressed ones come last.
+func (b *Batch) All() []*sarif.Result {
 	out := make([]*sarif.Result, 0, len(b.Results)+len(b.Suppressed))
 	for _, results := range [][]sarif.Result{b.Results, b.Suppressed} {
 		for i := range results {
@@ -125,7 +125,7 @@ func (b *Batch) all() []*sarif.Result {
 
 // identities returns the identities of all results, in their order.
 func (b *Batch) identities(scope fingerprints.Scope) []fingerprints.Identity {
-	all := b.all()
+	all := b.All()
 	inputs := make([]fingerprints.Result, len(all))
 	for i, r := range all {
 		inputs[i] = fingerprints.Result{

@@ -14,7 +14,6 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
-	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
 // projects finds or creates the projects of the import.
@@ -120,15 +119,9 @@ func (p *provisioner) missing(ctx context.Context, batches []*Batch) error {
 func filesOf(batches []*Batch) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, b := range batches {
-			for _, results := range [][]sarif.Result{b.Results, b.Suppressed} {
-				for i := range results {
-					file := results[i].Location.Path
-					if results[i].Location.Served() {
-						file = ""
-					}
-					if !yield(file) {
-						return
-					}
+			for _, r := range b.All() {
+				if !yield(r.Location.File()) {
+					return
 				}
 			}
 			for _, folder := range b.Scanned { // as a file in it

@@ -9,7 +9,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
-	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
 // Project is a folder of a repository.
@@ -101,11 +100,9 @@ func (t *Table) Scanned(batches []*importer.Batch) map[string]bool {
 		return len(holding) > 0
 	}
 	for _, b := range batches {
-		for _, results := range [][]sarif.Result{b.Results, b.Suppressed} {
-			for i := range results {
-				if !add(fileOf(&results[i])) {
-					return nil
-				}
+		for _, r := range b.All() {
+			if !add(r.Location.File()) {
+				return nil
 			}
 		}
 		for _, folder := range b.Scanned {
@@ -116,14 +113,6 @@ func (t *Table) Scanned(batches []*importer.Batch) map[string]bool {
 		return nil
 	}
 	return scanned
-}
-
-// fileOf returns the file of a result; "" if it has none.
-func fileOf(r *sarif.Result) string {
-	if r.Location.Served() {
-		return ""
-	}
-	return r.Location.Path
 }
 
 func holds(folder, file string) bool {

@@ -127,7 +127,7 @@ type lost struct {
 const mostNamed = 5
 
 func (l *lost) place(r *sarif.Result) (project string, ok bool) {
-	file := fileOf(r)
+	file := r.Location.File()
 	if project, ok = l.table.Of(file); ok {
 		return project, true
 	}

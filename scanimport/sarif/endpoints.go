@@ -58,3 +58,11 @@ func isURL(path string) bool {
 
 // Served reports whether the location is an HTTP URL and not a file.
 func (l *Location) Served() bool { return isURL(l.Path) }
+
+// File returns the file's path; empty if the location is not in a file.
+func (l *Location) File() string {
+	if l.Served() {
+		return ""
+	}
+	return l.Path
+}
