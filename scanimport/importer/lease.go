@@ -186,12 +186,12 @@ func (l *lock) read(ctx context.Context) (*coordinationv1.Lease, error) {
 
 func (l *lock) take(ctx context.Context, lease *coordinationv1.Lease) error {
 	if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder != l.identity {
-		lease.Spec.LeaseTransitions = ptr.To(ptr.Deref(lease.Spec.LeaseTransitions, 0) + 1)
-		lease.Spec.AcquireTime = ptr.To(metav1.NowMicro())
+		lease.Spec.LeaseTransitions = new(ptr.Deref(lease.Spec.LeaseTransitions, 0) + 1)
+		lease.Spec.AcquireTime = new(metav1.NowMicro())
 	}
 	lease.Spec.HolderIdentity = &l.identity
-	lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
-	lease.Spec.LeaseDurationSeconds = ptr.To(int32(max(1, l.duration/time.Second))) //nolint:gosec // seconds of a short time
+	lease.Spec.RenewTime = new(metav1.NowMicro())
+	lease.Spec.LeaseDurationSeconds = new(int32(max(1, l.duration/time.Second))) //nolint:gosec // seconds of a short time
 	ctx, cancel := context.WithTimeout(ctx, l.duration/2)
 	defer cancel()
 	at, write := time.Now(), func() error { return l.client.Update(ctx, lease) }

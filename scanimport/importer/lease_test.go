@@ -35,7 +35,7 @@ func steal(ctx context.Context, t *testing.T, key client.ObjectKey) {
 	for {
 		lease := &coordinationv1.Lease{}
 		harness.Must(t, env.Client.Get(ctx, key, lease))
-		lease.Spec.HolderIdentity = ptr.To("thief")
+		lease.Spec.HolderIdentity = new("thief")
 		if env.Client.Update(ctx, lease) == nil {
 			return
 		}
@@ -119,7 +119,7 @@ func TestBeforeItsNextWriteAProcessThatWasStoppedKnowsWhetherItHoldsItsLease(t *
 	const hour = time.Hour // so long that no renewal happens in the background
 	l := newLock("stopped", hour)
 	harness.Must(t, l.acquire(t.Context()))
-	stopped := func() { l.renewedAt.Store(ptr.To(time.Now().Add(-hour))) }
+	stopped := func() { l.renewedAt.Store(new(time.Now().Add(-hour))) }
 	stopped()
 	if err := l.sure(t.Context()); err != nil || !l.fresh() {
 		t.Errorf("nobody else took it: error %v, fresh %t", err, l.fresh())
@@ -188,9 +188,9 @@ func silent(t *testing.T, name string) *lock {
 	err := env.Client.Create(t.Context(), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: l.key.Namespace, Name: l.key.Name},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: ptr.To("killed"), LeaseDurationSeconds: ptr.To[int32](1),
+			HolderIdentity: new("killed"), LeaseDurationSeconds: new(int32(1)),
 			// The other machine's clock is wrong by a day.
-			RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(24 * time.Hour))),
+			RenewTime: new(metav1.NewMicroTime(time.Now().Add(24 * time.Hour))),
 		},
 	})
 	harness.Must(t, err)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -40,7 +39,7 @@ func (im *Importer) begin(ctx context.Context, j *job) error {
 // end writes the outcome. It is the import's last write of a scan.
 func (im *Importer) end(ctx context.Context, j *job, outcome v1alpha1.ScanOutcome, message string) error {
 	spec := im.scanSpec(j)
-	spec.CompletedAt = ptr.To(v1alpha1.NewTime(time.Now().UTC().Truncate(time.Second)))
+	spec.CompletedAt = new(v1alpha1.NewTime(time.Now().UTC().Truncate(time.Second)))
 	spec.Outcome = outcome
 	spec.Message = message
 	spec.Counts = j.summary.Counts()
@@ -152,7 +151,7 @@ func (im *Importer) scanSpec(j *job) v1alpha1.ScanSpec {
 		Progress:      j.progress.Read(),
 	}
 	if j.lock != nil {
-		spec.Lease = ptr.To(j.lock.named())
+		spec.Lease = new(j.lock.named())
 	}
 	return spec
 }

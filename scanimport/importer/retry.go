@@ -47,7 +47,6 @@ const undeclared = "field not declared in schema"
 
 // passes reports whether an error may go away by itself.
 func passes(err error) bool {
-	var network net.Error
 	switch {
 	case strings.Contains(err.Error(), undeclared):
 		return false
@@ -60,5 +59,6 @@ func passes(err error) bool {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.ErrUnexpectedEOF):
 		return true
 	}
-	return errors.As(err, &network) && network.Timeout()
+	network, is := errors.AsType[net.Error](err)
+	return is && network.Timeout()
 }

@@ -8,8 +8,6 @@ import (
 	"maps"
 	"time"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
@@ -110,7 +108,7 @@ func (r *recorder) end(ctx context.Context, outcome func(i int, spec *v1alpha1.S
 	var errs []error
 	for i, name := range r.scans {
 		spec := r.spec(i)
-		spec.CompletedAt = ptr.To(v1alpha1.NewTime(time.Now().UTC().Truncate(time.Second)))
+		spec.CompletedAt = new(v1alpha1.NewTime(time.Now().UTC().Truncate(time.Second)))
 		outcome(i, &spec)
 		if err := r.apply(ctx, name, spec); err != nil {
 			errs = append(errs, fmt.Errorf("record the end of scan %s: %w", name, err))
