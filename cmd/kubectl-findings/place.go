@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // checkPlace returns an error if the session's namespace does not exist or belongs to no organization: an empty result
@@ -20,7 +21,7 @@ func (s *session) checkPlace(ctx context.Context) error {
 	lookup, cancel := context.WithTimeout(ctx, suggestTimeout)
 	defer cancel()
 	err := s.client.Get(lookup, client.ObjectKey{Name: s.namespace},
-		&metav1.PartialObjectMetadata{TypeMeta: namespaceType})
+		kube.MetadataOf(corev1.SchemeGroupVersion.WithKind("Namespace")))
 	switch {
 	case apierrors.IsNotFound(err):
 	case !strings.HasPrefix(s.namespace, v1alpha1.NamespacePrefix):
@@ -71,13 +72,9 @@ func (s *session) checkNamed(ctx context.Context, n need) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
 	defer cancel()
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(n.kind))
-	err := s.get(ctx, n.name, object)
+	err := s.get(ctx, n.name, kube.MetadataOf(v1alpha1.GroupVersion.WithKind(n.kind)))
 	if !apierrors.IsNotFound(err) || unknownKind(err) {
 		return nil
 	}
 	return s.notFound(ctx, err, n)
 }
-
-var namespaceType = metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Namespace"}

@@ -161,8 +161,7 @@ func apply[S any](ctx context.Context, c *Client, manager, kind string, metadata
 	if err != nil {
 		return nil, fmt.Errorf("encode %s %s: %w", kind, metadata.Name, err)
 	}
-	after = &metav1.PartialObjectMetadata{}
-	after.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	after = kube.MetadataOf(v1alpha1.GroupVersion.WithKind(kind))
 	err = Retry(ctx, func(ctx context.Context) error {
 		after.Name, after.Namespace = metadata.Name, metadata.Namespace
 		return c.Patch(ctx, after, client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(manager),

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // passOn transfers a finding's fields that one field manager applied to another manager, and returns the finding's
@@ -37,8 +38,7 @@ func (im *Importer) setOwners(ctx context.Context, name, version string, owners 
 	if err != nil {
 		return "", err
 	}
-	after := &metav1.PartialObjectMetadata{}
-	after.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Finding"))
+	after := kube.MetadataOf(v1alpha1.GroupVersion.WithKind("Finding"))
 	err = Retry(ctx, func(ctx context.Context) error {
 		after.Name, after.Namespace = name, im.target.Namespace
 		return im.client.Patch(ctx, after, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(manager))
