@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -44,7 +43,7 @@ func isYes(line string) bool {
 	return line == "y" || line == "yes"
 }
 
-func isTerminal(stream io.Reader) bool {
+func isTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a descriptor is small
 }

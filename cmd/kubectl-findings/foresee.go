@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -142,7 +143,7 @@ func (w *operating) show(rows []row) error {
 	var deciders []string
 	for _, d := range status.Decided {
 		if d.By != rules.Author(w.undo) {
-			deciders = append(deciders, fmt.Sprintf("%s (%d)", printable(orElse(d.By, "somebody")), d.Count))
+			deciders = append(deciders, fmt.Sprintf("%s (%d)", printable(cmp.Or(d.By, "somebody")), d.Count))
 		}
 	}
 	if len(deciders) > 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ func (t *triager) errUnlessStored(is verdict) error {
 		return nil
 	}
 	return fmt.Errorf("%s has decided about it in the meantime, and the API server's answer to this decision was lost: "+
-		"decide again if the other decision should not stay", orElse(is.Triage.By, "somebody"))
+		"decide again if the other decision should not stay", cmp.Or(is.Triage.By, "somebody"))
 }
 
 func (t *triager) write(ctx context.Context, object client.Object, is verdict) error {

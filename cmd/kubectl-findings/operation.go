@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -303,17 +304,10 @@ func (s *bulkSummary) add(name string, outcome rules.Outcome, why string) {
 	case rules.Unchanged:
 		s.Unchanged = append(s.Unchanged, name)
 	case rules.Conflicted:
-		s.Failed = append(s.Failed, failure{name, orElse(why, whyConflicted)})
+		s.Failed = append(s.Failed, failure{name, cmp.Or(why, whyConflicted)})
 	default:
-		s.Failed = append(s.Failed, failure{name, orElse(why, whyLeft)})
+		s.Failed = append(s.Failed, failure{name, cmp.Or(why, whyLeft)})
 	}
-}
-
-func orElse(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 // conclude prints the summary and returns the error of the command as a whole.

@@ -3,12 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 )
 
 // plainInterval is how often a line is printed without a terminal.
@@ -28,11 +26,7 @@ type progress struct {
 }
 
 func newProgress(out io.Writer, quiet bool, what string) *progress {
-	file, ok := out.(*os.File)
-	return &progress{
-		out: out, quiet: quiet, what: what, printed: time.Now(),
-		terminal: ok && term.IsTerminal(int(file.Fd())), //nolint:gosec // a descriptor is small
-	}
+	return &progress{out: out, quiet: quiet, what: what, printed: time.Now(), terminal: isTerminal(out)}
 }
 
 func (p *progress) waiting(imported, holder string) {
