@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // kubectl runs kubectl as the administrator and returns what it printed.
@@ -32,7 +34,7 @@ func output(ctx context.Context, folder, path string, arguments ...string) (stri
 	// Otherwise PWD would be the runner's, and the go command trusts it.
 	program.Env = append(os.Environ(), "PWD="+folder)
 	program.Stdout, program.Stderr = &stdout, &stderr
-	program.SysProcAttr = childAttributes()
+	program.SysProcAttr = harness.ChildAttributes()
 	program.WaitDelay = stopGrace
 	if err := program.Run(); err != nil {
 		return "", fmt.Errorf("%s: %w: %s", filepath.Base(path), err, strings.TrimSpace(stderr.String()))

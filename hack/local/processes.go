@@ -72,7 +72,7 @@ func (s *supervisor) start(ctx context.Context, what command) error {
 func (s *supervisor) spawn(ctx context.Context, c *child) (*exec.Cmd, error) {
 	process := exec.CommandContext(ctx, c.command.path, c.command.arguments...)
 	process.Stdout, process.Stderr = c.log, c.log
-	process.SysProcAttr = childAttributes()
+	process.SysProcAttr = harness.ChildAttributes()
 	process.Cancel = func() error { return process.Process.Signal(syscall.SIGTERM) }
 	process.WaitDelay = stopGrace
 	if err := process.Start(); err != nil {
@@ -103,13 +103,13 @@ func (s *supervisor) keep(ctx context.Context, c *child, process *exec.Cmd) {
 		}
 		if ends == mostEnds && !steady {
 			s.giveUp(fmt.Errorf("%s ended %d times right after its start (%s); its log (%s) ends:\n  %s",
-				c.command.name, ends, describe(err), c.log.Name(), lastLine(c.log.Name())))
+				c.command.name, ends, harness.EndOf(err), c.log.Name(), lastLine(c.log.Name())))
 			return
 		}
 		for process = nil; process == nil; {
 			next := pause.Step()
 			s.say("%s has ended (%s); starting it again in %s; its log (%s) ends:\n  %s",
-				c.command.name, describe(err), next.Round(time.Millisecond), c.log.Name(), lastLine(c.log.Name()))
+				c.command.name, harness.EndOf(err), next.Round(time.Millisecond), c.log.Name(), lastLine(c.log.Name()))
 			if !harness.Pause(ctx, next) {
 				return
 			}
@@ -133,11 +133,4 @@ func (s *supervisor) stopAll() error {
 
 func newPause() wait.Backoff {
 	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 100, Cap: 10 * time.Second}
-}
-
-func describe(err error) string {
-	if err == nil {
-		return "exit status 0"
-	}
-	return err.Error()
 }

@@ -106,13 +106,14 @@ func (p *Process) follow(command *exec.Cmd, ended chan struct{}) {
 	if !p.wanted {
 		return
 	}
-	p.strays = append(p.strays, fmt.Sprintf("%s ended by itself: %v", p.Name, endOf(err)))
+	p.strays = append(p.strays, fmt.Sprintf("%s ended by itself: %s", p.Name, EndOf(err)))
 	if p.Revive {
 		time.AfterFunc(reviveAfter, func() { p.revive(command) })
 	}
 }
 
-func endOf(err error) string {
+// EndOf describes how a process ended, by what waiting for it returned.
+func EndOf(err error) string {
 	if err == nil {
 		return "exit status 0"
 	}

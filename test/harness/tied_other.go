@@ -7,6 +7,9 @@ import (
 	"syscall"
 )
 
+// ChildAttributes put a child into its own process group, out of reach of the terminal's Ctrl-C.
+func ChildAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
 // startTied starts a process that stays in the test's process group, so it ends with Ctrl-C. Only
 // Linux can tie a process to the life of its parent.
 func startTied(command *exec.Cmd, user *syscall.Credential) error {

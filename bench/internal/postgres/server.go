@@ -19,6 +19,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // ErrMissing reports that this machine has no PostgreSQL.
@@ -128,7 +130,7 @@ func (s *Server) start(ctx context.Context, programs string) error {
 // asOther returns the attributes to start PostgreSQL with: because it refuses to run as root, it
 // then runs as the user postgres or nobody.
 func (s *Server) asOther() (*syscall.SysProcAttr, error) {
-	attributes := childAttributes()
+	attributes := harness.ChildAttributes()
 	if os.Getuid() != 0 {
 		return attributes, nil
 	}
