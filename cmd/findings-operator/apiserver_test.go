@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/internal/apitime"
@@ -45,13 +44,7 @@ func TestAPIServerFlagsAreChecked(t *testing.T) {
 		{"a share is a number", []string{"--trace-sample-ratio=NaN"}, "--trace-sample-ratio must be from 0 to 1"},
 		{"all mistakes are told at once", []string{"--log-format=xml", "--key-staleness=0s"}, "--key-staleness"},
 	} {
-		o := &apiserverOptions{}
-		flags := pflag.NewFlagSet("apiserver", pflag.ContinueOnError)
-		o.addFlags(flags)
-		if err := flags.Parse(test.flags); err != nil {
-			t.Fatalf("%s: %v", test.reason, err)
-		}
-		err := o.validate()
+		err := validateAPIServer(test.flags...)
 		if (err != nil) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v: got %v, want %q", test.reason, test.flags, err, test.want)
 		}

@@ -596,11 +596,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		{"two mistakes at once", []string{"--namespace", "", "--concurrency", "scan=0"}, []string{"--namespace", "scan=0"}},
 	}
 	for _, c := range cases {
-		o := &controllerOptions{}
-		flags := pflag.NewFlagSet("controller", pflag.ContinueOnError)
-		o.addFlags(flags)
-		harness.Must(t, flags.Parse(c.args))
-		err := o.validate()
+		err := validateController(c.args...)
 		if (err != nil) != (len(c.want) > 0) {
 			t.Errorf("%s: got %v", c.reason, err)
 			continue
