@@ -92,9 +92,7 @@ func (r *Reconciler) earlierMay(s *scope) bool {
 
 // report records the counts and sets the conditions.
 func (r *Reconciler) report(_ context.Context, s *scope) error {
-	if !s.partial {
-		s.recordCounts()
-	}
+	s.recordCounts()
 	s.explain()
 	s.judgeCompiled()
 	s.judgeInForce()
@@ -103,7 +101,14 @@ func (r *Reconciler) report(_ context.Context, s *scope) error {
 	return nil
 }
 
+// recordCounts records the counts unless they are partial.
 func (s *scope) recordCounts() {
+	if s.matchesAnew() {
+		s.Status.LastMatchedAt = nil
+	}
+	if s.partial {
+		return
+	}
 	counted := &s.counted
 	if in := s.Status.InForce; in != nil && in.Generation != s.Object.Generation && s.declared != nil &&
 		in.Spec.Match != s.declared.Spec.Match {
@@ -118,9 +123,6 @@ func (s *scope) recordCounts() {
 	shadowing := slices.Sorted(maps.Keys(counted.shadowedBy))
 	status.ShadowedBy = shadowing[:min(len(shadowing), v1alpha1.MaxShadowingPolicies)]
 	status.Failed, status.Failure, status.Samples = counted.failed, counted.failure, counted.samples
-	if s.matchesAnew() {
-		status.LastMatchedAt = nil
-	}
 	if newest := v1alpha1.NewTime(counted.newest); counted.matched > 0 && status.LastMatchedAt.Before(&newest) {
 		status.LastMatchedAt = &newest
 	}
@@ -130,10 +132,14 @@ func (s *scope) recordCounts() {
 // earlier expression is unknown.
 func (s *scope) matchesAnew() bool {
 	before, now := s.Before.InForce, s.Status.InForce
-	if before == nil {
+	switch {
+	case before == nil:
 		return s.Before.ObservedGeneration != s.Object.Generation
+	case now == nil:
+		return s.Object.Spec.Match != before.Spec.Match
+	default:
+		return now.Spec.Match != before.Spec.Match
 	}
-	return now != nil && now.Spec.Match != before.Spec.Match
 }
 
 func (s *scope) judgeCompiled() {

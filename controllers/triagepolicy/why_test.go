@@ -47,21 +47,30 @@ func TestAnotherMatchHasMatchedNothingYet(t *testing.T) {
 		return &v1alpha1.PolicyInForce{Generation: generation, Spec: v1alpha1.TriagePolicySpec{Match: match}}
 	}
 	for _, c := range []struct {
-		name     string
-		before   *v1alpha1.PolicyInForce
-		observed int64
-		want     string
+		name          string
+		before, after *v1alpha1.PolicyInForce
+		observed      int64
+		partial       bool
+		want          string
 	}{
-		{"the same match as before", inForce(1, "true"), 1, v1alpha1.ReasonInForce},
-		{"another match", inForce(1, "false"), 1, v1alpha1.ReasonNeverMatched},
-		{"a preview that was changed, perhaps its match too", nil, 1, v1alpha1.ReasonNeverMatched},
-		{"nothing has changed but the time", nil, 2, v1alpha1.ReasonInForce},
+		{"the same match as before", inForce(1, "true"), inForce(2, "true"), 1, false, v1alpha1.ReasonInForce},
+		{"another match", inForce(1, "false"), inForce(2, "true"), 1, false, v1alpha1.ReasonNeverMatched},
+		{"another match later, shown until then", inForce(1, "false"), nil, 1, false, v1alpha1.ReasonNeverMatched},
+		{"another match that was not counted at first", inForce(1, "false"), nil, 1, true, v1alpha1.ReasonNeverMatched},
+		{"the same match later", inForce(1, "true"), nil, 1, false, v1alpha1.ReasonInForce},
+		{"another match once it can be counted", inForce(1, "false"), inForce(1, "false"), 1, true, v1alpha1.ReasonNeverMatched},
+		{"a preview that was changed, perhaps its match too", nil, nil, 1, false, v1alpha1.ReasonNeverMatched},
+		{"such a preview that was not counted at first", nil, nil, 1, true, v1alpha1.ReasonNeverMatched},
+		{"nothing has changed but the time", nil, nil, 2, false, v1alpha1.ReasonInForce},
 	} {
 		s := newScope()
-		s.Object.Generation = 2
+		s.Object.Generation, s.Object.Spec.Match = 2, "true"
 		s.Status.InForce, s.Status.ObservedGeneration, s.Status.LastMatchedAt = c.before, c.observed, &matched
 		s.Begin(matched.Time)
-		s.Status.InForce, s.Status.ObservedGeneration = inForce(2, "true"), 2
+		s.Status.InForce, s.Status.ObservedGeneration, s.partial = c.after, 2, c.partial
+		s.recordCounts()
+		s.Begin(matched.Time)
+		s.Status.InForce, s.partial = inForce(2, "true"), false
 		s.recordCounts()
 		s.judgeInForce()
 		harness.Same(t, c.name, c.want, reason(s.Object, v1alpha1.ConditionInForce))
