@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
@@ -44,7 +44,7 @@ func (c *Client) CommitOperation(ctx context.Context, namespace, name, by string
 		if operation.Status.Phase == v1alpha1.OperationFailed || operation.Spec.Commit {
 			return nil, nil
 		}
-		if triageoperation.Ended(operation, time.Now()) {
+		if triageoperation.Ended(operation, apitime.Clock{}.Now()) {
 			const member = "set.expires_at"
 			return nil, problem.InvalidQuery(member + " has passed: create another operation").In(member)
 		}

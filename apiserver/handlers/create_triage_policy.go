@@ -13,6 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
@@ -80,7 +81,8 @@ func policySpecOf(given *openapi.TriagePolicyRequest) (spec v1alpha1.TriagePolic
 	if spec.ValidUntil, err = momentOf("valid_until", given.ValidUntil); err != nil || spec.ValidUntil == nil {
 		return spec, err
 	}
-	if !spec.ValidUntil.After(time.Now()) || spec.ValidFrom != nil && !spec.ValidUntil.After(spec.ValidFrom.Time) {
+	if !spec.ValidUntil.After(apitime.Clock{}.Now()) ||
+		spec.ValidFrom != nil && !spec.ValidUntil.After(spec.ValidFrom.Time) {
 		return spec, problem.InvalidBody("valid_until must be in the future and after valid_from").In("valid_until")
 	}
 	return spec, nil

@@ -6,6 +6,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
@@ -46,7 +47,7 @@ func endOf(text string) (v1alpha1.Time, error) {
 		return at, problem.InvalidBody(memberExpiresAt + ": " + err.Error()).In(memberExpiresAt)
 	}
 	at = v1alpha1.NewTime(at.UTC().Truncate(time.Second)) // as it is stored
-	if !at.After(time.Now()) {
+	if !at.After(apitime.Clock{}.Now()) {
 		return at, problem.InvalidBody(memberExpiresAt + " must be in the future").In(memberExpiresAt)
 	}
 	return at, nil

@@ -5,13 +5,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
@@ -22,7 +22,7 @@ const mostPreviewed = 20
 func (w *operating) foresee(ctx context.Context) error {
 	var rows []row
 	look := func(entry *rules.Entry, f *v1alpha1.Finding) {
-		step := rules.Plan(w.operation, entry, f, time.Now(), false)
+		step := rules.Plan(w.operation, entry, f, apitime.Clock{}.Now(), false)
 		w.summary.add(f.Name, step.Outcome, step.Why)
 		if step.Outcome == rules.Changed && len(rows) < mostPreviewed {
 			rows = append(rows, w.foreseen(entry, f))

@@ -25,9 +25,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // Who commits an operation while another is asked about it wants it carried out, and may want to undo it.
@@ -293,6 +295,31 @@ func TestAPreviewLeavesOutWhatCannotBeRead(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestAClockThatIsAheadForeseesNoChangeOfADecisionInForce(t *testing.T) {
+	testenv.HearTime(t, time.Now().Add(-48*time.Hour))
+	scheme := runtime.NewScheme()
+	harness.Must(t, v1alpha1.AddToScheme(scheme))
+	f := builder.Finding("f").In("org-acme").Mutate(func(f *v1alpha1.Finding) {
+		f.Spec.Triage = v1alpha1.FindingTriage{
+			UserStatus: v1alpha1.UserStatusMuted, Reason: v1alpha1.DecisionAcceptedRisk, Basis: findingstate.Basis(&f.Spec),
+			ExpiresAt: new(v1alpha1.NewTime(time.Now().Add(-24 * time.Hour))), // only by the local clock it has come
+		}
+	}).Build()
+	w := waiting(nil)
+	w.operation.Spec.Set = &v1alpha1.OperationDecision{UserStatus: v1alpha1.UserStatusMuted}
+	parts, _, err := rules.Parts(w.operation, []rules.Entry{rules.NewEntry(f)})
+	harness.Must(t, err)
+	w.summary, w.operation.Status.Parts = &bulkSummary{}, 1
+	w.session.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(parts[0]).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, o client.ObjectList, _ ...client.ListOption) error {
+			o.(*unstructured.UnstructuredList).Items = []unstructured.Unstructured{stored(t, f)}
+			return nil
+		},
+	}).Build()
+	harness.Must(t, w.foresee(t.Context()))
+	harness.Same(t, "summary", &bulkSummary{Unchanged: []string{"f"}}, w.summary, cmp.AllowUnexported(bulkSummary{}))
 }
 
 // stored is the object as the API server lists it.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 )
 
 const policyLong = `Work on triage policies before they decide about findings.`
@@ -75,7 +76,7 @@ type policyTestOptions struct {
 }
 
 func newPolicyTestCommand(c cli) *cobra.Command {
-	o := &policyTestOptions{cli: c, now: time.Now}
+	o := &policyTestOptions{cli: c, now: apitime.Clock{}.Now}
 	cmd := &cobra.Command{
 		Use:               "test -f FILE...",
 		Short:             "Compare triage policies in files with the cluster",

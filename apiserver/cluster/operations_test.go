@@ -1,0 +1,37 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
+)
+
+func TestAClockThatIsAheadRefusesNoOperation(t *testing.T) {
+	testenv.HearTime(t, time.Now().Add(-48*time.Hour))
+	operation := builder.TriageOperation("op-1", "R1").Mutate(func(s *v1alpha1.TriageOperationSpec) {
+		s.Set.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(-24 * time.Hour))) // only by the local clock it has come
+	}).Build()
+	operation.APIVersion, operation.Kind = v1alpha1.GroupVersion.String(), "TriageOperation"
+	stored, err := json.Marshal(operation)
+	harness.Must(t, err)
+	client, err := NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
+		func(request *http.Request) (*http.Response, error) {
+			return &http.Response{
+				StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
+				Body: io.NopCloser(bytes.NewReader(stored)),
+			}, nil
+		})})
+	harness.Must(t, err)
+	_, err = client.CommitOperation(t.Context(), "org-acme", operation.Name, "key:k")
+	harness.Must(t, err)
+}
