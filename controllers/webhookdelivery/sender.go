@@ -62,9 +62,9 @@ func newSender(settings Settings) *sender {
 				MaxIdleConnsPerHost:    endpointLimit + 1,
 				MaxResponseHeaderBytes: headerLimit,
 				DisableCompression:     true,
-				// Else a connection that dies silently is used until TCP gives up, and each attempt on it fails. Together
-				// no less than an attempt may take: a busy receiver does not answer a ping either.
-				HTTP2: &http.HTTP2Config{SendPingTimeout: timeout / 3, PingTimeout: timeout - timeout/3},
+				// Else a connection that dies silently is used until TCP gives up, and each attempt on it fails. A ping that
+				// is sent during an attempt does not end it early: a busy receiver does not answer a ping either.
+				HTTP2: &http.HTTP2Config{SendPingTimeout: timeout / 3, PingTimeout: timeout},
 			},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},

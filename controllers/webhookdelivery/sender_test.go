@@ -92,8 +92,9 @@ type relay struct {
 	net.Listener
 	// accepted counts the connections; the first cut of them forward nothing any more, and stay open.
 	accepted, cut atomic.Int32
-	// stopped is locked while nothing is forwarded.
+	// stopped is locked while nothing is forwarded; held counts what waits to be.
 	stopped sync.RWMutex
+	held    atomic.Int32
 }
 
 func newRelay(t *testing.T, server string) *relay {
@@ -131,6 +132,8 @@ type relayed struct {
 }
 
 func (r relayed) Write(data []byte) (int, error) {
+	r.of.held.Add(1)
+	defer r.of.held.Add(-1)
 	r.of.stopped.RLock()
 	defer r.of.stopped.RUnlock()
 	if r.number <= r.of.cut.Load() {
@@ -146,6 +149,7 @@ func relayedHTTP2(t *testing.T, timeout time.Duration) (*relay, func() result) {
 		if request.ProtoMajor != 2 {
 			t.Errorf("got %s", request.Proto)
 		}
+		_, _ = io.Copy(io.Discard, request.Body) // or the stream is reset after the response
 	}))
 	server.EnableHTTP2 = true
 	server.StartTLS()
@@ -179,7 +183,10 @@ func TestAConnectionThatDiesSilentlyIsReplaced(t *testing.T) {
 func TestABusyReceiverKeepsItsConnection(t *testing.T) {
 	const timeout = 3 * time.Second
 	r, attempt := relayedHTTP2(t, timeout)
+	succeeds(NewWithT(t), attempt()) // so nothing of the handshake is under way
 	r.stopped.Lock()
+	// The connection was idle, and is pinged just before the attempt.
+	harness.Eventually(t, func(g Gomega) { g.Expect(r.held.Load()).NotTo(BeZero()) })
 	time.AfterFunc(timeout*3/4, r.stopped.Unlock)
 	succeeds(NewWithT(t), attempt())
 }
