@@ -137,7 +137,7 @@ func (l *lock) acquire(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return l.untaken(ctx, other, errors.Join(context.Cause(ctx), err))
+			return l.untaken(ctx, other, err)
 		case <-time.After(wait.Jitter(min(l.duration/8, 2*time.Second), 0.2)):
 		}
 	}
@@ -156,10 +156,14 @@ func (l *lock) otherHolder(lease *coordinationv1.Lease) string {
 // untaken returns the error of an import that ends without its Lease. It is ErrWaiting only if the import was stopped
 // while another one held the Lease.
 func (l *lock) untaken(ctx context.Context, other string, err error) error {
-	if other != "" && ctx.Err() != nil {
+	switch {
+	case ctx.Err() == nil:
+		return fmt.Errorf("take the Lease %s: %w", l.key, err)
+	case other == "":
+		return fmt.Errorf("take the Lease %s: %w: %w", l.key, context.Cause(ctx), err)
+	default:
 		return fmt.Errorf("%w (%s), nothing was written: %w", ErrWaiting, other, context.Cause(ctx))
 	}
-	return fmt.Errorf("take the Lease %s: %w", l.key, err)
 }
 
 // observe reads the Lease and remembers since when it has been unchanged.

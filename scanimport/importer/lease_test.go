@@ -81,8 +81,10 @@ func TestOnlyAnImportThatWaitsForAnotherOneSaysSo(t *testing.T) {
 	harness.Must(t, newLock("busy", time.Hour).acquire(t.Context()))
 	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
 	harness.Must(t, err)
-	for name, waits := range map[string]bool{"busy": true, "free": false} {
-		ctx, stop := context.WithCancel(t.Context())
+	enough := errors.New("enough")
+	for name, waits := range map[string]bool{"busy": true, "free": false, "being-taken": false} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		stop := func() { cancel(enough) }
 		reads, l := 0, newLock(name, time.Second)
 		l.identity = "other"
 		l.client = interceptor.NewClient(c, interceptor.Funcs{
@@ -93,12 +95,16 @@ func TestOnlyAnImportThatWaitsForAnotherOneSaysSo(t *testing.T) {
 				return c.Get(ctx, key, o, opts...)
 			},
 			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
-				time.AfterFunc(l.duration/16, stop) // before the next attempt
+				if name == "being-taken" {
+					stop()
+				} else {
+					time.AfterFunc(l.duration/16, stop) // before the next attempt
+				}
 				return apierrors.NewServiceUnavailable("there is no quorum")
 			},
 		})
-		if err := l.acquire(ctx); err == nil || errors.Is(err, ErrWaiting) != waits {
-			t.Errorf("a Lease that is %s: %v", name, err)
+		if err := l.acquire(ctx); !errors.Is(err, enough) || errors.Is(err, ErrWaiting) != waits {
+			t.Errorf("a Lease that is %s: %v, want why it was stopped", name, err)
 		}
 	}
 }
