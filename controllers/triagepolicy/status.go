@@ -195,7 +195,7 @@ func (s *scope) explain() {
 	case v1alpha1.ReasonTooCostly:
 		because = "Evaluating the current spec over all findings takes too long: begin spec.match with a short " +
 			"comparison that rules most of them out. It is counted again every ten minutes, and comes into force by itself " +
-			"once a count is complete."
+			"once a count is complete. An expression that reads now is counted from the beginning each time."
 	case v1alpha1.ReasonTooManyPolicies:
 		because = "A hundred other policies are in force in the organization, which is the maximum: " +
 			"delete one that is not needed."
@@ -226,7 +226,7 @@ func (s *scope) judgeReady() {
 			s.Judge(conditions.Verdict{
 				Stalled: true, Reason: v1alpha1.ReasonTooCostly,
 				Message: "Counting the policy's matches takes too long, so the counts are not those of the spec: begin " +
-					"spec.match with a short comparison that rules most findings out.",
+					"spec.match with a short comparison that rules most findings out. It is counted again every ten minutes.",
 			})
 			return
 		}
