@@ -73,6 +73,8 @@ func TestRights(t *testing.T) {
 		{scanner, "create", "coordination.k8s.io", "leases", "", ours, "", true, "two imports must not cross"},
 		{scanner, "delete", "coordination.k8s.io", "leases", "", ours, "x", false, "a lease ends by itself"},
 		{scanner, "create", "appsec.dev", "findings", "", theirs, "", false, "the role holds in one organization"},
+		{scanner, "report", "appsec.dev", "findings", "", ours, "f", true, "writes facts"},
+		{scanner, "report", "appsec.dev", "findings", "", theirs, "f", false, "the role holds in one organization"},
 		{scanner, "report", "appsec.dev", "reviews", "", ours, "r", true, "records what a review found"},
 		{scanner, "list", "appsec.dev", "reviewissues", "", ours, "", true, "finds the issues that a commit still shows"},
 		{scanner, "triage", "appsec.dev", "reviewissues", "", ours, "i", false, "decides nothing"},
