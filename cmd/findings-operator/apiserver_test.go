@@ -45,6 +45,7 @@ func TestAPIServerFlagsAreChecked(t *testing.T) {
 		{"all mistakes are told at once", []string{"--log-format=xml", "--key-staleness=0s"}, "--key-staleness"},
 	} {
 		err := validateAPIServer(test.flags...)
+		wantsKnownFlags(t, err)
 		if (err != nil) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v: got %v, want %q", test.reason, test.flags, err, test.want)
 		}

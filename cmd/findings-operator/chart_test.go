@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -112,6 +113,14 @@ func validateController(arguments ...string) error {
 func validateAPIServer(arguments ...string) error {
 	o := &apiserverOptions{}
 	return parseAndValidate(o.addFlags, o.validate, arguments)
+}
+
+// wantsKnownFlags refuses an error that names a flag only because it does not exist.
+func wantsKnownFlags(t *testing.T, err error) {
+	t.Helper()
+	if _, unknown := errors.AsType[*pflag.NotExistError](err); unknown {
+		t.Error(err)
+	}
 }
 
 func parseAndValidate(addFlags func(*pflag.FlagSet), validate func() error, arguments []string) error {

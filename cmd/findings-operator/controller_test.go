@@ -597,6 +597,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 	}
 	for _, c := range cases {
 		err := validateController(c.args...)
+		wantsKnownFlags(t, err)
 		if (err != nil) != (len(c.want) > 0) {
 			t.Errorf("%s: got %v", c.reason, err)
 			continue

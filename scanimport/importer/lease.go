@@ -156,13 +156,14 @@ func (l *lock) otherHolder(lease *coordinationv1.Lease) string {
 // untaken returns the error of an import that ends without its Lease. It is ErrWaiting only if the import was stopped
 // while another one held the Lease.
 func (l *lock) untaken(ctx context.Context, other string, err error) error {
+	cause := context.Cause(ctx)
 	switch {
-	case ctx.Err() == nil:
+	case cause != nil && other != "":
+		return fmt.Errorf("%w (%s), nothing was written: %w", ErrWaiting, other, cause)
+	case cause == nil || errors.Is(err, cause):
 		return fmt.Errorf("take the Lease %s: %w", l.key, err)
-	case other == "":
-		return fmt.Errorf("take the Lease %s: %w: %w", l.key, context.Cause(ctx), err)
 	default:
-		return fmt.Errorf("%w (%s), nothing was written: %w", ErrWaiting, other, context.Cause(ctx))
+		return fmt.Errorf("take the Lease %s: %w: %w", l.key, cause, err)
 	}
 }
 
