@@ -179,6 +179,9 @@ func (s *Scan) IsRefused() bool {
 	return s.Spec.Upload != nil && s.Spec.Lease == nil && s.Spec.Outcome == ScanFailed
 }
 
+// WroteFindings reports whether the import got as far as writing findings.
+func (s *Scan) WroteFindings() bool { return s.Spec.Outcome == ScanSucceeded || s.Spec.Progress != nil }
+
 // MaxScanSkips is the maximum number of skip reasons in a Scan, MaxScanSkipReason the maximum length of each.
 const (
 	MaxScanSkips      = 32

@@ -27,10 +27,10 @@ func (c *Client) Policy(ctx context.Context, namespace, name string) (*v1alpha1.
 	return read[*v1alpha1.TriagePolicy](ctx, c.rest, namespace, name, policyNoun)
 }
 
-// stopsCreatingAt is how many policies may exist before no further one is created. Previews are counted too: each
-// change of a finding counts all policies anew. It is not exact: requests at the same time do not see one another's
-// policies.
-const stopsCreatingAt = 2 * triagepolicy.MaxInForce
+// maxPolicies is the number of policies from which on no further one is created. Previews are included, because each
+// change of a finding counts the matches of all policies anew. It is not exact: concurrent requests do not see one
+// another's policies.
+const maxPolicies = 2 * triagepolicy.MaxInForce
 
 // CreatePolicy stores a policy and returns it once the controllers have observed its spec, or as it is after
 // ten seconds.
@@ -39,7 +39,7 @@ func (c *Client) CreatePolicy(ctx context.Context, policy *v1alpha1.TriagePolicy
 	if err != nil {
 		return nil, problem.TryAgain("the triage policies could not be counted", err)
 	}
-	if stored >= stopsCreatingAt {
+	if stored >= maxPolicies {
 		return nil, problem.Refused(errTooManyPolicies)
 	}
 	created, err := create(ctx, c, policy)

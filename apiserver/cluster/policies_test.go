@@ -15,7 +15,7 @@ import (
 )
 
 func TestNoFurtherPolicyIsCreatedWhereThereAreTooMany(t *testing.T) {
-	for remaining, want := range map[int]int{stopsCreatingAt - 2: 1, stopsCreatingAt - 1: 0} {
+	for remaining, want := range map[int]int{maxPolicies - 2: 1, maxPolicies - 1: 0} {
 		created := 0
 		client, err := NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
 			func(request *http.Request) (*http.Response, error) {

@@ -95,7 +95,7 @@ func sourceOf[T kube.Object](c *Client, namespace string) kube.Source {
 	return c.reader.In(namespace, kindOf[T]())
 }
 
-// countOf returns how many objects of a kind a namespace has, readable or not.
+// countOf returns the number of objects of a kind in a namespace, including unreadable ones.
 func countOf[T kube.Object](ctx context.Context, c *Client, namespace string) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()

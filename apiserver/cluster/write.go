@@ -13,8 +13,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// strict makes the API server refuse fields that its CRDs do not have. It would drop them: a decision would lose its
-// end, an operation a filter.
+// strict makes the API server refuse fields that its CRDs do not have. Without it the API server drops them: decisions
+// would be stored without their end, and triage operations without a filter.
 const strict = metav1.FieldValidationStrict
 
 // create stores an object and returns it as it was stored.

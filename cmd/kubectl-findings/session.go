@@ -33,8 +33,8 @@ const (
 	callTimeout = time.Minute
 	// fieldManager is the field manager of this program's writes.
 	fieldManager = "kubectl-findings"
-	// strict makes the API server refuse fields that its CRDs do not have. It would drop them: a decision would lose its
-	// end, an operation a filter.
+	// strict makes the API server refuse fields that its CRDs do not have. Without it the API server drops them:
+	// decisions would be stored without their end, and triage operations without a filter.
 	strict = client.FieldValidation(metav1.FieldValidationStrict)
 )
 

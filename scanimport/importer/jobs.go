@@ -57,7 +57,7 @@ func (h history) add(scans []v1alpha1.Scan) {
 			series: series{spec.Category, spec.Analysis}, startedAt: spec.StartedAt.Time,
 			recordedAt: scans[i].CreationTimestamp.Time, completedAt: ptr.Deref(spec.CompletedAt, v1alpha1.Time{}).Time,
 			succeeded: spec.Outcome == v1alpha1.ScanSucceeded,
-			wrote:     spec.Outcome == v1alpha1.ScanSucceeded || spec.Progress != nil,
+			wrote:     scans[i].WroteFindings(),
 		}
 	}
 }

@@ -92,9 +92,8 @@ func IsLast(scan *v1alpha1.Scan, list []v1alpha1.Scan) bool {
 
 // IsLastToWrite reports whether the scan is the last started one that got as far as writing findings.
 func IsLastToWrite(scan *v1alpha1.Scan, list []v1alpha1.Scan) bool {
-	wrote := func(s *v1alpha1.Scan) bool { return s.Spec.Outcome == v1alpha1.ScanSucceeded || s.Spec.Progress != nil }
-	return wrote(scan) && !slices.ContainsFunc(list, func(other v1alpha1.Scan) bool {
-		return wrote(&other) && compareStart(&other, scan) > 0
+	return scan.WroteFindings() && !slices.ContainsFunc(list, func(other v1alpha1.Scan) bool {
+		return other.WroteFindings() && compareStart(&other, scan) > 0
 	})
 }
 
