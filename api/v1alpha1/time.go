@@ -33,8 +33,8 @@ type Time struct {
 	time.Time `json:"-"`
 }
 
-// NewTime returns the instant of t.
-func NewTime(t time.Time) Time { return Time{t} }
+// NewTime returns t as it is stored: in UTC, without the fraction of its second.
+func NewTime(t time.Time) Time { return Time{t.UTC().Truncate(time.Second)} }
 
 // Now returns the current instant.
 func Now() Time { return Time{time.Now()} }

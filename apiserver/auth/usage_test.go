@@ -107,7 +107,7 @@ func TestUseThatAnotherReplicaHasNotedIsLetGo(t *testing.T) {
 	if known.Status.LastUsedAt != nil {
 		t.Fatal("the key has been used: the test shows nothing")
 	}
-	used := v1alpha1.NewTime(time.Now().UTC().Truncate(time.Second))
+	used := v1alpha1.NewTime(time.Now())
 	setStatus(t, key, func(s *v1alpha1.APIKeyStatus) { s.LastUsedAt = &used })
 	version := key.ResourceVersion
 

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"net/http"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -117,5 +116,5 @@ func momentOf(member string, text *string) (*v1alpha1.Time, error) {
 	if err != nil {
 		return nil, problem.InvalidBody(member + ": " + err.Error()).In(member)
 	}
-	return new(v1alpha1.NewTime(at.UTC().Truncate(time.Second))), nil
+	return new(v1alpha1.NewTime(at.Time)), nil
 }

@@ -1,8 +1,6 @@
 package handlers
 
 import (
-	"time"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
@@ -46,7 +44,7 @@ func endOf(text string) (v1alpha1.Time, error) {
 	if err != nil {
 		return at, problem.InvalidBody(memberExpiresAt + ": " + err.Error()).In(memberExpiresAt)
 	}
-	at = v1alpha1.NewTime(at.UTC().Truncate(time.Second)) // as it is stored
+	at = v1alpha1.NewTime(at.Time) // as it is stored
 	if !at.After(apitime.Clock{}.Now()) {
 		return at, problem.InvalidBody(memberExpiresAt + " must be in the future").In(memberExpiresAt)
 	}

@@ -25,8 +25,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func at(second int) *v1alpha1.Time {
 	// Neither UTC nor whole seconds, although both are shown.
 	zone := time.FixedZone("", 2*60*60)
-	t := v1alpha1.NewTime(time.Date(2026, time.March, 1, 14, 0, second, 999, zone))
-	return &t
+	return &v1alpha1.Time{Time: time.Date(2026, time.March, 1, 14, 0, second, 999, zone)}
 }
 
 // fullFinding returns a finding with a distinct value in every shown member.

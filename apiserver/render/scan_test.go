@@ -53,7 +53,7 @@ func TestAnUploadWithoutAllOfItsScansIsNotCompleted(t *testing.T) {
 }
 
 func TestAScanIsSettledWhenItsConditionIsTrue(t *testing.T) {
-	at := v1alpha1.NewTime(time.Date(2026, 3, 1, 8, 30, 4, 5e8, time.UTC))
+	at := v1alpha1.Time{Time: time.Date(2026, 3, 1, 8, 30, 4, 5e8, time.UTC)}
 	for status, want := range map[metav1.ConditionStatus]string{
 		"": "null", metav1.ConditionFalse: "null", metav1.ConditionTrue: `"2026-03-01T08:30:04Z"`,
 	} {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,7 +75,7 @@ func wholeIssue() *v1alpha1.ReviewIssue {
 			},
 		},
 		// The decision has ended, so that the verdict applies. No policy returns a verdict that names an issue.
-		Status: v1alpha1.ReviewIssueStatus{EndedAt: new(v1alpha1.NewTime(at(16).Truncate(time.Second))), Verdict: &v1alpha1.FindingVerdict{
+		Status: v1alpha1.ReviewIssueStatus{EndedAt: new(v1alpha1.NewTime(at(16).Time)), Verdict: &v1alpha1.FindingVerdict{
 			Policy: "tests", ReviewIssue: "none", UserStatus: "muted", Reason: v1alpha1.DecisionUsedInTests, Comment: "Tests.",
 			By: "rosa", Since: *at(17),
 		}},

@@ -75,9 +75,9 @@ func (f *groundFlags) readEnd(now time.Time) (*v1alpha1.Time, error) {
 		if end, err = v1alpha1.ParseTime(f.expiresAt); err != nil {
 			return nil, fmt.Errorf("--expires-at: %w", err)
 		}
-		end = v1alpha1.NewTime(end.UTC().Truncate(time.Second)) // as it is stored
+		end = v1alpha1.NewTime(end.Time) // as it is stored
 	case f.lasts():
-		end = v1alpha1.NewTime(now.UTC().Truncate(time.Second).Add(f.expiresIn))
+		end = v1alpha1.NewTime(now.Add(f.expiresIn))
 	default:
 		return nil, nil
 	}

@@ -633,7 +633,7 @@ func TestLastUseSurvivesAReconcile(t *testing.T) {
 	start(t)
 	key := newKey(t, "used")
 	waitUntilIssued(t, key)
-	used := v1alpha1.NewTime(time.Now().UTC().Truncate(time.Second))
+	used := v1alpha1.NewTime(time.Now())
 	patch := testenv.MergePatch(fmt.Sprintf(`{"status":{"lastUsedAt":%q}}`, used.Format(time.RFC3339)))
 	harness.Must(t, env.AsController(t).Status().Patch(t.Context(), key, patch))
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1} })

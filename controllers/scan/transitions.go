@@ -73,5 +73,5 @@ func endedAt(scan *v1alpha1.Scan, is ending, now time.Time) v1alpha1.Time {
 	if recorded := scan.CreationTimestamp.Time; at.Before(recorded) {
 		at = recorded
 	}
-	return v1alpha1.NewTime(at.UTC().Truncate(time.Second))
+	return v1alpha1.NewTime(at)
 }

@@ -284,7 +284,7 @@ func TestAnOperationThatCannotBeDoneSaysWhy(t *testing.T) {
 func TestAClockThatIsAheadEndsNoDecisionForAnOperation(t *testing.T) {
 	testenv.HearTime(t, time.Now().Add(-48*time.Hour))
 	r, g := running(t), NewWithT(t)
-	end := v1alpha1.NewTime(time.Now().Add(-24 * time.Hour).UTC().Truncate(time.Second)) // only by the local clock it has come
+	end := v1alpha1.NewTime(time.Now().Add(-24 * time.Hour)) // only by the local clock it has come
 	r.finds("G1", "f-1")
 	r.decides("f-1", `{"userStatus":"muted","reason":"accepted-risk","expiresAt":"`+end.Format(time.RFC3339)+`"}`)
 

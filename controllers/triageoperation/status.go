@@ -3,7 +3,6 @@ package triageoperation
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -40,7 +39,7 @@ func fail(s *scope, reason, message string) {
 }
 
 func now(s *scope) *v1alpha1.Time {
-	return new(v1alpha1.NewTime(s.Now.UTC().Truncate(time.Second)))
+	return new(v1alpha1.NewTime(s.Now))
 }
 
 // preview stops the reconcile of an uncommitted operation.

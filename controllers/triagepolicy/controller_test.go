@@ -396,7 +396,7 @@ func TestAPolicyBeginsAndEndsAtItsSecond(t *testing.T) {
 func TestAClockThatIsAheadNeitherBeginsNorEndsAPolicy(t *testing.T) {
 	testenv.HearTime(t, time.Now().Add(-48*time.Hour))
 	r := running(t)
-	passed := v1alpha1.NewTime(time.Now().Add(-24 * time.Hour).Truncate(time.Second)) // only by the local clock
+	passed := v1alpha1.NewTime(time.Now().Add(-24 * time.Hour)) // only by the local clock
 	f := r.finds("f-1", "G1")
 	ends := r.declares("ends", "true", func(s *v1alpha1.TriagePolicySpec) { s.ValidUntil = &passed })
 	begins := r.declares("begins", "true", func(s *v1alpha1.TriagePolicySpec) { s.ValidFrom = &passed })
@@ -410,7 +410,7 @@ func TestAPolicyThatEndsReopensWhatItMuted(t *testing.T) {
 	f := r.finds("f-1", "G1")
 	policy := r.declares("mute", "true", nil)
 	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
-	until := v1alpha1.NewTime(time.Now().Add(3 * time.Second).Truncate(time.Second))
+	until := v1alpha1.NewTime(time.Now().Add(3 * time.Second))
 	r.patch(policy, fmt.Sprintf(`{"spec":{"validUntil":%q}}`, until.UTC().Format(time.RFC3339)))
 	r.is(f, v1alpha1.FindingStateOpen, "")
 	g.Expect(f.Status.UpdatedAt.Time).NotTo(BeTemporally("<", until.Time), "it ended before its second")

@@ -147,7 +147,7 @@ func (r *Reconciler) recordOnce(ctx context.Context, s *scope, index int, made a
 	s.Begin(r.Clock.Now())
 	attempt := &status.Attempts[index]
 	attempt.Outcome, attempt.Code, attempt.Message = made.outcome, made.code, made.message
-	attempt.EndedAt = new(v1alpha1.NewTime(made.ended.UTC().Truncate(time.Second)))
+	attempt.EndedAt = new(v1alpha1.NewTime(made.ended))
 	if made.outcome == v1alpha1.WebhookAttemptFailed {
 		attempt.RetryAt = webhooks.RetryAt(made.retryAfter, made.ended)
 	}

@@ -96,7 +96,7 @@ func countSuccess(status *v1alpha1.WebhookEndpointStatus, at time.Time) bool {
 	}
 	status.ConsecutiveFailures, status.FailingSince = 0, nil
 	if last == nil || at.After(last.Time) {
-		status.LastSuccessAt = new(v1alpha1.NewTime(at.UTC().Truncate(time.Second)))
+		status.LastSuccessAt = new(v1alpha1.NewTime(at))
 	}
 	return true
 }
@@ -129,7 +129,7 @@ func countFailure(endpoint *v1alpha1.WebhookEndpoint, made attempted) bool {
 // little: a delivery must have failed for good, or as many attempts as are counted.
 func hopeless(endpoint *v1alpha1.WebhookEndpoint, made attempted) *v1alpha1.WebhookDisabled {
 	why := &v1alpha1.WebhookDisabled{
-		At:         v1alpha1.NewTime(made.ended.UTC().Truncate(time.Second)),
+		At:         v1alpha1.NewTime(made.ended),
 		Generation: endpoint.Generation,
 	}
 	// If the endpoint's controller has not observed the spec yet, the counted failures belong to

@@ -3,7 +3,6 @@ package webhookdelivery
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,7 +20,7 @@ func (r *Reconciler) conclude(ctx context.Context, s *scope, next step) error {
 	case next.phase == v1alpha1.WebhookDeliveryPending:
 		status.FinishedAt = nil
 	case status.FinishedAt == nil:
-		status.FinishedAt = new(v1alpha1.NewTime(s.Now.UTC().Truncate(time.Second)))
+		status.FinishedAt = new(v1alpha1.NewTime(s.Now))
 	}
 	s.Judge(next.verdict)
 	before := s.Before.Phase

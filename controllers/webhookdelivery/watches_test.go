@@ -22,7 +22,7 @@ import (
 func TestAnEndpointConcernsItsDeliveriesWhereItsSecretsChange(t *testing.T) {
 	noon := v1alpha1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	// The same instant, as another decoding may hold it.
-	elsewhere := v1alpha1.NewTime(noon.In(time.FixedZone("UTC+1", 3600)))
+	elsewhere := v1alpha1.Time{Time: noon.In(time.FixedZone("UTC+1", 3600))}
 	later := v1alpha1.NewTime(noon.Add(time.Hour))
 	endpoint := func(id string, expiresAt *v1alpha1.Time) *v1alpha1.WebhookEndpoint {
 		e := builder.WebhookEndpoint("e").Build()

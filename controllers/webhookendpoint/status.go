@@ -173,7 +173,7 @@ func remember(before []v1alpha1.WebhookSecretStatus, inUse []signatures.Expiring
 			continue
 		}
 		if entry.ExpiresAt == nil || entry.ExpiresAt.After(now) {
-			entry.ExpiresAt = ptr.To(v1alpha1.NewTime(now.UTC().Truncate(time.Second)))
+			entry.ExpiresAt = ptr.To(v1alpha1.NewTime(now))
 		}
 		out, known[entry.ID] = append(out, entry), true
 	}

@@ -28,8 +28,7 @@ func endOf(spec *v1alpha1.FindingSpec) *v1alpha1.Time {
 	if spec.Triage.ExpiresAt == nil || Declared(spec) == v1alpha1.UserStatusOpen {
 		return nil
 	}
-	end := v1alpha1.NewTime(spec.Triage.ExpiresAt.UTC().Truncate(time.Second))
-	return &end
+	return new(v1alpha1.NewTime(spec.Triage.ExpiresAt.Time))
 }
 
 // endedAt returns the end of the decision if it has passed, else nil. An ended decision stays ended even if

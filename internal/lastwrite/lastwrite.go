@@ -55,7 +55,7 @@ func UpdatedAt(object metav1.Object, observed Observed, now time.Time) v1alpha1.
 	if !told && now.After(at) && (now.Sub(at) > sameMoment || !writtenByFacade(object, at)) {
 		at = now
 	}
-	return v1alpha1.NewTime(second(at))
+	return v1alpha1.NewTime(at)
 }
 
 // Shown returns the time that the REST facade shows for an object, to the second, in UTC, and whether

@@ -86,7 +86,7 @@ func JudgedStatus(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec, judg
 func updatedAt(object metav1.Object, generation int64, before *v1alpha1.Time, changed bool,
 	now time.Time) *v1alpha1.Time {
 	at := lastwrite.UpdatedAt(object, lastwrite.Observed{Generation: generation, UpdatedAt: before}, now)
-	if moment := v1alpha1.NewTime(now.UTC().Truncate(time.Second)); changed && before != nil && at.Before(&moment) {
+	if moment := v1alpha1.NewTime(now); changed && before != nil && at.Before(&moment) {
 		at = moment
 	}
 	return &at

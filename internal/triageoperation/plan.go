@@ -118,7 +118,7 @@ func decision(set *v1alpha1.OperationDecision) findingstate.Decision {
 		d.Reason = &set.Reason
 	}
 	if set.ExpiresAt != nil {
-		d.ExpiresAt = new(v1alpha1.NewTime(set.ExpiresAt.UTC().Truncate(time.Second))) // as it is stored
+		d.ExpiresAt = new(v1alpha1.NewTime(set.ExpiresAt.Time)) // as it is stored
 	}
 	return d
 }

@@ -80,7 +80,7 @@ func TestAPreviewCountsWhatAnEarlierOperationOfItsNameDecided(t *testing.T) {
 
 func TestAnEndWithAFractionOfASecondIsStoredOnce(t *testing.T) {
 	operation := builder.TriageOperation("mute", "G1").Build()
-	operation.Spec.Set.ExpiresAt = new(v1alpha1.NewTime(selectedAt.Add(time.Hour + time.Millisecond)))
+	operation.Spec.Set.ExpiresAt = &v1alpha1.Time{Time: selectedAt.Add(time.Hour + time.Millisecond)}
 	open := finding(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen})
 	entry := NewEntry(open)
 	decided := finding(merged(t, open.Spec.Triage, Plan(operation, &entry, open, selectedAt.Time, false).Triage))

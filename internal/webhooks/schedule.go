@@ -142,7 +142,7 @@ func RedeliveryAsked(delivery *v1alpha1.WebhookDelivery) string {
 func TakeUpRedelivery(delivery *v1alpha1.WebhookDelivery, now time.Time) {
 	if value := RedeliveryAsked(delivery); value != "" {
 		delivery.Status.Redelivery = &v1alpha1.WebhookRedelivery{
-			Value: value, At: v1alpha1.NewTime(now.UTC().Truncate(time.Second)),
+			Value: value, At: v1alpha1.NewTime(now),
 		}
 	}
 }

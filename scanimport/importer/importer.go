@@ -233,7 +233,7 @@ func (b *Batch) started() v1alpha1.Time {
 	if started.IsZero() {
 		started = time.Now()
 	}
-	return v1alpha1.NewTime(started.UTC().Truncate(time.Second))
+	return v1alpha1.NewTime(started)
 }
 
 func (im *Importer) guardAge(_ context.Context, j *job) error {

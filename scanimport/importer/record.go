@@ -39,7 +39,7 @@ func (im *Importer) begin(ctx context.Context, j *job) error {
 // end writes the outcome. It is the import's last write of a scan.
 func (im *Importer) end(ctx context.Context, j *job, outcome v1alpha1.ScanOutcome, message string) error {
 	spec := im.scanSpec(j)
-	spec.CompletedAt = new(v1alpha1.NewTime(time.Now().UTC().Truncate(time.Second)))
+	spec.CompletedAt = new(v1alpha1.NewTime(time.Now()))
 	spec.Outcome = outcome
 	spec.Message = message
 	spec.Counts = j.summary.Counts()

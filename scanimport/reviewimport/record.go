@@ -83,7 +83,7 @@ func (r *recorder) begin(ctx context.Context) error {
 		if started.IsZero() {
 			started = time.Now()
 		}
-		r.startedAt = append(r.startedAt, v1alpha1.NewTime(started.UTC().Truncate(time.Second)))
+		r.startedAt = append(r.startedAt, v1alpha1.NewTime(started))
 		if err := r.apply(ctx, name, r.spec(i)); err != nil {
 			return fmt.Errorf("record the scan of %s: %w", b.Tool, err)
 		}
@@ -108,7 +108,7 @@ func (r *recorder) end(ctx context.Context, outcome func(i int, spec *v1alpha1.S
 	var errs []error
 	for i, name := range r.scans {
 		spec := r.spec(i)
-		spec.CompletedAt = new(v1alpha1.NewTime(time.Now().UTC().Truncate(time.Second)))
+		spec.CompletedAt = new(v1alpha1.NewTime(time.Now()))
 		outcome(i, &spec)
 		if err := r.apply(ctx, name, spec); err != nil {
 			errs = append(errs, fmt.Errorf("record the end of scan %s: %w", name, err))

@@ -124,7 +124,7 @@ func reviewedAt(commit *Commit, before []v1alpha1.ReviewedCommit, now time.Time)
 		return v1alpha1.Time{}, &importer.RefusedError{Reason: fmt.Sprintf("the commit was reviewed at %s, before the last one recorded (%s at %s): record reviews in their order, or leave --reviewed-at out",
 			at.UTC().Format(time.RFC3339), last.SHA, last.ReviewedAt.UTC().Format(time.RFC3339))}
 	}
-	return v1alpha1.NewTime(at.UTC().Truncate(time.Second)), nil
+	return v1alpha1.NewTime(at), nil
 }
 
 func contains(reviewed []v1alpha1.ReviewedCommit, sha string) bool {

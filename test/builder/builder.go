@@ -38,7 +38,7 @@ func (b *base[B, O]) Mutate(change func(O)) B {
 // Build returns the object.
 func (b *base[B, O]) Build() O { return b.object }
 
-// Time returns the time truncated to seconds, as it is stored.
+// Time returns the time as it is stored.
 func Time(at time.Time) v1alpha1.Time {
-	return v1alpha1.NewTime(at.UTC().Truncate(time.Second))
+	return v1alpha1.NewTime(at)
 }
