@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -102,7 +103,7 @@ func accessLine(c *gin.Context, s *state, route string, took time.Duration) []sl
 	line := []slog.Attr{
 		slog.String("requestID", s.requestID),
 		slog.String("method", c.Request.Method),
-		slog.String("path", shorten(c.Request.URL.EscapedPath())),
+		slog.String("path", shorten(c.Request.URL.EscapedPath(), mostPath)),
 		slog.String("route", route),
 		slog.Int("status", c.Writer.Status()),
 		slog.Int("bytes", max(c.Writer.Size(), 0)),
@@ -116,18 +117,23 @@ func accessLine(c *gin.Context, s *state, route string, took time.Duration) []sl
 		line = append(line, slog.String("organization", s.identity.Organization), slog.String("key", s.identity.KeyName))
 	}
 	if s.err != nil {
-		line = append(line, slog.String("error", s.err.Error()))
+		line = append(line, slog.String("error", shorten(s.err.Error(), mostError)))
 	}
 	return line
 }
 
-// shorten bounds the path, so that a client cannot fill the log with one line.
-func shorten(path string) string {
-	const most = 1024
-	if len(path) > most {
-		return path[:most] + "..."
+// The bounds of what one line of the log holds, in bytes. An error may be as long as the stack of a panic.
+const (
+	mostPath  = 1 << 10
+	mostError = 16 << 10
+)
+
+// shorten bounds a text, so that a client cannot fill the log with one line. It cuts no character in two.
+func shorten(text string, most int) string {
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "..."
 	}
-	return path
+	return text
 }
 
 func level(p *problem.Problem) slog.Level {

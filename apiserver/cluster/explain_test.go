@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
@@ -64,5 +65,18 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 				t.Errorf("got %d %q", explained.Status, explained.Detail)
 			}
 		})
+	}
+}
+
+// The API server's refusal of a patch quotes the whole object, with its code and comments.
+func TestARefusalByOlderCRDsLogsTheFieldsWithoutTheObject(t *testing.T) {
+	const unknown, marker = `unknown field "spec.triage.expiresAt"`, "their secret code"
+	refused := apierrors.NewInvalid(schema.GroupKind{Group: "appsec.dev", Kind: "Finding"}, "f-1", field.ErrorList{
+		field.Invalid(field.NewPath("patch"), map[string]any{"spec": marker}, "strict decoding error: "+unknown),
+	})
+	for name, err := range map[string]error{"finding": explain("finding", refused), "operation": explainOperation(refused, "")} {
+		if text := err.Error(); strings.Contains(text, marker) || !strings.Contains(text, unknown) {
+			t.Errorf("%s: logged is %q", name, text)
+		}
 	}
 }

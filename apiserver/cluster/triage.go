@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -188,8 +189,9 @@ func explain(noun string, err error) error {
 	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), reasonsPolicy):
 		return reasonRequired(noun, "reason", "")
 	case kube.UnknownFields(err) != "":
+		// Only the fields are logged: the API server's error quotes the whole object.
 		return problem.Internal("the CRDs of this installation are older than its REST API; ask its operators to upgrade "+
-			"them", err)
+			"them", errors.New(kube.UnknownFields(err)))
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return problem.Internal("a rule of this installation refused the change; ask its operators", err)
 	default:
