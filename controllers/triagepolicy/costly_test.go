@@ -6,7 +6,13 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -52,4 +58,51 @@ func TestAPolicyThatTakesTooLongToCountDoesNotComeIntoForceAndWhatDecidesGoesOn(
 	r.patch(decides, `{"spec":{"mode":"Preview"}}`)
 	r.is(f, v1alpha1.FindingStateOpen, "")
 	r.says(decides, v1alpha1.ReasonPreview, v1alpha1.ReasonTooCostly)
+}
+
+// slow is a count of evaluations, each of which takes a second.
+type slow struct {
+	prometheus.Counter
+	clock *clocktesting.FakeClock
+}
+
+func (s slow) Inc() { s.clock.Step(time.Second) }
+
+// The generation in force is evaluated anew at each count, and would use up the time of each.
+func TestACostlyGenerationInForceDoesNotKeepACheapOneOut(t *testing.T) {
+	findings := make([]v1alpha1.Finding, 10)
+	for i := range findings {
+		findings[i] = *fact(i, nil).Finding
+	}
+	policy := &v1alpha1.TriagePolicy{Spec: v1alpha1.TriagePolicySpec{Match: "true", Mode: v1alpha1.PolicyApply}}
+	policy.Name, policy.Generation = "p", 2
+	earlier := policy.Spec
+	earlier.Match = "finding.class == 'A'"
+	policy.Status.InForce = &v1alpha1.PolicyInForce{Generation: 1, Spec: earlier}
+	r := newReconciler(reconcile.Base{Client: interceptor.NewClient(nil, interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
+			if list, is := into.(*v1alpha1.FindingList); is {
+				list.Items = findings
+			}
+			return nil
+		},
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return apierrors.NewNotFound(schema.GroupResource{}, "project")
+		},
+	})})
+	clock := clocktesting.NewFakeClock(time.Now())
+	r.local, r.evaluations, r.longestCount = clock, slow{clock: clock}, 6*time.Second
+	for count := range 2 {
+		s := newScope()
+		policy.DeepCopyInto(s.Object)
+		s.Begin(clock.Now())
+		for _, phase := range []reconcile.Phase[*scope]{r.compile, r.count, r.putInForce} {
+			if err := phase(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, complete := s.Object.Status.InForce.Generation, count == 1; (got == 2) != complete || s.partial == complete {
+			t.Errorf("count %d: generation %d is in force, and the count is partial: %t", count+1, got, s.partial)
+		}
+	}
 }

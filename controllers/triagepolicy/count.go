@@ -54,9 +54,9 @@ func (r *Reconciler) inForce(s *scope) *rules.Policy {
 	return &rules.Policy{Name: v1alpha1.ResourceName(s.Object.Name), Spec: &in.Spec, Program: program}
 }
 
-// count evaluates the policy over all findings of the namespace that are not closed. If the expression in force
-// differs from the declared one, both are counted: the earlier generation may have to stay in force, and may match
-// too many findings by now.
+// count evaluates the policy over all findings of the namespace that are not closed. If the declared generation may not
+// decide, the one in force is counted too: it may have to stay in force, and may match too many findings by now. Each
+// has its own time, because a costly one must not keep a cheap one from replacing it.
 func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	began := r.local.Now()
 	defer func() { r.lastCount.Store(s.Object.Namespace, r.local.Since(began)) }()
@@ -71,42 +71,70 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	if err := r.Client.List(ctx, list, client.InNamespace(s.Object.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the findings: %w", err)
 	}
-	earlier := r.inForce(s)
-	if s.declared != nil && earlier != nil && earlier.Spec.Match == s.declared.Spec.Match {
-		earlier = nil // both match the same findings
-	}
 	known := r.memoryOf(s.Object.Namespace)
 	known.shrink(len(list.Items))
-	before := known.of(s.declared, others, s.Now)
-	for i := range list.Items {
-		finding := &list.Items[i]
-		if finding.Spec.Closed != nil {
-			continue
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if r.local.Since(began) > r.longestCount {
-			s.givesUp()
-			break
-		}
-		facts, err := r.policies.Facts(ctx, finding)
+	if s.declared != nil {
+		before := known.of(s.declared, others, s.Now)
+		complete, err := r.each(ctx, list.Items, func(facts *rules.Facts) {
+			s.counted.add(before.try(known.slotOf(facts), others, func() rules.Trial {
+				return r.try(s.declared, others, facts, s.Now)
+			}), facts.Finding)
+		})
 		if err != nil {
 			return err
 		}
-		if s.declared != nil {
-			s.counted.add(before.try(known.slotOf(facts), others, func() rules.Trial {
-				return r.try(s.declared, others, facts, s.Now)
-			}), finding)
+		if !complete {
+			s.givesUp()
 		}
-		if earlier != nil {
-			s.earlier.add(r.try(earlier, others, facts, s.Now), finding)
+	}
+	if earlier := r.toBeCounted(s); earlier != nil {
+		complete, err := r.each(ctx, list.Items, func(facts *rules.Facts) {
+			s.earlier.add(r.try(earlier, others, facts, s.Now), facts.Finding)
+		})
+		if err != nil {
+			return err
 		}
+		s.partial = s.partial || !complete
 	}
 	if s.declared == nil {
 		s.counted = s.earlier
 	}
 	return nil
+}
+
+// toBeCounted returns the generation in force if it has to be counted beside the declared one, whose count is done; nil
+// if not.
+func (r *Reconciler) toBeCounted(s *scope) *rules.Policy {
+	earlier := r.inForce(s)
+	if s.declared == nil || earlier == nil {
+		return earlier
+	}
+	if why(s.declared.Spec, &s.counted, s.Now) == "" || earlier.Spec.Match == s.declared.Spec.Match {
+		return nil // it is replaced, or both match the same findings
+	}
+	return earlier
+}
+
+// each calls count with the facts of each finding that is not closed. It reports whether there was time for all.
+func (r *Reconciler) each(ctx context.Context, findings []v1alpha1.Finding, count func(*rules.Facts)) (bool, error) {
+	began := r.local.Now()
+	for i := range findings {
+		if findings[i].Spec.Closed != nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		if r.local.Since(began) > r.longestCount {
+			return false, nil
+		}
+		facts, err := r.policies.Facts(ctx, &findings[i])
+		if err != nil {
+			return false, err
+		}
+		count(facts)
+	}
+	return true, nil
 }
 
 // givesUp ends a count that takes too long. A generation in force stays in force, but another must not come into
