@@ -88,6 +88,34 @@ func TestADecisionAfterTheEndOfAnotherComesIntoForceWhileNoControllerRuns(t *tes
 	})
 }
 
+// Every writer of a finding may send times in managedFields.
+func TestForgedTimesOfFieldsEndNoDecision(t *testing.T) {
+	const end, later = "2999-12-31T00:00:00Z", "3000-12-31T00:00:00Z"
+	c := newCast(t, "grounds-forged")
+	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
+	decide := func(change map[string]any) {
+		t.Helper()
+		harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, triage(change), ""))
+	}
+	decide(map[string]any{"userStatus": "muted", "reason": "accepted-risk", "expiresAt": end})
+	fields := append(read(t.Context(), t, live).GetManagedFields(), metav1.ManagedFieldsEntry{
+		Manager: "forger", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: v1alpha1.GroupVersion.String(), FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:triage":{"f:userStatus":{},"f:expiresAt":{}}}}`),
+	})
+	for i := range fields {
+		fields[i].Time = &metav1.Time{Time: time.Date(3001, 1, 1, 0, 0, 0, 0, time.UTC)}
+	}
+	harness.Must(t, sendMergePatch(t.Context(), t, c.as(scanner), live, fragment{
+		"metadata": map[string]any{"managedFields": fields}, "spec": map[string]any{"details": map[string]any{"severity": "high"}},
+	}, ""))
+	want := map[string]any{"userStatus": "muted", "reason": "accepted-risk", "expiresAt": later, "basis": "rated=low", "by": c.members[triager].username}
+	decide(map[string]any{"expiresAt": later})
+	wantDecision(t, read(t.Context(), t, live), want)
+	decide(map[string]any{"userStatus": "active"})
+	want["userStatus"], want["basis"] = "active", "rated=high"
+	wantDecision(t, read(t.Context(), t, live), want)
+}
+
 // The facade signs its own decisions, and no change of the reason or the expiry is left unsigned.
 func TestTheFacadeSignsReasonsAndEnds(t *testing.T) {
 	c := newCast(t, "grounds-facade")
