@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -25,8 +26,8 @@ var DefaultLimits = Limits{Bytes: 256 << 20, Depth: 256, Results: 100_000, Runs:
 
 // What is read is bounded too, because a small file can expand to much more: a list of empty objects takes thirty times
 // its size in memory, and a message with a thousand placeholders, or a path on a long base, expands once per result. No
-// scanner writes what these bounds refuse or cut. Together they keep what Parse holds within a small multiple of
-// Limits.Bytes.
+// scanner writes what these bounds refuse or cut. Together they keep what Parse holds within a small multiple of the
+// file's size.
 const (
 	// mostElement bounds a value that is read as a whole, in bytes.
 	mostElement = 4 << 20
@@ -45,6 +46,10 @@ const (
 	mostValues = 256
 	// mostLogical bounds the logical locations of one location.
 	mostLogical = 16
+	// spareLists is how many bytes of memory the entries of a file's lists may take, and listsPerByte how many more for
+	// each byte of the file. Those of real results take less than one.
+	spareLists   = 32 << 20
+	listsPerByte = 2
 	// mostLevels bounds the levels of a hierarchical rule id that are looked up.
 	mostLevels = 16
 )
@@ -56,6 +61,25 @@ type budget struct{ left int64 }
 func (b *budget) spend(n int) bool {
 	b.left -= int64(n)
 	return b.left >= 0
+}
+
+// listed returns how many bytes of memory the entries of all lists and maps in a value take, without their texts.
+func listed(v reflect.Value) int64 {
+	var n int64
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			n += listed(v.Field(i))
+		}
+	case reflect.Map: // no value of a map holds a list
+		n = int64(v.Len()) * int64(v.Type().Key().Size()+v.Type().Elem().Size())
+	case reflect.Slice:
+		n = int64(v.Cap()) * int64(v.Type().Elem().Size())
+		for i := range v.Len() {
+			n += listed(v.Index(i))
+		}
+	}
+	return n
 }
 
 // keep drops all but the first entries.

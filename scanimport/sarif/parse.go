@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
@@ -32,7 +33,7 @@ func Parse(r io.Reader, options Options) (*Log, error) {
 	// A byte order mark decides the encoding: PowerShell writes UTF-16, .NET writes UTF-8 with a mark.
 	decoded := transform.NewReader(r, unicode.BOMOverride(transform.Nop))
 	bounded := &boundedReader{source: decoded, limits: options.Limits}
-	p := &parser{decoder: json.NewDecoder(bounded), limits: options.Limits, rules: mostRules}
+	p := &parser{decoder: json.NewDecoder(bounded), source: bounded, limits: options.Limits, rules: mostRules}
 	if err := p.file(); err != nil {
 		if bounded.violation != nil {
 			err = bounded.violation
@@ -88,9 +89,12 @@ type wireRun struct {
 // parser reads a file member by member, so that of a large file it only holds what is used.
 type parser struct {
 	decoder *json.Decoder
+	source  *boundedReader
 	limits  Limits
 	runs    []wireRun
 	results int
+	// held is how many bytes of memory the entries of the lists take that were read so far.
+	held int64
 	// rules is how many more rules are allowed.
 	rules int
 }
@@ -159,15 +163,18 @@ func (p *parser) run() error {
 		case "tool":
 			return p.tool(&run.tool)
 		case "invocations":
-			return each(p, name, mostParts, &run.invocations)
+			return each(p, name, mostParts, &run.invocations, p.invocation)
 		case "originalUriBaseIds":
-			return p.decode(name, &run.baseIDs)
+			if err := p.decode(name, &run.baseIDs); err != nil {
+				return err
+			}
+			return p.hold(listed(reflect.ValueOf(run.baseIDs)))
 		case "artifacts":
-			return each(p, name, mostArtifacts, &run.artifacts)
+			return each(p, name, mostArtifacts, &run.artifacts, reader[wireArtifact](p, name))
 		case "automationDetails":
 			return p.decode(name, &run.automation)
 		case "versionControlProvenance":
-			return each(p, name, mostParts, &run.provenance)
+			return each(p, name, mostParts, &run.provenance, reader[wireProvenance](p, name))
 		case "results":
 			given, err := p.array(fmt.Sprintf("runs[%d].results", len(p.runs)), p.limits.Results, func() error {
 				return p.result(&run)
@@ -200,6 +207,9 @@ func (p *parser) result(run *wireRun) error {
 			return err
 		}
 		result.trim()
+		if err := p.hold(listed(reflect.ValueOf(result))); err != nil {
+			return err
+		}
 	}
 	run.results = append(run.results, &result)
 	return nil
@@ -277,18 +287,48 @@ func (p *parser) decode(what string, into any) error {
 	return lenient(json.Unmarshal(raw, into))
 }
 
-// each reads a list entry by entry. Anything else counts as missing.
-func each[T any](p *parser, what string, most int, into *[]T) error {
+// hold counts bytes of memory that entries of lists take, and refuses a file in which all of them take too many.
+func (p *parser) hold(bytes int64) error {
+	p.held += bytes
+	if most := spareLists + listsPerByte*p.source.read; p.held > most {
+		return fmt.Errorf("its lists expand to more than %d MiB, because their entries are nearly empty: no scanner writes "+
+			"that. Split the file, or have the scanner report less", most>>20)
+	}
+	return nil
+}
+
+// each reads a list entry by entry; read holds what the lists in an entry take. Anything else counts as missing.
+func each[T any](p *parser, what string, most int, into *[]T, read func(into *T) error) error {
 	return p.list(func() error {
 		if len(*into) == most {
 			return fmt.Errorf("%s holds more than %d entries: no scanner writes that", what, most)
 		}
-		var element T
-		if err := p.decode(what, &element); err != nil {
+		var entry T
+		if err := read(&entry); err != nil {
 			return err
 		}
-		*into = append(*into, element)
-		return nil
+		*into = append(*into, entry)
+		return p.hold(int64(reflect.TypeFor[T]().Size()))
+	})
+}
+
+// reader returns the function that reads an entry without lists as a whole.
+func reader[T any](p *parser, what string) func(into *T) error {
+	return func(into *T) error { return p.decode(what, into) }
+}
+
+// invocation reads the overrides one by one: a few bytes become a large entry.
+func (p *parser) invocation(into *wireInvocation) error {
+	fields := map[string]any{"executionSuccessful": &into.ExecutionSuccessful, "startTimeUtc": &into.StartTimeUTC,
+		"workingDirectory": &into.WorkingDirectory}
+	return p.object(func(name string) error {
+		if field, known := fields[name]; known {
+			return p.decode(name, field)
+		}
+		if name != "ruleConfigurationOverrides" {
+			return p.skip()
+		}
+		return each(p, name, mostRules, &into.RuleConfigurationOverrides, reader[wireOverride](p, name))
 	})
 }
 
@@ -299,15 +339,7 @@ func (p *parser) tool(into *wireTool) error {
 		case "driver":
 			return p.component(&into.Driver)
 		case "extensions":
-			return p.list(func() error {
-				if len(into.Extensions) == mostParts {
-					return fmt.Errorf("extensions holds more than %d entries: no scanner writes that", mostParts)
-				}
-				var extension wireComponent
-				err := p.component(&extension)
-				into.Extensions = append(into.Extensions, extension)
-				return err
-			})
+			return each(p, name, mostParts, &into.Extensions, p.component)
 		}
 		return p.skip()
 	})
@@ -333,7 +365,7 @@ func (p *parser) component(into *wireComponent) error {
 			}
 			rule.trim()
 			into.Rules = append(into.Rules, rule)
-			return nil
+			return p.hold(listed(reflect.ValueOf(rule)))
 		})
 	})
 }
