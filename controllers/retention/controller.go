@@ -85,6 +85,7 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 	if err := errors.Join(
 		index.Add(ctx, mgr, &v1alpha1.Scan{}, scanSeries, seriesOf),
 		index.Add(ctx, mgr, &v1alpha1.Finding{}, owedScans, owedScansOf),
+		index.Add(ctx, mgr, &v1alpha1.Finding{}, scanFindings, scanFindingsOf),
 	); err != nil {
 		return err
 	}

@@ -24,7 +24,14 @@ const (
 	// owedScans holds findings by the scans whose transitions they have still to emit or record, and those without a
 	// status by the scan that found them: see holds.
 	owedScans = "retention.owed"
+	// scanFindings holds findings by the scan that last reported them and their category: see scanAndCategory.
+	scanFindings = "retention.findings"
 )
+
+// findingCategories are all categories that a finding may have; empty: none.
+var findingCategories = []v1alpha1.FindingCategory{
+	"", v1alpha1.CategoryCode, v1alpha1.CategoryPackage, v1alpha1.CategorySecret,
+}
 
 // seriesOf returns the repository, project, category, tool and analysis of a scan, by which the importer tells series
 // apart. Scans of pull requests and refused uploads belong to no series.
@@ -68,6 +75,18 @@ func owedScansOf(finding *v1alpha1.Finding) []string {
 	return out
 }
 
+// scanFindingsOf returns the key of the finding in scanFindings. A finding that is being deleted has none.
+func scanFindingsOf(finding *v1alpha1.Finding) []string {
+	if finding.Spec.Scan == nil || !finding.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return []string{scanAndCategory(finding.Spec.Scan.ScanID, finding.Spec.Category)}
+}
+
+func scanAndCategory(scan string, category v1alpha1.FindingCategory) string {
+	return scan + "/" + string(category)
+}
+
 // holds reports whether one of the findings that owedScans holds for a scan needs the scan. A finding that is left
 // without a status needs it only while its creation waits for the backlog of an endpoint.
 func holds(left *implied.Statuses, finding *v1alpha1.Finding) bool {
@@ -85,7 +104,8 @@ func (r *Reconciler) held(ctx context.Context, object client.Object) (bool, erro
 	return false, nil
 }
 
-// scanHeld reports whether its series needs the scan, or findings still owe its transitions.
+// scanHeld reports whether its series or findings of another category need the scan, or findings still owe its
+// transitions.
 func (r *Reconciler) scanHeld(ctx context.Context, scan *v1alpha1.Scan) (bool, error) {
 	name := seriesOf(scan)
 	if len(name) == 0 {
@@ -98,9 +118,29 @@ func (r *Reconciler) scanHeld(ctx context.Context, scan *v1alpha1.Scan) (bool, e
 	if seriesNeeds(scan, series.Items) {
 		return true, nil
 	}
+	if owns, err := r.ownsOther(ctx, scan); owns || err != nil {
+		return owns, err
+	}
 	owing := &v1alpha1.FindingList{}
 	err := index.List(ctx, r.Client, owing, scan.Namespace, owedScans, scan.Name)
 	return slices.ContainsFunc(owing.Items, func(f v1alpha1.Finding) bool { return holds(r.implied, &f) }), err
+}
+
+// ownsOther reports whether findings of another category than the scan's name it. Without the scan, the importer would
+// take them for those of a job of their category, if there is one: it would lose sight of their triage and create them
+// anew.
+func (r *Reconciler) ownsOther(ctx context.Context, scan *v1alpha1.Scan) (bool, error) {
+	for _, category := range findingCategories {
+		if category == scan.Spec.Category {
+			continue
+		}
+		owns, err := index.Any(ctx, r.Client, &v1alpha1.FindingList{}, scan.Namespace, scanFindings,
+			scanAndCategory(scan.Name, category))
+		if owns || err != nil {
+			return owns, err
+		}
+	}
+	return false, nil
 }
 
 // seriesNeeds reports whether the scan is the last of its series in any sense, or the first success of an analysis.

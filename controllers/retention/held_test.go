@@ -7,10 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -104,6 +108,47 @@ func TestWhichScansOfASeriesAreNeeded(t *testing.T) {
 	if got := seriesOf(refused); len(got) != 0 {
 		t.Errorf("a refused upload, which scanned nothing, is of the series %q", got)
 	}
+}
+
+// If another job scans for the category of a finding, only the finding's scan tells whose it is.
+func TestAScanIsHeldForFindingsOfAnotherCategory(t *testing.T) {
+	scheme := runtime.NewScheme()
+	harness.Must(t, v1alpha1.AddToScheme(scheme))
+	scan := func(name string, at time.Duration) *v1alpha1.Scan {
+		return builder.Scan(name, noon.Add(at)).Ended(noon.Add(at), v1alpha1.ScanSucceeded).Build()
+	}
+	of := func(name, scan string, category v1alpha1.FindingCategory) *v1alpha1.Finding {
+		return builder.Finding(name).Mutate(func(f *v1alpha1.Finding) {
+			f.Spec.Category, f.Spec.Scan = category, &v1alpha1.FindingScan{ScanID: scan}
+		}).Build()
+	}
+	deleted := of("f-5", "s-deleted", v1alpha1.CategorySecret)
+	deleted.DeletionTimestamp, deleted.Finalizers = new(metav1.Now()), []string{"test/held"}
+	objects := []client.Object{
+		scan("s-same", 0), of("f-1", "s-same", v1alpha1.CategoryCode),
+		scan("s-none", 0),
+		scan("s-mixed", 0), of("f-2", "s-mixed", v1alpha1.CategoryCode), of("f-3", "s-mixed", v1alpha1.CategorySecret),
+		scan("s-without", 0), of("f-4", "s-without", ""),
+		scan("s-deleted", 0), deleted,
+		scan("s-last", time.Hour),
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithIndex(&v1alpha1.Scan{}, scanSeries, func(o client.Object) []string { return seriesOf(o.(*v1alpha1.Scan)) }).
+		WithIndex(&v1alpha1.Finding{}, owedScans, func(client.Object) []string { return nil }).
+		WithIndex(&v1alpha1.Finding{}, scanFindings, func(o client.Object) []string {
+			return scanFindingsOf(o.(*v1alpha1.Finding))
+		}).Build()
+	r := &Reconciler{Base: reconcile.Base{Client: c}}
+	got := map[string]bool{}
+	for _, object := range objects {
+		if scan, is := object.(*v1alpha1.Scan); is {
+			held, err := r.scanHeld(t.Context(), scan)
+			harness.Must(t, err)
+			got[scan.Name] = held
+		}
+	}
+	harness.Same(t, "held scans", map[string]bool{"s-same": false, "s-none": false, "s-mixed": true, "s-without": true,
+		"s-deleted": false, "s-last": true}, got)
 }
 
 // A page contains many findings, and each of them holds it.
