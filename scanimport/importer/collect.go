@@ -220,7 +220,10 @@ func (b *Batch) add(run *sarif.Run, where string, now time.Time) {
 		b.StartedAt = t
 	}
 	if run.Incomplete != "" {
-		b.Incomplete = append(b.Incomplete, where+": "+run.Incomplete)
+		b.Incomplete = append(b.Incomplete, where+": "+OneLine(run.Incomplete, maxScanMessage))
+	}
+	for _, warning := range run.Warnings {
+		b.Warnings = append(b.Warnings, where+": "+OneLine(warning, maxScanMessage))
 	}
 	for i := range run.Results {
 		if r := &run.Results[i]; r.Suppression != nil {

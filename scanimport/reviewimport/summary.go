@@ -135,6 +135,11 @@ func (s *Summary) read(b *importer.Batch) {
 	for note, n := range b.Notes {
 		s.Notes[note] += n
 	}
+	for _, warning := range b.Warnings {
+		if !slices.Contains(s.Warnings, warning) { // each project's part of a batch has them
+			s.Warnings = append(s.Warnings, warning)
+		}
+	}
 }
 
 // skip counts a result of a batch that does not become an issue.

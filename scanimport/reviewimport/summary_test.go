@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -101,4 +102,10 @@ func TestAReviewThatResolvesIssuesOfAnotherProjectWarns(t *testing.T) {
 			t.Errorf("a review of %q warns: %q, want %d", project, s.Warnings, want)
 		}
 	}
+}
+
+func TestWarningsOfTheFilesAreShownOnce(t *testing.T) {
+	both := []*importer.Batch{{Tool: "lint", Project: "api", Warnings: []string{"a file was not read"}}, {Tool: "lint", Project: "web",
+		Warnings: []string{"a file was not read"}}}
+	harness.Same(t, "one for both projects", []string{"a file was not read"}, newSummary(PullRequest{}, both).Warnings)
 }

@@ -31,6 +31,9 @@ type Run struct {
 	// Incomplete explains why the run's results are incomplete, so that missing ones must not be taken for fixed.
 	// Empty: they are complete.
 	Incomplete string
+	// Warnings are errors that the tool reports and that do not make the run incomplete: about single files, or about its
+	// configuration.
+	Warnings []string
 	// Scanned are the folders of the files that the tool reports to have scanned: artifacts with the role
 	// analysisTarget. Sorted; at most 10,000.
 	Scanned []string

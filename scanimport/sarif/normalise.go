@@ -51,6 +51,7 @@ func normalise(run *wireRun, sourceRoot string, unfolded *budget) Run {
 		out.Results = append(out.Results, result)
 	}
 	out.Incomplete = incomplete(run, out.Skipped)
+	out.Warnings = n.warnings()
 	return out
 }
 
@@ -61,6 +62,9 @@ func incomplete(run *wireRun, skipped []Skip) string {
 	for _, invocation := range run.invocations {
 		if invocation.ExecutionSuccessful != nil && !*invocation.ExecutionSuccessful {
 			return "the tool reports that it failed (executionSuccessful is false)"
+		}
+		if errs := &invocation.Execution; errs.general > 0 {
+			return "the tool reports an error (a notification of level error)" + errs.because()
 		}
 	}
 	for _, s := range skipped {

@@ -95,6 +95,8 @@ type wireInvocation struct {
 	StartTimeUTC               text                 `json:"startTimeUtc"`
 	WorkingDirectory           wireArtifactLocation `json:"workingDirectory"`
 	RuleConfigurationOverrides []wireOverride       `json:"ruleConfigurationOverrides"`
+	Execution                  wireNotifications    `json:"toolExecutionNotifications"`
+	Configuration              wireNotifications    `json:"toolConfigurationNotifications"`
 }
 
 type wireOverride struct {

@@ -1,0 +1,101 @@
+package sarif
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// wireNotifications is what is kept of a list of notifications: those of level error. SARIF 2.1.0, 3.58.6: with an
+// error the run stopped, or its results are incorrect or incomplete.
+type wireNotifications struct {
+	// general counts errors that name no file; cause is the first's message.
+	general int
+	cause   text
+	// ofFiles counts errors about a file; file is the first's.
+	ofFiles int
+	file    wireArtifactLocation
+}
+
+type wireNotification struct {
+	Level     text        `json:"level"`
+	Message   wireMessage `json:"message"`
+	Locations []struct {
+		PhysicalLocation struct {
+			ArtifactLocation wireArtifactLocation `json:"artifactLocation"`
+		} `json:"physicalLocation"`
+	} `json:"locations"`
+}
+
+// UnmarshalJSON never fails. It reads one notification at a time: a failing tool may write thousands.
+func (n *wireNotifications) UnmarshalJSON(data []byte) error {
+	*n = wireNotifications{}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	if token, err := decoder.Token(); err != nil || token != json.Delim('[') {
+		return nil
+	}
+	for decoder.More() {
+		var one wireNotification
+		if lenient(decoder.Decode(&one)) != nil {
+			return nil
+		}
+		if one.Level == "error" {
+			n.add(&one)
+		}
+	}
+	return nil
+}
+
+func (n *wireNotifications) add(one *wireNotification) {
+	for _, l := range one.Locations {
+		file := l.PhysicalLocation.ArtifactLocation
+		if file.URI == "" && file.Index.value(-1) < 0 {
+			continue
+		}
+		if n.ofFiles++; n.ofFiles == 1 {
+			n.file = file
+		}
+		return
+	}
+	if n.general++; n.general == 1 {
+		n.cause = text(FirstOf(string(one.Message.Text), string(one.Message.Markdown)))
+	}
+}
+
+// mostCause bounds how much of a notification's message is repeated, in bytes.
+const mostCause = 512
+
+// because returns what a sentence about the errors ends with: the first one's message.
+func (n *wireNotifications) because() string {
+	if n.cause == "" {
+		return ""
+	}
+	return ": " + shorten(strings.Join(strings.Fields(string(n.cause)), " "), mostCause)
+}
+
+// warnings explain the errors that do not make the run incomplete: those about one file, and those about the tool's
+// configuration, which some tools also write when they have found everything.
+func (n *normaliser) warnings() (out []string) {
+	for i := range n.wire.invocations {
+		invocation := &n.wire.invocations[i]
+		for _, list := range []*wireNotifications{&invocation.Execution, &invocation.Configuration} {
+			if list.ofFiles > 0 {
+				file := FirstOf(n.paths.path(list.file), "an unknown file")
+				out = append(out, fmt.Sprintf("the tool reports errors about files (%d, the first about %s): "+
+					"findings that it missed there count as fixed", list.ofFiles, file))
+			}
+		}
+		if list := &invocation.Configuration; list.general > 0 {
+			out = append(out, fmt.Sprintf("the tool reports errors in its configuration (%d), so it may have missed findings, "+
+				"which count as fixed%s", list.general, list.because()))
+		}
+		if len(out) > mostWarnings {
+			return out[:mostWarnings]
+		}
+	}
+	return out
+}
+
+// mostWarnings bounds the warnings of a run.
+const mostWarnings = 8

@@ -1,0 +1,45 @@
+package sarif
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestErrorsThatToolsReport(t *testing.T) {
+	located := `"locations":[{"physicalLocation":{"artifactLocation":{"uri":"src/a.js"}}}]`
+	for name, tc := range map[string]struct {
+		reason, notifications, incomplete, warning string
+	}{
+		"the run": {"the tool says that results are missing, and not which",
+			`"toolExecutionNotifications":[{"level":"error","message":{"text":"Out of\nmemory."}}]`,
+			"the tool reports an error (a notification of level error): Out of memory.", ""},
+		"after others": {"the worst counts", `"toolExecutionNotifications":[7,{"level":"note"},{"level":"error","locations":[{}]}]`,
+			"the tool reports an error (a notification of level error)", ""},
+		"a file": {"a file that cannot be parsed is part of many healthy runs",
+			`"toolExecutionNotifications":[{"level":"error",` + located + `},{"level":"error",` + located + `}]`,
+			"", "the tool reports errors about files (2, the first about src/a.js): findings that it missed there count as fixed"},
+		"configuration": {"the tool ran", `"toolConfigurationNotifications":[{"level":"error","message":{"text":"no classes"}}]`,
+			"", "the tool reports errors in its configuration (1), so it may have missed findings, which count as fixed: no classes"},
+		"a file left out": {"some tools say so here", `"toolConfigurationNotifications":[{"level":"error",` + located + `}]`,
+			"", "the tool reports errors about files (1, the first about src/a.js): findings that it missed there count as fixed"},
+		"a warning": {"Semgrep warns about files that it cannot parse, and names them only in the text",
+			`"toolExecutionNotifications":[{"level":"warning","message":{"text":"Syntax error"}},{}]`, "", ""},
+		"no list": {"it says nothing", `"toolExecutionNotifications":{"level":"error"}`, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := parseOne(t, file(`"results":[],"invocations":[{"executionSuccessful":true,`+tc.notifications+`}]`), Options{})
+			if run.Incomplete != tc.incomplete || strings.Join(run.Warnings, "\n") != tc.warning {
+				t.Errorf("incomplete %q, warnings %q: %s", run.Incomplete, run.Warnings, tc.reason)
+			}
+		})
+	}
+}
+
+func TestWarningsOfARunAreBounded(t *testing.T) {
+	one := `{"toolExecutionNotifications":[{"level":"error","locations":[{"physicalLocation":{"artifactLocation":{"uri":"a"}}}]}]}`
+	run := parseOne(t, file(`"results":[],"invocations":[`+strings.Join(slices.Repeat([]string{one}, 20), ",")+`]`), Options{})
+	if len(run.Warnings) != mostWarnings {
+		t.Errorf("%d warnings, want %d", len(run.Warnings), mostWarnings)
+	}
+}
