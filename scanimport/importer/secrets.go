@@ -16,13 +16,8 @@ var credentialCWEs = []string{"CWE-259", "CWE-321", "CWE-798"}
 // can happen in a report on code or packages too: some scanners look for several things at once, and a hard-coded
 // password is a weakness of code.
 func showsSecret(r *sarif.Result, category v1alpha1.FindingCategory) bool {
-	if category == v1alpha1.CategorySecret || strings.EqualFold(r.Rule.Name, "secret") {
+	if category == v1alpha1.CategorySecret || r.TaggedSecret || r.Rule.NamesSecret() {
 		return true
-	}
-	for _, tag := range r.Rule.Tags {
-		if strings.EqualFold(tag, "secret") || strings.EqualFold(tag, "secrets") {
-			return true
-		}
 	}
 	return slices.ContainsFunc(r.CWEs, func(cwe string) bool { return slices.Contains(credentialCWEs, cwe) })
 }

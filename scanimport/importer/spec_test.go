@@ -76,6 +76,7 @@ func TestSecretsAreNotKept(t *testing.T) {
 		"secret of trivy":     {"it looks for secrets beside packages", v1alpha1.CategoryPackage, sarif.Rule{Name: "Secret"}, nil, secret + "\n"},
 		"rule about secrets":  {"the tag says so", v1alpha1.CategoryCode, sarif.Rule{Name: "x", Tags: []string{"Secrets"}}, nil, "\tpw := `" + secret + "`\n"},
 		"hard-coded password": {"CWE-798 shows it", v1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-798"}, `const pw = "` + secret + `" // TODO`},
+		"hard-coded key":      {"its name shows it", v1alpha1.CategoryCode, sarif.Rule{Name: "DoNotStoreTokensOrKeysInSourceCode"}, nil, `key: "` + secret + `"`},
 		"in a setting":        {"it is not quoted", v1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-259"}, "password=" + secret},
 		"around it":           {"the tool gives no snippet but of what is around", v1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-798"}, ""},
 	} {
@@ -97,6 +98,18 @@ func TestSecretsAreNotKept(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Findings whose code an earlier version stored are recognised by its digest after it is withheld.
+func TestWithheldCodeIsStillEvidence(t *testing.T) {
+	r := sarif.Result{RuleID: "DS173237", Rule: &sarif.Rule{Name: "x"}, Message: "m", Location: sarif.Location{Path: "a", Line: 1, Snippet: `key = "abcd"`}}
+	before := testContext(v1alpha1.CategoryCode).spec(&r)
+	r.Rule = &sarif.Rule{Name: "HardcodedKey"}
+	after := testContext(v1alpha1.CategoryCode).spec(&r)
+	if before.Details.Code == "" || after.Details.Code != "" {
+		t.Errorf("code %q, then %q", before.Details.Code, after.Details.Code)
+	}
+	harness.Same(t, "evidence", evidenceOf(&before, nil), evidenceOf(&after, nil))
 }
 
 // Every string and list of a finding made from the largest result is within the CRD's bounds.

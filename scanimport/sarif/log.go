@@ -115,6 +115,8 @@ type Result struct {
 	Endpoints []Endpoint `json:"-"`
 	// Logical locations of the first location, in the order of the file.
 	Logical []Logical `json:"-"`
+	// TaggedSecret reports that one of the result's own tags is for secrets.
+	TaggedSecret bool `json:"-"`
 	// Suppression of the result in its source; nil if it is not suppressed.
 	Suppression *Suppression `json:"-"`
 }
@@ -150,6 +152,8 @@ type Rule struct {
 	advised bool
 	labels  map[string]string
 	ids     *ruleIDs
+	// namesSecret caches the result of NamesSecret.
+	namesSecret *bool
 	// cvss are the scores that the rule gives in addition to securitySeverity, the newest version first.
 	cvss []string
 	// severityWord and problemSeverity are the rule's own words for the severity.

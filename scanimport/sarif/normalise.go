@@ -130,6 +130,7 @@ func (n *normaliser) result(index int) (Result, SkipReason) {
 	out.Fixes = fixes(wire.Fixes)
 	out.CWEs = resultCWEs(wire, rule)
 	out.Suppression = suppression(wire.Suppressions)
+	out.TaggedSecret = tagged(wire.Properties.Tags)
 	n.said(&out, wire)
 	return out, ""
 }

@@ -1,0 +1,56 @@
+package sarif
+
+import (
+	"regexp"
+	"strings"
+)
+
+const credentialWord = `(?:secrets?|credentials?|passwords?|passwd|passphrases?|keys?|tokens?)`
+
+// secretRule matches, in words, what rules about credentials in code are called. It wants more than the word for a
+// credential: code is not stored for these rules, and people need that of a missing CSRF token.
+var secretRule = regexp.MustCompile(`\bhard ?coded(?: \w+){0,3} ` + credentialWord + `\b` +
+	`|\b` + credentialWord + `(?: \w+){0,3} hard ?coded\b` +
+	`|\bpasswords and secrets\b` +
+	`|\bstor(?:e|ed|ing)(?: \w+){0,4} ` + credentialWord + `(?: \w+){0,3} in (?:the )?(?:source )?code\b` +
+	`|^(?:\w+ ){0,4}(?:api|private) keys?(?: (?:detected|found|exposed|leaked|disclosed|disclosure))?$`)
+
+var (
+	afterLower   = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+	afterCapital = regexp.MustCompile(`([A-Z])([A-Z][a-z])`)
+	noWord       = regexp.MustCompile(`[^a-z0-9]+`)
+)
+
+// mostName bounds how much of a rule's texts is searched, in bytes.
+const mostName = 512
+
+// wordsOf returns the words of a sentence or a name, in lower case: "DoNotStoreAPIKeys" has five.
+func wordsOf(s string) string {
+	s = afterLower.ReplaceAllString(shorten(s, mostName), "$1 $2")
+	s = strings.ToLower(afterCapital.ReplaceAllString(s, "$1 $2"))
+	return strings.TrimSpace(noWord.ReplaceAllString(s, " "))
+}
+
+// NamesSecret reports whether the rule is about credentials in code, by its id, name, short description and tags. It is
+// computed once per rule.
+func (r *Rule) NamesSecret() bool {
+	if r.namesSecret == nil {
+		names := strings.EqualFold(r.Name, "secret") || tagged(r.Tags)
+		for _, s := range []string{r.ID, r.Name, r.ShortDescription} {
+			names = names || secretRule.MatchString(wordsOf(s))
+		}
+		r.namesSecret = &names
+	}
+	return *r.namesSecret
+}
+
+// tagged reports whether one of the tags is for secrets.
+func tagged[T ~string](tags []T) bool {
+	for _, tag := range tags {
+		if s := string(tag); strings.EqualFold(s, "secret") || strings.EqualFold(s, "secrets") ||
+			secretRule.MatchString(wordsOf(s)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,42 @@
+package sarif
+
+import "testing"
+
+func TestRulesAboutCredentialsInCode(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		rule   Rule
+		want   bool
+	}{
+		{"DevSkim", Rule{ID: "DS173237", Name: "DoNotStoreTokensOrKeysInSourceCode"}, true},
+		{"DevSkim's sentence", Rule{ID: "DS117838", ShortDescription: "Do not store tokens or keys in source code."}, true},
+		{"PMD", Rule{ID: "HardCodedCryptoKey"}, true},
+		{"bandit", Rule{ID: "B105", Name: "hardcoded_password_string"}, true},
+		{"SonarQube", Rule{ID: "S2068", ShortDescription: "Credentials should not be hard-coded"}, true},
+		{"checkov", Rule{ShortDescription: "Ensure no hard coded AWS access key and secret key exists in provider"}, true},
+		{"KICS", Rule{Name: "Passwords And Secrets - Generic Password"}, true},
+		{"a kind of key", Rule{ID: "detected-sendgrid-api-key"}, true},
+		{"a tag in words", Rule{ID: "R", Tags: []string{"hardcoded-secret"}}, true},
+		{"a tag", Rule{ID: "R", Tags: []string{"security", "Secrets"}}, true},
+		{"no credential in the code", Rule{ID: "csrf", ShortDescription: "Missing CSRF token"}, false},
+		{"the browser's storage", Rule{ShortDescription: "Do not store session tokens in localStorage"}, false},
+		{"a tokenizer", Rule{ID: "hardcoded-tokenizer"}, false},
+		{"a keyboard", Rule{Name: "HardcodedKeyboardLayout"}, false},
+		{"an address", Rule{Name: "Hard-coded IP address"}, false},
+		{"React", Rule{ID: "react/jsx-key", ShortDescription: "Missing key in iterator"}, false},
+		{"permissions", Rule{ShortDescription: "Private key file is readable by all users"}, false},
+		{"hashing", Rule{ShortDescription: "Passwords must be stored with a slow hash"}, false},
+		{"Kubernetes", Rule{ShortDescription: "Prefer using secrets as files over secrets as environment variables"}, false},
+	} {
+		if tc.rule.NamesSecret() != tc.want {
+			t.Errorf("%s: %s %s %s: %v", tc.reason, tc.rule.ID, tc.rule.Name, tc.rule.ShortDescription, !tc.want)
+		}
+	}
+}
+
+func TestATagOfTheResultMarksASecret(t *testing.T) {
+	got := parseResult(t, file(`"results":[{"ruleId":"R0","properties":{"tags":["secret"]}}]`))
+	if !got.TaggedSecret || parseResult(t, file(`"results":[{"ruleId":"R0","properties":{"tags":["token"]}}]`)).TaggedSecret {
+		t.Error("only the tag for secrets counts")
+	}
+}
