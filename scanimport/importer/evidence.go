@@ -98,6 +98,9 @@ func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognitio
 	}
 	if p := spec.Package; p != nil {
 		e.Package, e.Version, e.PURL = p.Name, p.Version, fingerprints.WithoutVersion(p.PURL)
+	} else if vulnerability, of := sarif.PackageOfRule(spec.RuleID); of != nil {
+		// An earlier version did not read the package from the rule's id.
+		e.Vulnerability, e.Package, e.Version = vulnerability, of.Name, of.Version
 	}
 	if spec.Evidence == "" {
 		// An earlier version stored the code, but no digest of the message and no column.

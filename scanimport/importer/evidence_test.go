@@ -3,6 +3,7 @@ package importer
 import (
 	"testing"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
@@ -95,4 +96,21 @@ func TestAVulnerabilityMayGoByAnotherId(t *testing.T) {
 	}
 	names := l.scans(of("GHSA-a", "CVE-1", "ssl", "1"), of("GHSA-b", "CVE-2", "ssl", "1"), of("GHSA-a", "CVE-1", "crypto", "1"))
 	l.want("by their CVEs", l.scans(of("CVE-2", "GHSA-b", "ssl", "2"), of("CVE-1", "GHSA-a", "crypto", "2"), of("CVE-1", "GHSA-a", "ssl", "2")), names[1], names[2], names[0])
+}
+
+// JFrog Xray puts package and version into the rule's id. An earlier version did not read them from there.
+func TestARaisedPackageOfJFrogXrayStaysItsFinding(t *testing.T) {
+	of := func(version string, read bool) sarif.Result {
+		id := "CVE-2020-28500_lodash_" + version
+		r := sarif.Result{RuleID: id, Rule: &sarif.Rule{ID: id}, Message: "[CVE-2020-28500] lodash " + version,
+			Location: sarif.Location{Path: "package.json"}, Severity: v1alpha1.LevelHigh}
+		if read {
+			r.Vulnerability, r.Package = &sarif.Vulnerability{ID: "CVE-2020-28500"}, &sarif.Package{Name: "lodash", Version: version}
+		}
+		return r
+	}
+	l := newLife(t)
+	first := l.scans(of("4.17.15", false))
+	l.want("read since", l.scans(of("4.17.15", true)), first...)
+	l.want("raised", l.scans(of("4.17.20", true)), first...)
 }

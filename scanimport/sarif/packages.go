@@ -46,6 +46,7 @@ func packageOf(wire *wireResult, rule *Rule, ruleID, message string) *Package {
 		func() *Package { return packageInMessage(message) },
 		func() *Package { return packageInLocation(wire, rule, ruleID, help) },
 		func() *Package { return labelledPackage(help) },
+		func() *Package { _, found := PackageOfRule(ruleID); return found },
 	} {
 		if found := read(); found != nil {
 			found.complete(rule, help)
@@ -108,6 +109,23 @@ func packageInLocation(wire *wireResult, rule *Rule, ruleID string, help map[str
 		}
 	}
 	return nil
+}
+
+// versioned matches the name and the version of a package in a rule's id.
+var versioned = regexp.MustCompile(`^(\S{1,256})_(v?[0-9][^\s_]{0,255})$`)
+
+// PackageOfRule returns the vulnerability and the package that JFrog Xray puts into a rule's id, or nil:
+// "CVE-2020-28500_lodash_4.17.15".
+func PackageOfRule(id string) (vulnerability string, found *Package) {
+	at := vulnerabilityID.FindStringIndex(id)
+	if at == nil || at[0] > 0 || id[at[1]-1] != '_' {
+		return "", nil
+	}
+	m := versioned.FindStringSubmatch(id[at[1]:])
+	if m == nil {
+		return "", nil
+	}
+	return canonicalID(id[:at[1]]), &Package{Name: m[1], Version: m[2]}
 }
 
 func isAboutPackage(rule *Rule, ruleID string, help map[string]string) bool {

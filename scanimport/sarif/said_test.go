@@ -55,6 +55,17 @@ func TestWhichPackageAndVulnerability(t *testing.T) {
 			want:          &Package{Name: "@babel/core", Version: "7.1.0"},
 			vulnerability: &Vulnerability{ID: "CVE-2020-28500", Aliases: []string{"GHSA-29mw-wpgm-hmr9"}},
 		},
+		"JFrog Xray": {
+			reason: "only the rule's id and a sentence name the package", id: "CVE-2020-28500_lodash_4.17.15", message: "[CVE-2020-28500] lodash 4.17.15",
+			want: &Package{Name: "lodash", Version: "4.17.15"}, vulnerability: &Vulnerability{ID: "CVE-2020-28500"},
+		},
+		"JFrog Xray, without a CVE": {
+			reason: "names of packages may have underscores", id: "XRAY-140562_typing_extensions_v3.7",
+			want: &Package{Name: "typing_extensions", Version: "v3.7"}, vulnerability: &Vulnerability{ID: "XRAY-140562"},
+		},
+		"no version": {
+			reason: "a rule's id may begin with a CVE", id: "CVE-2020-28500_lodash_template", vulnerability: &Vulnerability{ID: "CVE-2020-28500"},
+		},
 		"Snyk Open Source": {
 			reason: "another package's upgrade is no version of this one", id: "SNYK-JS-COOKIE-8163060",
 			full: "(CVE-2024-47764) cookie@0.4.0", help: "* Package Manager: npm\n* Vulnerable module: cookie",
