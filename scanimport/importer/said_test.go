@@ -58,6 +58,7 @@ func TestRemediationSaysWhatToDo(t *testing.T) {
 		"the description":     {"Trivy", sarif.Rule{FullDescription: "It overflows. Fixed in 2.", Help: "Vulnerability CVE-1\nPackage: other\nIt overflows. Fixed in 2."}, "", nil, "1.2", "", "Upgrade p to 1.2."},
 		"another's resource":  {"Checkov: the rule is described by its first result", sarif.Rule{ShortDescription: "Add it", Help: "\"Add it\nResource: /other.\""}, "", nil, "", "", ""},
 		"the message":         {"Semgrep", sarif.Rule{Help: "Never call it."}, "Never call it.", nil, "", "", ""},
+		"an advertisement":    {"Semgrep ends every help with it", sarif.Rule{Help: "Never call it.\n💎 Enable cross-file analysis and Pro rules for free at <a href='https://sg.run/pro'>sg.run/pro</a>\n"}, "Never call it.", nil, "", "", ""},
 		"a fix of the tool":   {"it is better than ours", sarif.Rule{}, "", []sarif.Fix{{Description: "Upgrade q to 2"}}, "1.2", "", "Upgrade q to 2"},
 		"only an address":     {"it says where it is told", sarif.Rule{Help: "https://x.example/r"}, "", nil, "", "https://x.example/r", "See https://x.example/r"},
 		"the rule's page":     {"the same", sarif.Rule{HelpURI: "https://x.example/r"}, "", nil, "", "", "See https://x.example/r"},

@@ -15,15 +15,16 @@ func (r *Rule) Advice() string {
 }
 
 func (r *Rule) findAdvice() string {
-	for _, help := range []string{r.helpMarkdown, r.Help} {
+	help := withoutAdvert(r.Help)
+	for _, help := range []string{withoutAdvert(r.helpMarkdown), help} {
 		if section := adviceSection(help); section != "" {
 			return section
 		}
 	}
-	if headings.MatchString(r.Help) {
+	if headings.MatchString(help) {
 		return "" // a help with headings has no heading for advice
 	}
-	rest := strings.Trim(withoutLabels(r.Help), " \t\r\n\"")
+	rest := strings.Trim(withoutLabels(help), " \t\r\n\"")
 	for _, known := range []string{r.FullDescription, r.ShortDescription, r.Name} {
 		if known = strings.TrimSpace(known); known != "" {
 			rest = strings.TrimSpace(strings.TrimPrefix(rest, known))
@@ -75,6 +76,20 @@ func endsSection(level, next string) bool {
 		return level == next || next != "**"
 	}
 	return len(next) <= len(level)
+}
+
+// withoutAdvert drops the line with which Semgrep advertises its paid edition in every rule's help.
+func withoutAdvert(help string) string {
+	if !strings.Contains(help, "sg.run/pro") {
+		return help
+	}
+	var rest strings.Builder
+	for line := range strings.Lines(help) {
+		if !strings.Contains(line, "sg.run/pro") {
+			rest.WriteString(line)
+		}
+	}
+	return rest.String()
 }
 
 // facts are labels whose value is stored elsewhere or gives no advice.
