@@ -64,7 +64,7 @@ func (c *scanContext) spec(r *sarif.Result) v1alpha1.FindingSpec {
 }
 
 func (c *scanContext) details(r *sarif.Result) v1alpha1.FindingDetails {
-	message := withoutLinks(r.Message)
+	message := withoutImage(withoutLinks(r.Message))
 	category := c.categoryOf(r)
 	secret := showsSecret(r, category)
 	switch {
@@ -228,3 +228,9 @@ func distinct(parts ...string) []string {
 var embeddedLink = regexp.MustCompile(`\[([^\[\]\n]{0,512})\]\([0-9]{1,6}\)`)
 
 func withoutLinks(message string) string { return embeddedLink.ReplaceAllString(message, "$1") }
+
+// inImage matches the image in grype's messages.
+var inImage = regexp.MustCompile(`( package: \S{1,256}, version \S{1,256} was found) in image \S{1,512}`)
+
+// withoutImage drops the image that grype names: its tag differs at every build, and each would change all findings.
+func withoutImage(message string) string { return inImage.ReplaceAllString(message, "$1") }

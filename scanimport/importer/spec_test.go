@@ -100,6 +100,14 @@ func TestSecretsAreNotKept(t *testing.T) {
 	}
 }
 
+func TestATagOfAnImageIsNoPartOfADescription(t *testing.T) {
+	described := func(image string) string {
+		return testContext(v1alpha1.CategoryPackage).spec(&sarif.Result{RuleID: "CVE-1-x", Rule: &sarif.Rule{},
+			Message: "A low vulnerability in apk package: x, version 1.2-r1 was found" + image + " at: /lib/apk"}).Details.Description
+	}
+	harness.Same(t, "another build", described(""), described(" in image registry.example.com/app:1747457987"))
+}
+
 // Findings whose code an earlier version stored are recognised by its digest after it is withheld.
 func TestWithheldCodeIsStillEvidence(t *testing.T) {
 	r := sarif.Result{RuleID: "DS173237", Rule: &sarif.Rule{Name: "x"}, Message: "m", Location: sarif.Location{Path: "a", Line: 1, Snippet: `key = "abcd"`}}
