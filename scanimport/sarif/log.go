@@ -35,7 +35,7 @@ type Run struct {
 	// configuration.
 	Warnings []string
 	// Scanned are the folders of the files that the tool reports to have scanned: artifacts with the role
-	// analysisTarget. Sorted; at most 10,000.
+	// analysisTarget, and places of results that passed or are gone. Sorted; at most 10,000.
 	Scanned []string
 	// Total is the number of entries of `results`: len(Results) + len(Skipped).
 	Total int

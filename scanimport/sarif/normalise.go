@@ -30,7 +30,7 @@ func normalise(run *wireRun, sourceRoot string, unfolded *budget) Run {
 		ToolVersion:  FirstOf(string(run.tool.Driver.SemanticVersion), string(run.tool.Driver.Version)),
 		AutomationID: strings.TrimSpace(string(run.automation.ID)),
 		StartedAt:    startedAt(run.invocations),
-		Scanned:      n.paths.scanned(),
+		Scanned:      n.scanned(),
 		Total:        len(run.results),
 		Notes:        n.notes,
 	}

@@ -386,6 +386,15 @@ func TestRunsSayWhatTheyAre(t *testing.T) {
 	}
 }
 
+func TestResultsThatAreNoFindingsSayWhatWasScanned(t *testing.T) {
+	at := func(member, uri string) string {
+		return `{"ruleId":"R0","` + member + `","locations":[{"physicalLocation":{"artifactLocation":{"uri":"` + uri + `"}}}]}`
+	}
+	run := parseOne(t, file(`"results":[`+at(`baselineState":"absent`, "api/a.go")+","+at(`kind":"pass`, "web/a.go")+","+
+		at(`kind":"notApplicable`, "lib/a.go")+`,{"kind":"pass"}]`), Options{})
+	harness.Same(t, "a rule that does not apply has not run", []string{"api", "web"}, run.Scanned)
+}
+
 // FuzzParse checks that Parse returns for any input, and that its counts add up.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(file(`"results":[{"ruleId":"R0","ruleIndex":0,"level":"error","message":{"text":"{0}","arguments":["a"]},

@@ -91,28 +91,42 @@ const (
 	mostScannedText = 1 << 20
 )
 
-// scanned returns the folders of the files that the tool scanned.
-func (b *pathBook) scanned() []string {
-	folders := map[string]bool{}
-	length := 0
-	for i := range b.artifacts {
-		if !b.artifacts[i].Target {
-			continue
-		}
-		file := b.resolve(b.artifacts[i].Location, 0)
-		if file == "" || (&Location{Path: file}).Served() {
-			continue
-		}
-		folder := strings.TrimSuffix(path.Dir(file), ".")
-		if folders[folder] {
-			continue
-		}
-		if length += len(folder); len(folders) == mostScanned || length > mostScannedText {
-			break
-		}
-		folders[strings.Clone(folder)] = true
+// folders are those of scanned files.
+type folders struct {
+	names  map[string]bool
+	length int
+}
+
+// add adds the folder of a file while there is room.
+func (f *folders) add(file string) {
+	if file == "" || (&Location{Path: file}).Served() {
+		return
 	}
-	return slices.Sorted(maps.Keys(folders))
+	folder := strings.TrimSuffix(path.Dir(file), ".")
+	if f.names[folder] || len(f.names) == mostScanned || f.length+len(folder) > mostScannedText {
+		return
+	}
+	f.length += len(folder)
+	f.names[strings.Clone(folder)] = true
+}
+
+// scanned returns the folders of the files that the tool scanned: artifacts with the role analysisTarget, and those of
+// results that passed or are gone.
+func (n *normaliser) scanned() []string {
+	scanned := folders{names: map[string]bool{}}
+	for i := range n.paths.artifacts {
+		if n.paths.artifacts[i].Target {
+			scanned.add(n.paths.resolve(n.paths.artifacts[i].Location, 0))
+		}
+	}
+	for _, wire := range n.wire.results {
+		if reason := notAFinding(wire); reason == SkipPass || reason == SkipAbsentInBaseline {
+			for _, l := range wire.Locations[:min(1, len(wire.Locations))] {
+				scanned.add(n.paths.path(l.PhysicalLocation.ArtifactLocation))
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(scanned.names))
 }
 
 func (b *pathBook) find(location wireArtifactLocation) string {
