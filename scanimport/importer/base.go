@@ -21,6 +21,9 @@ type Base struct {
 	// Since is when the pull request began. A finding that was closed later still counts as present in the base; one
 	// that was detected later cannot have been fixed by the pull request.
 	Since time.Time
+	// Own reports whether a result is certainly an open issue of the pull request; it gets the index of the batch, and
+	// that in its Results. A doubtful match does not make such a result known. nil: none is.
+	Own func(batch, result int) bool
 }
 
 // Compared reports which results of some batches the base already has.
@@ -134,7 +137,7 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	unreported := ofJobs(batches, places, past, findings)
 	analyses := map[problemAtLine][]string{} // of the reported findings
 	for i, m := range pair(results, findings, nil, nil) {
-		if m.before == nil {
+		if m.before == nil || m.doubt != "" && b.Own != nil && b.Own(of[i], results[i].index) {
 			continue
 		}
 		delete(unreported, m.before.Name)

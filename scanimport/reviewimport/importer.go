@@ -155,8 +155,19 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 	if err != nil {
 		return review, err
 	}
+	p := &plan{
+		review: s.Review, commit: commit.SHA, page: importer.CommitPage(&repository.Spec, commit.SHA),
+		reviewed: next.ReviewedCommits, unreadable: unreadable, renamed: renamed(batches),
+	}
+	if review != nil {
+		p.before = review.Spec.ReviewedCommits
+	}
+	all, err := im.describe(repository, commit.SHA, batches, s)
+	if err != nil {
+		return review, err
+	}
 	base := importer.Base{Namespace: im.pr.Namespace, Project: im.pr.Project,
-		Since: im.pr.began(review, commit, time.Now())}
+		Since: im.pr.began(review, commit, time.Now()), Own: p.own(all, there)}
 	if im.pr.Project == "" {
 		projects, err := routing.Read(ctx, im.client, im.key(im.pr.Repository), false)
 		if err != nil {
@@ -168,17 +179,7 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 	if err != nil {
 		return review, err
 	}
-	p := &plan{
-		review: s.Review, commit: commit.SHA, page: importer.CommitPage(&repository.Spec, commit.SHA),
-		reviewed: next.ReviewedCommits, unreadable: unreadable, renamed: renamed(batches),
-	}
-	if review != nil {
-		p.before = review.Spec.ReviewedCommits
-	}
-	results, known, err := im.describe(repository, commit.SHA, batches, compared, s)
-	if err != nil {
-		return review, err
-	}
+	results, known := s.divide(all, compared)
 	p.match(results, there)
 	p.settle(known)
 	s.passOver(p)
@@ -210,10 +211,11 @@ func renamed(batches []*importer.Batch) map[string]string {
 	return out
 }
 
-// describe identifies and describes the results of all batches, sorted by name: those that the base does not have, and
-// those that it knows. All results get names, so that names do not depend on the current state of the base.
+// describe identifies and describes the results of all batches, sorted by name. All get names, whether the base has them
+// or not, so that names do not depend on the current state of the base.
 func (im *Importer) describe(repository *v1alpha1.Repository, commit string, batches []*importer.Batch,
-	base *importer.Compared, s *Summary) (out, known []found, err error) {
+	s *Summary) ([]found, error) {
+	var out []found
 	keys := map[string]int{}
 	for i, b := range batches {
 		ofCommit := *b
@@ -221,20 +223,14 @@ func (im *Importer) describe(repository *v1alpha1.Repository, commit string, bat
 		described, duplicates, err := importer.Describe(&ofCommit, repository,
 			fingerprints.Scope{Prefix: "i-", Project: s.Review})
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", b.Name(), err)
+			return nil, fmt.Errorf("%s: %w", b.Name(), err)
 		}
 		for _, example := range duplicates {
 			s.skip(i, skipDuplicate, example)
 		}
 		for _, f := range described {
 			keys[fingerprints.Key(&f.Facts)]++
-			result := found{Described: f, batch: i, result: resultOf(&f.Facts, im.pr.Project)}
-			if base.Known[i][f.Index] {
-				s.know(i)
-				known = append(known, result)
-				continue
-			}
-			out = append(out, result)
+			out = append(out, found{Described: f, batch: i, result: resultOf(&f.Facts, im.pr.Project)})
 		}
 	}
 	for i := range out {
@@ -242,10 +238,21 @@ func (im *Importer) describe(repository *v1alpha1.Repository, commit string, bat
 			out[i].result.Key = "" // ambiguous: the base branch may get any of them
 		}
 	}
-	for _, results := range [][]found{out, known} {
-		slices.SortStableFunc(results, func(a, b found) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(out, func(a, b found) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// divide returns the results that the base does not have, and those that it has, which it counts.
+func (s *Summary) divide(all []found, base *importer.Compared) (out, known []found) {
+	for _, f := range all {
+		if base.Known[f.batch][f.Index] {
+			s.know(f.batch)
+			known = append(known, f)
+		} else {
+			out = append(out, f)
+		}
 	}
-	return out, known, nil
+	return out, known
 }
 
 // resultOf returns what an issue stores of a result.

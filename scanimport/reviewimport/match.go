@@ -14,10 +14,7 @@ import (
 
 // match assigns each result to its issue. results are sorted by name.
 func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
-	existing := make(map[string]*v1alpha1.ReviewIssue, len(there))
-	for i := range there {
-		existing[there[i].Name] = &there[i]
-	}
+	existing := indexed(there)
 	distinct, again := merge(results)
 	certain := p.recognise(distinct, existing)
 	names := p.names(distinct, existing, certain)
@@ -39,6 +36,31 @@ func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
 		}
 	}
 	slices.SortFunc(p.changes, func(a, b change) int { return cmp.Compare(a.name, b.name) })
+}
+
+// own returns a function that reports whether a result, by its batch and index, is certainly an open issue. A similar
+// finding of the base must not hide such a result: nothing would show the issue, and it would count as resolved.
+func (p *plan) own(results []found, there []v1alpha1.ReviewIssue) func(batch, result int) bool {
+	own, existing := map[[2]int]bool{}, indexed(there)
+	distinct, again := merge(results)
+	for i, name := range p.certain(distinct, existing) {
+		if name == "" || p.wasResolved(&existing[name].Spec) {
+			continue
+		}
+		for _, f := range append(again[i], distinct[i]) {
+			own[[2]int{f.batch, f.Index}] = true
+		}
+	}
+	return func(batch, result int) bool { return own[[2]int{batch, result}] }
+}
+
+// indexed returns the issues by name.
+func indexed(issues []v1alpha1.ReviewIssue) map[string]*v1alpha1.ReviewIssue {
+	out := make(map[string]*v1alpha1.ReviewIssue, len(issues))
+	for i := range issues {
+		out[issues[i].Name] = &issues[i]
+	}
+	return out
 }
 
 // settle recognises the issues of the commit that the base has by now: it was scanned after the commit was reviewed

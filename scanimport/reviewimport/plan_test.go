@@ -248,6 +248,16 @@ func check(t *rapid.T, step int, c *cluster, h history) {
 func results(places ...string) []found { return resultsOf("ESLint", places...) }
 
 func resultsOf(tool string, places ...string) []found {
+	im := &Importer{pr: pr}
+	batches := []*importer.Batch{batchOf(tool, places...)}
+	found, err := im.describe(shop, "c", batches, newSummary(pr, batches))
+	if err != nil {
+		panic(err)
+	}
+	return found
+}
+
+func batchOf(tool string, places ...string) *importer.Batch {
 	batch := &importer.Batch{Tool: tool, Category: v1alpha1.CategoryCode}
 	for i, place := range places {
 		r := sarif.Result{Index: i, RuleID: "no-eval", Rule: &sarif.Rule{ID: "no-eval"}, Severity: v1alpha1.LevelHigh, Location: sarif.Location{Path: "app/a.js", Column: 5}}
@@ -256,13 +266,7 @@ func resultsOf(tool string, places ...string) []found {
 		r.Location.Snippet = code
 		batch.Results = append(batch.Results, r)
 	}
-	im := &Importer{pr: pr}
-	batches := []*importer.Batch{batch}
-	found, _, err := im.describe(shop, "c", batches, &importer.Compared{Known: []map[int]bool{{}}}, newSummary(pr, batches))
-	if err != nil {
-		panic(err)
-	}
-	return found
+	return batch
 }
 
 // rated returns a result at line 10 with that severity.

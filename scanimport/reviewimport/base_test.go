@@ -1,0 +1,94 @@
+package reviewimport
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// serve returns a client of an API server that holds the cluster's review and issues, and the findings of the base, which
+// were detected then.
+func (c *cluster) serve(t *testing.T, base []found, detected time.Time) *importer.Client {
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: pr.Namespace, Name: name, CreationTimestamp: metav1.NewTime(start)}
+	}
+	kind := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind}
+	}
+	review := v1alpha1.Review{TypeMeta: kind("Review"), ObjectMeta: meta(Name(pr.Repository, pr.Number)), Spec: *c.review}
+	repository := *shop
+	repository.TypeMeta = kind("Repository")
+	issues := v1alpha1.ReviewIssueList{TypeMeta: kind("ReviewIssueList")}
+	for name, spec := range c.issues {
+		issues.Items = append(issues.Items, v1alpha1.ReviewIssue{TypeMeta: kind("ReviewIssue"), ObjectMeta: meta(name), Spec: spec})
+	}
+	findings := v1alpha1.FindingList{TypeMeta: kind("FindingList")}
+	for _, f := range base {
+		finding := v1alpha1.Finding{TypeMeta: kind("Finding"), ObjectMeta: meta(f.Name), Spec: f.Facts}
+		finding.Spec.DetectedAt = new(v1alpha1.NewTime(detected))
+		findings.Items = append(findings.Items, finding)
+	}
+	objects := map[string]any{
+		"repositories/shop": repository, "reviews/" + review.Name: review,
+		"reviewissues": issues, "findings": findings,
+		"scans": v1alpha1.ScanList{TypeMeta: kind("ScanList")}, "projects": v1alpha1.ProjectList{TypeMeta: kind("ProjectList")},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, path, _ := strings.Cut(r.URL.Path, "/namespaces/"+pr.Namespace+"/")
+		object := objects[path]
+		if object == nil || r.Method != http.MethodGet {
+			t.Errorf("%s %s", r.Method, r.URL.Path)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(object); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	client, err := importer.NewClient(&rest.Config{Host: server.URL})
+	harness.Must(t, err)
+	return client
+}
+
+// A finding of the base that only resembles an issue would take its result away: the gate would pass, and the next
+// commit would resolve what it still shows.
+func TestADoubtfulMatchInTheBaseHidesNoOpenIssue(t *testing.T) {
+	for _, tc := range []struct {
+		reason       string
+		first        string // becomes an issue in c0
+		commit       string
+		base         string
+		detected     time.Duration // of the base's finding, after the first review
+		results      []string
+		known, fixed int
+	}{
+		{"another pull request brings a similar problem to the base", "25 eval:eval(b)", "c0", "40 eval:eval(c)", time.Minute,
+			[]string{"25 eval:eval(b)"}, 0, 0},
+		{"and then the next commit is reviewed", "25 eval:eval(b)", "c1", "40 eval:eval(c)", time.Minute,
+			[]string{"25 eval:eval(b)"}, 0, 0},
+		{"the problem of the base is repaired", "20 eval:eval(b)", "c1", "10 eval:eval(a)", -time.Hour,
+			[]string{"20 eval:eval(b)"}, 0, 1},
+		{"the problem of the base stays", "20 eval:eval(b)", "c1", "10 eval:eval(a)", -time.Hour,
+			[]string{"10 eval:eval(a)", "20 eval:eval(b)"}, 1, 0},
+	} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c.importsResults(t, "c0", results(tc.first), nil)
+		im := New(c.serve(t, results(tc.base), start.Add(tc.detected)), pr, Options{DryRun: true})
+		s, err := im.Import(t.Context(), &Commit{SHA: tc.commit, ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{batchOf("ESLint", tc.results...)})
+		harness.Must(t, err)
+		if s.Open != 1 || GateNew.Judge(s).Passed || s.Resolved != 0 {
+			t.Errorf("%s: %d are open and %d resolved, want 1 and 0: %v", tc.reason, s.Open, s.Resolved, s.Warnings)
+		}
+		harness.Same(t, tc.reason+": known, in doubt, fixed", [3]int{tc.known, 0, tc.fixed}, [3]int{s.Base.Known, s.Base.InDoubt, s.Base.Fixed})
+	}
+}
