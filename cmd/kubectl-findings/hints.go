@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // The ClusterRoles of findings-operator, bound in an organization's namespace.
@@ -52,7 +54,7 @@ func (s *session) next(err error, n need) string {
 		return fmt.Sprintf("The API server %s knows no findings: install findings-operator there (kubectl apply -k config/default), or choose another with --context or --kubeconfig.", s.host)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("The API server %s does not accept these credentials: log in anew, or choose others with --context or --user.", s.host)
-	case apierrors.IsForbidden(err):
+	case apierrors.IsForbidden(err) && !kube.IsQuotaExceeded(err): // no role raises a quota
 		return s.nextWhenForbidden(n)
 	}
 	return ""

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -52,6 +53,14 @@ func TestAWriteThatTheCRDsDoNotUnderstandIsRefused(t *testing.T) {
 			strings.Contains(err.Error(), "long") || !wroteNothing(err) {
 			t.Errorf("%s: %v", method, err)
 		}
+	}
+}
+
+func TestAFullQuotaIsNotTakenForAMissingRole(t *testing.T) {
+	s := &session{namespace: "org-acme"}
+	for reason, hint := range map[string]bool{"exceeded quota: findings": false, "no access": true} {
+		err := s.explain(apierrors.NewForbidden(schema.GroupResource{}, "i-1", errors.New(reason)), need{what: "record reviews", role: roleScanner})
+		harness.Same(t, reason, hint, strings.Contains(err.Error(), roleScanner))
 	}
 }
 

@@ -168,7 +168,7 @@ func apply[S any](ctx context.Context, c *Client, manager, kind string, metadata
 			client.ForceOwnership,
 			client.FieldValidation(metav1.FieldValidationIgnore))
 	})
-	return after, explainQuota(err, kind)
+	return after, ExplainQuota(err, kind)
 }
 
 // fieldManager returns the field manager of a tool's imports: at most 128 bytes, and only characters that the API

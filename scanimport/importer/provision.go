@@ -319,7 +319,7 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 	case apierrors.IsAlreadyExists(err):
 		return false, nil
 	case kube.IsQuotaExceeded(err):
-		return false, explainQuota(err, strings.ToUpper(kind[:1])+kind[1:])
+		return false, ExplainQuota(err, strings.ToUpper(kind[:1])+kind[1:])
 	case apierrors.IsForbidden(err):
 		return false, withReason(noSuch(kind, client.ObjectKeyFromObject(object)), err)
 	default:

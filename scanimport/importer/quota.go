@@ -6,9 +6,9 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// explainQuota explains what to do about a write that the organization's quota refused, and returns any other error
+// ExplainQuota explains what to do about a write that the organization's quota refused, and returns any other error
 // unchanged. Such a write ends an import before it closes anything.
-func explainQuota(err error, kind string) error {
+func ExplainQuota(err error, kind string) error {
 	if !kube.IsQuotaExceeded(err) {
 		return err
 	}

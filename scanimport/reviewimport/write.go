@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/safely"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
@@ -75,9 +76,11 @@ func (im *Importer) create(ctx context.Context, object client.Object) error {
 	if err := im.sure(ctx); err != nil {
 		return err
 	}
-	return importer.Retry(ctx, func(ctx context.Context) error {
+	err := importer.Retry(ctx, func(ctx context.Context) error {
 		return im.client.Create(ctx, object, client.FieldOwner(fieldManager))
 	})
+	kind, _ := kube.KindOf(object)
+	return importer.ExplainQuota(err, kind.Name)
 }
 
 // crossed reports that the object has changed since it was read: read it again and decide again. The change may also be

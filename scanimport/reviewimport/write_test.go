@@ -197,3 +197,24 @@ func TestAnIssueThatAPolicyOfTheClusterRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestAReviewThatTheQuotaRefusesSaysWhatHelps(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		if err := json.NewEncoder(w).Encode(metav1.Status{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+			Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "exceeded quota: findings",
+		}); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	c, err := importer.NewClient(&rest.Config{Host: server.URL})
+	harness.Must(t, err)
+	im := New(c, pr, Options{})
+	err = im.create(t.Context(), &v1alpha1.ReviewIssue{ObjectMeta: im.meta("i-1")})
+	if err == nil || !strings.Contains(err.Error(), "quota of objects of kind ReviewIssue: delete what is no longer needed, or raise spec.quotas") {
+		t.Errorf("error %v", err)
+	}
+}
