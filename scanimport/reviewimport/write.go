@@ -204,6 +204,10 @@ func (w *writer) write(ctx context.Context, ch *change,
 	current *v1alpha1.ReviewIssue) (v1alpha1.ReviewIssueSpec, error) {
 	spec := w.plan.next(current, ch.found)
 	if current == nil {
+		// The controllers release a deleted review once it has no issues: nothing would remove a later one.
+		if _, err := w.im.review(ctx); err != nil {
+			return spec, err
+		}
 		return spec, w.im.create(ctx, &v1alpha1.ReviewIssue{ObjectMeta: w.im.meta(ch.name), Spec: spec})
 	}
 	return spec, w.im.patchSpec(ctx, current.DeepCopy(), current.Spec, spec)

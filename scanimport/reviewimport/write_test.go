@@ -128,21 +128,26 @@ func TestADeletedReviewDoesNotComeBackHalf(t *testing.T) {
 	reviewed := []v1alpha1.ReviewedCommit{{SHA: "c0"}, {SHA: "c1"}}
 	p := &plan{commit: "c1", before: reviewed[:1], reviewed: reviewed}
 	p.match(found, []v1alpha1.ReviewIssue{{ObjectMeta: im.meta(found[0].Name), Spec: (&plan{commit: "c0", reviewed: reviewed[:1]}).next(nil, &found[0])}})
+	first := &plan{commit: "c1", before: reviewed[:1], reviewed: reviewed}
+	first.match(found, nil)
 	im.uid = "1"
 	created := &v1alpha1.Review{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Review"},
 		ObjectMeta: im.meta(Name(pr.Repository, pr.Number)),
 	}
 	created.UID = "2"
-	for _, again = range []*v1alpha1.Review{nil, created} {
+	going := created.DeepCopy()
+	going.UID, going.DeletionTimestamp = "1", &metav1.Time{Time: start}
+	for _, again = range []*v1alpha1.Review{nil, created, going} {
 		for what, err := range map[string]error{
 			"the review": im.writeReview(t.Context(), &v1alpha1.Review{ObjectMeta: im.meta("r-1")}, func(*v1alpha1.ReviewSpec) (v1alpha1.ReviewSpec, error) {
 				return v1alpha1.ReviewSpec{PRNumber: 7}, nil
 			}),
-			"an issue": im.writeIssues(t.Context(), p, newSummary(pr, []*importer.Batch{{}})),
+			"an issue":    im.writeIssues(t.Context(), p, newSummary(pr, []*importer.Batch{{}})),
+			"a new issue": im.writeIssues(t.Context(), first, newSummary(pr, []*importer.Batch{{}})),
 		} {
-			if refused := (*importer.RefusedError)(nil); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "deleted meanwhile") {
-				t.Errorf("%s, created again: %t: error %v, want a refusal", what, again != nil, err)
+			if refused := (*importer.RefusedError)(nil); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "deleted") {
+				t.Errorf("%s, the review is %+v: error %v, want a refusal", what, again, err)
 			}
 		}
 	}
