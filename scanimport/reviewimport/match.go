@@ -124,6 +124,7 @@ func (p *plan) names(results []*found, existing map[string]*v1alpha1.ReviewIssue
 		}
 		taken[names[i]] = true
 	}
+	p.unseen = slices.Sorted(maps.Keys(odd))
 	unfit := func(name string) bool {
 		return taken[name] || isDecided(existing[name]) || slices.Contains(p.unreadable, name)
 	}

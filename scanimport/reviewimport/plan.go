@@ -45,6 +45,8 @@ type plan struct {
 	unreadable []string
 	// unread are the results whose issue is one of them.
 	unread []change
+	// unseen are those without a result.
+	unseen []string
 	// settled are the names of the commit's issues that the base has by now: they do not count, and the next commit
 	// resolves them.
 	settled map[string]bool

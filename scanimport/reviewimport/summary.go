@@ -237,7 +237,7 @@ func placeOf(issue *v1alpha1.ReviewIssueSpec) string {
 }
 
 // count counts the issues that are open as of the commit after the plan and that the base does not have, and lists the
-// most severe. A result whose issue cannot be read counts as open: nothing shows that it is not.
+// most severe. What cannot be read counts as open: nothing shows that it is not.
 func (s *Summary) count(p *plan) {
 	if last := p.last(); last != p.commit {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("commit %s was reviewed before %s. This counts and judges what %s shows; the states of the stored issues stay those of %s, until a new commit is reviewed",
@@ -267,6 +267,13 @@ func (s *Summary) count(p *plan) {
 		s.Issues = append(s.Issues, Issue{
 			Name: ch.name, Severity: issue.Severity, Title: issue.Title, Place: placeOf(&issue),
 		})
+	}
+	for _, name := range p.unseen {
+		if !contains(p.before, p.commit) {
+			break // no other file of the commit can have shown it
+		}
+		counts.AddOpen(&v1alpha1.ReviewIssueSpec{Severity: v1alpha1.LevelHigh})
+		s.Issues = append(s.Issues, Issue{Name: name, Severity: v1alpha1.LevelHigh, Title: "An issue that cannot be read"})
 	}
 	s.Open, s.OpenHigh = int(counts.Open), int(counts.OpenHigh)
 	s.OpenMedium, s.OpenLow = int(counts.OpenMedium), int(counts.OpenLow)

@@ -109,3 +109,14 @@ func TestWarningsOfTheFilesAreShownOnce(t *testing.T) {
 		Warnings: []string{"a file was not read"}}}
 	harness.Same(t, "one for both projects", []string{"a file was not read"}, newSummary(PullRequest{}, both).Warnings)
 }
+
+// Another file of the commit may have shown it.
+func TestAnIssueThatCannotBeReadFailsTheGateOfACommitThatWasReviewedBefore(t *testing.T) {
+	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c.importsResults(t, "c0", nil, nil)
+	c.unreadable = []string{"i-x"}
+	for _, commit := range []string{"c0", "c1"} {
+		s, passes := c.importsResults(t, commit, nil, nil), commit == "c1"
+		harness.Same(t, commit, []bool{passes, passes}, []bool{GateHigh.Judge(s).Passed, len(s.Issues) == 0})
+	}
+}
