@@ -93,11 +93,13 @@ func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Reposito
 		if b.Project != "" {
 			terms = append(terms, fields.OneTermEqualSelector("spec.projectRef.name", b.Project))
 		}
-		scans, _, err := List[v1alpha1.Scan](ctx, c, b.Namespace, fields.AndSelectors(terms...))
+		// Most scans may be those of pull requests, which are large and not kept.
+		_, err := eachPage(ctx, c, b.Namespace, fields.AndSelectors(terms...), func(page []v1alpha1.Scan, _ bool) {
+			past.add(slices.DeleteFunc(page, func(s v1alpha1.Scan) bool { return other(s.Spec.ProjectRef) }))
+		})
 		if err != nil {
 			return nil, nil, fmt.Errorf("list the scans of the base: %w", err)
 		}
-		past.add(slices.DeleteFunc(scans, func(s v1alpha1.Scan) bool { return other(s.Spec.ProjectRef) }))
 		findings, odd, err := List[v1alpha1.Finding](ctx, c, b.Namespace, fields.AndSelectors(terms...))
 		if err != nil {
 			return nil, nil, fmt.Errorf("list the findings of the base: %w", err)

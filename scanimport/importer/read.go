@@ -27,9 +27,24 @@ const (
 // unreadable object does not affect the others.
 func List[T any](ctx context.Context, c *Client, namespace string,
 	selector fields.Selector) (objects []T, unreadable []string, err error) {
-	kind, err := kindOf[T]()
+	unreadable, err = eachPage(ctx, c, namespace, selector, func(page []T, first bool) {
+		if first {
+			objects = nil
+		}
+		objects = append(objects, page...)
+	})
 	if err != nil {
 		return nil, nil, err
+	}
+	return objects, unreadable, nil
+}
+
+// eachPage lists like List, but hands over each page. A list that is restarted hands over a first page again.
+func eachPage[T any](ctx context.Context, c *Client, namespace string, selector fields.Selector,
+	do func(page []T, first bool)) (unreadable []string, err error) {
+	kind, err := kindOf[T]()
+	if err != nil {
+		return nil, err
 	}
 	source := c.reader.In(namespace, kind)
 	options := metav1.ListOptions{Limit: pageSize, FieldSelector: selector.String()}
@@ -52,15 +67,16 @@ func List[T any](ctx context.Context, c *Client, namespace string,
 		switch {
 		case apierrors.IsResourceExpired(err) && expired < mostExpired:
 			// The list took longer than the API server keeps old versions: restart it.
-			objects, unreadable, options.Continue = nil, nil, ""
+			unreadable, options.Continue = nil, ""
 			expired++
 			continue
 		case err != nil:
-			return nil, nil, err
+			return nil, err
 		}
-		objects, unreadable = append(objects, page...), append(unreadable, odd...)
+		do(page, options.Continue == "")
+		unreadable = append(unreadable, odd...)
 		if options.Continue = said.Continue; options.Continue == "" {
-			return objects, unreadable, nil
+			return unreadable, nil
 		}
 	}
 }
