@@ -108,13 +108,21 @@ type part struct {
 
 // parts returns the issues that the pull request would introduce, and those that were fixed in it.
 func (s shown) parts() []part {
+	open, resolved := "None: all its issues are resolved, or it has none.", "None so far."
+	if s.view.Get("severity") != "" {
+		open, resolved = "None of this severity.", "None of this severity."
+	}
 	return []part{
 		{"open", "New: open issues", "The pull request has them and its base branch does not.",
-			"None: all its issues are resolved, or it has none.", s.open, s.after(openCursor, s.open.NextCursor)},
+			open, s.open, s.after(openCursor, s.open.NextCursor)},
 		{"resolved", "Fixed: resolved issues", "An earlier commit of the pull request had them, a later one does not.",
-			"None so far.", s.resolved, s.after(resolvedCursor, s.resolved.NextCursor)},
+			resolved, s.resolved, s.after(resolvedCursor, s.resolved.NextCursor)},
 	}
 }
+
+// hasIssues reports whether the review has any issues, whatever the page shows of them. One that was cut off has some
+// before its first commit counts as reviewed.
+func (s shown) hasIssues() bool { return s.OpenIssueCount+s.ClosedIssueCount > 0 }
 
 // figures returns the counts of all issues. A severity's count links to the page filtered by it.
 func (s shown) figures() []ui.Figure {

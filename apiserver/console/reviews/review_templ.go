@@ -171,7 +171,7 @@ func reviewPage(s shown) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if s.LastReviewAt == nil {
+		if s.LastReviewAt == nil && !s.hasIssues() {
 			templ_7745c5c3_Err = ui.Empty("Not reviewed yet", "Have CI scan a commit of the pull request, and record it: kubectl findings review, or an upload over the REST API.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

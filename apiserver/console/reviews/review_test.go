@@ -116,3 +116,34 @@ func TestARefusedDecisionIsToldWhereverTheIssueIs(t *testing.T) {
 		}
 	}
 }
+
+func TestAReviewPageShowsWhichIssuesThereAre(t *testing.T) {
+	reviewed := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	const unreviewed, none, filtered, title = "Not reviewed yet", "it has none.", "None of this severity.", "Weak hash"
+	one := client.ReviewIssueFullList{Items: []client.ReviewIssueFull{{Id: "i-1", Title: title}}}
+	for _, tc := range []struct {
+		reason     string
+		reviewedAt *time.Time
+		count      int32
+		severity   string
+		open       client.ReviewIssueFullList
+		want       []string
+	}{
+		{"no commit was reviewed", nil, 0, "", client.ReviewIssueFullList{}, []string{unreviewed}},
+		{"the first review was cut off", nil, 1, "", one, []string{title}},
+		{"nothing was found", &reviewed, 0, "", client.ReviewIssueFullList{}, []string{none}},
+		{"the filter hides all", &reviewed, 1, "high", client.ReviewIssueFullList{}, []string{filtered}},
+	} {
+		s := shown{open: tc.open, view: url.Values{"severity": {tc.severity}}, texts: new(ui.Texts)}
+		s.LastReviewAt, s.OpenIssueCount = tc.reviewedAt, tc.count
+		var out strings.Builder
+		harness.Must(t, reviewPage(s).Render(t.Context(), &out))
+		var got []string
+		for _, text := range []string{unreviewed, none, filtered, title} {
+			if strings.Contains(out.String(), text) {
+				got = append(got, text)
+			}
+		}
+		harness.Same(t, tc.reason, tc.want, got)
+	}
+}
