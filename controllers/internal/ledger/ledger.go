@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -42,7 +43,8 @@ type Write func(context.Context) (bool, error)
 
 // Ledger makes the deliveries for one kind.
 type Ledger struct {
-	kind Kind
+	kind  Kind
+	rooms *rooms
 	store
 }
 
@@ -53,7 +55,7 @@ func New(ctx context.Context, mgr ctrl.Manager, kind Kind) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{kind: kind, store: has}
+	l := &Ledger{kind: kind, rooms: newRooms(clock.RealClock{}), store: has}
 	if err := index.Add(ctx, mgr, kind.object, owes, l.owedBy); err != nil || !kind.paged {
 		return l, err
 	}
@@ -72,7 +74,7 @@ func (l *Ledger) MakeRoom(ctx context.Context, object client.Object, write Write
 
 // Settle stores the observed status of the object, makes the deliveries that it owes, and stores that they are
 // made. If no endpoint subscribes to any of them, it writes once at most. It returns when to reconcile again; 0 for no
-// need.
+// need. While a quota has no room for deliveries in the namespace, it fails with a FullError.
 //
 // An object that still owes deliveries, because of an endpoint's backlog or a page to come, is
 // enqueued by the watches of package ledger: see Endpoints, Pages, ScansGone and OperationsGone.
@@ -219,6 +221,11 @@ func (l *Ledger) makeDue(ctx context.Context, object client.Object, how emission
 	if err != nil {
 		return nil, 0, err
 	}
+	if len(made) > 0 {
+		if err := l.rooms.enter(object.GetNamespace()); err != nil {
+			return nil, min(upTo, made[0].seq-1), err
+		}
+	}
 	if len(made) > 0 && !how.current {
 		if err := l.checkCurrent(ctx, object); err != nil {
 			return nil, 0, err
@@ -228,11 +235,23 @@ func (l *Ledger) makeDue(ctx context.Context, object client.Object, how emission
 		if l.Implied.IsLost(object, d.delivery.Name) {
 			continue // it was deleted while this was decided
 		}
-		if err := l.makeDelivery(ctx, d.delivery); err != nil {
+		if err := l.makeIfRoom(ctx, d.delivery); err != nil {
 			return made[:i], min(upTo, d.seq-1), err
 		}
 	}
 	return made, upTo, nil
+}
+
+// makeIfRoom is makeDelivery, but notes whether the namespace's quota had room.
+func (l *Ledger) makeIfRoom(ctx context.Context, delivery *v1alpha1.WebhookDelivery) error {
+	err := l.makeDelivery(ctx, delivery)
+	switch {
+	case err == nil:
+		l.rooms.made(delivery.Namespace)
+	case kube.IsQuotaExceeded(err):
+		return l.rooms.refused(ctx, delivery.Namespace, err)
+	}
+	return err
 }
 
 // checkCurrent fails with a conflict if the cached object is stale: deliveries that it owes may
@@ -362,7 +381,6 @@ func (s store) makeDelivery(ctx context.Context, delivery *v1alpha1.WebhookDeliv
 	if err == nil || apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
 	}
-	// An exhausted quota ends here too, and is retried with backoff.
 	return fmt.Errorf("create the delivery of %s %s: %w", delivery.Spec.Event.Type, delivery.Spec.Event.Subject.Name, err)
 }
 

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
@@ -52,7 +53,7 @@ func (l Loop[S]) Run(ctx context.Context, req ctrl.Request) (ctrl.Result, error)
 	}
 	phases, err := l.begin(ctx, s)
 	if err != nil {
-		return patch.Outcome(ctrl.Result{}, err)
+		return result(0, err)
 	}
 	failed := run(ctx, s, phases)
 	err = l.finish(ctx, s)
@@ -60,7 +61,20 @@ func (l Loop[S]) Run(ctx context.Context, req ctrl.Request) (ctrl.Result, error)
 		// Bypass Outcome: a conflict in the second error must not hide the first.
 		return ctrl.Result{}, errors.Join(failed, err)
 	}
-	return patch.Outcome(ctrl.Result{RequeueAfter: s.outcomeOf().again}, errors.Join(failed, err))
+	return result(s.outcomeOf().again, errors.Join(failed, err))
+}
+
+// result returns the outcome of a reconcile. An object whose deliveries wait for room in a quota comes back behind
+// all others: it is no error, and thousands may wait.
+func result(again time.Duration, err error) (ctrl.Result, error) {
+	var full *ledger.FullError
+	if !errors.As(err, &full) {
+		return patch.Outcome(ctrl.Result{RequeueAfter: again}, err)
+	}
+	if again == 0 || full.After < again {
+		again = full.After
+	}
+	return ctrl.Result{RequeueAfter: again, Priority: new(handler.LowPriority)}, nil
 }
 
 // begin prepares the object and returns the phases to run.

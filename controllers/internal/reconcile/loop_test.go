@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -89,6 +91,18 @@ func TestTheShortestWaitThatAnyPhaseAsksForCounts(t *testing.T) {
 		}
 		if result, err := reconcileOnce(t, newProject(t), Loop[*scope]{Phases: phases}); err != nil || result.RequeueAfter != c.want {
 			t.Errorf("%s: got %v, %v, want %v", c.reason, result, err, c.want)
+		}
+	}
+}
+
+func TestWhatWaitsForRoomInAQuotaComesBackLastWithoutAnError(t *testing.T) {
+	full := fmt.Errorf("settle: %w", &ledger.FullError{After: time.Minute})
+	for again, want := range map[time.Duration]time.Duration{
+		0: time.Minute, time.Second: time.Second, time.Hour: time.Minute,
+	} {
+		got, err := result(again, full)
+		if err != nil || got.RequeueAfter != want || got.Priority == nil || *got.Priority >= 0 {
+			t.Errorf("with another wait of %s: %+v, %v", again, got, err)
 		}
 	}
 }

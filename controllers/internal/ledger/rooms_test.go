@@ -1,0 +1,117 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// full is a ledger of scans in front of an API server whose quota for the namespace "full" has no room.
+type full struct {
+	*Ledger
+	clock *clocktesting.FakeClock
+	// asked counts the requests to the API server by namespace.
+	asked map[string]int
+	// hasRoom means that there is room after all.
+	hasRoom bool
+}
+
+func newFull(t *testing.T) *full {
+	t.Helper()
+	f := &full{clock: clocktesting.NewFakeClock(time.Now()), asked: map[string]int{}}
+	scheme := runtime.NewScheme()
+	harness.Must(t, v1alpha1.AddToScheme(scheme))
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(builder.WebhookEndpoint("all").In("full").Build(),
+		builder.WebhookEndpoint("all").In("other").Build()).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			f.asked[object.GetNamespace()]++
+			if object.GetNamespace() == "full" && !f.hasRoom {
+				return apierrors.NewForbidden(schema.GroupResource{}, object.GetName(), errors.New("exceeded quota: q"))
+			}
+			return c.Create(ctx, object, options...)
+		},
+	}).Build()
+	f.Ledger = &Ledger{kind: Scan, rooms: newRooms(f.clock), store: store{client: c, live: c}}
+	return f
+}
+
+// settle settles a new scan that owes the delivery of its end, and returns how far it got.
+func (f *full) settle(t *testing.T, namespace, name string) (emitted int64, err error) {
+	t.Helper()
+	scan := builder.Scan(name, f.clock.Now()).In(namespace).Build()
+	scan.UID = types.UID(namespace + name)
+	scan.Status.Transitions = []v1alpha1.Transition{{Seq: 1, Type: v1alpha1.TransitionCompleted, At: v1alpha1.NewTime(f.clock.Now())}}
+	_, err = f.Settle(t.Context(), scan, func(context.Context) (bool, error) { return true, nil })
+	return scan.Status.EmittedSeq, err
+}
+
+func TestAFullQuotaIsAskedOnceInAWhile(t *testing.T) {
+	f := newFull(t)
+	var last time.Duration
+	for i := range 1000 {
+		emitted, err := f.settle(t, "full", fmt.Sprint("s-", i))
+		var noRoom *FullError
+		if !errors.As(err, &noRoom) || !apierrors.IsForbidden(err) || emitted != 0 {
+			t.Fatalf("got %d, %v, want what is owed to wait", emitted, err)
+		}
+		if noRoom.After < minFull || noRoom.After <= last {
+			t.Fatalf("comes back after %s, with the one before it after %s", noRoom.After, last)
+		}
+		last = noRoom.After
+	}
+	if emitted, err := f.settle(t, "other", "s-1"); emitted != 1 || err != nil {
+		t.Errorf("in a namespace with room: %d, %v", emitted, err)
+	}
+	harness.Same(t, "deliveries tried", map[string]int{"full": 1, "other": 1}, f.asked)
+
+	f.clock.Step(minFull)
+	for range 10 {
+		_, err := f.settle(t, "full", "s-1")
+		if err == nil {
+			t.Fatal("what is refused counts as made")
+		}
+	}
+	if got := f.asked["full"]; got != 2 {
+		t.Errorf("%d deliveries tried, want one more after the pause", got)
+	}
+}
+
+func TestWhatWaitsForRoomIsMadeOnceThereIsSome(t *testing.T) {
+	f := newFull(t)
+	for range 100 {
+		_, _ = f.settle(t, "full", "s-1")
+		f.clock.Step(maxFull / 2)
+	}
+	f.hasRoom = true
+	f.clock.Step(maxFull)
+	for _, scan := range []string{"s-1", "s-2"} {
+		if emitted, err := f.settle(t, "full", scan); emitted != 1 || err != nil {
+			t.Errorf("%s: %d, %v", scan, emitted, err)
+		}
+	}
+}
+
+func TestANamespaceWhereNothingWaitsIsForgotten(t *testing.T) {
+	f := newFull(t)
+	_, _ = f.settle(t, "full", "s-1")
+	f.clock.Step(3 * maxFull)
+	_ = f.rooms.refused(t.Context(), "fuller", errors.New("exceeded quota"))
+	if _, known := f.rooms.of["full"]; known || len(f.rooms.of) != 1 {
+		t.Errorf("known: %v", f.rooms.of)
+	}
+}
