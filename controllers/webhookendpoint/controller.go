@@ -111,7 +111,11 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	if found.polled {
+	served, err := r.isServed(ctx, s.Object)
+	if err != nil {
+		return err
+	}
+	if found.polled && served { // Others wait for misjudged.
 		s.RequeueAfter(secretPoll)
 	}
 	s.Status.SecretRef = nil
@@ -128,15 +132,13 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 	}
 	observeSecret(s, found.usable())
 	s.Status.ObservedGeneration = s.Object.Generation
-	served, err := r.isServed(ctx, s.Object)
-	if err != nil {
-		return err
-	}
 	s.Judge(judge(s.Object, served, found))
 	if removal.IsRefusal(found.unwritten) {
 		// No error, which would be retried ever more rarely.
-		ctrl.LoggerFrom(ctx).Error(found.unwritten, "the signing secret was refused, and is tried again later")
-		s.RequeueAfter(removal.RefusedRetry)
+		if served {
+			ctrl.LoggerFrom(ctx).Error(found.unwritten, "the signing secret was refused, and is tried again later")
+			s.RequeueAfter(removal.RefusedRetry)
+		}
 		found.unwritten = nil
 	}
 	err = errors.Join(found.unwritten, found.unlabelled)

@@ -3,8 +3,8 @@ package webhookendpoint
 import (
 	"context"
 	"fmt"
-	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,39 +15,40 @@ import (
 
 // isServed reports whether the endpoint is one of those of its namespace that get events.
 func (r *Reconciler) isServed(ctx context.Context, endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
-	served, _, err := r.split(ctx, endpoint.Namespace)
-	return slices.ContainsFunc(served, func(e v1alpha1.WebhookEndpoint) bool { return e.UID == endpoint.UID }), err
+	all, err := r.endpoints(ctx, endpoint.Namespace)
+	return webhooks.IsServed(endpoint, all), err
 }
 
 // misjudged returns requests for the endpoints whose condition is outdated after one in their namespace was created or
 // deleted.
 func (r *Reconciler) misjudged(ctx context.Context, changed client.Object) (requests []ctrl.Request) {
-	served, unserved, err := r.split(ctx, changed.GetNamespace())
+	all, err := r.endpoints(ctx, changed.GetNamespace())
 	if err != nil {
 		// A cached list fails only while the manager stops, and a handler cannot return an error.
 		ctrl.LoggerFrom(ctx).Error(err, "list what is to be reconciled")
 	}
-	add := func(endpoints []v1alpha1.WebhookEndpoint, outdated func([]v1alpha1.Condition) bool) {
-		for i := range endpoints {
-			if outdated(endpoints[i].Status.Conditions) {
-				requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&endpoints[i])})
-			}
+	served := map[types.UID]bool{}
+	for _, endpoint := range webhooks.Served(all) {
+		served[endpoint.UID] = true
+	}
+	for i := range all {
+		list := all[i].Status.Conditions
+		outdated := v1alpha1.IsConditionTrue(list, v1alpha1.ConditionReady)
+		if served[all[i].UID] {
+			outdated = conditions.ReadyReason(list) == v1alpha1.ReasonTooManyEndpoints
+		}
+		if outdated {
+			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&all[i])})
 		}
 	}
-	add(served, func(list []v1alpha1.Condition) bool {
-		return conditions.ReadyReason(list) == v1alpha1.ReasonTooManyEndpoints
-	})
-	add(unserved, func(list []v1alpha1.Condition) bool { return v1alpha1.IsConditionTrue(list, v1alpha1.ConditionReady) })
 	return requests
 }
 
-// split returns the namespace's endpoints that get events, and the others.
-func (r *Reconciler) split(ctx context.Context, namespace string) (served, unserved []v1alpha1.WebhookEndpoint,
-	err error) {
+// endpoints returns the namespace's endpoints. They belong to the cache and must not be changed.
+func (r *Reconciler) endpoints(ctx context.Context, namespace string) ([]v1alpha1.WebhookEndpoint, error) {
 	list := &v1alpha1.WebhookEndpointList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, fmt.Errorf("list the webhook endpoints: %w", err)
+		return nil, fmt.Errorf("list the webhook endpoints: %w", err)
 	}
-	served = webhooks.Served(list.Items)
-	return served, list.Items[len(served):], nil
+	return list.Items, nil
 }

@@ -23,8 +23,6 @@ const failuresBeforeFailing = 3
 // judge returns the conditions' verdict on the endpoint.
 func judge(endpoint *v1alpha1.WebhookEndpoint, served bool, f found) conditions.Verdict {
 	switch {
-	case !f.usable() || f.unwritten != nil:
-		return secretVerdict(f, endpoint.DisabledByControllers())
 	case !served:
 		return conditions.Verdict{
 			Stalled: true,
@@ -32,6 +30,8 @@ func judge(endpoint *v1alpha1.WebhookEndpoint, served bool, f found) conditions.
 			Message: "Only the 50 oldest WebhookEndpoints of a namespace get events, and this is not one of them: " +
 				"delete older ones that are no longer needed.",
 		}
+	case !f.usable() || f.unwritten != nil:
+		return secretVerdict(f, endpoint.DisabledByControllers())
 	case endpoint.Spec.Disabled:
 		return conditions.Verdict{
 			Reason: v1alpha1.ReasonEndpointDisabled,

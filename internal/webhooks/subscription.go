@@ -28,12 +28,39 @@ func IsOlder(endpoint *v1alpha1.WebhookEndpoint, at time.Time) bool {
 // their condition repeats the number.
 const MaxServed = 50
 
-// Served sorts the endpoints of a namespace by age and then by name, and returns those that get events: the oldest.
+// Served returns those of a namespace's endpoints that get events, the oldest, sorted by age and then by name. It leaves
+// the order of all endpoints, of which there may be thousands, as it is.
 func Served(endpoints []v1alpha1.WebhookEndpoint) []v1alpha1.WebhookEndpoint {
-	slices.SortFunc(endpoints, func(a, b v1alpha1.WebhookEndpoint) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
-	return endpoints[:min(len(endpoints), MaxServed)]
+	served := make([]v1alpha1.WebhookEndpoint, 0, min(len(endpoints), MaxServed)+1)
+	for i := range endpoints {
+		e := &endpoints[i]
+		if len(served) == MaxServed && compareAge(&served[MaxServed-1], e) <= 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(served, e, func(s v1alpha1.WebhookEndpoint, e *v1alpha1.WebhookEndpoint) int {
+			return compareAge(&s, e)
+		})
+		served = slices.Insert(served, at, *e)
+		served = served[:min(len(served), MaxServed)]
+	}
+	return served
+}
+
+// IsServed reports whether the endpoint is among Served of the endpoints of its namespace, whether or not those hold it
+// already.
+func IsServed(endpoint *v1alpha1.WebhookEndpoint, all []v1alpha1.WebhookEndpoint) bool {
+	older := 0
+	for i := range all {
+		if compareAge(&all[i], endpoint) < 0 {
+			older++
+		}
+	}
+	return older < MaxServed
+}
+
+// compareAge orders the endpoints of a namespace by age and then by name.
+func compareAge(a, b *v1alpha1.WebhookEndpoint) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
 // Enabled reports whether deliveries are made for the endpoint at all. Events that happen while it

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,6 +31,12 @@ func TestServedAreTheOldest(t *testing.T) {
 	}
 	if few := Served(endpoints[:2]); len(few) != 2 {
 		t.Errorf("%d of 2 are served", len(few))
+	}
+	for i := range endpoints {
+		is := slices.ContainsFunc(served, func(e v1alpha1.WebhookEndpoint) bool { return e.Name == endpoints[i].Name })
+		if IsServed(&endpoints[i], endpoints) != is {
+			t.Errorf("%s: is among the served: %t", endpoints[i].Name, is)
+		}
 	}
 }
 
