@@ -72,7 +72,8 @@ func newSender(settings Settings) *sender {
 }
 
 // guard returns the check of an address that is about to be dialled. A denied network takes precedence, which the
-// guardian's own denied networks do not.
+// guardian's own denied networks do not. If the prefix of NAT64 is allowed, the IPv4 address to which its gateway
+// would connect must be permitted too.
 func guard(allowed, denied []netip.Prefix) func(network, address string, connection syscall.RawConn) error {
 	var v4, v6 []netip.Prefix
 	for _, prefix := range allowed {
@@ -91,8 +92,19 @@ func guard(allowed, denied []netip.Prefix) func(network, address string, connect
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(denied, func(p netip.Prefix) bool { return p.Contains(target.Addr().Unmap()) }) {
-			return errDenied
+		addresses := []netip.Addr{target.Addr().Unmap()}
+		if ssrf.IPv6NAT64Prefix.Contains(target.Addr()) {
+			bytes := target.Addr().As16()
+			embedded := netip.AddrFrom4([4]byte(bytes[12:]))
+			if err := guardian.SafeAddr(embedded); err != nil {
+				return err
+			}
+			addresses = append(addresses, embedded)
+		}
+		for _, p := range denied {
+			if slices.ContainsFunc(addresses, p.Contains) {
+				return errDenied
+			}
 		}
 		return nil
 	}
@@ -170,16 +182,18 @@ func (s *sender) explain(err error) string {
 		return "the host's address is not a public one; the operator's flag --webhook-allow-cidr allows others"
 	case errors.Is(err, errDenied):
 		return "the host's address is in a network that the operator's flag --webhook-deny-cidr denies"
+	case errors.As(err, &unresolved): // it may be a timeout too
+		return "the host's name could not be resolved"
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return fmt.Sprintf("no answer within %s", s.timeout)
 	case utilnet.IsHTTP2ConnectionLost(err):
 		return "the connection was lost before the receiver answered"
-	case errors.As(err, &unresolved):
-		return "the host's name could not be resolved"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "the connection was refused"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return "the host cannot be reached"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return "the receiver's port speaks http, not https; correct spec.url of the endpoint"
 	case isTLS(err):
 		return "the TLS handshake failed; check the receiver's certificate"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"code.dny.dev/ssrf"
 	. "github.com/onsi/gomega"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -55,18 +57,53 @@ func TestADeniedNetworkIsNotDialledEvenIfItIsPublicOrAllowed(t *testing.T) {
 	}
 }
 
+// On a cluster with IPv6 alone, receivers with IPv4 alone have such addresses.
+func TestNAT64LeadsToPublicAddressesOnly(t *testing.T) {
+	check := guard([]netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("10.9.0.0/16")},
+		[]netip.Prefix{netip.MustParsePrefix("1.1.1.0/24")})
+	for _, c := range []struct {
+		reason, address string
+		want            error
+	}{
+		{"loopback", "64:ff9b::7f00:1", ssrf.ErrProhibitedIP},
+		{"the cloud's metadata", "64:ff9b::a9fe:a9fe", ssrf.ErrProhibitedIP},
+		{"a private one that is allowed", "64:ff9b::a09:1", nil},
+		{"a public one that is denied", "64:ff9b::101:101", errDenied},
+		{"a public one", "64:ff9b::808:808", nil},
+	} {
+		if err := check("tcp6", net.JoinHostPort(c.address, "443"), nil); !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want %v", c.reason, err, c.want)
+		}
+	}
+}
+
+func TestANameThatIsNotResolvedInTimeIsSaidToBeTheProblem(t *testing.T) {
+	s := newSender(Settings{Timeout: time.Second})
+	err := &net.DNSError{Err: "i/o timeout", Name: "receiver.example", IsTimeout: true}
+	if got := s.explain(&net.OpError{Op: "dial", Err: err}); !strings.Contains(got, "resolved") {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestWhatWentWrongIsSaidWithoutTheURL(t *testing.T) {
 	s := newSender(Settings{Timeout: 5 * time.Second, Allowed: loopback.Allowed})
 	unknown := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(unknown.Close)
 	plain := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(plain.Close)
+	picky := httptest.NewUnstartedServer(http.NotFoundHandler())
+	picky.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		return nil, errors.New("not you")
+	}}
+	picky.StartTLS()
+	t.Cleanup(picky.Close)
 	closed, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
 	harness.Must(t, err)
 	harness.Must(t, closed.Close())
 	cases := []struct{ reason, url, want string }{
 		{"a certificate that nobody vouches for", unknown.URL, "TLS"},
-		{"no TLS at all", strings.Replace(plain.URL, "http:", "https:", 1), "could not be read"},
+		{"no TLS at all", strings.Replace(plain.URL, "http:", "https:", 1), "speaks http, not https"},
+		{"a receiver that ends the handshake", picky.URL, "TLS"},
 		{"nobody listens", "http://" + closed.Addr().String(), "refused"},
 		{"a name that is none", "http://receiver.invalid", "resolved"},
 		{"a URL that is none", "http://[::1", "cannot be used"},

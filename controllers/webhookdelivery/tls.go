@@ -2,8 +2,8 @@ package webhookdelivery
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
+	"net"
 )
 
 // isTLS reports whether the TLS handshake failed.
@@ -11,11 +11,8 @@ func isTLS(err error) bool {
 	var (
 		unverified *tls.CertificateVerificationError
 		noTLS      tls.RecordHeaderError
-		alert      tls.AlertError
-		authority  x509.UnknownAuthorityError
-		invalid    x509.CertificateInvalidError
-		hostname   x509.HostnameError
+		// The type of an alert of the receiver is not exported.
+		alert *net.OpError
 	)
-	return errors.As(err, &unverified) || errors.As(err, &noTLS) || errors.As(err, &alert) ||
-		errors.As(err, &authority) || errors.As(err, &invalid) || errors.As(err, &hostname)
+	return errors.As(err, &unverified) || errors.As(err, &noTLS) || errors.As(err, &alert) && alert.Op == "remote error"
 }
