@@ -271,6 +271,9 @@ func isRedelivered(d *v1alpha1.WebhookDelivery, value string) (bool, error) {
 		case v1alpha1.WebhookDeliveryDelivered:
 			return true, nil
 		case v1alpha1.WebhookDeliveryFailed:
+			if d.Status.Redelivery.Attempts == 0 {
+				return false, fmt.Errorf("it was not sent again: %s", whyNotSent(d))
+			}
 			return false, fmt.Errorf("it failed again: %s", lastAttempt(d))
 		}
 	}
@@ -286,6 +289,14 @@ func isRedelivered(d *v1alpha1.WebhookDelivery, value string) (bool, error) {
 
 var errNoLongerAsked = errors.New("somebody has removed the annotation " + v1alpha1.RedeliverAnnotation +
 	" before the redelivery began: request it again")
+
+// whyNotSent returns why no attempt was made.
+func whyNotSent(d *v1alpha1.WebhookDelivery) string {
+	if ready := v1alpha1.FindCondition(d.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+		return ready.Message
+	}
+	return "no attempt was made"
+}
 
 func lastAttempt(d *v1alpha1.WebhookDelivery) string {
 	if len(d.Status.Attempts) == 0 {

@@ -28,7 +28,7 @@ func TestWhenARedeliveryHasEnded(t *testing.T) {
 		"it has not begun":             {mine, "", v1alpha1.WebhookDeliveryFailed, false, ""},
 		"it is under way":              {mine, mine, v1alpha1.WebhookDeliveryPending, false, ""},
 		"it succeeded":                 {mine, mine, v1alpha1.WebhookDeliveryDelivered, true, ""},
-		"it failed":                    {mine, mine, v1alpha1.WebhookDeliveryFailed, false, "it failed again: no attempt was made"},
+		"it failed":                    {mine, mine, v1alpha1.WebhookDeliveryFailed, false, "it was not sent again: no attempt was made"},
 		"another was requested before": {other, "", v1alpha1.WebhookDeliveryFailed, false, again},
 		"another has replaced it":      {other, mine, v1alpha1.WebhookDeliveryPending, false, again},
 		"another succeeded":            {other, other, v1alpha1.WebhookDeliveryDelivered, false, again},
@@ -50,6 +50,21 @@ func TestWhenARedeliveryHasEnded(t *testing.T) {
 		}
 		if ended != tc.ended || text != tc.err {
 			t.Errorf("%s: ended %t with %q, want %t with %q", reason, ended, text, tc.ended, tc.err)
+		}
+	}
+}
+
+func TestARedeliveryThatWasNotSentBlamesNoReceiver(t *testing.T) {
+	d := &v1alpha1.WebhookDelivery{}
+	d.Status.Phase = v1alpha1.WebhookDeliveryFailed
+	d.Status.Attempts = []v1alpha1.WebhookAttempt{{Code: 503, Message: "before"}}
+	d.Status.Conditions = []v1alpha1.Condition{{Type: v1alpha1.ConditionReady, Message: "The endpoint was deleted."}}
+	for attempts, want := range []string{
+		"it was not sent again: The endpoint was deleted.", "it failed again: the receiver answered 503 before",
+	} {
+		d.Status.Redelivery = &v1alpha1.WebhookRedelivery{Value: "mine", Attempts: int32(attempts)}
+		if _, err := isRedelivered(d, "mine"); err == nil || err.Error() != want {
+			t.Errorf("after %d attempts: %v, want %q", attempts, err, want)
 		}
 	}
 }

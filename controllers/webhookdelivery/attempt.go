@@ -44,6 +44,7 @@ func (r *Reconciler) attempt(ctx context.Context, key types.NamespacedName) (sta
 		return standingUnknown, err
 	}
 	webhooks.AddAttempt(s.Status, begin(at, signed))
+	next.next = nil // this is it
 	if err := r.conclude(ctx, s, next); err != nil {
 		return standingUnknown, ignoreMoved(err)
 	}

@@ -90,6 +90,22 @@ func (h *byHand) delivery(namespace, name, endpoint string) *v1alpha1.WebhookDel
 	return d
 }
 
+// Nobody is to conclude that no attempt is planned.
+func TestWhatWaitsForItsTurnShowsWhenItWasDue(t *testing.T) {
+	s := newScope()
+	s.Now, s.Object.CreationTimestamp = noon.Add(time.Hour), metav1.NewTime(noon)
+	s.endpoint = builder.WebhookEndpoint("team").Build()
+	s.endpoint.Status.SecretRef = &v1alpha1.SecretReference{Name: "team"}
+	if got := decide(s); got.outlook != outlookDue || got.next != nil {
+		t.Errorf("before the first attempt: %+v", got)
+	}
+	s.Status.Attempts = []v1alpha1.WebhookAttempt{{At: *at(0), Outcome: v1alpha1.WebhookAttemptFailed}}
+	due, _ := webhooks.NextAttempt(s.Object)
+	if got := decide(s); got.outlook != outlookDue || got.next == nil || !got.next.Equal(&v1alpha1.Time{Time: due}) {
+		t.Errorf("got %+v, want it due at %s", got, due)
+	}
+}
+
 // The schedule from the first attempt to the last, one step of the clock per attempt.
 func TestADeliveryIsRetriedByTheSchedule(t *testing.T) {
 	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)

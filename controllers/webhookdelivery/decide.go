@@ -27,7 +27,7 @@ type step struct {
 	outlook outlook
 	phase   v1alpha1.WebhookDeliveryPhase
 	verdict conditions.Verdict
-	// next is when an attempt is due; nil if none is.
+	// next is when an attempt is due, which may have been before now; nil if none is.
 	next *v1alpha1.Time
 	// wait is how long until then.
 	wait time.Duration
@@ -74,6 +74,9 @@ func decide(s *scope) step {
 	}
 	now := waiting(v1alpha1.ReasonProgressing, "An attempt is in progress or about to start.")
 	now.outlook = outlookDue
+	if !at.IsZero() { // as it is for the first attempt
+		now.next = new(v1alpha1.NewTime(at))
+	}
 	return now
 }
 

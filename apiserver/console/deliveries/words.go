@@ -69,13 +69,15 @@ func took(a client.WebhookDeliveryAttempt) string {
 }
 
 // next explains what happens next, and what a person can do about it.
-func next(d client.WebhookDelivery) string {
+func next(d client.WebhookDelivery, now time.Time) string {
 	a := last(d)
 	switch {
 	case d.Status == client.WebhookDeliveryStatusDelivered:
 		return "The receiver has it. There is nothing to do."
 	case d.Status == client.WebhookDeliveryStatusFailed && a == nil:
 		return "No attempt was made, and none will be: most likely the endpoint was deleted."
+	case d.Status == client.WebhookDeliveryStatusFailed && neverRedelivered(d):
+		return "It was not sent again, and will not be: most likely the endpoint was deleted."
 	case d.Status == client.WebhookDeliveryStatusFailed:
 		return "All attempts have failed. Fix what the last attempt's message names, then redeliver it."
 	case a != nil && a.Outcome == client.WebhookAttemptOutcomeStarted:
@@ -86,10 +88,17 @@ func next(d client.WebhookDelivery) string {
 	case d.NextAttemptAt == nil:
 		return "No attempt is planned: the endpoint is disabled, has no secret or does not exist. Its conditions say " +
 			"which: kubectl describe webhookendpoint " + d.EndpointId + "."
+	case !d.NextAttemptAt.After(now):
+		return "It waits for its turn: deliveries to an endpoint are sent a few at a time."
 	case a == nil:
 		return "The first attempt is due."
 	}
 	return "It is retried automatically, with longer pauses each time. If the receiver works again, redeliver it now."
+}
+
+// neverRedelivered reports whether no attempt was made since the delivery was to be sent again.
+func neverRedelivered(d client.WebhookDelivery) bool {
+	return d.RedeliveredAt != nil && last(d).At.Before(*d.RedeliveredAt)
 }
 
 // aboutDue is how soon an attempt must be due for the page to wait for it.

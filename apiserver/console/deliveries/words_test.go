@@ -14,6 +14,7 @@ import (
 
 func TestADeliverySaysHowItGoesOn(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	later := at.Add(time.Minute)
 	attempt := func(outcome client.WebhookAttemptOutcome) []client.WebhookDeliveryAttempt {
 		return []client.WebhookDeliveryAttempt{{At: at, Outcome: outcome}}
 	}
@@ -31,12 +32,27 @@ func TestADeliverySaysHowItGoesOn(t *testing.T) {
 		{"a request is on its way", client.WebhookDeliveryStatusPending, started, nil, "in progress"},
 		{"its endpoint is disabled", client.WebhookDeliveryStatusPending, failed, nil, "describe webhookendpoint team"},
 		{"many are before it", client.WebhookDeliveryStatusPending, nil, nil, "waits for its turn"},
-		{"it is new", client.WebhookDeliveryStatusPending, nil, &at, "first attempt"},
-		{"it waits", client.WebhookDeliveryStatusPending, failed, &at, "retried automatically"},
+		{"it is new", client.WebhookDeliveryStatusPending, nil, &later, "first attempt"},
+		{"it waits", client.WebhookDeliveryStatusPending, failed, &later, "retried automatically"},
+		{"it is due, behind others", client.WebhookDeliveryStatusPending, failed, &at, "waits for its turn"},
 	} {
 		d := client.WebhookDelivery{EndpointId: "team", Status: tc.status, Attempts: tc.attempts, NextAttemptAt: tc.next}
-		if got := next(d); !strings.Contains(got, tc.want) {
+		if got := next(d, at); !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %q", tc.reason, got)
+		}
+	}
+}
+
+// Its last attempt was before, and says nothing of it.
+func TestARedeliveryToADeletedEndpointBlamesNoReceiver(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for redelivered, want := range map[time.Time]string{
+		at.Add(-time.Hour): "All attempts have failed", at: "All attempts have failed", at.Add(time.Hour): "endpoint was deleted",
+	} {
+		d := client.WebhookDelivery{Status: client.WebhookDeliveryStatusFailed, RedeliveredAt: &redelivered,
+			Attempts: []client.WebhookDeliveryAttempt{{At: at, Outcome: client.WebhookAttemptOutcomeFailed}}}
+		if got := next(d, at); !strings.Contains(got, want) {
+			t.Errorf("redelivered at %s: %q, want %q", redelivered, got, want)
 		}
 	}
 }
