@@ -54,17 +54,10 @@ type Settings struct {
 
 // SetupWithManager adds the controller of APIKeys to the manager.
 func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	base := reconcile.NewBase(mgr)
 	r := &Reconciler{
-		Base:    reconcile.NewBase(mgr),
-		secrets: ownsecret.NewStore(mgr),
-	}
-	r.signingKeys = signingKeys{
-		client:    r.Client,
-		live:      r.Live,
-		recorder:  r.Recorder,
-		clock:     r.Clock,
-		namespace: s.Namespace,
-		notice:    publicationNotice,
+		Base: base, secrets: ownsecret.NewStore(mgr),
+		signingKeys: signingKeys{Base: base, namespace: s.Namespace, notice: publicationNotice},
 	}
 	storage, err := signingKeysCache(ctx, mgr, s.Namespace)
 	if err != nil {

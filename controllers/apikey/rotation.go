@@ -132,7 +132,7 @@ func after(next step, at, now time.Time) (step, time.Duration) {
 // advance carries out the next step of a rotation.
 func (k signingKeys) advance(ctx context.Context, held holding, public *corev1.ConfigMap,
 	published bool) (ctrl.Result, error) {
-	now := k.clock.Now()
+	now := k.Clock.Now()
 	next, wait := nextStep(held, rotationAsked(public), signingOverlap(public), k.notice, published, now)
 	switch next {
 	case stay:
@@ -203,5 +203,5 @@ func (k signingKeys) tell(done step, before tokens.Ring, public *corev1.ConfigMa
 }
 
 func (k signingKeys) announce(public *corev1.ConfigMap, eventType, reason, note string, args ...any) {
-	k.recorder.Eventf(public, nil, eventType, reason, "RotateSigningKey", note, args...)
+	k.Recorder.Eventf(public, nil, eventType, reason, "RotateSigningKey", note, args...)
 }

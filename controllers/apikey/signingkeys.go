@@ -11,14 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
@@ -36,10 +34,7 @@ const owedRetry = 5 * time.Second
 // locking, and the keys in the Secret are published before anything else is done. So after a crash
 // a step is repeated, and the update of a replica that lags behind is refused.
 type signingKeys struct {
-	client    client.Client
-	live      client.Reader
-	recorder  events.EventRecorder
-	clock     clock.PassiveClock
+	reconcile.Base
 	namespace string
 	// notice is how long a key must be published before it signs.
 	notice time.Duration
@@ -47,7 +42,7 @@ type signingKeys struct {
 
 // Reconcile creates the key, publishes it, and carries out the next step of a rotation. The watch
 // on the Secret reports each step, which enqueues the next one.
-func (k signingKeys) Reconcile(ctx context.Context, _ reconcile.Request) (ctrl.Result, error) {
+func (k signingKeys) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	return patch.Outcome(k.reconcile(ctx))
 }
 
@@ -94,7 +89,7 @@ func (k signingKeys) current(ctx context.Context) (tokens.Ring, error) {
 
 func (k signingKeys) load(ctx context.Context) (holding, error) {
 	secret := &corev1.Secret{}
-	if err := k.live.Get(ctx, client.ObjectKey{Namespace: k.namespace, Name: tokens.SigningKeySecret},
+	if err := k.Live.Get(ctx, client.ObjectKey{Namespace: k.namespace, Name: tokens.SigningKeySecret},
 		secret); err != nil {
 		return holding{}, fmt.Errorf("get the signing key: %w", err)
 	}
@@ -122,7 +117,7 @@ func (k signingKeys) make(ctx context.Context, asked string) (holding, error) {
 		return holding{}, err
 	}
 	made.annotate(servedAnnotation, asked)
-	err = k.client.Create(ctx, made.secret)
+	err = k.Client.Create(ctx, made.secret)
 	if apierrors.IsAlreadyExists(err) {
 		return k.load(ctx)
 	}
@@ -135,7 +130,7 @@ func (k signingKeys) make(ctx context.Context, asked string) (holding, error) {
 // published returns the ConfigMap, or an empty one if it does not exist.
 func (k signingKeys) published(ctx context.Context) (*corev1.ConfigMap, error) {
 	public := &corev1.ConfigMap{}
-	err := k.live.Get(ctx, client.ObjectKey{Namespace: k.namespace, Name: tokens.SigningKeysConfigMap}, public)
+	err := k.Live.Get(ctx, client.ObjectKey{Namespace: k.namespace, Name: tokens.SigningKeysConfigMap}, public)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("get the public signing keys: %w", err)
 	}
@@ -152,7 +147,7 @@ func (k signingKeys) publish(ctx context.Context, have *corev1.ConfigMap, set to
 	switch {
 	case have.UID == "":
 		*have = corev1.ConfigMap{ObjectMeta: k.meta(tokens.SigningKeysConfigMap), Data: data}
-		err = k.client.Create(ctx, have)
+		err = k.Client.Create(ctx, have)
 		if apierrors.IsAlreadyExists(err) {
 			err = apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, have.Name, err)
 		}
@@ -161,7 +156,7 @@ func (k signingKeys) publish(ctx context.Context, have *corev1.ConfigMap, set to
 	default:
 		before := have.DeepCopy()
 		have.Data = data
-		err = k.client.Patch(ctx, have, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		err = k.Client.Patch(ctx, have, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	}
 	if err != nil {
 		return false, fmt.Errorf("publish the signing keys: %w", err)
@@ -184,7 +179,7 @@ func (k signingKeys) store(ctx context.Context, held holding) error {
 		return err
 	}
 	held.secret.Data = data
-	if err := k.client.Update(ctx, held.secret); err != nil {
+	if err := k.Client.Update(ctx, held.secret); err != nil {
 		return fmt.Errorf("update the signing key: %w", err)
 	}
 	return nil
@@ -195,10 +190,10 @@ func (k signingKeys) store(ctx context.Context, held holding) error {
 // written or replaced must not let one key hold up all others, so its token ends with the previous key.
 func (k signingKeys) owed(ctx context.Context, before tokens.KeySet) (bool, error) {
 	keys := &v1alpha1.APIKeyList{}
-	if err := k.client.List(ctx, keys, client.UnsafeDisableDeepCopy); err != nil {
+	if err := k.Client.List(ctx, keys, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("list the API keys: %w", err)
 	}
-	now := k.clock.Now()
+	now := k.Clock.Now()
 	for i := range keys.Items {
 		key := &keys.Items[i]
 		if before.Has(key.Status.SigningKeyID) && key.DeletionTimestamp.IsZero() && served(key) &&

@@ -14,11 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -38,7 +39,8 @@ func someSigningKeys(t *testing.T, now time.Time) (signingKeys, *clocktesting.Fa
 	t.Helper()
 	c := env.AsController(t)
 	clock, recorder := clocktesting.NewFakePassiveClock(now), events.NewFakeRecorder(100)
-	return signingKeys{client: c, live: c, recorder: recorder, clock: clock, namespace: testenv.SystemNamespace, notice: publicationNotice}, clock, recorder
+	base := reconcile.Base{Client: c, Live: c, Recorder: recorder, Clock: clock}
+	return signingKeys{Base: base, namespace: testenv.SystemNamespace, notice: publicationNotice}, clock, recorder
 }
 
 func publishedIDs(t *testing.T) []string {
@@ -142,8 +144,8 @@ func TestNothingIsSignedBeforeItIsPublished(t *testing.T) {
 	}
 }
 
-func only(k signingKeys) reconcile.Request {
-	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: k.namespace, Name: tokens.SigningKeySecret}}
+func only(k signingKeys) ctrl.Request {
+	return ctrl.Request{NamespacedName: client.ObjectKey{Namespace: k.namespace, Name: tokens.SigningKeySecret}}
 }
 
 func reconcileOnce(t *testing.T, k signingKeys) time.Duration {
@@ -256,7 +258,7 @@ func dyingAt(t *testing.T, k signingKeys, at int, done bool) (signingKeys, *int)
 		}
 		return dead
 	}
-	k.client = interceptor.NewClient(inner, interceptor.Funcs{
+	k.Client = interceptor.NewClient(inner, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			return write(func() error { return c.Create(ctx, object, options...) })
 		},
@@ -429,4 +431,27 @@ func TestRemovalOfTheSecretEndsARotationToo(t *testing.T) {
 	if reconcileOnce(t, k); heldRing(t).HasNext() {
 		t.Error("what was asked for before the key was made is served by it")
 	}
+}
+
+// What is withdrawn stays so, and every client's copy of a token with it.
+func TestAClockThatIsAheadWithdrawsNoSigningKey(t *testing.T) {
+	noSigningKey(t)
+	server := time.Now().Add(-72 * time.Hour)
+	testenv.HearTime(t, server)
+	key, err := tokens.GenerateSigningKey()
+	harness.Must(t, err)
+	previous, err := tokens.GenerateSigningKey()
+	harness.Must(t, err)
+	secret := signingSecret()
+	secret.Data, err = tokens.EncodeRing(tokens.Ring{Signer: key, Previous: previous.Public()})
+	harness.Must(t, err)
+	env.Create(t, secret)
+	stop := start(t)
+	harness.Eventually(t, func(g Gomega) {
+		from := holding{secret: testenv.Get(t, g, env, signingSecret())}.time(overlapAnnotation)
+		g.Expect(from).To(BeTemporally("~", server, 10*time.Minute), "the overlap is counted")
+	})
+	NewWithT(t).Expect(publishedIDs(t)).To(ConsistOf(key.ID(), previous.ID()))
+	stop()
+	noSigningKey(t)
 }

@@ -43,7 +43,7 @@ const (
 type Settings struct {
 	// Delay is how long changes of findings are gathered. Default: 10 seconds.
 	Delay time.Duration
-	// Clock provides the current time. Default: the real one.
+	// Clock provides the current time. Default: one that is not far ahead of the API server's.
 	Clock clock.PassiveClock
 }
 

@@ -18,7 +18,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
-	"github.com/appsec-dev/findings-operator/internal/apitime"
 )
 
 // reviewIndex is the cache index of issues by the review that raised them.
@@ -45,7 +44,6 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		ledger: deliveries, policies: policies.NewBook(mgr.GetClient()),
 		audit: audit.Log{To: mgr.GetLogger().WithName("audit"), Kind: "reviewIssue", Subject: "An issue of a review"},
 	}
-	r.Clock = apitime.Clock{} // it ends decisions
 	if err := index.AddReference(ctx, mgr, &v1alpha1.ReviewIssue{}, reviewIndex, reviewOf); err != nil {
 		return err
 	}

@@ -53,13 +53,13 @@ func (r *Reconciler) lastOf(scan *v1alpha1.Scan) heartbeat {
 }
 
 // listen checks whether the import of a running scan is alive. A scan without a Lease is judged by the
-// clock alone.
-func (r *Reconciler) listen(ctx context.Context, scan *v1alpha1.Scan, now time.Time) (pulse, error) {
+// clock alone. It measures by the local clock, not by that of Base, which may be set back.
+func (r *Reconciler) listen(ctx context.Context, scan *v1alpha1.Scan) (pulse, error) {
 	if scan.Spec.Lease == nil || scan.Spec.Outcome != "" || isAbandoned(&scan.Status) {
 		r.heartbeats.Delete(client.ObjectKeyFromObject(scan))
 		return pulse{}, nil
 	}
-	last := r.lastOf(scan)
+	last, now := r.lastOf(scan), time.Now()
 	if now.Before(last.lookAt) {
 		return pulse{lookIn: last.lookAt.Sub(now)}, nil
 	}
@@ -70,7 +70,7 @@ func (r *Reconciler) listen(ctx context.Context, scan *v1alpha1.Scan, now time.T
 	} else if err != nil {
 		return pulse{}, fmt.Errorf("read the Lease of the import: %w", err)
 	}
-	next, p := last.hear(lease, scan.Spec.Lease, now, r.Clock.Now())
+	next, p := last.hear(lease, scan.Spec.Lease, now, time.Now())
 	r.heartbeats.Store(client.ObjectKeyFromObject(scan), next)
 	if p.dead == nil {
 		return p, nil

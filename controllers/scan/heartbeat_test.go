@@ -8,16 +8,17 @@ import (
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // leaseOf returns a Lease with that holder, resource version and duration in seconds.
@@ -128,8 +129,8 @@ func TestAScanThatHasEndedIsNotGivenUpThoughTheCacheIsBehind(t *testing.T) {
 	behind := scan.DeepCopy()
 	env.Patch(t, scan, `{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)
 	harness.Must(t, env.Client.Delete(t.Context(), lease))
-	r := &Reconciler{Base: reconcile.Base{Live: env.Client, Clock: clock.RealClock{}}}
-	if got, err := r.listen(t.Context(), behind, time.Now()); err != nil || got.dead != nil {
+	r := &Reconciler{Base: reconcile.Base{Live: env.Client}}
+	if got, err := r.listen(t.Context(), behind); err != nil || got.dead != nil {
 		t.Errorf("%+v, error %v; want that it is not dead", got, err)
 	}
 }
@@ -137,16 +138,28 @@ func TestAScanThatHasEndedIsNotGivenUpThoughTheCacheIsBehind(t *testing.T) {
 // A Scan is reconciled for each finding that its import writes.
 func TestALeaseIsReadOncePerDuration(t *testing.T) {
 	scan, lease := importing(t, 15)
-	r := &Reconciler{Base: reconcile.Base{Live: env.Client, Clock: clock.RealClock{}}}
-	first, err := r.listen(t.Context(), scan, time.Now())
+	r := &Reconciler{Base: reconcile.Base{Live: env.Client}}
+	first, err := r.listen(t.Context(), scan)
 	harness.Must(t, err)
 	harness.Must(t, env.Client.Delete(t.Context(), lease))
-	second, err := r.listen(t.Context(), scan, time.Now())
+	second, err := r.listen(t.Context(), scan)
 	if err != nil || second.dead != nil || second.lookIn > first.lookIn {
 		t.Errorf("%+v and then %+v, error %v; want no second look yet", first, second, err)
 	}
 	r.heartbeats.Delete(client.ObjectKeyFromObject(scan))
-	if third, err := r.listen(t.Context(), scan, time.Now()); err != nil || third.dead == nil {
+	if third, err := r.listen(t.Context(), scan); err != nil || third.dead == nil {
 		t.Errorf("%+v, error %v; want that the Lease is missed", third, err)
+	}
+}
+
+// Else an import that dies meanwhile would be found days later.
+func TestAHeartbeatIsMeasuredByTheLocalClock(t *testing.T) {
+	scan, _ := importing(t, 15)
+	r := &Reconciler{Base: reconcile.Base{Live: env.Client, Clock: apitime.Clock{}}}
+	first, err := r.listen(t.Context(), scan)
+	harness.Must(t, err)
+	testenv.HearTime(t, time.Now().Add(-48*time.Hour))
+	if second, err := r.listen(t.Context(), scan); err != nil || second.lookIn > first.lookIn {
+		t.Errorf("%+v and then %+v, error %v; want another look as soon", first, second, err)
 	}
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
-	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
@@ -59,7 +58,6 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	r := &Reconciler{
 		Base: reconcile.NewBase(mgr), local: clock.RealClock{}, pager: pager, as: executors(mgr.GetConfig()),
 	}
-	r.Clock = apitime.Clock{} // it ends decisions
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.TriageOperation{}, builder.WithPredicates(watch.SpecChanged)).
 		Watches(&v1alpha1.TriageOperation{}, r.whoseTurnItIs()).

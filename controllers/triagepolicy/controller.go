@@ -20,7 +20,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
-	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
@@ -67,11 +66,10 @@ type Reconciler struct {
 
 // SetupWithManager adds the controllers of TriagePolicies and of their pages to the manager.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	if err := setUpPages(ctx, mgr, options, clock.RealClock{}); err != nil {
+	base := reconcile.NewBase(mgr)
+	if err := setUpPages(ctx, mgr, options, base.Clock); err != nil {
 		return err
 	}
-	base := reconcile.NewBase(mgr)
-	base.Clock = apitime.Clock{} // it ends policies, as that of findings does
 	return newReconciler(base).setUp(mgr, options)
 }
 

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 )
 
 // Base holds what every controller needs from its manager.
@@ -16,15 +17,17 @@ type Base struct {
 	// it, so that no cache holds a token or private key.
 	Live     client.Reader
 	Recorder events.EventRecorder
-	Clock    clock.PassiveClock
+	// Clock tells what is due. It may be set back, so durations are measured with the time package.
+	Clock clock.PassiveClock
 }
 
-// NewBase returns the Base for a manager.
+// NewBase returns the Base for a manager. Its Clock is never far ahead of the API server's: what the controllers end,
+// withdraw or delete by it does not come back once the clock is right.
 func NewBase(mgr ctrl.Manager) Base {
 	return Base{
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
 		Recorder: mgr.GetEventRecorder(v1alpha1.ControllerFieldManager),
-		Clock:    clock.RealClock{},
+		Clock:    apitime.Clock{},
 	}
 }
