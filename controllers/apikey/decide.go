@@ -212,7 +212,10 @@ func withoutToken(before *v1alpha1.APIKeyStatus) v1alpha1.APIKeyStatus {
 	}
 }
 
-// untilNextChange returns how long until the status changes by the passage of time; 0 if it never
+// expiredRetry is when an expired key is reconciled again: the clock by which it expired may be corrected.
+const expiredRetry = time.Hour
+
+// untilNextChange returns how long until the status may change by the passage of time; 0 if it never
 // does.
 func untilNextChange(status v1alpha1.APIKeyStatus, now time.Time) time.Duration {
 	var wait time.Duration
@@ -221,7 +224,9 @@ func untilNextChange(status v1alpha1.APIKeyStatus, now time.Time) time.Duration 
 			wait = left
 		}
 	}
-	if status.ExpiresAt != nil {
+	if expired(status, now) && status.ExpiresAt != nil {
+		wait = expiredRetry
+	} else if status.ExpiresAt != nil {
 		consider(status.ExpiresAt.Time)
 	}
 	if status.Previous != nil {

@@ -129,7 +129,7 @@ func TestNextLookIsAtTheNextChange(t *testing.T) {
 		"no token":      {v1alpha1.APIKeyStatus{}, 0},
 		"one token":     {v1alpha1.APIKeyStatus{ExpiresAt: at(time.Hour)}, time.Hour},
 		"overlap first": {v1alpha1.APIKeyStatus{ExpiresAt: at(time.Hour), Previous: &v1alpha1.PreviousToken{ExpiresAt: *at(time.Minute)}}, time.Minute},
-		"over":          {v1alpha1.APIKeyStatus{ExpiresAt: at(0)}, 0},
+		"over":          {v1alpha1.APIKeyStatus{ExpiresAt: at(0)}, expiredRetry},
 	}
 	for name, tc := range cases {
 		if got := untilNextChange(tc.status, now); got != tc.want {
