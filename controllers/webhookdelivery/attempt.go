@@ -24,8 +24,10 @@ var errSecretMoved = errors.New("the endpoint's status does not yet name the sig
 // records the outcome. It runs in the dispatcher, one at a time per delivery, and returns the
 // endpoint's standing after it.
 func (r *Reconciler) attempt(ctx context.Context, key types.NamespacedName) (standing, error) {
+	prepared, cancel := context.WithTimeout(ctx, prepareTimeout)
+	defer cancel()
 	// Not from the cache: a request that was sent cannot be taken back.
-	s, err := r.load(ctx, key)
+	s, err := r.load(prepared, key)
 	if err != nil || s == nil {
 		return standingUnknown, err
 	}
@@ -39,13 +41,13 @@ func (r *Reconciler) attempt(ctx context.Context, key types.NamespacedName) (sta
 		return standingUnknown, nil // the next reconcile handles it
 	}
 	at := s.Now.UTC().Truncate(time.Second)
-	signed, err := r.sign(ctx, s, at)
+	signed, err := r.sign(prepared, s, at)
 	if err != nil {
 		return standingUnknown, err
 	}
 	webhooks.AddAttempt(s.Status, begin(at, signed))
 	next.next = nil // this is it
-	if err := r.conclude(ctx, s, next); err != nil {
+	if err := r.conclude(prepared, s, next); err != nil {
 		return standingUnknown, ignoreMoved(err)
 	}
 	got := r.sender.send(ctx, s.endpoint.Spec.URL, s.Object.Spec.Event, s.Object.Spec.Payload, at, signed)

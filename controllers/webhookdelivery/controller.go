@@ -38,6 +38,9 @@ const (
 	endpointLimit = 4
 	// slowAfter is how long an attempt may take before it no longer blocks others.
 	slowAfter = 2 * time.Second
+	// prepareTimeout bounds what an attempt does before its request: an API server that does not answer must not
+	// occupy the place of another attempt forever.
+	prepareTimeout = 15 * time.Second
 	// recordTimeout bounds the retries of recording an attempt's outcome, and recordInterval is the
 	// time between them.
 	recordTimeout  = time.Minute

@@ -67,7 +67,7 @@ func decide(s *scope) step {
 	case s.endpoint.Status.SecretRef == nil:
 		return waiting(v1alpha1.ReasonSecretNotFound,
 			"The endpoint has no usable signing secret: its conditions say what to do.")
-	case at.After(s.Now):
+	case at.After(s.Now) && !webhooks.IsAhead(status, s.Now):
 		later := waiting(v1alpha1.ReasonProgressing, "The next attempt is made at status.nextAttemptAt.")
 		later.next, later.wait = new(v1alpha1.NewTime(at)), at.Sub(s.Now)
 		return later

@@ -1,0 +1,59 @@
+package webhookdelivery
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
+	"github.com/appsec-dev/findings-operator/test/builder"
+)
+
+func TestAnAttemptDoesNotWaitForeverForTheAPIServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := interceptor.NewClient(nil, interceptor.Funcs{
+			Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+				<-ctx.Done()
+				return ctx.Err()
+			},
+		})
+		r := &Reconciler{Base: reconcile.Base{Live: silent, Clock: clock.RealClock{}}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		began := time.Now()
+		_, err := r.attempt(ctx, types.NamespacedName{Namespace: "org-acme", Name: "d-1"})
+		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > prepareTimeout {
+			t.Errorf("it ended after %s with error %v, want an end after %s", took, err, prepareTimeout)
+		}
+	})
+}
+
+func TestAnAttemptThatAWrongClockDatedDelaysNoOther(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		ahead  time.Duration
+		want   outlook
+	}{
+		{"clocks differ", webhooks.MostAhead, outlookWaiting},
+		{"the clock was days ahead", 72 * time.Hour, outlookDue},
+	} {
+		s := newScope()
+		s.Now, s.endpoint = noon, builder.WebhookEndpoint("team").Build()
+		s.endpoint.Status.SecretRef = &v1alpha1.SecretReference{Name: "team"}
+		webhooks.AddAttempt(s.Status, v1alpha1.WebhookAttempt{
+			At: *at(c.ahead), EndedAt: at(c.ahead), RetryAt: at(c.ahead + time.Hour), Outcome: v1alpha1.WebhookAttemptFailed,
+		})
+		if got := decide(s).outlook; got != c.want {
+			t.Errorf("%s: the outlook is %d, want %d", c.reason, got, c.want)
+		}
+	}
+}
