@@ -89,6 +89,10 @@ func TestAViewsLinksHoldItAndNothingElse(t *testing.T) {
 	if got := v.export("csv", "acme"); got != "/console/export?format=csv&organization=acme&severity=high&sort=created_at" {
 		t.Errorf("its export: %s", got)
 	}
+	grouped := newView(url.Values{"severity": {"high"}, "group": {"rule"}})
+	if got := grouped.export("csv", "acme"); got != "/console/export?format=csv&organization=acme&severity=high" {
+		t.Errorf("the export of a grouped view, which the API would refuse with a group: %s", got)
+	}
 }
 
 func TestARelativeTimeStaysSoInTheAddressAndIsATimeElsewhere(t *testing.T) {

@@ -232,9 +232,9 @@ func (v view) next(cursor string) string {
 }
 
 // export returns the address of a file with all findings of the view. It names the organization, because by the time of
-// the request somebody may have logged in to another one in another tab.
+// the request somebody may have logged in to another one in another tab. A file has no groups.
 func (v view) export(format, organization string) string {
-	return page.Address("/console/export", v.resolved(), "format", format, "organization", organization)
+	return page.Address("/console/export", v.resolved(), "group", "", "format", format, "organization", organization)
 }
 
 // chip is an active filter, and the address without it.
