@@ -2,8 +2,11 @@ package findings
 
 import (
 	"bytes"
+	"fmt"
 	"html"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/alecthomas/chroma/v2"
 	formatter "github.com/alecthomas/chroma/v2/formatters/html"
@@ -17,19 +20,40 @@ const colouringTime = 100 * time.Millisecond
 
 var colouring = make(chan struct{}, 1)
 
-// highlighted returns the HTML of code, with line numbers, and classes for colours.
-func highlighted(path, code string, line int32) string {
+// highlighted returns the HTML of code, with classes for colours. It has no line numbers: a scanner may quote lines before
+// the finding's own, and nothing tells how many.
+func highlighted(path, code string) string {
+	code = visible(code)
 	tokens := coloured(lexers.Match(path), code)
 	if tokens == nil {
 		tokens = []chroma.Token{{Type: chroma.Text, Value: code}}
 	}
 	var out bytes.Buffer
-	format := formatter.New(formatter.WithClasses(true), formatter.WithLineNumbers(true),
-		formatter.BaseLineNumber(max(int(line), 1)), formatter.WithPreWrapper(frame{}))
+	format := formatter.New(formatter.WithClasses(true), formatter.WithPreWrapper(frame{}))
 	if err := format.Format(&out, chromastyles.Fallback, chroma.Literator(tokens...)); err != nil {
 		return "<pre>" + html.EscapeString(code) + "</pre>"
 	}
 	return out.String()
+}
+
+// Runes that join letters in scripts that need them, and have no other effect on the display.
+const (
+	zeroWidthNonJoiner = '\u200c'
+	zeroWidthJoiner    = '\u200d'
+)
+
+// visible returns code with its invisible characters as escapes, as kubectl findings prints them. Those that reverse the
+// reading direction would show another order than compilers read.
+func visible(code string) string {
+	var b strings.Builder
+	for _, r := range code {
+		if unicode.Is(unicode.Cf, r) && r != zeroWidthJoiner && r != zeroWidthNonJoiner {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // coloured returns the tokens of the code, or nil if lexing takes too long.
