@@ -195,8 +195,8 @@ func (s shown) gotWorse(field string, then client.Trends) []worse {
 	for _, group := range then.Groups {
 		w := worse{
 			Value: group.Value, Since: group.Since,
-			Open: count(s.Open, field, group.Value), OpenBefore: group.Before.Total,
-			High: count(s.High, field, group.Value), HighBefore: group.Before.High,
+			Open: countOr(s.Open, field, group.Value, group.After.Total), OpenBefore: group.Before.Total,
+			High: countOr(s.High, field, group.Value, group.After.High), HighBefore: group.Before.High,
 		}
 		if w.rise() > 0 || w.highRise() > 0 {
 			out = append(out, w)

@@ -47,6 +47,24 @@ func TestWhatGotWorseIsWhatHasMoreNow(t *testing.T) {
 	harness.Same(t, "got worse", []string{"graver", "more"}, got)
 }
 
+func TestWhatWasNotCountedIsComparedAsRecorded(t *testing.T) {
+	s := shown{
+		Open: client.FindingCounts{Fields: []client.FieldCounts{
+			{Field: "repo_id", Distinct: 3, Values: []client.ValueCount{{Value: "counted", Count: 9}}},
+		}},
+		High: client.FindingCounts{Fields: []client.FieldCounts{
+			{Field: "repo_id", Distinct: 2, Values: []client.ValueCount{{Value: "counted", Count: 1}}},
+		}},
+	}
+	then := client.Trends{Groups: []client.TrendGroup{
+		{Value: "counted", Before: client.TrendOpen{Total: 8, High: 1}, After: client.TrendOpen{Total: 8, High: 8}},
+		{Value: "cut", Before: client.TrendOpen{Total: 2}, After: client.TrendOpen{Total: 3, High: 1}},
+	}}
+	harness.Same(t, "got worse", []worse{
+		{Value: "cut", Open: 3, OpenBefore: 2, High: 1}, {Value: "counted", Open: 9, OpenBefore: 8, High: 1, HighBefore: 1},
+	}, s.gotWorse("repo_id", then))
+}
+
 func TestTheCourseIsThatOfAWeek(t *testing.T) {
 	day := func(name string, open int32) client.TrendDay {
 		return client.TrendDay{Day: name, Open: client.TrendOpen{Total: open}}
