@@ -211,6 +211,40 @@ func TestOnesOwnDecisionIsNobodyElsesAtAReplicaThatIsBehind(t *testing.T) {
 	}
 }
 
+// A second click, or the answer to the first request got lost.
+func TestAFormThatIsSentTwiceIsNotOvertakenByItself(t *testing.T) {
+	undecided := Standing{Decision{UserStatus: Open}, "", Facts{Severity: "low"}}
+	form := url.Values{"user_status": {"muted"}, "reason": {"duplicate"}, "until": {"2099-05-04"}, "comments": {"a"}, "seen": {undecided.Seen()}}
+	end := time.Date(2099, 5, 4, 23, 59, 59, 0, time.UTC)
+	stored := Standing{Decision{"muted", ptr.To("duplicate"), &end, "a"}, "apikey/ada", undecided.Facts}
+	for _, c := range []struct {
+		reason string
+		change func(*Standing)
+		same   bool
+	}{
+		{"the same", func(*Standing) {}, true},
+		{"of somebody else", func(d *Standing) { d.DecidedBy = "apikey/bob" }, false},
+		{"another status", func(d *Standing) { d.UserStatus = "active" }, false},
+		{"another reason", func(d *Standing) { d.Reason = nil }, false},
+		{"another end", func(d *Standing) { d.ExpiresAt = nil }, false},
+		{"another comment", func(d *Standing) { d.Comments = "b" }, false},
+		{"about facts that were not seen", func(d *Standing) { d.Facts.Severity = "high" }, false},
+	} {
+		now := stored
+		c.change(&now)
+		if got := now.isOf(form, "apikey/ada"); got != c.same {
+			t.Errorf("%s: the form's: %v", c.reason, got)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		withdrawn := `{"user_status":"open","decided_by":"apikey/","comments":"a"}`
+		seen := Standing{Decision{UserStatus: "muted", Comments: "a"}, "apikey/", Facts{}}.Seen()
+		if now, overtaken := store(t, seen, withdrawn); overtaken {
+			t.Error(now.Conflict("finding", seen))
+		}
+	})
+}
+
 // Pages stay open while the service is updated.
 func TestAPageOfAnEarlierVersionDecidesAboutWhatItHasSeen(t *testing.T) {
 	const seen = "860a11556532bca3" // of muted, "a", by apikey/ada

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
@@ -27,7 +29,7 @@ const (
 
 // Store stores the decision of a form and returns the previous one. It reads the finding or issue at the address shown,
 // and sends the change to the address changed. If another person has decided since the page was shown, or a scan has
-// changed the facts, it stores nothing and returns overtaken.
+// changed the facts, it stores nothing and returns overtaken. A form that is sent twice is not overtaken by itself.
 func Store(ctx context.Context, v *page.Visit, shown, changed string) (before Standing, overtaken bool, err error) {
 	for try := 1; ; try++ {
 		var tag string
@@ -52,10 +54,23 @@ func read(ctx context.Context, v *page.Visit, shown string) (now Standing, tag s
 		tag, err = v.API.Get(ctx, shown, nil, &found)
 		now = found.standing()
 		// A page of an earlier version says nothing about facts.
-		overtaken = !slices.Contains([]string{"", now.decided(), now.Seen()}, seen)
+		overtaken = !slices.Contains([]string{"", now.decided(), now.Seen()}, seen) && !now.isOf(v.Form, Author(v))
 		return err != nil || !overtaken, nil
 	})
 	return now, tag, overtaken, err
+}
+
+// Author returns how the REST API names who makes the decisions of a session.
+func Author(v *page.Visit) string { return "apikey/" + v.Who.Key }
+
+// isOf reports whether the author has already decided what the form says, about the facts that the form has shown. To
+// send it again changes nothing.
+func (d Standing) isOf(form url.Values, author string) bool {
+	wanted, is := ChangeOf(form, d.Decision), ChangeTo(d.Decision)
+	same := func(wanted, is *string) bool { return wanted == nil || ptr.Deref(wanted, none) == ptr.Deref(is, none) }
+	return d.DecidedBy == author && strings.HasSuffix(form.Get("seen"), d.Facts.digest()) &&
+		same(wanted.UserStatus, is.UserStatus) && same(wanted.Reason, is.Reason) &&
+		same(wanted.ExpiresAt, is.ExpiresAt) && same(wanted.Comments, is.Comments)
 }
 
 // record is a finding or an issue in the REST API.

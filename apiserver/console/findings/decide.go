@@ -5,14 +5,16 @@ import (
 	"net/http"
 	"net/url"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 )
 
 // decided is the response to a module's decision.
 type decided struct {
-	// Undo is the change that restores the previous decision.
-	Undo decision.Change `json:"undo"`
+	// Undo is the change that restores the previous decision; nil if nothing was changed.
+	Undo *decision.Change `json:"undo,omitempty"`
 	// Seen identifies the decision that was stored: it matches the finding only while that stands.
 	Seen string `json:"seen"`
 	// Row is the finding's updated row of the list.
@@ -43,6 +45,10 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 			Row    string `json:"row"`
 		}{now.Conflict("finding", v.Form.Get("seen")), shown}}, err
 	}
-	own := decision.Own(before, now.Standing, "apikey/"+v.Who.Key)
-	return page.Response{JSON: decided{decision.ChangeTo(before.Decision), own.Seen(), shown}}, err
+	own := decision.Own(before, now.Standing, decision.Author(v))
+	answer := decided{Seen: own.Seen(), Row: shown}
+	if own.Seen() != before.Seen() {
+		answer.Undo = ptr.To(decision.ChangeTo(before.Decision))
+	}
+	return page.Response{JSON: answer}, err
 }

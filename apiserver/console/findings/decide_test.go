@@ -42,3 +42,25 @@ func TestAnotherPersonsDecisionAfterOnesOwnIsNotTakenForIt(t *testing.T) {
 		}
 	}
 }
+
+// An undo of it would do nothing, and stand before that of the decision that has changed something.
+func TestADecisionThatChangesNothingHasNoUndo(t *testing.T) {
+	before := client.FindingFull{UserStatus: "muted", DecidedBy: "apikey/ada"}
+	for status, changes := range map[client.UserStatus]bool{"muted": false, "active": true} {
+		now := before
+		service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPatch {
+				now.UserStatus = status
+			}
+			_ = json.NewEncoder(w).Encode(now)
+		})
+		v := &page.Visit{API: api.New(service, "", ""), Scripted: true, Path: func(string) string { return "f-1" },
+			Form: url.Values{"user_status": {string(status)}, "seen": {rowOf(before).Seen()}}}
+		v.Who.Key = "ada"
+		response, err := decide(t.Context(), v)
+		harness.Must(t, err)
+		if answer := response.JSON.(decided); (answer.Undo != nil) != changes {
+			t.Errorf("%s again: the undo is %v", status, answer.Undo)
+		}
+	}
+}

@@ -54,10 +54,10 @@ export function decide(id, form, basis, { inPanel, again } = {}) {
     if (known) form.set("seen", known);
     try {
       const answer = await send(id, form, inPanel);
-      undos.push({ id, title, change: answer.undo, seen: answer.seen });
+      if (answer.undo) undos.push({ id, title, change: answer.undo, seen: answer.seen });
       refusals.get(id)?.shown?.remove();
       refusals.delete(id);
-      message(`Decided: ${title}.`, { action: "Undo (u)", run: undo });
+      message(`Decided: ${title}.`, answer.undo && { action: "Undo (u)", run: undo });
     } catch (error) {
       restore();
       refusals.get(id)?.shown?.remove();
@@ -139,7 +139,7 @@ function anticipate(id, status) {
 
 /** Sends a decision and shows the row as it then is, also where somebody else decided first.
  * @param {string} id @param {URLSearchParams} form @param {boolean} [inPanel] Whether the form is the panel's.
- * @returns {Promise<{undo: Change, seen: string, row: string}>} */
+ * @returns {Promise<{undo?: Change, seen: string, row: string}>} `undo` is missing where nothing was changed. */
 async function send(id, form, inPanel) {
   const row = rowOf(id);
   try {
