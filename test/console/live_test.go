@@ -124,8 +124,9 @@ func TestOnlySomeOfTheRowsThatARescanChangesAreLookedAt(t *testing.T) {
 	o := newOrganization(t)
 	o.has(some(1)...)
 	p := loggedIn(t, o.key("ada"))
-	p.prepares("window.EventSource = class extends EventTarget { constructor() { super(); window.stream = this; } close() {} };")
+	p.prepares("window.EventSource = class extends EventTarget { constructor(at) { super(); window.stream = this; this.at = at; } close() {} };")
 	p.goes("/console/findings")
+	p.sees(fmt.Sprintf("new URL(stream.at, location).searchParams.get('organization') === %s", quoted(o.name)))
 	p.evaluates(`((row, send) => {
 		window.looks = 0;
 		window.fetch = (at, request) => {
@@ -176,6 +177,9 @@ func TestTheConsolesStreamEndsWithTheSession(t *testing.T) {
 	}
 	token := o.key("ada")
 	v.logsIn(token)
+	if answer := v.asks("/console/events?kinds=finding&organization=another", nil); answer.StatusCode != http.StatusForbidden {
+		t.Errorf("for a page of another organization the stream is answered with %s", answer.Status)
+	}
 	p := loggedIn(t, token)
 	p.goes("/console/findings")
 	p.evaluates(`((send) => {

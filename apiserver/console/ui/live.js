@@ -13,7 +13,9 @@ const longPause = 30_000;
  *   `again` says that changes may have been missed; `connected` whether changes are heard, or why not: the service refused,
  *   or cannot be reached. */
 export function live(kinds, told) {
-  let last = document.querySelector('meta[name="console-place"]')?.getAttribute("content") ?? "";
+  /** @param {string} name */
+  const given = (name) => document.querySelector(`meta[name="console-${name}"]`)?.getAttribute("content") ?? "";
+  let last = given("place");
   /** @type {EventSource | undefined} */
   let source;
   let retry = 0;
@@ -27,7 +29,8 @@ export function live(kinds, told) {
     clearTimeout(retry);
     source?.close();
     if (document.hidden) return;
-    const query = new URLSearchParams({ kinds: kinds.join(",") });
+    // By now somebody may have logged in to another organization in another tab.
+    const query = new URLSearchParams({ kinds: kinds.join(","), organization: given("organization") });
     if (last) query.set("after", last);
     const opened = new EventSource(`/console/events?${query}`);
     source = opened;
