@@ -52,6 +52,8 @@ func TestFacetsSearchAndOrderNarrowTheListAndStayInTheAddress(t *testing.T) {
 	p.do(chromedp.SendKeys("#text", "number 3"))
 	p.reads(".total", "1 finding")
 	p.sees("location.search === '?severity=high&text=number+3'")
+	p.presses(kb.Escape)
+	p.sees("document.activeElement.id !== 'text' && document.querySelector('#text').value === 'number 3'")
 	p.do(chromedp.Reload(), chromedp.WaitReady("main"))
 	p.reads(".total", "1 finding")
 	p.clicks(".chips .clear")
@@ -92,6 +94,12 @@ func TestFacetsSearchAndOrderNarrowTheListAndStayInTheAddress(t *testing.T) {
 	p.clicks(`.facet a[href*="severity=high"]`)
 	p.reads(".chips", "Severity: high")
 	p.sees("document.querySelector('.facets').open && document.activeElement.closest('.facet a')")
+	p.sees(`[...document.querySelectorAll(".tools .sort")].every((menu) => {
+		menu.open = true;
+		const box = menu.querySelector(".menu").getBoundingClientRect();
+		menu.open = false;
+		return box.width > 0 && box.left >= 0 && box.right <= innerWidth;
+	})`)
 }
 
 // composes types into the search with an input method, and expects the list to follow only when the words are complete.
@@ -650,6 +658,28 @@ func TestAllThatMatchAreMutedAfterAPreviewAndUndone(t *testing.T) {
 	p.clicks(fmt.Sprintf("tbody a[href=%q]", undone))
 	p.reads(".operation", "It was undone by", "Outcome")
 	p.sees("!document.querySelector('.operation form')")
+}
+
+func TestASelectionStaysWithTheRowsThatAreStillListed(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(6)...)
+	p := loggedIn(t, o.key("ada"))
+	p.goes("/console/findings?sort=created_at&order=asc")
+	p.presses("j", "x", "j", "x")
+	p.reads("#selected", "2 selected")
+	p.do(chromedp.SetValue("#many-comments", "typed"))
+	p.clicks(`.facet a[href*="tool=gosec"]`)
+	p.reads("#messages", "1 selected finding is not shown any more and no longer selected.")
+	p.reads("#selected", "1 selected")
+	p.sees("document.querySelector('#f-0000 input').checked && document.querySelector('#many-comments').value === 'typed'")
+	p.clicks(`input[name="all"]`)
+	p.clicks(`.facet a[href*="severity=medium"]`)
+	p.reads("#messages", "1 selected finding is not shown any more")
+	p.sees("!document.querySelector('.selection.used') && document.querySelector('#many-comments').value === ''")
+	p.goes("/console/findings?text=absent")
+	p.reads(".total", "0 findings")
+	p.presses("m", "x")
+	p.sees("!document.querySelector('#messages .message')") // the key may decide
 }
 
 func TestAKeyThatMayNotDecideIsToldSo(t *testing.T) {

@@ -1,9 +1,9 @@
 // The list of findings: filters and search without loading anew, a finding beside the list, keys and selection.
-import { ask, fill, fragment, message, report, say, submitted } from "../ui/ui.js";
+import { ask, edits, fill, fragment, message, report, say, submitted } from "../ui/ui.js";
 import { basisOf, decide, refused, undo } from "./decisions.js";
 import { beginListing } from "./live.js";
 import { about, follow, open, openRow, panel, shut, standOnShown } from "./panel.js";
-import { more, results, stand, standing, titleOf, walk, watchEnd } from "./rows.js";
+import { more, results, rowOf, stand, standing, titleOf, walk, watchEnd } from "./rows.js";
 
 /** @template {Element} T @param {string} selector @param {new () => T} type @returns {T | null} */
 function find(selector, type) {
@@ -35,7 +35,7 @@ async function go(url, record) {
     if (record === "push") history.pushState(null, "", address);
     if (record === "replace") history.replaceState(null, "", address);
     shown = location.pathname + location.search;
-    keepPlace(() => results.replaceChildren(fragment(text)));
+    keepPlace(() => keepSelection(() => results.replaceChildren(fragment(text))));
     standOnShown();
     forgetKnown();
     say(results.querySelector(".total")?.textContent ?? "");
@@ -142,12 +142,12 @@ panel.addEventListener("submit", (event) => {
 /** Decides about what is selected, or about the row that one stands on. From nowhere it only goes to the first row.
  * @param {string} status */
 function decideBy(status) {
-  const bar = find(".selection", HTMLFieldSetElement);
-  if (!bar) {
+  if (!find("#decision", HTMLDialogElement)) {
     message("Your API key cannot decide: it lacks the scope findings:triage.", { wrong: true });
     return;
   }
-  if (results.querySelector('.row input[name="id"]:checked, input[name="all"]:checked')) {
+  const bar = find(".selection", HTMLFieldSetElement); // an empty list has none
+  if (bar && results.querySelector('.row input[name="id"]:checked, input[name="all"]:checked')) {
     const decision = /** @type {HTMLSelectElement} */ (bar.querySelector('[name="user_status"]'));
     decision.value = status;
     decision.focus();
@@ -198,7 +198,10 @@ find("#decision", HTMLDialogElement)?.addEventListener("keydown", (event) => {
 // --- Selection -----------------------------------------------------------------------------------------------------
 
 results.addEventListener("change", (event) => {
-  if (!(event.target instanceof HTMLInputElement) || !["id", "all"].includes(event.target.name)) return;
+  if (event.target instanceof HTMLInputElement && ["id", "all"].includes(event.target.name)) showSelection();
+});
+
+function showSelection() {
   const bar = find(".selection", HTMLFieldSetElement);
   const said = find("#selected", HTMLParagraphElement);
   if (!bar || !said) return;
@@ -212,7 +215,32 @@ results.addEventListener("change", (event) => {
   bar.classList.toggle("used", count > 0 || all);
   find("#too-many", HTMLParagraphElement)?.toggleAttribute("hidden", !tooMany);
   bar.querySelector("button")?.toggleAttribute("disabled", tooMany);
-});
+}
+
+/** Does something to the results that leaves selected what is still listed, and what was typed about it. Says what is no
+ * longer selected.
+ * @param {() => void} change */
+function keepSelection(change) {
+  const chosen = [...results.querySelectorAll('.row input[name="id"]:checked')].map((box) => box.closest(".row")?.id ?? "");
+  const all = results.querySelector('input[name="all"]:checked') !== null;
+  const form = find("#selection", HTMLFormElement);
+  const typed = form && edits(form);
+  change();
+  if (chosen.length === 0 && !all) return;
+  let kept = 0;
+  for (const id of chosen) {
+    const box = rowOf(id)?.querySelector('input[name="id"]');
+    if (!(box instanceof HTMLInputElement)) continue;
+    box.checked = true;
+    kept++;
+  }
+  const fresh = find("#selection", HTMLFormElement);
+  if (fresh && typed && (kept > 0 || results.querySelector('input[name="all"]:checked'))) fill(fresh, typed);
+  if (kept > 0) showSelection();
+  const lost = chosen.length - kept;
+  if (lost > 0) message(`${lost} selected ${lost === 1 ? "finding is" : "findings are"} not shown any more and no longer selected.`);
+  else if (all && !results.querySelector('input[name="all"]:checked')) message("What matched before is no longer selected.");
+}
 
 function toggleSelected() {
   if (!standing()) walk(1);
@@ -259,7 +287,10 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   const typed = event.target instanceof HTMLElement && event.target.matches('input:not([type="checkbox"]), select, textarea');
   if (typed) {
-    if (event.key === "Escape") /** @type {HTMLElement} */ (event.target).blur();
+    if (event.key !== "Escape") return;
+    // The browser would empty the search.
+    if (event.target instanceof HTMLInputElement && event.target.type === "search") event.preventDefault();
+    /** @type {HTMLElement} */ (event.target).blur();
     return;
   }
   if (event.key === "Escape" && !panel.hidden) {
