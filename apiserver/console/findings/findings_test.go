@@ -122,7 +122,7 @@ func TestARelativeTimeStaysSoInTheAddressAndIsATimeElsewhere(t *testing.T) {
 		}
 	}
 	chips := v.chips()
-	if len(chips) != 2 || chips[0].Value != "last 7 days" || chips[0].Bound != "since" || chips[1].Value != "1 day ago" || chips[1].Bound != "until" ||
+	if len(chips) != 2 || chips[0].Value != "last 7 days" || chips[0].Bound != "since" || chips[1].Value != "1 day ago" || chips[1].Label != "Changed before" || chips[1].Bound != "before" ||
 		!chips[0].At.Equal(time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)) {
 		t.Errorf("the chips are %+v", chips)
 	}

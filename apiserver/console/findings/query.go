@@ -55,8 +55,8 @@ var filters = []filter{
 
 // more are the filters without a facet.
 var more = []filter{
-	{"text", "Text", nil}, {"created_until", "Found until", nil},
-	{"updated_since", "Changed since", nil}, {"updated_until", "Changed until", nil},
+	{"text", "Text", nil}, {"created_until", "Found before", nil},
+	{"updated_since", "Changed since", nil}, {"updated_until", "Changed before", nil},
 }
 
 // filterNamed returns the filter of that name.
@@ -95,7 +95,7 @@ func (f filter) word(value string) string {
 	switch days, ok := daysAgo(value); {
 	case !ok:
 		return ui.Day(value) // the time of day does not matter
-	case strings.HasSuffix(f.Name, "_until"):
+	case strings.HasSuffix(f.Name, untilSuffix):
 		return fmt.Sprintf("%d %s ago", days, ui.Plural(days, "day", "days"))
 	case days == 1:
 		return "last day"
@@ -103,6 +103,9 @@ func (f filter) word(value string) string {
 		return fmt.Sprintf("last %d days", days)
 	}
 }
+
+// untilSuffix ends the names of the filters whose time is the first that is left out.
+const untilSuffix = "_until"
 
 // isTime reports whether the filter's values are times.
 func (f filter) isTime() bool {
@@ -251,7 +254,10 @@ func (v view) chips() (chips []chip) {
 			c := chip{Label: f.Label, Value: f.word(value), Without: v.with(f.Name, "")}
 			if at, ok := f.moment(value, v.now); ok {
 				c.At = &at
-				_, c.Bound, _ = strings.Cut(f.Name, "_")
+				c.Bound = "since"
+				if strings.HasSuffix(f.Name, untilSuffix) {
+					c.Bound = "before"
+				}
 			}
 			chips = append(chips, c)
 		}

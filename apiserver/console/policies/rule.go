@@ -40,7 +40,7 @@ var terms = []struct {
 	{"project_id", "Project", is("project.name")},
 	{"owner", "Owner", is("project.owner")},
 	{"created_since", "Found since", found(">=")},
-	{"created_until", "Found until", found("<")},
+	{"created_until", "Found before", found("<")},
 	{"text", "Text", hasWords},
 }
 
@@ -50,7 +50,7 @@ var unread = []struct{ filter, label, implied, why string }{
 	{"status", "State", "open", whyDecided}, {"user_status", "Decision", "open", whyDecided},
 	{"stale", "Decision in doubt", "", whyDecided}, {"policy", "Policy", "", whyPolicies},
 	{"suppressed", "Suppressed in the source", "", whyUnread},
-	{"updated_since", "Changed since", "", whyUnread}, {"updated_until", "Changed until", "", whyUnread},
+	{"updated_since", "Changed since", "", whyUnread}, {"updated_until", "Changed before", "", whyUnread},
 }
 
 // ruleOf translates the filters of a list of findings into the expression of a policy. It also returns the filters that
