@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -229,6 +230,49 @@ func TestMakeTestRunsWithoutTheRaceDetectorWhereThereIsNoCCompiler(t *testing.T)
 	needs.Program(t, "gcc", "gcc")
 	if arguments, output := recorded(t); !strings.Contains(arguments, " -race ") {
 		t.Errorf("with a C compiler: go %s\n%s", arguments, output)
+	}
+}
+
+// testCalls returns the arguments of each `go test` by which hack/test.sh runs the tests, with the folder in front.
+func testCalls(t *testing.T, flags ...string) (calls []string) {
+	t.Helper()
+	folder, record := machine(t, "git"), filepath.Join(t.TempDir(), "calls")
+	goCommand, err := exec.LookPath("go")
+	harness.Must(t, err)
+	program(t, folder, "go", `case "$1" in
+  test) echo "$PWD: $*" >>`+record+` ;;
+  *) exec `+goCommand+` "$@" ;;
+esac`)
+	if out, code := run(t, []string{"PATH=" + folder}, "hack/test.sh", flags...); code != 0 {
+		t.Fatalf("exit status %d:\n%s", code, out)
+	}
+	content, err := os.ReadFile(record) //nolint:gosec // the test's own file
+	harness.Must(t, err)
+	return strings.Split(strings.TrimSpace(string(content)), "\n")
+}
+
+func TestEachPackageIsTestedOnce(t *testing.T) {
+	var tested []string
+	for _, call := range testCalls(t, "-race") {
+		if strings.HasPrefix(call, harness.Root()+": ") && !strings.Contains(call, " -run=") {
+			tested = append(tested, slices.DeleteFunc(strings.Fields(call), func(word string) bool {
+				return !strings.HasPrefix(word, "github.com/appsec-dev/findings-operator")
+			})...)
+		}
+	}
+	out, code := run(t, []string{"PATH=" + os.Getenv("PATH")}, "go", "list", "./...")
+	harness.Same(t, "exit status", 0, code)
+	slices.Sort(tested)
+	harness.Same(t, "the packages", strings.Fields(out), tested)
+}
+
+// Go's cache of results does not see changes of programs, of scripts, of what a child process reads, and of other modules.
+func TestResultsThatTheCacheWouldKeepTooLongAreNotCached(t *testing.T) {
+	for _, call := range testCalls(t, "-race") {
+		const changesUnseen = "/test/(architecture|console|e2e|image|targets)( |$)|/(bench|test/faults): "
+		if regexp.MustCompile(changesUnseen).MatchString(call) && (strings.Contains(call, " -race ") || !strings.Contains(call, " -count=1 ")) {
+			t.Errorf("without -count=1, or with the race detector: %s", call)
+		}
 	}
 }
 
