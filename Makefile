@@ -57,14 +57,17 @@ build: ## Build the binaries into bin/.
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/k8s, once.
+	$(CHECK)
 	@hack/controlplane/build.sh
 
 .PHONY: kine
 kine: ## Build kine into bin/, once (cold: minutes).
+	$(CHECK)
 	@hack/kine/build.sh
 
 .PHONY: helm
 helm: ## Build helm and kubeconform into bin/, once.
+	$(CHECK)
 	@hack/helm/build.sh
 
 .PHONY: generate
@@ -218,6 +221,7 @@ verify-modules:
 
 .PHONY: verify-console
 verify-console: ## Check the types of the console's modules, where npm is there.
+	$(CHECK)
 	@go test -count=1 -run=TestModules ./apiserver/console
 
 .PHONY: verify-licenses
@@ -231,6 +235,7 @@ VACUUM = go tool -modfile=hack/vacuum/go.mod vacuum lint --ruleset apiserver/ope
 
 .PHONY: verify-openapi
 verify-openapi: ## Lint the REST contract (cold: building vacuum takes minutes).
+	$(CHECK)
 	@$(VACUUM) || { echo "verify: once more, for vacuum now and then takes good enumerations for bad ones"; $(VACUUM); }
 
 .PHONY: verify-scripts

@@ -9,8 +9,8 @@ Usage: hack/check.sh TARGET
 Checks what `make TARGET` needs beyond what it builds itself, names all that is missing with
 the Debian package that brings it, and fails where the target cannot run without it.
 
-Targets: attack bench bench-go build chart e2e etcdcost faults generate image licenses lint
-plane release run test verify vulncheck
+Targets: attack bench bench-go build chart controlplane e2e etcdcost faults generate helm image
+kine licenses lint pictures plane release run test verify verify-console verify-openapi vulncheck
 
 Environment: REQUIRE_ALL=1 makes what the tests can be run without a failure too.
 USAGE
@@ -69,7 +69,8 @@ need go golang
 need git git
 
 case "$target" in
-  attack | bench-go | build | chart | etcdcost | generate | image | licenses | lint | release | verify | vulncheck) ;;
+  attack | bench-go | build | chart | controlplane | etcdcost | generate | helm | image | kine | licenses | lint | release | verify | \
+    verify-console | verify-openapi | vulncheck) ;;
   run)
     port=${PORT:-8080}
     if ! [[ $port =~ ^[0-9]{1,5}$ ]] || [ "$port" -lt 1 ] || [ "$port" -gt 65535 ]; then
@@ -79,7 +80,7 @@ case "$target" in
     fi
     ;;
   test)
-    without "the tests" curl jq redis-server node npm chromium postgresql
+    without "the tests" curl gcc jq openssl redis-server node npm chromium postgresql
     if [ "${REQUIRE_ALL:-}" = 1 ] && installed go && [ -z "$("$here/race.sh" 2>/dev/null)" ]; then
       problems+=("the race detector cannot be used, and REQUIRE_ALL=1 wants it (see hack/race.sh)")
     fi

@@ -84,8 +84,8 @@ func run(t *testing.T, environment []string, name string, arguments ...string) (
 
 // all are the targets that build or run something.
 var all = []string{
-	"attack", "bench", "bench-go", "build", "chart", "e2e", "etcdcost", "faults", "generate", "image", "licenses", "lint", "pictures", "plane",
-	"run", "test", "verify", "vulncheck",
+	"attack", "bench", "bench-go", "build", "chart", "controlplane", "e2e", "etcdcost", "faults", "generate", "helm", "image", "kine", "licenses",
+	"lint", "pictures", "plane", "release", "run", "test", "verify", "verify-console", "verify-openapi", "vulncheck",
 }
 
 func TestEveryTargetNamesWhatIsMissingAndStops(t *testing.T) {
@@ -117,6 +117,7 @@ func TestAllThatIsMissingIsNamedAtOnce(t *testing.T) {
 	}{
 		{"run", []string{"go", "git"}},
 		{"faults", []string{"redis-server"}},
+		{"test", []string{"gcc", "openssl", "redis-server", "chromium"}},
 		{"plane", []string{"psql", "openssl", "postgresql-client"}},
 		{"e2e", []string{
 			"containerd", "ctr", "runc", "iptables", "ip", "openssl", "unshare", "nsenter", "redis-server",
