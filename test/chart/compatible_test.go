@@ -3,6 +3,7 @@ package chart
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/needs"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -102,38 +104,61 @@ func renamed(t *testing.T, manifest string) *unstructured.Unstructured {
 // committed yet.
 func lastBefore(t *testing.T) string {
 	t.Helper()
-	if _, err := git(t, "rev-parse", "--verify", "-q", "HEAD"); err != nil {
-		t.Skipf("the sources are no git repository: %v", err)
+	commit, missing := lastBeforeIn(t, testenv.RepositoryRoot())
+	if missing != "" {
+		needs.Missing(t, "%s", missing)
+	}
+	return commit
+}
+
+// lastBeforeIn is lastBefore in a clone of the repository, or returns what it lacks to know the commit.
+func lastBeforeIn(t *testing.T, clone string) (commit, missing string) {
+	t.Helper()
+	if _, err := git(t, clone, "rev-parse", "--verify", "-q", "HEAD"); err != nil {
+		return "", fmt.Sprintf("the sources are no git repository: %v", err)
 	}
 	const crds = "config/crd/bases"
-	if changed, err := git(t, "status", "--porcelain", "--", crds); err != nil {
+	if changed, err := git(t, clone, "status", "--porcelain", "--", crds); err != nil {
 		t.Fatal(err)
 	} else if changed != "" {
-		return "HEAD"
+		return "HEAD", ""
 	}
-	last, err := git(t, "log", "-1", "--format=%H", "--", crds)
+	last, err := git(t, clone, "log", "-1", "--format=%H", "--", crds)
 	harness.Must(t, err)
-	before, err := git(t, "rev-parse", "--verify", "-q", last+"^")
+	before, err := git(t, clone, "rev-parse", "--verify", "-q", last+"^")
 	if err != nil {
-		return "HEAD" // a clone without history, or the first commit
+		// In a shallow clone its oldest commit seems to have made all files. Compared with itself it has changed nothing.
+		if shallow, err := git(t, clone, "rev-parse", "--is-shallow-repository"); err != nil || shallow == "true" {
+			return "", "the clone lacks the commit before the last change of the CRDs (git fetch --unshallow)"
+		}
+		return "HEAD", "" // the first commit
 	}
-	if files, err := git(t, "ls-tree", "--name-only", before, crds+"/"); err != nil || files == "" {
-		return "HEAD"
+	if files, err := git(t, clone, "ls-tree", "--name-only", before, crds+"/"); err != nil || files == "" {
+		return "HEAD", ""
 	}
-	return before
+	return before, ""
+}
+
+func TestAShallowCloneHasNoEarlierCRDsToCompareWith(t *testing.T) {
+	clone := filepath.Join(t.TempDir(), "clone")
+	_, err := git(t, testenv.RepositoryRoot(), "clone", "-q", "--depth=1", "file://"+testenv.RepositoryRoot(), clone)
+	harness.Must(t, err)
+	if commit, missing := lastBeforeIn(t, clone); missing == "" {
+		t.Errorf("the CRDs would be compared with those of %s", commit)
+	}
 }
 
 // filesAt returns the YAML files of a folder at a commit, by name.
 func filesAt(t *testing.T, commit, folder string) map[string]string {
 	t.Helper()
-	names, err := git(t, "ls-tree", "--name-only", commit, folder+"/")
+	names, err := git(t, testenv.RepositoryRoot(), "ls-tree", "--name-only", commit, folder+"/")
 	harness.Must(t, err)
 	files := map[string]string{}
 	for _, name := range strings.Fields(names) {
 		if path.Ext(name) != ".yaml" {
 			continue
 		}
-		if files[path.Base(name)], err = git(t, "show", commit+":"+name); err != nil {
+		if files[path.Base(name)], err = git(t, testenv.RepositoryRoot(), "show", commit+":"+name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -143,9 +168,9 @@ func filesAt(t *testing.T, commit, folder string) map[string]string {
 	return files
 }
 
-func git(t *testing.T, arguments ...string) (string, error) {
+func git(t *testing.T, clone string, arguments ...string) (string, error) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "git", append([]string{"-C", testenv.RepositoryRoot()}, arguments...)...)
+	command := exec.CommandContext(t.Context(), "git", append([]string{"-C", clone}, arguments...)...)
 	out, err := command.Output()
 	return strings.TrimSpace(string(out)), err
 }
