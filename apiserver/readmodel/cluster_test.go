@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -40,15 +39,19 @@ var start = sync.OnceValues(func() (*testenv.Environment, error) { return testen
 var started atomic.Bool
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if started.Load() {
-		if env, err := start(); err == nil {
-			if err := env.Stop(); err != nil {
-				fmt.Fprintln(os.Stderr, "stop the API server:", err)
+	harness.Main(m, func(_ context.Context, stops *harness.Stops) error {
+		stops.Add(func() error {
+			if !started.Load() {
+				return nil
 			}
-		}
-	}
-	os.Exit(code) //nolint:forbidigo // the one way to end a test binary with its code
+			env, err := start()
+			if err != nil {
+				return err
+			}
+			return env.Stop()
+		})
+		return nil
+	})
 }
 
 func cluster(t *testing.T) *testenv.Environment {
