@@ -87,6 +87,9 @@ func (l *life) putStored() map[string]*v1alpha1.Finding {
 	l.Helper()
 	files, err := filepath.Glob(filepath.Join(storedFindings, "*", "*.json"))
 	harness.Must(l.T, err)
+	if len(files) == 0 {
+		l.Fatalf("no stored finding in %s", storedFindings)
+	}
 	out := map[string]*v1alpha1.Finding{}
 	for _, file := range files {
 		content, err := os.ReadFile(file) //nolint:gosec // of this package

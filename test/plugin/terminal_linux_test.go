@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
 // openTerminal returns a terminal: the side of the user, and the side of a program.
@@ -17,7 +18,7 @@ func openTerminal(t *testing.T) (user, program *os.File) {
 	t.Helper()
 	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("not run: there is no terminal to be had: %v", err)
+		needs.Missing(t, "no terminal can be opened: %v", err)
 	}
 	t.Cleanup(func() { _ = user.Close() })
 	descriptor := int(user.Fd())
