@@ -195,7 +195,8 @@ func populate(t *testing.T, n int) string {
 
 	objects := []client.Object{
 		builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(),
-		builder.Scan("s-done", now.Add(-time.Minute)).In(ns).Ended(now, v1alpha1.ScanSucceeded).Build(),
+		// A scan without counts is settled a minute after its end.
+		builder.Scan("s-done", now.Add(-time.Hour)).In(ns).Ended(now.Add(-2*time.Minute), v1alpha1.ScanSucceeded).Build(),
 		builder.Scan("s-running", now).In(ns).Build(),
 		builder.Scan("s-abandoned", now.Add(-2*time.Hour)).In(ns).Build(),
 		builder.Finding("f-lost").In(ns).Project("nowhere", "nowhere").Build(),
@@ -219,7 +220,7 @@ func populate(t *testing.T, n int) string {
 			builder.Organization("settled-"+name).Build(),
 			builder.Repository("repo-"+name).In(ns).Build(),
 			builder.Project("proj-"+name).In(ns).Repository("repo-"+name).Build(),
-			builder.Scan("s-"+name, now.Add(-time.Hour)).In(ns).Project("repo-"+name, "proj-"+name).Ended(now.Add(-time.Minute), v1alpha1.ScanSucceeded).Build(),
+			builder.Scan("s-"+name, now.Add(-time.Hour)).In(ns).Project("repo-"+name, "proj-"+name).Ended(now.Add(-2*time.Minute), v1alpha1.ScanSucceeded).Build(),
 			builder.Review("review-"+name).In(ns).PullRequest("repo-"+name, 1).Reviewed("a", now).Build(),
 			builder.ReviewIssue("i-"+name).In(ns).Review("review-"+name).SeenIn("a").Build())
 		// First, because an endpoint gets no events that are older than itself.
