@@ -7,6 +7,7 @@
 package apikey
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,19 +45,23 @@ type Reconciler struct {
 	reconcile.Base
 	secrets     ownsecret.Store
 	signingKeys signingKeys
+	settings    Settings
 }
 
 // Settings configure the controller.
 type Settings struct {
 	// Namespace is the operator's own, in which the signing key is kept.
 	Namespace string
+	// ConflictRetry is for tests: how often a key checks whether a conflicting Secret has been deleted. Default:
+	// conflictRetry.
+	ConflictRetry time.Duration
 }
 
 // SetupWithManager adds the controller of APIKeys to the manager.
 func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	base := reconcile.NewBase(mgr)
 	r := &Reconciler{
-		Base: base, secrets: ownsecret.NewStore(mgr),
+		Base: base, secrets: ownsecret.NewStore(mgr), settings: s,
 		signingKeys: signingKeys{Base: base, namespace: s.Namespace, notice: publicationNotice},
 	}
 	storage, err := signingKeysCache(ctx, mgr, s.Namespace)
@@ -122,7 +127,7 @@ func (r *Reconciler) ensureToken(ctx context.Context, s *scope) error {
 	}
 	secret, err := r.secrets.Get(ctx, s.Object, SecretName(s.Object.Name))
 	if apierrors.IsAlreadyExists(err) {
-		s.concludeConflict(nil)
+		r.concludeConflict(s, nil)
 		return nil
 	}
 	if err != nil {
@@ -131,7 +136,7 @@ func (r *Reconciler) ensureToken(ctx context.Context, s *scope) error {
 	found := recall(s, secret, ring.Public())
 	have, err := r.bringAbout(ctx, s, ring.Signer, secret, found)
 	if err != nil {
-		return s.concludeUnwritten(found, err)
+		return r.concludeUnwritten(s, found, err)
 	}
 	*s.Status = settle(s, have)
 	s.RequeueAfter(untilNextChange(*s.Status, s.Now))
@@ -162,8 +167,8 @@ func (r *Reconciler) bringAbout(ctx context.Context, s *scope, signer tokens.Sig
 
 // concludeConflict records that the key's Secret is not its own, or stands in the way of a new one. The token found in
 // it stays valid, unless another one is to replace it.
-func (s *scope) concludeConflict(found *issued) {
-	s.RequeueAfter(conflictRetry)
+func (r *Reconciler) concludeConflict(s *scope, found *issued) {
+	s.RequeueAfter(cmp.Or(r.settings.ConflictRetry, conflictRetry))
 	if _, replaced := decide(s, found); found == nil || replaced {
 		*s.Status = withoutToken(s.Before)
 		s.conclude(secretConflict(SecretName(s.Object.Name)))
@@ -180,10 +185,10 @@ func (s *scope) concludeConflict(found *issued) {
 
 // concludeUnwritten records that the Secret could not be written, and returns the error to try again for. A token that
 // was lost is not valid any more, whether or not another one can be issued.
-func (s *scope) concludeUnwritten(found *issued, err error) error {
+func (r *Reconciler) concludeUnwritten(s *scope, found *issued, err error) error {
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		s.concludeConflict(found)
+		r.concludeConflict(s, found)
 		return nil
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return err // The Secret has changed since it was read: the next reconcile sees that.

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { testenv.Main(m, &env) }
 // start runs the controller as the service account that it has in a cluster.
 func start(t *testing.T) (stop func()) {
 	t.Helper()
-	return controllertest.Start(t, env, Settings{Namespace: testenv.SystemNamespace}.SetupWithManager)
+	return controllertest.Start(t, env, Settings{Namespace: testenv.SystemNamespace, ConflictRetry: time.Second}.SetupWithManager)
 }
 
 // change applies a change to the current key, and retries on conflicts.

@@ -4,6 +4,7 @@
 package webhookendpoint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,8 @@ type Settings struct {
 	// MaxPending is how many deliveries of one endpoint may be pending; beyond that no more are
 	// made. Default: DefaultMaxPending.
 	MaxPending int
+	// SecretPoll is for tests: how often a Secret that is not ours is read. Default: secretPoll.
+	SecretPoll time.Duration
 }
 
 // Reconciler reconciles WebhookEndpoints.
@@ -116,7 +119,7 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 		return err
 	}
 	if found.polled && served { // Others wait for misjudged.
-		s.RequeueAfter(secretPoll)
+		s.RequeueAfter(cmp.Or(r.settings.SecretPoll, secretPoll))
 	}
 	s.Status.SecretRef = nil
 	switch {

@@ -2,6 +2,7 @@ package webhookendpoint
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) { testenv.Main(m, &env) }
 // start runs the controller as the service account that it has in a cluster.
 func start(t *testing.T) (stop func()) {
 	t.Helper()
-	return startWith(t, Settings{})
+	return startWith(t, Settings{SecretPoll: time.Second})
 }
 
 func startWith(t *testing.T, settings Settings) (stop func()) {
