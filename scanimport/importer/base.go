@@ -193,8 +193,8 @@ func ofJobs(batches []*Batch, places []int, past history, findings []v1alpha1.Fi
 	names := map[string]bool{}
 	for _, place := range places {
 		batch := batches[place]
-		for _, analysis := range append(slices.Clone(batch.OfFiles), batch.Analysis) {
-			own, _ := past.ofJob(series{batch.Category, analysis}, slices.Clone(findings))
+		for _, analysis := range past.distinct(append(slices.Clone(batch.OfFiles), batch.Analysis), findings) {
+			own, _ := past.ofJob(series{batch.Category, analysis}, findings)
 			for i := range own {
 				names[own[i].Name] = true
 			}

@@ -157,11 +157,12 @@ func undecided(f *v1alpha1.Finding) int {
 	return 1
 }
 
-// ofJob returns the findings that scans of the series replace or may take over, and the others; it reuses the slice of
-// findings. A finding's own category does not identify its job: a tool that looks for several things at once has
-// findings of several categories. It belongs to the job of its scan, whether or not that succeeded. If its scan is no
-// longer known, a finding belongs to the job of its category, or to this one if there is no such job. A job of which no
-// scan has written findings yet has no such finding if another one shares its tool: the other job has made them.
+// ofJob returns the findings that scans of the series replace or may take over, and the others. If there are both, they
+// are copies: a job that keeps its own does not keep the list. A finding's own category does not identify its job: a
+// tool that looks for several things at once has findings of several categories. It belongs to the job of its scan,
+// whether or not that succeeded. If its scan is no longer known, a finding belongs to the job of its category, or to
+// this one if there is no such job. A job of which no scan has written findings yet has no such finding if another one
+// shares its tool: the other job has made them.
 func (h history) ofJob(s series, findings []v1alpha1.Finding) (own, others []v1alpha1.Finding) {
 	adopts := h.adopts(s)
 	jobs, wrote := map[series]bool{}, map[series]bool{}
@@ -170,25 +171,64 @@ func (h history) ofJob(s series, findings []v1alpha1.Finding) (own, others []v1a
 		wrote[scan.series] = wrote[scan.series] || scan.wrote
 	}
 	shared := map[string]bool{s.analysis: h.shared(s), "": h.shared(series{category: s.category})}
-	own = findings[:0]
-	for i := range findings {
-		of := series{findings[i].Spec.Category, findings[i].Spec.Analysis}
+	return divide(findings, func(f *v1alpha1.Finding) bool {
+		of := series{f.Spec.Category, f.Spec.Analysis}
 		if of.analysis != s.analysis && (of.analysis != "" || !adopts) {
-			others = append(others, findings[i])
-			continue
+			return false
 		}
-		mine := !shared[of.analysis] ||
+		if scan, known := h.scanOf(&f.Spec); known {
+			return scan.category == s.category
+		}
+		return !shared[of.analysis] ||
 			wrote[series{s.category, of.analysis}] && (of.category == s.category || !jobs[of])
-		if scan, known := h.scanOf(&findings[i].Spec); known {
-			mine = scan.category == s.category
+	})
+}
+
+// divide returns the findings that are mine, and the others. It copies them only if there are both.
+func divide(findings []v1alpha1.Finding, mine func(*v1alpha1.Finding) bool) (own, others []v1alpha1.Finding) {
+	is, n := make([]bool, len(findings)), 0
+	for i := range findings {
+		if is[i] = mine(&findings[i]); is[i] {
+			n++
 		}
-		if mine {
+	}
+	switch n {
+	case 0:
+		return nil, findings
+	case len(findings):
+		return findings, nil
+	}
+	own, others = make([]v1alpha1.Finding, 0, n), make([]v1alpha1.Finding, 0, len(findings)-n)
+	for i := range findings {
+		if is[i] {
 			own = append(own, findings[i])
 		} else {
 			others = append(others, findings[i])
 		}
 	}
 	return own, others
+}
+
+// distinct returns the analyses for which ofJob may differ, each once. Of those that neither a scan nor a finding has
+// it returns only the first: a file may name a thousand, and all of them may take over the same findings.
+func (h history) distinct(analyses []string, findings []v1alpha1.Finding) []string {
+	there := map[string]bool{"": true}
+	for _, scan := range h {
+		there[scan.analysis] = true
+	}
+	for i := range findings {
+		there[findings[i].Spec.Analysis] = true
+	}
+	var out []string
+	seen, added := map[string]bool{}, false
+	for _, analysis := range analyses {
+		if !there[analysis] && added || seen[analysis] {
+			continue
+		}
+		seen[analysis], added = true, added || !there[analysis]
+		out = append(out, analysis)
+	}
+	return out
 }
 
 // knowAll reports whether the scans of all findings are known.

@@ -51,6 +51,24 @@ func TestWhichJobOwnsAFinding(t *testing.T) {
 	}
 }
 
+// The jobs of an upload keep their findings until all of them are written: together they would hold the list of all
+// findings once for each job.
+func TestAJobDoesNotKeepTheFindingsOfOthers(t *testing.T) {
+	findings := make([]v1alpha1.Finding, 10)
+	for i := range findings {
+		findings[i].Spec.Analysis = []string{"a", "b"}[i%2]
+	}
+	own, others := history{}.ofJob(series{analysis: "a"}, findings)
+	harness.Same(t, "own and others, and the room for them", []int{5, 5, 5, 5}, []int{len(own), cap(own), len(others), cap(others)})
+}
+
+func TestWhichAnalysesAreDistinct(t *testing.T) {
+	past := history{"s-1": {series: series{analysis: "scanned"}}}
+	findings := []v1alpha1.Finding{{Spec: v1alpha1.FindingSpec{Analysis: "found"}}}
+	got := past.distinct([]string{"new", "scanned", "newer", "found", "", "scanned", "newest"}, findings)
+	harness.Same(t, "of analyses without a scan or finding the first, and the others once", []string{"new", "scanned", "found", ""}, got)
+}
+
 // What an unfinished scan wrote is only in doubt until a scan of its job succeeds.
 func TestWhichScansAreUnfinished(t *testing.T) {
 	code, secrets := series{category: v1alpha1.CategoryCode}, series{category: v1alpha1.CategorySecret}
