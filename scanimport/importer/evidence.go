@@ -54,6 +54,9 @@ func subjects(r *sarif.Result) (out []string) {
 		if name != "" && (isResource(kind) || kind == "object") {
 			out = append(out, name)
 		}
+		if l.Reference > 0 {
+			out = append(out, "logicalLocations/"+strconv.Itoa(l.Reference-1))
+		}
 	}
 	for _, e := range r.Endpoints {
 		out = append(out, e.Method+" "+e.Path)

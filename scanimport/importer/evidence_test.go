@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -113,4 +114,23 @@ func TestARaisedPackageOfJFrogXrayStaysItsFinding(t *testing.T) {
 	first := l.scans(of("4.17.15", false))
 	l.want("read since", l.scans(of("4.17.15", true)), first...)
 	l.want("raised", l.scans(of("4.17.20", true)), first...)
+}
+
+// A location may give its name only by its index in the run.
+func TestResultsAtDifferentLogicalLocationsAreDifferent(t *testing.T) {
+	log, err := sarif.Parse(strings.NewReader(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}},"results":[
+		{"ruleId":"R","locations":[{"logicalLocations":[{"index":0}]}]},
+		{"ruleId":"R","locations":[{"logicalLocations":[{"index":1}]}]},
+		{"ruleId":"R","locations":[{"logicalLocations":[{"index":0,"name":"db"}]}]},
+		{"ruleId":"R","locations":[{"logicalLocations":[{"index":1,"name":"db"}]}]}]}]}`), sarif.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := log.Runs[0].Results
+	if digest(&r[0]) == digest(&r[1]) {
+		t.Error("two that differ only in the index are one")
+	}
+	if digest(&r[2]) != digest(&r[3]) {
+		t.Error("the index of a location with a name counts")
+	}
 }

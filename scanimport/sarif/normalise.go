@@ -152,7 +152,11 @@ func (n *normaliser) said(out *Result, wire *wireResult) {
 	out.Vulnerability = vulnerabilityOf(rule, out.RuleID, out.Message, out.Package)
 	if len(wire.Locations) > 0 {
 		for _, l := range wire.Locations[0].LogicalLocations {
-			out.Logical = append(out.Logical, Logical{string(l.Name), string(l.FullyQualifiedName), string(l.Kind)})
+			logical := Logical{Name: string(l.Name), FullyQualifiedName: string(l.FullyQualifiedName), Kind: string(l.Kind)}
+			if logical.Name == "" && logical.FullyQualifiedName == "" {
+				logical.Reference = l.Index.value(-1) + 1
+			}
+			out.Logical = append(out.Logical, logical)
 		}
 	}
 }

@@ -26,6 +26,9 @@ type Package struct {
 // Logical is a logical location: a function, a resource, a package.
 type Logical struct {
 	Name, FullyQualifiedName, Kind string
+	// Reference is one more than the index in the run's logicalLocations, for a location that gives no name itself; else
+	// 0. It differs from run to run.
+	Reference int
 }
 
 var (

@@ -189,9 +189,10 @@ type wireLocation struct {
 }
 
 type wireLogical struct {
-	Name               text `json:"name"`
-	FullyQualifiedName text `json:"fullyQualifiedName"`
-	Kind               text `json:"kind"`
+	Name               text     `json:"name"`
+	FullyQualifiedName text     `json:"fullyQualifiedName"`
+	Kind               text     `json:"kind"`
+	Index              *integer `json:"index"`
 }
 
 type wirePhysicalLocation struct {
