@@ -237,10 +237,15 @@ func (s *Summary) list(p *plan) {
 func shown(action Action, name string, d *v1alpha1.FindingDetails) Change {
 	change := Change{Action: action, Name: name, Severity: d.Severity, Title: d.Title}
 	if l := d.Location; l != nil {
-		change.Place = l.FilePath
-		if l.LineNumber > 0 {
-			change.Place += fmt.Sprintf(":%d", l.LineNumber)
-		}
+		change.Place = FileAndLine(l.FilePath, l.LineNumber)
 	}
 	return change
+}
+
+// FileAndLine returns a file and, if it is known, the line as they are shown to people.
+func FileAndLine(file string, line int32) string {
+	if file == "" || line <= 0 {
+		return file
+	}
+	return fmt.Sprintf("%s:%d", file, line)
 }

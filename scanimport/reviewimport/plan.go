@@ -153,7 +153,7 @@ func place(d *v1alpha1.FindingDetails) (file string, line int32, url string) {
 }
 
 // Action is what a review does to an issue.
-type Action string
+type Action = importer.Action
 
 // The actions.
 const (

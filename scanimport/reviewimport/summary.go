@@ -49,7 +49,7 @@ type Summary struct {
 	// Warnings are problems that need a person's attention.
 	Warnings []string `json:"warnings,omitempty"`
 	// Changes in a dry run, at most importer.MostChanges of each action.
-	Changes []Change `json:"changes,omitempty"`
+	Changes []importer.Change `json:"changes,omitempty"`
 
 	// known counts the results that the base has.
 	known int
@@ -84,16 +84,6 @@ type BaseSummary struct {
 	FixedExamples []importer.Change `json:"fixedExamples,omitempty"`
 	// Unscanned names the scans that the base never had: all their results count as new.
 	Unscanned []string `json:"unscanned,omitempty"`
-}
-
-// Change is a line of a dry run.
-type Change struct {
-	Action   Action         `json:"action"`
-	Name     string         `json:"name"`
-	Severity v1alpha1.Level `json:"severity"`
-	Title    string         `json:"title"`
-	// Place is the file and the line.
-	Place string `json:"place,omitempty"`
 }
 
 // mostExamples bounds how many skipped results are described.
@@ -223,17 +213,14 @@ func (s *Summary) list(p *plan) {
 		if listed[action]++; action == ActionKeep || listed[action] > importer.MostChanges {
 			continue
 		}
-		s.Changes = append(s.Changes, Change{
+		s.Changes = append(s.Changes, importer.Change{
 			Action: action, Name: ch.name, Severity: next.Severity, Title: next.Title, Place: placeOf(&next),
 		})
 	}
 }
 
 func placeOf(issue *v1alpha1.ReviewIssueSpec) string {
-	if issue.File == "" || issue.Line <= 0 {
-		return issue.File
-	}
-	return fmt.Sprintf("%s:%d", issue.File, issue.Line)
+	return importer.FileAndLine(issue.File, issue.Line)
 }
 
 // count counts the issues that are open as of the commit after the plan and that the base does not have, and lists the
