@@ -39,14 +39,14 @@ func listPage(l client.APIKeyList, own, organization string, now time.Time) temp
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<h1>Keys</h1><p class=\"quiet\">The organization's API keys. They are created, rotated and disabled with kubectl:</p><pre class=\"command\"><code>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<h1>Keys</h1><p class=\"quiet\">The organization's API keys. They are created, rotated and disabled with kubectl. Without --overlap the previous token is refused at once, as it should be after a leak:</p><pre class=\"command\"><code>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var2 string
-		templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs("kubectl findings key create NAME --organization " + organization + "\nkubectl findings key rotate NAME --organization " + organization + "\nkubectl patch apikey NAME --namespace org-" + organization + " --type merge --patch '{\"spec\":{\"disabled\":true}}'")
+		templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs("kubectl findings key create NAME --organization " + organization + "\nkubectl findings key rotate NAME --overlap 24h --organization " + organization + "\nkubectl patch apikey NAME --namespace org-" + organization + " --type merge --patch '{\"spec\":{\"disabled\":true}}'")
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `keys/keys.templ`, Line: 16, Col: 288}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `keys/keys.templ`, Line: 16, Col: 302}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var2))
 		if templ_7745c5c3_Err != nil {
