@@ -55,8 +55,8 @@ func decide(s *scope) step {
 		return gone
 	case s.endpoint == nil:
 		return waiting(v1alpha1.ReasonEndpointNotFound,
-			fmt.Sprintf("There is no WebhookEndpoint %q in this namespace: create it, or delete the delivery.",
-				s.Object.Spec.EndpointRef.Name))
+			fmt.Sprintf("There is no WebhookEndpoint %q in this namespace: create it, or have a cluster administrator delete "+
+				"the delivery.", s.Object.Spec.EndpointRef.Name))
 	case s.endpoint.Spec.Disabled:
 		return waiting(v1alpha1.ReasonEndpointDisabled,
 			"The endpoint is disabled: remove its spec.disabled to send this delivery.")
@@ -101,7 +101,7 @@ func finallyFailed(reason, message string) step {
 
 func endpointGone(s *scope) step {
 	return finallyFailed(v1alpha1.ReasonEndpointNotFound,
-		fmt.Sprintf("The WebhookEndpoint %q was deleted, and a new endpoint of the same name does not receive earlier events: delete the delivery, or wait until retention removes it.", s.Object.Spec.EndpointRef.Name))
+		fmt.Sprintf("The WebhookEndpoint %q was deleted, and a new endpoint of the same name does not receive earlier events: wait until retention removes the delivery.", s.Object.Spec.EndpointRef.Name))
 }
 
 // unfinishedMessage is the message of an attempt whose outcome was never recorded.

@@ -122,4 +122,5 @@ func setBacklogged(s *scope, pending, bound int) {
 	}
 }
 
-const whatToDo = "Make the receiver answer, or delete WebhookDeliveries from before the backlog that it does not need."
+const whatToDo = "Make the receiver answer, or have a cluster administrator delete WebhookDeliveries from before the " +
+	"backlog that it does not need."

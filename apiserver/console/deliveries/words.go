@@ -83,8 +83,8 @@ func next(d client.WebhookDelivery, now time.Time) string {
 	case a != nil && a.Outcome == client.WebhookAttemptOutcomeStarted:
 		return "An attempt is in progress. It takes at most 15 seconds."
 	case a == nil && d.NextAttemptAt == nil:
-		return "It waits for its turn: deliveries to an endpoint are sent a few at a time. If its endpoint is disabled or has no " +
-			"secret, the endpoint's conditions say so: kubectl describe webhookendpoint " + d.EndpointId + "."
+		return "It waits for its turn: deliveries to an endpoint are sent a few at a time. If its endpoint is disabled or has " +
+			"no secret, the endpoint's conditions say so: kubectl describe webhookendpoint " + d.EndpointId + "."
 	case d.NextAttemptAt == nil:
 		return "No attempt is planned: the endpoint is disabled, has no secret or does not exist. Its conditions say " +
 			"which: kubectl describe webhookendpoint " + d.EndpointId + "."
