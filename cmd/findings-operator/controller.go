@@ -275,6 +275,7 @@ func (o *controllerOptions) run(ctx context.Context, registerer prometheus.Regis
 			MaxConcurrentReconciles: c.workers,
 			ReconciliationTimeout:   reconcileTimeout,
 			CacheSyncTimeout:        cacheSyncTimeout,
+			RateLimiter:             controllers.NewRateLimiter(),
 		}
 		if n, ok := o.concurrency[c.name]; ok {
 			options.MaxConcurrentReconciles = n

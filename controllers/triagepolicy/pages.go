@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
@@ -27,6 +28,7 @@ func setUpPages(ctx context.Context, mgr ctrl.Manager, options controller.Option
 	if err != nil {
 		return err
 	}
+	options.RateLimiter = controllers.NewRateLimiter() // that of policies has the same names
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("triagepolicypages").
 		Watches(&v1alpha1.Finding{}, pager.Findings()).
