@@ -20,8 +20,8 @@ const colouringTime = 100 * time.Millisecond
 
 var colouring = make(chan struct{}, 1)
 
-// highlighted returns the HTML of code, with classes for colours. It has no line numbers: a scanner may quote lines before
-// the finding's own, and nothing tells how many.
+// highlighted returns the HTML of code, with classes for colours. It has no line numbers: a scanner may quote lines
+// before the finding's own, and nothing tells how many.
 func highlighted(path, code string) string {
 	code = visible(code)
 	tokens := coloured(lexers.Match(path), code)
@@ -42,8 +42,8 @@ const (
 	zeroWidthJoiner    = '\u200d'
 )
 
-// visible returns code with its invisible characters as escapes, as kubectl findings prints them. Those that reverse the
-// reading direction would show another order than compilers read.
+// visible returns code with its invisible characters as escapes, as kubectl findings prints them. Those that reverse
+// the reading direction would show another order than compilers read.
 func visible(code string) string {
 	var b strings.Builder
 	for _, r := range code {
