@@ -37,6 +37,16 @@ func startBrowser(program string) {
 	browser.err = chromedp.Do(browser.Context)
 }
 
+// stopBrowser closes the browser if a test started it, which removes its folder.
+func stopBrowser() error {
+	if browser.Context == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(browser.Context, patience)
+	defer cancel()
+	return chromedp.Cancel(ctx)
+}
+
 // person is a user of the browser.
 type person struct {
 	testing.TB

@@ -37,6 +37,7 @@ func TestMain(m *testing.M) { harness.Main(m, start) }
 // start starts the service with the console.
 func start(ctx context.Context, stops *harness.Stops) error {
 	ctrl.SetLogger(logr.Discard())
+	stops.Add(stopBrowser)
 	folder, err := stops.Folder("console-")
 	if err != nil {
 		return err
