@@ -211,8 +211,8 @@ func renamed(batches []*importer.Batch) map[string]string {
 	return out
 }
 
-// describe identifies and describes the results of all batches, sorted by name. All get names, whether the base has them
-// or not, so that names do not depend on the current state of the base.
+// describe identifies and describes the results of all batches, sorted by name. All get names, whether or not the base
+// has them, so that names do not depend on the current state of the base.
 func (im *Importer) describe(repository *v1alpha1.Repository, commit string, batches []*importer.Batch,
 	s *Summary) ([]found, error) {
 	var out []found
