@@ -65,8 +65,8 @@ func NextAttempt(delivery *v1alpha1.WebhookDelivery) (at time.Time, due bool) {
 	return at.UTC(), true
 }
 
-// IsAhead reports whether the last attempt was dated by a clock that was ahead: the next one is then due at once instead
-// of after that time.
+// IsAhead reports whether the last attempt was dated by a clock that was ahead: the next one is then due at once
+// instead of after that time.
 func IsAhead(status *v1alpha1.WebhookDeliveryStatus, now time.Time) bool {
 	n := len(status.Attempts)
 	return n > 0 && status.Attempts[n-1].At.Sub(now) > MostAhead
