@@ -72,15 +72,17 @@ func listed(v reflect.Value) int64 {
 			n += listed(v.Field(i))
 		}
 	case reflect.Map: // no value of a map holds a list
-		n = int64(v.Len()) * int64(v.Type().Key().Size()+v.Type().Elem().Size())
+		n = int64(v.Len()) * (sizeOf(v.Type().Key()) + sizeOf(v.Type().Elem()))
 	case reflect.Slice:
-		n = int64(v.Cap()) * int64(v.Type().Elem().Size())
+		n = int64(v.Cap()) * sizeOf(v.Type().Elem())
 		for i := range v.Len() {
 			n += listed(v.Index(i))
 		}
 	}
 	return n
 }
+
+func sizeOf(t reflect.Type) int64 { return int64(t.Size()) } //nolint:gosec // of a type of this package
 
 // keep drops all but the first entries.
 func keep[T any](list []T, most int) []T {

@@ -308,7 +308,7 @@ func each[T any](p *parser, what string, most int, into *[]T, read func(into *T)
 			return err
 		}
 		*into = append(*into, entry)
-		return p.hold(int64(reflect.TypeFor[T]().Size()))
+		return p.hold(sizeOf(reflect.TypeFor[T]()))
 	})
 }
 
