@@ -36,8 +36,8 @@ type Time struct {
 // NewTime returns t as it is stored: in UTC, without the fraction of its second.
 func NewTime(t time.Time) Time { return Time{t.UTC().Truncate(time.Second)} }
 
-// Now returns the current instant.
-func Now() Time { return Time{time.Now()} }
+// Now returns the current time as it is stored.
+func Now() Time { return NewTime(time.Now()) }
 
 // ParseTime reads a time as Time describes it. Schemas accept what it accepts, and so does the REST API.
 func ParseTime(text string) (Time, error) {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
@@ -72,7 +73,7 @@ func signingKeyChanges(own cache.Cache, enqueue handler.EventHandler) []source.S
 
 // setup adds the controller of the signing keys to the manager. It has one worker.
 func (k signingKeys) setup(mgr ctrl.Manager, options controller.Options, own cache.Cache) error {
-	options.MaxConcurrentReconciles = 1
+	options.MaxConcurrentReconciles, options.RateLimiter = 1, controllers.NewRateLimiter()
 	only := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: k.namespace, Name: tokens.SigningKeySecret}}
 	enqueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{only}

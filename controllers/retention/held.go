@@ -24,7 +24,7 @@ const (
 	// owedScans holds findings by the scans whose transitions they have still to emit or record, and those without a
 	// status by the scan that found them: see holds.
 	owedScans = "retention.owed"
-	// scanFindings holds findings by the scan that last reported them and their category: see scanAndCategory.
+	// scanFindings holds findings by the scan that created or last changed them, and their category: see scanAndCategory.
 	scanFindings = "retention.findings"
 )
 

@@ -69,15 +69,16 @@ type slow struct {
 func (s slow) Inc() { s.clock.Step(time.Second) }
 
 // The generation in force is evaluated anew at each count, and would use up the time of each.
-func TestACostlyGenerationInForceDoesNotKeepACheapOneOut(t *testing.T) {
+// replaced returns a policy whose costly expression in force was replaced, and a reconciler that has no time for both.
+func replaced(mode v1alpha1.PolicyMode) (*Reconciler, *v1alpha1.TriagePolicy) {
 	findings := make([]v1alpha1.Finding, 10)
 	for i := range findings {
 		findings[i] = *fact(i, nil).Finding
 	}
-	policy := &v1alpha1.TriagePolicy{Spec: v1alpha1.TriagePolicySpec{Match: "true", Mode: v1alpha1.PolicyApply}}
+	policy := &v1alpha1.TriagePolicy{Spec: v1alpha1.TriagePolicySpec{Match: "true", Mode: mode}}
 	policy.Name, policy.Generation = "p", 2
 	earlier := policy.Spec
-	earlier.Match = "finding.class == 'A'"
+	earlier.Match, earlier.Mode = "finding.class == 'A'", v1alpha1.PolicyApply
 	policy.Status.InForce = &v1alpha1.PolicyInForce{Generation: 1, Spec: earlier}
 	r := newReconciler(reconcile.Base{Client: interceptor.NewClient(nil, interceptor.Funcs{
 		List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
@@ -92,10 +93,32 @@ func TestACostlyGenerationInForceDoesNotKeepACheapOneOut(t *testing.T) {
 	})})
 	clock := clocktesting.NewFakeClock(time.Now())
 	r.local, r.evaluations, r.longestCount = clock, slow{clock: clock}, 6*time.Second
+	return r, policy
+}
+
+func TestACostlyGenerationThatGoesOutOfForceIsNotCounted(t *testing.T) {
+	r, policy := replaced(v1alpha1.PolicyPreview)
 	for count := range 2 {
 		s := newScope()
 		policy.DeepCopyInto(s.Object)
-		s.Begin(clock.Now())
+		s.Begin(r.local.Now())
+		for _, phase := range []reconcile.Phase[*scope]{r.compile, r.count} {
+			if err := phase(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if complete := count == 1; s.partial == complete {
+			t.Errorf("count %d is partial: %t", count+1, s.partial)
+		}
+	}
+}
+
+func TestACostlyGenerationInForceDoesNotKeepACheapOneOut(t *testing.T) {
+	r, policy := replaced(v1alpha1.PolicyApply)
+	for count := range 2 {
+		s := newScope()
+		policy.DeepCopyInto(s.Object)
+		s.Begin(r.local.Now())
 		for _, phase := range []reconcile.Phase[*scope]{r.compile, r.count, r.putInForce} {
 			if err := phase(t.Context(), s); err != nil {
 				t.Fatal(err)

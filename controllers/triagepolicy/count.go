@@ -109,8 +109,13 @@ func (r *Reconciler) toBeCounted(s *scope) *rules.Policy {
 	if s.declared == nil || earlier == nil {
 		return earlier
 	}
-	if why(s.declared.Spec, &s.counted, s.Now) == "" || earlier.Spec.Match == s.declared.Spec.Match {
-		return nil // it is replaced, or both match the same findings
+	switch why(s.declared.Spec, &s.counted, s.Now) {
+	case v1alpha1.ReasonTooMany, v1alpha1.ReasonTooCostly:
+	default:
+		return nil // it is replaced, or goes out of force
+	}
+	if earlier.Spec.Match == s.declared.Spec.Match {
+		return nil // both match the same findings
 	}
 	return earlier
 }

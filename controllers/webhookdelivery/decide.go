@@ -74,6 +74,9 @@ func decide(s *scope) step {
 	}
 	now := waiting(v1alpha1.ReasonProgressing, "An attempt is in progress or about to start.")
 	now.outlook = outlookDue
+	if at.After(s.Now) {
+		at = s.Now // a wrong clock dated the last attempt
+	}
 	if !at.IsZero() { // as it is for the first attempt
 		now.next = new(v1alpha1.NewTime(at))
 	}

@@ -137,7 +137,7 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 	s.Status.ObservedGeneration = s.Object.Generation
 	s.Judge(judge(s.Object, served, found))
 	if removal.IsRefusal(found.unwritten) {
-		// No error, which would be retried ever more rarely.
+		// No error, whose pauses would grow to a minute.
 		if served {
 			ctrl.LoggerFrom(ctx).Error(found.unwritten, "the signing secret was refused, and is tried again later")
 			s.RequeueAfter(removal.RefusedRetry)

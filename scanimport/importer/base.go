@@ -138,8 +138,9 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	}
 	unreported := ofJobs(batches, places, past, findings)
 	analyses := map[problemAtLine][]string{} // of the reported findings
-	for i, m := range pair(results, findings, nil, nil) {
-		if m.before == nil || m.doubt != "" && b.Own != nil && b.Own(of[i], results[i].index) {
+	results, of, matches := b.pair(results, of, findings)
+	for i, m := range matches {
+		if m.before == nil {
 			continue
 		}
 		delete(unreported, m.before.Name)
@@ -162,6 +163,23 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 		}
 	}
 	return nil
+}
+
+// pair matches the results with the findings, and returns the results that it has matched, with their batches. A result
+// of which Own says that it is an issue takes no finding in doubt: without it, another result may be that finding.
+func (b *Base) pair(results []reported, of []int, findings []v1alpha1.Finding) ([]reported, []int, []match) {
+	matches := pair(results, findings, nil, nil)
+	var others []reported
+	var ofOthers []int
+	for i, m := range matches {
+		if m.before == nil || m.doubt == "" || b.Own == nil || !b.Own(of[i], results[i].index) {
+			others, ofOthers = append(others, results[i]), append(ofOthers, of[i])
+		}
+	}
+	if len(others) == len(results) {
+		return results, of, matches
+	}
+	return b.pair(others, ofOthers, findings)
 }
 
 // problemAtLine is what the findings of several analyses share if they are one problem.

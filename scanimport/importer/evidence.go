@@ -76,9 +76,10 @@ func about(r *sarif.Result) string {
 // isResource reports whether a kind of logical locations, in lower case, is for resources.
 func isResource(kind string) bool { return kind == "" || kind == "resource" || kind == "module" }
 
-// messageDigest ignores the path, which some tools repeat in the message: moving a file does not change the message.
+// messageDigest ignores the path, which some tools repeat in the message, and the image: moving a file or building an
+// image does not change the message.
 func messageDigest(r *sarif.Result) string {
-	message := r.Message
+	message := withoutImage(r.Message)
 	if len(r.Location.Path) > 1 {
 		message = strings.ReplaceAll(message, r.Location.Path, "")
 	}

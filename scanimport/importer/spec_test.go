@@ -100,12 +100,14 @@ func TestSecretsAreNotKept(t *testing.T) {
 	}
 }
 
-func TestATagOfAnImageIsNoPartOfADescription(t *testing.T) {
-	described := func(image string) string {
+func TestATagOfAnImageChangesNoFinding(t *testing.T) {
+	found := func(image string) v1alpha1.FindingSpec {
 		return testContext(v1alpha1.CategoryPackage).spec(&sarif.Result{RuleID: "CVE-1-x", Rule: &sarif.Rule{},
-			Message: "A low vulnerability in apk package: x, version 1.2-r1 was found" + image + " at: /lib/apk"}).Details.Description
+			Message: "A low vulnerability in apk package: x, version 1.2-r1 was found" + image + " at: /lib/apk"})
 	}
-	harness.Same(t, "another build", described(""), described(" in image registry.example.com/app:1747457987"))
+	before, after := found(""), found(" in image registry.example.com/app:1747457987")
+	harness.Same(t, "description", before.Details.Description, after.Details.Description)
+	harness.Same(t, "evidence", before.Evidence, after.Evidence)
 }
 
 // Findings whose code an earlier version stored are recognised by its digest after it is withheld.

@@ -64,22 +64,25 @@ func (c *cluster) serve(t *testing.T, base []found, detected time.Time) *importe
 // commit would resolve what it still shows.
 func TestADoubtfulMatchInTheBaseHidesNoOpenIssue(t *testing.T) {
 	for _, tc := range []struct {
-		reason       string
-		first        string // becomes an issue in c0
-		commit       string
-		base         string
-		detected     time.Duration // of the base's finding, after the first review
-		results      []string
-		known, fixed int
+		reason   string
+		first    string // becomes an issue in c0
+		commit   string
+		base     string
+		detected time.Duration // of the base's finding, after the first review
+		results  []string
+		// of the base
+		known, inDoubt, fixed int
 	}{
 		{"another pull request brings a similar problem to the base", "25 eval:eval(b)", "c0", "40 eval:eval(c)", time.Minute,
-			[]string{"25 eval:eval(b)"}, 0, 0},
+			[]string{"25 eval:eval(b)"}, 0, 0, 0},
 		{"and then the next commit is reviewed", "25 eval:eval(b)", "c1", "40 eval:eval(c)", time.Minute,
-			[]string{"25 eval:eval(b)"}, 0, 0},
+			[]string{"25 eval:eval(b)"}, 0, 0, 0},
 		{"the problem of the base is repaired", "20 eval:eval(b)", "c1", "10 eval:eval(a)", -time.Hour,
-			[]string{"20 eval:eval(b)"}, 0, 1},
+			[]string{"20 eval:eval(b)"}, 0, 0, 1},
 		{"the problem of the base stays", "20 eval:eval(b)", "c1", "10 eval:eval(a)", -time.Hour,
-			[]string{"10 eval:eval(a)", "20 eval:eval(b)"}, 1, 0},
+			[]string{"10 eval:eval(a)", "20 eval:eval(b)"}, 1, 0, 0},
+		{"the problem of the base changes, and the issue is nearer", "8 eval:eval(b)", "c1", "10 eval:eval(a)", -time.Hour,
+			[]string{"8 eval:eval(b)", "16 eval:eval(aa)"}, 1, 1, 0},
 	} {
 		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
 		c.importsResults(t, "c0", results(tc.first), nil)
@@ -89,6 +92,6 @@ func TestADoubtfulMatchInTheBaseHidesNoOpenIssue(t *testing.T) {
 		if s.Open != 1 || GateNew.Judge(s).Passed || s.Resolved != 0 {
 			t.Errorf("%s: %d are open and %d resolved, want 1 and 0: %v", tc.reason, s.Open, s.Resolved, s.Warnings)
 		}
-		harness.Same(t, tc.reason+": known, in doubt, fixed", [3]int{tc.known, 0, tc.fixed}, [3]int{s.Base.Known, s.Base.InDoubt, s.Base.Fixed})
+		harness.Same(t, tc.reason+": known, in doubt, fixed", [3]int{tc.known, tc.inDoubt, tc.fixed}, [3]int{s.Base.Known, s.Base.InDoubt, s.Base.Fixed})
 	}
 }

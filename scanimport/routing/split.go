@@ -41,8 +41,8 @@ func (t *Table) Split(batches []*importer.Batch) ([]*importer.Batch, error) {
 		return nil, err
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%s: no result and no scanned file (an artifact with the role analysisTarget) says which of the projects %s was scanned: "+
-			"name the project, by POST /v2/repos/{id}/projects/{project_id}/scans", namesOf(idle), t)
+		return nil, fmt.Errorf("%s: no result and no scanned file (an artifact with the role analysisTarget, or the place of "+
+			"a result that passed or is gone) says which of the projects %s was scanned: name the project, by POST /v2/repos/{id}/projects/{project_id}/scans", namesOf(idle), t)
 	}
 	slices.SortFunc(out, (*importer.Batch).Compare)
 	tell(out[0], idle)
@@ -63,6 +63,7 @@ func tell(b *importer.Batch, left []*importer.Batch) {
 	for _, other := range left {
 		b.Warnings = append(b.Warnings, fmt.Sprintf("left out of this upload: %s, which reports nothing and names no scanned file. "+
 			"Which project it looked at is not known, so nothing was closed for it", other.Name()))
+		b.Warnings = append(b.Warnings, other.Warnings...)
 		for reason, n := range other.Skipped {
 			if b.Skipped == nil {
 				b.Skipped = map[string]int{}

@@ -27,7 +27,7 @@ var DefaultLimits = Limits{Bytes: 256 << 20, Depth: 256, Results: 100_000, Runs:
 // What is read is bounded too, because a small file can expand to much more: a list of empty objects takes thirty times
 // its size in memory, and a message with a thousand placeholders, or a path on a long base, expands once per result. No
 // scanner writes what these bounds refuse or cut. Together they keep what Parse holds within a small multiple of the
-// file's size.
+// file's size, beside the results and rules themselves, which Limits.Results and mostRules bound.
 const (
 	// mostElement bounds a value that is read as a whole, in bytes.
 	mostElement = 4 << 20

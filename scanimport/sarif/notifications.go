@@ -1,8 +1,6 @@
 package sarif
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -26,25 +24,6 @@ type wireNotification struct {
 			ArtifactLocation wireArtifactLocation `json:"artifactLocation"`
 		} `json:"physicalLocation"`
 	} `json:"locations"`
-}
-
-// UnmarshalJSON never fails. It reads one notification at a time: a failing tool may write thousands.
-func (n *wireNotifications) UnmarshalJSON(data []byte) error {
-	*n = wireNotifications{}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	if token, err := decoder.Token(); err != nil || token != json.Delim('[') {
-		return nil
-	}
-	for decoder.More() {
-		var one wireNotification
-		if lenient(decoder.Decode(&one)) != nil {
-			return nil
-		}
-		if one.Level == "error" {
-			n.add(&one)
-		}
-	}
-	return nil
 }
 
 func (n *wireNotifications) add(one *wireNotification) {

@@ -325,10 +325,29 @@ func (p *parser) invocation(into *wireInvocation) error {
 		if field, known := fields[name]; known {
 			return p.decode(name, field)
 		}
-		if name != "ruleConfigurationOverrides" {
-			return p.skip()
+		switch name {
+		case "ruleConfigurationOverrides":
+			return each(p, name, mostRules, &into.RuleConfigurationOverrides, reader[wireOverride](p, name))
+		case "toolExecutionNotifications":
+			return p.notifications(name, &into.Execution)
+		case "toolConfigurationNotifications":
+			return p.notifications(name, &into.Configuration)
 		}
-		return each(p, name, mostRules, &into.RuleConfigurationOverrides, reader[wireOverride](p, name))
+		return p.skip()
+	})
+}
+
+// notifications reads them one by one: some tools write one per file.
+func (p *parser) notifications(what string, into *wireNotifications) error {
+	return p.list(func() error {
+		var one wireNotification
+		if err := p.decode(what, &one); err != nil {
+			return err
+		}
+		if one.Level == "error" {
+			into.add(&one)
+		}
+		return nil
 	})
 }
 

@@ -10,8 +10,8 @@ const sensitive = `(?:secrets?|credentials?|passwords?|passwd|passphrases?|keys?
 
 // secretRule matches, in words, what rules about credentials in code are called. It wants more than the word for a
 // credential: code is not stored for these rules, and people need that of a missing CSRF token.
-var secretRule = regexp.MustCompile(`\bhard ?coded(?: \w+){0,3} ` + sensitive + `\b` +
-	`|\b` + sensitive + `(?: \w+){0,3} hard ?coded\b` +
+var secretRule = regexp.MustCompile(`\bhard ?coded?(?: \w+){0,3} ` + sensitive + `\b` +
+	`|\b` + sensitive + `(?: \w+){0,3} hard ?coded?\b` +
 	`|\bpasswords and secrets\b` +
 	`|\bstor(?:e|ed|ing)(?: \w+){0,4} ` + sensitive + `(?: \w+){0,3} in (?:the )?(?:source )?code\b` +
 	`|^(?:\w+ ){0,4}(?:api|private) keys?(?: (?:detected|found|exposed|leaked|disclosed|disclosure))?$`)

@@ -12,6 +12,7 @@ func TestRulesAboutCredentialsInCode(t *testing.T) {
 		{"DevSkim's sentence", Rule{ID: "DS117838", ShortDescription: "Do not store tokens or keys in source code."}, true},
 		{"PMD", Rule{ID: "HardCodedCryptoKey"}, true},
 		{"bandit", Rule{ID: "B105", Name: "hardcoded_password_string"}, true},
+		{"Roslyn", Rule{ID: "CA5390", ShortDescription: "Do not hard-code encryption key"}, true},
 		{"SonarQube", Rule{ID: "S2068", ShortDescription: "Credentials should not be hard-coded"}, true},
 		{"checkov", Rule{ShortDescription: "Ensure no hard coded AWS access key and secret key exists in provider"}, true},
 		{"KICS", Rule{Name: "Passwords And Secrets - Generic Password"}, true},

@@ -140,6 +140,7 @@ func lastBeforeIn(t *testing.T, clone string) (commit, missing string) {
 }
 
 func TestAShallowCloneHasNoEarlierCRDsToCompareWith(t *testing.T) {
+	lastBefore(t) // the test needs a repository too
 	clone := filepath.Join(t.TempDir(), "clone")
 	_, err := git(t, testenv.RepositoryRoot(), "clone", "-q", "--depth=1", "file://"+testenv.RepositoryRoot(), clone)
 	harness.Must(t, err)

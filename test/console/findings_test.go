@@ -674,7 +674,7 @@ func TestASelectionStaysWithTheRowsThatAreStillListed(t *testing.T) {
 	p.sees("document.querySelector('#f-0000 input').checked && document.querySelector('#many-comments').value === 'typed'")
 	p.clicks(`input[name="all"]`)
 	p.clicks(`.facet a[href*="severity=medium"]`)
-	p.reads("#messages", "1 selected finding is not shown any more")
+	p.reads("#messages", "What matched before is no longer selected.")
 	p.sees("!document.querySelector('.selection.used') && document.querySelector('#many-comments').value === ''")
 	p.goes("/console/findings?text=absent")
 	p.reads(".total", "0 findings")

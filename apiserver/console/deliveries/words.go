@@ -82,7 +82,7 @@ func next(d client.WebhookDelivery, now time.Time) string {
 		return "All attempts have failed. Fix what the last attempt's message names, then redeliver it."
 	case a != nil && a.Outcome == client.WebhookAttemptOutcomeStarted:
 		return "An attempt is in progress. It takes at most 15 seconds."
-	case a == nil && d.NextAttemptAt == nil:
+	case d.NextAttemptAt == nil && (a == nil || neverRedelivered(d)):
 		return "It waits for its turn: deliveries to an endpoint are sent a few at a time. If its endpoint is disabled or has " +
 			"no secret, the endpoint's conditions say so: kubectl describe webhookendpoint " + d.EndpointId + "."
 	case d.NextAttemptAt == nil:
@@ -90,8 +90,6 @@ func next(d client.WebhookDelivery, now time.Time) string {
 			"which: kubectl describe webhookendpoint " + d.EndpointId + "."
 	case !d.NextAttemptAt.After(now):
 		return "It waits for its turn: deliveries to an endpoint are sent a few at a time."
-	case a == nil:
-		return "The first attempt is due."
 	}
 	return "It is retried automatically, with longer pauses each time. If the receiver works again, redeliver it now."
 }

@@ -32,7 +32,6 @@ func TestADeliverySaysHowItGoesOn(t *testing.T) {
 		{"a request is on its way", client.WebhookDeliveryStatusPending, started, nil, "in progress"},
 		{"its endpoint is disabled", client.WebhookDeliveryStatusPending, failed, nil, "describe webhookendpoint team"},
 		{"many are before it", client.WebhookDeliveryStatusPending, nil, nil, "waits for its turn"},
-		{"it is new", client.WebhookDeliveryStatusPending, nil, &later, "first attempt"},
 		{"it waits", client.WebhookDeliveryStatusPending, failed, &later, "retried automatically"},
 		{"it is due, behind others", client.WebhookDeliveryStatusPending, failed, &at, "waits for its turn"},
 	} {
@@ -44,7 +43,7 @@ func TestADeliverySaysHowItGoesOn(t *testing.T) {
 }
 
 // Its last attempt was before, and says nothing of it.
-func TestARedeliveryToADeletedEndpointBlamesNoReceiver(t *testing.T) {
+func TestARedeliveryWithoutAnAttemptBlamesNoReceiver(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for redelivered, want := range map[time.Time]string{
 		at.Add(-time.Hour): "All attempts have failed", at: "All attempts have failed", at.Add(time.Hour): "endpoint was deleted",
@@ -53,6 +52,10 @@ func TestARedeliveryToADeletedEndpointBlamesNoReceiver(t *testing.T) {
 			Attempts: []client.WebhookDeliveryAttempt{{At: at, Outcome: client.WebhookAttemptOutcomeFailed}}}
 		if got := next(d, at); !strings.Contains(got, want) {
 			t.Errorf("redelivered at %s: %q, want %q", redelivered, got, want)
+		}
+		d.Status = client.WebhookDeliveryStatusPending
+		if got := next(d, at); strings.Contains(got, "waits for its turn") != redelivered.After(at) {
+			t.Errorf("redelivered at %s, and behind others: %q", redelivered, got)
 		}
 	}
 }

@@ -42,12 +42,14 @@ const (
 	zeroWidthJoiner    = '\u200d'
 )
 
-// visible returns code with its invisible characters as escapes, as kubectl findings prints them. Those that reverse
-// the reading direction would show another order than compilers read.
+// visible returns code with its invisible characters as escapes. Those that reverse the reading direction would show
+// another order than compilers read, and others hide a text or make two names look alike.
 func visible(code string) string {
 	var b strings.Builder
 	for _, r := range code {
-		if unicode.Is(unicode.Cf, r) && r != zeroWidthJoiner && r != zeroWidthNonJoiner {
+		hidden := unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) ||
+			unicode.IsControl(r) && !strings.ContainsRune("\t\n\r", r)
+		if hidden && r != zeroWidthJoiner && r != zeroWidthNonJoiner {
 			fmt.Fprintf(&b, `\u%04x`, r)
 		} else {
 			b.WriteRune(r)

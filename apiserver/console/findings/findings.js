@@ -238,8 +238,8 @@ function keepSelection(change) {
   if (fresh && typed && (kept > 0 || results.querySelector('input[name="all"]:checked'))) fill(fresh, typed);
   if (kept > 0) showSelection();
   const lost = chosen.length - kept;
-  if (lost > 0) message(`${lost} selected ${lost === 1 ? "finding is" : "findings are"} not shown any more and no longer selected.`);
-  else if (all && !results.querySelector('input[name="all"]:checked')) message("What matched before is no longer selected.");
+  if (all && !results.querySelector('input[name="all"]:checked')) message("What matched before is no longer selected.");
+  else if (lost > 0) message(`${lost} selected ${lost === 1 ? "finding is" : "findings are"} not shown any more and no longer selected.`);
 }
 
 function toggleSelected() {

@@ -180,7 +180,7 @@ function tellNew(n, more) {
   const offer = `${news}, show`;
   if (before?.textContent === offer) return;
   const url = new URL(location.href);
-  url.searchParams.delete("cursor");
+  for (const name of ["cursor", "all"]) url.searchParams.delete(name);
   const link = Object.assign(document.createElement("a"), { href: url.href, textContent: offer });
   link.setAttribute("data-results", "");
   line.append(link);

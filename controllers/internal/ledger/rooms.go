@@ -40,7 +40,7 @@ func (e *FullError) Unwrap() error { return e.refusal }
 type rooms struct {
 	clock clock.PassiveClock
 	mu    sync.Mutex
-	// of holds the namespaces of late refusals.
+	// of holds the namespaces of recent refusals.
 	of map[string]*room
 }
 
@@ -86,14 +86,15 @@ func (r *rooms) made(namespace string) {
 func (r *rooms) refused(ctx context.Context, namespace string, refusal error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	full, now := r.of[namespace], r.clock.Now()
+	now := r.clock.Now()
+	// While objects wait, one of them comes back.
+	maps.DeleteFunc(r.of, func(_ string, other *room) bool {
+		return now.Sub(other.until) > maxFull && now.Sub(other.lastTurn) > maxFull
+	})
+	full := r.of[namespace]
 	if full == nil {
 		ctrl.LoggerFrom(ctx).Error(refusal, "a quota has no room for deliveries: what is owed in the namespace waits for it",
 			"namespace", namespace)
-		// While objects wait, one of them comes back.
-		maps.DeleteFunc(r.of, func(_ string, other *room) bool {
-			return now.Sub(other.until) > maxFull && now.Sub(other.lastTurn) > maxFull
-		})
 		full = &room{}
 		r.of[namespace] = full
 	}

@@ -49,7 +49,7 @@ func Children[O reconcile.Object[S], S reconcile.Status[S]](
 		s.Judge(deleting(plan.Parent, child.Name, err))
 		s.RequeueAfter(again)
 		if IsRefusal(err) {
-			// No error, which would be retried ever more rarely. Later kinds wait: they may belong to what is kept.
+			// No error, whose pauses would grow to a minute. Later kinds wait: they may belong to what is kept.
 			ctrl.LoggerFrom(ctx).Error(err, "removals were refused, and are tried again later")
 			s.RequeueAfter(RefusedRetry)
 			return nil
