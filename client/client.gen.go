@@ -4218,7 +4218,8 @@ type WebhookDelivery struct {
 	// Id The delivery's id.
 	Id string `json:"id"`
 
-	// NextAttemptAt When the next attempt is due; null if none is planned.
+	// NextAttemptAt When the next attempt is due; in the past while it waits for its turn. null during an attempt, before
+	// the first one after the creation or a redelivery, and if none is planned.
 	NextAttemptAt *time.Time `json:"next_attempt_at"`
 
 	// RedeliveredAt When the last redelivery was requested; null if none was.

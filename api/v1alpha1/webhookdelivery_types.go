@@ -196,7 +196,8 @@ type WebhookDeliveryStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Attempts []WebhookAttempt `json:"attempts,omitempty"`
-	// nextAttemptAt is when the next attempt is due. Absent if none is.
+	// nextAttemptAt is when the next attempt is due; in the past while it waits for its turn. Absent during an
+	// attempt, before the first one after the creation or a redelivery, and if none is planned.
 	// +optional
 	NextAttemptAt *Time `json:"nextAttemptAt,omitempty"`
 	// finishedAt is when the phase became Delivered or Failed; absent while it is Pending.
