@@ -68,7 +68,6 @@ type slow struct {
 
 func (s slow) Inc() { s.clock.Step(time.Second) }
 
-// The generation in force is evaluated anew at each count, and would use up the time of each.
 // replaced returns a policy whose costly expression in force was replaced, and a reconciler that has no time for both.
 func replaced(mode v1alpha1.PolicyMode) (*Reconciler, *v1alpha1.TriagePolicy) {
 	findings := make([]v1alpha1.Finding, 10)
@@ -113,6 +112,7 @@ func TestACostlyGenerationThatGoesOutOfForceIsNotCounted(t *testing.T) {
 	}
 }
 
+// The generation in force is evaluated anew at each count, and would use up the time of each.
 func TestACostlyGenerationInForceDoesNotKeepACheapOneOut(t *testing.T) {
 	r, policy := replaced(v1alpha1.PolicyApply)
 	for count := range 2 {

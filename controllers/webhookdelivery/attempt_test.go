@@ -52,8 +52,12 @@ func TestAnAttemptThatAWrongClockDatedDelaysNoOther(t *testing.T) {
 		webhooks.AddAttempt(s.Status, v1alpha1.WebhookAttempt{
 			At: *at(c.ahead), EndedAt: at(c.ahead), RetryAt: at(c.ahead + time.Hour), Outcome: v1alpha1.WebhookAttemptFailed,
 		})
-		if got := decide(s).outlook; got != c.want {
-			t.Errorf("%s: the outlook is %d, want %d", c.reason, got, c.want)
+		next := decide(s)
+		if next.outlook != c.want {
+			t.Errorf("%s: the outlook is %d, want %d", c.reason, next.outlook, c.want)
+		}
+		if next.outlook == outlookDue && next.next.After(noon) {
+			t.Errorf("%s: it is due, and planned for %s", c.reason, next.next)
 		}
 	}
 }

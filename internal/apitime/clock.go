@@ -65,7 +65,7 @@ func (Clock) Now() time.Time {
 	}
 	logged.Do(func() {
 		log.Log.WithName("apitime").Info("The clock of this machine is more than five minutes ahead of the API server's: "+
-			"set the one that is wrong. Until then decisions and retention periods end by the API server's time",
+			"set the one that is wrong. Until then the API server's time decides what is due and what ends",
 			"ahead", now.Sub(server).Round(time.Second).String())
 	})
 	return server.Add(mostAhead)

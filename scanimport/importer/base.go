@@ -166,17 +166,21 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 }
 
 // pair matches the results with the findings, and returns the results that it has matched, with their batches. A result
-// of which Own says that it is an issue takes no finding in doubt: without it, another result may be that finding.
+// of which Own says that it is an issue takes no finding in doubt. The findings are then matched again without all results
+// that stay issues: another result may be such a finding, but none of them may become it because there are fewer.
 func (b *Base) pair(results []reported, of []int, findings []v1alpha1.Finding) ([]reported, []int, []match) {
 	matches := pair(results, findings, nil, nil)
 	var others []reported
 	var ofOthers []int
+	inDoubt := false
 	for i, m := range matches {
-		if m.before == nil || m.doubt == "" || b.Own == nil || !b.Own(of[i], results[i].index) {
+		own := b.Own != nil && b.Own(of[i], results[i].index)
+		inDoubt = inDoubt || own && m.before != nil && m.doubt != ""
+		if !own || m.before != nil && m.doubt == "" {
 			others, ofOthers = append(others, results[i]), append(ofOthers, of[i])
 		}
 	}
-	if len(others) == len(results) {
+	if !inDoubt {
 		return results, of, matches
 	}
 	return b.pair(others, ofOthers, findings)

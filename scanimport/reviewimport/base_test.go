@@ -65,7 +65,7 @@ func (c *cluster) serve(t *testing.T, base []found, detected time.Time) *importe
 func TestADoubtfulMatchInTheBaseHidesNoOpenIssue(t *testing.T) {
 	for _, tc := range []struct {
 		reason   string
-		first    string // becomes an issue in c0
+		first    []string // become issues in c0, and stay open
 		commit   string
 		base     string
 		detected time.Duration // of the base's finding, after the first review
@@ -73,24 +73,26 @@ func TestADoubtfulMatchInTheBaseHidesNoOpenIssue(t *testing.T) {
 		// of the base
 		known, inDoubt, fixed int
 	}{
-		{"another pull request brings a similar problem to the base", "25 eval:eval(b)", "c0", "40 eval:eval(c)", time.Minute,
+		{"another pull request brings a similar problem to the base", []string{"25 eval:eval(b)"}, "c0", "40 eval:eval(c)", time.Minute,
 			[]string{"25 eval:eval(b)"}, 0, 0, 0},
-		{"and then the next commit is reviewed", "25 eval:eval(b)", "c1", "40 eval:eval(c)", time.Minute,
+		{"and then the next commit is reviewed", []string{"25 eval:eval(b)"}, "c1", "40 eval:eval(c)", time.Minute,
 			[]string{"25 eval:eval(b)"}, 0, 0, 0},
-		{"the problem of the base is repaired", "20 eval:eval(b)", "c1", "10 eval:eval(a)", -time.Hour,
+		{"the problem of the base is repaired", []string{"20 eval:eval(b)"}, "c1", "10 eval:eval(a)", -time.Hour,
 			[]string{"20 eval:eval(b)"}, 0, 0, 1},
-		{"the problem of the base stays", "20 eval:eval(b)", "c1", "10 eval:eval(a)", -time.Hour,
+		{"the problem of the base stays", []string{"20 eval:eval(b)"}, "c1", "10 eval:eval(a)", -time.Hour,
 			[]string{"10 eval:eval(a)", "20 eval:eval(b)"}, 1, 0, 0},
-		{"the problem of the base changes, and the issue is nearer", "8 eval:eval(b)", "c1", "10 eval:eval(a)", -time.Hour,
+		{"the problem of the base changes, and the issue is nearer", []string{"8 eval:eval(b)"}, "c1", "10 eval:eval(a)", -time.Hour,
 			[]string{"8 eval:eval(b)", "16 eval:eval(aa)"}, 1, 1, 0},
+		{"two issues are alike", []string{"20 eval:eval(b)", "30 eval:eval(b)"}, "c1", "40 eval:eval(b)", time.Minute,
+			[]string{"20 eval:eval(b)", "30 eval:eval(b)"}, 0, 0, 0},
 	} {
 		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
-		c.importsResults(t, "c0", results(tc.first), nil)
+		c.importsResults(t, "c0", results(tc.first...), nil)
 		im := New(c.serve(t, results(tc.base), start.Add(tc.detected)), pr, Options{DryRun: true})
 		s, err := im.Import(t.Context(), &Commit{SHA: tc.commit, ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{batchOf("ESLint", tc.results...)})
 		harness.Must(t, err)
-		if s.Open != 1 || GateNew.Judge(s).Passed || s.Resolved != 0 {
-			t.Errorf("%s: %d are open and %d resolved, want 1 and 0: %v", tc.reason, s.Open, s.Resolved, s.Warnings)
+		if want := len(tc.first); s.Open != want || GateNew.Judge(s).Passed || s.Resolved != 0 {
+			t.Errorf("%s: %d are open and %d resolved, want %d and 0: %v", tc.reason, s.Open, s.Resolved, want, s.Warnings)
 		}
 		harness.Same(t, tc.reason+": known, in doubt, fixed", [3]int{tc.known, tc.inDoubt, tc.fixed}, [3]int{s.Base.Known, s.Base.InDoubt, s.Base.Fixed})
 	}

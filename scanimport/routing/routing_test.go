@@ -98,11 +98,11 @@ func TestAScanOfNoPlaceIsNotOfTheFirstFolder(t *testing.T) {
 func TestABatchOfNoPlaceBesideOthersIsTold(t *testing.T) {
 	table := routing.NewTable([]routing.Project{{Name: "api", Path: "api"}, {Name: "web", Path: "web"}}, false)
 	placed := &importer.Batch{Tool: "lint", Results: []sarif.Result{{Location: sarif.Location{Path: "web/x.go"}}}}
-	parts, err := table.Split([]*importer.Batch{{Tool: "idle", Category: "Code", Skipped: map[string]int{"passed": 3}}, placed})
+	parts, err := table.Split([]*importer.Batch{{Tool: "idle", Category: "Code", Skipped: map[string]int{"passed": 3}, Warnings: []string{"a file is missing"}}, placed})
 	if err != nil || len(parts) != 1 {
 		t.Fatalf("there are %d parts: %v", len(parts), err)
 	}
-	if said := strings.Join(parts[0].Warnings, "; "); !strings.Contains(said, "left out of this upload: idle (Code)") {
+	if said := strings.Join(parts[0].Warnings, "; "); !strings.Contains(said, "left out of this upload: idle (Code)") || !strings.Contains(said, "a file is missing") {
 		t.Errorf("the warnings are %q", said)
 	}
 	if got := parts[0].Skipped["idle (Code), left out: passed"]; got != 3 {

@@ -120,7 +120,7 @@ func table(l listing) templ.Component {
 		})
 		templ_7745c5c3_Err = ui.Table(
 			ui.Column("Event"), ui.Column("State"), ui.Column("Endpoint", "more"), ui.Column("About", "more"),
-			ui.Column("Attempts", "number", "more"), ui.Column("Last answer", "more"), ui.Column("Next attempt", "more"),
+			ui.Column("Attempts", "number", "more"), ui.Column("Last answer", "more"), ui.Column("Next attempt due", "more"),
 			ui.Column("Made"),
 		).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {

@@ -129,7 +129,7 @@ func facts(d client.WebhookDelivery) []ui.Fact {
 		{Name: "About", Value: d.SubjectKind + " " + d.SubjectId, Link: newSubject(d).Page},
 		{Name: "Endpoint", Value: d.EndpointId, Link: of("endpoint_id", d.EndpointId)},
 		{Name: "Made", At: &d.CreatedAt},
-		{Name: "Next attempt", At: d.NextAttemptAt},
+		{Name: "Next attempt due", At: d.NextAttemptAt},
 		{Name: "Ended", At: d.FinishedAt},
 		{Name: "Redelivery requested", At: d.RedeliveredAt},
 		{Name: "webhook-id header", Value: d.EventId},

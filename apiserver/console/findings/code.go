@@ -50,12 +50,19 @@ func visible(code string) string {
 		hidden := unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) ||
 			unicode.IsControl(r) && !strings.ContainsRune("\t\n\r", r)
 		if hidden && r != zeroWidthJoiner && r != zeroWidthNonJoiner {
-			fmt.Fprintf(&b, `\u%04x`, r)
+			fmt.Fprint(&b, escapeOf(r))
 		} else {
 			b.WriteRune(r)
 		}
 	}
 	return b.String()
+}
+
+func escapeOf(r rune) string {
+	if r > 0xffff {
+		return fmt.Sprintf(`\U%08x`, r)
+	}
+	return fmt.Sprintf(`\u%04x`, r)
 }
 
 // coloured returns the tokens of the code, or nil if lexing takes too long.

@@ -114,4 +114,10 @@ func TestANamespaceWhereNothingWaitsIsForgotten(t *testing.T) {
 	if _, known := f.rooms.of["full"]; known || len(f.rooms.of) != 1 {
 		t.Errorf("known: %v", f.rooms.of)
 	}
+	before := f.rooms.of["fuller"]
+	f.clock.Step(3 * maxFull)
+	_ = f.rooms.refused(t.Context(), "fuller", errors.New("exceeded quota"))
+	if f.rooms.of["fuller"] == before {
+		t.Error("a quota that is full again later is taken for the same time, and not logged")
+	}
 }
