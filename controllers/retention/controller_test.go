@@ -257,7 +257,7 @@ func TestACreationThatWaitsForABacklogHoldsDeliveriesAndScans(t *testing.T) {
 	ns, left, long := env.Organization(t, "backlog"), findings.NewImplied(), time.Now().Add(-24*time.Hour)
 	keeps(t, "backlog", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(0)})
 	finding := builder.Finding("f-new").In(ns).Mutate(func(f *v1alpha1.Finding) {
-		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
+		f.Spec.Category, f.Spec.Scan = v1alpha1.CategoryCode, &v1alpha1.FindingScan{ScanID: "s-1"}
 	}).Build()
 	scan := builder.Scan("s-1", long).In(ns).Ended(long.Add(time.Minute), v1alpha1.ScanSucceeded).Build()
 	last := builder.Scan("s-2", long.Add(time.Hour)).In(ns).Ended(long.Add(2*time.Hour), v1alpha1.ScanSucceeded).Build()
