@@ -68,7 +68,7 @@ func sarifBombs() []bomb {
 			return sarifFile(`"tool":{"driver":{"name":"bomb","rules":[` + repeated("{}", n) + `]}},"results":[]`)
 		}, "rules"},
 		{"invocations", func(n int) string { return sarifFile(`"invocations":[` + repeated("{}", n) + `],"results":[]`) }, "invocations"},
-		{"artifacts", func(n int) string { return sarifFile(`"artifacts":[` + repeated("{}", n) + `],"results":[]`) }, "artifacts"},
+		{"artifacts", func(n int) string { return sarifFile(`"artifacts":[` + repeated("{}", n) + `],"results":[]`) }, "lists expand"},
 		{"places of one result", func(n int) string {
 			return sarifFile(`"results":[{"ruleId":"R","locations":[` + repeated("{}", n) + `]}]`)
 		}, ""},
