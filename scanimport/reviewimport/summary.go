@@ -255,12 +255,11 @@ func (s *Summary) count(p *plan) {
 			Name: ch.name, Severity: issue.Severity, Title: issue.Title, Place: placeOf(&issue),
 		})
 	}
-	for _, name := range p.unseen {
-		if !contains(p.before, p.commit) {
-			break // no other file of the commit can have shown it
+	if contains(p.before, p.commit) { // another file of the commit may have shown them
+		for _, name := range p.unseen {
+			counts.AddOpen(&v1alpha1.ReviewIssueSpec{Severity: v1alpha1.LevelHigh})
+			s.Issues = append(s.Issues, Issue{Name: name, Severity: v1alpha1.LevelHigh, Title: "An issue that cannot be read"})
 		}
-		counts.AddOpen(&v1alpha1.ReviewIssueSpec{Severity: v1alpha1.LevelHigh})
-		s.Issues = append(s.Issues, Issue{Name: name, Severity: v1alpha1.LevelHigh, Title: "An issue that cannot be read"})
 	}
 	s.Open, s.OpenHigh = int(counts.Open), int(counts.OpenHigh)
 	s.OpenMedium, s.OpenLow = int(counts.OpenMedium), int(counts.OpenLow)

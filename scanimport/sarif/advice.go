@@ -16,8 +16,8 @@ func (r *Rule) Advice() string {
 
 func (r *Rule) findAdvice() string {
 	help := withoutAdvert(r.Help)
-	for _, help := range []string{withoutAdvert(r.helpMarkdown), help} {
-		if section := adviceSection(help); section != "" {
+	for _, text := range []string{withoutAdvert(r.helpMarkdown), help} {
+		if section := adviceSection(text); section != "" {
 			return section
 		}
 	}

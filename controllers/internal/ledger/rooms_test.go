@@ -27,7 +27,7 @@ type full struct {
 	clock *clocktesting.FakeClock
 	// asked counts the requests to the API server by namespace.
 	asked map[string]int
-	// hasRoom means that there is room after all.
+	// hasRoom makes the API server accept deliveries.
 	hasRoom bool
 }
 
