@@ -19,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/finding"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -95,17 +96,22 @@ func replaced(mode v1alpha1.PolicyMode) (*Reconciler, *v1alpha1.TriagePolicy) {
 	return r, policy
 }
 
+// after returns the scope of a reconcile after these phases.
+func after(t *testing.T, r *Reconciler, policy *v1alpha1.TriagePolicy, phases ...reconcile.Phase[*scope]) *scope {
+	t.Helper()
+	s := newScope()
+	policy.DeepCopyInto(s.Object)
+	s.Begin(r.local.Now())
+	for _, phase := range phases {
+		harness.Must(t, phase(t.Context(), s))
+	}
+	return s
+}
+
 func TestACostlyGenerationThatGoesOutOfForceIsNotCounted(t *testing.T) {
 	r, policy := replaced(v1alpha1.PolicyPreview)
 	for count := range 2 {
-		s := newScope()
-		policy.DeepCopyInto(s.Object)
-		s.Begin(r.local.Now())
-		for _, phase := range []reconcile.Phase[*scope]{r.compile, r.count} {
-			if err := phase(t.Context(), s); err != nil {
-				t.Fatal(err)
-			}
-		}
+		s := after(t, r, policy, r.compile, r.count)
 		if complete := count == 1; s.partial == complete {
 			t.Errorf("count %d is partial: %t", count+1, s.partial)
 		}
@@ -116,14 +122,7 @@ func TestACostlyGenerationThatGoesOutOfForceIsNotCounted(t *testing.T) {
 func TestACostlyGenerationInForceDoesNotKeepACheapOneOut(t *testing.T) {
 	r, policy := replaced(v1alpha1.PolicyApply)
 	for count := range 2 {
-		s := newScope()
-		policy.DeepCopyInto(s.Object)
-		s.Begin(r.local.Now())
-		for _, phase := range []reconcile.Phase[*scope]{r.compile, r.count, r.putInForce} {
-			if err := phase(t.Context(), s); err != nil {
-				t.Fatal(err)
-			}
-		}
+		s := after(t, r, policy, r.compile, r.count, r.putInForce)
 		if got, complete := s.Object.Status.InForce.Generation, count == 1; (got == 2) != complete || s.partial == complete {
 			t.Errorf("count %d: generation %d is in force, and the count is partial: %t", count+1, got, s.partial)
 		}
