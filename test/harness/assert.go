@@ -6,8 +6,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// T is a testing.TB or a *rapid.T.
+type T interface {
+	Helper()
+	Fatal(args ...any)
+}
+
 // Must ends the test if err is not nil.
-func Must(t testing.TB, err error) {
+func Must(t T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/rest"
 )
 
 // Serve serves the handler on a free port of this machine until the test ends, and returns its URL without a path.
@@ -28,3 +30,10 @@ type RoundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
 func (f RoundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+// Between puts the function between the clients of the configuration and their transport.
+func Between(config *rest.Config, trip func(http.RoundTripper, *http.Request) (*http.Response, error)) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return RoundTripper(func(request *http.Request) (*http.Response, error) { return trip(next, request) })
+	})
+}

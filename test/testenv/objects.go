@@ -33,6 +33,13 @@ func (e *Environment) Create(t testing.TB, objects ...client.Object) {
 	}
 }
 
+// Create creates the object as the administrator, and returns it.
+func Create[O client.Object](t testing.TB, e *Environment, object O) O {
+	t.Helper()
+	e.Create(t, object)
+	return object
+}
+
 // Deny makes a cluster administrator's own admission policy, which refuses what its spec says.
 func (e *Environment) Deny(t testing.TB, name string, spec admissionregistrationv1.ValidatingAdmissionPolicySpec) {
 	t.Helper()
@@ -138,6 +145,13 @@ func Get[T client.Object](t testing.TB, g Gomega, e *Environment, object T) T {
 	t.Helper()
 	g.Expect(e.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
 	return object
+}
+
+// List reads the objects of the list.
+func List[L client.ObjectList](t testing.TB, g Gomega, e *Environment, list L, options ...client.ListOption) L {
+	t.Helper()
+	g.Expect(e.Client.List(t.Context(), list, options...)).To(Succeed())
+	return list
 }
 
 // Conditioned is an object with conditions, and the status S.
