@@ -99,7 +99,11 @@ func (r *rooms) refused(ctx context.Context, namespace string, refusal error) er
 		r.of[namespace] = full
 	}
 	if full.until.IsZero() {
-		full.pause, full.until = minFull, now.Add(minFull)
+		full.pause = minFull
+	}
+	// The refusal may have come after the pause that enter began.
+	if !full.until.After(now) {
+		full.until = now.Add(full.pause)
 	}
 	full.refusal = refusal
 	return full.sendAway(now)
