@@ -17,7 +17,7 @@ func (r *Reconciler) emitLast(ctx context.Context, s *scope) error {
 		return nil
 	}
 	write := func(ctx context.Context) (bool, error) { return s.Store(ctx, r.Client) }
-	_, err := r.ledger.Settle(ctx, s.Object, write)
+	err := r.ledger.EmitLast(ctx, s.Object, write)
 	if apierrors.IsForbidden(err) {
 		ctrl.LoggerFrom(ctx).Error(err, "a review goes before its last events were made")
 		err = nil

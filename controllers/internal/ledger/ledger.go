@@ -72,6 +72,12 @@ func (l *Ledger) MakeRoom(ctx context.Context, object client.Object, write Write
 	return l.emit(ctx, object, write, emission{force: true})
 }
 
+// EmitLast makes the deliveries that an object owes that is about to go. It tries each, even if a quota just refused
+// others: there is no later time.
+func (l *Ledger) EmitLast(ctx context.Context, object client.Object, write Write) error {
+	return l.emit(ctx, object, write, emission{last: true})
+}
+
 // Settle stores the observed status of the object, makes the deliveries that it owes, and stores that they are
 // made. If no endpoint subscribes to any of them, it writes once at most. It returns when to reconcile again; 0 for no
 // need. While a quota has no room for deliveries in the namespace, it fails with a FullError.
@@ -196,6 +202,8 @@ func (l *Ledger) eventType(t v1alpha1.Transition) string { return l.kind.prefix 
 type emission struct {
 	// force makes deliveries even if they are held back.
 	force bool
+	// last means that there is no later time to make them.
+	last bool
 	// current means that the object is known to be up to date, by a response of the API server.
 	current bool
 }
@@ -221,7 +229,7 @@ func (l *Ledger) makeDue(ctx context.Context, object client.Object, how emission
 	if err != nil {
 		return nil, 0, err
 	}
-	if len(made) > 0 {
+	if len(made) > 0 && !how.last {
 		if err := l.rooms.enter(object.GetNamespace()); err != nil {
 			return nil, min(upTo, made[0].seq-1), err
 		}

@@ -29,6 +29,8 @@ type full struct {
 	asked map[string]int
 	// hasRoom makes the API server accept deliveries.
 	hasRoom bool
+	// took is how long each answer takes.
+	took time.Duration
 }
 
 func newFull(t *testing.T) *full {
@@ -40,6 +42,7 @@ func newFull(t *testing.T) *full {
 		builder.WebhookEndpoint("all").In("other").Build()).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			f.asked[object.GetNamespace()]++
+			f.clock.Step(f.took)
 			if object.GetNamespace() == "full" && !f.hasRoom {
 				return apierrors.NewForbidden(schema.GroupResource{}, object.GetName(), errors.New("exceeded quota: q"))
 			}
@@ -50,12 +53,18 @@ func newFull(t *testing.T) *full {
 	return f
 }
 
-// settle settles a new scan that owes the delivery of its end, and returns how far it got.
-func (f *full) settle(t *testing.T, namespace, name string) (emitted int64, err error) {
-	t.Helper()
+// owing returns a new scan that owes the delivery of its end.
+func (f *full) owing(namespace, name string) *v1alpha1.Scan {
 	scan := builder.Scan(name, f.clock.Now()).In(namespace).Build()
 	scan.UID = types.UID(namespace + name)
 	scan.Status.Transitions = []v1alpha1.Transition{{Seq: 1, Type: v1alpha1.TransitionCompleted, At: v1alpha1.NewTime(f.clock.Now())}}
+	return scan
+}
+
+// settle settles a new scan that owes the delivery of its end, and returns how far it got.
+func (f *full) settle(t *testing.T, namespace, name string) (emitted int64, err error) {
+	t.Helper()
+	scan := f.owing(namespace, name)
 	_, err = f.Settle(t.Context(), scan, func(context.Context) (bool, error) { return true, nil })
 	return scan.Status.EmittedSeq, err
 }
@@ -88,6 +97,31 @@ func TestAFullQuotaIsAskedOnceInAWhile(t *testing.T) {
 	}
 	if got := f.asked["full"]; got != 2 {
 		t.Errorf("%d deliveries tried, want one more after the pause", got)
+	}
+}
+
+func TestARefusalThatTookLongerThanThePauseIsTriedAgain(t *testing.T) {
+	f := newFull(t)
+	f.took = 5 * minFull
+	for range 3 {
+		_, err := f.settle(t, "full", "s-1")
+		var noRoom *FullError
+		if !errors.As(err, &noRoom) || noRoom.After <= 0 {
+			t.Fatalf("%v: never tried again", err)
+		}
+		f.clock.Step(noRoom.After)
+	}
+}
+
+func TestTheLastDeliveriesOfAnObjectAreTriedWhileOthersWait(t *testing.T) {
+	f := newFull(t)
+	_, _ = f.settle(t, "full", "s-1")
+	f.hasRoom = true
+	scan := f.owing("full", "s-2")
+	harness.Must(t, f.client.Create(t.Context(), scan))
+	harness.Must(t, f.EmitLast(t.Context(), scan, func(context.Context) (bool, error) { return true, nil }))
+	if scan.Status.EmittedSeq != 1 {
+		t.Errorf("emitted up to %d, want 1", scan.Status.EmittedSeq)
 	}
 }
 
