@@ -111,15 +111,16 @@ func (r *Reconciler) scanHeld(ctx context.Context, scan *v1alpha1.Scan) (bool, e
 	if len(name) == 0 {
 		return false, nil
 	}
+	// First what does not grow with the series: thousands of its scans may be held for this, in each pass.
+	if owns, err := r.ownsOther(ctx, scan); owns || err != nil {
+		return owns, err
+	}
 	series := &v1alpha1.ScanList{}
 	if err := index.List(ctx, r.Client, series, scan.Namespace, scanSeries, name[0]); err != nil {
 		return false, err
 	}
 	if seriesNeeds(scan, series.Items) {
 		return true, nil
-	}
-	if owns, err := r.ownsOther(ctx, scan); owns || err != nil {
-		return owns, err
 	}
 	owing := &v1alpha1.FindingList{}
 	err := index.List(ctx, r.Client, owing, scan.Namespace, owedScans, scan.Name)

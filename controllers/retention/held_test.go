@@ -1,6 +1,7 @@
 package retention
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
@@ -132,12 +134,20 @@ func TestAScanIsHeldForFindingsOfAnotherCategory(t *testing.T) {
 		scan("s-deleted", 0), deleted,
 		scan("s-last", time.Hour),
 	}
+	series := 0
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithIndex(&v1alpha1.Scan{}, scanSeries, func(o client.Object) []string { return seriesOf(o.(*v1alpha1.Scan)) }).
 		WithIndex(&v1alpha1.Finding{}, owedScans, func(client.Object) []string { return nil }).
 		WithIndex(&v1alpha1.Finding{}, scanFindings, func(o client.Object) []string {
 			return scanFindingsOf(o.(*v1alpha1.Finding))
-		}).Build()
+		}).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, is := list.(*v1alpha1.ScanList); is {
+				series++
+			}
+			return c.List(ctx, list, options...)
+		},
+	}).Build()
 	r := &Reconciler{Base: reconcile.Base{Client: c}}
 	got := map[string]bool{}
 	for _, object := range objects {
@@ -149,6 +159,7 @@ func TestAScanIsHeldForFindingsOfAnotherCategory(t *testing.T) {
 	}
 	harness.Same(t, "held scans", map[string]bool{"s-same": false, "s-none": false, "s-mixed": true, "s-without": true,
 		"s-deleted": false, "s-last": true}, got)
+	harness.Same(t, "lists of a whole series: none for what is held by then", 4, series)
 }
 
 // A page contains many findings, and each of them holds it.
