@@ -91,12 +91,14 @@ type record struct {
 	// IssueSeverity and PackageVersion are the facts of an issue.
 	IssueSeverity  string `json:"severity"`
 	PackageVersion string `json:"package_version"`
+	DecisionStale  string `json:"decision_stale"`
 }
 
 func (r record) standing() Standing {
 	r.Facts = Facts{
 		Severity: cmp.Or(r.Details.Severity, r.IssueSeverity), ToolSeverity: r.Scanned.ToolSeverity,
 		Score: r.Scanned.Score, Version: cmp.Or(r.Scanned.Package.Version, r.PackageVersion), Code: r.Details.Code,
+		Doubt: r.DecisionStale,
 	}
 	return r.Standing
 }

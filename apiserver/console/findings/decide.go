@@ -4,8 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-
-	"k8s.io/utils/ptr"
+	"reflect"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
@@ -13,7 +12,9 @@ import (
 
 // decided is the response to a module's decision.
 type decided struct {
-	// Undo is the change that restores the previous decision; nil if nothing was changed.
+	// Changed reports whether a decision was stored. One in doubt that is repeated is: it is about the facts of now.
+	Changed bool `json:"changed,omitempty"`
+	// Undo is the change that restores the previous decision; nil if that was the same.
 	Undo *decision.Change `json:"undo,omitempty"`
 	// Seen identifies the decision that was stored: it matches the finding only while that stands.
 	Seen string `json:"seen"`
@@ -46,9 +47,9 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 		}{now.Conflict("finding", v.Form.Get("seen")), shown}}, err
 	}
 	own := decision.Own(before, now.Standing, decision.Author(v))
-	answer := decided{Seen: own.Seen(), Row: shown}
-	if own.Seen() != before.Seen() {
-		answer.Undo = ptr.To(decision.ChangeTo(before.Decision))
+	answer := decided{Seen: own.Seen(), Row: shown, Changed: own.Seen() != before.Seen() || before.Doubt != "" && now.Stale == ""}
+	if undo := decision.ChangeTo(before.Decision); !reflect.DeepEqual(undo, decision.ChangeTo(now.Decision)) {
+		answer.Undo = &undo
 	}
 	return page.Response{JSON: answer}, err
 }

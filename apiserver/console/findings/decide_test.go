@@ -45,22 +45,35 @@ func TestAnotherPersonsDecisionAfterOnesOwnIsNotTakenForIt(t *testing.T) {
 
 // An undo of it would do nothing, and stand before that of the decision that has changed something.
 func TestADecisionThatChangesNothingHasNoUndo(t *testing.T) {
-	before := client.FindingFull{UserStatus: "muted", DecidedBy: "apikey/ada"}
-	for status, changes := range map[client.UserStatus]bool{"muted": false, "active": true} {
+	for _, c := range []struct {
+		about         string
+		by, doubt     string
+		status        client.UserStatus
+		changed, undo bool
+	}{
+		{about: "the same again", by: "apikey/ada", status: "muted"},
+		{about: "another", by: "apikey/ada", status: "active", changed: true, undo: true},
+		{about: "one in doubt again", by: "apikey/ada", doubt: "severity medium, now high", status: "muted", changed: true},
+		{about: "somebody else's in doubt again", by: "apikey/bob", doubt: "severity medium, now high", status: "muted", changed: true},
+	} {
+		before := client.FindingFull{UserStatus: "muted", DecidedBy: c.by, DecisionStale: c.doubt}
 		now := before
 		service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPatch {
-				now.UserStatus = status
+				if c.changed {
+					now.DecidedBy = "apikey/ada"
+				}
+				now.UserStatus, now.DecisionStale = c.status, ""
 			}
 			_ = json.NewEncoder(w).Encode(now)
 		})
 		v := &page.Visit{API: api.New(service, "", ""), Scripted: true, Path: func(string) string { return "f-1" },
-			Form: url.Values{"user_status": {string(status)}, "seen": {rowOf(before).Seen()}}}
+			Form: url.Values{"user_status": {string(c.status)}, "seen": {rowOf(before).Seen()}}}
 		v.Who.Key = "ada"
 		response, err := decide(t.Context(), v)
 		harness.Must(t, err)
-		if answer := response.JSON.(decided); (answer.Undo != nil) != changes {
-			t.Errorf("%s again: the undo is %v", status, answer.Undo)
+		if answer := response.JSON.(decided); answer.Changed != c.changed || (answer.Undo != nil) != c.undo {
+			t.Errorf("%s: changed %v, and the undo is %v", c.about, answer.Changed, answer.Undo)
 		}
 	}
 }

@@ -57,7 +57,7 @@ export function decide(id, form, basis, { inPanel, again } = {}) {
       if (answer.undo) undos.push({ id, title, change: answer.undo, seen: answer.seen });
       refusals.get(id)?.shown?.remove();
       refusals.delete(id);
-      message(`${answer.undo ? "Decided" : "It was decided so already"}: ${title}.`, answer.undo && { action: "Undo (u)", run: undo });
+      message(`${answer.changed ? "Decided" : "It was decided so already"}: ${title}.`, answer.undo && { action: "Undo (u)", run: undo });
     } catch (error) {
       restore();
       refusals.get(id)?.shown?.remove();
