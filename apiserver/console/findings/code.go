@@ -43,11 +43,12 @@ const (
 )
 
 // visible returns code with its invisible characters as escapes. Those that reverse the reading direction would show
-// another order than compilers read, and others hide a text or make two names look alike.
+// another order than compilers read, and others hide a text, end a line that shows none, or make two names look alike.
 func visible(code string) string {
 	var b strings.Builder
 	for _, r := range code {
-		hidden := unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) ||
+		hidden := unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector,
+			unicode.Other_Default_Ignorable_Code_Point) ||
 			unicode.IsControl(r) && !strings.ContainsRune("\t\n\r", r)
 		if hidden && r != zeroWidthJoiner && r != zeroWidthNonJoiner {
 			fmt.Fprint(&b, escapeOf(r))

@@ -49,10 +49,10 @@ func TestCodeIsShownAsItIsWhateverItIs(t *testing.T) {
 }
 
 func TestCodeShowsCharactersThatReverseIt(t *testing.T) {
-	const reversed = "if admin\u202e \u2066// check\u2069 \u2066{ \u200f\u200b\ufeff\ufe0f\u3164\x1b\U000e0101"
+	const reversed = "if admin\u202e \u2066// check\u2069 \u2066{ \u200f\u200b\ufeff\ufe0f\u3164\x1b\U000e0101\u2028\u2029"
 	for _, path := range []string{"a.go", "unknown"} {
 		text, _ := textOf(highlighted(path, reversed))
-		if got := strings.TrimSpace(html.UnescapeString(text)); got != `if admin\u202e \u2066// check\u2069 \u2066{ \u200f\u200b\ufeff\ufe0f\u3164\u001b\U000e0101` {
+		if got := strings.TrimSpace(html.UnescapeString(text)); got != `if admin\u202e \u2066// check\u2069 \u2066{ \u200f\u200b\ufeff\ufe0f\u3164\u001b\U000e0101\u2028\u2029` {
 			t.Errorf("%s shows %q", path, got)
 		}
 	}
