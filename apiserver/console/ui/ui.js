@@ -125,6 +125,8 @@ export function message(text, options = {}) {
     if (repeated || !earlier.classList.contains("wrong")) earlier.remove();
   }
   list?.append(shown);
+  // Errors that stay may fill the screen.
+  shown.scrollIntoView({ block: "nearest" });
   if (!options.wrong) setTimeout(() => shown.remove(), messageTime);
   return shown;
 }
