@@ -82,8 +82,8 @@ func (r *router) addConsolePages(engine *gin.Engine) {
 	engine.GET(home, func(c *gin.Context) { c.Redirect(http.StatusSeeOther, console.Path) })
 }
 
-// refuseOtherOrganization refuses a link or a stream of a page that was loaded before a login to another organization. It
-// removes the name of the organization, which is no parameter of the operation.
+// refuseOtherOrganization refuses a link or a stream of a page that was loaded before a login to another organization.
+// It removes the name of the organization, which is no parameter of the operation.
 func (r *router) refuseOtherOrganization(c *gin.Context) {
 	const name = "organization"
 	query := c.Request.URL.Query()

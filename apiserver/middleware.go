@@ -102,7 +102,7 @@ func (r *router) record(c *gin.Context, s *state, start time.Time) {
 func accessLine(c *gin.Context, s *state, route string, took time.Duration) []slog.Attr {
 	line := []slog.Attr{
 		slog.String("requestID", s.requestID),
-		slog.String("method", c.Request.Method),
+		slog.String("method", shorten(c.Request.Method, mostMethod)),
 		slog.String("path", shorten(c.Request.URL.EscapedPath(), mostPath)),
 		slog.String("route", route),
 		slog.Int("status", c.Writer.Status()),
@@ -124,8 +124,9 @@ func accessLine(c *gin.Context, s *state, route string, took time.Duration) []sl
 
 // The bounds of what one line of the log holds, in bytes. An error may be as long as the stack of a panic.
 const (
-	mostPath  = 1 << 10
-	mostError = 16 << 10
+	mostPath   = 1 << 10
+	mostMethod = 32
+	mostError  = 16 << 10
 )
 
 // shorten bounds a text, so that a client cannot fill the log with one line. It cuts no character in two.

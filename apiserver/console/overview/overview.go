@@ -106,8 +106,8 @@ func list(pairs ...string) string {
 // count returns how many findings have the value of a field.
 func count(of client.FindingCounts, field, value string) int32 { return countOr(of, field, value, 0) }
 
-// countOr returns how many findings have the value of a field. If only the most frequent values were counted, and this one
-// is not among them, it returns the recorded number.
+// countOr returns how many findings have the value of a field. If only the most frequent values were counted, and this
+// one is not among them, it returns the recorded number.
 func countOr(of client.FindingCounts, field, value string, recorded int32) int32 {
 	counts, _ := page.FieldOf(of, field)
 	for _, v := range counts.Values {
