@@ -138,6 +138,21 @@ func build(t *testing.T, builder, root string) string {
 // copied matches a folder that the Dockerfile copies from the repository.
 var copied = regexp.MustCompile(`(?m)^COPY (\w+) \w+$`)
 
+// An engine is not given what .dockerignore leaves out.
+func TestTheDockerfileGetsWhatItCopies(t *testing.T) {
+	root := testenv.RepositoryRoot()
+	kept := strings.Split(string(readFile(t, root, ".dockerignore")), "\n")
+	folders := regexp.MustCompile(`(?m)^COPY (\w\S*) \S+$`).FindAllSubmatch(readFile(t, root, "Dockerfile"), -1)
+	if len(folders) < 5 {
+		t.Fatalf("the Dockerfile copies only %q", folders)
+	}
+	for _, folder := range folders {
+		if line := "!" + string(folder[1]); !slices.Contains(kept, line) {
+			t.Errorf(".dockerignore has no line %s", line)
+		}
+	}
+}
+
 // copySources copies the sources that the Dockerfile uses to a folder of another name.
 func copySources(t *testing.T) string {
 	t.Helper()
