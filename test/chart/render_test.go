@@ -483,3 +483,24 @@ func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
 		}
 	}
 }
+
+func TestTheCommandsOfTheNotesCanBePasted(t *testing.T) {
+	notes, err := Helm(t, "install", "findings", Folder(), "--dry-run=client")
+	harness.Must(t, err)
+	_, commands, begin := strings.Cut(notes, "Make an organization and an API key for it:\n")
+	commands, _, end := strings.Cut(commands, "Ask the REST API:\n")
+	if !begin || !end {
+		t.Fatalf("the notes are\n%s", notes)
+	}
+	folder := t.TempDir()
+	const kubectl = "#!/bin/sh\ncd \"$(dirname \"$0\")\"\n[ \"$1\" = apply ] || exit 0\necho --- >>applied\ncat >>applied\n"
+	harness.Must(t, os.WriteFile(filepath.Join(folder, "kubectl"), []byte(kubectl), 0o700)) //nolint:gosec // a program
+	shell := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-s")
+	shell.Env = append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"))
+	shell.Stdin = strings.NewReader(commands)
+	if out, err := shell.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	want := []string{"Organization/acme", "APIKey/first"}
+	harness.Same(t, "what is applied", want, names(Decode(t, readFileOrEmpty(filepath.Join(folder, "applied")))))
+}
