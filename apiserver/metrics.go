@@ -92,8 +92,12 @@ func newOpenStreams(streams *handlers.Streams) prometheus.Collector {
 // newDataAge exposes the age of the authorization data: clients see it in the header x-data-age, and
 // requests are refused when it becomes too high.
 func newDataAge(authenticator *auth.Authenticator) prometheus.Collector {
+	begin := time.Now()
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "findings_api_authorization_data_age_seconds",
-		Help: "Age of what is known of API keys; very large while nothing is known.",
-	}, func() float64 { return authenticator.Age(time.Now()).Seconds() })
+		Help: "Age of what is known of API keys; while nothing is known, the time since the process started.",
+	}, func() float64 {
+		now := time.Now()
+		return min(authenticator.Age(now), now.Sub(begin)).Seconds()
+	})
 }

@@ -17,17 +17,18 @@ type Hearing struct {
 	kinds map[string]*heard
 }
 
-// heard holds when something last arrived about a kind; nil before the first time. watched is set by the first
-// Watch.
+// heard holds when something last arrived about a kind; nil before the first time. watched is when Watch was first
+// called.
 type heard struct {
-	watched atomic.Bool
-	last    atomic.Pointer[time.Time]
+	watched, last atomic.Pointer[time.Time]
 }
 
-// NewHearing returns an empty Hearing. As a collector it exposes the silence of each kind as the metric name.
+// NewHearing returns an empty Hearing. As a collector it exposes the silence of each kind as the metric name, before
+// anything has arrived the time since Watch.
 func NewHearing(metric string, clock clock.PassiveClock) *Hearing {
 	h := &Hearing{clock: clock, kinds: map[string]*heard{}, desc: prometheus.NewDesc(metric,
-		"Time since the API server last sent anything of a kind: a list, the start of a watch, a change or a bookmark; very large before the first.",
+		"Time since the API server last sent anything of a kind: a list, the start of a watch, a change or a bookmark; "+
+			"before the first, since the process began to watch the kind.",
 		[]string{"kind"}, nil)}
 	for _, kind := range kinds {
 		h.kinds[kind.Resource] = &heard{}
@@ -38,7 +39,8 @@ func NewHearing(metric string, clock clock.PassiveClock) *Hearing {
 // Watch records that a kind is watched from now on. Call the returned function whenever something about it arrives.
 func (h *Hearing) Watch(resource string) (hear func() time.Time) {
 	kind := h.kinds[resource]
-	kind.watched.Store(true)
+	begin := h.clock.Now()
+	kind.watched.CompareAndSwap(nil, &begin)
 	return func() time.Time {
 		now := h.clock.Now()
 		kind.last.Store(&now)
@@ -46,7 +48,8 @@ func (h *Hearing) Watch(resource string) (hear func() time.Time) {
 	}
 }
 
-// Silence returns the kind that has been silent for the longest, and for how long.
+// Silence returns the kind that has been silent for the longest, and for how long: math.MaxInt64 if nothing has arrived
+// about it yet.
 func (h *Hearing) Silence(resources ...string) (resource string, silence time.Duration) {
 	for _, r := range resources {
 		if its := h.kinds[r].silence(h.clock); its >= silence {
@@ -72,8 +75,9 @@ func (h *Hearing) Describe(to chan<- *prometheus.Desc) { to <- h.desc }
 // Collect implements prometheus.Collector. Kinds that are not watched are left out.
 func (h *Hearing) Collect(to chan<- prometheus.Metric) {
 	for resource, kind := range h.kinds {
-		if kind.watched.Load() {
-			to <- prometheus.MustNewConstMetric(h.desc, prometheus.GaugeValue, kind.silence(h.clock).Seconds(), resource)
+		if begin := kind.watched.Load(); begin != nil {
+			silence := min(kind.silence(h.clock), h.clock.Since(*begin))
+			to <- prometheus.MustNewConstMetric(h.desc, prometheus.GaugeValue, silence.Seconds(), resource)
 		}
 	}
 }
