@@ -33,6 +33,7 @@ func TestAlertsAndDashboardAskForMetricsThatThereAre(t *testing.T) {
 	libraries := map[string]bool{
 		"controller_runtime_reconcile_errors_total": true, "controller_runtime_reconcile_total": true,
 		"leader_election_master_status": true, "workqueue_depth": true, "process_resident_memory_bytes": true,
+		"process_start_time_seconds": true,
 	}
 	found := regexp.MustCompile(`\b[a-z]+(_[a-z]+)+\{`).FindAllString(string(rules)+dashboard, -1)
 	if len(found) < 10 {
@@ -71,6 +72,17 @@ func TestTheAlertOfStaleKeysNamesTheReleasesStaleness(t *testing.T) {
 	summary := fmt.Sprint(alerts(t)["FindingsAPIKeysStale"]["annotations"])
 	if want := "refuses all requests once they are older than 90s"; !strings.Contains(summary, want) {
 		t.Errorf("the alert's annotations are %s; want %q", summary, want)
+	}
+}
+
+// A process that is killed again and again is seldom absent, idle or deaf for long enough for another alert.
+func TestRestartsOfBothProcessesAreAlerted(t *testing.T) {
+	expression := expressions(t)["FindingsProcessRestarts"]
+	for _, job := range []string{"everything-api-metrics", "everything-controller-metrics"} {
+		want := fmt.Sprintf(`changes(process_start_time_seconds{namespace="findings-system", job=%q}[30m]) > 3`, job)
+		if !strings.Contains(expression, want) {
+			t.Errorf("the alert asks for %q, want %s", expression, want)
+		}
 	}
 }
 
