@@ -121,23 +121,22 @@ func (l *lock) acquire(ctx context.Context) error {
 		version := lease.ResourceVersion
 		other = l.otherHolder(lease)
 		if other == "" {
-			err = l.take(ctx, lease)
+			err = Retry(ctx, func(ctx context.Context) error { return l.take(ctx, lease) })
 			switch {
 			case err == nil:
 				return nil
 			case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), version != "" && apierrors.IsNotFound(err):
 				continue // Another process was faster; read again. An unused Lease may be deleted.
-			case ctx.Err() != nil || !passes(err):
-				return l.untaken(ctx, other, err)
 			}
+			return l.untaken(ctx, "", err)
 		}
-		if first && other != "" {
+		if first {
 			l.waiting(other)
 			first = false
 		}
 		select {
 		case <-ctx.Done():
-			return l.untaken(ctx, other, err)
+			return l.untaken(ctx, other, context.Cause(ctx))
 		case <-time.After(wait.Jitter(min(l.duration/8, 2*time.Second), 0.2)):
 		}
 	}

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -107,6 +109,26 @@ func TestOnlyAnImportThatWaitsForAnotherOneSaysSo(t *testing.T) {
 			t.Errorf("a Lease that is %s: %v, want why it was stopped", name, err)
 		}
 	}
+}
+
+// Nobody else holds it, so nothing tells the user why the import does not begin.
+func TestAnImportEndsIfItsLeaseCannotBeWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLock("unwritable", DefaultLeaseDuration)
+		l.client = interceptor.NewClient(nil, interceptor.Funcs{
+			Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+				return apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, key.Name)
+			},
+			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+				return apierrors.NewServiceUnavailable("there is no quorum")
+			},
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := l.acquire(ctx); !apierrors.IsServiceUnavailable(err) || ctx.Err() != nil {
+			t.Errorf("got %v, want the API server's error before %v", err, ctx.Err())
+		}
+	})
 }
 
 func TestAPanicReleasesTheLease(t *testing.T) {
