@@ -7,12 +7,12 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
@@ -47,7 +47,7 @@ func (s *Service) read(request *Request, held *hold) ([]*importer.Batch, error) 
 	if err != nil {
 		return nil, body.explain(err)
 	}
-	batches, err := importer.Collect([]importer.File{{Name: fileName, Log: log}}, request.Choices, time.Now())
+	batches, err := importer.Collect([]importer.File{{Name: fileName, Log: log}}, request.Choices, apitime.Now())
 	var future *importer.FutureStartError
 	switch {
 	case errors.As(err, &future) && request.Settings == nil:

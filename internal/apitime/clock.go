@@ -52,6 +52,15 @@ func OfServer() (now time.Time, known bool) {
 	return last.date.Add(time.Since(last.at)), true
 }
 
+// Now returns the API server's time, or the local clock's until a response has contained it. Use it for times that are
+// stored and compared with those of other machines. It may be set back.
+func Now() time.Time {
+	if now, known := OfServer(); known {
+		return now
+	}
+	return time.Now()
+}
+
 // Clock is the local clock, but never more than five minutes ahead of the API server's: what is due by it is ended,
 // replaced or deleted permanently. Do not measure durations with it: it may be set back. Tickers and timers are local.
 type Clock struct{ clock.RealClock }

@@ -33,8 +33,8 @@ type Choices struct {
 	Category v1alpha1.FindingCategory
 	// Commit is the scanned commit. Empty: use the one in the files.
 	Commit string
-	// StartedAt is when the scan started. Zero: use the time in the files, or else the time at which the import gets
-	// its Leases.
+	// StartedAt is when the scan started. Zero: use the time in the files, or else the API server's time at which the
+	// import gets its Leases.
 	StartedAt time.Time
 }
 

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/safely"
 )
 
@@ -220,20 +221,26 @@ func (im *Importer) dryRun(ctx context.Context, jobs []*job) error {
 // look sets when the scan started and reads the earlier scans. An unknown start is set to now, when the import holds
 // its Leases.
 func (im *Importer) look(ctx context.Context, j *job) (err error) {
-	j.context.startedAt = j.started()
+	j.context.startedAt = j.Started()
+	if given := v1alpha1.NewTime(j.StartedAt); given.After(j.context.startedAt.Time) {
+		j.summary.Warnings = append(j.summary.Warnings, fmt.Sprintf("the scan cannot have started at %s, which is in "+
+			"the future by the API server's clock: the time of the import counts as its start. Set the clock of the "+
+			"machine that scanned", given.Format(time.RFC3339)))
+	}
 	var unreadable []string
 	j.scans, unreadable, err = im.scans(ctx, j)
 	j.summary.warnOf("scan", unreadable)
 	return err
 }
 
-// started returns when the scan started, or now if that is unknown.
-func (b *Batch) started() v1alpha1.Time {
-	started := b.StartedAt
-	if started.IsZero() {
-		started = time.Now()
+// Started returns when the scan started, or now if that is unknown or in the future by the API server's clock: until
+// that time, every later scan of the job would be refused as older.
+func (b *Batch) Started() v1alpha1.Time {
+	now := apitime.Now()
+	if b.StartedAt.IsZero() || b.StartedAt.After(now.Add(clockSkew)) {
+		return v1alpha1.NewTime(now)
 	}
-	return v1alpha1.NewTime(started)
+	return v1alpha1.NewTime(b.StartedAt)
 }
 
 func (im *Importer) guardAge(_ context.Context, j *job) error {

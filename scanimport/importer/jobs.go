@@ -52,10 +52,15 @@ func (h history) add(scans []v1alpha1.Scan) {
 		if scans[i].IsOfReview() || scans[i].IsRefused() {
 			continue
 		}
-		spec := &scans[i].Spec
+		spec, recordedAt := &scans[i].Spec, scans[i].CreationTimestamp.Time
+		startedAt := spec.StartedAt.Time
+		// By a clock that was ahead, it would be newer than all scans that really came later.
+		if recordedAt.Before(startedAt) {
+			startedAt = recordedAt
+		}
 		h[scans[i].Name] = pastScan{
-			series: series{spec.Category, spec.Analysis}, startedAt: spec.StartedAt.Time,
-			recordedAt: scans[i].CreationTimestamp.Time, completedAt: ptr.Deref(spec.CompletedAt, v1alpha1.Time{}).Time,
+			series: series{spec.Category, spec.Analysis}, startedAt: startedAt,
+			recordedAt: recordedAt, completedAt: ptr.Deref(spec.CompletedAt, v1alpha1.Time{}).Time,
 			succeeded: spec.Outcome == v1alpha1.ScanSucceeded,
 			wrote:     scans[i].WroteFindings(),
 		}

@@ -4,8 +4,12 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // A job replaces only its own findings.
@@ -67,6 +71,34 @@ func TestWhichAnalysesAreDistinct(t *testing.T) {
 	findings := []v1alpha1.Finding{{Spec: v1alpha1.FindingSpec{Analysis: "found"}}}
 	got := past.distinct([]string{"new", "scanned", "newer", "found", "", "scanned", "newest"}, findings)
 	harness.Same(t, "of analyses without a scan or finding the first, and the others once", []string{"new", "scanned", "found", ""}, got)
+}
+
+// A scan whose clock was ahead was imported before every later one.
+func TestAScanOfAClockThatWasAheadDoesNotRefuseLaterOnes(t *testing.T) {
+	imported := v1alpha1.Now()
+	ahead := v1alpha1.Scan{
+		ObjectMeta: metav1.ObjectMeta{Name: "ahead", CreationTimestamp: metav1.NewTime(imported.Time)},
+		Spec:       v1alpha1.ScanSpec{StartedAt: v1alpha1.NewTime(imported.AddDate(0, 0, 1)), Outcome: v1alpha1.ScanSucceeded},
+	}
+	past := history{}
+	past.add([]v1alpha1.Scan{ahead})
+	last, name := past.last(series{})
+	harness.Must(t, guardAge(imported.Add(time.Second), last, name))
+}
+
+func TestAScanDoesNotStartInTheFuture(t *testing.T) {
+	testenv.HearTime(t, time.Now().Add(-30*24*time.Hour)) // the local clock is ahead
+	server := apitime.Now()
+	for name, tc := range map[string]struct{ given, want time.Time }{
+		"unknown":                       {time.Time{}, server},
+		"by the clock that is ahead":    {time.Now(), server},
+		"by the API server's, earlier":  {server.Add(-time.Hour), server.Add(-time.Hour)},
+		"as far ahead as clocks differ": {server.Add(time.Minute), server.Add(time.Minute)},
+	} {
+		if got := (&Batch{StartedAt: tc.given}).Started(); got.Sub(tc.want).Abs() > time.Minute/2 {
+			t.Errorf("%s: it started at %s, want about %s", name, got, tc.want)
+		}
+	}
 }
 
 // What an unfinished scan wrote is only in doubt until a scan of its job succeeds.

@@ -79,11 +79,8 @@ func (s *Summary) succeeded(i int, spec *v1alpha1.ScanSpec) {
 
 func (r *recorder) begin(ctx context.Context) error {
 	for i, b := range r.batches {
-		started, name := b.StartedAt, importer.NewScanName()
-		if started.IsZero() {
-			started = time.Now()
-		}
-		r.startedAt = append(r.startedAt, v1alpha1.NewTime(started))
+		name := importer.NewScanName()
+		r.startedAt = append(r.startedAt, b.Started())
 		if err := r.apply(ctx, name, r.spec(i)); err != nil {
 			return fmt.Errorf("record the scan of %s: %w", b.Tool, err)
 		}

@@ -116,10 +116,10 @@ func TestAJobOfNoAnalysisKeepsItsFindings(t *testing.T) {
 	p := newProject(t)
 	results := numbered(4)
 	plain, named := document(results[:2]...), inAnalysis("other/", document(results[2:]...))
-	p.imports(named, commitA)
-	later := collect(t, importer.Choices{StartedAt: p.lastStart().Add(time.Second)}, plain)
-	_, err := p.tryImport(importer.Options{}, later)
+	earlier := collect(t, importer.Choices{StartedAt: time.Now().Add(-time.Hour)}, named)
+	_, err := p.tryImport(importer.Options{}, earlier)
 	p.must(err)
+	p.imports(plain, commitA)
 	for range 2 {
 		if s := p.imports(named, commitB); s.Closed+s.Adopted+s.Created != 0 {
 			t.Errorf("the analysis touches what is of none: %+v", *s)
