@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
 // The ClusterRoles of findings-operator, bound in an organization's namespace.
@@ -54,7 +55,7 @@ func (s *session) next(err error, n need) string {
 		return fmt.Sprintf("The API server %s knows no findings: install findings-operator there (kubectl apply -k config/default), or choose another with --context or --kubeconfig.", s.host)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("The API server %s does not accept these credentials: log in anew, or choose others with --context or --user.", s.host)
-	case apierrors.IsForbidden(err) && !kube.IsQuotaExceeded(err): // no role raises a quota
+	case apierrors.IsForbidden(err) && !kube.IsQuotaExceeded(err) && !importer.RefusesObject(err): // no role helps there
 		return s.nextWhenForbidden(n)
 	}
 	return ""
@@ -68,6 +69,9 @@ func unknownKind(err error) bool {
 func (s *session) nextWhenForbidden(n need) string {
 	if n.everywhere {
 		return fmt.Sprintf("To %s of all organizations takes the ClusterRole %s bound by a ClusterRoleBinding; for one organization give --organization.", n.what, n.role)
+	}
+	if outside := s.outsideOrganizations(); outside != nil { // a role there would show nothing
+		return outside.Error()
 	}
 	return fmt.Sprintf("To %s takes the ClusterRole %s in namespace %s. An administrator grants it:\n  kubectl create rolebinding NAME -n %s --clusterrole=%s --user=YOU",
 		n.what, n.role, s.namespace, s.namespace, n.role)

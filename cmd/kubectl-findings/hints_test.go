@@ -56,11 +56,26 @@ func TestAWriteThatTheCRDsDoNotUnderstandIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFullQuotaIsNotTakenForAMissingRole(t *testing.T) {
+func TestARoleIsAdvisedOnlyWhereItHelps(t *testing.T) {
 	s := &session{namespace: "org-acme"}
-	for reason, hint := range map[string]bool{"exceeded quota: findings": false, "no access": true} {
+	for reason, hint := range map[string]bool{
+		"exceeded quota: findings": false, "no access": true,
+		"ValidatingAdmissionPolicy 'hold' with binding 'hold' denied request: a legal hold":                                 false,
+		`admission webhook "hold.example.com" denied the request: a legal hold`:                                             false,
+		"ValidatingAdmissionPolicy 'findings-facts.appsec.dev' with binding 'all' denied request: me needs the verb report": true,
+	} {
 		err := s.explain(apierrors.NewForbidden(schema.GroupResource{}, "i-1", errors.New(reason)), need{what: "record reviews", role: roleScanner})
 		harness.Same(t, reason, hint, strings.Contains(err.Error(), roleScanner))
+	}
+}
+
+// A kubeconfig's default namespace belongs to no organization: with a role there the user would see nothing.
+func TestNoRoleIsAdvisedOutsideOfOrganizations(t *testing.T) {
+	refused := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no access"))
+	err := (&session{namespace: "default"}).explain(refused, need{what: "list findings", role: roleViewer})
+	if !strings.HasSuffix(err.Error(), "\nnamespace default belongs to no organization: choose one with --organization") ||
+		strings.Contains(err.Error(), roleViewer) {
+		t.Errorf("it says %q", err)
 	}
 }
 

@@ -22,12 +22,8 @@ func (s *session) checkPlace(ctx context.Context) error {
 	defer cancel()
 	err := s.client.Get(lookup, client.ObjectKey{Name: s.namespace},
 		kube.MetadataOf(corev1.SchemeGroupVersion.WithKind("Namespace")))
-	switch {
-	case apierrors.IsNotFound(err):
-	case !strings.HasPrefix(s.namespace, v1alpha1.NamespacePrefix):
-		return fmt.Errorf("namespace %s belongs to no organization: choose one with --organization", s.namespace)
-	default:
-		return nil
+	if !apierrors.IsNotFound(err) {
+		return s.outsideOrganizations()
 	}
 	missing := fmt.Errorf("there is no namespace %q: check --organization, --namespace and the kubeconfig's context",
 		s.namespace)
@@ -45,6 +41,14 @@ func (s *session) checkPlace(ctx context.Context) error {
 		return fmt.Errorf("%w\nDid you mean --organization %s?", missing, strings.Join(near, " or "))
 	}
 	return missing
+}
+
+// outsideOrganizations returns an error if the session's namespace, by its name, belongs to no organization.
+func (s *session) outsideOrganizations() error {
+	if strings.HasPrefix(s.namespace, v1alpha1.NamespacePrefix) {
+		return nil
+	}
+	return fmt.Errorf("namespace %s belongs to no organization: choose one with --organization", s.namespace)
 }
 
 // checkAsked returns an error if the session's namespace or one of the named objects does not exist: an empty result
