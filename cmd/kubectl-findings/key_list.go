@@ -63,7 +63,7 @@ var keyColumns = []column{
 }
 
 func keyRow(key *v1alpha1.APIKey, now time.Time) row {
-	ready, reason, previous, secret, allowed := "", "", "", "", "all"
+	ready, reason, previous, secret, allowed := "", "", "", "", v1alpha1.DefaultScopes()
 	if c := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady); c != nil {
 		ready, reason = string(c.Status), c.Reason
 	}
@@ -74,11 +74,11 @@ func keyRow(key *v1alpha1.APIKey, now time.Time) row {
 		secret = string(ref.Name)
 	}
 	if len(key.Spec.Scopes) > 0 {
-		allowed = strings.Join(words(key.Spec.Scopes...), ",")
+		allowed = key.Spec.Scopes
 	}
 	return row{
 		key.Name, shortened(key.Spec.Description, titleLength), ready, reason,
 		instant(key.Status.ExpiresAt), ago(key.Status.LastUsedAt, now),
-		ago(&v1alpha1.Time{Time: key.CreationTimestamp.Time}, now), allowed, previous, secret,
+		ago(&v1alpha1.Time{Time: key.CreationTimestamp.Time}, now), strings.Join(words(allowed...), ","), previous, secret,
 	}
 }

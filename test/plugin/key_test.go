@@ -72,7 +72,7 @@ func TestAKeyLivesFromTheCommandLine(t *testing.T) {
 
 	viewer := o.member(testenv.Viewer)
 	viewer.findings("key", "list").wants("NAME", "dashboard", "The team's", "True", "Reconciled", "ci")
-	viewer.findings("key", "list", "-o", "wide").wants("findings:read,repos:read", "all", "ci-token")
+	viewer.findings("key", "list", "-o", "wide").wants("findings:read,repos:read", "ci-token")
 	viewer.findings("key", "list", "-o", "name").wants("apikey.appsec.dev/ci\napikey.appsec.dev/dashboard\n")
 	viewer.findings("key", "create", "mine").fails("forbidden", "findings-admin")
 	viewer.findings("rotate-key", "ci").fails("forbidden", "findings-admin")
