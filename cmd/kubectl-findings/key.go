@@ -94,18 +94,22 @@ func isIssued(key *v1alpha1.APIKey, generation, serial int64) (bool, error) {
 func (i *issuance) hand(ctx context.Context, s *session, key *v1alpha1.APIKey, what string) error {
 	fmt.Fprintln(i.streams.ErrOut, what)
 	name := string(key.Status.SecretRef.Name)
+	get := fmt.Sprintf("kubectl get secret %s -n %s -o go-template='{{.data.%s | base64decode}}'", name, s.namespace,
+		v1alpha1.APIKeyTokenKey)
 	if !i.showToken {
-		fmt.Fprintf(i.streams.ErrOut,
-			"The token is in Secret %s; if you may read it, get it with:\n  kubectl get secret %s -n %s -o go-template='{{.data.%s | base64decode}}'\n",
-			name, name, s.namespace, v1alpha1.APIKeyTokenKey)
+		fmt.Fprintf(i.streams.ErrOut, "The token is in Secret %s; if you may read it, get it with:\n  %s\n", name, get)
 		return nil
 	}
 	secret := &corev1.Secret{}
-	if err := s.get(ctx, name, secret); err != nil {
-		if apierrors.IsForbidden(err) {
-			return fmt.Errorf("the token is in Secret %s, which you may not read: %w", name, err)
-		}
-		return err
+	switch err := patiently(ctx, func() error { return s.get(ctx, name, secret) }); {
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("the token is in Secret %s, which you may not read: %w", name, err)
+	case err != nil:
+		return fmt.Errorf("the token was issued, but Secret %s, which holds it, cannot be read: %w\n"+
+			"Do not rotate the key for it. Get the token with: %s", name, err, get)
+	case len(secret.Data[v1alpha1.APIKeyTokenKey]) == 0:
+		return fmt.Errorf("there is no %s in Secret %s, although one was issued: see kubectl describe apikey %s -n %s",
+			v1alpha1.APIKeyTokenKey, name, key.Name, s.namespace)
 	}
 	_, err := fmt.Fprintf(i.streams.Out, "%s\n", secret.Data[v1alpha1.APIKeyTokenKey])
 	return err
