@@ -42,7 +42,7 @@ func newHistoryCommand(c cli) *cobra.Command {
 		Example: historyExample,
 		Args:    flagerror.Arguments(cobra.ExactArgs(1), "give the name of one finding"),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return o.run(cmd.Context(), names[0])
+			return o.run(cmd.Context(), bare("Finding", names...)[0])
 		},
 		ValidArgsFunction: completeOneName(c, "Finding", severityAndTitle),
 	}

@@ -48,7 +48,7 @@ func newRotateKeyCommand(use string, c cli) *cobra.Command {
   kubectl findings %[1]s dashboard`, command),
 		Args: flagerror.Arguments(cobra.ExactArgs(1), "give the name of one key"),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return o.run(cmd.Context(), names[0])
+			return o.run(cmd.Context(), bare("APIKey", names...)[0])
 		},
 		ValidArgsFunction: completeOneName(c, "APIKey", keyDescription),
 	}

@@ -42,7 +42,7 @@ const listExample = `  # Open and serious findings of a project
   # By any selectable field
   kubectl findings list --field-selector spec.class=CWE-89,status.state!=closed
 
-  # Only names, for a script
+  # Only names, for a script: other commands accept them as they are
   kubectl findings list --tool gosec --state closed -o name
 
   # Where a vulnerability occurs, by any of its ids, and where a package occurs
@@ -112,8 +112,8 @@ func (o *listOptions) run(ctx context.Context) error {
 	if err := o.filter.findOwned(ctx, session, namespace); err != nil {
 		return err
 	}
-	listing := &listing{asTable: o.output.tables(), wide: o.output.wide(), namespaces: o.allOrganizations,
-		order: sortings[o.sortBy], now: time.Now()}
+	listing := &listing{asTable: o.output.tables(), wide: o.output.wide(), asNames: o.output.names(),
+		namespaces: o.allOrganizations, order: sortings[o.sortBy], now: time.Now()}
 	var limit int64 // sorting and filtering must see all findings first
 	switch {
 	case o.filter.looksItself():
@@ -230,8 +230,8 @@ type entry struct {
 
 // listing collects the findings to show.
 type listing struct {
-	asTable, wide, namespaces bool
-	order                     sorting
+	asTable, wide, asNames, namespaces bool
+	order                              sorting
 	// matches filters by criteria that the API server does not support; nil: there are none.
 	matches func(*v1alpha1.Finding) bool
 	// enough is how many entries to show; collecting stops once one more is known. 0: all.
@@ -244,7 +244,7 @@ type listing struct {
 func (l *listing) add(s *session, items []unstructured.Unstructured) error {
 	if !l.asTable && l.order.key == nil && l.matches == nil { // it need not be read
 		for _, item := range items {
-			l.entries = append(l.entries, entry{object: item})
+			l.entries = append(l.entries, entry{object: l.kept(item)})
 		}
 		return nil
 	}
@@ -259,7 +259,7 @@ func (l *listing) add(s *session, items []unstructured.Unstructured) error {
 		if l.asTable {
 			e.row = findingRow(finding, l.now, l.wide, l.namespaces)
 		} else {
-			e.object = item
+			e.object = l.kept(item)
 		}
 		l.entries = append(l.entries, e)
 		if l.enough > 0 && int64(len(l.entries)) > l.enough {
@@ -267,6 +267,17 @@ func (l *listing) add(s *session, items []unstructured.Unstructured) error {
 		}
 	}
 	return nil
+}
+
+// kept returns the part of an object that will be printed.
+func (l *listing) kept(item unstructured.Unstructured) unstructured.Unstructured {
+	if !l.asNames {
+		return item
+	}
+	named := unstructured.Unstructured{}
+	named.SetGroupVersionKind(item.GroupVersionKind())
+	named.SetName(item.GetName())
+	return named
 }
 
 // settle sorts the entries and keeps the first ones; it reports whether any were left out.

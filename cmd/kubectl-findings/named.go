@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,7 +17,7 @@ import (
 
 // decideNamed decides about the named findings, each with a request in the user's own name.
 func (o *triageOptions) decideNamed(ctx context.Context, t *triager, names []string, summary *bulkSummary) error {
-	names = distinct(names)
+	names = distinct(bare("Finding", names...))
 	progress := newProgress(o.streams.ErrOut, o.quiet, "findings")
 	endings := forEach(ctx, len(names), o.concurrency, progress.at, func(i int) (bool, error) {
 		return t.decideAboutFinding(ctx, names[i])
@@ -95,6 +96,16 @@ func (t *triager) write(ctx context.Context, object client.Object, is verdict) e
 		options = append(options, client.DryRunAll)
 	}
 	return t.session.patch(ctx, object, patch, options...)
+}
+
+// bare returns the names of objects without the kind that -o name prints before them, as in finding.appsec.dev/f-1.
+func bare(kind string, names ...string) []string {
+	prefix := strings.ToLower(kind) + "." + v1alpha1.GroupName + "/"
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = strings.TrimPrefix(name, prefix)
+	}
+	return out
 }
 
 // distinct returns the names sorted, without duplicates.

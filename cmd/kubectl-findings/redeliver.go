@@ -117,7 +117,7 @@ func (o *redeliverOptions) run(ctx context.Context, names []string) error {
 			names = append(names, d.name)
 		}
 	}
-	return o.redeliver(ctx, session, names)
+	return o.redeliver(ctx, session, bare("WebhookDelivery", names...))
 }
 
 // delivery holds the fields of a WebhookDelivery that a preview needs.

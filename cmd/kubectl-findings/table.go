@@ -56,6 +56,9 @@ func (o *output) tables() bool {
 
 func (o *output) wide() bool { return *o.flags.OutputFormat == outputWide }
 
+// names reports whether only the names of the objects were requested.
+func (o *output) names() bool { return *o.flags.OutputFormat == outputName }
+
 // check refuses an unknown format before any request is sent.
 func (o *output) check() error {
 	if o.tables() {

@@ -141,6 +141,7 @@ func (o *triageOptions) validate(names []string) (decision, error) {
 		return decision{}, errors.Join(append(errs, err)...)
 	}
 	if o.undo != "" {
+		o.undo = bare(kindOperation, o.undo)[0]
 		if len(names) > 0 || !o.filter.empty() || o.decides.given() {
 			errs = append(errs, errors.New("--undo goes without names, filters and decisions: "+
 				"the operation records its findings and their previous decisions"))

@@ -70,7 +70,7 @@ func (o *triageIssueOptions) run(ctx context.Context, names []string) error {
 		return err
 	}
 	t := &triager{session: s, decision: d, dryRun: dryRunNone}
-	names = distinct(names)
+	names = distinct(bare("ReviewIssue", names...))
 	endings := forEach(ctx, len(names), defaultConcurrency, func(int, int) {}, func(i int) (bool, error) {
 		return t.decideAboutIssue(ctx, names[i])
 	})

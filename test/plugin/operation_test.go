@@ -68,7 +68,7 @@ func TestWhatFiltersChooseAnOperationDecidesAndUndoes(t *testing.T) {
 	o.has(many(4)...)
 	triager := o.member(testenv.Triager)
 	me := testenv.ServiceAccountUsername(o.namespace, "some-triager")
-	triager.findings("triage", "f-0001", "--confirm", "--comment", "real").wants("1 confirmed")
+	triager.findings("triage", "finding.appsec.dev/f-0001", "--confirm", "--comment", "real").wants("1 confirmed")
 	triager.findings("triage", "f-0002", "--mute", "--reason", "duplicate", "--expires-in", "720h").wants("1 muted")
 	before := o.decisions()
 

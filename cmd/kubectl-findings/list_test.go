@@ -1,0 +1,29 @@
+package main
+
+import (
+	"io"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// 20,000 whole findings take hundreds of megabytes.
+func TestAListOfNamesHoldsNothingElse(t *testing.T) {
+	for reason, order := range map[string]string{"as they come": "", "sorted": "severity"} {
+		l := &listing{asNames: true, order: sortings[order]}
+		harness.Must(t, l.add(&session{errOut: io.Discard}, []unstructured.Unstructured{
+			stored(t, builder.Finding("f-1").In("org-acme").Build()),
+		}))
+		harness.Same(t, reason, []unstructured.Unstructured{{Object: map[string]any{
+			"apiVersion": "appsec.dev/v1alpha1", "kind": "Finding", "metadata": map[string]any{"name": "f-1"},
+		}}}, l.objects())
+	}
+}
+
+func TestNamesAreAcceptedAsTheyArePrinted(t *testing.T) {
+	got := bare("Finding", "f-1", "finding.appsec.dev/f-2", "scan.appsec.dev/s-1")
+	harness.Same(t, "names", []string{"f-1", "f-2", "scan.appsec.dev/s-1"}, got)
+}
