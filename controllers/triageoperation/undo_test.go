@@ -1,17 +1,24 @@
 package triageoperation
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"io"
+	"net/http"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -99,4 +106,44 @@ func TestAnUndoReadsFindingsFromTheAPIServerOnlyRightAfterTheOperationOrAnUndo(t
 			t.Errorf("%s: %d parts were read, want only that of the undone operation: no undo has overruled it", c.reason, partReads)
 		}
 	}
+}
+
+// An undo may follow its operation so closely that the cache does not show the operation's decision yet.
+func TestAnUndoOfWhatTheCacheDoesNotShowYetRestores(t *testing.T) {
+	decided := func(version, by string, status v1alpha1.UserStatus) *v1alpha1.Finding {
+		f := builder.Finding("f-1").In("org-acme").Build()
+		f.ResourceVersion, f.Spec.Triage = version, v1alpha1.FindingTriage{UserStatus: status, By: by}
+		return f
+	}
+	cached, live := decided("5", "", v1alpha1.UserStatusOpen), decided("9", "operation/mute", v1alpha1.UserStatusMuted)
+	before := rules.NewEntry(cached)
+	entry := rules.Undo(&before, live, true)
+	var calls []string
+	writer, err := kube.NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
+		func(q *http.Request) (*http.Response, error) {
+			calls = append(calls, q.Method)
+			body, err := json.Marshal(live)
+			return &http.Response{
+				StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: q,
+				Body: io.NopCloser(bytes.NewReader(body)),
+			}, err
+		})})
+	harness.Must(t, err)
+	cache := interceptor.NewClient(nil, interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch,
+		_ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+		cached.DeepCopyInto(into.(*v1alpha1.Finding))
+		return nil
+	}})
+	r := &Reconciler{Base: reconcile.Base{Client: cache, Clock: apitime.Clock{}}}
+	undo := builder.TriageOperation("undo", "").In("org-acme").Undoes("mute").Committed().Build()
+	came, err := r.decide(t.Context(), writer, undo, &entry, false)
+	harness.Must(t, err)
+	harness.Same(t, "outcome", rules.Changed, came.outcome)
+	harness.Same(t, "calls to the API server", []string{http.MethodGet, http.MethodPatch}, calls)
+
+	live.Spec.Triage.By, calls = "ann", nil
+	came, err = r.decide(t.Context(), writer, undo, &entry, false)
+	harness.Must(t, err)
+	harness.Same(t, "outcome where a person has decided", rules.Conflicted, came.outcome)
+	harness.Same(t, "calls where a person has decided", []string{http.MethodGet}, calls)
 }

@@ -97,6 +97,10 @@ func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOper
 	return group.Wait()
 }
 
+// errOutdated means that the finding differs from what was selected, maybe only because the cache is behind: the set of
+// an undo may have been read from the API server.
+var errOutdated = errors.New("the cache may show an earlier decision")
+
 // decide applies the operation to one finding. The returned error is temporary.
 func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operation *v1alpha1.TriageOperation,
 	entry *rules.Entry, begun bool) (result, error) {
@@ -104,13 +108,18 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 	key := client.ObjectKey{Namespace: operation.Namespace, Name: string(entry.Finding)}
 	err := r.Client.Get(ctx, key, finding, client.UnsafeDisableDeepCopy)
 	for range maxTries {
-		if err != nil { // not in the cache, or not as it is stored
+		cached := err == nil
+		if !cached { // not in the cache, or not as it is stored
 			finding = &v1alpha1.Finding{}
 			if err = kube.Get(ctx, writer, key.Namespace, key.Name, finding); err != nil {
 				return r.outcomeOf(operation, err)
 			}
 		}
 		step := rules.Plan(operation, entry, finding, r.Clock.Now(), begun)
+		if cached && step.Outcome == rules.Conflicted {
+			err = errOutdated
+			continue
+		}
 		if len(step.Triage) == 0 {
 			return result{step.Outcome, step.Why}, nil
 		}
