@@ -17,7 +17,8 @@ const ReasonInProgress = "InProgress"
 
 // Reasons of Stalled of a TriageOperation.
 const (
-	// ReasonTooManyFindings: the selection matches more findings than an operation may cover.
+	// ReasonTooManyFindings: the selection matches more findings than an operation may cover, or than may store comments
+	// as long as those of the operation.
 	ReasonTooManyFindings = "TooManyFindings"
 	// ReasonTooManyOperations: the organization already has the maximum number of operations.
 	ReasonTooManyOperations = "TooManyOperations"

@@ -21,6 +21,10 @@ import (
 // restore.
 const maxParts = 1000
 
+// maxCommentBytes bounds the comments that an operation writes, which every finding of its set stores again: 671
+// bytes for each of as many findings as one operation may cover.
+const maxCommentBytes = 32 << 20
+
 // chosen is one finding of the set being made, with its entry. The finding is nil if it no longer exists.
 type chosen struct {
 	entry   rules.Entry
@@ -81,7 +85,21 @@ func (r *Reconciler) makeSet(ctx context.Context, s *scope) error {
 			"More findings match than one operation may cover: narrow the selection, or decide by a TriagePolicy.")
 		return nil
 	}
+	if bytes := commentBytes(s.Object); bytes*int(s.Status.Matched) > maxCommentBytes {
+		fail(s, v1alpha1.ReasonTooManyFindings, fmt.Sprintf("Comments of %d bytes are too long for %d findings, of which "+
+			"each stores them: shorten them to %d bytes, or narrow the selection.",
+			bytes, s.Status.Matched, maxCommentBytes/int(s.Status.Matched)))
+		return nil
+	}
 	return r.keepSet(ctx, s, set, partsOf(all))
+}
+
+// commentBytes returns the length of the comments that the operation writes into each finding.
+func commentBytes(operation *v1alpha1.TriageOperation) int {
+	if set := operation.Spec.Set; set != nil && set.Comments != nil {
+		return len(*set.Comments)
+	}
+	return 0
 }
 
 // keptAfter returns how many operations the organization will keep once all that are older than the given one have

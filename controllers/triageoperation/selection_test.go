@@ -1,0 +1,52 @@
+package triageoperation
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// Each finding stores the comments again, in etcd and in the memory of every process that watches findings.
+func TestAnOperationWhoseCommentsTakeTooMuchInAllFailsBeforeItKeepsASet(t *testing.T) {
+	long := strings.Repeat("c", 10_000)
+	for _, c := range []struct {
+		reason, comments string
+		findings         int
+		phase            v1alpha1.OperationPhase
+		parts            int
+	}{
+		{"as many as the longest comments allow", long, maxCommentBytes / len(long), v1alpha1.OperationPreview, 7},
+		{"one more", long, maxCommentBytes/len(long) + 1, v1alpha1.OperationFailed, 0},
+		{"bytes count, of which a character may have four", strings.Repeat("\U0001F600", 10_000), 1000, v1alpha1.OperationFailed, 0},
+	} {
+		r, _ := line(t, 0, "", v1alpha1.TriageOperationStatus{})
+		harness.Must(t, r.Client.Create(t.Context(), builder.TriageOperation("mute", "G1").In("org-acme").
+			Mutate(func(s *v1alpha1.TriageOperationSpec) { s.Set.Comments = &c.comments }).Build()))
+		found := make([]v1alpha1.Finding, c.findings)
+		for i := range found {
+			found[i] = *builder.Finding(fmt.Sprintf("f-%d", i)).In("org-acme").Build()
+			found[i].Spec.RuleID = "G1"
+		}
+		r.Client = interceptor.NewClient(r.Client.(client.WithWatch), interceptor.Funcs{List: func(ctx context.Context,
+			c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+			if into, ok := into.(*v1alpha1.FindingList); ok {
+				into.Items = found
+				return nil
+			}
+			return c.List(ctx, into, options...)
+		}})
+		operation, _ := looks(t, r, "mute")
+		harness.Same(t, "phase: "+c.reason, c.phase, operation.Status.Phase)
+		parts := &v1alpha1.TriageOperationPartList{}
+		harness.Must(t, r.Client.List(t.Context(), parts))
+		harness.Same(t, "parts: "+c.reason, c.parts, len(parts.Items))
+	}
+}
