@@ -145,13 +145,41 @@ func (r *Reconciler) behind(ctx context.Context, s *scope) (bool, error) {
 func (r *Reconciler) choose(ctx context.Context, s *scope) ([]chosen, error) {
 	var set []chosen
 	var err error
-	if s.Object.Spec.Undo != "" {
+	switch {
+	case s.Object.Spec.Undo != "":
 		set, err = r.chooseUndone(ctx, s)
-	} else {
+	case len(s.Object.Spec.Select.IDs) > 0:
+		set, err = r.chooseNamed(ctx, s)
+	default:
 		set, err = r.chooseMatching(ctx, s)
 	}
 	slices.SortFunc(set, func(a, b chosen) int { return cmp.Compare(a.entry.Finding, b.entry.Finding) })
 	return set, err
+}
+
+// chooseNamed returns the findings that the operation names. Those that the cache does not hold are read from the API
+// server: they may have been created a moment ago. Findings that do not exist stay in the set, where they fail.
+func (r *Reconciler) chooseNamed(ctx context.Context, s *scope) ([]chosen, error) {
+	set := []chosen{}
+	for _, id := range s.Object.Spec.Select.IDs {
+		finding := &v1alpha1.Finding{}
+		key := client.ObjectKey{Namespace: s.Object.Namespace, Name: string(id)}
+		err := r.Client.Get(ctx, key, finding, client.UnsafeDisableDeepCopy)
+		if apierrors.IsNotFound(err) {
+			finding = &v1alpha1.Finding{}
+			err = r.Live.Get(ctx, key, finding)
+		}
+		switch {
+		case apierrors.IsNotFound(err):
+			set = append(set, chosen{entry: rules.Entry{Finding: id}})
+		case err != nil:
+			return nil, fmt.Errorf("read finding %q: %w", id, err)
+		case finding.DeletionTimestamp.IsZero():
+			set = append(set, chosen{rules.NewEntry(finding), finding})
+		}
+	}
+	s.Status.Matched = int32(len(set)) //nolint:gosec // bounded
+	return set, nil
 }
 
 func (r *Reconciler) chooseMatching(ctx context.Context, s *scope) ([]chosen, error) {

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -49,4 +50,26 @@ func TestAnOperationWhoseCommentsTakeTooMuchInAllFailsBeforeItKeepsASet(t *testi
 		harness.Must(t, r.Client.List(t.Context(), parts))
 		harness.Same(t, "parts: "+c.reason, c.parts, len(parts.Items))
 	}
+}
+
+// Whoever names a finding may have created it a moment ago, and must learn if it does not exist.
+func TestANamedFindingIsReadLiveIfTheCacheDoesNotHoldItAndStaysInTheSetIfItDoesNotExist(t *testing.T) {
+	r, _ := line(t, 0, "", v1alpha1.TriageOperationStatus{})
+	harness.Must(t, r.Client.Create(t.Context(), builder.Finding("f-cached").In("org-acme").Build()))
+	live, _ := line(t, 0, "", v1alpha1.TriageOperationStatus{})
+	r.Live = live.Client
+	harness.Must(t, live.Client.Create(t.Context(), builder.Finding("f-new").In("org-acme").Build()))
+	operation := builder.TriageOperation("mute", "").In("org-acme").Mutate(func(s *v1alpha1.TriageOperationSpec) {
+		s.Select.IDs = []v1alpha1.ResourceName{"f-new", "f-none", "f-cached"}
+	}).Build()
+	for _, c := range []client.Client{r.Client, live.Client} {
+		harness.Must(t, c.Create(t.Context(), operation.DeepCopy()))
+	}
+	made, _ := looks(t, r, "mute")
+	harness.Same(t, "matched and would change", "3 2; 0 0 0 0", counts(made))
+	part := &v1alpha1.TriageOperationPart{}
+	harness.Must(t, r.Client.Get(t.Context(), client.ObjectKey{Namespace: "org-acme", Name: "mute-000"}, part))
+	entries, err := rules.Decode(part)
+	harness.Must(t, err)
+	harness.Same(t, "the entry of the one that does not exist", rules.Entry{Finding: "f-none"}, entries[2])
 }
