@@ -3,7 +3,6 @@ package v1alpha1
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -71,20 +70,24 @@ const (
 // cannot read. It is no condition's: nothing can be written to what cannot be read.
 const ReasonUnreadable = "Unreadable"
 
-// SetCondition puts condition in the list, or updates the one of its type, with the
-// semantics of meta.SetStatusCondition. It reports whether the list changed.
-func SetCondition(list *[]Condition, condition Condition) bool {
-	standard := toStandard(*list)
-	changed := meta.SetStatusCondition(&standard, condition.standard())
-	*list = fromStandard(standard)
-	return changed
+// SetCondition puts condition in the list, or in the place of the one of its type, which passes on the time of its last
+// transition if it has the same status. The list becomes a copy: what shares the earlier one keeps it.
+func SetCondition(list *[]Condition, condition Condition) {
+	next := slices.Clone(*list)
+	if was := FindCondition(next, condition.Type); was == nil {
+		next = append(next, condition)
+	} else {
+		if was.Status == condition.Status {
+			condition.LastTransitionTime = was.LastTransitionTime
+		}
+		*was = condition
+	}
+	*list = next
 }
 
-// RemoveCondition removes the condition of that type from the list. It reports whether the list had one.
-func RemoveCondition(list *[]Condition, conditionType string) bool {
-	before := len(*list)
-	*list = slices.DeleteFunc(*list, func(c Condition) bool { return c.Type == conditionType })
-	return len(*list) != before
+// RemoveCondition removes the condition of that type from the list, which becomes a copy too.
+func RemoveCondition(list *[]Condition, conditionType string) {
+	*list = slices.DeleteFunc(slices.Clone(*list), func(c Condition) bool { return c.Type == conditionType })
 }
 
 // FindCondition returns the condition of that type, or nil.
@@ -101,32 +104,6 @@ func FindCondition(list []Condition, conditionType string) *Condition {
 func IsConditionTrue(list []Condition, conditionType string) bool {
 	condition := FindCondition(list, conditionType)
 	return condition != nil && condition.Status == metav1.ConditionTrue
-}
-
-func toStandard(list []Condition) []metav1.Condition {
-	out := make([]metav1.Condition, len(list))
-	for i, c := range list {
-		out[i] = c.standard()
-	}
-	return out
-}
-
-func fromStandard(list []metav1.Condition) []Condition {
-	out := make([]Condition, len(list))
-	for i, c := range list {
-		out[i] = Condition{
-			Type: c.Type, Status: c.Status, ObservedGeneration: c.ObservedGeneration,
-			LastTransitionTime: NewTime(c.LastTransitionTime.Time), Reason: c.Reason, Message: c.Message,
-		}
-	}
-	return out
-}
-
-func (c Condition) standard() metav1.Condition {
-	return metav1.Condition{
-		Type: c.Type, Status: c.Status, ObservedGeneration: c.ObservedGeneration,
-		LastTransitionTime: metav1.NewTime(c.LastTransitionTime.Time), Reason: c.Reason, Message: c.Message,
-	}
 }
 
 // StatusAndConditions points to the status, and to the conditions in it.

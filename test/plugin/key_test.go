@@ -160,7 +160,8 @@ func TestAKeyThatGetsNoTokenIsNotWaitedFor(t *testing.T) {
 	})
 	key.Status.ObservedGeneration = key.Generation
 	v1alpha1.SetCondition(&key.Status.Conditions, v1alpha1.Condition{
-		Type: v1alpha1.ConditionStalled, Status: "True", Reason: v1alpha1.ReasonExpired, Message: "the key's life is over",
+		Type: v1alpha1.ConditionStalled, Status: "True", LastTransitionTime: v1alpha1.Now(),
+		Reason: v1alpha1.ReasonExpired, Message: "the key's life is over",
 	})
 	o.must(controller.Status().Update(t.Context(), key))
 	(<-done).fails("gets no token (Expired)", "the key's life is over")
