@@ -204,32 +204,26 @@ func (s *scope) explain() {
 }
 
 func (s *scope) judgeReady() {
-	switch s.whyNot {
-	case "":
-		if s.partial {
-			s.Judge(conditions.Verdict{
-				Stalled: true, Reason: v1alpha1.ReasonTooCostly,
-				Message: "Counting the policy's matches takes too long: the counts are out of date. The policy still decides.",
-			})
-			return
-		}
-		s.Judge(conditions.Ready("The status is that of the spec."))
-	case v1alpha1.ReasonNotCompiled:
+	switch reason := s.whyNot; {
+	case reason == v1alpha1.ReasonNotCompiled:
 		s.Judge(conditions.Verdict{
-			Stalled: true, Reason: v1alpha1.ReasonNotCompiled,
+			Stalled: true, Reason: reason,
 			Message: fmt.Sprintf("The expression spec.match does not compile: %q.", s.wrong.Quotable()),
 		})
-	case v1alpha1.ReasonTooMany, v1alpha1.ReasonTooManyPolicies, v1alpha1.ReasonTooCostly:
-		s.Judge(conditions.Verdict{Stalled: true, Reason: s.whyNot, Message: s.because})
+	case reason == v1alpha1.ReasonTooMany, reason == v1alpha1.ReasonTooManyPolicies, reason == v1alpha1.ReasonTooCostly:
+		s.Judge(conditions.Verdict{Stalled: true, Reason: reason, Message: s.because})
+	case s.partial && reason == "":
+		s.Judge(conditions.Verdict{
+			Stalled: true, Reason: v1alpha1.ReasonTooCostly,
+			Message: "Counting the policy's matches takes too long: the counts are out of date. The policy still decides.",
+		})
+	case s.partial:
+		s.Judge(conditions.Verdict{
+			Stalled: true, Reason: v1alpha1.ReasonTooCostly,
+			Message: "Counting the policy's matches takes too long, so the counts are not those of the spec: begin " +
+				"spec.match with a short comparison that rules most findings out. It is counted again every ten minutes.",
+		})
 	default:
-		if s.partial {
-			s.Judge(conditions.Verdict{
-				Stalled: true, Reason: v1alpha1.ReasonTooCostly,
-				Message: "Counting the policy's matches takes too long, so the counts are not those of the spec: begin " +
-					"spec.match with a short comparison that rules most findings out. It is counted again every ten minutes.",
-			})
-			return
-		}
 		s.Judge(conditions.Ready("The status is that of the spec."))
 	}
 }
