@@ -83,11 +83,11 @@ type Batch struct {
 	budget *textBudget
 }
 
-// mostExamples bounds the number of skipped entries that are described.
-const mostExamples = 10
+// MostExamples bounds the number of skipped entries that are described.
+const MostExamples = 10
 
-// clockSkew is how far in the future a scan's start may be, as clocks differ.
-const clockSkew = 5 * time.Minute
+// ClockSkew is how far in the future a scan's start, or a review, may be, as clocks differ.
+const ClockSkew = 5 * time.Minute
 
 // FutureStartError refuses a scan that starts in the future.
 type FutureStartError struct{ At time.Time }
@@ -100,7 +100,7 @@ func (e *FutureStartError) Error() string {
 // Collect groups the runs of all files into batches, ordered by tool, category and analysis. Different names of one
 // tool count as one tool.
 func Collect(files []File, choices Choices, now time.Time) ([]*Batch, error) {
-	if choices.StartedAt.After(now.Add(clockSkew)) {
+	if choices.StartedAt.After(now.Add(ClockSkew)) {
 		return nil, &FutureStartError{choices.StartedAt}
 	}
 	type key struct {
@@ -244,7 +244,7 @@ func (b *Batch) add(run *sarif.Run, where string, now time.Time) {
 
 func (b *Batch) skip(reason, example string) {
 	b.Skipped[reason]++
-	if len(b.Examples) < mostExamples {
+	if len(b.Examples) < MostExamples {
 		b.Examples = append(b.Examples, example)
 	}
 }

@@ -33,7 +33,7 @@ func Describe(b *Batch, repository *v1alpha1.Repository,
 	for i, identity := range reported.identities(scope) {
 		r := &b.Results[i]
 		if identity.Duplicate {
-			skipped = append(skipped, fmt.Sprintf("result %d (rule %q): %s", r.Index, cut(r.RuleID, 64), skipDuplicate))
+			skipped = append(skipped, fmt.Sprintf("result %d (rule %q): %s", r.Index, cut(r.RuleID, 64), SkipDuplicate))
 			continue
 		}
 		facts := c.spec(r)

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,13 +55,9 @@ type Options struct {
 }
 
 func (o *Options) setDefaults() {
-	if o.Concurrency <= 0 {
-		o.Concurrency = DefaultConcurrency
-	}
-	if o.LeaseDuration == 0 {
-		o.LeaseDuration = DefaultLeaseDuration
-	}
-	o.LeaseDuration = max(o.LeaseDuration, time.Second)
+	o.Concurrency = cmp.Or(max(o.Concurrency, 0), DefaultConcurrency)
+	o.LeaseDuration = max(cmp.Or(o.LeaseDuration, DefaultLeaseDuration), time.Second)
+	o.ProgressInterval = cmp.Or(max(o.ProgressInterval, 0), DefaultProgressInterval)
 	if o.OnWaiting == nil {
 		o.OnWaiting = func(*Batch, string) {}
 	}
@@ -72,9 +69,6 @@ func (o *Options) setDefaults() {
 	}
 	if o.OnRecorded == nil {
 		o.OnRecorded = func(*Batch, string) {}
-	}
-	if o.ProgressInterval <= 0 {
-		o.ProgressInterval = DefaultProgressInterval
 	}
 }
 
@@ -269,7 +263,7 @@ func (im *Importer) compare(ctx context.Context, j *job) error {
 	if unfit != nil {
 		return j.explain(unfit)
 	}
-	j.summary.skipResults(skipDuplicate, duplicates)
+	j.summary.skipResults(SkipDuplicate, duplicates)
 	complete := len(j.Incomplete) == 0
 	j.plan = diff(&j.context, j.Batch, results, there, complete)
 	j.summary.skipResults(SkipSuppressed, j.plan.unseen)

@@ -123,19 +123,19 @@ func KeptWarnings(all []string) []string {
 	return kept
 }
 
-// SkipSuppressed is the reason for skipping a result that the source suppresses and that has no finding yet.
-const SkipSuppressed = "suppressed in the source"
-
-// Name returns the scan's name for people.
-func (s *Summary) Name() string { return scanName(s.Tool, s.Category, s.Analysis) }
-
+// Reasons for skipping a result.
 const (
-	skipDuplicate  = "identical to another result"
-	skipRefused    = "refused by the API server"
+	// SkipSuppressed is for one that the source suppresses and that has no finding yet.
+	SkipSuppressed = "suppressed in the source"
+	SkipDuplicate  = "identical to another result"
+	SkipRefused    = "refused by the API server"
 	skipUnreadable = "its finding cannot be read"
 	skipTaken      = "another import took over its finding in the meantime: the next import handles it"
 	skipCrossed    = "its finding kept changing in the meantime: the next import handles it"
 )
+
+// Name returns the scan's name for people.
+func (s *Summary) Name() string { return scanName(s.Tool, s.Category, s.Analysis) }
 
 // mostWarnings bounds how many unreadable objects are named.
 const mostWarnings = 100
@@ -162,7 +162,7 @@ func (s *Summary) skipResults(reason string, results []*sarif.Result) {
 func (s *Summary) skip(reason, example string) {
 	s.Skipped++
 	s.SkippedBecause[reason]++
-	if len(s.SkippedExamples) < mostExamples {
+	if len(s.SkippedExamples) < MostExamples {
 		s.SkippedExamples = append(s.SkippedExamples, example+": "+reason)
 	}
 }

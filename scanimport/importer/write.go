@@ -145,11 +145,11 @@ func (w *writer) refused(ch *change, err error) {
 			if w.refusals++; w.refusals == 1 {
 				w.refusal = err
 			}
-			s.skip(skipRefused, fmt.Sprintf("finding %s (%v)", ch.name, err))
+			s.skip(SkipRefused, fmt.Sprintf("finding %s (%v)", ch.name, err))
 			return
 		}
 		s.LeftOpen++
-		if w.unclosed++; w.unclosed <= mostExamples {
+		if w.unclosed++; w.unclosed <= MostExamples {
 			s.Warnings = append(s.Warnings, fmt.Sprintf("finding %s stays open, because the API server refuses to close it: "+
 				"have the cluster's policy changed, then import again (%v)", ch.name, err))
 		}

@@ -226,7 +226,7 @@ func (im *Importer) describe(repository *v1alpha1.Repository, commit string, bat
 			return nil, fmt.Errorf("%s: %w", b.Name(), err)
 		}
 		for _, example := range duplicates {
-			s.skip(i, skipDuplicate, example)
+			s.skip(i, importer.SkipDuplicate, example)
 		}
 		for _, f := range described {
 			keys[fingerprints.Key(&f.Facts)]++

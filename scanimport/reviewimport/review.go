@@ -19,9 +19,6 @@ const (
 	maxProvider = 63
 )
 
-// clockSkew is how far in the future a review may be, as clocks differ.
-const clockSkew = 5 * time.Minute
-
 // PullRequest describes a pull request.
 type PullRequest struct {
 	Namespace, Repository string
@@ -118,7 +115,7 @@ func reviewedAt(commit *Commit, before []v1alpha1.ReviewedCommit, now time.Time)
 		if at.Before(last.ReviewedAt.Time) {
 			at = last.ReviewedAt.Time // recorded by a clock ahead of ours
 		}
-	case at.After(now.Add(clockSkew)):
+	case at.After(now.Add(importer.ClockSkew)):
 		return v1alpha1.Time{}, &importer.RefusedError{Reason: fmt.Sprintf("the commit cannot have been reviewed at %s, which is in the future", at.UTC().Format(time.RFC3339))}
 	case at.UTC().Truncate(time.Second).Before(last.ReviewedAt.Time):
 		return v1alpha1.Time{}, &importer.RefusedError{Reason: fmt.Sprintf("the commit was reviewed at %s, before the last one recorded (%s at %s): record reviews in their order, or leave --reviewed-at out",

@@ -86,14 +86,10 @@ type BaseSummary struct {
 	Unscanned []string `json:"unscanned,omitempty"`
 }
 
-// mostExamples bounds how many skipped results are described.
-const mostExamples = 10
-
+// Reasons for skipping a result, besides the importer's.
 const (
-	skipDuplicate = "identical to another result"
-	skipRefused   = "refused by the API server"
-	skipUnread    = "its issue cannot be read"
-	skipDecided   = "somebody decided about its issue meanwhile; review the commit again"
+	skipUnread  = "its issue cannot be read"
+	skipDecided = "somebody decided about its issue meanwhile; review the commit again"
 )
 
 // passOver warns of each issue that cannot be read, and counts the results that are such issues.
@@ -143,13 +139,13 @@ func (s *Summary) skip(batch int, reason, example string) {
 
 // refused counts an issue that the API server refused.
 func (s *Summary) refused(ch *change, err error) {
-	example := fmt.Sprintf("issue %s: %s (%v)", ch.name, skipRefused, err)
+	example := fmt.Sprintf("issue %s: %s (%v)", ch.name, importer.SkipRefused, err)
 	if ch.found != nil {
-		s.leave(ch, skipRefused, example)
+		s.leave(ch, importer.SkipRefused, example)
 		return
 	}
 	s.Skipped++
-	s.SkippedBecause[skipRefused]++
+	s.SkippedBecause[importer.SkipRefused]++
 	s.example(example)
 }
 
@@ -167,7 +163,7 @@ func (s *Summary) know(batch int) {
 }
 
 func (s *Summary) example(example string) {
-	if len(s.SkippedExamples) < mostExamples {
+	if len(s.SkippedExamples) < importer.MostExamples {
 		s.SkippedExamples = append(s.SkippedExamples, example)
 	}
 }

@@ -196,7 +196,7 @@ func TestAnIssueThatAPolicyOfTheClusterRefuses(t *testing.T) {
 			refusal.Reason, refusal.Code = reason, code
 			refusal.Message = `admission webhook "hold.example.com" denied the request: a legal hold`
 			s := newSummary(pr, []*importer.Batch{{}})
-			if err := im.writeIssues(t.Context(), p, s); (err != nil) != tc.fails || s.SkippedBecause[skipRefused] != tc.skipped {
+			if err := im.writeIssues(t.Context(), p, s); (err != nil) != tc.fails || s.SkippedBecause[importer.SkipRefused] != tc.skipped {
 				t.Errorf("%s, %s: error %v, skipped %v", tc.reason, reason, err, s.SkippedBecause)
 			}
 		}
