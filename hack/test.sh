@@ -12,13 +12,15 @@ fewer=$((jobs > 1 ? jobs - 1 : 1))
 # The race detector sees only its own process. These packages test programs that run beside them, or only the API server.
 # What some of them also run in their own process has tests of its own with the detector.
 outside='/test/(admission|architecture|attack|chart|conditions|conformance|console|e2e|etcdcost|image|plugin|privilege|schema|targets|unreadable)$'
-# The slowest of the tests that read all real scanner output, one file after the other: minutes with the detector, seconds
-# without it.
-corpus='^Test(Every(Bad)?Corpus|DecisionsStayWith)'
+# Tests that take from a quarter of a minute to minutes with the detector, and seconds without it: they read all real
+# scanner output, hostile files or large sets, or measure memory. Most start no goroutine of ours; what the others start
+# has tests of its own with the detector.
+alone='^Test(Every(Bad)?Corpus|DecisionsStayWith|FindingsOfAnEarlierVersion|TheTextsOfFindingsAreBounded|Bombs\b'
+alone+='|WhatUnfoldsTooFar|Parts(HoldTheSet|OfWhatCompresses)|AnExportHoldsLittle|AllocationsOfARequest)'
 # The packages that take longest, the longest first: go starts packages in the given order, and one that starts last runs
 # alone in the end.
 longest=(./test/e2e ./test/console ./controllers/webhookdelivery ./controllers/triagepolicy ./controllers/webhookendpoint
-  ./scanimport/sarif ./controllers/scan ./internal/triageoperation ./cmd/findings-operator ./scanimport/importer
+  ./controllers/scan ./cmd/findings-operator ./scanimport/importer
   ./controllers/finding ./test/import ./test/api ./test/attack ./test/conformance ./test/plugin)
 # Without -race: programs, scripts and files of other modules, whose changes Go's cache of results does not see.
 plain=(-count=1)
@@ -38,12 +40,12 @@ in_module() {
 
 packages=$(go list -e "${longest[@]}" ./...)
 # shellcheck disable=SC2046 # import paths are words
-in_module . -p="$jobs" "$@" -skip="$corpus" $(grep -vE "$outside" <<<"$packages")
+in_module . -p="$jobs" "$@" -skip="$alone" $(grep -vE "$outside" <<<"$packages")
 # shellcheck disable=SC2046
 in_module . -p="$fewer" "${plain[@]}" $(grep -E "$outside" <<<"$packages")
 # shellcheck disable=SC2046
-in_module . -p="$fewer" "${plain[@]}" -run="$corpus" \
-  $(grep -lsE "func ${corpus#^}" $(go list -e -f '{{.Dir}}/*_test.go' ./...) | xargs -n1 dirname | sort -u)
+in_module . -p="$fewer" "${plain[@]}" -run="$alone" \
+  $(grep -lsE "func ${alone#^}" $(go list -e -f '{{.Dir}}/*_test.go' ./...) | xargs -n1 dirname | sort -u)
 in_module bench -p="$fewer" "${plain[@]}" ./...
 in_module test/faults -p="$fewer" "${plain[@]}" ./...
 in_module hack/image "${plain[@]}" ./...
