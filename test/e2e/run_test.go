@@ -120,6 +120,11 @@ func (r *run) path(parts ...string) string {
 	return filepath.Join(append([]string{r.folder}, parts...)...)
 }
 
+// importer returns the path of the kubectl plugin.
+func (r *run) importer() string {
+	return filepath.Join(testenv.RepositoryRoot(), "bin", "kubectl-findings")
+}
+
 // pids returns the process IDs of the run's children by name.
 func (r *run) pids(t *testing.T) map[string]int {
 	t.Helper()

@@ -153,3 +153,11 @@ func checkKilledReview(t *testing.T, r *run, rest *restClient) {
 		t.Errorf("%d issues are stored, want %d", stored, killedResults)
 	}
 }
+
+// findings reads all Findings with kubectl.
+func (r *run) findings(t *testing.T) []v1alpha1.Finding {
+	t.Helper()
+	list := &v1alpha1.FindingList{}
+	r.read(t, list, "findings.appsec.dev")
+	return list.Items
+}

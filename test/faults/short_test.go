@@ -17,7 +17,13 @@ func TestNothingAcknowledgedIsLostOverSomeFaults(t *testing.T) {
 	s := start(t, shortStaleness, 1, "")
 	stalled, black := s.spareKey("stalled"), s.spareKey("black-hole")
 
-	s.phase("facade killed", func() { s.killFacade() })
+	s.phase("facade killed three times", func() {
+		for range 2 {
+			s.killFacade()
+			s.awaitProgress(coolDown)
+		}
+		s.killFacade()
+	})
 	for _, m := range moments()[:2] {
 		s.phase("controller killed "+m.name, func() { s.killAt(m) })
 	}
