@@ -156,6 +156,13 @@ func (r *run) kubectl(t *testing.T, arguments ...string) string {
 	return out
 }
 
+func (r *run) apply(t *testing.T, manifest string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "manifest.yaml")
+	harness.Must(t, os.WriteFile(file, []byte(manifest), 0o600))
+	r.kubectl(t, "apply", "--filename", file)
+}
+
 // command runs a program with the environment of the run's env file.
 func (r *run) command(ctx context.Context, path string, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, path, arguments...)
