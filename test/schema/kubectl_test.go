@@ -1,6 +1,7 @@
 package schema_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -48,5 +49,19 @@ func TestEverySelectableFieldSelects(t *testing.T) {
 				t.Errorf("%s by %s: %d objects have a value that none has", kind, path, len(list.Items))
 			}
 		}
+	}
+}
+
+// kubectl cannot parse the version of a server that was built without version stamps.
+func TestKubectlReadsTheServersVersion(t *testing.T) {
+	out := env.Kubectl(t, "default", "version", "-o", "json")
+	var version struct {
+		ClientVersion, ServerVersion struct{ GitVersion string }
+	}
+	if err := json.Unmarshal([]byte(out), &version); err != nil {
+		t.Fatalf("kubectl version printed no JSON: %v\n%s", err, out)
+	}
+	if got := version.ServerVersion.GitVersion; got != version.ClientVersion.GitVersion || got == "" {
+		t.Errorf("server says %q, kubectl says %q; want the same version", got, version.ClientVersion.GitVersion)
 	}
 }
