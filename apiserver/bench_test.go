@@ -44,6 +44,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/uploads"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // bigFacade handles requests over many findings through the whole chain, as clients see it: routes, key, limit
@@ -93,15 +94,11 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 	stub := newStubCluster(tb)
 	config := &rest.Config{Host: "http://stub.invalid", Transport: stub, QPS: -1}
 	authenticator, err := auth.New(auth.Options{Config: config, Namespace: "findings-system", Staleness: time.Hour, Log: logr.Discard()})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	harness.Must(tb, err)
 	news, organizations := watch.NewFakeWithChanSize(1, false), watch.NewFakeWithChanSize(2, false)
 	source := held(map[string]watch.Interface{"findings": news, "organizations": organizations}, benchObjects(findings)...)
 	model, err := readmodel.New(readmodel.Options{Source: source})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	harness.Must(tb, err)
 	// They run until the process ends: later benchmarks use them too.
 	go authenticator.Run(context.Background()) //nolint:errcheck // it never ends
 	go model.Run(context.Background())         //nolint:errcheck // it never ends
@@ -113,13 +110,9 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 	}
 	registry := prometheus.NewRegistry()
 	limiter, err := ratelimit.New(ratelimit.Options{Registerer: registry})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	harness.Must(tb, err)
 	tracer, err := tracing.New(context.Background(), tracing.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	harness.Must(tb, err)
 	cursors := cursor.NewRandom()
 	r := &router{
 		dataStaleness: DefaultDataStaleness,
@@ -128,16 +121,12 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 		log:      slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	backend := &handlers.Backend{Model: model, Cursors: cursors, Exports: handlers.NewExports(), Streams: handlers.NewStreams()}
-	if backend.Cluster, err = cluster.NewClient(config); err != nil {
-		tb.Fatal(err)
-	}
-	if backend.Uploads, err = uploads.New(uploads.Options{Config: config, Log: slog.New(slog.DiscardHandler)}); err != nil {
-		tb.Fatal(err)
-	}
+	backend.Cluster, err = cluster.NewClient(config)
+	harness.Must(tb, err)
+	backend.Uploads, err = uploads.New(uploads.Options{Config: config, Log: slog.New(slog.DiscardHandler)})
+	harness.Must(tb, err)
 	handler, err := r.handler(handlers.Operations(backend))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	harness.Must(tb, err)
 	return &bigFacade{
 		Handler: handler, model: model, token: stub.token, news: news, organizations: organizations, cluster: stub,
 		exports: backend.Exports, sessions: *r.sessions,
@@ -223,17 +212,13 @@ type stubCluster struct {
 func newStubCluster(tb testing.TB) *stubCluster {
 	tb.Helper()
 	signing, err := tokens.GenerateSigningKey()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	harness.Must(tb, err)
 	now := time.Now()
 	claims := tokens.Claims{
 		KeyUID: "uid-key", Organization: benchOrganization, ID: "token-1", IssuedAt: now, ExpiresAt: now.Add(24 * time.Hour),
 	}
 	token, err := signing.Sign(claims)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	harness.Must(tb, err)
 	plenty := int32(1_000_000_000)
 	expires := v1alpha1.NewTime(claims.ExpiresAt)
 	key := builder.APIKey("key").In(benchNamespace).Build()
@@ -246,9 +231,7 @@ func newStubCluster(tb testing.TB) *stubCluster {
 	organization.UID, organization.ResourceVersion = "uid-acme", "1"
 	organization.Status.Namespace = benchNamespace
 	data, err := tokens.EncodeKeySet(signing.Public())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	harness.Must(tb, err)
 	configMap := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: tokens.SigningKeysConfigMap, Namespace: "findings-system", UID: "uid-keys", ResourceVersion: "1"},
 		Data:       data,
@@ -261,9 +244,8 @@ func newStubCluster(tb testing.TB) *stubCluster {
 	}
 	stub := &stubCluster{token: token, key: key, lists: map[string][]byte{}}
 	for resource, list := range lists {
-		if stub.lists[resource], err = json.Marshal(list); err != nil {
-			tb.Fatal(err)
-		}
+		stub.lists[resource], err = json.Marshal(list)
+		harness.Must(tb, err)
 	}
 	return stub
 }
@@ -282,9 +264,7 @@ func (s *stubCluster) changeKey(tb testing.TB, change func(*v1alpha1.APIKeySpec)
 	key.ResourceVersion = "2"
 	change(&key.Spec)
 	list, err := json.Marshal(keyList(key))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	harness.Must(tb, err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lists["apikeys"] = list
@@ -381,18 +361,14 @@ func (f *bigFacade) at(tb testing.TB, share float64) string {
 		Total int    `json:"total"`
 		Next  string `json:"next_cursor"`
 	}{}
-	if err := json.Unmarshal(f.body(tb, first), &page); err != nil {
-		tb.Fatal(err)
-	}
+	harness.Must(tb, json.Unmarshal(f.body(tb, first), &page))
 	skip := int(share*float64(page.Total)) - 100
 	if skip <= 0 {
 		return first
 	}
 	target := first
 	for left := skip; left > 0; left -= 1000 {
-		if err := json.Unmarshal(f.body(tb, strings.Replace(target, "size=100", fmt.Sprintf("size=%d", min(left, 1000)), 1)), &page); err != nil {
-			tb.Fatal(err)
-		}
+		harness.Must(tb, json.Unmarshal(f.body(tb, strings.Replace(target, "size=100", fmt.Sprintf("size=%d", min(left, 1000)), 1)), &page))
 		target = first + "&cursor=" + url.QueryEscape(page.Next)
 	}
 	return target
@@ -413,14 +389,10 @@ func loopback(tb testing.TB, handler http.Handler, request *http.Request) func()
 	server := httptest.NewServer(handler)
 	tb.Cleanup(server.Close)
 	connection, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	harness.Must(tb, err)
 	tb.Cleanup(func() { connection.Close() }) //nolint:errcheck // the benchmark is over
 	var wire bytes.Buffer
-	if err := request.Write(&wire); err != nil {
-		tb.Fatal(err)
-	}
+	harness.Must(tb, request.Write(&wire))
 	reader := bufio.NewReaderSize(connection, 256<<10)
 	return func() error {
 		if _, err := connection.Write(wire.Bytes()); err != nil {

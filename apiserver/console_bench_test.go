@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"testing"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // next returns the cursor of the second page of the console's list.
@@ -14,9 +16,7 @@ func (f *bigFacade) next(tb testing.TB) string {
 	var page struct {
 		Next string `json:"next_cursor"`
 	}
-	if err := json.Unmarshal(f.body(tb, "/v2/full-findings?size=100"), &page); err != nil {
-		tb.Fatal(err)
-	}
+	harness.Must(tb, json.Unmarshal(f.body(tb, "/v2/full-findings?size=100"), &page))
 	return url.Values{"cursor": {page.Next}}.Encode()
 }
 

@@ -38,6 +38,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Fuzzing goes through the real routes, checks and operations, behind a key that may do
@@ -60,9 +61,7 @@ func newFuzzServer(f *testing.F) fuzzServer {
 	f.Helper()
 	secret, _ := signatures.NewSecret()
 	signed, err := signatures.Sign("d-1", time.Now(), fuzzPayload, []signatures.Expiring{{Secret: secret}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	harness.Must(f, err)
 	delivery := builder.WebhookDelivery("d-1", time.Now()).Payload(fuzzPayload).Build()
 	delivery.Status.Attempts = []v1alpha1.WebhookAttempt{{
 		At: v1alpha1.Now(), Outcome: v1alpha1.WebhookAttemptSucceeded, Code: http.StatusOK,
@@ -77,9 +76,7 @@ func newFuzzServer(f *testing.F) fuzzServer {
 func fuzzBackend(f testing.TB, model *readmodel.Model, stored http.RoundTripper) *handlers.Backend {
 	f.Helper()
 	client, err := cluster.NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: stored})
-	if err != nil {
-		f.Fatal(err)
-	}
+	harness.Must(f, err)
 	return &handlers.Backend{Model: model, Cursors: cursor.NewRandom(), Cluster: client, Exports: handlers.NewExports(), Streams: handlers.NewStreams()}
 }
 
@@ -87,13 +84,9 @@ func fuzzBackend(f testing.TB, model *readmodel.Model, stored http.RoundTripper)
 func fuzzRoutes(f testing.TB, backend *handlers.Backend) http.Handler {
 	f.Helper()
 	spec, err := openapi.Load()
-	if err != nil {
-		f.Fatal(err)
-	}
+	harness.Must(f, err)
 	described, err := openapi.Operations(spec)
-	if err != nil {
-		f.Fatal(err)
-	}
+	harness.Must(f, err)
 	r := &router{dataStaleness: DefaultDataStaleness, model: backend.Model, metrics: newMetrics(prometheus.NewRegistry()), log: slog.New(slog.DiscardHandler), templates: map[string]string{}}
 	engine := newEngine()
 	engine.Use(r.observe, func(c *gin.Context) {
@@ -101,9 +94,7 @@ func fuzzRoutes(f testing.TB, backend *handlers.Backend) http.Handler {
 		identity.Organization, identity.Namespace, identity.KeyName = fuzzOrganization, fuzzNamespace, "fuzz"
 		stateOf(c).authenticate = func() (auth.Identity, error) { return *identity, nil }
 	})
-	if err := r.addOperations(engine.Group(""), described, handlers.Operations(backend)); err != nil {
-		f.Fatal(err)
-	}
+	harness.Must(f, r.addOperations(engine.Group(""), described, handlers.Operations(backend)))
 	return engine
 }
 
@@ -127,9 +118,7 @@ func fuzzModel(f testing.TB, delivery *v1alpha1.WebhookDelivery, operations ...c
 func fuzzModelOf(f testing.TB, objects ...client.Object) *readmodel.Model {
 	f.Helper()
 	model, err := readmodel.New(readmodel.Options{Source: held(nil, objects...)})
-	if err != nil {
-		f.Fatal(err)
-	}
+	harness.Must(f, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- model.Run(ctx) }()
@@ -271,9 +260,7 @@ func FuzzListQueries(f *testing.F) {
 				return
 			}
 			var page fuzzPage
-			if err := json.Unmarshal(answer.Body.Bytes(), &page); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, json.Unmarshal(answer.Body.Bytes(), &page))
 			for _, item := range page.Items {
 				seen = append(seen, item.ID)
 			}
@@ -311,9 +298,7 @@ func FuzzCountQueries(f *testing.F) {
 			return
 		}
 		var counts openapi.FindingCounts
-		if err := json.Unmarshal(answer.Body.Bytes(), &counts); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, json.Unmarshal(answer.Body.Bytes(), &counts))
 		given, err := url.ParseQuery(query)
 		if err != nil {
 			return // a semicolon, which net/url does not take
@@ -321,9 +306,7 @@ func FuzzCountQueries(f *testing.F) {
 		given.Del("field")
 		given.Del("values")
 		var page fuzzPage
-		if err := json.Unmarshal(s.call(t, http.MethodGet, "/v1/findings", given.Encode(), "").Body.Bytes(), &page); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, json.Unmarshal(s.call(t, http.MethodGet, "/v1/findings", given.Encode(), "").Body.Bytes(), &page))
 		if page.Total == nil || *page.Total != int(counts.Total) {
 			t.Errorf("%q: %d findings are counted, and the list is %+v", query, counts.Total, page)
 		}
@@ -363,16 +346,12 @@ func FuzzExportQueries(f *testing.F) {
 			}
 		} else {
 			all, err := csv.NewReader(answer.Body).ReadAll()
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			rows = len(all) - 1
 		}
 		given.Del("format")
 		var page fuzzPage
-		if err := json.Unmarshal(s.call(t, http.MethodGet, "/v1/findings", given.Encode(), "").Body.Bytes(), &page); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, json.Unmarshal(s.call(t, http.MethodGet, "/v1/findings", given.Encode(), "").Body.Bytes(), &page))
 		if page.Total == nil || *page.Total != rows {
 			t.Errorf("%q: %d findings are exported, and the list is %+v", query, rows, page)
 		}
@@ -494,9 +473,7 @@ func FuzzVerifyBodies(f *testing.F) {
 	s := newFuzzServer(f)
 	const sent = "@" // stands for the signature
 	quoted, err := json.Marshal(fuzzPayload)
-	if err != nil {
-		f.Fatal(err)
-	}
+	harness.Must(f, err)
 	for _, seed := range []string{
 		`{"payload":` + string(quoted) + `,"signature":"@"}`, `{"payload":` + string(quoted) + `,"signature":"v1,AAAA @"}`, `{"payload":"","signature":""}`,
 		`{"payload":"x","signature":"@"}`, `{"signature":"@"}`, `{"payload":null,"signature":"@"}`, `{"payload":"x","payload":"y","signature":"@"}`,

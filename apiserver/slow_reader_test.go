@@ -148,9 +148,8 @@ func readNoFurther(t *testing.T, server *httptest.Server, readers int, request *
 		connections = append(connections, connection)
 		harness.Must(t, connection.(*net.TCPConn).SetReadBuffer(tinyBuffer))
 		harness.Must(t, request.Write(connection))
-		if _, err := connection.Read(make([]byte, 1)); err != nil {
-			t.Fatal(err)
-		}
+		_, err = connection.Read(make([]byte, 1))
+		harness.Must(t, err)
 	}
 	t.Cleanup(func() {
 		for _, connection := range connections {

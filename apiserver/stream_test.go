@@ -29,9 +29,8 @@ func TestABodyThatTricklesEndsAtItsTime(t *testing.T) {
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
 	harness.Must(t, err)
 	defer conn.Close() //nolint:errcheck // the test's own
-	if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
+	harness.Must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	var trickling sync.WaitGroup
 	trickling.Go(func() {

@@ -91,9 +91,8 @@ func TestAStreamedBodyThatFailsIsCutOffToHTTP10(t *testing.T) {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
 		harness.Must(t, err)
 		defer conn.Close() //nolint:errcheck // the test's own
-		if _, err := io.WriteString(conn, "GET / HTTP/1.0\r\nHost: x\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		_, err = io.WriteString(conn, "GET / HTTP/1.0\r\nHost: x\r\n\r\n")
+		harness.Must(t, err)
 		if _, err := io.Copy(io.Discard, conn); !errors.Is(err, want) {
 			t.Errorf("after %v the connection ended with %v, want %v", failure, err, want)
 		}
@@ -144,9 +143,8 @@ func pacedServer(t *testing.T, chunks int, patience time.Duration) (conn net.Con
 	harness.Must(t, err)
 	t.Cleanup(func() { conn.Close() }) //nolint:errcheck,gosec // the test's own
 	harness.Must(t, conn.(*net.TCPConn).SetReadBuffer(tinyBuffer))
-	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	harness.Must(t, err)
 	server.Start() // the request is there when it is accepted, however slow the test is
 	t.Cleanup(server.Close)
 	return conn, end

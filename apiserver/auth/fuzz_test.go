@@ -7,28 +7,21 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/internal/tokens"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // No header is good but the one that holds the token as it was signed, and none is refused
 // with more than that it is not good.
 func FuzzAuthorization(f *testing.F) {
 	key, err := tokens.GenerateSigningKey()
-	if err != nil {
-		f.Fatal(err)
-	}
+	harness.Must(f, err)
 	data, err := tokens.EncodeKeySet(key.Public())
-	if err != nil {
-		f.Fatal(err)
-	}
+	harness.Must(f, err)
 	keys, err := tokens.DecodeKeySet(data)
-	if err != nil {
-		f.Fatal(err)
-	}
+	harness.Must(f, err)
 	now := time.Now().Truncate(time.Second)
 	token, err := key.Sign(tokens.Claims{KeyUID: "uid", Organization: "acme", ID: "id", IssuedAt: now, ExpiresAt: now.Add(time.Hour)})
-	if err != nil {
-		f.Fatal(err)
-	}
+	harness.Must(f, err)
 	// Each process that tries inputs has a token of its own, so inputs hold marks in place of it.
 	parts := strings.Split(token, ".")
 	for _, seed := range []string{

@@ -50,9 +50,8 @@ func publish(ctx context.Context, set tokens.KeySet) error {
 // start runs an Authenticator with the rights that the facade has in a cluster.
 func start(t *testing.T, change ...func(*Options)) *Authenticator {
 	t.Helper()
-	if _, err := signer(); err != nil {
-		t.Fatal(err)
-	}
+	_, err := signer()
+	harness.Must(t, err)
 	config, err := env.Facade(t.Context())
 	harness.Must(t, err)
 	options := Options{Config: config, Namespace: testenv.SystemNamespace, Log: logr.Discard()}

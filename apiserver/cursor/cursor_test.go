@@ -23,11 +23,9 @@ var list = List{
 	Filters: map[string]string{"status": "open", "class": "CWE-89"},
 }
 
-func encode(t interface{ Fatal(...any) }, c *Codec, list List, position Position) string {
+func encode(t harness.T, c *Codec, list List, position Position) string {
 	token, err := c.Encode(list, position)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return token
 }
 

@@ -31,9 +31,7 @@ func each(findings ...*openapi.FindingFull) Findings {
 func written(t rapid.TB, findings ...*openapi.FindingFull) [][]string {
 	t.Helper()
 	var out strings.Builder
-	if err := CSV(&out, each(findings...)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, CSV(&out, each(findings...)))
 	rows, err := csv.NewReader(strings.NewReader(out.String())).ReadAll()
 	if err != nil {
 		t.Fatalf("%v in %q", err, out.String())

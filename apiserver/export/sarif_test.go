@@ -81,9 +81,7 @@ func exported(t rapid.TB, findings []*openapi.FindingFull) (string, map[string][
 	}
 	var out strings.Builder
 	tools := append([]string{"gone"}, slices.Sorted(maps.Keys(byTool))...) // one tool has no findings left
-	if err := SARIF(&out, tools, func(tool string) Findings { return each(byTool[tool]...) }); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, SARIF(&out, tools, func(tool string) Findings { return each(byTool[tool]...) }))
 	return out.String(), byTool
 }
 

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var epoch = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -113,27 +115,21 @@ func deliver(t *rapid.T, known *Versions, s state) {
 	} else {
 		_, err = known.Put(object(s.key, s.version), epoch)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 }
 
 func deliverList(t *rapid.T, known *Versions, there map[types.NamespacedName]state, rv int) {
 	var list []metav1.Object
 	for key, s := range there {
 		list = append(list, object(key, s.version))
-		if _, err := known.PutListed(object(key, s.version), fmt.Sprint(rv), epoch); err != nil {
-			t.Fatal(err)
-		}
+		_, err := known.PutListed(object(key, s.version), fmt.Sprint(rv), epoch)
+		harness.Must(t, err)
 	}
 	missing, err := known.Missing(list, fmt.Sprint(rv))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for _, gone := range missing {
-		if _, err := known.Remove(gone, epoch); err != nil {
-			t.Fatal(err)
-		}
+		_, err := known.Remove(gone, epoch)
+		harness.Must(t, err)
 	}
 }
 
@@ -194,9 +190,8 @@ func TestAListThatContradictsWhatIsKnownWins(t *testing.T) {
 		mustNews(t, true)(held.Put(object(key, version{"1", "9"}), epoch))
 		mustNews(t, true)(dead.Put(object(key, version{"1", "7"}), epoch))
 		mustNews(t, true)(dead.Remove(object(key, version{"1", "9"}), epoch))
-		if _, err := absent.Missing(nil, "9"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := absent.Missing(nil, "9")
+		harness.Must(t, err)
 		for what, known := range map[string]*Versions{"held": held, "dead": dead, "absent": absent} {
 			listed := object(key, version{"1", "5"})
 			if news, err := known.PutListed(listed, c.at, epoch); err != nil || news != c.want || known.Holds(listed) != c.want {

@@ -44,9 +44,8 @@ func TestChangesAreToldInTheOrderOfTheWatchOnceReadersSeeThem(t *testing.T) {
 		harness.Same(t, reason, want, told(reader))
 	}
 	// The result of a patch, which the watch delivers after another object's write.
-	if _, err := m.Apply(finding("f-1", 22, muted, generation(2))); err != nil {
-		t.Fatal(err)
-	}
+	_, err := m.Apply(finding("f-1", 22, muted, generation(2)))
+	harness.Must(t, err)
 	wants("not before the watch reports it")
 	feed(t, m, findings, finding("f-2", 21))
 	feed(t, m, findings, finding("f-1", 22, muted, generation(2)))

@@ -56,9 +56,7 @@ func asking(t *rapid.T, f FindingFilter, name, value string) FindingFilter {
 		f.File = &value
 	case "created_since":
 		since, err := time.Parse(time.RFC3339, value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		f.Created.Since = &since
 	default:
 		t.Fatalf("findings are counted by %q, which is no parameter", name)
@@ -68,9 +66,7 @@ func asking(t *rapid.T, f FindingFilter, name, value string) FindingFilter {
 
 func count(t *rapid.T, m *Model, q CountQuery) FindingCounts {
 	counts, err := m.CountFindings(t.Context(), acme, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return counts
 }
 

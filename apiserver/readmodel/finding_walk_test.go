@@ -24,9 +24,7 @@ func (m *Model) walkBy(page int) *FindingWalk {
 // walkAll reads a complete walk; between is called for each finding.
 func walkAll(t *rapid.T, m *Model, q FindingQuery, between func()) (all []string) {
 	for item, err := range m.walkBy(rapid.IntRange(1, 4).Draw(t, "page")).All(q) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		all = append(all, item.ID)
 		between()
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var epoch = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -27,48 +28,36 @@ const (
 func byHand(kube.Kind) kube.Source { return nil }
 
 // newTestModel returns a model that is fed by hand, and its clock.
-func newTestModel(t fatal) (*Model, *testingclock.FakeClock) {
+func newTestModel(t harness.T) (*Model, *testingclock.FakeClock) {
 	t.Helper()
 	clock := testingclock.NewFakeClock(epoch)
 	m, err := New(Options{Source: byHand, Log: logr.Discard(), Clock: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return m, clock
 }
 
 // newAcme is newTestModel with the organization acme.
-func newAcme(t fatal) (*Model, *testingclock.FakeClock) {
+func newAcme(t harness.T) (*Model, *testingclock.FakeClock) {
 	t.Helper()
 	m, clock := newTestModel(t)
 	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
 	return m, clock
 }
 
-// fatal is what *testing.T and *rapid.T share.
-type fatal interface {
-	Helper()
-	Fatal(args ...any)
-}
-
-func feed(t fatal, m *Model, k kind, objects ...metav1.Object) {
+func feed(t harness.T, m *Model, k kind, objects ...metav1.Object) {
 	t.Helper()
 	for _, object := range objects {
-		if err := m.add(change{kind: k, object: object}); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, m.add(change{kind: k, object: object}))
 	}
 }
 
-func feedDeletion(t fatal, m *Model, k kind, object metav1.Object) {
+func feedDeletion(t harness.T, m *Model, k kind, object metav1.Object) {
 	t.Helper()
-	if err := m.add(change{kind: k, object: object, deleted: true}); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, m.add(change{kind: k, object: object, deleted: true}))
 }
 
 // settle does the work of the joiner and the publisher until nothing is left.
-func settle(t fatal, m *Model) {
+func settle(t harness.T, m *Model) {
 	t.Helper()
 	joinAndPublish(m)
 }

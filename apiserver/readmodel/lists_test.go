@@ -51,12 +51,10 @@ func (s shownRow) by(sort index.Sort) any {
 	return fmt.Sprintf("%d %04.1f %s", rank, score+1, s.text("created_at"))
 }
 
-func decode(t fatal, content []byte) shownRow {
+func decode(t harness.T, content []byte) shownRow {
 	t.Helper()
 	var row shownRow
-	if err := json.Unmarshal(content, &row); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal(content, &row))
 	return row
 }
 
@@ -140,7 +138,7 @@ func keeps(l index.Limit, page index.Page[content.Part]) bool {
 }
 
 // read reads all pages, and checks each envelope.
-func (l sortedList) read(t fatal, m *Model, limit func() index.Limit, between func()) []shownRow {
+func (l sortedList) read(t harness.T, m *Model, limit func() index.Limit, between func()) []shownRow {
 	t.Helper()
 	var (
 		rows  []shownRow
@@ -149,9 +147,7 @@ func (l sortedList) read(t fatal, m *Model, limit func() index.Limit, between fu
 	for {
 		wanted := limit()
 		page, err := l.page(m, wanted, after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if !keeps(wanted, page) || !page.HasMore && page.Next != (index.Position{}) {
 			t.Fatal(fmt.Sprintf("%s by %s: a page of %d items for %+v, has_more %t, next %v",
 				l.name, l.sort, len(page.Items), wanted, page.HasMore, page.Next))
@@ -214,7 +210,7 @@ func (s *reference) review(name v1alpha1.ResourceName) *v1alpha1.Review {
 }
 
 // json returns what the API must show of an object.
-func (s *reference) json(t fatal, object metav1.Object) []byte {
+func (s *reference) json(t harness.T, object metav1.Object) []byte {
 	t.Helper()
 	var (
 		content []byte
@@ -254,9 +250,7 @@ func (s *reference) json(t fatal, object metav1.Object) []byte {
 		record, err = render.NewReviewIssue(o, &status, shownAt(o), review, repository)
 		content = record.JSON()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return content
 }
 
@@ -347,11 +341,7 @@ func drawChange(t *rapid.T, m *Model, want *reference, rv int) (again func()) {
 	for _, object := range want.objects[k] {
 		all = append(all, object)
 	}
-	list := func() {
-		if err := m.replace(k, all, fmt.Sprint(rv)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	list := func() { harness.Must(t, m.replace(k, all, fmt.Sprint(rv))) }
 	message := rapid.SampledFrom([]func(){event, list, func() { list(); event() }}).Draw(t, "told by")
 	message()
 	return message

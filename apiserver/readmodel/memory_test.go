@@ -110,9 +110,8 @@ func ownedBy(t *testing.T, value any) *metav1.FieldsV1 {
 		}
 		return out
 	}
-	if content, err = json.Marshal(owned(members)); err != nil {
-		t.Fatal(err)
-	}
+	content, err = json.Marshal(owned(members))
+	harness.Must(t, err)
 	fields := &metav1.FieldsV1{}
 	harness.Must(t, fields.UnmarshalJSON(content))
 	return fields

@@ -160,9 +160,8 @@ func TestApplyOfAnOldAnswer(t *testing.T) {
 		t.Error("the model went back to an older state")
 	}
 	feedDeletion(t, m, findings, finding("f-1", 30))
-	if _, err := m.Apply(finding("f-1", 25, muted)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = m.Apply(finding("f-1", 25, muted))
+	harness.Must(t, err)
 	settle(t, m)
 	if _, ok := m.Finding(acme, "f-1"); ok {
 		t.Error("a late answer raised a ghost")
@@ -190,9 +189,8 @@ func TestRecreatedFindingReplaces(t *testing.T) {
 func TestRelistKeepsWhatIsNewer(t *testing.T) {
 	m, _ := newAcme(t)
 	feed(t, m, findings, finding("gone", 11), finding("changed", 12), finding("late", 30))
-	if _, err := m.Apply(finding("changed", 31, muted)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := m.Apply(finding("changed", 31, muted))
+	harness.Must(t, err)
 	harness.Must(t, m.replace(findings, []metav1.Object{finding("changed", 12), finding("new", 19)}, "20"))
 	settle(t, m)
 	page, err := m.ListFindings(acme, FindingQuery{Limit: index.Limit{Size: 10}, Order: index.OrderAsc})

@@ -226,9 +226,7 @@ func walk(t *rapid.T, m *Model, q FindingQuery, between func()) (all []string) {
 	for {
 		q.Limit.Size = rapid.IntRange(1, 4).Draw(t, "size")
 		page, err := m.ListFindings(acme, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if len(page.Items) > q.Limit.Size || page.HasMore && len(page.Items) != q.Limit.Size || !page.HasMore && page.Next != (index.Position{}) {
 			t.Fatalf("a page of %d items for size %d, has_more %t, next %v", len(page.Items), q.Limit.Size, page.HasMore, page.Next)
 		}
@@ -313,11 +311,7 @@ func drawWrite(t *rapid.T, m *Model, held map[string]*v1alpha1.Finding, rv int) 
 	for _, object := range held {
 		all = append(all, object)
 	}
-	list := func() {
-		if err := m.replace(findings, all, fmt.Sprint(rv)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	list := func() { harness.Must(t, m.replace(findings, all, fmt.Sprint(rv))) }
 	messages := []func(){event, list, func() { list(); event() }, func() { event(); list() }}
 	message := rapid.SampledFrom(messages).Draw(t, "told by")
 	message()

@@ -19,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // dated is an object with the time of its last change in its status.
@@ -236,9 +237,7 @@ func newReplica(t *rapid.T, name string, offset time.Duration) *replica {
 func (r *replica) restart(t *rapid.T) {
 	r.clock = testingclock.NewFakeClock(epoch)
 	model, err := New(Options{Source: byHand, Log: logr.Discard(), Clock: r.clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	r.model, r.at, r.last = model, -1, ""
 	feed(t, r.model, organizations, organization(acme, acmeNamespace, 1))
 }
@@ -253,17 +252,13 @@ func (r *replica) get(t *rapid.T, s *server, n int) {
 	issue, isIssue := object.(*v1alpha1.ReviewIssue)
 	switch {
 	case how == "patch" && isFinding:
-		if _, err := r.model.Apply(finding); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.model.Apply(finding)
+		harness.Must(t, err)
 	case how == "patch" && isIssue:
-		if _, err := r.model.ApplyIssue(issue); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.model.ApplyIssue(issue)
+		harness.Must(t, err)
 	case how == "list":
-		if err := r.model.replace(s.kind, []metav1.Object{object}, object.GetResourceVersion()); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, r.model.replace(s.kind, []metav1.Object{object}, object.GetResourceVersion()))
 	default:
 		feed(t, r.model, s.kind, object)
 	}
@@ -331,9 +326,7 @@ func (r *replica) shown(t *rapid.T, k kind) string {
 		issue, _ := r.model.ReviewIssue(acme, "x")
 		content = issue.JSON()
 	}
-	if err := json.Unmarshal(content, &row); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal(content, &row))
 	return row.UpdatedAt
 }
 

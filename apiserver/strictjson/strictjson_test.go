@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/appsec-dev/findings-operator/apiserver/strictjson"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestObject(t *testing.T) {
@@ -95,9 +96,7 @@ func FuzzObject(f *testing.F) {
 		}
 		// An unpaired surrogate or invalid UTF-8 would turn into a U+FFFD that was not in the input.
 		out, err := json.Marshal(loose)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if strings.ContainsRune(string(out), utf8.RuneError) &&
 			!strings.ContainsRune(string(content), utf8.RuneError) && !strings.Contains(strings.ToLower(string(content)), `\ufffd`) {
 			t.Errorf("%q was read as %q", content, out)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // drawn is an object; taken reads a part of it.
@@ -67,18 +69,13 @@ func TestWhatIsTakenIsWhatIsThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		object := drawObject(t)
 		text, err := json.MarshalIndent(object, "", rapid.SampledFrom([]string{"", " ", "\t"}).Draw(t, "indent"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if rapid.Bool().Draw(t, "compact") {
-			if text, err = json.Marshal(object); err != nil {
-				t.Fatal(err)
-			}
+			text, err = json.Marshal(object)
+			harness.Must(t, err)
 		}
 		var want drawn
-		if err := json.Unmarshal(text, &want); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, json.Unmarshal(text, &want))
 		var got taken
 		if err := take(text, &got); err != nil {
 			t.Fatalf("%s: %v", text, err)
@@ -96,9 +93,7 @@ func TestWhatIsTakenIsWhatIsThere(t *testing.T) {
 func TestWhatIsCutOrChangedIsNoPanic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, err := json.Marshal(drawObject(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		cut := text[:rapid.IntRange(0, len(text)-1).Draw(t, "cut")]
 		if take(cut, &taken{}) == nil {
 			t.Fatalf("%s is cut, and nobody noticed", cut)

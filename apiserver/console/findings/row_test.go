@@ -62,9 +62,7 @@ func TestARowShowsWhatTheFindingIs(t *testing.T) {
 			NextCursor: rapid.String().Draw(t, "next"), Total: rapid.Int64().Draw(t, "total"),
 		}
 		body, err := json.Marshal(want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		answered(t, body, &want)
 		var got rows
 		answered(t, body, &got)
