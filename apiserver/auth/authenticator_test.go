@@ -184,13 +184,11 @@ func TestNothingIsDecidedUponOldKnowledge(t *testing.T) {
 
 	var broken atomic.Bool
 	a := start(t, withTransport(func(c *rest.Config) {
-		c.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return harness.RoundTripper(func(r *http.Request) (*http.Response, error) {
-				if broken.Load() {
-					return nil, errors.New("the API server is away")
-				}
-				return next.RoundTrip(r)
-			})
+		harness.Between(c, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+			if broken.Load() {
+				return nil, errors.New("the API server is away")
+			}
+			return next.RoundTrip(r)
 		})
 	}), func(o *Options) { o.Staleness = 3 * time.Second })
 	waitUntilAccepted(t, a, header)
@@ -215,22 +213,20 @@ func TestNothingIsDecidedUponOldKnowledge(t *testing.T) {
 }
 
 // silent drops every watch, like a middlebox that has forgotten the connection.
-func silent(seen *atomic.Int32) func(http.RoundTripper) http.RoundTripper {
-	return func(next http.RoundTripper) http.RoundTripper {
-		return harness.RoundTripper(func(r *http.Request) (*http.Response, error) {
-			if r.URL.Query().Get("watch") == "" {
-				return next.RoundTrip(r)
-			}
-			seen.Add(1)
-			<-r.Context().Done()
-			return nil, r.Context().Err()
-		})
+func silent(seen *atomic.Int32) func(http.RoundTripper, *http.Request) (*http.Response, error) {
+	return func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+		if r.URL.Query().Get("watch") == "" {
+			return next.RoundTrip(r)
+		}
+		seen.Add(1)
+		<-r.Context().Done()
+		return nil, r.Context().Err()
 	}
 }
 
 func TestStalledWatchHidesNoRevocation(t *testing.T) {
 	var watches atomic.Int32
-	a := start(t, withTransport(func(c *rest.Config) { c.Wrap(silent(&watches)) }))
+	a := start(t, withTransport(func(c *rest.Config) { harness.Between(c, silent(&watches)) }))
 	key := builder.APIKey("ci").In(env.Organization(t, "stalled")).Build()
 	header := issue(t, key, "stalled")
 	waitUntilAccepted(t, a, header)
@@ -408,17 +404,8 @@ func TestConcurrentRequestsSeeOneTruth(t *testing.T) {
 }
 
 func TestLastUseIsNotedOncePerMinute(t *testing.T) {
-	var writes atomic.Int32
-	a := start(t, withTransport(func(c *rest.Config) {
-		c.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return harness.RoundTripper(func(r *http.Request) (*http.Response, error) {
-				if r.Method != http.MethodGet {
-					writes.Add(1)
-				}
-				return next.RoundTrip(r)
-			})
-		})
-	}))
+	var seen answers
+	a := start(t, withTransport(seen.count))
 	// For an object created with an empty spec the API server tracks no managers.
 	key := builder.APIKey("ci").In(env.Organization(t, "noted")).Scopes(v1alpha1.ScopeReposRead).Build()
 	header := issue(t, key, "noted")
@@ -437,7 +424,7 @@ func TestLastUseIsNotedOncePerMinute(t *testing.T) {
 	if n := len(a.usage.queue); n != 0 {
 		t.Errorf("%d more writes are queued", n)
 	}
-	if n := writes.Load(); n != 1 {
+	if n := seen.written.Load() + seen.conflicts.Load() + seen.others.Load(); n != 1 {
 		t.Errorf("%d writes for one use, want 1", n)
 	}
 	after := key.Status.DeepCopy()

@@ -20,22 +20,20 @@ import (
 type answers struct{ written, conflicts, others atomic.Int32 }
 
 func (a *answers) count(c *rest.Config) {
-	c.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return harness.RoundTripper(func(r *http.Request) (*http.Response, error) {
-			response, err := next.RoundTrip(r)
-			if r.Method == http.MethodGet || err != nil {
-				return response, err
-			}
-			switch response.StatusCode {
-			case http.StatusOK:
-				a.written.Add(1)
-			case http.StatusConflict:
-				a.conflicts.Add(1)
-			default:
-				a.others.Add(1)
-			}
-			return response, nil
-		})
+	harness.Between(c, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(r)
+		if r.Method == http.MethodGet || err != nil {
+			return response, err
+		}
+		switch response.StatusCode {
+		case http.StatusOK:
+			a.written.Add(1)
+		case http.StatusConflict:
+			a.conflicts.Add(1)
+		default:
+			a.others.Add(1)
+		}
+		return response, nil
 	})
 }
 
@@ -89,15 +87,13 @@ func TestUseThatAnotherReplicaHasNotedIsLetGo(t *testing.T) {
 	)
 	lagging := start(t, withTransport(func(c *rest.Config) {
 		seen.count(c)
-		c.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return harness.RoundTripper(func(r *http.Request) (*http.Response, error) {
-				watches := r.URL.Query().Get("watch") != ""
-				if r.Method == http.MethodGet && (watches || deaf.Load()) {
-					<-r.Context().Done()
-					return nil, r.Context().Err()
-				}
-				return next.RoundTrip(r)
-			})
+		harness.Between(c, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+			watches := r.URL.Query().Get("watch") != ""
+			if r.Method == http.MethodGet && (watches || deaf.Load()) {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			return next.RoundTrip(r)
 		})
 	}))
 	key := builder.APIKey("ci").In(env.Organization(t, "lagging")).Build()
