@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"context"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -35,6 +37,20 @@ var byName = map[string]func(ctx context.Context, c *Client, name string) error{
 func nowhere(t *testing.T) *Client {
 	t.Helper()
 	client, err := NewClient(&rest.Config{Host: "http://127.0.0.1:1"})
+	harness.Must(t, err)
+	return client
+}
+
+// answering returns a client whose requests get the JSON that the function returns.
+func answering(t *testing.T, answer func(*http.Request) string) *Client {
+	t.Helper()
+	client, err := NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
+		func(request *http.Request) (*http.Response, error) {
+			return &http.Response{
+				StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
+				Body: io.NopCloser(strings.NewReader(answer(request))),
+			}, nil
+		})})
 	harness.Must(t, err)
 	return client
 }

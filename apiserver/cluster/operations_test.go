@@ -1,14 +1,10 @@
 package cluster
 
 import (
-	"bytes"
 	"encoding/json"
-	"io"
 	"net/http"
 	"testing"
 	"time"
-
-	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -24,14 +20,7 @@ func TestAClockThatIsAheadRefusesNoOperation(t *testing.T) {
 	operation.APIVersion, operation.Kind = v1alpha1.GroupVersion.String(), "TriageOperation"
 	stored, err := json.Marshal(operation)
 	harness.Must(t, err)
-	client, err := NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
-		func(request *http.Request) (*http.Response, error) {
-			return &http.Response{
-				StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
-				Body: io.NopCloser(bytes.NewReader(stored)),
-			}, nil
-		})})
-	harness.Must(t, err)
+	client := answering(t, func(*http.Request) string { return string(stored) })
 	_, err = client.CommitOperation(t.Context(), "org-acme", operation.Name, "key:k")
 	harness.Must(t, err)
 }

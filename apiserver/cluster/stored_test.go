@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -21,16 +20,11 @@ import (
 // A list holds all operations of an organization: tens of megabytes.
 func TestAnOrganizationsOperationsAreListedOneRequestAtATime(t *testing.T) {
 	begun, end := make(chan string, 3), make(chan struct{})
-	client, err := NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
-		func(request *http.Request) (*http.Response, error) {
-			begun <- strings.Split(request.URL.Path, "/")[5]
-			<-end
-			return &http.Response{
-				StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
-				Body: io.NopCloser(strings.NewReader(`{"kind":"TriageOperationList","apiVersion":"appsec.dev/v1alpha1","items":[]}`)),
-			}, nil
-		})})
-	harness.Must(t, err)
+	client := answering(t, func(request *http.Request) string {
+		begun <- strings.Split(request.URL.Path, "/")[5]
+		<-end
+		return `{"kind":"TriageOperationList","apiVersion":"appsec.dev/v1alpha1","items":[]}`
+	})
 	listed := make(chan error, 3)
 	list := func(namespace string) {
 		listed <- client.Operations(t.Context(), namespace, func(*v1alpha1.TriageOperation) error { return nil })
@@ -74,16 +68,11 @@ func TestAListThatGetsNoTurnIsAnsweredAsBusy(t *testing.T) {
 }
 
 func TestAnErrorAboutAnObjectIsNotOneOfTheList(t *testing.T) {
-	client, err := NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
-		func(request *http.Request) (*http.Response, error) {
-			return &http.Response{
-				StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
-				Body: io.NopCloser(strings.NewReader(`{"kind":"TriageOperationList","apiVersion":"appsec.dev/v1alpha1","items":[
-					{"kind":"TriageOperation","apiVersion":"appsec.dev/v1alpha1","metadata":{"name":"op-1"}}]}`)),
-			}, nil
-		})})
-	harness.Must(t, err)
+	client := answering(t, func(*http.Request) string {
+		return `{"kind":"TriageOperationList","apiVersion":"appsec.dev/v1alpha1","items":[
+			{"kind":"TriageOperation","apiVersion":"appsec.dev/v1alpha1","metadata":{"name":"op-1"}}]}`
+	})
 	unrenderable := errors.New("it cannot be rendered")
-	err = client.Operations(t.Context(), "org-acme", func(*v1alpha1.TriageOperation) error { return unrenderable })
+	err := client.Operations(t.Context(), "org-acme", func(*v1alpha1.TriageOperation) error { return unrenderable })
 	harness.Same(t, "the error", true, err == unrenderable) //nolint:errorlint // as it is
 }

@@ -3,11 +3,8 @@ package cluster
 import (
 	"io"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
-
-	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
@@ -19,16 +16,12 @@ import (
 func TestAClockThatIsAheadTakesNothingFromADecisionInForce(t *testing.T) {
 	testenv.HearTime(t, time.Now().Add(-48*time.Hour))
 	var sent string
-	client, err := NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
-		func(request *http.Request) (*http.Response, error) {
-			body, err := io.ReadAll(request.Body)
-			sent = string(body)
-			return &http.Response{
-				StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
-				Body: io.NopCloser(strings.NewReader(`{"kind":"Finding","apiVersion":"appsec.dev/v1alpha1","metadata":{"name":"f"}}`)),
-			}, err
-		})})
-	harness.Must(t, err)
+	client := answering(t, func(request *http.Request) string {
+		body, err := io.ReadAll(request.Body)
+		harness.Must(t, err)
+		sent = string(body)
+		return `{"kind":"Finding","apiVersion":"appsec.dev/v1alpha1","metadata":{"name":"f"}}`
+	})
 	muted := v1alpha1.UserStatusMuted
 	finding := builder.Finding("f").Mutate(func(f *v1alpha1.Finding) {
 		f.ResourceVersion = "7"
@@ -38,7 +31,7 @@ func TestAClockThatIsAheadTakesNothingFromADecisionInForce(t *testing.T) {
 		}
 		f.Status.UserStatus = muted
 	}).Build()
-	_, err = client.Findings.Triage(t.Context(), Known[*v1alpha1.Finding]{Object: finding, Standing: findingstate.StandingOf(finding)},
+	_, err := client.Findings.Triage(t.Context(), Known[*v1alpha1.Finding]{Object: finding, Standing: findingstate.StandingOf(finding)},
 		func(Known[*v1alpha1.Finding]) error { return nil }, Decision{Decision: findingstate.Decision{UserStatus: &muted}})
 	harness.Must(t, err)
 	harness.Same(t, "the patch", `{"metadata":{"resourceVersion":"7"}}`, sent)
