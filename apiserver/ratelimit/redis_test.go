@@ -139,6 +139,15 @@ func untilShared(t *testing.T, limiters ...*Limiter) {
 	}
 }
 
+// sharing returns a Redis, and a limiter that counts in it.
+func sharing(t *testing.T, options Options) (*redisServer, *Limiter) {
+	t.Helper()
+	server := startRedis(t)
+	l := server.limiter(options)
+	untilShared(t, l)
+	return server, l
+}
+
 func TestTwoReplicasShareACounter(t *testing.T) {
 	server := startRedis(t)
 	replicas := []*Limiter{server.limiter(Options{}), server.limiter(Options{})}
@@ -172,9 +181,7 @@ func TestReplicasShareTheCounterOfAnAddress(t *testing.T) {
 
 // Whoever reads Redis learns nothing about keys and clients.
 func TestRedisHoldsNoUIDAndNoAddress(t *testing.T) {
-	server := startRedis(t)
-	l := server.limiter(Options{})
-	untilShared(t, l)
+	server, l := sharing(t, Options{})
 	client := server.client()
 	for _, caller := range []Caller{Key("the-uid", 1), Address(netip.MustParseAddr("192.0.2.1"))} {
 		before := client.DBSize(t.Context()).Val()
@@ -191,9 +198,7 @@ func TestRedisHoldsNoUIDAndNoAddress(t *testing.T) {
 }
 
 func TestTheWindowInRedisIsNeitherLengthenedNorToldShort(t *testing.T) {
-	server := startRedis(t)
-	l := server.limiter(Options{})
-	untilShared(t, l)
+	server, l := sharing(t, Options{})
 	client := server.client()
 	NewWithT(t).Eventually(func() bool {
 		return !l.Take(t.Context(), Key("a", 1)).Allowed && isShared(l)
@@ -219,9 +224,7 @@ func TestTheWindowInRedisIsNeitherLengthenedNorToldShort(t *testing.T) {
 // Redis keeps a key until the end of its last millisecond. A client that was told to wait 60 s must not find
 // the key any more.
 func TestAWindowInRedisIsOverWhenItIsToldToBe(t *testing.T) {
-	server := startRedis(t)
-	l := server.limiter(Options{})
-	untilShared(t, l)
+	server, l := sharing(t, Options{})
 	client := server.client()
 	for i := range 200 {
 		l.Take(t.Context(), Key(fmt.Sprint(i), 1))
@@ -246,9 +249,7 @@ func TestAWindowInRedisEnds(t *testing.T) {
 }
 
 func TestScriptsThatRedisHasLostAreSentAgain(t *testing.T) {
-	server := startRedis(t)
-	l := server.limiter(Options{})
-	untilShared(t, l)
+	server, l := sharing(t, Options{})
 	client := server.client()
 	NewWithT(t).Eventually(func() float64 {
 		harness.Must(t, client.ScriptFlush(t.Context()).Err())
@@ -259,9 +260,7 @@ func TestScriptsThatRedisHasLostAreSentAgain(t *testing.T) {
 }
 
 func TestACounterWithoutAnExpiryDoesNotBlockForEver(t *testing.T) {
-	server := startRedis(t)
-	l := server.limiter(Options{})
-	untilShared(t, l)
+	server, l := sharing(t, Options{})
 	client := server.client()
 	counter := redisKey(Key("a", 1).id)
 	harness.Must(t, client.Set(t.Context(), counter, 1000, 0).Err())
@@ -272,9 +271,7 @@ func TestACounterWithoutAnExpiryDoesNotBlockForEver(t *testing.T) {
 }
 
 func TestAClientThatHangsUpIsCountedAndNoSignOfADeadRedis(t *testing.T) {
-	server := startRedis(t)
-	l := server.limiter(Options{})
-	untilShared(t, l)
+	_, l := sharing(t, Options{})
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	NewWithT(t).Eventually(func() float64 {
@@ -287,25 +284,23 @@ func TestAClientThatHangsUpIsCountedAndNoSignOfADeadRedis(t *testing.T) {
 }
 
 func TestRedisFrozen(t *testing.T) {
-	server := startRedis(t)
-	var log logLines
-	l := server.limiter(Options{Logger: log.logger()})
-	untilShared(t, l)
+	var log harness.Buffer
+	server, l := sharing(t, Options{Logger: logTo(&log)})
 	server.signal(syscall.SIGSTOP)
 	checkRedisIsNotMissed(t, l)
 	server.signal(syscall.SIGCONT)
 	untilShared(t, l)
-	log.check(t)
+	checkLog(t, &log)
 }
 
 func TestRedisDeadAtStart(t *testing.T) {
 	server := newRedis(t)
-	var log logLines
-	l := server.limiter(Options{Logger: log.logger()})
+	var log harness.Buffer
+	l := server.limiter(Options{Logger: logTo(&log)})
 	checkRedisIsNotMissed(t, l)
 	server.start()
 	untilShared(t, l)
-	log.check(t)
+	checkLog(t, &log)
 }
 
 // A host that accepts connections but never answers is like a Redis that froze before its first answer.
@@ -321,22 +316,18 @@ func TestRedisMuteAtStart(t *testing.T) {
 }
 
 func TestRedisGoneAndBack(t *testing.T) {
-	server := startRedis(t)
-	var log logLines
-	l := server.limiter(Options{Logger: log.logger()})
-	untilShared(t, l)
+	var log harness.Buffer
+	server, l := sharing(t, Options{Logger: logTo(&log)})
 	server.kill()
 	checkRedisIsNotMissed(t, l)
 	checkOneWindow(t, takeConcurrently(t, []*Limiter{l}, Key("a", 10), 20, 4), 10)
 	server.start()
 	untilShared(t, l)
-	log.check(t)
+	checkLog(t, &log)
 }
 
 func TestWhomRedisRefusedStaysRefusedWithoutRedis(t *testing.T) {
-	server := startRedis(t)
-	l := server.limiter(Options{})
-	untilShared(t, l)
+	server, l := sharing(t, Options{})
 	caller := Key("a", 1)
 	refused := l.Take(t.Context(), caller)
 	for refused.Allowed { // Redis may be late for one of them
@@ -447,29 +438,18 @@ func raise(highest *atomic.Int64, to time.Duration) {
 	}
 }
 
-// logLines keeps what is logged.
-type logLines struct {
-	mu    sync.Mutex
-	lines []string
+func logTo(log *harness.Buffer) logr.Logger {
+	return funcr.New(func(_, line string) { fmt.Fprintln(log, line) }, funcr.Options{})
 }
 
-func (l *logLines) logger() logr.Logger {
-	return funcr.New(func(_, line string) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.lines = append(l.lines, line)
-	}, funcr.Options{})
-}
-
-// check expects exactly one line for each move from Redis to memory and back.
-func (l *logLines) check(t *testing.T) {
+// checkLog expects exactly one line for each move from Redis to memory and back.
+func checkLog(t *testing.T, log *harness.Buffer) {
 	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.lines) < 2 || len(l.lines)%2 != 0 {
-		t.Fatalf("want a line for each move to memory and back, got:\n%s", strings.Join(l.lines, "\n"))
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	if len(lines) < 2 || len(lines)%2 != 0 {
+		t.Fatalf("want a line for each move to memory and back, got:\n%s", log)
 	}
-	for i, line := range l.lines {
+	for i, line := range lines {
 		if want := []string{"does not answer", "Redis answers"}[i%2]; !strings.Contains(line, want) {
 			t.Errorf("line %d lacks %q: %s", i+1, want, line)
 		}
@@ -496,9 +476,7 @@ func TestARotatedPasswordIsReadFromTheFile(t *testing.T) {
 }
 
 func TestAfterCloseRequestsAreCountedInMemory(t *testing.T) {
-	server := startRedis(t)
-	l := server.limiter(Options{})
-	untilShared(t, l)
+	_, l := sharing(t, Options{})
 	harness.Must(t, l.Close())
 	if got := l.Take(t.Context(), Key("a", 5)); got.Remaining != 4 || isShared(l) {
 		t.Errorf("after Close: %+v", got)
