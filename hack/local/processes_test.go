@@ -81,7 +81,7 @@ func TestChildrenAreStoppedLastStartedFirst(t *testing.T) {
 	ends := o.state("ends")
 	for _, name := range []string{"first", "second", "third"} {
 		g.Expect(s.start(t.Context(), command{name: name, path: "/bin/sh", arguments: []string{"-c", script, name, ends}})).To(Succeed())
-		g.Eventually(func() string { return tail(o.state("logs", name+".log"), 1) }).WithTimeout(settleTimeout).Should(Equal("ready"))
+		g.Eventually(func() string { return lastLine(o.state("logs", name+".log")) }).WithTimeout(settleTimeout).Should(Equal("ready"))
 	}
 	g.Expect(s.stopAll()).To(Succeed())
 	content, err := os.ReadFile(ends)
@@ -102,14 +102,4 @@ func readPID(g Gomega, o options, name string) int {
 	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
 	g.Expect(err).NotTo(HaveOccurred())
 	return pid
-}
-
-// tail returns the last lines of a file, as far as they can be read.
-func tail(path string, count int) string {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
-	return strings.Join(lines[max(0, len(lines)-count):], "\n")
 }
