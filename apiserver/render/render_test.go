@@ -217,9 +217,7 @@ func TestProjectName(t *testing.T) {
 	for _, c := range cases {
 		p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: "shop-id"}}
 		p.Spec.DisplayName, p.Spec.RelativePath = c.displayName, c.relativePath
-		if got := v2(t, render.NewProject(p), nil).Project.Name; got != c.want {
-			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
-		}
+		harness.Same(t, c.reason, c.want, v2(t, render.NewProject(p), nil).Project.Name)
 	}
 }
 
@@ -249,29 +247,10 @@ func TestWhatPeopleSayComesFirst(t *testing.T) {
 			Exposure:            v1alpha1.Exposure(*shown.Project.Exposure),
 			Summary:             shown.Project.Summary,
 		}
-		if got != c.want {
-			t.Errorf("%s: got %+v, want %+v", c.reason, got, c.want)
-		}
+		harness.Same(t, c.reason, c.want, got)
 		context := v2(t, render.NewProject(p), nil).Project.Context
 		if string(*context.BusinessCriticality) != string(c.want.BusinessCriticality) || string(*context.Exposure) != string(c.want.Exposure) {
 			t.Errorf("%s: v2 says %v", c.reason, context)
-		}
-	}
-}
-
-func TestRepositoryName(t *testing.T) {
-	cases := []struct{ reason, fullName, want string }{
-		{"the last segment of the full name", "acme/shop", "shop"},
-		{"groups may nest", "acme/stores/shop", "shop"},
-		{"a full name without an owner", "shop", "shop"},
-		{"no full name: the id", "", "repo-id"},
-		{"a full name without a name: the id", "acme/", "repo-id"},
-	}
-	for _, c := range cases {
-		r := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "repo-id"}}
-		r.Spec.FullName = c.fullName
-		if got := v2(t, nil, render.NewRepository(r)).Repo.Name; got != c.want {
-			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
 		}
 	}
 }
@@ -325,9 +304,7 @@ func TestEqualTellsWhatFindingsShow(t *testing.T) {
 	for _, c := range cases {
 		after := fullProject()
 		c.change(after)
-		if got := before.Equal(render.NewProject(after)); got != c.want {
-			t.Errorf("%s: got %t", c.reason, got)
-		}
+		harness.Same(t, c.reason, c.want, before.Equal(render.NewProject(after)))
 	}
 	if before.Equal(nil) || !(*render.Project)(nil).Equal(nil) {
 		t.Error("a project and none are not told apart")

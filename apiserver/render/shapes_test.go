@@ -169,9 +169,7 @@ func TestShapesAreThoseOfTheContract(t *testing.T) {
 		for _, part := range schema.AllOf {
 			members += len(part.Value.Properties)
 		}
-		if len(value) != members {
-			t.Errorf("%s has %d members of %d", name, len(value), members)
-		}
+		harness.Same(t, name+": members", members, len(value))
 	}
 }
 
@@ -210,8 +208,10 @@ func TestOwnerAndNameComeFromTheFullName(t *testing.T) {
 		{"no name: the id", "acme/", "acme", "repo-id"},
 	}
 	for _, c := range cases {
-		r := &v1alpha1.Repository{ObjectMeta: named("repo-id"), Spec: v1alpha1.RepositorySpec{FullName: c.fullName}}
-		review, err := render.NewReview(wholeReview(), at(1).Time, reviewstate.Counts{}, render.NewRepository(r))
+		r := render.NewRepository(&v1alpha1.Repository{
+			ObjectMeta: named("repo-id"), Spec: v1alpha1.RepositorySpec{FullName: c.fullName},
+		})
+		review, err := render.NewReview(wholeReview(), at(1).Time, reviewstate.Counts{}, r)
 		harness.Must(t, err)
 		var shown struct {
 			Owner string `json:"repo_owner"`
@@ -221,6 +221,7 @@ func TestOwnerAndNameComeFromTheFullName(t *testing.T) {
 		if shown.Owner != c.owner || shown.Name != c.name {
 			t.Errorf("%s: got %+v", c.reason, shown)
 		}
+		harness.Same(t, c.reason+", of a finding", c.name, v2(t, nil, r).Repo.Name)
 	}
 }
 
@@ -241,9 +242,7 @@ func TestProviderOfAReview(t *testing.T) {
 		for _, content := range [][]byte{shownReview.JSON(), issue.JSON()} {
 			var shown struct{ Provider string }
 			harness.Must(t, json.Unmarshal(content, &shown))
-			if shown.Provider != c.want {
-				t.Errorf("%s: got %q", c.reason, shown.Provider)
-			}
+			harness.Same(t, c.reason, c.want, shown.Provider)
 		}
 	}
 }
