@@ -144,15 +144,13 @@ func replaceToken(t *testing.T, key *v1alpha1.APIKey, claims tokens.Claims) {
 func TestLostSigningKeyRevivesNoExpiredKey(t *testing.T) {
 	start(t)
 	namespace := env.Organization(t, "unrevived")
-	key := builder.APIKey("late").In(namespace).Build()
-	env.Create(t, key)
+	key := testenv.Create(t, env, builder.APIKey("late").In(namespace).Build())
 	_, claims := waitUntilIssued(t, key)
 	claims.ExpiresAt = claims.IssuedAt.Add(time.Second)
 	replaceToken(t, key, claims)
 	waitForReason(t, key, v1alpha1.ReasonExpired)
 	harness.Must(t, env.Client.Delete(t.Context(), signingSecret()))
-	marker := builder.APIKey("marker").In(namespace).Build()
-	env.Create(t, marker)
+	marker := testenv.Create(t, env, builder.APIKey("marker").In(namespace).Build())
 	waitUntilIssued(t, marker)
 	// The new signing key enqueues all keys; the status shows when this key was reconciled.
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Description = "looked at" })
@@ -170,8 +168,7 @@ func TestLostSigningKeyRevivesNoExpiredKey(t *testing.T) {
 func TestExpiryComesAtItsTime(t *testing.T) {
 	start(t)
 	namespace := env.Organization(t, "expiring")
-	key := builder.APIKey("short").In(namespace).Build()
-	env.Create(t, key)
+	key := testenv.Create(t, env, builder.APIKey("short").In(namespace).Build())
 	waitForReason(t, key, v1alpha1.ReasonReconciled)
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(3 * time.Second))) })
 	waitForReason(t, key, v1alpha1.ReasonExpired)
@@ -196,10 +193,9 @@ func TestExpiryComesAtItsTime(t *testing.T) {
 func TestKeyThatIsOverFromTheStartGetsNoToken(t *testing.T) {
 	start(t)
 	namespace := env.Organization(t, "late")
-	key := builder.APIKey("late").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
+	key := testenv.Create(t, env, builder.APIKey("late").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
 		k.Spec.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(-time.Hour)))
-	}).Build()
-	env.Create(t, key)
+	}).Build())
 	waitForReason(t, key, v1alpha1.ReasonExpired)
 	if key.Status.KeyID != "" || !env.Gone(t, tokenSecret(key)) {
 		t.Errorf("token %q was issued for a life that is over", key.Status.KeyID)
@@ -209,8 +205,7 @@ func TestKeyThatIsOverFromTheStartGetsNoToken(t *testing.T) {
 func TestDisabledKeyIsRotatedAllTheSame(t *testing.T) {
 	start(t)
 	namespace := env.Organization(t, "disabled")
-	key := builder.APIKey("leaked").In(namespace).Build()
-	env.Create(t, key)
+	key := testenv.Create(t, env, builder.APIKey("leaked").In(namespace).Build())
 	_, leaked := waitUntilIssued(t, key)
 	change(t, key, func(s *v1alpha1.APIKeySpec) {
 		s.Disabled = true
@@ -349,8 +344,7 @@ func TestSecretOfAnotherIsNotTouched(t *testing.T) {
 		Data:       map[string][]byte{"token": []byte("someone's")},
 	}
 	env.Create(t, other)
-	key := builder.APIKey("ci").In(namespace).Build()
-	env.Create(t, key)
+	key := testenv.Create(t, env, builder.APIKey("ci").In(namespace).Build())
 	waitForReason(t, key, v1alpha1.ReasonSecretConflict)
 	if secret := testenv.Get(t, NewWithT(t), env, tokenSecret(key)); string(secret.Data["token"]) != "someone's" || secret.ResourceVersion != other.ResourceVersion {
 		t.Error("another's Secret was written")
@@ -418,9 +412,7 @@ func TestSecretThatCannotBeReplacedIsAConflict(t *testing.T) {
 			testenv.Change(t, env, tokenSecret(key), hold)
 			// No garbage collector runs here, so that the Secret stays.
 			harness.Must(t, env.Client.Delete(t.Context(), key))
-			again := builder.APIKey("ci").In(key.Namespace).Build()
-			env.Create(t, again)
-			return again
+			return testenv.Create(t, env, builder.APIKey("ci").In(key.Namespace).Build())
 		},
 		"an immutable Secret": func(t *testing.T, key *v1alpha1.APIKey) *v1alpha1.APIKey {
 			t.Helper()
@@ -514,8 +506,7 @@ func TestKeyOutsideAnOrganizationGetsNoToken(t *testing.T) {
 		t.Error("the key got a Secret")
 	}
 	// As soon as the namespace belongs to an organization, its keys are served.
-	organization := builder.Organization("notyet").Build()
-	env.Create(t, organization)
+	organization := testenv.Create(t, env, builder.Organization("notyet").Build())
 	organization.Status.Namespace = "org-notyet"
 	harness.Must(t, env.AsController(t).Status().Update(t.Context(), organization))
 	waitUntilIssued(t, early)
@@ -588,8 +579,7 @@ func TestSecretOfAnEarlierKeyIsReplaced(t *testing.T) {
 	before, _ := waitUntilIssued(t, key)
 	// No garbage collector runs here, so that the Secret stays.
 	harness.Must(t, env.Client.Delete(t.Context(), key))
-	again := builder.APIKey("ci").In(key.Namespace).Build()
-	env.Create(t, again)
+	again := testenv.Create(t, env, builder.APIKey("ci").In(key.Namespace).Build())
 	after, claims := waitUntilIssued(t, again)
 	if after == before || claims.KeyUID != again.UID {
 		t.Error("the new key goes by the token of the one before")
@@ -620,8 +610,7 @@ func TestSettledKeyIsNotWritten(t *testing.T) {
 	stop()
 	// A start reconciles everything; the new key shows when that is done.
 	start(t)
-	marker := builder.APIKey("marker").In(key.Namespace).Build()
-	env.Create(t, marker)
+	marker := testenv.Create(t, env, builder.APIKey("marker").In(key.Namespace).Build())
 	waitUntilIssued(t, marker)
 	if after := versions(); before != after {
 		t.Errorf("written without need: before %v, after %v", before, after)

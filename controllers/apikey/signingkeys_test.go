@@ -311,8 +311,7 @@ func TestSigningKeyIsWithdrawnWhenNoTokenIsOwed(t *testing.T) {
 	reconcileOnce(t, k)
 	first := heldRing(t).Signer
 	namespace := env.Organization(t, "owed")
-	key := builder.APIKey("slow").In(namespace).Build()
-	env.Create(t, key)
+	key := testenv.Create(t, env, builder.APIKey("slow").In(namespace).Build())
 	setStatus := func(change func(*v1alpha1.APIKeyStatus)) {
 		t.Helper()
 		change(&key.Status)
@@ -361,8 +360,7 @@ func TestKeysThatGoByNothingOweNothing(t *testing.T) {
 	k, clock, _ := someSigningKeys(t, time.Now())
 	reconcileOnce(t, k)
 	first := heldRing(t).Signer
-	key := builder.APIKey("idle").In(env.Organization(t, "idle")).Build()
-	env.Create(t, key)
+	key := testenv.Create(t, env, builder.APIKey("idle").In(env.Organization(t, "idle")).Build())
 	live := new(v1alpha1.NewTime(clock.Now().Add(time.Hour)))
 	unready := func(reason string) []v1alpha1.Condition {
 		return []v1alpha1.Condition{{

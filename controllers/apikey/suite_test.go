@@ -35,9 +35,7 @@ func change(t *testing.T, key *v1alpha1.APIKey, apply func(*v1alpha1.APIKeySpec)
 // newKey creates an organization, and the key "ci" in it.
 func newKey(t *testing.T, organization string) *v1alpha1.APIKey {
 	t.Helper()
-	key := builder.APIKey("ci").In(env.Organization(t, organization)).Build()
-	env.Create(t, key)
-	return key
+	return testenv.Create(t, env, builder.APIKey("ci").In(env.Organization(t, organization)).Build())
 }
 
 func tokenSecret(key *v1alpha1.APIKey) *corev1.Secret {

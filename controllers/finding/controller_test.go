@@ -131,8 +131,7 @@ func TestLabelsMoveNeitherStatusNorTime(t *testing.T) {
 	version := labelled.ResourceVersion
 
 	// A later object is reconciled later: once it is, the label has been observed.
-	marker := builder.Finding("f-2").In(ns).Build()
-	env.Create(t, marker)
+	marker := testenv.Create(t, env, builder.Finding("f-2").In(ns).Build())
 	observed(t, marker)
 	g := NewWithT(t)
 	g.Expect(testenv.Get(t, g, env, labelled).ResourceVersion).To(Equal(version), "a label led to a write")

@@ -48,8 +48,7 @@ func TestAnOpenFindingNeedsNoStoredStatus(t *testing.T) {
 // creation, which it could ask for later, or gets it in a page.
 func TestAStatusThatSaysMoreIsStored(t *testing.T) {
 	controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
-	astray := builder.Finding("f-1").In(env.Namespace(t)).Build()
-	env.Create(t, astray)
+	astray := testenv.Create(t, env, builder.Finding("f-1").In(env.Namespace(t)).Build())
 	for _, endpoint := range []*builder.WebhookEndpointBuilder{
 		builder.WebhookEndpoint("e").Events("finding.closed"), builder.WebhookEndpoint("e").Batched(),
 	} {
@@ -82,8 +81,7 @@ func leftTold(t *testing.T) (finding *v1alpha1.Finding, left *implied.Statuses, 
 	ns := env.Namespace(t)
 	places(t, ns)
 	receive(t, ns, "all", nil)
-	finding = builder.Finding("f-1").In(ns).Build()
-	env.Create(t, finding)
+	finding = testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	created := finding.ResourceVersion
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(left.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue())
@@ -134,8 +132,7 @@ func TestACreationThatAnEndpointHasNotGotIsStored(t *testing.T) {
 	places(t, ns)
 	receive(t, ns, "a", nil)
 	receive(t, ns, "b", nil)
-	finding := builder.Finding("f-1").In(ns).Build()
-	env.Create(t, finding)
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	observed(t, finding)
 	g.Expect(finding.Status.EmittedSeq).To(BeZero())
 	stop()
@@ -152,8 +149,7 @@ func TestACreationThatAnEndpointHasNotGotIsStored(t *testing.T) {
 func TestACreationThatWaitsForABacklogNeedsNoStatus(t *testing.T) {
 	ns, busy, left, stop := heldBackBy(t)
 	receive(t, ns, "well", nil)
-	f := builder.Finding("f-1").In(ns).Build()
-	env.Create(t, f)
+	f := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	g, created := NewWithT(t), f.ResourceVersion
 	owes := func(left *implied.Statuses, want bool) {
 		t.Helper()
@@ -193,8 +189,7 @@ func TestACreationThatIsOwed(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel() // each waits until what owes sleeps
 			ns, busy := overloaded(t)
-			finding := builder.Finding("f-1").In(ns).Build()
-			env.Create(t, finding)
+			finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 			harness.Eventually(t, func(g Gomega) { g.Expect(left.Owes(finding)).To(BeTrue()) })
 			controllertest.Sleeps(t)
 			test(t, finding, testenv.Get(t, NewWithT(t), env, busy), left)
@@ -397,8 +392,7 @@ func leftWithoutStatus(t *testing.T, ns string) (left, created *v1alpha1.Finding
 	left = builder.Finding("f-1").In(ns).Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), left)
 	created = left.DeepCopy()
-	later := builder.Finding("f-2").In(ns).Triage(v1alpha1.UserStatusMuted, "").Build()
-	env.Create(t, later)
+	later := testenv.Create(t, env, builder.Finding("f-2").In(ns).Triage(v1alpha1.UserStatusMuted, "").Build())
 	observed(t, later)
 	testenv.Get(t, NewWithT(t), env, left)
 	NewWithT(t).Expect(left.ResourceVersion).To(Equal(created.ResourceVersion), "somebody wrote it")

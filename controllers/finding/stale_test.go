@@ -10,14 +10,14 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func TestAStaleDecisionIsKeptAndMarkedUntilItIsRepeated(t *testing.T) {
 	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	places(t, ns)
-	finding := builder.Finding("f-1").In(ns).Tool("gosec", v1alpha1.CategoryCode).Build()
-	env.Create(t, finding)
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Tool("gosec", v1alpha1.CategoryCode).Build())
 	observed(t, finding)
 	g := NewWithT(t)
 
@@ -45,8 +45,7 @@ func TestASuppressionIsAnEventOfTheFinding(t *testing.T) {
 	ns := env.Namespace(t)
 	places(t, ns)
 	receive(t, ns, "all", nil)
-	finding := builder.Finding("f-1").In(ns).Tool("gosec", v1alpha1.CategoryCode).Build()
-	env.Create(t, finding)
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Tool("gosec", v1alpha1.CategoryCode).Build())
 	observed(t, finding)
 	env.Patch(t, finding, `{"spec":{"suppression":{"kind":"inSource","justification":"a constant"}}}`)
 	observed(t, finding)

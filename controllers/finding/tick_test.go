@@ -30,9 +30,7 @@ func TestAPolicyThatReadsNowTakesUpAFindingWithoutAWrite(t *testing.T) {
 	policy.Status.InForce = &v1alpha1.PolicyInForce{Generation: policy.Generation, Spec: policy.Spec}
 	harness.Must(t, env.AsController(t).Status().Update(t.Context(), policy))
 	detected := func(name string, since time.Duration) *v1alpha1.Finding {
-		f := builder.Finding(name).In(ns).DetectedAt(begin.Add(-since)).Build()
-		env.Create(t, f)
-		return f
+		return testenv.Create(t, env, builder.Finding(name).In(ns).DetectedAt(begin.Add(-since)).Build())
 	}
 	judged := func(f *v1alpha1.Finding, is bool) {
 		t.Helper()

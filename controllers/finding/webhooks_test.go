@@ -126,9 +126,7 @@ func receive(t *testing.T, namespace, name string, change func(*v1alpha1.Webhook
 	if change != nil {
 		b = b.Mutate(change)
 	}
-	endpoint := b.Build()
-	env.Create(t, endpoint)
-	return endpoint
+	return testenv.Create(t, env, b.Build())
 }
 
 // places creates the objects that findings of the namespace refer to.
@@ -180,8 +178,7 @@ func triage(t *testing.T, finding *v1alpha1.Finding, comment string) {
 // reconciled then.
 func makeMarker(t *testing.T, namespace, endpoint string) {
 	t.Helper()
-	marker := builder.Finding("marker").In(namespace).Build()
-	env.Create(t, marker)
+	marker := testenv.Create(t, env, builder.Finding("marker").In(namespace).Build())
 	caughtUp(t, marker, 1)
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(sentTo(t, g, namespace, endpoint, marker.Name)).To(ConsistOf("finding.created 1"))
@@ -199,11 +196,10 @@ func TestEachTransitionGoesToEachThatAsksForIt(t *testing.T) {
 	receive(t, ns, "off", func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true })
 	other := env.Namespace(t)
 	receive(t, other, "elsewhere", nil)
-	finding := builder.Finding("f-1").In(ns).Severity(v1alpha1.LevelHigh).Mutate(func(f *v1alpha1.Finding) {
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Severity(v1alpha1.LevelHigh).Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
 		f.Spec.Details.Code = "secret := 1"
-	}).Build()
-	env.Create(t, finding)
+	}).Build())
 	caughtUp(t, finding, 1)
 	env.Patch(t, finding, `{"spec":{"triage":{"userStatus":"muted","comments":"the password is 1234"}}}`)
 	caughtUp(t, finding, 2)
@@ -236,8 +232,7 @@ func TestOnlyTheOldestEndpointsGetEvents(t *testing.T) {
 		receive(t, ns, fmt.Sprintf("e-%02d", i), func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = i != 0 })
 	}
 	receive(t, ns, "z", nil)
-	finding := builder.Finding("f-1").In(ns).Build()
-	env.Create(t, finding)
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	caughtUp(t, finding, 1)
 	g := NewWithT(t)
 	g.Expect(sentTo(t, g, ns, "e-00", "f-1")).To(ConsistOf("finding.created 1"))
@@ -248,8 +243,7 @@ func TestNothingOlderThanTheEndpointIsSent(t *testing.T) {
 	stop := controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	places(t, ns)
-	finding := builder.Finding("f-1").In(ns).Build()
-	env.Create(t, finding)
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	caughtUp(t, finding, 1)
 	stop()
 
@@ -275,8 +269,7 @@ func TestTwoWritesOnlyOfAChangeThatSomebodyAsksFor(t *testing.T) {
 	g := NewWithT(t)
 	quiet := env.Namespace(t)
 	places(t, quiet)
-	finding := builder.Finding("f-1").In(quiet).Build()
-	env.Create(t, finding)
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(quiet).Build())
 	caughtUp(t, finding, 1)
 	triage(t, finding, "x")
 	caughtUp(t, finding, 2)
@@ -285,8 +278,7 @@ func TestTwoWritesOnlyOfAChangeThatSomebodyAsksFor(t *testing.T) {
 	loud := env.Namespace(t)
 	places(t, loud)
 	receive(t, loud, "all", nil)
-	finding = builder.Finding("f-1").In(loud).Build()
-	env.Create(t, finding)
+	finding = testenv.Create(t, env, builder.Finding("f-1").In(loud).Build())
 	caughtUp(t, finding, 1)
 	triage(t, finding, "x")
 	caughtUp(t, finding, 2)
@@ -316,8 +308,7 @@ func TestATransitionIsStoredBeforeAnythingIsMadeOfIt(t *testing.T) {
 	ns := env.Namespace(t)
 	places(t, ns)
 	receive(t, ns, "all", nil)
-	finding := builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build()
-	env.Create(t, finding)
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build())
 	caughtUp(t, finding, 2)
 	triage(t, finding, "y")
 	caughtUp(t, finding, 3)
@@ -380,8 +371,7 @@ func TestNothingIsLostOrDoubledWhereverTheControllerDies(t *testing.T) {
 			places(t, ns)
 			receive(t, ns, "a", nil)
 			receive(t, ns, "b", nil)
-			finding := builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build()
-			env.Create(t, finding)
+			finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build())
 			harness.Eventually(t, func(g Gomega) {
 				testenv.Get(t, g, env, finding)
 				c.reached(g, finding, len(sentTo(t, g, ns, "a", "f-1"))+len(sentTo(t, g, ns, "b", "f-1")))
@@ -414,8 +404,7 @@ func TestACreationIsNotDoubledThoughItIsStoredAfterItsDeliveries(t *testing.T) {
 	ns := env.Namespace(t)
 	places(t, ns)
 	receive(t, ns, "all", nil)
-	finding := builder.Finding("f-1").In(ns).Build()
-	env.Create(t, finding)
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1"))
 		g.Expect(testenv.Get(t, g, env, finding).Status.Transitions).To(BeEmpty())
@@ -441,8 +430,7 @@ func TestADeliveryThatIsThereIsAsGoodAsMade(t *testing.T) {
 	ns := env.Namespace(t)
 	places(t, ns)
 	receive(t, ns, "all", nil)
-	finding := builder.Finding("f-1").In(ns).Build()
-	env.Create(t, finding)
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	harness.Eventually(t, func(g Gomega) { g.Expect(sentTo(t, g, ns, "all", "f-1")).To(HaveLen(1)) })
 	stop()
 	controllertest.Start(t, env, hooks{blind: true}.setup())
@@ -457,10 +445,9 @@ func TestAFindingWaitsForThePageOfAScanThatTheCacheDoesNotShow(t *testing.T) {
 	places(t, ns)
 	env.Create(t, builder.WebhookEndpoint("paged").In(ns).Batched().Build())
 	env.Create(t, builder.Scan("s-1", time.Now()).In(ns).Build())
-	finding := builder.Finding("f-1").In(ns).Mutate(func(f *v1alpha1.Finding) {
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
-	}).Build()
-	env.Create(t, finding)
+	}).Build())
 	observed(t, finding)
 	makeMarker(t, ns, "paged")
 	g := NewWithT(t)
@@ -488,8 +475,7 @@ func TestACacheThatIsBehindMakesNoRetiredDeliveryAgain(t *testing.T) {
 			ns := env.Namespace(t)
 			places(t, ns)
 			receive(t, ns, "all", nil)
-			finding := builder.Finding("f-1").In(ns).Build()
-			env.Create(t, finding)
+			finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 			if stored {
 				stop := controllertest.Start(t, env, hooks{create: func(*v1alpha1.WebhookDelivery) error { return errCut }}.setup())
 				harness.Eventually(t, func(g Gomega) { g.Expect(testenv.Get(t, g, env, finding).Status.Transitions).To(HaveLen(1)) })
@@ -567,8 +553,7 @@ func TestABacklog(t *testing.T) {
 
 func holdsBack(t *testing.T, ns string, busy *v1alpha1.WebhookEndpoint) {
 	receive(t, ns, "well", nil)
-	finding := builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build()
-	env.Create(t, finding)
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build())
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(sentTo(t, g, ns, "well", "f-1")).To(HaveLen(2), "the one that is well gets its own")
 	})
@@ -585,8 +570,7 @@ func holdsBack(t *testing.T, ns string, busy *v1alpha1.WebhookEndpoint) {
 
 // First twice as many deliveries are pending as may, then fewer.
 func letsSingleDecisionsThrough(t *testing.T, ns string, busy *v1alpha1.WebhookEndpoint) {
-	finding := builder.Finding("f-1").In(ns).Build()
-	env.Create(t, finding)
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	triage(t, finding, "x")
 	observed(t, finding)
 	g := NewWithT(t)
@@ -605,8 +589,7 @@ func letsSingleDecisionsThrough(t *testing.T, ns string, busy *v1alpha1.WebhookE
 }
 
 func leavesNothingOwed(t *testing.T, ns string, busy *v1alpha1.WebhookEndpoint) {
-	finding := builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build()
-	env.Create(t, finding)
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build())
 	observed(t, finding)
 	g := NewWithT(t)
 	g.Expect(finding.Status.EmittedSeq).To(BeZero())
@@ -618,8 +601,7 @@ func leavesNothingOwed(t *testing.T, ns string, busy *v1alpha1.WebhookEndpoint) 
 // A full status is emitted despite a backlog: no owed transition is dropped.
 func TestAFullStatusIsEmittedWhateverTheBacklog(t *testing.T) {
 	ns, busy, _, _ := heldBackBy(t)
-	finding := builder.Finding("f-1").In(ns).Build()
-	env.Create(t, finding)
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	g := NewWithT(t)
 	last := int64(1)
 	for i := range v1alpha1.MaxStoredTransitions {
@@ -646,8 +628,7 @@ func TestWhatAQuotaRefusesIsMadeWhenThereIsRoom(t *testing.T) {
 	places(t, ns)
 	receive(t, ns, "all", nil)
 	quota := env.UseUp(t, "count/webhookdeliveries.appsec.dev", builder.WebhookDelivery("probe", time.Now()).In(ns).Build())
-	finding := builder.Finding("f-1").In(ns).Build()
-	env.Create(t, finding)
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	observed(t, finding)
 	triage(t, finding, "meanwhile")
 	observed(t, finding)
@@ -699,8 +680,7 @@ func TestEachTriageIsALineOfTheAuditLogAndInTheStatus(t *testing.T) {
 	}}.setup())
 	ns := env.Namespace(t)
 	places(t, ns)
-	finding := builder.Finding("f-1").In(ns).Build()
-	env.Create(t, finding)
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	caughtUp(t, finding, 1)
 	comment := strings.Repeat("why? äöü\n", 200)
 	env.Patch(t, finding, fmt.Sprintf(`{"spec":{"triage":{"userStatus":"muted","comments":%q}}}`, comment))

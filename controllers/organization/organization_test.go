@@ -285,8 +285,7 @@ func TestCountsFollowWhatTheOrganizationHas(t *testing.T) {
 	const namespace = "org-counted"
 	statuses := env.AsController(t)
 	for i := range 3 {
-		repository := builder.Repository(fmt.Sprintf("repo-%d", i)).In(namespace).Build()
-		env.Create(t, repository)
+		repository := testenv.Create(t, env, builder.Repository(fmt.Sprintf("repo-%d", i)).In(namespace).Build())
 		repository.Status.Counts.Findings = int32(10 * (i + 1))
 		harness.Must(t, statuses.Status().Update(t.Context(), repository))
 	}
@@ -357,10 +356,9 @@ func TestWhatIsRefusedIsTriedAgainSoon(t *testing.T) {
 
 func TestSettledOrganizationIsNotWritten(t *testing.T) {
 	stop := start(t)
-	organization := builder.Organization("calm").Mutate(func(o *v1alpha1.Organization) {
+	organization := testenv.Create(t, env, builder.Organization("calm").Mutate(func(o *v1alpha1.Organization) {
 		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: new(int64(10))}
-	}).Build()
-	env.Create(t, organization)
+	}).Build())
 	waitUntilReady(t, organization)
 	versions := func() map[string]string {
 		g := NewWithT(t)
@@ -401,8 +399,7 @@ func TestRemovalWaitsUntilTheOrganizationIsEmpty(t *testing.T) {
 	start(t)
 	organization := newOrganization(t, "full")
 	waitUntilReady(t, organization)
-	repository := builder.Repository("repo").In("org-full").Build()
-	env.Create(t, repository)
+	repository := testenv.Create(t, env, builder.Repository("repo").In("org-full").Build())
 	harness.Must(t, env.Client.Delete(t.Context(), organization))
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(reason(testenv.Get(t, g, env, organization), v1alpha1.ConditionStalled)).To(Equal("NotEmpty/True"))
@@ -420,8 +417,7 @@ func TestRemovalTakesEverythingAlongWhenTold(t *testing.T) {
 	start(t)
 	organization := newOrganization(t, "forced")
 	waitUntilReady(t, organization)
-	repository := builder.Repository("repo").In("org-forced").Build()
-	env.Create(t, repository)
+	repository := testenv.Create(t, env, builder.Repository("repo").In("org-forced").Build())
 	harness.Must(t, env.Client.Delete(t.Context(), organization))
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"appsec.dev/remove-contents":"true"}}}`))
 	harness.Must(t, env.Client.Patch(t.Context(), organization, patch))

@@ -28,9 +28,7 @@ func start(t *testing.T) (stop func()) {
 // may be no controller left to do that.
 func newOrganization(t *testing.T, name string) *v1alpha1.Organization {
 	t.Helper()
-	organization := builder.Organization(name).Build()
-	env.Create(t, organization)
-	return organization
+	return testenv.Create(t, env, builder.Organization(name).Build())
 }
 
 func newNamespace(t *testing.T, name string, annotations map[string]string) *corev1.Namespace {

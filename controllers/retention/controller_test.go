@@ -153,8 +153,7 @@ func TestWhatHasChangedSinceTheDecisionStays(t *testing.T) {
 	reopened.Spec.Closed = nil
 	g.Expect(env.Client.Update(t.Context(), reopened)).To(Succeed())
 	g.Expect(env.Client.Delete(t.Context(), replaced)).To(Succeed())
-	again := builder.Finding("f-replaced").In(ns).Build()
-	env.Create(t, again)
+	again := testenv.Create(t, env, builder.Finding("f-replaced").In(ns).Build())
 
 	r := behind(t, seen)
 	o := &v1alpha1.Organization{}
@@ -197,8 +196,7 @@ func TestDeliveriesAreRetiredWithoutBeingNamed(t *testing.T) {
 	long := time.Now().Add(-365 * 24 * time.Hour)
 	closed := builder.Finding("f-closed").In(ns).Closed(long, "s").Build()
 	finished := func(name string, at time.Time) *v1alpha1.WebhookDelivery {
-		d := builder.WebhookDelivery(name, at).In(ns).Build()
-		env.Create(t, d)
+		d := testenv.Create(t, env, builder.WebhookDelivery(name, at).In(ns).Build())
 		d.Status = v1alpha1.WebhookDeliveryStatus{Phase: v1alpha1.WebhookDeliveryDelivered, FinishedAt: ptr.To(v1alpha1.NewTime(at))}
 		told(t, d)
 		return d
@@ -217,8 +215,7 @@ func TestDeliveriesAreRetiredWithoutBeingNamed(t *testing.T) {
 func TestTheDeliveryOfACreationStaysUntilTheFindingHasAStatus(t *testing.T) {
 	ns := env.Organization(t, "created")
 	keeps(t, "created", v1alpha1.Retention{FinishedDeliveries: duration(0)})
-	finding := builder.Finding("f-new").In(ns).Build()
-	env.Create(t, finding)
+	finding := testenv.Create(t, env, builder.Finding("f-new").In(ns).Build())
 	finished := func(name, event string, ago time.Duration) *v1alpha1.WebhookDelivery {
 		return delivered(t, ns, name, event, "f-new", ago)
 	}
@@ -238,12 +235,11 @@ func TestTheDeliveryOfACreationStaysUntilTheFindingHasAStatus(t *testing.T) {
 // delivered creates a delivery about the finding that has arrived that long ago.
 func delivered(t *testing.T, ns, name, event, finding string, ago time.Duration) *v1alpha1.WebhookDelivery {
 	t.Helper()
-	d := builder.WebhookDelivery(name, time.Now()).In(ns).Mutate(func(d *v1alpha1.WebhookDelivery) {
+	d := testenv.Create(t, env, builder.WebhookDelivery(name, time.Now()).In(ns).Mutate(func(d *v1alpha1.WebhookDelivery) {
 		d.Spec.EndpointRef.UID = "endpoint"
 		d.Spec.Event.Type = event
 		d.Spec.Event.Subject = v1alpha1.WebhookEventSubject{Kind: "Finding", Name: v1alpha1.ResourceName(finding)}
-	}).Build()
-	env.Create(t, d)
+	}).Build())
 	d.Status = v1alpha1.WebhookDeliveryStatus{
 		Phase: v1alpha1.WebhookDeliveryDelivered, FinishedAt: ptr.To(v1alpha1.NewTime(time.Now().Add(-ago))),
 	}
@@ -315,8 +311,7 @@ func TestItWakesWhenTheNextIsDue(t *testing.T) {
 	keeps(t, "alarm", v1alpha1.Retention{ClosedFindings: duration(time.Hour)})
 	const soon = 4 * time.Second
 	due := builder.Time(time.Now().Add(soon))
-	f := builder.Finding("f-1").In(ns).Closed(due.Add(-time.Hour), "s").Build()
-	env.Create(t, f)
+	f := testenv.Create(t, env, builder.Finding("f-1").In(ns).Closed(due.Add(-time.Hour), "s").Build())
 	told(t, f)
 	start(t, quick)
 	env.AwaitGone(t, f)
@@ -335,8 +330,7 @@ func TestItGoesAtTheRateAndOverARestart(t *testing.T) {
 		ns := env.Organization(t, name)
 		wg.Go(func() {
 			for i := range n {
-				f := builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Closed(long, "s").Build()
-				env.Create(t, f)
+				f := testenv.Create(t, env, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Closed(long, "s").Build())
 				told(t, f)
 			}
 		})

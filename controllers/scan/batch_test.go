@@ -20,14 +20,13 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // batched creates an endpoint that gets a scan's changes in pages.
 func batched(t *testing.T, namespace string) *v1alpha1.WebhookEndpoint {
 	t.Helper()
-	endpoint := builder.WebhookEndpoint("paged").In(namespace).Events("finding.*").Batched().Build()
-	env.Create(t, endpoint)
-	return endpoint
+	return testenv.Create(t, env, builder.WebhookEndpoint("paged").In(namespace).Events("finding.*").Batched().Build())
 }
 
 // places creates the scan and the objects that it and its findings refer to.
@@ -146,8 +145,7 @@ func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
 	ns, g := env.Namespace(t), NewWithT(t)
 	scan := places(t, ns)
 	batched(t, ns)
-	other := builder.Scan("s-2", time.Now()).In(ns).Build()
-	env.Create(t, other)
+	other := testenv.Create(t, env, builder.Scan("s-2", time.Now()).In(ns).Build())
 	all := names(webhooks.MaxPageEntries + 30)
 	for _, name := range all[:100] {
 		env.Create(t, scanned(ns, name))
@@ -273,8 +271,7 @@ func TestAFullStatusDoesNotWaitForItsPage(t *testing.T) {
 	ns := env.Namespace(t)
 	scan := places(t, ns)
 	batched(t, ns)
-	f := scanned(ns, "f-1")
-	env.Create(t, f)
+	f := testenv.Create(t, env, scanned(ns, "f-1"))
 	recorded(t, ns, 1)
 	g := NewWithT(t)
 	for i := range v1alpha1.MaxStoredTransitions {

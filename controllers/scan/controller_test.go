@@ -72,8 +72,7 @@ func TestScanWithNoEndIsAbandonedByTheClockAlone(t *testing.T) {
 	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	// Two seconds of its hour are left.
-	scan := builder.Scan("s-1", time.Now().Add(2*time.Second-v1alpha1.ScanAbandonedAfter)).In(ns).Build()
-	env.Create(t, scan)
+	scan := testenv.Create(t, env, builder.Scan("s-1", time.Now().Add(2*time.Second-v1alpha1.ScanAbandonedAfter)).In(ns).Build())
 	phase(t, scan, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned)
 	g := NewWithT(t)
 	g.Expect(v1alpha1.IsConditionTrue(scan.Status.Conditions, v1alpha1.ConditionStalled)).To(BeTrue(), "a person must scan again")

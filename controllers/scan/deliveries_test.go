@@ -31,8 +31,7 @@ func TestTheEndOfAScanIsSentOnce(t *testing.T) {
 	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("scans").In(ns).Events("scan.completed").Build()
 	env.Create(t, endpoint, builder.WebhookEndpoint("findings").In(ns).Events("finding.*").Build())
-	scan := builder.Scan("s-1", time.Now()).In(ns).Build()
-	env.Create(t, scan)
+	scan := testenv.Create(t, env, builder.Scan("s-1", time.Now()).In(ns).Build())
 	phase(t, scan, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning)
 	g := NewWithT(t)
 	g.Expect(scan.Status.Transitions).To(BeEmpty())
@@ -50,8 +49,7 @@ func TestTheEndOfAScanIsSentOnce(t *testing.T) {
 	stop()
 	g.Expect(env.Client.Delete(t.Context(), delivery)).To(Succeed())
 	controllertest.Start(t, env, Settings{}.SetupWithManager)
-	next := builder.Scan("s-2", time.Now()).In(ns).Ended(time.Now(), v1alpha1.ScanFailed).Build()
-	env.Create(t, next)
+	next := testenv.Create(t, env, builder.Scan("s-2", time.Now()).In(ns).Ended(time.Now(), v1alpha1.ScanFailed).Build())
 	owedNothing(t, next, 1)
 	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(Equal(map[string]string{webhooks.DeliveryName(next.UID, 1, endpoint.UID): "scan.completed"}))
 }
@@ -59,11 +57,9 @@ func TestTheEndOfAScanIsSentOnce(t *testing.T) {
 func TestAScanThatIsGivenUpAndItsLateEndAreSent(t *testing.T) {
 	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
-	endpoint := builder.WebhookEndpoint("all").In(ns).Build()
-	env.Create(t, endpoint)
+	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("all").In(ns).Build())
 	// It was overdue long before it was recorded.
-	scan := builder.Scan("s-1", time.Now().Add(-2*v1alpha1.ScanAbandonedAfter)).In(ns).Build()
-	env.Create(t, scan)
+	scan := testenv.Create(t, env, builder.Scan("s-1", time.Now().Add(-2*v1alpha1.ScanAbandonedAfter)).In(ns).Build())
 	phase(t, scan, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned)
 	owedNothing(t, scan, 1)
 	g := NewWithT(t)
@@ -86,9 +82,7 @@ func TestAnEndThatNobodyAsksForIsOneWrite(t *testing.T) {
 
 	const n = 5
 	ended := func(i int) *v1alpha1.Scan {
-		scan := builder.Scan(fmt.Sprintf("s-%d", i), time.Now()).In(ns).Ended(time.Now(), v1alpha1.ScanSucceeded).Build()
-		env.Create(t, scan)
-		return scan
+		return testenv.Create(t, env, builder.Scan(fmt.Sprintf("s-%d", i), time.Now()).In(ns).Ended(time.Now(), v1alpha1.ScanSucceeded).Build())
 	}
 	var scans []*v1alpha1.Scan
 	for i := range n {

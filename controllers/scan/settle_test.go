@@ -42,8 +42,7 @@ func TestAScanIsSettledOnceEachStatusHasFollowed(t *testing.T) {
 	stop := controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	scan := places(t, ns)
-	last := scanned(ns, "f-1")
-	env.Create(t, last)
+	last := testenv.Create(t, env, scanned(ns, "f-1"))
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(testenv.Get(t, g, env, scan).Status.Phase).To(Equal(v1alpha1.ScanPhaseRunning))
 	})

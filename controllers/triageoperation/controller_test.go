@@ -491,9 +491,8 @@ func TestASetThatCouldNotBeKeptAtOnceIsTheSameInTheEnd(t *testing.T) {
 	}
 	harness.Must(t, errors.Join(
 		env.AsController(t).Create(t.Context(), left.DeepCopy()), env.AsController(t).Create(t.Context(), orphan)))
-	env.Create(t, builder.TriageOperation("mute", "G1").In(r.namespace).Build())
-	again := builder.TriageOperation("other", "G1").In(r.namespace).Build()
-	env.Create(t, again)
+	env.Create(t, builder.TriageOperation("mute", "G1").In(r.namespace).Build(),
+		builder.TriageOperation("other", "G1").In(r.namespace).Build())
 	waiting := r.awaits("other", v1alpha1.OperationSelecting)
 	ready := v1alpha1.FindCondition(waiting.Status.Conditions, v1alpha1.ConditionReady)
 	g.Expect(ready.Message).To(ContainSubstring("goes on after it"), "one operation at a time")

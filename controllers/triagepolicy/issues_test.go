@@ -33,8 +33,7 @@ func (r room) raises(name, rule string, like *v1alpha1.Finding) *v1alpha1.Review
 func TestOfAnIssueAPersonWinsOverAPolicyAndThePolicyOverNothing(t *testing.T) {
 	controllertest.Start(t, env, review.SetupWithManager, reviewissue.SetupWithManager, SetupWithManager)
 	g, r := NewWithT(t), newRoom(t)
-	pull := builder.Review("review").In(r.namespace).Reviewed("a", time.Now()).Build()
-	env.Create(t, pull)
+	pull := testenv.Create(t, env, builder.Review("review").In(r.namespace).Reviewed("a", time.Now()).Build())
 	issue, other := r.raises("i-1", "G1", nil), r.raises("i-2", "G2", nil)
 	is := func(reason string, person v1alpha1.UserStatus, policy string, muted, confirmed int32) {
 		t.Helper()
@@ -67,10 +66,9 @@ func TestOfAnIssueAPersonWinsOverAPolicyAndThePolicyOverNothing(t *testing.T) {
 func TestADecisionInAPullRequestComesBeforeThePolicies(t *testing.T) {
 	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, reviewissue.SetupWithManager, SetupWithManager)
 	r := newRoom(t)
-	f := builder.Finding("f-1").In(r.namespace).Mutate(func(f *v1alpha1.Finding) {
+	f := testenv.Create(t, env, builder.Finding("f-1").In(r.namespace).Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.RuleID, f.Spec.Evidence = "G1", "message.code"
-	}).Build()
-	env.Create(t, f)
+	}).Build())
 	policy := r.declares("mute", "finding.ruleID == 'G1'", nil)
 	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
 	issue := r.raises("i-1", "G1", f)

@@ -20,12 +20,10 @@ var manifestBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 func TestThePoliciesOfTheGuide(t *testing.T) {
 	g, r := NewWithT(t), running(t)
 	finds := func(name, path string, change func(*v1alpha1.FindingSpec)) *v1alpha1.Finding {
-		f := builder.Finding(name).Project("repo", "api").In(r.namespace).Mutate(func(f *v1alpha1.Finding) {
+		return testenv.Create(t, env, builder.Finding(name).Project("repo", "api").In(r.namespace).Mutate(func(f *v1alpha1.Finding) {
 			f.Spec.Details.Location = &v1alpha1.FileLocation{FilePath: path}
 			change(&f.Spec)
-		}).Build()
-		env.Create(t, f)
-		return f
+		}).Build())
 	}
 	env.Create(t, builder.Project("api").In(r.namespace).Repository("repo").Build())
 	nothing := func(*v1alpha1.FindingSpec) {}

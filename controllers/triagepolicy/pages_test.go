@@ -188,14 +188,12 @@ func TestANewFindingsVerdictIsInItsScansPage(t *testing.T) {
 	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager, scan.Settings{}.SetupWithManager)
 	g, r := NewWithT(t), newRoom(t)
 	r.batches("finding.*")
-	run := builder.Scan("s-1", time.Now()).In(r.namespace).Build()
-	env.Create(t, run)
+	run := testenv.Create(t, env, builder.Scan("s-1", time.Now()).In(r.namespace).Build())
 	policy := r.declares("mute", "true", nil)
 	r.says(policy, v1alpha1.ReasonNeverMatched, ok)
-	f := builder.Finding("f-1").In(r.namespace).Mutate(func(f *v1alpha1.Finding) {
+	f := testenv.Create(t, env, builder.Finding("f-1").In(r.namespace).Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
-	}).Build()
-	env.Create(t, f)
+	}).Build())
 	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
 	byNobody := r.finds("f-2", "G1")
 	r.is(byNobody, v1alpha1.FindingStateOpenMuted, "mute")
@@ -224,12 +222,10 @@ func TestAVerdictOfLaterDoesNotWaitForTheScan(t *testing.T) {
 	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager, scan.Settings{}.SetupWithManager)
 	g, r := NewWithT(t), newRoom(t)
 	r.batches("finding.*")
-	run := builder.Scan("s-1", time.Now()).In(r.namespace).Build()
-	env.Create(t, run)
-	f := builder.Finding("f-1").In(r.namespace).Mutate(func(f *v1alpha1.Finding) {
+	run := testenv.Create(t, env, builder.Scan("s-1", time.Now()).In(r.namespace).Build())
+	f := testenv.Create(t, env, builder.Finding("f-1").In(r.namespace).Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
-	}).Build()
-	env.Create(t, f)
+	}).Build())
 	r.is(f, v1alpha1.FindingStateOpen, "")
 	policy := r.declares("mute", "true", nil)
 	has := func(want ...string) {

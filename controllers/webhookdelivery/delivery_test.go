@@ -26,8 +26,7 @@ func TestADeliveryIsSignedSentOnceAndRecorded(t *testing.T) {
 	ns, g := namespace(t), NewWithT(t)
 	r := newReceiver(t, answers(http.StatusNoContent))
 	endpoint := quiet(t, ns, "team", r.URL+"/hook?token=in-the-url")
-	d := delivery(ns, "d-1", "team")
-	env.Create(t, d)
+	d := testenv.Create(t, env, delivery(ns, "d-1", "team"))
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
 
 	got := r.got()
@@ -98,8 +97,7 @@ func TestARotatedSecretSignsBesideTheNewOne(t *testing.T) {
 	r := newReceiver(t, answers(http.StatusOK))
 	endpoint := quiet(t, ns, "team", r.URL)
 	older := secretOf(t, endpoint)
-	first := delivery(ns, "d-1", "team")
-	env.Create(t, first)
+	first := testenv.Create(t, env, delivery(ns, "d-1", "team"))
 	waitFor(t, first, v1alpha1.WebhookDeliveryDelivered, 1)
 
 	_, newer := signatures.NewSecret()
@@ -123,8 +121,7 @@ func TestARotatedSecretSignsBesideTheNewOne(t *testing.T) {
 		g.Expect(expiry.UTC()).To(Equal(end))
 	})
 
-	second := delivery(ns, "d-2", "team")
-	env.Create(t, second)
+	second := testenv.Create(t, env, delivery(ns, "d-2", "team"))
 	waitFor(t, second, v1alpha1.WebhookDeliveryDelivered, 1)
 	got := r.got()
 	g.Expect(got).To(HaveLen(2))
@@ -153,8 +150,7 @@ func TestADisabledEndpointIsSentNothingUntilItIsEnabled(t *testing.T) {
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(readyReason(testenv.Get(t, g, env, endpoint).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
 	})
-	d := delivery(ns, "d-1", "team")
-	env.Create(t, d)
+	d := testenv.Create(t, env, delivery(ns, "d-1", "team"))
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(readyReason(testenv.Get(t, g, env, d).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
 	})
@@ -248,8 +244,7 @@ func TestAStopLosesNoAnswerAndARestartSendsNothingAgain(t *testing.T) {
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
 
 	start(t, loopback)
-	marker := delivery(ns, "d-2", "absent")
-	env.Create(t, marker)
+	marker := testenv.Create(t, env, delivery(ns, "d-2", "absent"))
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(readyReason(testenv.Get(t, g, env, marker).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointNotFound))
 	})
@@ -266,13 +261,11 @@ func TestASlowEndpointDelaysNoOther(t *testing.T) {
 	quiet(t, ns, "fast", fast.URL)
 	var waiting []*v1alpha1.WebhookDelivery
 	for i := range 3 * endpointLimit {
-		d := delivery(ns, "slow-"+strconv.Itoa(i), "slow")
-		env.Create(t, d)
+		d := testenv.Create(t, env, delivery(ns, "slow-"+strconv.Itoa(i), "slow"))
 		waiting = append(waiting, d)
 	}
 	harness.Eventually(t, func(g Gomega) { g.Expect(slow.got()).To(HaveLen(endpointLimit)) })
-	d := delivery(ns, "fast-1", "fast")
-	env.Create(t, d)
+	d := testenv.Create(t, env, delivery(ns, "fast-1", "fast"))
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
 	g.Expect(slow.got()).To(HaveLen(endpointLimit), "no more at a time than the limit")
 	close(release)
@@ -287,8 +280,7 @@ func TestADeliveryThatIsDeletedWhileItIsSentLeavesNothingBehind(t *testing.T) {
 	ns, g := namespace(t), NewWithT(t)
 	r, d, release := underWay(t, ns)
 	g.Expect(env.Client.Delete(t.Context(), d)).To(Succeed())
-	again := delivery(ns, "d-1", "team")
-	env.Create(t, again)
+	again := testenv.Create(t, env, delivery(ns, "d-1", "team"))
 	close(release)
 	waitFor(t, again, v1alpha1.WebhookDeliveryDelivered, 1)
 	g.Expect(r.got()).To(HaveLen(2), "the one that was deleted, and the other of that name")
@@ -312,8 +304,7 @@ func TestARedeliveryByAnnotation(t *testing.T) {
 	ns, g := namespace(t), NewWithT(t)
 	r := newReceiver(t, answers(http.StatusOK))
 	endpoint := quiet(t, ns, "team", r.URL)
-	d := delivery(ns, "d-1", "team")
-	env.Create(t, d)
+	d := testenv.Create(t, env, delivery(ns, "d-1", "team"))
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
 	first := d.Status.FinishedAt
 	g.Expect(first).NotTo(BeNil())
@@ -374,16 +365,14 @@ func TestAReceiverThatIsGoneIsSentNothingUntilTheSpecChanges(t *testing.T) {
 		}
 	})
 	endpoint := quiet(t, ns, "team", r.URL)
-	d := delivery(ns, "d-1", "team")
-	env.Create(t, d)
+	d := testenv.Create(t, env, delivery(ns, "d-1", "team"))
 	harness.Eventually(t, func(g Gomega) {
 		status := testenv.Get(t, g, env, endpoint).Status
 		g.Expect(readyReason(status.Conditions)).To(Equal(v1alpha1.ReasonGone))
 		g.Expect(v1alpha1.IsConditionTrue(status.Conditions, v1alpha1.ConditionStalled)).To(BeTrue())
 		g.Expect(status.Disabled.Generation).To(Equal(endpoint.Generation))
 	})
-	later := delivery(ns, "d-2", "team")
-	env.Create(t, later)
+	later := testenv.Create(t, env, delivery(ns, "d-2", "team"))
 	for _, waits := range []*v1alpha1.WebhookDelivery{d, later} {
 		harness.Eventually(t, func(g Gomega) {
 			g.Expect(readyReason(testenv.Get(t, g, env, waits).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
@@ -420,8 +409,7 @@ func TestDeadEndpointsDelayNoOther(t *testing.T) {
 		env.Create(t, delivery(ns, name, name), delivery(ns, name+"-b", name))
 	}
 	harness.Eventually(t, func(g Gomega) { g.Expect(len(dead.got())).To(BeNumerically(">=", failingLimit)) })
-	d := delivery(ns, "alive-1", "alive")
-	env.Create(t, d)
+	d := testenv.Create(t, env, delivery(ns, "alive-1", "alive"))
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
 	g.Expect(alive.got()).To(HaveLen(1))
 }

@@ -36,10 +36,8 @@ func TestADecisionIsSentBeforeTheBacklogOfAnImport(t *testing.T) {
 		env.Create(t, delivery(ns, fmt.Sprintf("d-%d", i), "team"))
 	}
 	harness.Eventually(t, func(g Gomega) { g.Expect(r.got()).NotTo(BeEmpty()) })
-	decided := tells(delivery(ns, "decided", "team"), "finding.triaged", "apikey/ci")
-	env.Create(t, decided)
-	last := delivery(ns, "last", "quick")
-	env.Create(t, last)
+	decided := testenv.Create(t, env, tells(delivery(ns, "decided", "team"), "finding.triaged", "apikey/ci"))
+	last := testenv.Create(t, env, delivery(ns, "last", "quick"))
 	waitFor(t, last, v1alpha1.WebhookDeliveryDelivered, 1) // so those before it have been reconciled
 	underWay := len(r.got())
 	close(release)
@@ -67,8 +65,7 @@ func TestADeliveryThatWaitsForItsTurnIsPendingWithoutAWrite(t *testing.T) {
 	for _, d := range waiting {
 		env.Create(t, d)
 	}
-	last := delivery(ns, "last", "quick")
-	env.Create(t, last)
+	last := testenv.Create(t, env, delivery(ns, "last", "quick"))
 	waitFor(t, last, v1alpha1.WebhookDeliveryDelivered, 1) // so those before it have been reconciled
 
 	g := NewWithT(t)

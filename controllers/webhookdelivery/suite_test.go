@@ -52,9 +52,8 @@ func namespace(t *testing.T) string {
 // quiet creates an endpoint that gets no ping, for tests that count requests.
 func quiet(t *testing.T, namespace, name, url string) *v1alpha1.WebhookEndpoint {
 	t.Helper()
-	endpoint := builder.WebhookEndpoint(name).In(namespace).URL(url).
-		Mutate(func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }).Build()
-	env.Create(t, endpoint)
+	endpoint := testenv.Create(t, env, builder.WebhookEndpoint(name).In(namespace).URL(url).
+		Mutate(func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }).Build())
 	now := v1alpha1.Now()
 	harness.Eventually(t, func(g Gomega) {
 		testenv.Get(t, g, env, endpoint)
@@ -80,8 +79,7 @@ func underWay(t *testing.T, ns string) (r *receiver, d *v1alpha1.WebhookDelivery
 		hold(request, release)
 	})
 	quiet(t, ns, "team", r.URL)
-	d = delivery(ns, "d-1", "team")
-	env.Create(t, d)
+	d = testenv.Create(t, env, delivery(ns, "d-1", "team"))
 	<-arrived
 	return r, d, release
 }

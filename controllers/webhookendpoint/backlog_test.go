@@ -160,8 +160,7 @@ func TestTooManyDeliveriesThatWait(t *testing.T) {
 
 	var waiting []*v1alpha1.WebhookDelivery
 	for i := range 6 { // plus the ping
-		d := builder.WebhookDelivery("d-"+strconv.Itoa(i), time.Now()).In(ns).Endpoint("team").Build()
-		env.Create(t, d)
+		d := testenv.Create(t, env, builder.WebhookDelivery("d-"+strconv.Itoa(i), time.Now()).In(ns).Endpoint("team").Build())
 		waiting = append(waiting, d)
 	}
 	harness.Eventually(t, func(g Gomega) {

@@ -69,11 +69,9 @@ func TestASecretThatIsNotTheEndpointsIsNotTouched(t *testing.T) {
 	start(t)
 	ns, g := env.Namespace(t), NewWithT(t)
 	_, text := signatures.NewSecret()
-	foreign := secretNamed(ns, "team-webhook", map[string]string{v1alpha1.WebhookSecretKey: text})
-	env.Create(t, foreign)
+	foreign := testenv.Create(t, env, secretNamed(ns, "team-webhook", map[string]string{v1alpha1.WebhookSecretKey: text}))
 	version := foreign.ResourceVersion
-	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	env.Create(t, endpoint)
+	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Build())
 	waitForReason(t, endpoint, v1alpha1.ReasonSecretConflict)
 	g.Expect(v1alpha1.IsConditionTrue(endpoint.Status.Conditions, v1alpha1.ConditionStalled)).To(BeTrue())
 	g.Expect(endpoint.Status.SecretRef).To(BeNil())
@@ -122,13 +120,11 @@ func TestASecretThatCannotBeReplacedIsAConflict(t *testing.T) {
 func TestAGivenSecretIsCheckedAndFollowed(t *testing.T) {
 	start(t)
 	ns, g := env.Namespace(t), NewWithT(t)
-	endpoint := builder.WebhookEndpoint("team").In(ns).Secret("given").Build()
-	env.Create(t, endpoint)
+	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Secret("given").Build())
 	waitForReason(t, endpoint, v1alpha1.ReasonSecretNotFound)
 
 	const wrong = "whsec_c2hvcnQ="
-	given := secretNamed(ns, "given", map[string]string{v1alpha1.WebhookSecretKey: wrong})
-	env.Create(t, given)
+	given := testenv.Create(t, env, secretNamed(ns, "given", map[string]string{v1alpha1.WebhookSecretKey: wrong}))
 	waitForReason(t, endpoint, v1alpha1.ReasonSecretInvalid)
 	for _, condition := range endpoint.Status.Conditions {
 		g.Expect(condition.Message).To(ContainSubstring(`key "secret"`))
@@ -144,8 +140,7 @@ func TestAGivenSecretIsCheckedAndFollowed(t *testing.T) {
 func TestAnEndpointWithoutAUsableSecretIsGivenUpAfterFiveDays(t *testing.T) {
 	start(t)
 	ns, g := env.Namespace(t), NewWithT(t)
-	endpoint := builder.WebhookEndpoint("team").In(ns).Secret("given").Build()
-	env.Create(t, endpoint)
+	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Secret("given").Build())
 	waitForReason(t, endpoint, v1alpha1.ReasonSecretNotFound)
 	g.Expect(endpoint.Status.FailingSince).NotTo(BeNil())
 	g.Expect(endpoint.IsDisabled()).To(BeFalse())
@@ -192,8 +187,7 @@ func TestALostSecretEndsThoughNoNewOneCanBeWritten(t *testing.T) {
 	g.Expect(endpoint.Status.Secrets[0].ExpiresAt).NotTo(BeNil())
 	g.Expect(endpoint.Status.FailingSince).NotTo(BeNil(), "it is disabled after five days")
 
-	fresh := builder.WebhookEndpoint("fresh").In(ns).Build()
-	env.Create(t, fresh)
+	fresh := testenv.Create(t, env, builder.WebhookEndpoint("fresh").In(ns).Build())
 	waitForReason(t, fresh, v1alpha1.ReasonSecretNotWritten)
 
 	g.Expect(env.Client.Delete(t.Context(), quota)).To(Succeed())
@@ -233,16 +227,14 @@ func TestAnErrorWithAnotherTextEachTimeIsNotRetriedAtOnce(t *testing.T) {
 		return Settings{}.SetupWithManager(ctx, failing, options)
 	})
 	ns := env.Namespace(t)
-	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	env.Create(t, endpoint)
+	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Build())
 	// The status write of the first reconcile, with a new reason, enqueues the endpoint.
 	harness.Eventually(t, func(g Gomega) {
 		message := testenv.Ready(t, g, env, endpoint).Message
 		g.Expect(message).To(And(ContainSubstring("failed"), Not(ContainSubstring("request 1 failed"))))
 	})
 	// Once another one is reconciled, what was queued before it has been too.
-	other := builder.WebhookEndpoint("other").In(ns).Secret("absent").Build()
-	env.Create(t, other)
+	other := testenv.Create(t, env, builder.WebhookEndpoint("other").In(ns).Secret("absent").Build())
 	waitForReason(t, other, v1alpha1.ReasonSecretNotFound)
 	harness.Same(t, "attempts", 2, int(attempts.Load()))
 }
@@ -256,8 +248,7 @@ func TestARefusedSecretIsTriedAgainSoon(t *testing.T) {
 		r = &Reconciler{Base: reconcile.NewBase(refused), secrets: ownsecret.NewStore(refused)}
 		return index.Add(ctx, mgr, &v1alpha1.WebhookDelivery{}, pendingIndex, pendingFor)
 	})
-	endpoint := builder.WebhookEndpoint("team").In(env.Namespace(t)).Build()
-	env.Create(t, endpoint)
+	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(env.Namespace(t)).Build())
 	harness.Eventually(t, func(g Gomega) { // once the cache has it
 		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(endpoint)})
 		g.Expect(err).NotTo(HaveOccurred())
@@ -290,16 +281,14 @@ func TestASecretStaysInUseWhileItCannotBeWritten(t *testing.T) {
 func TestOnlyTheOldestEndpointsGetEvents(t *testing.T) {
 	start(t)
 	ns := env.Namespace(t)
-	oldest := builder.WebhookEndpoint("a").In(ns).Secret("absent").Build()
-	env.Create(t, oldest)
+	oldest := testenv.Create(t, env, builder.WebhookEndpoint("a").In(ns).Secret("absent").Build())
 	for i := range webhooks.MaxServed - 1 {
 		env.Create(t, builder.WebhookEndpoint(fmt.Sprintf("e-%02d", i)).In(ns).Secret("absent").Build())
 	}
 	// Disabled ones get no ping, which would enqueue them. Once the second is reconciled, nothing else enqueues the first.
 	var late []*v1alpha1.WebhookEndpoint
 	for _, name := range []string{"y", "z"} {
-		endpoint := builder.WebhookEndpoint(name).In(ns).Mutate(func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }).Build()
-		env.Create(t, endpoint)
+		endpoint := testenv.Create(t, env, builder.WebhookEndpoint(name).In(ns).Mutate(func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }).Build())
 		waitForReason(t, endpoint, v1alpha1.ReasonTooManyEndpoints)
 		late = append(late, endpoint)
 	}
@@ -332,8 +321,7 @@ func TestThePingIsMadeOnce(t *testing.T) {
 // A crash between the ping and the status leaves a ping that the status does not record.
 func TestAPingThatIsThereAlreadyIsTakenForMade(t *testing.T) {
 	ns, g := env.Namespace(t), NewWithT(t)
-	endpoint := builder.WebhookEndpoint("team").In(ns).Build()
-	env.Create(t, endpoint)
+	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Build())
 	d, err := webhooks.NewDelivery(webhooks.Ping(endpoint, time.Now()), endpoint)
 	g.Expect(err).NotTo(HaveOccurred())
 	env.Create(t, d)
@@ -346,8 +334,7 @@ func TestAPingThatIsThereAlreadyIsTakenForMade(t *testing.T) {
 func TestADisabledEndpointIsPingedWhenItIsEnabled(t *testing.T) {
 	start(t)
 	ns, g := env.Namespace(t), NewWithT(t)
-	endpoint := builder.WebhookEndpoint("team").In(ns).Mutate(func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }).Build()
-	env.Create(t, endpoint)
+	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Mutate(func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }).Build())
 	waitForReason(t, endpoint, v1alpha1.ReasonEndpointDisabled)
 	g.Expect(endpoint.Status.SecretRef).NotTo(BeNil(), "the receiver can be set up")
 	g.Expect(deliveries(t, g, ns)).To(BeEmpty())

@@ -96,8 +96,7 @@ func TestARotationIsCarriedOutOnceOverACrash(t *testing.T) {
 func TestAFreshSecretNeedsNoRotation(t *testing.T) {
 	start(t)
 	ns, g := env.Namespace(t), NewWithT(t)
-	endpoint := builder.WebhookEndpoint("team").In(ns).Mutate(rotate(5, time.Hour)).Build()
-	env.Create(t, endpoint)
+	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Mutate(rotate(5, time.Hour)).Build())
 	g.Expect(rotatedTo(t, endpoint, 5).Data).To(HaveLen(1))
 }
 

@@ -43,8 +43,7 @@ func waitForReason(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, want string
 // newEndpoint creates the endpoint "team" and waits until it is reconciled.
 func newEndpoint(t *testing.T, namespace string) *v1alpha1.WebhookEndpoint {
 	t.Helper()
-	endpoint := builder.WebhookEndpoint("team").In(namespace).Build()
-	env.Create(t, endpoint)
+	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(namespace).Build())
 	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
 	return endpoint
 }

@@ -55,9 +55,7 @@ func reconcileOnce(t *testing.T, project *v1alpha1.Project, loop Loop[*scope]) (
 
 func newProject(t *testing.T) *v1alpha1.Project {
 	t.Helper()
-	project := builder.Project("p").In(env.Namespace(t)).Build()
-	env.Create(t, project)
-	return project
+	return testenv.Create(t, env, builder.Project("p").In(env.Namespace(t)).Build())
 }
 
 // stored returns the project as stored; nil if it does not exist.
