@@ -33,9 +33,7 @@ func drawPolicy(t *rapid.T, name string) rules.Policy {
 		Set: v1alpha1.PolicyDecision{UserStatus: rapid.SampledFrom([]v1alpha1.PolicyStatus{"active", "muted"}).Draw(t, "set")},
 	}
 	program, err := rules.Compile(spec.Match)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return rules.Policy{Name: v1alpha1.ResourceName(name), Spec: spec, Program: program}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -59,9 +60,7 @@ func (h *byHand) look(d *v1alpha1.WebhookDelivery) ctrl.Result {
 			result, err = h.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: key})
 		}
 	}
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	harness.Must(h.t, err)
 	testenv.Get(h.t, NewWithT(h.t), env, d)
 	return result
 }

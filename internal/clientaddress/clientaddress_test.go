@@ -77,9 +77,7 @@ func TestParseTrustedRefuses(t *testing.T) {
 
 func FuzzOf(f *testing.F) {
 	trusted, err := clientaddress.ParseTrusted(proxies)
-	if err != nil {
-		f.Fatal(err)
-	}
+	harness.Must(f, err)
 	for _, seed := range []struct{ peer, first, second string }{
 		{"10.0.0.1:80", "198.51.100.1, 10.0.0.2", ""},
 		{"203.0.113.7:1", "198.51.100.1", "10.0.0.1"},

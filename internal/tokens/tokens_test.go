@@ -254,13 +254,9 @@ func TestSignThenVerifyRoundTrips(t *testing.T) {
 			ExpiresAt:    time.Unix(from+rapid.Int64Range(1, 1<<33).Draw(t, "life"), 0).UTC(),
 		}
 		token, err := key.Sign(claims)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		got, err := key.Public().VerifySignature(token)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		if diff := cmp.Diff(claims, got.Claims); diff != "" {
 			t.Fatalf("-signed +verified:\n%s", diff)
 		}
@@ -272,17 +268,13 @@ func TestKeysRoundTripThroughTheirStorage(t *testing.T) {
 		seed := rapid.SliceOfN(rapid.Byte(), ed25519.SeedSize, ed25519.SeedSize).Draw(t, "seed")
 		key := newSigningKey(ed25519.NewKeyFromSeed(seed))
 		secret, err := encodeSigningKey(key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		back, err := decodeSigningKey(secret, SigningKeyDataKey)
 		if err != nil || !bytes.Equal(back.private, key.private) || back.ID() != key.ID() {
 			t.Fatalf("the private key came back changed (%v)", err)
 		}
 		configMap, err := EncodeKeySet(key.Public())
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		set, err := DecodeKeySet(configMap)
 		if err != nil || !slices.Equal(set.IDs(), []string{key.ID()}) || !bytes.Equal(set.keys[key.ID()], key.Public().keys[key.ID()]) {
 			t.Fatalf("the public key came back changed (%v)", err)
@@ -353,13 +345,9 @@ func FuzzVerify(f *testing.F) {
 // FuzzDecodeKeySet looks for a panic and for a key under a name that is not its own.
 func FuzzDecodeKeySet(f *testing.F) {
 	public, _, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		f.Fatal(err)
-	}
+	harness.Must(f, err)
 	data, err := EncodeKeySet(KeySet{keys: map[string]ed25519.PublicKey{thumbprint(public): public}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	harness.Must(f, err)
 	for name, text := range data {
 		f.Add(name, text)
 	}

@@ -111,9 +111,7 @@ func TestAPartThatWasDamagedIsNotRead(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	text, _, err := Encode(entries(2, 5))
-	if err != nil {
-		f.Fatal(err)
-	}
+	harness.Must(f, err)
 	f.Add(text, int32(2))
 	f.Add("", int32(0))
 	f.Fuzz(func(t *testing.T, text string, count int32) {

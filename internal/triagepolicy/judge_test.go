@@ -11,13 +11,12 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-func policy(t interface{ Fatal(...any) }, name, match string, change func(*v1alpha1.TriagePolicySpec)) triagepolicy.Policy {
+func policy(t harness.T, name, match string, change func(*v1alpha1.TriagePolicySpec)) triagepolicy.Policy {
 	program, err := triagepolicy.Compile(match)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	spec := &v1alpha1.TriagePolicySpec{Match: match, Set: v1alpha1.PolicyDecision{
 		UserStatus: v1alpha1.PolicyStatus(v1alpha1.UserStatusMuted), Reason: v1alpha1.DecisionUsedInTests, Comment: "why",
 	}, By: "ann"}

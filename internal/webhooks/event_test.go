@@ -74,9 +74,7 @@ func TestThePayloadIsJSONWhateverTheData(t *testing.T) {
 		event := Ping(endpoint(), noon)
 		event.Data = map[string]string{"title": rapid.String().Draw(t, "title")}
 		d, err := NewDelivery(event, endpoint())
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		var decoded map[string]any
 		if err := json.Unmarshal([]byte(d.Spec.Payload), &decoded); err != nil || len(decoded) != 3 {
 			t.Fatalf("%s: %v", d.Spec.Payload, err)

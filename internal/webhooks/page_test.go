@@ -195,9 +195,7 @@ func TestEveryEntryIsInOnePageAlone(t *testing.T) {
 			list[i].RepositoryID = strings.Repeat("é", rapid.IntRange(1, 253).Draw(t, "length"))
 		}
 		pages, err := Pages(CauseOfScan(scan()), endpoint(), list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		var got []PageEntry
 		seen := map[string]bool{}
 		for _, page := range pages {

@@ -170,9 +170,7 @@ func TestVerifyHoldsForWhateverWasSent(t *testing.T) {
 func FuzzVerify(f *testing.F) {
 	d := newDelivery(`{"a":1}`)
 	key, err := signatures.ParseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
-	if err != nil {
-		f.Fatal(err)
-	}
+	harness.Must(f, err)
 	token := sent(f, d, noon, v1alpha1.WebhookAttemptSucceeded, signatures.Expiring{Secret: key})[0]
 	f.Add(`{"a":1}`, token)
 	f.Add(`{"a":1}`, token+" "+token)

@@ -11,6 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // manyResults returns n results of 50 rules in n/20 files.
@@ -41,9 +42,7 @@ func BenchmarkUnchanged(b *testing.B) {
 		list.Items = append(list.Items, v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: ch.name}, Spec: ch.spec})
 	}
 	encoded, err := json.Marshal(list)
-	if err != nil {
-		b.Fatal(err)
-	}
+	harness.Must(b, err)
 	b.ReportAllocs()
 	for b.Loop() {
 		var read v1alpha1.FindingList

@@ -7,6 +7,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // A resource holds one problem of a rule; a location that may hold many is not a resource.
@@ -123,9 +124,7 @@ func TestResultsAtDifferentLogicalLocationsAreDifferent(t *testing.T) {
 		{"ruleId":"R","locations":[{"logicalLocations":[{"index":1}]}]},
 		{"ruleId":"R","locations":[{"logicalLocations":[{"index":0,"name":"db"}]}]},
 		{"ruleId":"R","locations":[{"logicalLocations":[{"index":1,"name":"db"}]}]}]}]}`), sarif.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	r := log.Runs[0].Results
 	if digest(&r[0]) == digest(&r[1]) {
 		t.Error("two that differ only in the index are one")

@@ -49,13 +49,9 @@ type memory struct {
 func (m *memory) imports(doc object) map[string][]string {
 	m.t.Helper()
 	encoded, err := json.Marshal(doc)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	harness.Must(m.t, err)
 	log, err := sarif.Parse(bytes.NewReader(encoded), sarif.Options{})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	harness.Must(m.t, err)
 	var origins []string
 	for i, run := range runsOf(doc) {
 		results := resultsOf(run)
@@ -67,9 +63,7 @@ func (m *memory) imports(doc object) map[string][]string {
 		}
 	}
 	batches, err := Collect([]File{{Name: "file", Log: log}}, m.choices, time.Now())
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	harness.Must(m.t, err)
 	names := map[string][]string{}
 	for _, b := range batches {
 		m.scan(b, func(index int, name string) { names[origins[index]] = append(names[origins[index]], name) })

@@ -283,9 +283,7 @@ func TestNothingIsMissingTwice(t *testing.T) {
 		files := rapid.SliceOf(file).Draw(t, "files")
 		before := beside(nil, existing)
 		missing, err := patterns.Missing(before, slices.Values(files))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		all := slices.Concat(before, beside(patterns, missing))
 		if more, err := patterns.Missing(all, slices.Values(files)); err != nil || len(more) > 0 {
 			t.Fatalf("with %q there is still %q missing, %v", all, more, err)

@@ -58,7 +58,7 @@ func (c *cluster) clone() *cluster {
 
 // imports imports a commit's scan, and returns its summary. written reports which issues are written before the import
 // is cut off; nil: all, and then the review.
-func (c *cluster) imports(t interface{ Fatal(...any) }, commit string, shows []int, written func(name string) bool) *Summary {
+func (c *cluster) imports(t harness.T, commit string, shows []int, written func(name string) bool) *Summary {
 	var results []found
 	for _, k := range shows {
 		results = append(results, problem(k))
@@ -66,15 +66,13 @@ func (c *cluster) imports(t interface{ Fatal(...any) }, commit string, shows []i
 	return c.importsResults(t, commit, results, written)
 }
 
-func (c *cluster) importsResults(t interface{ Fatal(...any) }, commit string, results []found, written func(name string) bool) *Summary {
+func (c *cluster) importsResults(t harness.T, commit string, results []found, written func(name string) bool) *Summary {
 	now := start
 	if c.review != nil {
 		now = start.Add(time.Duration(len(c.review.ReviewedCommits)) * time.Minute)
 	}
 	next, err := nextReview(c.review, pr, shop, &Commit{SHA: commit}, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	p := &plan{review: Name(pr.Repository, pr.Number), commit: commit, reviewed: next.ReviewedCommits, unreadable: c.unreadable, renamed: c.renamed}
 	if c.review != nil {
 		p.before = c.review.ReviewedCommits
