@@ -12,7 +12,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -96,12 +95,10 @@ func TestNamespaceIsLabelledAsThePoliciesNeedIt(t *testing.T) {
 
 // A policy must not miss what happens before the first reconcile ends.
 func TestNamespaceIsCreatedWithItsLabels(t *testing.T) {
-	scheme := runtime.NewScheme()
-	harness.Must(t, corev1.AddToScheme(scheme))
 	organization := builder.Organization("acme").Mutate(func(o *v1alpha1.Organization) {
 		o.Spec.Triage = &v1alpha1.OrganizationTriage{RequireReason: true}
 	}).Build()
-	r := Reconciler{Base: reconcile.Base{Client: fake.NewClientBuilder().WithScheme(scheme).Build(), Recorder: events.NewFakeRecorder(1)}}
+	r := Reconciler{Base: reconcile.Base{Client: fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build(), Recorder: events.NewFakeRecorder(1)}}
 	namespace, err := r.createNamespace(t.Context(), scopeOf(organization))
 	harness.Must(t, err)
 	harness.Same(t, "labels", map[string]string{
@@ -338,10 +335,8 @@ func TestWhatIsRefusedIsTriedAgainSoon(t *testing.T) {
 		"a rule of the cluster":                 {fmt.Errorf("quota: %w", forbids(nil)), removal.RefusedRetry, true},
 		"its namespace, which is being deleted": {fmt.Errorf("quota: %w", forbids(terminating)), 0, false},
 	} {
-		scheme := runtime.NewScheme()
-		harness.Must(t, v1alpha1.AddToScheme(scheme))
 		organization := builder.Organization("acme").Build()
-		stored := fake.NewClientBuilder().WithScheme(scheme).WithObjects(organization).WithStatusSubresource(organization).Build()
+		stored := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(organization).WithStatusSubresource(organization).Build()
 		loop := reconcile.Loop[*scope]{
 			Base: reconcile.Base{Client: stored, Clock: clock.RealClock{}}, New: newScope,
 			Phases: []reconcile.Phase[*scope]{showRefusal(func(context.Context, *scope) error { return c.err })},

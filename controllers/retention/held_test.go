@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -20,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func TestOwedScansOf(t *testing.T) {
@@ -114,8 +114,6 @@ func TestWhichScansOfASeriesAreNeeded(t *testing.T) {
 
 // If another job scans for the category of a finding, only the finding's scan tells whose it is.
 func TestAScanIsHeldForFindingsOfAnotherCategory(t *testing.T) {
-	scheme := runtime.NewScheme()
-	harness.Must(t, v1alpha1.AddToScheme(scheme))
 	scan := func(name string, at time.Duration) *v1alpha1.Scan {
 		return builder.Scan(name, noon.Add(at)).Ended(noon.Add(at), v1alpha1.ScanSucceeded).Build()
 	}
@@ -135,7 +133,7 @@ func TestAScanIsHeldForFindingsOfAnotherCategory(t *testing.T) {
 		scan("s-last", time.Hour),
 	}
 	series := 0
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(objects...).
 		WithIndex(&v1alpha1.Scan{}, scanSeries, func(o client.Object) []string { return seriesOf(o.(*v1alpha1.Scan)) }).
 		WithIndex(&v1alpha1.Finding{}, owedScans, func(client.Object) []string { return nil }).
 		WithIndex(&v1alpha1.Finding{}, scanFindings, func(o client.Object) []string {

@@ -12,7 +12,6 @@ import (
 	"github.com/go-logr/logr/funcr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -29,6 +28,7 @@ import (
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func TestWhoseTurnComesBefore(t *testing.T) {
@@ -83,8 +83,6 @@ func TestWhoseTurnComesBefore(t *testing.T) {
 func line(t *testing.T, length int, undo string, status v1alpha1.TriageOperationStatus) (r *Reconciler, writes *int) {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	scheme := runtime.NewScheme()
-	harness.Must(t, v1alpha1.AddToScheme(scheme))
 	objects := make([]client.Object, length)
 	for i := range objects {
 		o := builder.TriageOperation(fmt.Sprint("o-", i), "G1").In("org-acme").Build()
@@ -95,7 +93,7 @@ func line(t *testing.T, length int, undo string, status v1alpha1.TriageOperation
 		objects[i] = o
 	}
 	writes = new(int)
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.TriageOperation{}).
+	c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(objects...).WithStatusSubresource(&v1alpha1.TriageOperation{}).
 		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, resource string,
 			object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 			*writes++
@@ -258,14 +256,12 @@ func TestUndosOfOneAnotherFail(t *testing.T) {
 // Once it has decided about anything it must be Running in any case: else it could fail as Expired, and nothing undoes that.
 func TestAnOperationDecidesOnlyOnceItIsStoredThatItRuns(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	scheme := runtime.NewScheme()
-	harness.Must(t, v1alpha1.AddToScheme(scheme))
 	selected := v1alpha1.NewTime(clock.Now().Add(-time.Hour))
 	operation := builder.TriageOperation("m", "G1").In("org-acme").Committed().Build()
 	operation.Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationPreview, SelectedAt: &selected, Parts: 1}
 	parts, _, err := rules.Parts(operation, []rules.Entry{rules.NewEntry(builder.Finding("f-1").Build())})
 	harness.Must(t, err)
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(operation, parts[0]).WithInterceptorFuncs(interceptor.Funcs{
+	c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(operation, parts[0]).WithInterceptorFuncs(interceptor.Funcs{
 		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
 			return errors.New("the controllers end before they store the status")
 		},
@@ -285,13 +281,11 @@ func TestAnOperationDecidesOnlyOnceItIsStoredThatItRuns(t *testing.T) {
 }
 
 func TestAPanicIsLoggedWithItsStack(t *testing.T) {
-	scheme := runtime.NewScheme()
-	harness.Must(t, v1alpha1.AddToScheme(scheme))
 	operation := builder.TriageOperation("m", "G1").In("org-acme").Committed().Build()
 	operation.Status.Parts = 1
 	parts, _, err := rules.Parts(operation, []rules.Entry{rules.NewEntry(builder.Finding("f-1").Build())})
 	harness.Must(t, err)
-	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(parts[0]).Build()
+	live := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(parts[0]).Build()
 	cache := interceptor.NewClient(live, interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			panic("no such finding")

@@ -5,9 +5,7 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -21,14 +19,12 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // There may be thousands, each of which would read its Secret every few seconds and count all others.
 func TestAnEndpointThatGetsNoEventsIsNotPolled(t *testing.T) {
-	scheme := runtime.NewScheme()
-	harness.Must(t, v1alpha1.AddToScheme(scheme))
-	harness.Must(t, corev1.AddToScheme(scheme))
-	start := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.WebhookEndpoint{}).
+	start := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithStatusSubresource(&v1alpha1.WebhookEndpoint{}).
 		WithIndex(&v1alpha1.WebhookDelivery{}, pendingIndex, func(client.Object) []string { return nil })
 	for i := range webhooks.MaxServed + 1 {
 		endpoint := builder.WebhookEndpoint(fmt.Sprintf("e-%02d", i)).In("org-acme").Secret("absent").Build()

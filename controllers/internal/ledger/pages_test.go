@@ -10,7 +10,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +21,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func TestWhatCausesATransition(t *testing.T) {
@@ -80,8 +80,6 @@ func TestWhoseChangesAreStillToBeObserved(t *testing.T) {
 
 // A policy may have hundreds of pages, of 64 KiB each.
 func TestOnlyPagesThatTheCacheDoesNotShowAreRead(t *testing.T) {
-	scheme := runtime.NewScheme()
-	harness.Must(t, v1alpha1.AddToScheme(scheme))
 	endpoint := builder.WebhookEndpoint("paged").In("org-acme").Batched().Build()
 	cause := webhooks.CauseOfPolicy("mute")
 	var findings []v1alpha1.Finding
@@ -106,7 +104,7 @@ func TestOnlyPagesThatTheCacheDoesNotShowAreRead(t *testing.T) {
 	defer server.Close()
 	own, err := kube.NewClient(&rest.Config{Host: server.URL})
 	harness.Must(t, err)
-	cache := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pages[0]).
+	cache := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(pages[0]).
 		WithIndex(&v1alpha1.WebhookDelivery{}, covers, func(object client.Object) []string {
 			return coveredBy(object.(*v1alpha1.WebhookDelivery))
 		}).Build()

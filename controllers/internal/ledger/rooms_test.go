@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // full is a ledger of scans in front of an API server whose quota for the namespace "full" has no room.
@@ -36,9 +36,7 @@ type full struct {
 func newFull(t *testing.T) *full {
 	t.Helper()
 	f := &full{clock: clocktesting.NewFakeClock(time.Now()), asked: map[string]int{}}
-	scheme := runtime.NewScheme()
-	harness.Must(t, v1alpha1.AddToScheme(scheme))
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(builder.WebhookEndpoint("all").In("full").Build(),
+	c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(builder.WebhookEndpoint("all").In("full").Build(),
 		builder.WebhookEndpoint("all").In("other").Build()).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			f.asked[object.GetNamespace()]++
