@@ -46,8 +46,7 @@ func TestTokenIsNowhereButInTheSecret(t *testing.T) {
 	token, _ := waitUntilIssued(t, key)
 	signature := token[strings.LastIndex(token, ".")+1:]
 	harness.Eventually(t, func(g Gomega) {
-		events := &eventsv1.EventList{}
-		g.Expect(env.Client.List(t.Context(), events, client.InNamespace(key.Namespace))).To(Succeed())
+		events := testenv.List(t, g, env, &eventsv1.EventList{}, client.InNamespace(key.Namespace))
 		g.Expect(events.Items).NotTo(BeEmpty(), "an issue is announced")
 		for _, object := range []any{events, testenv.Get(t, g, env, key), testenv.Get(t, g, env, signingConfigMap())} {
 			text, err := json.Marshal(object)
@@ -115,8 +114,7 @@ func TestKeySaysThatTheOrganizationBoundsItsLife(t *testing.T) {
 		t.Errorf("says %q, want who has ended the key's life", message())
 	}
 	harness.Eventually(t, func(g Gomega) {
-		events := &eventsv1.EventList{}
-		g.Expect(env.Client.List(t.Context(), events, client.InNamespace(key.Namespace))).To(Succeed())
+		events := testenv.List(t, g, env, &eventsv1.EventList{}, client.InNamespace(key.Namespace))
 		said := map[string]int{}
 		for _, event := range events.Items {
 			said[event.Reason]++

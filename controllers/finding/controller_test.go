@@ -108,8 +108,7 @@ func TestNoFindingSleepsThroughTheArrivalOfItsProject(t *testing.T) {
 			builder.Project(project).In(ns).Build())
 	}
 	harness.Eventually(t, func(g Gomega) {
-		list := &v1alpha1.FindingList{}
-		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(ns))).To(Succeed())
+		list := testenv.List(t, g, env, &v1alpha1.FindingList{}, client.InNamespace(ns))
 		g.Expect(list.Items).To(HaveLen(n))
 		for _, finding := range list.Items {
 			g.Expect(v1alpha1.IsConditionTrue(finding.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue(), finding.Name)

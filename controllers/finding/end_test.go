@@ -86,8 +86,7 @@ func TestTheEndOfADecisionIsAnEvent(t *testing.T) {
 	by := finding.Spec.Triage.By
 	harness.Eventually(t, func(g Gomega) {
 		var got webhooks.FindingData
-		list := &v1alpha1.WebhookDeliveryList{}
-		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(ns))).To(Succeed())
+		list := testenv.List(t, g, env, &v1alpha1.WebhookDeliveryList{}, client.InNamespace(ns))
 		for _, delivery := range list.Items {
 			if delivery.Spec.Event.Type == webhooks.FindingEvent(v1alpha1.TransitionExpired) {
 				payload := struct{ Data *webhooks.FindingData }{&got}

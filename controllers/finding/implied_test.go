@@ -28,8 +28,7 @@ func TestAnOpenFindingNeedsNoStoredStatus(t *testing.T) {
 	env.Patch(t, muted, `{"spec":{"triage":{"userStatus":"muted"}}}`)
 	observed(t, muted)
 
-	selected := &v1alpha1.FindingList{}
-	harness.Must(t, env.Client.List(t.Context(), selected, client.InNamespace(ns), client.MatchingFields{"status.state": "open"}))
+	selected := testenv.List(t, g, env, &v1alpha1.FindingList{}, client.InNamespace(ns), client.MatchingFields{"status.state": "open"})
 	g.Expect(selected.Items).To(HaveLen(1))
 	g.Expect(selected.Items[0].Name).To(Equal(plain.Name))
 	g.Expect(selected.Items[0].Status).To(Equal(v1alpha1.FindingStatus{State: "open", UserStatus: "open"}))
@@ -362,8 +361,7 @@ func TestALaterEndpointReceivesNoCreationThatWasImplied(t *testing.T) {
 	})
 	env.Create(t, builder.WebhookEndpoint("e").In(ns).Build())
 	deliveriesOf := func(g Gomega, finding string) (types []string) {
-		deliveries := &v1alpha1.WebhookDeliveryList{}
-		g.Expect(env.Client.List(t.Context(), deliveries, client.InNamespace(ns))).To(Succeed())
+		deliveries := testenv.List(t, g, env, &v1alpha1.WebhookDeliveryList{}, client.InNamespace(ns))
 		for i := range deliveries.Items {
 			if event := &deliveries.Items[i].Spec.Event; string(event.Subject.Name) == finding {
 				types = append(types, event.Type)

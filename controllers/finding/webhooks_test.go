@@ -138,10 +138,9 @@ func places(t *testing.T, namespace string) {
 // sentTo lists the subject's deliveries to the endpoint, each as "type seq", in any order.
 func sentTo(t *testing.T, g Gomega, namespace, endpoint, subject string) []string {
 	t.Helper()
-	list := &v1alpha1.WebhookDeliveryList{}
-	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace), client.MatchingFields{
+	list := testenv.List(t, g, env, &v1alpha1.WebhookDeliveryList{}, client.InNamespace(namespace), client.MatchingFields{
 		"spec.endpointRef.name": endpoint, "spec.event.subject.name": subject,
-	})).To(Succeed())
+	})
 	out := []string{}
 	for i := range list.Items {
 		out = append(out, fmt.Sprintf("%s %d", list.Items[i].Spec.Event.Type, seqOf(g, &list.Items[i])))

@@ -97,8 +97,7 @@ func (r *room) records(f *v1alpha1.Finding) {
 // kept returns the project's trends, by name.
 func (r *room) kept() map[string]v1alpha1.FindingTrend {
 	r.t.Helper()
-	list := &v1alpha1.FindingTrendList{}
-	harness.Must(r.t, env.Client.List(r.t.Context(), list, client.InNamespace(r.namespace)))
+	list := testenv.List(r.t, NewWithT(r.t), env, &v1alpha1.FindingTrendList{}, client.InNamespace(r.namespace))
 	out := map[string]v1alpha1.FindingTrend{}
 	for _, trend := range list.Items {
 		out[trend.Name] = trend

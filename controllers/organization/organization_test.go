@@ -127,8 +127,7 @@ func TestNamespaceThatIsNotOursIsLeftAlone(t *testing.T) {
 			})
 			g := NewWithT(t)
 			g.Expect(organization.Status.Namespace).To(BeEmpty())
-			bindings := &rbacv1.RoleBindingList{}
-			g.Expect(env.Client.List(t.Context(), bindings, client.InNamespace(namespace.Name))).To(Succeed())
+			bindings := testenv.List(t, g, env, &rbacv1.RoleBindingList{}, client.InNamespace(namespace.Name))
 			g.Expect(bindings.Items).To(BeEmpty(), "a role was granted in a namespace that is not ours")
 
 			g.Expect(env.Client.Delete(t.Context(), organization)).To(Succeed())

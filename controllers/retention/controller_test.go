@@ -339,8 +339,7 @@ func TestItGoesAtTheRateAndOverARestart(t *testing.T) {
 	left := func(g Gomega) int {
 		sum := 0
 		for _, name := range names {
-			list := &v1alpha1.FindingList{}
-			g.Expect(env.Client.List(t.Context(), list, client.InNamespace(v1alpha1.NamespacePrefix+name))).To(Succeed())
+			list := testenv.List(t, g, env, &v1alpha1.FindingList{}, client.InNamespace(v1alpha1.NamespacePrefix+name))
 			sum += len(list.Items)
 		}
 		return sum
@@ -385,8 +384,7 @@ func TestCountsStayTrue(t *testing.T) {
 		env.Create(t, f.Build())
 	}
 	there := func(g Gomega) (names []string) {
-		list := &v1alpha1.FindingList{}
-		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(ns))).To(Succeed())
+		list := testenv.List(t, g, env, &v1alpha1.FindingList{}, client.InNamespace(ns))
 		for _, f := range list.Items {
 			g.Expect(f.Status.ObservedGeneration).To(Equal(f.Generation))
 			names = append(names, f.Name)

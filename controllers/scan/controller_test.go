@@ -40,8 +40,7 @@ func TestPhaseFollowsTheImporter(t *testing.T) {
 	phase(t, scan, v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled)
 
 	harness.Eventually(t, func(g Gomega) {
-		list := &eventsv1.EventList{}
-		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(ns))).To(Succeed())
+		list := testenv.List(t, g, env, &eventsv1.EventList{}, client.InNamespace(ns))
 		told := map[string]string{}
 		for _, event := range list.Items {
 			told[event.Regarding.Name+" "+event.Type] = event.Reason

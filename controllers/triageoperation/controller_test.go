@@ -68,8 +68,7 @@ func (r room) finds(rule string, names ...string) {
 func (r room) settled() {
 	r.t.Helper()
 	harness.Eventually(r.t, func(g Gomega) {
-		list := &v1alpha1.FindingList{}
-		g.Expect(env.Client.List(r.t.Context(), list, client.InNamespace(r.namespace))).To(Succeed())
+		list := testenv.List(r.t, g, env, &v1alpha1.FindingList{}, client.InNamespace(r.namespace))
 		for i := range list.Items {
 			g.Expect(list.Items[i].Status.ObservedGeneration).To(Equal(list.Items[i].Generation), list.Items[i].Name)
 		}
@@ -446,8 +445,7 @@ func TestAnOperationOverManyIsAFewPagesForEndpointsThatBatch(t *testing.T) {
 	r.decides("f-000", `{"userStatus":"active"}`)
 	r.makes(builder.TriageOperation("mute", "G1").In(r.namespace).Committed().Build(), v1alpha1.OperationCompleted)
 	harness.Eventually(t, func(g Gomega) {
-		list := &v1alpha1.WebhookDeliveryList{}
-		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(r.namespace))).To(Succeed())
+		list := testenv.List(t, g, env, &v1alpha1.WebhookDeliveryList{}, client.InNamespace(r.namespace))
 		pages, single, covered := 0, 0, map[string]bool{}
 		for i := range list.Items {
 			switch d := &list.Items[i]; {

@@ -55,7 +55,5 @@ func secretNamed(namespace, name string, data map[string]string) *corev1.Secret 
 // deliveries returns all deliveries in the namespace.
 func deliveries(t *testing.T, g Gomega, namespace string) []v1alpha1.WebhookDelivery {
 	t.Helper()
-	list := &v1alpha1.WebhookDeliveryList{}
-	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace))).To(Succeed())
-	return list.Items
+	return testenv.List(t, g, env, &v1alpha1.WebhookDeliveryList{}, client.InNamespace(namespace)).Items
 }

@@ -24,8 +24,7 @@ import (
 func NothingOwed(t *testing.T, env *testenv.Environment, namespace string) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
-		list := &v1alpha1.FindingList{}
-		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace))).To(Succeed())
+		list := testenv.List(t, g, env, &v1alpha1.FindingList{}, client.InNamespace(namespace))
 		owing := 0
 		for i := range list.Items {
 			status := &list.Items[i].Status
@@ -48,8 +47,7 @@ func Sleeps(t *testing.T) {
 // Deliveries returns the event types of the namespace's deliveries, by name.
 func Deliveries(t *testing.T, env *testenv.Environment, g Gomega, namespace string) map[string]string {
 	t.Helper()
-	list := &v1alpha1.WebhookDeliveryList{}
-	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace))).To(Succeed())
+	list := testenv.List(t, g, env, &v1alpha1.WebhookDeliveryList{}, client.InNamespace(namespace))
 	out := map[string]string{}
 	for i := range list.Items {
 		out[list.Items[i].Name] = list.Items[i].Spec.Event.Type
@@ -61,9 +59,8 @@ func Deliveries(t *testing.T, env *testenv.Environment, g Gomega, namespace stri
 func Pages(t *testing.T, env *testenv.Environment, g Gomega, namespace string) (pages []v1alpha1.WebhookDelivery,
 	entries []string) {
 	t.Helper()
-	list := &v1alpha1.WebhookDeliveryList{}
-	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace),
-		client.MatchingFields{"spec.event.type": webhooks.EventFindingBatch})).To(Succeed())
+	list := testenv.List(t, g, env, &v1alpha1.WebhookDeliveryList{}, client.InNamespace(namespace),
+		client.MatchingFields{"spec.event.type": webhooks.EventFindingBatch})
 	for i := range list.Items {
 		for _, entry := range webhooks.Covered(&list.Items[i]) {
 			entries = append(entries, fmt.Sprintf("%s %d", entry.FindingID, entry.Seq))
@@ -77,9 +74,8 @@ func Pages(t *testing.T, env *testenv.Environment, g Gomega, namespace string) (
 // sorted.
 func Alone(t *testing.T, env *testenv.Environment, g Gomega, namespace, endpoint string) []string {
 	t.Helper()
-	list := &v1alpha1.WebhookDeliveryList{}
-	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace),
-		client.MatchingFields{"spec.endpointRef.name": endpoint})).To(Succeed())
+	list := testenv.List(t, g, env, &v1alpha1.WebhookDeliveryList{}, client.InNamespace(namespace),
+		client.MatchingFields{"spec.endpointRef.name": endpoint})
 	out := []string{}
 	for i := range list.Items {
 		if event := list.Items[i].Spec.Event; event.Subject.Kind == "Finding" {
