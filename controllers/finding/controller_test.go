@@ -35,10 +35,8 @@ func kinds(transitions []v1alpha1.Transition) []v1alpha1.TransitionType {
 }
 
 func TestStatusFollowsTheSpec(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	finding := builder.Finding("f-1").In(ns).Tool("gosec", v1alpha1.CategoryCode).Build()
-	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), finding)
+	ns, _ := started(t, Settings{}.SetupWithManager)
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Tool("gosec", v1alpha1.CategoryCode).Build())
 	g := NewWithT(t)
 
 	observed(t, finding)
@@ -117,10 +115,8 @@ func TestNoFindingSleepsThroughTheArrivalOfItsProject(t *testing.T) {
 }
 
 func TestLabelsMoveNeitherStatusNorTime(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	labelled := builder.Finding("f-1").In(ns).Build()
-	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), labelled)
+	ns, _ := started(t, Settings{}.SetupWithManager)
+	labelled := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	observed(t, labelled)
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(v1alpha1.IsConditionTrue(testenv.Get(t, g, env, labelled).Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
@@ -137,10 +133,8 @@ func TestLabelsMoveNeitherStatusNorTime(t *testing.T) {
 }
 
 func TestStatusSurvivesARestart(t *testing.T) {
-	stop := controllertest.Start(t, env, Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	finding := builder.Finding("f-1").In(ns).Build()
-	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), finding)
+	ns, stop := started(t, Settings{}.SetupWithManager)
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	observed(t, finding)
 	stop()
 

@@ -15,7 +15,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
-	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -75,9 +74,7 @@ func TestADecisionEndsAtItsSecondAndNothingIsWrittenBeside(t *testing.T) {
 }
 
 func TestTheEndOfADecisionIsAnEvent(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	places(t, ns)
+	ns, _ := started(t, Settings{}.SetupWithManager)
 	receive(t, ns, "all", nil)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	observed(t, finding)

@@ -20,10 +20,10 @@ import (
 // With implied statuses, an open finding is written by its scanner alone, and shows its state nevertheless. Its first
 // change is recorded as if the status had been stored before.
 func TestAnOpenFindingNeedsNoStoredStatus(t *testing.T) {
-	controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
-	ns, g := env.Namespace(t), NewWithT(t)
+	ns, _ := started(t, Settings{Implied: NewImplied()}.SetupWithManager)
+	g := NewWithT(t)
 	plain, muted := builder.Finding("f-1").In(ns).Build(), builder.Finding("f-2").In(ns).Build()
-	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), plain, muted)
+	env.Create(t, plain, muted)
 	created := plain.ResourceVersion
 	env.Patch(t, muted, `{"spec":{"triage":{"userStatus":"muted"}}}`)
 	observed(t, muted)
@@ -51,8 +51,7 @@ func TestAStatusThatSaysMoreIsStored(t *testing.T) {
 	for _, endpoint := range []*builder.WebhookEndpointBuilder{
 		builder.WebhookEndpoint("e").Events("finding.closed"), builder.WebhookEndpoint("e").Batched(),
 	} {
-		ns := env.Namespace(t)
-		places(t, ns)
+		ns := places(t)
 		asked := builder.Finding("f-1").In(ns).Mutate(func(f *v1alpha1.Finding) {
 			f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
 		}).Build()
@@ -77,8 +76,7 @@ func leftTold(t *testing.T) (finding *v1alpha1.Finding, left *implied.Statuses, 
 	t.Helper()
 	left = NewImplied()
 	stop = controllertest.Start(t, env, Settings{Implied: left}.SetupWithManager)
-	ns := env.Namespace(t)
-	places(t, ns)
+	ns := places(t)
 	receive(t, ns, "all", nil)
 	finding = testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	created := finding.ResourceVersion
@@ -126,9 +124,8 @@ func TestACreationThatAnEndpointHasNotGotIsStored(t *testing.T) {
 			return nil
 		},
 	}
-	stop := controllertest.Start(t, env, refused.setup())
-	ns, g := env.Namespace(t), NewWithT(t)
-	places(t, ns)
+	ns, stop := started(t, refused.setup())
+	g := NewWithT(t)
 	receive(t, ns, "a", nil)
 	receive(t, ns, "b", nil)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
@@ -308,9 +305,8 @@ func TestAChangeOfAFindingWithoutAStatusIsRecordedWhicheverWay(t *testing.T) {
 // A finding may be left before the cache shows an endpoint that is older than the finding.
 func TestAnEndpointHearsOfAFindingThatWasLeftBeforeTheCacheShowedIt(t *testing.T) {
 	statuses := NewImplied()
-	controllertest.Start(t, env, Settings{Implied: statuses}.SetupWithManager)
-	ns, g := env.Namespace(t), NewWithT(t)
-	places(t, ns)
+	ns, _ := started(t, Settings{Implied: statuses}.SetupWithManager)
+	g := NewWithT(t)
 	before, later := createdAt(t, ns, "f-before", time.Now().Add(-time.Hour)), createdAt(t, ns, "f-later", time.Now().Add(time.Hour))
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(statuses.Suffice(testenv.Get(t, g, env, before))).To(BeTrue())

@@ -18,7 +18,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
-	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -26,12 +25,10 @@ import (
 func TestADecisionIsRecordedBeforeTheBacklogOfAnImport(t *testing.T) {
 	const backlog, putAtATime = 1500, 8
 	var cached client.Client
-	controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	ns, _ := started(t, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 		cached = mgr.GetClient()
 		return Settings{}.SetupWithManager(ctx, mgr, options)
 	})
-	ns := env.Namespace(t)
-	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build())
 	t.Cleanup(func() { // later tests would reconcile the leftovers
 		harness.Must(t, env.Client.DeleteAllOf(context.Background(), &v1alpha1.Finding{}, client.InNamespace(ns)))
 	})

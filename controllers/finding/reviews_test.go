@@ -21,7 +21,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/reviewissue"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/test/builder"
-	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -60,9 +59,8 @@ func shows(t *testing.T, reason string, f *v1alpha1.Finding, state v1alpha1.Find
 }
 
 func TestTheBaseBranchsFindingShowsTheDecisionAboutTheIssueWithItsAuthor(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager, reviewissue.SetupWithManager)
-	g, ns := NewWithT(t), env.Namespace(t)
-	places(t, ns)
+	ns, _ := started(t, Settings{}.SetupWithManager, reviewissue.SetupWithManager)
+	g := NewWithT(t)
 	f := inBase(ns, "f-1", "md5")
 	issue, other := inPullRequest("i-1", f), inPullRequest("i-2", inBase(ns, "f-2", "sha1"))
 	env.Create(t, issue, other)
@@ -112,9 +110,7 @@ func TestTheBaseBranchsFindingShowsTheDecisionAboutTheIssueWithItsAuthor(t *test
 }
 
 func TestTheVerdictEndsWithTheDecisionAboutTheIssue(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager, reviewissue.SetupWithManager)
-	ns := env.Namespace(t)
-	places(t, ns)
+	ns, _ := started(t, Settings{}.SetupWithManager, reviewissue.SetupWithManager)
 	f := inBase(ns, "f-1", "md5")
 	issue := inPullRequest("i-1", f)
 	env.Create(t, issue, f)
@@ -130,9 +126,7 @@ func TestTheVerdictEndsWithTheDecisionAboutTheIssue(t *testing.T) {
 
 // The scanner of the base branch may report another of its names than that of the pull request.
 func TestTheVerdictStaysUnderAnotherNameOfTheTool(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager, reviewissue.SetupWithManager)
-	ns := env.Namespace(t)
-	places(t, ns)
+	ns, _ := started(t, Settings{}.SetupWithManager, reviewissue.SetupWithManager)
 	f := inBase(ns, "f-1", "md5")
 	f.Spec.Tool = "Semgrep OSS"
 	issue := inPullRequest("i-1", f)
@@ -155,9 +149,7 @@ func TestTheVerdictStaysUnderAnotherNameOfTheTool(t *testing.T) {
 
 // If two findings differ only in their lines, it is unknown which one the decision was about.
 func TestNoFindingShowsADecisionThatMayBeAboutAnother(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager, reviewissue.SetupWithManager)
-	ns := env.Namespace(t)
-	places(t, ns)
+	ns, _ := started(t, Settings{}.SetupWithManager, reviewissue.SetupWithManager)
 	f := inBase(ns, "f-1", "md5")
 	issue := inPullRequest("i-1", f)
 	env.Create(t, issue, f)

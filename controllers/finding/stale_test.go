@@ -8,15 +8,12 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
-	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func TestAStaleDecisionIsKeptAndMarkedUntilItIsRepeated(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	places(t, ns)
+	ns, _ := started(t, Settings{}.SetupWithManager)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Tool("gosec", v1alpha1.CategoryCode).Build())
 	observed(t, finding)
 	g := NewWithT(t)
@@ -41,9 +38,7 @@ func TestAStaleDecisionIsKeptAndMarkedUntilItIsRepeated(t *testing.T) {
 }
 
 func TestASuppressionIsAnEventOfTheFinding(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	places(t, ns)
+	ns, _ := started(t, Settings{}.SetupWithManager)
 	receive(t, ns, "all", nil)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Tool("gosec", v1alpha1.CategoryCode).Build())
 	observed(t, finding)

@@ -129,10 +129,19 @@ func receive(t *testing.T, namespace, name string, change func(*v1alpha1.Webhook
 	return testenv.Create(t, env, b.Build())
 }
 
-// places creates the objects that findings of the namespace refer to.
-func places(t *testing.T, namespace string) {
+// started starts controllers with those setups, and then makes places.
+func started(t *testing.T, setups ...controllertest.Setup) (namespace string, stop func()) {
 	t.Helper()
+	stop = controllertest.Start(t, env, setups...)
+	return places(t), stop
+}
+
+// places makes a namespace with the objects that its findings refer to.
+func places(t *testing.T) (namespace string) {
+	t.Helper()
+	namespace = env.Namespace(t)
 	env.Create(t, builder.Repository("repo").In(namespace).Build(), builder.Project("proj").In(namespace).Build())
+	return namespace
 }
 
 // sentTo lists the subject's deliveries to the endpoint, each as "type seq", in any order.
@@ -185,9 +194,7 @@ func makeMarker(t *testing.T, namespace, endpoint string) {
 }
 
 func TestEachTransitionGoesToEachThatAsksForIt(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	places(t, ns)
+	ns, _ := started(t, Settings{}.SetupWithManager)
 	all := receive(t, ns, "all", nil)
 	receive(t, ns, "closed", func(e *v1alpha1.WebhookEndpoint) {
 		e.Spec.Events = []v1alpha1.WebhookEventPattern{"finding.closed", "scan.*"}
@@ -224,9 +231,7 @@ func TestEachTransitionGoesToEachThatAsksForIt(t *testing.T) {
 
 // Each endpoint makes one more write of every change, and all organizations wait for it.
 func TestOnlyTheOldestEndpointsGetEvents(t *testing.T) {
-	controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
-	ns := env.Namespace(t)
-	places(t, ns)
+	ns, _ := started(t, Settings{Implied: NewImplied()}.SetupWithManager)
 	for i := range webhooks.MaxServed {
 		receive(t, ns, fmt.Sprintf("e-%02d", i), func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = i != 0 })
 	}
@@ -239,9 +244,7 @@ func TestOnlyTheOldestEndpointsGetEvents(t *testing.T) {
 }
 
 func TestNothingOlderThanTheEndpointIsSent(t *testing.T) {
-	stop := controllertest.Start(t, env, Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	places(t, ns)
+	ns, stop := started(t, Settings{}.SetupWithManager)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	caughtUp(t, finding, 1)
 	stop()
@@ -266,16 +269,14 @@ func TestTwoWritesOnlyOfAChangeThatSomebodyAsksFor(t *testing.T) {
 	var writes atomic.Int32
 	controllertest.Start(t, env, hooks{status: func(*v1alpha1.Finding) error { writes.Add(1); return nil }}.setup())
 	g := NewWithT(t)
-	quiet := env.Namespace(t)
-	places(t, quiet)
+	quiet := places(t)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(quiet).Build())
 	caughtUp(t, finding, 1)
 	triage(t, finding, "x")
 	caughtUp(t, finding, 2)
 	g.Expect(writes.Swap(0)).To(BeEquivalentTo(2), "one for each change")
 
-	loud := env.Namespace(t)
-	places(t, loud)
+	loud := places(t)
 	receive(t, loud, "all", nil)
 	finding = testenv.Create(t, env, builder.Finding("f-1").In(loud).Build())
 	caughtUp(t, finding, 1)
@@ -288,7 +289,7 @@ func TestTwoWritesOnlyOfAChangeThatSomebodyAsksFor(t *testing.T) {
 // decided, which could not be told from it later.
 func TestATransitionIsStoredBeforeAnythingIsMadeOfIt(t *testing.T) {
 	var unrecorded atomic.Int32
-	controllertest.Start(t, env, hooks{create: func(d *v1alpha1.WebhookDelivery) error {
+	ns, _ := started(t, hooks{create: func(d *v1alpha1.WebhookDelivery) error {
 		stored := &v1alpha1.Finding{}
 		key := client.ObjectKey{Namespace: d.Namespace, Name: string(d.Spec.Event.Subject.Name)}
 		if err := env.Client.Get(context.Background(), key, stored); err != nil {
@@ -304,8 +305,6 @@ func TestATransitionIsStoredBeforeAnythingIsMadeOfIt(t *testing.T) {
 		}
 		return nil
 	}}.setup())
-	ns := env.Namespace(t)
-	places(t, ns)
 	receive(t, ns, "all", nil)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build())
 	caughtUp(t, finding, 2)
@@ -365,9 +364,7 @@ func TestNothingIsLostOrDoubledWhereverTheControllerDies(t *testing.T) {
 	}}
 	for _, c := range cases {
 		t.Run(c.reason, func(t *testing.T) {
-			stop := controllertest.Start(t, env, c.hooks.setup())
-			ns := env.Namespace(t)
-			places(t, ns)
+			ns, stop := started(t, c.hooks.setup())
 			receive(t, ns, "a", nil)
 			receive(t, ns, "b", nil)
 			finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build())
@@ -399,9 +396,7 @@ func TestNothingIsLostOrDoubledWhereverTheControllerDies(t *testing.T) {
 
 // The deliveries of a creation are made before its status is stored. Meanwhile the finding is triaged.
 func TestACreationIsNotDoubledThoughItIsStoredAfterItsDeliveries(t *testing.T) {
-	stop := controllertest.Start(t, env, hooks{status: func(*v1alpha1.Finding) error { return errCut }}.setup())
-	ns := env.Namespace(t)
-	places(t, ns)
+	ns, stop := started(t, hooks{status: func(*v1alpha1.Finding) error { return errCut }}.setup())
 	receive(t, ns, "all", nil)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	harness.Eventually(t, func(g Gomega) {
@@ -420,14 +415,12 @@ func TestACreationIsNotDoubledThoughItIsStoredAfterItsDeliveries(t *testing.T) {
 
 // A delivery that was just made may neither be in the cache nor be recorded yet.
 func TestADeliveryThatIsThereIsAsGoodAsMade(t *testing.T) {
-	stop := controllertest.Start(t, env, hooks{status: func(f *v1alpha1.Finding) error {
+	ns, stop := started(t, hooks{status: func(f *v1alpha1.Finding) error {
 		if f.Status.EmittedSeq > 0 {
 			return errCut
 		}
 		return nil
 	}}.setup())
-	ns := env.Namespace(t)
-	places(t, ns)
 	receive(t, ns, "all", nil)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	harness.Eventually(t, func(g Gomega) { g.Expect(sentTo(t, g, ns, "all", "f-1")).To(HaveLen(1)) })
@@ -439,9 +432,7 @@ func TestADeliveryThatIsThereIsAsGoodAsMade(t *testing.T) {
 
 // The cache may show a finding before it shows the scan that created it.
 func TestAFindingWaitsForThePageOfAScanThatTheCacheDoesNotShow(t *testing.T) {
-	controllertest.Start(t, env, hooks{blind: true}.setup())
-	ns := env.Namespace(t)
-	places(t, ns)
+	ns, _ := started(t, hooks{blind: true}.setup())
 	env.Create(t, builder.WebhookEndpoint("paged").In(ns).Batched().Build())
 	env.Create(t, builder.Scan("s-1", time.Now()).In(ns).Build())
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Mutate(func(f *v1alpha1.Finding) {
@@ -471,8 +462,7 @@ func (c behind) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 func TestACacheThatIsBehindMakesNoRetiredDeliveryAgain(t *testing.T) {
 	for reason, stored := range map[string]bool{"it shows the transition": true, "it shows no status": false} {
 		t.Run(reason, func(t *testing.T) {
-			ns := env.Namespace(t)
-			places(t, ns)
+			ns := places(t)
 			receive(t, ns, "all", nil)
 			finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 			if stored {
@@ -528,8 +518,7 @@ func heldBackBy(t *testing.T) (namespace string, busy *v1alpha1.WebhookEndpoint,
 // overloaded returns an endpoint with so many pending deliveries that it gets no more.
 func overloaded(t *testing.T) (namespace string, busy *v1alpha1.WebhookEndpoint) {
 	t.Helper()
-	namespace = env.Namespace(t)
-	places(t, namespace)
+	namespace = places(t)
 	busy = receive(t, namespace, "busy", nil)
 	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonDecisionsHeldBack)
 	return namespace, busy
@@ -622,9 +611,7 @@ func TestAFullStatusIsEmittedWhateverTheBacklog(t *testing.T) {
 }
 
 func TestWhatAQuotaRefusesIsMadeWhenThereIsRoom(t *testing.T) {
-	controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
-	ns := env.Namespace(t)
-	places(t, ns)
+	ns, _ := started(t, Settings{Implied: NewImplied()}.SetupWithManager)
 	receive(t, ns, "all", nil)
 	quota := env.UseUp(t, "count/webhookdeliveries.appsec.dev", builder.WebhookDelivery("probe", time.Now()).In(ns).Build())
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
@@ -667,7 +654,7 @@ func TestEachTriageIsALineOfTheAuditLogAndInTheStatus(t *testing.T) {
 	log := &auditLog{}
 	var refused atomic.Bool
 	var early atomic.Int32
-	controllertest.Start(t, env, hooks{logger: log.logger(), status: func(f *v1alpha1.Finding) error {
+	ns, _ := started(t, hooks{logger: log.logger(), status: func(f *v1alpha1.Finding) error {
 		if f.Spec.Triage.Comments != "" && len(log.all()) == 0 {
 			early.Add(1)
 		}
@@ -677,8 +664,6 @@ func TestEachTriageIsALineOfTheAuditLogAndInTheStatus(t *testing.T) {
 		}
 		return nil
 	}}.setup())
-	ns := env.Namespace(t)
-	places(t, ns)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	caughtUp(t, finding, 1)
 	comment := strings.Repeat("why? äöü\n", 200)

@@ -29,12 +29,21 @@ func batched(t *testing.T, namespace string) *v1alpha1.WebhookEndpoint {
 	return testenv.Create(t, env, builder.WebhookEndpoint("paged").In(namespace).Events("finding.*").Batched().Build())
 }
 
-// places creates the scan and the objects that it and its findings refer to.
-func places(t *testing.T, namespace string) *v1alpha1.Scan {
+// started starts controllers with those setups, and then makes places.
+func started(t *testing.T, setups ...controllertest.Setup) (namespace string, scan *v1alpha1.Scan, stop func()) {
 	t.Helper()
-	scan := builder.Scan("s-1", time.Now()).In(namespace).Build()
+	stop = controllertest.Start(t, env, setups...)
+	namespace, scan = places(t)
+	return namespace, scan, stop
+}
+
+// places makes a namespace with a scan and the objects that it and its findings refer to.
+func places(t *testing.T) (namespace string, scan *v1alpha1.Scan) {
+	t.Helper()
+	namespace = env.Namespace(t)
+	scan = builder.Scan("s-1", time.Now()).In(namespace).Build()
 	env.Create(t, builder.Repository("repo").In(namespace).Build(), builder.Project("proj").In(namespace).Build(), scan)
-	return scan
+	return namespace, scan
 }
 
 func scanned(namespace, name string) *v1alpha1.Finding {
@@ -80,9 +89,8 @@ func each(names []string, suffix string) []string {
 }
 
 func TestAScanOfThreeHundredIsThreePages(t *testing.T) {
-	stop := controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	scan, endpoint := places(t, ns), batched(t, ns)
+	ns, scan, stop := started(t, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
+	endpoint := batched(t, ns)
 	env.Create(t, builder.WebhookEndpoint("single").In(ns).Events("finding.*").Build())
 	all := names(300)
 	for _, name := range all {
@@ -141,9 +149,8 @@ func indexPages(ctx context.Context, mgr ctrl.Manager, _ controller.Options) err
 
 // The findings' controller may lag far behind the import.
 func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
-	stop := controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
-	ns, g := env.Namespace(t), NewWithT(t)
-	scan := places(t, ns)
+	ns, scan, stop := started(t, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
+	g := NewWithT(t)
 	batched(t, ns)
 	other := testenv.Create(t, env, builder.Scan("s-2", time.Now()).In(ns).Build())
 	all := names(webhooks.MaxPageEntries + 30)
@@ -186,10 +193,8 @@ func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
 func TestAControllerThatDiesBetweenPagesDoublesNothing(t *testing.T) {
 	left := &atomic.Int32{}
 	left.Store(1)
-	stop := controllertest.Start(t, env, controllertest.CutOffPages(Settings{}.SetupWithManager, left),
+	ns, scan, stop := started(t, controllertest.CutOffPages(Settings{}.SetupWithManager, left),
 		finding.Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	scan := places(t, ns)
 	batched(t, ns)
 	all := names(140)
 	for _, name := range all {
@@ -213,9 +218,8 @@ func TestAControllerThatDiesBetweenPagesDoublesNothing(t *testing.T) {
 }
 
 func TestPagesWaitForABacklogToEnd(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	scan, endpoint := places(t, ns), batched(t, ns)
+	ns, scan, _ := started(t, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
+	endpoint := batched(t, ns)
 	g := NewWithT(t)
 	controllertest.SetBacklogged(t, env, endpoint, v1alpha1.ReasonTooManyPending)
 	env.Create(t, scanned(ns, "f-1"))
@@ -223,8 +227,7 @@ func TestPagesWaitForABacklogToEnd(t *testing.T) {
 	finish(t, scan)
 	// Another scan in another namespace ended later and has its page: this one would have its page
 	// by now.
-	other := env.Namespace(t)
-	otherScan := places(t, other)
+	other, otherScan := places(t)
 	batched(t, other)
 	env.Create(t, scanned(other, "f-1"))
 	recorded(t, other, 1)
@@ -240,9 +243,7 @@ func TestPagesWaitForABacklogToEnd(t *testing.T) {
 }
 
 func TestWhatDoesNotGoInPages(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	scan := places(t, ns)
+	ns, scan, _ := started(t, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 	batched(t, ns)
 	g := NewWithT(t)
 	byNobody := scanned(ns, "by-nobody")
@@ -267,9 +268,7 @@ func TestWhatDoesNotGoInPages(t *testing.T) {
 // A finding that changes so often during a scan that its status is full does not wait for a page,
 // and is in none.
 func TestAFullStatusDoesNotWaitForItsPage(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	scan := places(t, ns)
+	ns, scan, _ := started(t, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 	batched(t, ns)
 	f := testenv.Create(t, env, scanned(ns, "f-1"))
 	recorded(t, ns, 1)
@@ -290,9 +289,7 @@ func TestAFullStatusDoesNotWaitForItsPage(t *testing.T) {
 // An endpoint that changes to pages gets none for the single deliveries it already has, though the
 // finding still owes them to another endpoint.
 func TestWhatAnEndpointHasByItselfIsInNoPage(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	scan := places(t, ns)
+	ns, scan, _ := started(t, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 	paged, busy := builder.WebhookEndpoint("paged").In(ns).Build(), builder.WebhookEndpoint("busy").In(ns).Build()
 	env.Create(t, paged, busy)
 	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonTooManyPending)
@@ -313,9 +310,7 @@ func TestWhatAnEndpointHasByItselfIsInNoPage(t *testing.T) {
 // A page outlives its scan, and holds what it holds though its endpoint no longer asks for pages. The finding still
 // owes the change to another endpoint.
 func TestWhatAnEndpointHasInAPageIsNotSentByItself(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	scan := places(t, ns)
+	ns, scan, _ := started(t, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 	batched(t, ns)
 	once, busy := builder.WebhookEndpoint("once-paged").In(ns).Batched().Build(), builder.WebhookEndpoint("busy").In(ns).Build()
 	env.Create(t, once, busy)

@@ -39,9 +39,7 @@ func isSettled(t *testing.T, scan *v1alpha1.Scan, status metav1.ConditionStatus)
 }
 
 func TestAScanIsSettledOnceEachStatusHasFollowed(t *testing.T) {
-	stop := controllertest.Start(t, env, Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	scan := places(t, ns)
+	ns, scan, stop := started(t, Settings{}.SetupWithManager)
 	last := testenv.Create(t, env, scanned(ns, "f-1"))
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(testenv.Get(t, g, env, scan).Status.Phase).To(Equal(v1alpha1.ScanPhaseRunning))
@@ -61,9 +59,8 @@ func TestAScanIsSettledOnceEachStatusHasFollowed(t *testing.T) {
 
 // The watch of scans may be ahead of that of findings: what is not seen yet is not recorded either.
 func TestAScanIsNotSettledBeforeItsLastChangeIsSeen(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	scan, unseen := places(t, ns), scanned(ns, "f-unseen")
+	ns, scan, _ := started(t, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
+	unseen := scanned(ns, "f-unseen")
 	unseen.ResourceVersion = "1"
 	endNow(t, scan, unseen)
 	isSettled(t, scan, metav1.ConditionFalse)
@@ -77,9 +74,8 @@ func TestAScanIsNotSettledBeforeItsLastChangeIsSeen(t *testing.T) {
 // Settled is about statuses only. A quota may refuse pages for as long as a receiver is down.
 func TestAScanIsSettledThoughItsPagesCannotBeMade(t *testing.T) {
 	left := &atomic.Int32{}
-	controllertest.Start(t, env, controllertest.CutOffPages(Settings{}.SetupWithManager, left), finding.Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	scan, unseen := places(t, ns), scanned(ns, "f-unseen")
+	ns, scan, _ := started(t, controllertest.CutOffPages(Settings{}.SetupWithManager, left), finding.Settings{}.SetupWithManager)
+	unseen := scanned(ns, "f-unseen")
 	batched(t, ns)
 	env.Create(t, scanned(ns, "f-1"))
 	recorded(t, ns, 1)
@@ -96,9 +92,7 @@ func TestAScanIsSettledThoughItsPagesCannotBeMade(t *testing.T) {
 
 // A rescan without a difference costs no further write.
 func TestAScanThatChangedNothingIsSettledWhenItEnds(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
-	ns := env.Namespace(t)
-	scan := places(t, ns)
+	_, scan, _ := started(t, Settings{}.SetupWithManager)
 	patch := fmt.Sprintf(`{"spec":{"completedAt":%q,"outcome":"Succeeded","counts":{"unchanged":7}}}`,
 		time.Now().UTC().Format(time.RFC3339))
 	env.Patch(t, scan, patch)
@@ -112,9 +106,8 @@ func TestAScanThatChangedNothingIsSettledWhenItEnds(t *testing.T) {
 // its deliveries must be made.
 func TestAScanWaitsForNoStatusThatIsImplied(t *testing.T) {
 	implied := finding.NewImplied()
-	stop := controllertest.Start(t, env, Settings{Implied: implied}.SetupWithManager)
-	ns := env.Namespace(t)
-	scan, last := places(t, ns), scanned(ns, "f-1")
+	ns, scan, stop := started(t, Settings{Implied: implied}.SetupWithManager)
+	last := scanned(ns, "f-1")
 	env.Create(t, builder.WebhookEndpoint("e").In(ns).Build(), last)
 	endNow(t, scan, last)
 	isSettled(t, scan, metav1.ConditionFalse)
@@ -132,11 +125,9 @@ func TestAScanWaitsForNoStatusThatIsImplied(t *testing.T) {
 // A finding that was left without a status gets none because of a later endpoint, and is not waited for.
 func TestAScanIsSettledThoughAnEndpointWasCreatedMeanwhile(t *testing.T) {
 	implied := finding.NewImplied()
-	controllertest.Start(t, env, Settings{Implied: implied}.SetupWithManager,
+	ns, scan, _ := started(t, Settings{Implied: implied}.SetupWithManager,
 		finding.Settings{Implied: implied}.SetupWithManager)
-	ns := env.Namespace(t)
-	scan, last := places(t, ns), scanned(ns, "f-1")
-	env.Create(t, last)
+	last := testenv.Create(t, env, scanned(ns, "f-1"))
 	harness.Eventually(t, func(g Gomega) { g.Expect(implied.Suffice(last)).To(BeTrue()) })
 	env.Create(t, builder.WebhookEndpoint("e").In(ns).Build())
 	endNow(t, scan, last)
