@@ -141,20 +141,17 @@ func replaceToken(t *testing.T, key *v1alpha1.APIKey, claims tokens.Claims) {
 // The loss of the signing key must not give an expired key a new lifetime.
 func TestLostSigningKeyRevivesNoExpiredKey(t *testing.T) {
 	start(t)
-	namespace := env.Organization(t, "unrevived")
-	key := testenv.Create(t, env, builder.APIKey("late").In(namespace).Build())
+	key := newKey(t, "unrevived")
 	_, claims := waitUntilIssued(t, key)
 	claims.ExpiresAt = claims.IssuedAt.Add(time.Second)
 	replaceToken(t, key, claims)
 	waitForReason(t, key, v1alpha1.ReasonExpired)
 	harness.Must(t, env.Client.Delete(t.Context(), signingSecret()))
-	marker := testenv.Create(t, env, builder.APIKey("marker").In(namespace).Build())
+	marker := testenv.Create(t, env, builder.APIKey("marker").In(key.Namespace).Build())
 	waitUntilIssued(t, marker)
 	// The new signing key enqueues all keys; the status shows when this key was reconciled.
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Description = "looked at" })
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(testenv.Get(t, g, env, key).Status.ObservedGeneration).To(Equal(key.Generation))
-	})
+	observed(t, key)
 	if ready := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonExpired || key.Status.KeyID != claims.ID {
 		t.Errorf("the key has token %s and is %s, want it expired as it was", key.Status.KeyID, ready.Reason)
 	}
@@ -165,8 +162,7 @@ func TestLostSigningKeyRevivesNoExpiredKey(t *testing.T) {
 
 func TestExpiryComesAtItsTime(t *testing.T) {
 	start(t)
-	namespace := env.Organization(t, "expiring")
-	key := testenv.Create(t, env, builder.APIKey("short").In(namespace).Build())
+	key := newKey(t, "expiring")
 	waitForReason(t, key, v1alpha1.ReasonReconciled)
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(3 * time.Second))) })
 	waitForReason(t, key, v1alpha1.ReasonExpired)
@@ -202,8 +198,7 @@ func TestKeyThatIsOverFromTheStartGetsNoToken(t *testing.T) {
 
 func TestDisabledKeyIsRotatedAllTheSame(t *testing.T) {
 	start(t)
-	namespace := env.Organization(t, "disabled")
-	key := testenv.Create(t, env, builder.APIKey("leaked").In(namespace).Build())
+	key := newKey(t, "disabled")
 	_, leaked := waitUntilIssued(t, key)
 	change(t, key, func(s *v1alpha1.APIKeySpec) {
 		s.Disabled = true
@@ -242,9 +237,7 @@ func TestRotationLeavesTheTokenBeforeForTheOverlap(t *testing.T) {
 	})
 	// And is not revived.
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation.Overlap = &metav1.Duration{Duration: time.Hour} })
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(testenv.Get(t, g, env, key).Status.ObservedGeneration).To(Equal(key.Generation))
-	})
+	observed(t, key)
 	if key.Status.Previous != nil {
 		t.Errorf("token %s is valid again", key.Status.Previous.KeyID)
 	}
@@ -262,9 +255,7 @@ func TestRotationWithoutOverlapEndsTheTokenBefore(t *testing.T) {
 	// A lower serial requests nothing.
 	_, second := waitUntilIssued(t, key)
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation.Serial = 3 })
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(testenv.Get(t, g, env, key).Status.ObservedGeneration).To(Equal(key.Generation))
-	})
+	observed(t, key)
 	if key.Status.KeyID != second.ID {
 		t.Error("a lowered serial gave a new token")
 	}
@@ -320,9 +311,7 @@ func TestAnnotationsOfTheSecretRevokeNothingAndReviveNothing(t *testing.T) {
 	change(t, key, func(s *v1alpha1.APIKeySpec) {
 		s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1, Overlap: &metav1.Duration{Duration: time.Hour}}
 	})
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(testenv.Get(t, g, env, key).Status.ObservedGeneration).To(Equal(key.Generation))
-	})
+	observed(t, key)
 	if key.Status.Previous != nil || key.Status.KeyID != second.ID || key.Status.RotationSerial != 1 {
 		t.Errorf("the annotations changed the status to %+v", key.Status)
 	}

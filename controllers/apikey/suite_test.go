@@ -79,9 +79,14 @@ func waitUntilIssued(t *testing.T, key *v1alpha1.APIKey, other ...func(g Gomega)
 func waitForReason(t *testing.T, key *v1alpha1.APIKey, want string) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
-		testenv.Get(t, g, env, key)
-		condition := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady)
-		g.Expect(condition).NotTo(BeNil())
-		g.Expect(condition.Reason).To(Equal(want))
+		g.Expect(testenv.Ready(t, g, env, key).Reason).To(Equal(want))
+	})
+}
+
+// observed waits until the status is up to date with the spec.
+func observed(t *testing.T, key *v1alpha1.APIKey) {
+	t.Helper()
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(testenv.Get(t, g, env, key).Status.ObservedGeneration).To(Equal(key.Generation))
 	})
 }
