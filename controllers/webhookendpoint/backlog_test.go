@@ -11,9 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/events"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
@@ -150,18 +148,10 @@ func TestTooManyDeliveriesThatWait(t *testing.T) {
 	startWith(t, Settings{MaxPending: 6})
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
-	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
-	g.Expect(err).NotTo(HaveOccurred())
-	changes, err := watcher.Watch(t.Context(), &v1alpha1.WebhookEndpointList{}, &client.ListOptions{
-		Namespace: ns, Raw: &metav1.ListOptions{ResourceVersion: endpoint.ResourceVersion},
-	})
-	g.Expect(err).NotTo(HaveOccurred())
-	defer changes.Stop()
-
-	var waiting []*v1alpha1.WebhookDelivery
-	for i := range 6 { // plus the ping
-		d := testenv.Create(t, env, builder.WebhookDelivery("d-"+strconv.Itoa(i), time.Now()).In(ns).Endpoint("team").Build())
-		waiting = append(waiting, d)
+	writes := testenv.Writes[*v1alpha1.WebhookEndpoint](t, env, &v1alpha1.WebhookEndpointList{}, ns)
+	waiting := make([]*v1alpha1.WebhookDelivery, 6) // plus the ping
+	for i := range waiting {
+		waiting[i] = testenv.Create(t, env, builder.WebhookDelivery("d-"+strconv.Itoa(i), time.Now()).In(ns).Endpoint("team").Build())
 	}
 	harness.Eventually(t, func(g Gomega) {
 		conditions := testenv.Get(t, g, env, endpoint).Status.Conditions
@@ -180,15 +170,6 @@ func TestTooManyDeliveriesThatWait(t *testing.T) {
 		g.Expect(v1alpha1.FindCondition(testenv.Get(t, g, env, endpoint).Status.Conditions, v1alpha1.ConditionBacklogged)).To(BeNil())
 	})
 	env.Patch(t, endpoint, `{"metadata":{"labels":{"last":"true"}}}`)
-	writes := 0
-	for event := range changes.ResultChan() {
-		if event.Type != watch.Modified {
-			continue
-		}
-		if event.Object.(*v1alpha1.WebhookEndpoint).Labels["last"] == "true" {
-			break
-		}
-		writes++
-	}
-	g.Expect(writes).To(Equal(2), "one when it opens, one when it closes, and none for a delivery")
+	last := func(written *v1alpha1.WebhookEndpoint) bool { return written.Labels["last"] == "true" }
+	g.Expect(testenv.CountWrites(writes, last)).To(Equal(2), "one when it opens, one when it closes, and none for a delivery")
 }
