@@ -71,14 +71,6 @@ func finish(t *testing.T, scan *v1alpha1.Scan) {
 	env.Patch(t, scan, `{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)
 }
 
-func names(n int) []string {
-	out := make([]string, n)
-	for i := range out {
-		out[i] = fmt.Sprintf("f-%03d", i)
-	}
-	return out
-}
-
 func each(names []string, suffix string) []string {
 	out := make([]string, len(names))
 	for i := range names {
@@ -92,7 +84,7 @@ func TestAScanOfThreeHundredIsThreePages(t *testing.T) {
 	ns, scan, stop := started(t, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 	endpoint := batched(t, ns)
 	env.Create(t, builder.WebhookEndpoint("single").In(ns).Events("finding.*").Build())
-	all := names(300)
+	all := controllertest.Names(300)
 	for _, name := range all {
 		env.Create(t, scanned(ns, name))
 	}
@@ -153,7 +145,7 @@ func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
 	g := NewWithT(t)
 	batched(t, ns)
 	other := testenv.Create(t, env, builder.Scan("s-2", time.Now()).In(ns).Build())
-	all := names(webhooks.MaxPageEntries + 30)
+	all := controllertest.Names(webhooks.MaxPageEntries + 30)
 	for _, name := range all[:100] {
 		env.Create(t, scanned(ns, name))
 	}
@@ -196,7 +188,7 @@ func TestAControllerThatDiesBetweenPagesDoublesNothing(t *testing.T) {
 	ns, scan, stop := started(t, controllertest.CutOffPages(Settings{}.SetupWithManager, left),
 		finding.Settings{}.SetupWithManager)
 	batched(t, ns)
-	all := names(140)
+	all := controllertest.Names(140)
 	for _, name := range all {
 		env.Create(t, scanned(ns, name))
 	}

@@ -90,6 +90,13 @@ func (r room) decides(name, triage string) {
 	r.settled()
 }
 
+// sets returns a committed operation that sets the status of the findings with the rule G1.
+func (r room) sets(name string, status v1alpha1.UserStatus) *v1alpha1.TriageOperation {
+	return builder.TriageOperation(name, "G1").In(r.namespace).Committed().Mutate(func(s *v1alpha1.TriageOperationSpec) {
+		s.Set = &v1alpha1.OperationDecision{UserStatus: status}
+	}).Build()
+}
+
 func (r room) makes(operation *v1alpha1.TriageOperation, until v1alpha1.OperationPhase) *v1alpha1.TriageOperation {
 	r.t.Helper()
 	env.Create(r.t, operation)
@@ -232,18 +239,13 @@ func TestOperationsAreUndoneInReverseOrder(t *testing.T) {
 	r, g := running(t), NewWithT(t)
 	r.finds("G1", "f-1", "f-2", "f-3")
 	r.decides("f-1", `{"comments":"look at it"}`)
-	sets := func(name string, status v1alpha1.UserStatus) *v1alpha1.TriageOperation {
-		return builder.TriageOperation(name, "G1").In(r.namespace).Committed().Mutate(func(s *v1alpha1.TriageOperationSpec) {
-			s.Set = &v1alpha1.OperationDecision{UserStatus: status}
-		}).Build()
-	}
 	undoes := func(name string) *v1alpha1.TriageOperation {
 		return r.makes(builder.TriageOperation("undo-"+name, "").In(r.namespace).Undoes(name).Committed().Build(), v1alpha1.OperationCompleted)
 	}
-	r.makes(sets("first", v1alpha1.UserStatusMuted), v1alpha1.OperationCompleted)
-	r.makes(sets("second", v1alpha1.UserStatusActive), v1alpha1.OperationCompleted)
+	r.makes(r.sets("first", v1alpha1.UserStatusMuted), v1alpha1.OperationCompleted)
+	r.makes(r.sets("second", v1alpha1.UserStatusActive), v1alpha1.OperationCompleted)
 	g.Expect(counts(undoes("second"))).To(Equal("3 3; 3 0 0 0"))
-	r.makes(sets("third", v1alpha1.UserStatusActive), v1alpha1.OperationCompleted)
+	r.makes(r.sets("third", v1alpha1.UserStatusActive), v1alpha1.OperationCompleted)
 	g.Expect(counts(undoes("third"))).To(Equal("3 3; 3 0 0 0"))
 	r.decides("f-3", `{"comments":"mine"}`)
 	g.Expect(counts(undoes("first"))).To(Equal("3 2; 2 0 1 0"), "two undos have restored its decision; about f-3 somebody decided since")
@@ -287,9 +289,7 @@ func TestAClockThatIsAheadEndsNoDecisionForAnOperation(t *testing.T) {
 	r.finds("G1", "f-1")
 	r.decides("f-1", `{"userStatus":"muted","reason":"accepted-risk","expiresAt":"`+end.Format(time.RFC3339)+`"}`)
 
-	o := r.makes(builder.TriageOperation("mute", "G1").In(r.namespace).Committed().Mutate(func(s *v1alpha1.TriageOperationSpec) {
-		s.Set = &v1alpha1.OperationDecision{UserStatus: v1alpha1.UserStatusMuted}
-	}).Build(), v1alpha1.OperationCompleted)
+	o := r.makes(r.sets("mute", v1alpha1.UserStatusMuted), v1alpha1.OperationCompleted)
 	g.Expect(counts(o)).To(Equal("1 0; 0 1 0 0"), "it is muted already")
 	g.Expect(r.finding("f-1").Spec.Triage.Reason).To(Equal(v1alpha1.DecisionAcceptedRisk))
 
@@ -322,28 +322,26 @@ type cut struct {
 
 func (c cut) GetConfig() *rest.Config {
 	config := rest.CopyConfig(c.Manager.GetConfig())
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return harness.RoundTripper(func(request *http.Request) (*http.Response, error) {
-			if request.Method != http.MethodPatch {
-				return next.RoundTrip(request)
+	harness.Between(config, func(next http.RoundTripper, request *http.Request) (*http.Response, error) {
+		if request.Method != http.MethodPatch {
+			return next.RoundTrip(request)
+		}
+		left := c.left.Add(-1)
+		if left < 0 {
+			<-request.Context().Done()
+			return nil, request.Context().Err()
+		}
+		response, err := next.RoundTrip(request)
+		if left == 0 {
+			if err == nil {
+				_, _ = io.Copy(io.Discard, response.Body)
+				_ = response.Body.Close()
 			}
-			left := c.left.Add(-1)
-			if left < 0 {
-				<-request.Context().Done()
-				return nil, request.Context().Err()
-			}
-			response, err := next.RoundTrip(request)
-			if left == 0 {
-				if err == nil {
-					_, _ = io.Copy(io.Discard, response.Body)
-					_ = response.Body.Close()
-				}
-				c.once.Do(func() { close(c.dead) })
-				<-request.Context().Done()
-				return nil, request.Context().Err()
-			}
-			return response, err
-		})
+			c.once.Do(func() { close(c.dead) })
+			<-request.Context().Done()
+			return nil, request.Context().Err()
+		}
+		return response, err
 	})
 	return config
 }
@@ -352,18 +350,13 @@ func TestAnOperationThatIsKilledDoesNothingTwice(t *testing.T) {
 	const all = 12
 	r, g := newRoom(t), NewWithT(t)
 	stop := controllertest.Start(t, env, finding.Settings{}.SetupWithManager)
-	var names []string
-	for i := range all {
-		names = append(names, fmt.Sprintf("f-%02d", i))
-	}
+	names := controllertest.Names(all)
 	r.finds("G1", names...)
 	stop()
 	status := []v1alpha1.UserStatus{v1alpha1.UserStatusMuted, v1alpha1.UserStatusActive}
 	for moment := 1; moment <= 10; moment++ {
 		name := fmt.Sprintf("mute-%d", moment)
-		env.Create(t, builder.TriageOperation(name, "G1").In(r.namespace).Committed().Mutate(func(s *v1alpha1.TriageOperationSpec) {
-			s.Set = &v1alpha1.OperationDecision{UserStatus: status[moment%2]}
-		}).Build())
+		env.Create(t, r.sets(name, status[moment%2]))
 		left := &atomic.Int32{}
 		left.Store(int32(moment)) //nolint:gosec // at most ten
 		dead, once := make(chan struct{}), &sync.Once{}
@@ -437,11 +430,7 @@ func TestAnOperationOverManyIsAFewPagesForEndpointsThatBatch(t *testing.T) {
 	r := running(t)
 	endpoint := builder.WebhookEndpoint("paged").In(r.namespace).Events("finding.triaged").Batched().Build()
 	env.Create(t, endpoint, builder.WebhookEndpoint("single").In(r.namespace).Events("finding.triaged").Build())
-	var names []string
-	for i := range all {
-		names = append(names, fmt.Sprintf("f-%03d", i))
-	}
-	r.finds("G1", names...)
+	r.finds("G1", controllertest.Names(all)...)
 	r.decides("f-000", `{"userStatus":"active"}`)
 	r.makes(builder.TriageOperation("mute", "G1").In(r.namespace).Committed().Build(), v1alpha1.OperationCompleted)
 	harness.Eventually(t, func(g Gomega) {
@@ -471,11 +460,7 @@ func TestAnOperationOverManyIsAFewPagesForEndpointsThatBatch(t *testing.T) {
 
 func TestASetThatCouldNotBeKeptAtOnceIsTheSameInTheEnd(t *testing.T) {
 	r, g := running(t), NewWithT(t)
-	var names []string
-	for i := range 12 {
-		names = append(names, fmt.Sprintf("f-%02d", i))
-	}
-	r.finds("G1", names...)
+	r.finds("G1", controllertest.Names(12)...)
 	// A part of an earlier operation of that name, not garbage-collected yet.
 	left := &v1alpha1.TriageOperationPart{ObjectMeta: metav1.ObjectMeta{
 		Namespace: r.namespace, Name: "mute-000", OwnerReferences: []metav1.OwnerReference{{

@@ -20,6 +20,15 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
+// Names returns that many names of findings, sorted.
+func Names(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("f-%03d", i)
+	}
+	return names
+}
+
 // NothingOwed waits until no finding of the namespace has transitions left to emit.
 func NothingOwed(t *testing.T, env *testenv.Environment, namespace string) {
 	t.Helper()
