@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
@@ -70,9 +72,6 @@ type options struct {
 	short    bool
 }
 
-// The defaults of --results, --results-again, --triaged and --imported.
-const usualResults, usualAgain, usualTriaged, usualImported = 5_000, 20_000, 10_000, 5_000
-
 func newCommand(self func(context.Context, ...string) *exec.Cmd) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
@@ -93,11 +92,11 @@ Measurements:
 	flags.IntSliceVar(&o.findings, "findings", []int{1_000, 10_000, 100_000},
 		"numbers of findings, each loaded into a control plane of its own")
 	flags.IntVar(&o.reviews, "reviews", 10_000, "number of reviews in each")
-	flags.IntVar(&o.results, "results", usualResults, "results of the file whose upload is compared with the plugin's import")
-	flags.IntVar(&o.again, "results-again", usualAgain, "results of the file that is uploaded twice")
-	flags.IntVar(&o.triaged, "triaged", usualTriaged,
+	flags.IntVar(&o.results, "results", 5_000, "results of the file whose upload is compared with the plugin's import")
+	flags.IntVar(&o.again, "results-again", 20_000, "results of the file that is uploaded twice")
+	flags.IntVar(&o.triaged, "triaged", 10_000,
 		"findings of a policy that is compared with bare writes; an operation is over half of them (100000: an hour and more)")
-	flags.IntVar(&o.imported, "imported", usualImported, "findings of the imports during which a person decides")
+	flags.IntVar(&o.imported, "imported", 5_000, "findings of the imports during which a person decides")
 	flags.IntVar(&o.rounds, "rounds", 7, "rounds in which each side has its turn")
 	flags.DurationVar(&o.turn, "turn", 500*time.Millisecond, "how long a turn takes")
 	flags.IntVar(&o.callers, "connections", 4, "connections that requests are sent over")
@@ -108,7 +107,8 @@ Measurements:
 	flags.StringVar(&o.against, "against", "5b72824", "the commit that the costs of a finding are compared with")
 	flags.StringVar(&o.profiles, "profiles", "",
 		"folder for profiles of kube-apiserver, of processor time and of what is allocated, one after the other, named after the measurement: see go tool pprof")
-	flags.BoolVar(&o.short, "short", false, "few findings and short turns: shows in a minute that everything works")
+	flags.BoolVar(&o.short, "short", false,
+		"few findings and short turns, and no pages without --out: shows in a minute that everything works")
 	command.CompletionOptions.DisableDefaultCmd = true
 	command.AddCommand(children()...)
 	command.AddCommand(heldChild())
@@ -159,8 +159,12 @@ func (o *options) chosen() ([]bench.Measurement, error) {
 	return out, nil
 }
 
-func (o *options) complete() error {
+func (o *options) complete(flags *pflag.FlagSet) error {
 	if o.short {
+		// Its figures must not replace published ones.
+		if !flags.Changed("out") {
+			o.out = ""
+		}
 		o.findings, o.reviews, o.rounds, o.turn = []int{1_000}, 500, 3, 100*time.Millisecond
 		o.results, o.again, o.triaged, o.imported = 150, 300, 200, 200
 	}
@@ -174,7 +178,7 @@ func (o *options) complete() error {
 
 func (o *options) run(ctx context.Context, command *cobra.Command, self func(context.Context,
 	...string) *exec.Cmd) (err error) {
-	if err := o.complete(); err != nil {
+	if err := o.complete(command.Flags()); err != nil {
 		return err
 	}
 	chosen, err := o.chosen()
@@ -196,7 +200,7 @@ func (o *options) run(ctx context.Context, command *cobra.Command, self func(con
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	about := report.ThisRun(b.Binary, o.command())
+	about := report.ThisRun(b.Binary, commandLine(command.Flags()))
 	for _, m := range chosen {
 		section, err := b.Measure(ctx, m)
 		if err != nil {
@@ -213,26 +217,18 @@ func (o *options) run(ctx context.Context, command *cobra.Command, self func(con
 	return nil
 }
 
-// command returns the command line that repeats this run.
-func (o *options) command() string {
-	out := "make bench"
+// commandLine returns the command that repeats a run with these flags.
+func commandLine(flags *pflag.FlagSet) string {
 	var arguments []string
-	if o.short {
-		arguments = append(arguments, "--short")
-	} else {
-		sizes := strings.Trim(strings.ReplaceAll(fmt.Sprint(o.findings), " ", ","), "[]")
-		arguments = append(arguments, "--findings "+sizes, fmt.Sprintf("--rounds %d", o.rounds))
-		for name, value := range map[string]struct{ given, usual int }{
-			"results": {o.results, usualResults}, "results-again": {o.again, usualAgain},
-			"triaged": {o.triaged, usualTriaged}, "imported": {o.imported, usualImported},
-		} {
-			if value.given != value.usual {
-				arguments = append(arguments, fmt.Sprintf("--%s %d", name, value.given))
-			}
+	flags.Visit(func(flag *pflag.Flag) { // in the order of their names
+		argument := "--" + flag.Name
+		if flag.Value.Type() != "bool" {
+			argument += " " + cmp.Or(strings.Trim(flag.Value.String(), "[]"), "''")
 		}
+		arguments = append(arguments, argument)
+	})
+	if len(arguments) == 0 {
+		return "make bench"
 	}
-	if len(o.only) > 0 {
-		arguments = append(arguments, "--only "+strings.Join(o.only, ","))
-	}
-	return out + ` BENCH="` + strings.Join(arguments, " ") + `"`
+	return `make bench BENCH="` + strings.Join(arguments, " ") + `"`
 }

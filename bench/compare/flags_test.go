@@ -1,0 +1,43 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// The published pages say how they were made.
+func TestTheCommandOfAPageHasEachFlagThatWasGiven(t *testing.T) {
+	for want, arguments := range map[string][]string{
+		"make bench": nil,
+		`make bench BENCH="--connections 2 --findings 1000,2000 --reviews 50 --turn 1s"`: {
+			"--turn=1s", "--reviews", "50", "--findings=1000", "--findings=2000", "--connections=2",
+		},
+		`make bench BENCH="--against 0123abc --binary ./other --only reads,cost --out '' --short"`: {
+			"--short", "--only=reads,cost", "--binary=./other", "--against=0123abc", "--out=",
+		},
+	} {
+		command := newCommand(self)
+		harness.Must(t, command.ParseFlags(arguments))
+		harness.Same(t, "the command", want, commandLine(command.Flags()))
+	}
+}
+
+func TestAShortRunReplacesNoPublishedPages(t *testing.T) {
+	for _, c := range []struct {
+		reason    string
+		arguments []string
+		out, want string
+	}{
+		{"a run without --short is published", nil, "docs", "docs"},
+		{"its figures are of no use", []string{"--short"}, "docs", ""},
+		{"a folder is named", []string{"--short", "--out=elsewhere"}, "elsewhere", "elsewhere"},
+	} {
+		flags := newCommand(self).Flags()
+		harness.Must(t, flags.Parse(c.arguments))
+		o := options{findings: []int{1}, reviews: 1, results: 1, again: 1, triaged: 2, imported: 1, rounds: 1, turn: 1, callers: 1,
+			short: len(c.arguments) > 0, out: c.out}
+		harness.Must(t, o.complete(flags))
+		harness.Same(t, c.reason, c.want, o.out)
+	}
+}
