@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
@@ -13,9 +12,6 @@ import (
 func newCertificates(certFile, keyFile string) (*certwatcher.CertWatcher, error) {
 	if certFile == "" && keyFile == "" {
 		return nil, nil //nolint:nilnil // without a certificate there is nothing to watch
-	}
-	if certFile == "" || keyFile == "" {
-		return nil, errors.New("a TLS certificate needs its private key, and a private key its certificate")
 	}
 	certificates, err := certwatcher.New(certFile, keyFile)
 	if err != nil {
