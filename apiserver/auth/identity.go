@@ -8,11 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/ratelimit"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
-
-// DefaultRequestsPerMinute is the limit if neither the key nor its organization sets one.
-const DefaultRequestsPerMinute = 600
 
 // Identity is the sender of a request: a key that was valid when the request was authenticated.
 type Identity struct {
@@ -127,7 +125,7 @@ func over(key *v1alpha1.APIKey, now time.Time) bool {
 // requestsPerMinute returns the key's limit, else the organization's, else the default, and at most the organization's
 // maximum.
 func requestsPerMinute(key *v1alpha1.APIKey, organization *v1alpha1.Organization) int32 {
-	limit := int32(DefaultRequestsPerMinute)
+	limit := int32(ratelimit.DefaultRequestsPerMinute)
 	for _, of := range []*v1alpha1.RateLimit{organization.Spec.RateLimit, key.Spec.RateLimit} {
 		if of != nil && of.RequestsPerMinute != nil {
 			limit = *of.RequestsPerMinute
