@@ -3,6 +3,7 @@ package importer
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -21,9 +22,10 @@ type Base struct {
 	// Since is when the pull request began. A finding that was closed later still counts as present in the base; one
 	// that was detected later cannot have been fixed by the pull request.
 	Since time.Time
-	// Own reports whether a result is certainly an open issue of the pull request; it gets the index of the batch, and
-	// that in its Results. A doubtful match does not make such a result known. nil: none is.
-	Own func(batch, result int) bool
+	// Own returns the results that are certainly open issues of the pull request, if the base has the known ones. Each
+	// result is the index of its batch, and that in its Results. A doubtful match does not make such a result known.
+	// nil: none is.
+	Own func(known map[[2]int]bool) map[[2]int]bool
 }
 
 // Compared reports which results of some batches the base already has.
@@ -166,16 +168,18 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 }
 
 // pair matches the results with the findings, and returns the results that it has matched, with their batches. A result
-// of which Own says that it is an issue takes no finding in doubt. The findings are then matched again without all results
-// that stay issues: another result may be such a finding, but none of them may become it because there are fewer.
+// of which Own says that it is an issue takes no finding in doubt. The findings are then matched again without all
+// results that stay issues: another result may be such a finding, but none of them may become it because there are
+// fewer.
 func (b *Base) pair(results []reported, of []int, findings []v1alpha1.Finding) ([]reported, []int, []match) {
 	matches := pair(results, findings, nil, nil)
+	own := b.own(results, of, matches)
 	var others []reported
 	var ofOthers []int
 	inDoubt := false
 	for i, m := range matches {
-		own := b.Own != nil && b.Own(of[i], results[i].index)
-		inDoubt = inDoubt || own && m.before != nil && m.doubt != ""
+		own := own[[2]int{of[i], results[i].index}]
+		inDoubt = inDoubt || own && m.inDoubt()
 		if !own || m.before != nil && m.doubt == "" {
 			others, ofOthers = append(others, results[i]), append(ofOthers, of[i])
 		}
@@ -185,6 +189,33 @@ func (b *Base) pair(results []reported, of []int, findings []v1alpha1.Finding) (
 	}
 	return b.pair(others, ofOthers, findings)
 }
+
+// own returns the results that are certainly open issues of the pull request. Among results that are alike none is
+// certain, so those are left out that the base certainly has, and then those too that have the code of their finding.
+func (b *Base) own(results []reported, of []int, matches []match) map[[2]int]bool {
+	if b.Own == nil || !slices.ContainsFunc(matches, func(m match) bool { return m.inDoubt() }) {
+		return nil
+	}
+	certain, sameCode := map[[2]int]bool{}, map[[2]int]bool{}
+	for i, m := range matches {
+		if m.before == nil {
+			continue
+		}
+		result := [2]int{of[i], results[i].index}
+		if m.doubt == "" {
+			certain[result] = true
+		}
+		if m.doubt == "" || m.is.Snippet != "" && m.is.Snippet == m.was.Snippet {
+			sameCode[result] = true
+		}
+	}
+	own := b.Own(certain)
+	maps.Copy(own, b.Own(sameCode))
+	return own
+}
+
+// inDoubt reports whether the result may be another problem than its finding.
+func (m *match) inDoubt() bool { return m.before != nil && m.doubt != "" }
 
 // problemAtLine is what the findings of several analyses share if they are one problem.
 type problemAtLine struct {

@@ -67,28 +67,37 @@ func TestADoubtfulMatchInTheBaseHidesNoOpenIssue(t *testing.T) {
 		reason   string
 		first    []string // become issues in c0, and stay open
 		commit   string
-		base     string
+		base     []string
 		detected time.Duration // of the base's finding, after the first review
 		results  []string
 		// of the base
 		known, inDoubt, fixed int
 	}{
-		{"another pull request brings a similar problem to the base", []string{"25 eval:eval(b)"}, "c0", "40 eval:eval(c)", time.Minute,
+		{"another pull request brings a similar problem to the base", []string{"25 eval:eval(b)"}, "c0", []string{"40 eval:eval(c)"}, time.Minute,
 			[]string{"25 eval:eval(b)"}, 0, 0, 0},
-		{"and then the next commit is reviewed", []string{"25 eval:eval(b)"}, "c1", "40 eval:eval(c)", time.Minute,
+		{"and then the next commit is reviewed", []string{"25 eval:eval(b)"}, "c1", []string{"40 eval:eval(c)"}, time.Minute,
 			[]string{"25 eval:eval(b)"}, 0, 0, 0},
-		{"the problem of the base is repaired", []string{"20 eval:eval(b)"}, "c1", "10 eval:eval(a)", -time.Hour,
+		{"the problem of the base is repaired", []string{"20 eval:eval(b)"}, "c1", []string{"10 eval:eval(a)"}, -time.Hour,
 			[]string{"20 eval:eval(b)"}, 0, 0, 1},
-		{"the problem of the base stays", []string{"20 eval:eval(b)"}, "c1", "10 eval:eval(a)", -time.Hour,
+		{"the problem of the base stays", []string{"20 eval:eval(b)"}, "c1", []string{"10 eval:eval(a)"}, -time.Hour,
 			[]string{"10 eval:eval(a)", "20 eval:eval(b)"}, 1, 0, 0},
-		{"the problem of the base changes, and the issue is nearer", []string{"8 eval:eval(b)"}, "c1", "10 eval:eval(a)", -time.Hour,
+		{"the problem of the base changes, and the issue is nearer", []string{"8 eval:eval(b)"}, "c1", []string{"10 eval:eval(a)"}, -time.Hour,
 			[]string{"8 eval:eval(b)", "16 eval:eval(aa)"}, 1, 1, 0},
-		{"two issues are alike", []string{"20 eval:eval(b)", "30 eval:eval(b)"}, "c1", "40 eval:eval(b)", time.Minute,
+		{"two issues are alike", []string{"20 eval:eval(b)", "30 eval:eval(b)"}, "c1", []string{"40 eval:eval(b)"}, time.Minute,
 			[]string{"20 eval:eval(b)", "30 eval:eval(b)"}, 0, 0, 0},
+		{"all problems move, and another of the base is repaired", []string{"25 eval:eval(b)"}, "c1",
+			[]string{"10 eval:eval(b)", "12 eval:eval(b)", "30 eval:eval(a)"}, -time.Hour,
+			[]string{"13 eval:eval(b)", "15 eval:eval(b)", "28 eval:eval(b)"}, 2, 0, 1},
+		{"only the issue moves, and another problem of the base is repaired", []string{"25 eval:eval(b)"}, "c1",
+			[]string{"10 eval:eval(b)", "12 eval:eval(b)", "30 eval:eval(a)"}, -time.Hour,
+			[]string{"10 eval:eval(b)", "12 eval:eval(b)", "27 eval:eval(b)"}, 2, 0, 1},
+		{"the base has one that is alike, and all problems move", []string{"25 eval:eval(b)"}, "c1",
+			[]string{"10 eval:eval(b)", "30 eval:eval(a)"}, -time.Hour,
+			[]string{"13 eval:eval(b)", "28 eval:eval(b)"}, 1, 0, 1},
 	} {
 		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
 		c.importsResults(t, "c0", results(tc.first...), nil)
-		im := New(c.serve(t, results(tc.base), start.Add(tc.detected)), pr, Options{DryRun: true})
+		im := New(c.serve(t, results(tc.base...), start.Add(tc.detected)), pr, Options{DryRun: true})
 		s, err := im.Import(t.Context(), &Commit{SHA: tc.commit, ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{batchOf("ESLint", tc.results...)})
 		harness.Must(t, err)
 		if want := len(tc.first); s.Open != want || GateNew.Judge(s).Passed || s.Resolved != 0 {

@@ -167,7 +167,8 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 		return review, err
 	}
 	base := importer.Base{Namespace: im.pr.Namespace, Project: im.pr.Project,
-		Since: im.pr.began(review, commit, time.Now()), Own: p.own(all, there)}
+		Since: im.pr.began(review, commit, time.Now()),
+		Own:   func(known map[[2]int]bool) map[[2]int]bool { return p.own(all, there, known) }}
 	if im.pr.Project == "" {
 		projects, err := routing.Read(ctx, im.client, im.key(im.pr.Repository), false)
 		if err != nil {

@@ -38,11 +38,14 @@ func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
 	slices.SortFunc(p.changes, func(a, b change) int { return cmp.Compare(a.name, b.name) })
 }
 
-// own returns a function that reports whether a result, by its batch and index, is certainly an open issue. A similar
-// finding of the base must not hide such a result: nothing would show the issue, and it would count as resolved.
-func (p *plan) own(results []found, there []v1alpha1.ReviewIssue) func(batch, result int) bool {
+// own returns the results that are certainly open issues, by batch and index. A similar finding of the base must not
+// hide such a result: nothing would show the issue, and it would count as resolved. known are results that the base
+// has: they are no issues.
+func (p *plan) own(results []found, there []v1alpha1.ReviewIssue, known map[[2]int]bool) map[[2]int]bool {
 	own, existing := map[[2]int]bool{}, indexed(there)
-	distinct, again := merge(results)
+	distinct, again := merge(slices.DeleteFunc(slices.Clone(results), func(f found) bool {
+		return known[[2]int{f.batch, f.Index}]
+	}))
 	for i, name := range p.certain(distinct, existing) {
 		if name == "" || p.wasResolved(&existing[name].Spec) {
 			continue
@@ -51,7 +54,7 @@ func (p *plan) own(results []found, there []v1alpha1.ReviewIssue) func(batch, re
 			own[[2]int{f.batch, f.Index}] = true
 		}
 	}
-	return func(batch, result int) bool { return own[[2]int{batch, result}] }
+	return own
 }
 
 // indexed returns the issues by name.
