@@ -227,28 +227,59 @@ func (o *redeliverOptions) ask(ctx context.Context, s *session, name, value stri
 	return patiently(ctx, func() error { return s.patch(ctx, d, client.RawPatch(types.MergePatchType, data)) })
 }
 
-// await waits for the requested redeliveries and replaces the endings by their outcomes.
+// await waits for the requested redeliveries and replaces the endings by their outcomes. Those whose turn has not come
+// when the time is up, because others took it all, are read once.
 func (o *redeliverOptions) await(ctx context.Context, s *session, names []string, endings []ending, value string) {
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	waiting, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	var waiting []int
+	o.replace(waiting, endings, func(i int) error { return awaitDelivery(waiting, s, names[i], value) },
+		func(e ending) bool { return e.tried && e.err == nil })
+	reading, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	o.replace(reading, endings, func(i int) error { return readDelivery(reading, s, names[i], value) },
+		func(e ending) bool { return errors.Is(e.err, errNotRead) })
+}
+
+// replace replaces the chosen endings by what the function returns, or by errNotRead once ctx ends.
+func (o *redeliverOptions) replace(ctx context.Context, endings []ending, outcome func(int) error,
+	choose func(ending) bool) {
+	var chosen []int
 	for i, e := range endings {
-		if e.tried && e.err == nil {
-			waiting = append(waiting, i)
+		if choose(e) {
+			chosen = append(chosen, i)
 		}
 	}
-	became := forEach(ctx, len(waiting), o.concurrency, func(int, int) {}, func(i int) (bool, error) {
-		return true, awaitDelivery(ctx, s, names[waiting[i]], value)
+	became := forEach(ctx, len(chosen), o.concurrency, func(int, int) {}, func(i int) (bool, error) {
+		return true, outcome(chosen[i])
 	})
 	for i, e := range became {
 		if !e.tried {
-			e = ending{tried: true, err: errStillPending}
+			e = ending{tried: true, err: errNotRead}
 		}
-		endings[waiting[i]] = e
+		endings[chosen[i]] = e
 	}
 }
 
-var errStillPending = errors.New("requested, but not delivered yet; it continues without this command")
+var (
+	errStillPending = errors.New("requested, but not delivered yet; it continues without this command")
+	errNotRead      = errors.New("requested, but not known to be delivered; it continues without this command")
+)
+
+// readDelivery reads a delivery once and returns the outcome of its redelivery.
+func readDelivery(ctx context.Context, s *session, name, value string) error {
+	d := &v1alpha1.WebhookDelivery{}
+	if err := patiently(ctx, func() error { return s.get(ctx, name, d) }); err != nil {
+		if passing(err) || ctx.Err() != nil {
+			return fmt.Errorf("%w: %w", errNotRead, err)
+		}
+		return err
+	}
+	ended, err := isRedelivered(d, value)
+	if !ended && err == nil {
+		return errStillPending
+	}
+	return err
+}
 
 func awaitDelivery(ctx context.Context, s *session, name, value string) error {
 	d := &v1alpha1.WebhookDelivery{}

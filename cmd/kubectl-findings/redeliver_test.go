@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,6 +69,35 @@ func TestARedeliveryThatWasNotSentBlamesNoReceiver(t *testing.T) {
 			t.Errorf("after %d attempts: %v, want %q", attempts, err, want)
 		}
 	}
+}
+
+func TestADeliveryWhoseTurnToBeWaitedForNeverCameIsReadOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		phases := map[string]v1alpha1.WebhookDeliveryPhase{
+			"pending": v1alpha1.WebhookDeliveryPending, "delivered": v1alpha1.WebhookDeliveryDelivered,
+			"waiting": v1alpha1.WebhookDeliveryPending, "failed": v1alpha1.WebhookDeliveryFailed,
+		}
+		c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+				d := o.(*v1alpha1.WebhookDelivery)
+				d.Annotations = map[string]string{v1alpha1.RedeliverAnnotation: "mine"}
+				d.Status.Phase, d.Status.Redelivery = phases[key.Name], &v1alpha1.WebhookRedelivery{Value: "mine", Attempts: 1}
+				return nil
+			},
+			Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
+				return watch.NewFake(), nil
+			},
+		}).Build()
+		endings := []ending{{tried: true}, {tried: true}, {tried: true}, {tried: true}, {}}
+		o := &redeliverOptions{concurrency: 1, timeout: time.Minute}
+		o.await(t.Context(), &session{client: c, namespace: "org-acme"},
+			[]string{"pending", "delivered", "waiting", "failed", "interrupted"}, endings, "mine")
+		for i, want := range []string{errStillPending.Error(), "", errStillPending.Error(), "it failed again: no attempt was made", ""} {
+			if got := endings[i].err; (got != nil || want != "") && (got == nil || got.Error() != want) {
+				t.Errorf("number %d: %v, want %q", i, got, want)
+			}
+		}
+	})
 }
 
 func TestARedeliveryGoesOnIfItCannotBeWaitedFor(t *testing.T) {
