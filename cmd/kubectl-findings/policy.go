@@ -107,7 +107,7 @@ func (o *policyTestOptions) run(ctx context.Context) error {
 	if err := errors.Join(err, checkOutput(o.output)); err != nil {
 		return err
 	}
-	files, err := o.read()
+	files, err := o.readWithin(ctx)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/safely"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
@@ -24,6 +26,36 @@ type filedPolicy struct {
 	// declared is the spec as written in the file.
 	declared any
 	program  *rules.Program
+}
+
+// readWithin reads the files until ctx ends. Those that are URLs must answer within callTimeout: the library that reads
+// them knows neither of them.
+func (o *policyTestOptions) readWithin(ctx context.Context) ([]*filedPolicy, error) {
+	if slices.ContainsFunc(*o.files.Filenames, isURL) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, callTimeout, errNoAnswer)
+		defer cancel()
+	}
+	var policies []*filedPolicy
+	read := make(chan error, 1)
+	go func() {
+		read <- safely.Func(func() (err error) {
+			policies, err = o.read()
+			return err
+		})()
+	}()
+	select {
+	case err := <-read:
+		return policies, err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+var errNoAnswer = fmt.Errorf("the URLs of -f did not answer within %s: download the files and name them", callTimeout)
+
+func isURL(file string) bool {
+	return strings.HasPrefix(file, "http://") || strings.HasPrefix(file, "https://")
 }
 
 // read returns the policies of all files, each in its namespace.

@@ -1,11 +1,18 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
@@ -29,6 +36,28 @@ func TestThePlaceOfAMistakeIsPointedAt(t *testing.T) {
 		"a line that does not exist": {"a", 2, 1, ""},
 	} {
 		harness.Same(t, reason, tc.want, pointed(tc.expression, tc.line, tc.column))
+	}
+}
+
+// The library that reads them has no time limit and knows no context.
+func TestPoliciesBehindASilentURLAreNotWaitedForAfterAnInterrupt(t *testing.T) {
+	ended, asked := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(asked)
+		<-ended
+	}))
+	defer server.Close()
+	defer close(ended)
+	ctx, stop := context.WithTimeout(t.Context(), harness.Patience)
+	defer stop()
+	go func() {
+		<-asked
+		stop()
+	}()
+	o := &policyTestOptions{cli: cli{streams: genericiooptions.NewTestIOStreamsDiscard()}}
+	o.files = genericclioptions.FileNameFlags{Filenames: &[]string{server.URL + "/policy.yaml"}}
+	if _, err := o.readWithin(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("it ends with %v", err)
 	}
 }
 
