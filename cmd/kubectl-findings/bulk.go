@@ -216,11 +216,3 @@ func (s *bulkSummary) text() []byte {
 	}
 	return b.Bytes()
 }
-
-func checkBulkOutput(output string) error {
-	switch output {
-	case "", outputJSON, outputYAML, outputName:
-		return nil
-	}
-	return fmt.Errorf("--output is %q and must be json, yaml or name", output)
-}

@@ -45,7 +45,7 @@ const pluginScript = `#!/bin/sh
 exec kubectl-findings __complete "$@"
 `
 
-func addCompletion(root *cobra.Command, c cli) {
+func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	command, _, err := root.Find([]string{"completion"})
 	if err != nil {
@@ -64,22 +64,6 @@ func addCompletion(root *cobra.Command, c cli) {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	})
-	completeImports(root, c)
-}
-
-// completeImports adds completion of flag values to the commands that read files.
-func completeImports(root *cobra.Command, c cli) {
-	for _, command := range root.Commands() {
-		switch command.Name() {
-		case "import":
-			completeFlagNames(command, "repository", c, "Repository")
-			completeFlagNames(command, "project", c, "Project")
-			completeWords(command, "category", categoryChoice.values)
-		case "review":
-			completeFlagNames(command, "repository", c, "Repository")
-			completeWords(command, "status", []string{"open", "closed", "merged"})
-		}
-	}
 }
 
 func completeFilter(cmd *cobra.Command, c cli) {

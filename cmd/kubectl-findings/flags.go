@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -136,9 +137,16 @@ func checkSourceRoot(root string) error {
 	return nil
 }
 
-func checkOutput(output string) error {
-	if output != "" && output != outputJSON && output != outputYAML {
-		return fmt.Errorf("--output is %q and must be json or yaml", output)
+// Values of --output for summaries, and for summaries of many objects.
+var (
+	summaryFormats = []string{outputJSON, outputYAML}
+	bulkFormats    = []string{outputJSON, outputYAML, outputName}
+)
+
+// checkOutput accepts the formats, and none for text.
+func checkOutput(output string, formats []string) error {
+	if output != "" && !slices.Contains(formats, output) {
+		return fmt.Errorf("--output is %q and must be %s", output, alternatives(formats))
 	}
 	return nil
 }

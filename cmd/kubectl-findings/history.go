@@ -48,11 +48,12 @@ func newHistoryCommand(c cli) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.all, "all", false, "show every change, not only what people decided")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "json or yaml; a table if not given")
+	completeWords(cmd, "output", summaryFormats)
 	return cmd
 }
 
 func (o *historyOptions) run(ctx context.Context, name string) error {
-	if err := checkOutput(o.output); err != nil {
+	if err := checkOutput(o.output, summaryFormats); err != nil {
 		return err
 	}
 	session, err := o.open()

@@ -115,6 +115,10 @@ func newImportCommand(c cli) *cobra.Command {
 	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json or yaml; default: text")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print errors only")
 	require(cmd, "repository", "project")
+	completeFlagNames(cmd, "repository", c, "Repository")
+	completeFlagNames(cmd, "project", c, "Project")
+	completeWords(cmd, "category", categoryChoice.values)
+	completeWords(cmd, "output", summaryFormats)
 	return cmd
 }
 
@@ -207,8 +211,8 @@ func (o *importOptions) choices(chosenAnalysis bool) (importer.Choices, error) {
 	if c.StartedAt, err = timeFlag("started-at", o.startedAt); err != nil {
 		return c, err
 	}
-	return c, errors.Join(checkConcurrency(o.concurrency), checkOutput(o.output), checkSourceRoot(o.sourceRoot),
-		o.checkWait())
+	return c, errors.Join(checkConcurrency(o.concurrency), checkOutput(o.output, summaryFormats),
+		checkSourceRoot(o.sourceRoot), o.checkWait())
 }
 
 func (o *importOptions) checkWait() error {

@@ -98,13 +98,13 @@ func newPolicyTestCommand(c cli) *cobra.Command {
 	cmd.Flags().StringVarP(&o.output, "output", "o", "",
 		"format of the comparison: json or yaml, which list every finding; default: text")
 	completeWords(cmd, "fail-on", gateWords())
-	completeWords(cmd, "output", []string{outputJSON, outputYAML})
+	completeWords(cmd, "output", summaryFormats)
 	return cmd
 }
 
 func (o *policyTestOptions) run(ctx context.Context) error {
 	gate, err := parsePolicyGate(o.failOn)
-	if err := errors.Join(err, checkOutput(o.output)); err != nil {
+	if err := errors.Join(err, checkOutput(o.output, summaryFormats)); err != nil {
 		return err
 	}
 	files, err := o.readWithin(ctx)

@@ -85,13 +85,14 @@ func newRedeliverCommand(c cli) *cobra.Command {
 	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json, yaml or name; default: text")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress and no preview")
 	completeFlagNames(cmd, "endpoint", c, "WebhookEndpoint")
+	completeWords(cmd, "output", bulkFormats)
 	return cmd
 }
 
 func (o *redeliverOptions) run(ctx context.Context, names []string) error {
 	unfiltered := o.endpoint+o.labels+o.fields == "" && !o.failed
 	err := errors.Join(checkSelection(names, unfiltered, "deliveries"), checkConcurrency(o.concurrency),
-		checkBulkOutput(o.output), checkTimeout(o.timeout))
+		checkOutput(o.output, bulkFormats), checkTimeout(o.timeout))
 	if err != nil {
 		return err
 	}

@@ -25,9 +25,9 @@ Recording the same files for the same commit again writes nothing. A file that i
 SARIF 2.1.0 is refused, and so are the results of a tool that did not run to its end; then
 nothing is written.
 
-The results are compared with the findings of the base branch: those of the repository, or of one
-project of it, that are open or were closed after the pull request began. Only results that the base
-does not have become issues. Findings of the base that the files do not report count as fixed.
+The results are compared with the findings of the base branch: those of the scanned projects, or of
+the one that --project names, that are open or were closed after the pull request began. Only results
+that the base does not have become issues. Findings of the base that the files do not report count as fixed.
 
 Commits are recorded in the order in which they are reviewed; the last 250 are kept. Without
 files only the pull request is recorded, or, with --clean, that nothing was found in the
@@ -102,7 +102,7 @@ func newReviewCommand(c cli) *cobra.Command {
 	flags.StringVar(&o.sourceRoot, "source-root", "",
 		"absolute path of the source on the machine that scanned; paths of issues become relative to it")
 	flags.StringVar(&o.project, "project", "",
-		"Project whose findings are the base to compare with; default: the projects that hold the results")
+		"Project whose findings are the base to compare with; default: the projects that were scanned")
 	flags.StringVar(&o.openedAt, "opened-at", "",
 		"when the pull request began, in RFC 3339; default: when it was first reviewed")
 	flags.StringVar(&o.format, "format", "",
@@ -116,6 +116,12 @@ func newReviewCommand(c cli) *cobra.Command {
 	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json or yaml; default: text")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print errors only")
 	require(cmd, "repository", "pr")
+	completeFlagNames(cmd, "repository", c, "Repository")
+	completeFlagNames(cmd, "project", c, "Project")
+	completeWords(cmd, "status", words(pullRequestStatuses...))
+	completeWords(cmd, "fail-on", words(reviewimport.Gates...))
+	completeWords(cmd, "format", []string{formatMarkdown})
+	completeWords(cmd, "output", summaryFormats)
 	return cmd
 }
 
@@ -189,6 +195,10 @@ func (o *reviewOptions) read(names []string) ([]*importer.Batch, error) {
 	return importer.Collect(files, importer.Choices{Tool: o.tool, Commit: o.commit, Analysis: new(string)}, time.Now())
 }
 
+var pullRequestStatuses = []v1alpha1.PullRequestStatus{
+	v1alpha1.PullRequestOpen, v1alpha1.PullRequestClosed, v1alpha1.PullRequestMerged,
+}
+
 // commitHash matches a full or abbreviated Git hash.
 var commitHash = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 
@@ -215,8 +225,7 @@ func (o *reviewOptions) validate(names []string) (*reviewimport.Commit, error) {
 	if o.commit != "" && !commitHash.MatchString(o.commit) {
 		fail("--commit is %q and must be a commit's hash: 7 to 64 hexadecimal digits", o.commit)
 	}
-	known := []v1alpha1.PullRequestStatus{v1alpha1.PullRequestOpen, v1alpha1.PullRequestClosed, v1alpha1.PullRequestMerged}
-	if o.status != "" && !slices.Contains(known, v1alpha1.PullRequestStatus(o.status)) {
+	if o.status != "" && !slices.Contains(pullRequestStatuses, v1alpha1.PullRequestStatus(o.status)) {
 		fail("--status is %q and must be open, closed or merged", o.status)
 	}
 	if o.format != "" && (o.format != formatMarkdown || o.output != "") {
@@ -231,7 +240,8 @@ func (o *reviewOptions) validate(names []string) (*reviewimport.Commit, error) {
 		}
 	}
 	at, err := timeFlag("reviewed-at", o.reviewedAt)
-	errs = append(errs, err, checkConcurrency(o.concurrency), checkOutput(o.output), checkSourceRoot(o.sourceRoot))
+	errs = append(errs, err, checkConcurrency(o.concurrency), checkOutput(o.output, summaryFormats),
+		checkSourceRoot(o.sourceRoot))
 	if err := errors.Join(errs...); err != nil || !reviewed {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func newRootCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		newRotateKeyCommand("rotate-key", c),
 		newRedeliverCommand(c),
 	)
-	addCompletion(root, c)
+	addCompletion(root)
 	refuseTwice(root)
 	root.PersistentPreRunE = refuseBlank
 	return root

@@ -44,6 +44,7 @@ func (o *output) addFlags(cmd *cobra.Command) {
 	o.flags.TemplatePrinterFlags.AddFlags(cmd)
 	cmd.Flags().StringVarP(o.flags.OutputFormat, "output", "o", outputTable,
 		alternatives(outputFormats))
+	completeWords(cmd, "output", []string{outputTable, outputWide, outputJSON, outputYAML, outputName})
 	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "do not print the headings of a table")
 }
 

@@ -108,6 +108,7 @@ func newTriageCommand(c cli) *cobra.Command {
 	})
 	completeWords(cmd, "reason", append(reasonWords(), noGrounds))
 	completeWords(cmd, "dry-run", []string{dryRunNone, dryRunClient, dryRunServer})
+	completeWords(cmd, "output", bulkFormats)
 	return cmd
 }
 
@@ -133,7 +134,7 @@ func (o *triageOptions) run(ctx context.Context, names []string) error {
 }
 
 func (o *triageOptions) validate(names []string) (decision, error) {
-	errs := []error{checkConcurrency(o.concurrency), checkBulkOutput(o.output)}
+	errs := []error{checkConcurrency(o.concurrency), checkOutput(o.output, bulkFormats)}
 	if !slices.Contains([]string{dryRunNone, dryRunClient, dryRunServer}, o.dryRun) {
 		errs = append(errs, fmt.Errorf("--dry-run is %q and must be none, client or server", o.dryRun))
 	}

@@ -53,6 +53,7 @@ func newTriageIssueCommand(c cli) *cobra.Command {
 	o.decides.add(flags, "issues")
 	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json, yaml or name; default: text")
 	completeWords(cmd, "reason", append(reasonWords(), noGrounds))
+	completeWords(cmd, "output", bulkFormats)
 	return cmd
 }
 
@@ -62,7 +63,7 @@ func issueDescription(issue unstructured.Unstructured) string {
 
 func (o *triageIssueOptions) run(ctx context.Context, names []string) error {
 	d, err := o.decides.read(time.Now())
-	if err := errors.Join(err, checkBulkOutput(o.output)); err != nil {
+	if err := errors.Join(err, checkOutput(o.output, bulkFormats)); err != nil {
 		return err
 	}
 	s, err := o.open()

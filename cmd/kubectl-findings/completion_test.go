@@ -1,0 +1,40 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+func TestValuesOfFlagsAreCompleted(t *testing.T) {
+	var check func(cmd *cobra.Command)
+	check = func(cmd *cobra.Command) {
+		for _, flag := range []string{
+			"output", "repository", "project", "policy", "endpoint", "severity", "status", "category", "reason", "scope", "fail-on", "format",
+		} {
+			if cmd.Flags().Lookup(flag) == nil {
+				continue
+			}
+			if _, completed := cmd.GetFlagCompletionFunc(flag); !completed {
+				t.Errorf("%s --%s is not completed", cmd.CommandPath(), flag)
+			}
+		}
+		for _, sub := range cmd.Commands() {
+			check(sub)
+		}
+	}
+	check(newRootCommand(genericiooptions.NewTestIOStreamsDiscard()))
+	for flag, want := range map[string]string{
+		"--fail-on": "high\nmedium\nnew\n", "--format": "markdown\n", "--status": "open\nclosed\nmerged\n", "-o": "json\nyaml\n",
+	} {
+		root, out := newRootCommand(genericiooptions.NewTestIOStreamsDiscard()), &bytes.Buffer{}
+		root.SetOut(out)
+		root.SetArgs([]string{"__complete", "review", flag, ""})
+		if err := root.Execute(); err != nil || !strings.HasPrefix(out.String(), want) {
+			t.Errorf("review %s is completed by %q, %v", flag, out, err)
+		}
+	}
+}
