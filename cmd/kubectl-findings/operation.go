@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,6 +38,10 @@ type operating struct {
 	name      string
 	operation *v1alpha1.TriageOperation
 	summary   *bulkSummary
+	// progress is shown once the operation is committed.
+	progress *progress
+	// told is the last reason for the wait that was printed.
+	told string
 }
 
 func (w *operating) run(ctx context.Context) error {
@@ -138,8 +143,11 @@ func (w *operating) commit(ctx context.Context, options ...client.PatchOption) e
 	return w.session.explain(err, w.need(""))
 }
 
-// await waits until the operation is in one of the phases. It returns an error if the operation fails.
+// await waits until the operation is in one of the phases, at most for --timeout. It returns an error if the operation
+// fails.
 func (w *operating) await(ctx context.Context, seen func(), phases ...v1alpha1.OperationPhase) error {
+	ctx, cancelTimeout := context.WithTimeoutCause(ctx, w.timeout, fmt.Errorf("it takes longer than %s", w.timeout))
+	defer cancelTimeout()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var unnoticed *time.Timer // starts with the first successful read: before it, the API server may be unavailable
@@ -152,6 +160,7 @@ func (w *operating) await(ctx context.Context, seen func(), phases ...v1alpha1.O
 			unnoticed.Stop()
 		}
 		seen()
+		w.tell()
 		for _, wanted := range phases {
 			if phase == wanted {
 				return true, nil
@@ -169,6 +178,19 @@ func (w *operating) await(ctx context.Context, seen func(), phases ...v1alpha1.O
 		return fmt.Errorf("operation %s: %w", w.name, err)
 	}
 	return nil
+}
+
+// tell prints why the operation is not ready yet, each reason once.
+func (w *operating) tell() {
+	ready := v1alpha1.FindCondition(w.operation.Status.Conditions, v1alpha1.ConditionReady)
+	if w.quiet || ready == nil || ready.Status != metav1.ConditionFalse || ready.Message == w.told {
+		return
+	}
+	w.told = ready.Message
+	if w.progress != nil {
+		w.progress.finish() // a bar is drawn anew with the next change
+	}
+	fmt.Fprintf(w.streams.ErrOut, "operation %s: %s\n", w.name, printable(ready.Message))
 }
 
 func whyFailed(operation *v1alpha1.TriageOperation) string {
@@ -222,12 +244,12 @@ func (w *operating) imperative() string {
 
 // finish waits until the operation has processed all its findings.
 func (w *operating) finish(ctx context.Context) error {
-	progress := newProgress(w.streams.ErrOut, w.quiet, "findings")
+	w.progress = newProgress(w.streams.ErrOut, w.quiet, "findings")
 	err := w.await(ctx, func() {
 		s := &w.operation.Status
-		progress.at(int(s.Changed+s.Unchanged+s.Conflicted+s.Failed), int(s.Matched))
+		w.progress.at(int(s.Changed+s.Unchanged+s.Conflicted+s.Failed), int(s.Matched))
 	}, v1alpha1.OperationCompleted)
-	progress.finish()
+	w.progress.finish()
 	switch {
 	case err == nil, w.operation.Status.Phase == v1alpha1.OperationFailed, apierrors.IsNotFound(err):
 		return err

@@ -80,7 +80,8 @@ func hasty(t *testing.T) {
 var down = apierrors.NewServiceUnavailable("it restarts")
 
 // waiting is a command that waits for a committed operation. Its reads of the operation return the outcomes one after
-// another, each as another version, the last one again and again. Its watches fail with that error, or else end at once.
+// another, each as another version, the last one again and again; a string is why it is not ready. Its watches fail with
+// that error, or else end at once.
 func waiting(watched error, outcomes ...any) *operating {
 	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
@@ -93,7 +94,15 @@ func waiting(watched error, outcomes ...any) *operating {
 				return err
 			}
 			o.SetResourceVersion(strconv.Itoa(len(outcomes)))
-			o.(*v1alpha1.TriageOperation).Status.Phase = outcome.(v1alpha1.OperationPhase)
+			status := &o.(*v1alpha1.TriageOperation).Status
+			if message, waits := outcome.(string); waits {
+				status.Phase = v1alpha1.OperationRunning
+				v1alpha1.SetCondition(&status.Conditions, v1alpha1.Condition{
+					Type: v1alpha1.ConditionReady, Status: "False", Reason: v1alpha1.ReasonInProgress, Message: message,
+				})
+				return nil
+			}
+			status.Phase = outcome.(v1alpha1.OperationPhase)
 			return nil
 		},
 		Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
@@ -101,7 +110,7 @@ func waiting(watched error, outcomes ...any) *operating {
 		},
 	}).Build()
 	return &operating{
-		triageOptions: &triageOptions{cli: cli{streams: genericiooptions.NewTestIOStreamsDiscard()}, quiet: true},
+		triageOptions: &triageOptions{cli: cli{streams: genericiooptions.NewTestIOStreamsDiscard()}, quiet: true, timeout: time.Hour},
 		session:       &session{client: c, namespace: "org-acme"},
 		name:          "mute",
 		operation:     builder.TriageOperation("mute", "G1").In("org-acme").Build(),
@@ -156,6 +165,30 @@ func TestAWaitWithoutWatchesEnds(t *testing.T) {
 		err := waiting(down, v1alpha1.OperationRunning).finish(ctx)
 		if ctx.Err() != nil || !errors.Is(err, down) {
 			t.Errorf("it ends with %v", err)
+		}
+	})
+}
+
+func TestAWaitSaysOnceWhyItTakesLong(t *testing.T) {
+	for quiet, want := range map[bool]string{
+		false: "operation mute: An older one comes first.\noperation mute: A write failed.\noperation mute: An older one comes first.\n", true: "",
+	} {
+		w := waiting(nil, "An older one comes first.", "An older one comes first.", "A write failed.", "An older one comes first.",
+			v1alpha1.OperationCompleted)
+		var says bytes.Buffer
+		w.streams.ErrOut, w.quiet = &says, quiet
+		harness.Must(t, w.finish(t.Context()))
+		harness.Same(t, "standard error", want, says.String())
+	}
+}
+
+func TestAWaitEndsWithItsTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, begun := waiting(nil, v1alpha1.OperationRunning), time.Now()
+		w.timeout = 10 * time.Minute
+		err := w.finish(t.Context())
+		if err == nil || time.Since(begun) != w.timeout || !strings.HasPrefix(err.Error(), "operation mute: it takes longer than 10m0s\nThe operation goes on in the cluster.") {
+			t.Errorf("it ends after %s with %v", time.Since(begun), err)
 		}
 	})
 }

@@ -26,8 +26,9 @@ confirm that it still holds.
 Name the findings, and each gets a decision in your own name. Or select them with the filters of
 "kubectl findings list": that makes a TriageOperation, which the controllers carry out in the cluster.
 It is shown first, and nothing is decided until you confirm or pass --yes. A finding that somebody else
-triages in the meantime is left as it is and counts as failed. Ctrl-C stops the waiting; an operation
-that you have confirmed goes on.
+triages in the meantime is left as it is and counts as failed. While the operation waits, for example
+for an older one, standard error says why. Ctrl-C and --timeout stop the waiting; an operation that you
+have confirmed goes on.
 
 --undo OPERATION restores what the findings had before an operation ("kubectl findings operations"
 lists them), except for findings that somebody has decided about since.
@@ -73,6 +74,7 @@ type triageOptions struct {
 	undo        string
 	dryRun      string
 	yes         bool
+	timeout     time.Duration
 	concurrency int
 	output      string
 	quiet       bool
@@ -98,6 +100,8 @@ func newTriageCommand(c cli) *cobra.Command {
 		"none, client (show what would change) or server (have the API server check it); client if no value is given")
 	flags.Lookup("dry-run").NoOptDefVal = dryRunClient
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	flags.DurationVar(&o.timeout, "timeout", time.Hour,
+		"how long to wait for the preview of an operation, and again for its end")
 	flags.IntVar(&o.concurrency, "concurrency", defaultConcurrency,
 		"how many named findings are written at the same time")
 	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json, yaml or name; default: text")
@@ -134,7 +138,7 @@ func (o *triageOptions) run(ctx context.Context, names []string) error {
 }
 
 func (o *triageOptions) validate(names []string) (decision, error) {
-	errs := []error{checkConcurrency(o.concurrency), checkOutput(o.output, bulkFormats)}
+	errs := []error{checkConcurrency(o.concurrency), checkOutput(o.output, bulkFormats), checkTimeout(o.timeout)}
 	if !slices.Contains([]string{dryRunNone, dryRunClient, dryRunServer}, o.dryRun) {
 		errs = append(errs, fmt.Errorf("--dry-run is %q and must be none, client or server", o.dryRun))
 	}
