@@ -53,6 +53,7 @@ func TestAMisspeltOrganizationIsAnError(t *testing.T) {
 	// An organization without findings is not an error.
 	o.administrator().findings("list").wants("no findings match in namespace " + o.namespace)
 	o.administrator().findings("list", "-n", "default").fails("namespace default belongs to no organization: choose one with --organization")
+	o.member(testenv.Triager).findings("key", "create", "ci", "-n", "default").fails("forbidden", "namespace default belongs to no organization")
 }
 
 // A name that does not exist must not look like an empty result. Who may not read the object is not told.
