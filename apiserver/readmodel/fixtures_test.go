@@ -167,7 +167,7 @@ func testItem(id, createdAt, updatedAt, status string) *Item {
 	return &Item{
 		stored: &stored{
 			ID: id, graded: gradeOf("", noScore) + createdAt, Status: status, traits: traitsOf(&v1alpha1.FindingSpec{}),
-			policy: unique.Make(""),
+			policy: unique.Make(""), comments: unique.Make(""),
 		},
 		Shown: render.Shown{UpdatedAt: updatedAt},
 	}

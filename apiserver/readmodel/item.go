@@ -55,7 +55,7 @@ type stored struct {
 	namespace       string
 	uid             types.UID
 	resourceVersion string
-	comments        string
+	comments        unique.Handle[string]
 	// declared is the basis that the decision itself records.
 	declared string
 	// grounds of the decision; nil if it has neither reason nor end.
@@ -103,7 +103,7 @@ func (i *Item) Object() *v1alpha1.Finding {
 			RepositoryRef: v1alpha1.RepositoryReference{Name: v1alpha1.ResourceName(i.RepoID)},
 			ProjectRef:    v1alpha1.ProjectReference{Name: v1alpha1.ResourceName(i.ProjectID)},
 			Triage: v1alpha1.FindingTriage{
-				UserStatus: v1alpha1.UserStatus(i.UserStatus), Comments: i.comments, Basis: i.declared,
+				UserStatus: v1alpha1.UserStatus(i.UserStatus), Comments: i.comments.Value(), Basis: i.declared,
 			},
 		},
 	}

@@ -59,6 +59,28 @@ func TestMemoryOfAFinding(t *testing.T) {
 	}
 }
 
+// An operation writes the same comments into each of thousands of findings.
+func TestEqualCommentsAreHeldOnce(t *testing.T) {
+	const count = 300
+	taken := func(comments string) int64 {
+		m, _ := newAcme(t)
+		before := heap()
+		for i := range count {
+			object := benchFinding(i, 10+i)
+			object.Spec.Triage.Comments = strings.Clone(comments)
+			feed(t, m, findings, metav1.Object(object))
+		}
+		settle(t, m)
+		after := heap()
+		runtime.KeepAlive(m)
+		return after - before
+	}
+	short, long := taken("x"), taken(strings.Repeat("x", 10_000))
+	if more := (long - short) / count; more > 1000 {
+		t.Errorf("10,000 characters of comments take %d bytes per finding, 1,000 at most are expected", more)
+	}
+}
+
 func heap() int64 {
 	runtime.GC()
 	runtime.GC() // objects with a finalizer are freed the second time

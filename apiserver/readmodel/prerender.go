@@ -81,7 +81,7 @@ func (m *Model) renderFinding(object *v1alpha1.Finding) *preparedFinding {
 		uid:             object.UID,
 		resourceVersion: object.ResourceVersion,
 		recorded:        prepared.updatedAt.recorded,
-		comments:        spec.Triage.Comments,
+		comments:        unique.Make(spec.Triage.Comments),
 		declared:        spec.Triage.Basis,
 		grounds:         groundsOf(object),
 		rendered:        rendered,

@@ -22,9 +22,10 @@ const (
 	textCount // how many there are
 )
 
-// Content that many findings share, those of one rule, agent or scan. It is stored once for all of them.
+// Content that many findings share, those of one rule, agent, scan or operation. It is stored once for all of them.
 const (
 	remediationText filling = iota + textCount
+	commentsText
 	agentObject
 	scanObject
 	ownCount // the number of fillings from the finding's own object
@@ -46,7 +47,7 @@ var holesV1, holesV2 = holes()
 // The number of parts of the shapes: one more than they have holes.
 const (
 	partsV1 = 4 + 1
-	partsV2 = 12 + 1
+	partsV2 = 13 + 1
 )
 
 func holes() (v1, v2 []filling) {

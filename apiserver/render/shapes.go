@@ -53,7 +53,7 @@ func shapeV2(w *writer, f *v1alpha1.Finding) {
 	agent, scan := valueOf(spec.Agent), valueOf(spec.Scan)
 	w.text("id", f.Name)
 	w.hole("organization_id", organizationID)
-	w.text("comments", spec.Triage.Comments)
+	w.sharedByMany("comments", commentsText, func() { appendText(w.buffer, spec.Triage.Comments) })
 	w.text("created_at", Timestamp(findingstate.CreatedAt(f).Time))
 	w.hole("updated_at", updatedAtTime)
 	w.text("status", string(findingstate.State(f)))
