@@ -2,11 +2,8 @@ package webhookdelivery
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
@@ -35,15 +32,8 @@ func (r *Reconciler) conclude(ctx context.Context, s *scope, next step) error {
 // confirmGone asks the API server whether the endpoint exists: the cache of endpoints may lag
 // behind that of deliveries, and a delivery that was given up is not resumed.
 func (r *Reconciler) confirmGone(ctx context.Context, s *scope, gone step) (step, error) {
-	ref := s.Object.Spec.EndpointRef
-	endpoint := &v1alpha1.WebhookEndpoint{}
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: string(ref.Name)}, endpoint)
-	if client.IgnoreNotFound(err) != nil {
-		return gone, fmt.Errorf("get webhook endpoint %s: %w", ref.Name, err)
+	if err := s.readEndpoint(ctx, r.Live); err != nil || s.endpoint == nil {
+		return gone, err
 	}
-	if apierrors.IsNotFound(err) || string(endpoint.UID) != ref.UID {
-		return gone, nil
-	}
-	s.endpoint = endpoint
 	return decide(s), nil
 }
