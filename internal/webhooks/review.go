@@ -1,6 +1,9 @@
 package webhooks
 
-import "github.com/appsec-dev/findings-operator/api/v1alpha1"
+import (
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+)
 
 // The prefixes that begin the types of the events of reviews and of their issues.
 const (
@@ -22,7 +25,7 @@ type ReviewData struct {
 	Issues       ReviewCounts `json:"issues"`
 }
 
-// ReviewCounts holds the numbers of a review's issues, with the names of the REST API.
+// ReviewCounts is reviewstate.Counts with the names of the REST API.
 type ReviewCounts struct {
 	Closed     int32 `json:"closed_issue_count"`
 	Open       int32 `json:"open_issue_count"`
@@ -36,7 +39,6 @@ type ReviewCounts struct {
 
 // DataOfReview returns the event data for the review's transition.
 func DataOfReview(review *v1alpha1.Review, t v1alpha1.Transition) ReviewData {
-	status := &review.Status
 	return ReviewData{
 		ReviewID:     review.Name,
 		UID:          string(review.UID),
@@ -44,11 +46,7 @@ func DataOfReview(review *v1alpha1.Review, t v1alpha1.Transition) ReviewData {
 		RepositoryID: string(review.Spec.RepositoryRef.Name),
 		PRNumber:     review.Spec.PRNumber,
 		PRStatus:     Change{From: t.From, To: t.To},
-		Issues: ReviewCounts{
-			Closed: status.ClosedIssueCount, Open: status.OpenIssueCount,
-			OpenHigh: status.OpenHighCount, OpenMedium: status.OpenMediumCount, OpenLow: status.OpenLowCount,
-			OpenMuted: status.OpenMutedCount, OpenConfirmed: status.OpenConfirmedCount,
-		},
+		Issues:       ReviewCounts(reviewstate.CountsOf(&review.Status)),
 	}
 }
 
