@@ -67,7 +67,7 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 		{"apikey", 2, apikey.Settings{Namespace: o.namespace}.SetupWithManager},
 		// Few workers, so that writes by scanners and people take precedence on a busy API server.
 		{"finding", 2, finding.Settings{Implied: left}.SetupWithManager},
-		{"findingtrend", 1, findingtrend.SetupWithManager},
+		{"findingtrend", 1, findingtrend.Settings{}.SetupWithManager},
 		{"organization", 2, organization.SetupWithManager},
 		{"project", 4, project.SetupWithManager},
 		{"repository", 2, repository.SetupWithManager},

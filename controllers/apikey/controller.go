@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -205,7 +206,7 @@ func (s *scope) conclude(verdict conditions.Verdict) {
 
 // organizationOf returns the organization that owns the namespace, or nil.
 func (r *Reconciler) organizationOf(ctx context.Context, namespace string) (*v1alpha1.Organization, error) {
-	name, ok := organizationName(namespace)
+	name, ok := strings.CutPrefix(namespace, v1alpha1.NamespacePrefix)
 	if !ok {
 		return nil, nil
 	}

@@ -3,7 +3,6 @@ package apikey
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -114,7 +113,3 @@ func (r *Reconciler) keysOf(ctx context.Context, organization client.Object) []r
 var concernsKeys = watch.Updates(func(before, after *v1alpha1.Organization) bool {
 	return before.Generation != after.Generation || before.Status.Namespace != after.Status.Namespace
 })
-
-func organizationName(namespace string) (string, bool) {
-	return strings.CutPrefix(namespace, v1alpha1.NamespacePrefix)
-}

@@ -6,6 +6,7 @@
 package findingtrend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -57,19 +58,12 @@ type Reconciler struct {
 }
 
 // SetupWithManager adds the controller of FindingTrends to the manager.
-func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	return SetupWith(ctx, mgr, options, Settings{})
-}
-
-// SetupWith is SetupWithManager with settings.
-func SetupWith(ctx context.Context, mgr ctrl.Manager, options controller.Options, settings Settings) error {
+func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	r := &Reconciler{Base: reconcile.NewBase(mgr), ServerTime: apitime.OfServer}
-	if settings.Clock != nil {
-		r.Clock = settings.Clock
+	if s.Clock != nil {
+		r.Clock = s.Clock
 	}
-	if settings.Delay == 0 {
-		settings.Delay = gatherDelay
-	}
+	delay := cmp.Or(s.Delay, gatherDelay)
 	if err := errors.Join(
 		index.AddReference(ctx, mgr, &v1alpha1.Finding{}, index.Project, projectOfFinding),
 		index.AddReference(ctx, mgr, &v1alpha1.FindingTrend{}, index.Project, projectOfTrend),
@@ -79,9 +73,9 @@ func SetupWith(ctx context.Context, mgr ctrl.Manager, options controller.Options
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("findingtrend").
 		For(&v1alpha1.Project{}, builder.WithPredicates(watch.CreatedOrDeleted)).
-		Watches(&v1alpha1.Finding{}, watch.EnqueueAfter(settings.Delay, watch.Reference(projectOfFinding)),
+		Watches(&v1alpha1.Finding{}, watch.EnqueueAfter(delay, watch.Reference(projectOfFinding)),
 			builder.WithPredicates(watch.NewSinceStart, countsOtherwise)).
-		Watches(&v1alpha1.FindingTrend{}, watch.EnqueueAfter(settings.Delay, watch.Reference(projectOfTrend)),
+		Watches(&v1alpha1.FindingTrend{}, watch.EnqueueAfter(delay, watch.Reference(projectOfTrend)),
 			builder.WithPredicates(deleted)).
 		WithOptions(options).
 		Complete(r)

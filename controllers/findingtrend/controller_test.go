@@ -1,7 +1,6 @@
 package findingtrend
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -16,7 +15,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -334,9 +332,8 @@ func TestAFullQuarterIsSmall(t *testing.T) {
 }
 
 func TestFindingsWakeTheirProject(t *testing.T) {
-	controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-		return SetupWith(ctx, mgr, options, Settings{Delay: time.Millisecond, Clock: clocktesting.NewFakePassiveClock(noon)})
-	})
+	settings := Settings{Delay: time.Millisecond, Clock: clocktesting.NewFakePassiveClock(noon)}
+	controllertest.Start(t, env, settings.SetupWithManager)
 	namespace := env.Namespace(t)
 	env.Create(t, builder.Project("proj").In(namespace).Build(), builder.Finding("f").In(namespace).Build())
 	trend := &v1alpha1.FindingTrend{}
