@@ -1,4 +1,4 @@
-package readmodel_test
+package api_test
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onsi/gomega"
+	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -29,178 +29,139 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// patience bounds the wait for events that take milliseconds on an idle machine.
-const patience = "60s"
-
-// start starts the API server for the first test that needs it, so that tests which feed the model by hand do
-// not wait for it.
-var start = sync.OnceValues(func() (*testenv.Environment, error) { return testenv.Start() })
-
-var started atomic.Bool
-
-func TestMain(m *testing.M) {
-	harness.Main(m, func(_ context.Context, stops *harness.Stops) error {
-		stops.Add(func() error {
-			if !started.Load() {
-				return nil
-			}
-			env, err := start()
-			if err != nil {
-				return err
-			}
-			return env.Stop()
-		})
-		return nil
-	})
-}
-
-func cluster(t *testing.T) *testenv.Environment {
+// runModel starts a model as the facade does: with its service account, and with faults in its connection.
+func runModel(t *testing.T, f *faults) *readmodel.Model {
 	t.Helper()
-	env, err := start()
-	harness.Must(t, err)
-	started.Store(true)
-	return env
-}
-
-// run starts a model as the facade does: with its service account, and with faults in its connection.
-func run(t *testing.T, env *testenv.Environment, f *faults) *readmodel.Model {
-	t.Helper()
-	g := gomega.NewWithT(t)
+	g := NewWithT(t)
 	config, err := env.Facade(t.Context())
-	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g.Expect(err).NotTo(HaveOccurred())
 	f.install(config)
 	model, err := readmodel.New(readmodel.Options{Config: config})
-	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g.Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- model.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		gomega.NewWithT(t).Eventually(done, patience).Should(gomega.Receive(gomega.BeNil()), "Run returns when its context ends")
+		NewWithT(t).Eventually(done, patience).Should(Receive(BeNil()), "Run returns when its context ends")
 	})
-	g.Eventually(model.Ready, patience).Should(gomega.BeTrue())
+	g.Eventually(model.Ready, patience).Should(BeTrue())
 	return model
 }
 
-func mute(ctx context.Context, env *testenv.Environment, namespace, name string) (*v1alpha1.Finding, error) {
+func mute(ctx context.Context, namespace, name string) (*v1alpha1.Finding, error) {
 	patched := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	patch := testenv.MergePatch(`{"spec":{"triage":{"userStatus":"muted"}}}`)
 	return patched, env.Client.Patch(ctx, patched, patch)
 }
 
 func TestKubectlPatchShowsUp(t *testing.T) {
-	g := gomega.NewWithT(t)
-	env := cluster(t)
-	namespace, err := env.NewOrganization(t.Context(), "shows")
-	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g := NewWithT(t)
+	namespace := env.Organization(t, "shows")
 	env.Create(t,
 		builder.Repository("repo").In(namespace).Build(),
 		builder.Project("proj").In(namespace).Build(),
 		builder.Finding("f-1").In(namespace).Build())
-	model := run(t, env, &faults{})
+	model := runModel(t, &faults{})
 	item, ok := model.Finding("shows", "f-1")
-	g.Expect(ok).To(gomega.BeTrue(), "ready, and the finding is not there")
-	g.Expect(item.UserStatus).To(gomega.Equal("open"))
+	g.Expect(ok).To(BeTrue(), "ready, and the finding is not there")
+	g.Expect(item.UserStatus).To(Equal("open"))
 	before := item.UpdatedAt
 
-	patched, err := mute(t.Context(), env, namespace, "f-1")
-	g.Expect(err).NotTo(gomega.HaveOccurred())
-	g.Eventually(func(g gomega.Gomega) {
+	patched, err := mute(t.Context(), namespace, "f-1")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(func(g Gomega) {
 		item, _ := model.Finding("shows", "f-1")
-		g.Expect(item.Object().ResourceVersion).To(gomega.Equal(patched.ResourceVersion))
-		g.Expect(item.Status).To(gomega.Equal("open_muted"))
-		g.Expect(item.UpdatedAt >= before).To(gomega.BeTrue(), "updated_at went back")
-	}, patience).Should(gomega.Succeed())
+		g.Expect(item.Object().ResourceVersion).To(Equal(patched.ResourceVersion))
+		g.Expect(item.Status).To(Equal("open_muted"))
+		g.Expect(item.UpdatedAt >= before).To(BeTrue(), "updated_at went back")
+	}, patience).Should(Succeed())
 
 	env.Patch(t, builder.Project("proj").In(namespace).Build(), `{"spec":{"displayName":"Renamed"}}`)
 	g.Eventually(func() string {
 		item, _ := model.Finding("shows", "f-1")
 		return string(item.V2().AppendTo(nil))
-	}, patience).Should(gomega.ContainSubstring(`"name":"Renamed"`))
+	}, patience).Should(ContainSubstring(`"name":"Renamed"`))
 
-	g.Expect(env.Client.Delete(t.Context(), builder.Finding("f-1").In(namespace).Build())).To(gomega.Succeed())
+	g.Expect(env.Client.Delete(t.Context(), builder.Finding("f-1").In(namespace).Build())).To(Succeed())
 	g.Eventually(func() bool {
 		_, ok := model.Finding("shows", "f-1")
 		return ok
-	}, patience).Should(gomega.BeFalse())
+	}, patience).Should(BeFalse())
 }
 
 // The facade's service account may watch every kind, and a write with kubectl shows wherever the object is
 // joined.
 func TestRelatedKindsShowUp(t *testing.T) {
-	g := gomega.NewWithT(t)
-	env := cluster(t)
-	namespace, err := env.NewOrganization(t.Context(), "related")
-	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g := NewWithT(t)
+	namespace := env.Organization(t, "related")
 	reviewed := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	review := builder.Review("r-1").In(namespace).PullRequest("repo", 7).Reviewed("c1", reviewed).Build()
 	issue := builder.ReviewIssue("i-1").In(namespace).Review("r-1").SeenIn("c1").Build()
 	delivery := builder.WebhookDelivery("d-1", reviewed).In(namespace).Build()
 	env.Create(t, builder.Project("proj").In(namespace).Build(), review, issue, delivery)
-	model := run(t, env, &faults{})
+	model := runModel(t, &faults{})
 
 	_, ok := model.Project("related", "repo", "proj")
-	g.Expect(ok).To(gomega.BeTrue(), "ready, and the project is not there")
+	g.Expect(ok).To(BeTrue(), "ready, and the project is not there")
 	held, ok := model.WebhookDelivery("related", "d-1")
-	g.Expect(ok).To(gomega.BeTrue(), "ready, and the delivery is not there")
-	g.Expect(held.Spec.Payload).To(gomega.Equal(delivery.Spec.Payload))
+	g.Expect(ok).To(BeTrue(), "ready, and the delivery is not there")
+	g.Expect(held.Spec.Payload).To(Equal(delivery.Spec.Payload))
 	shown, _ := model.ReviewIssue("related", "i-1")
-	g.Expect(string(shown.JSON())).To(gomega.And(
-		gomega.ContainSubstring(`"status":"open"`), gomega.ContainSubstring(`"pr_number":7`), gomega.ContainSubstring(`"repo_name":""`)))
+	g.Expect(string(shown.JSON())).To(And(
+		ContainSubstring(`"status":"open"`), ContainSubstring(`"pr_number":7`), ContainSubstring(`"repo_name":""`)))
 
 	env.Create(t, builder.Repository("repo").In(namespace).Build())
 	env.Patch(t, review, `{"spec":{"reviewedCommits":[`+
 		`{"sha":"c1","reviewedAt":"2026-03-01T12:00:00Z"},{"sha":"c2","reviewedAt":"2026-03-01T12:01:00Z"}]}}`)
-	g.Eventually(func(g gomega.Gomega) {
+	g.Eventually(func(g Gomega) {
 		shown, _ := model.ReviewIssue("related", "i-1")
-		g.Expect(string(shown.JSON())).To(gomega.And(
-			gomega.ContainSubstring(`"resolved_by":"c2"`), gomega.ContainSubstring(`"repo_owner":"acme"`)))
+		g.Expect(string(shown.JSON())).To(And(
+			ContainSubstring(`"resolved_by":"c2"`), ContainSubstring(`"repo_owner":"acme"`)))
 		page, err := model.ListReviews("related", readmodel.ReviewQuery{Limit: index.Limit{Size: 10}})
-		g.Expect(err).NotTo(gomega.HaveOccurred())
-		g.Expect(page.Items).To(gomega.HaveLen(1))
-		g.Expect(string(page.Items[0].AppendTo(nil))).To(gomega.And(
-			gomega.ContainSubstring(`"closed_issue_count":1`), gomega.ContainSubstring(`"open_issue_count":0`)))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(page.Items).To(HaveLen(1))
+		g.Expect(string(page.Items[0].AppendTo(nil))).To(And(
+			ContainSubstring(`"closed_issue_count":1`), ContainSubstring(`"open_issue_count":0`)))
 		repos, err := model.ListRepositories("related", readmodel.RepositoryQuery{Limit: index.Limit{Size: 10}})
-		g.Expect(err).NotTo(gomega.HaveOccurred())
-		g.Expect(repos.Items).To(gomega.HaveLen(1))
-		g.Expect(string(repos.Items[0].AppendTo(nil))).To(gomega.ContainSubstring(`"id":"proj"`))
-	}, patience).Should(gomega.Succeed())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(repos.Items).To(HaveLen(1))
+		g.Expect(string(repos.Items[0].AppendTo(nil))).To(ContainSubstring(`"id":"proj"`))
+	}, patience).Should(Succeed())
 
-	g.Expect(env.Client.Delete(t.Context(), issue)).To(gomega.Succeed())
-	g.Eventually(func(g gomega.Gomega) {
+	g.Expect(env.Client.Delete(t.Context(), issue)).To(Succeed())
+	g.Eventually(func(g Gomega) {
 		_, ok := model.ReviewIssue("related", "i-1")
-		g.Expect(ok).To(gomega.BeFalse())
+		g.Expect(ok).To(BeFalse())
 		page, err := model.ListReviews("related", readmodel.ReviewQuery{Limit: index.Limit{Size: 10}})
-		g.Expect(err).NotTo(gomega.HaveOccurred())
-		g.Expect(string(page.Items[0].AppendTo(nil))).To(gomega.ContainSubstring(`"closed_issue_count":0`))
-	}, patience).Should(gomega.Succeed())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(page.Items[0].AppendTo(nil))).To(ContainSubstring(`"closed_issue_count":0`))
+	}, patience).Should(Succeed())
 }
 
 // While findings are created, changed, deleted and recreated, connections break, watches expire and lists fail.
 // Afterwards the model holds the same objects as the API server, in the same versions.
 func TestModelConverges(t *testing.T) {
-	g := gomega.NewWithT(t)
-	env := cluster(t)
-	namespace, err := env.NewOrganization(t.Context(), "converges")
-	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g := NewWithT(t)
+	namespace := env.Organization(t, "converges")
 	f := &faults{}
-	model := run(t, env, f)
+	model := runModel(t, f)
 	for i := range 120 {
 		name := fmt.Sprintf("f-%d", i%30)
 		switch {
 		case i < 30 || i%7 == 0:
 			err := env.Client.Create(t.Context(), builder.Finding(name).In(namespace).Build())
-			g.Expect(client.IgnoreAlreadyExists(err)).NotTo(gomega.HaveOccurred())
+			g.Expect(client.IgnoreAlreadyExists(err)).NotTo(HaveOccurred())
 		case i%3 == 0:
-			patched, err := mute(t.Context(), env, namespace, name)
+			patched, err := mute(t.Context(), namespace, name)
 			if !apierrors.IsNotFound(err) {
-				g.Expect(err).NotTo(gomega.HaveOccurred())
+				g.Expect(err).NotTo(HaveOccurred())
 				_, err = model.Apply(patched)
-				g.Expect(err).NotTo(gomega.HaveOccurred())
+				g.Expect(err).NotTo(HaveOccurred())
 			}
 		default:
 			err := env.Client.Delete(t.Context(), builder.Finding(name).In(namespace).Build())
-			g.Expect(client.IgnoreNotFound(err)).NotTo(gomega.HaveOccurred())
+			g.Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
 		}
 		switch i % 20 {
 		case 5:
@@ -213,47 +174,45 @@ func TestModelConverges(t *testing.T) {
 			f.breakConnections()
 		}
 	}
-	g.Eventually(func(g gomega.Gomega) {
+	g.Eventually(func(g Gomega) {
 		if f.expire.Load() > 0 || f.fail.Load() > 0 {
 			f.breakConnections() // until each fault has occurred
 		}
-		g.Expect(f.expire.Load()).To(gomega.BeNumerically("<=", 0))
-		g.Expect(f.fail.Load()).To(gomega.BeNumerically("<=", 0))
-	}, "3m", "2s").Should(gomega.Succeed())
-	g.Eventually(func(g gomega.Gomega) {
+		g.Expect(f.expire.Load()).To(BeNumerically("<=", 0))
+		g.Expect(f.fail.Load()).To(BeNumerically("<=", 0))
+	}, "3m", "2s").Should(Succeed())
+	g.Eventually(func(g Gomega) {
 		list := &v1alpha1.FindingList{}
-		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace))).To(gomega.Succeed())
+		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace))).To(Succeed())
 		want := make([]string, len(list.Items))
 		for i := range list.Items {
 			want[i] = list.Items[i].Name + " " + list.Items[i].ResourceVersion
 		}
 		slices.Sort(want)
 		page, err := model.ListFindings("converges", readmodel.FindingQuery{Limit: index.Limit{Size: 1000}})
-		g.Expect(err).NotTo(gomega.HaveOccurred())
+		g.Expect(err).NotTo(HaveOccurred())
 		got := make([]string, len(page.Items))
 		for i, item := range page.Items {
 			got[i] = item.ID + " " + item.Object().ResourceVersion
 		}
 		slices.Sort(got)
-		g.Expect(got).To(gomega.Equal(want))
-		g.Expect(page.Total).To(gomega.Equal(len(want)))
-	}, patience).Should(gomega.Succeed())
+		g.Expect(got).To(Equal(want))
+		g.Expect(page.Total).To(Equal(len(want)))
+	}, patience).Should(Succeed())
 }
 
 func TestOrganizationRemoved(t *testing.T) {
-	g := gomega.NewWithT(t)
-	env := cluster(t)
-	namespace, err := env.NewOrganization(t.Context(), "removed")
-	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g := NewWithT(t)
+	namespace := env.Organization(t, "removed")
 	env.Create(t, builder.Finding("f-1").In(namespace).Build())
-	model := run(t, env, &faults{})
+	model := runModel(t, &faults{})
 	_, ok := model.Finding("removed", "f-1")
-	g.Expect(ok).To(gomega.BeTrue())
-	g.Expect(env.Client.Delete(t.Context(), builder.Organization("removed").Build())).To(gomega.Succeed())
+	g.Expect(ok).To(BeTrue())
+	g.Expect(env.Client.Delete(t.Context(), builder.Organization("removed").Build())).To(Succeed())
 	g.Eventually(func() error {
 		_, err := model.ListFindings("removed", readmodel.FindingQuery{Limit: index.Limit{Size: 1}})
 		return err
-	}, patience).Should(gomega.MatchError(readmodel.ErrNoOrganization))
+	}, patience).Should(MatchError(readmodel.ErrNoOrganization))
 }
 
 // faults injects faults between a client and the API server.
@@ -278,17 +237,15 @@ func (f *faults) install(config *rest.Config) {
 		}
 		return connection, err
 	}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return harness.RoundTripper(func(request *http.Request) (*http.Response, error) {
-			watches := request.URL.Query().Get("watch") == "true"
-			switch {
-			case strings.HasSuffix(request.URL.Path, "/findings") && watches && f.expire.Add(-1) >= 0:
-				return answer(request, apierrors.NewResourceExpired("too old resource version"))
-			case f.fail.Load() > 0 && f.fail.Add(-1) >= 0:
-				return answer(request, apierrors.NewServiceUnavailable("down"))
-			}
-			return next.RoundTrip(request)
-		})
+	harness.Between(config, func(next http.RoundTripper, request *http.Request) (*http.Response, error) {
+		watches := request.URL.Query().Get("watch") == "true"
+		switch {
+		case strings.HasSuffix(request.URL.Path, "/findings") && watches && f.expire.Add(-1) >= 0:
+			return failed(request, apierrors.NewResourceExpired("too old resource version"))
+		case f.fail.Load() > 0 && f.fail.Add(-1) >= 0:
+			return failed(request, apierrors.NewServiceUnavailable("down"))
+		}
+		return next.RoundTrip(request)
 	})
 }
 
@@ -301,7 +258,7 @@ func (f *faults) breakConnections() {
 	f.connections = nil
 }
 
-func answer(request *http.Request, failure *apierrors.StatusError) (*http.Response, error) {
+func failed(request *http.Request, failure *apierrors.StatusError) (*http.Response, error) {
 	status := failure.Status()
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	body, err := json.Marshal(status)
