@@ -27,7 +27,8 @@ const (
 )
 
 // While several writers write, every walk through every list in every order returns each unmoved row exactly
-// once, and in order. When the writers stop, totals are exact.
+// once, and in order; each page is consistent, and a writer that applies a finding reads it. When the writers stop,
+// totals are exact.
 func TestNoListRepeatsOrHidesRowsUnderConcurrentWriters(t *testing.T) {
 	g := gomega.NewWithT(t)
 	m, err := New(Options{Source: byHand, Log: logr.Discard()})
@@ -70,6 +71,9 @@ func TestNoListRepeatsOrHidesRowsUnderConcurrentWriters(t *testing.T) {
 					if !slices.Equal(got, want[i]) {
 						return fmt.Errorf("%s by %s %s, over %d pages:\ngot  %v\nwant %v", l.name, l.sort, l.order, pages, got, want[i])
 					}
+					if err := checkPage(m); err != nil {
+						return err
+					}
 				}
 			}
 			return nil
@@ -102,6 +106,23 @@ func TestNoListRepeatsOrHidesRowsUnderConcurrentWriters(t *testing.T) {
 			g.Expect(page.Total).To(gomega.Equal(n), "%s by %s", l.name, l.sort)
 		}
 	}
+}
+
+// checkPage returns an error if a page counts too few findings, or shows one with JSON that is not that of its fields.
+func checkPage(m *Model) error {
+	page, err := m.ListFindings(acme, FindingQuery{Limit: index.Limit{Size: 1000}})
+	if err != nil {
+		return err
+	}
+	if page.Total < stableRows {
+		return fmt.Errorf("total is %d", page.Total)
+	}
+	for _, item := range page.Items {
+		if !strings.Contains(string(jsonOf(item.V1())), `"user_status":"`+item.UserStatus+`"`) {
+			return fmt.Errorf("the JSON of %s is not that of its fields", item.ID)
+		}
+	}
+	return nil
 }
 
 // listsUnderTest returns all lists in all orders, and reviews with filters that rows start and stop to match.
@@ -142,6 +163,7 @@ func stableIDs(rows []shownRow) []string {
 // feedStableRows writes rows, many of them with the same values, so that ids decide their order.
 func feedStableRows(t *testing.T, m *Model) {
 	t.Helper()
+	feed(t, m, projects, project("api", 9))
 	for i := range stableRows {
 		name, rv := fmt.Sprintf("stable-%02d", i), 10+10*i
 		at := v1alpha1.NewTime(epoch.Add(time.Duration(i%5) * time.Second))
@@ -198,9 +220,24 @@ func (w *writer) run(ctx context.Context) error {
 		} else {
 			w.live[k][object.GetName()] = true
 		}
-		if err := w.model.add(change{kind: k, object: object, deleted: deleted}); err != nil {
+		write := func() error { return w.model.add(change{kind: k, object: object, deleted: deleted}) }
+		if f, ok := object.(*v1alpha1.Finding); ok && !deleted && rand.IntN(5) == 0 {
+			write = func() error { return w.apply(f) }
+		}
+		if err := write(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// apply writes as the facade does, which must read its own write.
+func (w *writer) apply(f *v1alpha1.Finding) error {
+	if _, err := w.model.Apply(f); err != nil {
+		return err
+	}
+	if item, ok := w.model.Finding(acme, f.Name); !ok || item.resourceVersion != f.ResourceVersion {
+		return fmt.Errorf("a patch does not read its own write: got %+v", item)
 	}
 	return nil
 }
@@ -235,14 +272,22 @@ func (w *writer) object(k kind, rv int) metav1.Object {
 		o.Spec.DetectedAt, o.Status.UpdatedAt, o.Status.ObservedGeneration = &at, &at, 1
 		o.Spec.Details.Severity = []v1alpha1.Level{"high", "medium", "low"}[rand.IntN(3)]
 		o.Spec.Details.Score = []string{"", "4.0", "9.8"}[rand.IntN(3)]
+		if rand.IntN(2) == 0 {
+			muted(o)
+		}
 		object = o
 	}
 	object.SetUID(freshUID(rv))
 	return object
 }
 
-// touchStable causes a stable review to be rendered again, without moving it.
+// touchStable causes a stable review, or all findings, to be rendered again, without moving them.
 func (w *writer) touchStable(rv int) error {
+	if rand.IntN(2) == 0 {
+		p := project("api", rv)
+		p.Spec.Owner = fmt.Sprint(rv)
+		return w.model.add(change{kind: projects, object: p})
+	}
 	i := rand.IntN(stableRows)
 	o := issue(fmt.Sprintf("stable-%02d", i), rv)
 	o.Spec.ReviewRef.Name = v1alpha1.ResourceName(fmt.Sprintf("stable-%02d", i%20))
