@@ -54,13 +54,9 @@ func TestAFormThatNobodyTouchedChangesNothing(t *testing.T) {
 		}
 	}
 	form.Set("comments", "one\r\ntwo\r\nthree")
-	if got := *ChangeOf(form, before).Comments; got != "one\ntwo\nthree" {
-		t.Errorf("what was typed became %q", got)
-	}
+	harness.Same(t, "what was typed", "one\ntwo\nthree", *ChangeOf(form, before).Comments)
 	form.Set("until", "2099-05-05")
-	if got := *ChangeOf(form, before).ExpiresAt; got != "2099-05-05T23:59:59Z" {
-		t.Errorf("another day ends %s", got)
-	}
+	harness.Same(t, "the end on another day", "2099-05-05T23:59:59Z", *ChangeOf(form, before).ExpiresAt)
 }
 
 func TestWhatIsOpenAgainHasNoGrounds(t *testing.T) {
@@ -117,9 +113,7 @@ func TestOnlyTheFactsOfADecisionAreSeen(t *testing.T) {
 		{"code", Facts{Code: "a(b)"}, Facts{Code: "a(c)"}, false},
 		{"code of a version", Facts{Version: "1.0", Code: "a"}, Facts{Version: "1.0", Code: "b"}, true},
 	} {
-		if got := (Standing{Facts: c.before}).Seen() == (Standing{Facts: c.after}).Seen(); got != c.same {
-			t.Errorf("%s: the same: %v", c.reason, got)
-		}
+		harness.Same(t, c.reason, c.same, (Standing{Facts: c.before}).Seen() == (Standing{Facts: c.after}).Seen())
 	}
 }
 
@@ -139,9 +133,7 @@ func TestWhatOthersMadeOfADecisionIsNotOnesOwn(t *testing.T) {
 		{"somebody else has withdrawn it", stands(Open, "apikey/eve", "low"), false},
 		{"a scan has changed the severity", stands("active", "apikey/ada", "high"), false},
 	} {
-		if got := Own(before, c.now, "apikey/ada").Seen() == c.now.Seen(); got != c.own {
-			t.Errorf("%s: one's own: %v", c.reason, got)
-		}
+		harness.Same(t, c.reason, c.own, Own(before, c.now, "apikey/ada").Seen() == c.now.Seen())
 	}
 }
 
@@ -201,9 +193,8 @@ func TestOnesOwnDecisionIsNobodyElsesAtAReplicaThatIsBehind(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			started := time.Now()
-			if _, overtaken := store(t, own, c.answers...); overtaken != c.overtaken {
-				t.Errorf("%s: overtaken: %v", c.reason, overtaken)
-			}
+			_, overtaken := store(t, own, c.answers...)
+			harness.Same(t, c.reason, c.overtaken, overtaken)
 			if took := time.Since(started); took > patience {
 				t.Errorf("%s: it took %s", c.reason, took)
 			}
@@ -232,9 +223,7 @@ func TestAFormThatIsSentTwiceIsNotOvertakenByItself(t *testing.T) {
 	} {
 		now := stored
 		c.change(&now)
-		if got := now.isOf(form, "apikey/ada"); got != c.same {
-			t.Errorf("%s: the form's: %v", c.reason, got)
-		}
+		harness.Same(t, c.reason, c.same, now.isOf(form, "apikey/ada"))
 	}
 	synctest.Test(t, func(t *testing.T) {
 		withdrawn := `{"user_status":"open","decided_by":"apikey/","comments":"a"}`
@@ -250,9 +239,8 @@ func TestAPageOfAnEarlierVersionDecidesAboutWhatItHasSeen(t *testing.T) {
 	const seen = "860a11556532bca3" // of muted, "a", by apikey/ada
 	for answer, want := range map[string]bool{mutedByAda: false, confirmedByBob: true} {
 		synctest.Test(t, func(t *testing.T) {
-			if _, overtaken := store(t, seen, answer); overtaken != want {
-				t.Errorf("%s: overtaken: %v", answer, overtaken)
-			}
+			_, overtaken := store(t, seen, answer)
+			harness.Same(t, answer, want, overtaken)
 		})
 	}
 }

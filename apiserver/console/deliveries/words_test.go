@@ -75,9 +75,7 @@ func TestSubjectsOfOneNameAreToldApart(t *testing.T) {
 
 func TestAnAnswerIsSaidInWords(t *testing.T) {
 	for code, want := range map[int32]string{0: "none", 204: "204 No Content", 599: "599"} {
-		if got := answer(client.WebhookDeliveryAttempt{StatusCode: code}); got != want {
-			t.Errorf("%d: got %q, want %q", code, got, want)
-		}
+		harness.Same(t, "the answer", want, answer(client.WebhookDeliveryAttempt{StatusCode: code}))
 	}
 }
 
@@ -88,9 +86,7 @@ func TestAnAttemptTakesAsLongAsIsKnown(t *testing.T) {
 		ended *time.Time
 		want  string
 	}{{nil, "not known"}, {&at, "less than 1 s"}, {&later, "3 s"}} {
-		if got := took(client.WebhookDeliveryAttempt{At: at, EndedAt: tc.ended}); got != tc.want {
-			t.Errorf("got %q, want %q", got, tc.want)
-		}
+		harness.Same(t, "it takes", tc.want, took(client.WebhookDeliveryAttempt{At: at, EndedAt: tc.ended}))
 	}
 }
 
@@ -107,7 +103,5 @@ func TestEveryEventCanBeChosen(t *testing.T) {
 			t.Errorf("the form does not offer %v", event)
 		}
 	}
-	if len(offered) != len(known) {
-		t.Errorf("the form offers %d events, the contract has %d", len(offered), len(known))
-	}
+	harness.Same(t, "events that the form offers", len(known), len(offered))
 }

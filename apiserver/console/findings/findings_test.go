@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/client"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // textOf returns the text of HTML as a person reads it, and the names of its elements.
@@ -52,9 +53,7 @@ func TestCodeShowsCharactersThatReverseIt(t *testing.T) {
 	const reversed = "if admin\u202e \u2066// check\u2069 \u2066{ \u200f\u200b\ufeff\ufe0f\u3164\x1b\U000e0101\u2028\u2029"
 	for _, path := range []string{"a.go", "unknown"} {
 		text, _ := textOf(highlighted(path, reversed))
-		if got := strings.TrimSpace(html.UnescapeString(text)); got != `if admin\u202e \u2066// check\u2069 \u2066{ \u200f\u200b\ufeff\ufe0f\u3164\u001b\U000e0101\u2028\u2029` {
-			t.Errorf("%s shows %q", path, got)
-		}
+		harness.Same(t, path, `if admin\u202e \u2066// check\u2069 \u2066{ \u200f\u200b\ufeff\ufe0f\u3164\u001b\U000e0101\u2028\u2029`, strings.TrimSpace(html.UnescapeString(text)))
 	}
 	if text, _ := textOf(highlighted("a.go", "\"ن\u200cه\"")); !strings.Contains(text, "\u200c") {
 		t.Errorf("letters are no longer joined as their script needs it: %q", text)
@@ -88,19 +87,11 @@ func TestCodeThatTakesTooLongHasNoColours(t *testing.T) {
 
 func TestAViewsLinksHoldItAndNothingElse(t *testing.T) {
 	v := newView(url.Values{"severity": {"high"}, "text": {""}, "cursor": {"x"}, "facet": {"rule"}, "sort": {"created_at"}, "made": {"up"}})
-	if got := v.with("tool", "gosec"); got != "/console/findings?severity=high&sort=created_at&tool=gosec" {
-		t.Errorf("with another filter: %s", got)
-	}
-	if got := v.with("severity", "", "sort", ""); got != listPath {
-		t.Errorf("without any: %s", got)
-	}
-	if got := v.export("csv", "acme"); got != "/console/export?format=csv&organization=acme&severity=high&sort=created_at" {
-		t.Errorf("its export: %s", got)
-	}
+	harness.Same(t, "with another filter", "/console/findings?severity=high&sort=created_at&tool=gosec", v.with("tool", "gosec"))
+	harness.Same(t, "without any", listPath, v.with("severity", "", "sort", ""))
+	harness.Same(t, "its export", "/console/export?format=csv&organization=acme&severity=high&sort=created_at", v.export("csv", "acme"))
 	grouped := newView(url.Values{"severity": {"high"}, "group": {"rule"}})
-	if got := grouped.export("csv", "acme"); got != "/console/export?format=csv&organization=acme&severity=high" {
-		t.Errorf("the export of a grouped view, which the API would refuse with a group: %s", got)
-	}
+	harness.Same(t, "the export of a grouped view, which the API would refuse with a group", "/console/export?format=csv&organization=acme&severity=high", grouped.export("csv", "acme"))
 }
 
 func TestARelativeTimeStaysSoInTheAddressAndIsATimeElsewhere(t *testing.T) {
@@ -117,9 +108,7 @@ func TestARelativeTimeStaysSoInTheAddressAndIsATimeElsewhere(t *testing.T) {
 		"nonsense":         {newView(url.Values{"created_since": {"0d"}}).filters().Get("created_since"), "0d"},
 		"no time":          {newView(url.Values{"rule": {"7d"}}).filters().Get("rule"), "7d"},
 	} {
-		if c.got != c.want {
-			t.Errorf("%s: got %s, want %s", what, c.got, c.want)
-		}
+		harness.Same(t, what, c.want, c.got)
 	}
 	chips := v.chips()
 	if len(chips) != 2 || chips[0].Value != "last 7 days" || chips[0].Bound != "since" || chips[1].Value != "1 day ago" || chips[1].Label != "Changed before" || chips[1].Bound != "before" ||
@@ -148,9 +137,7 @@ func TestAGroupTellsItsSeveritiesWhereTheyAreKnown(t *testing.T) {
 	if got := g.Groups[1].Severities; got != nil {
 		t.Errorf("of the second, whose medium ones were not told, there is %v", got)
 	}
-	if got := g.Groups[0].All; got != "/console/findings?all=true&created_since=7d&rule=G1&tool=gosec" {
-		t.Errorf("its form is at %s", got)
-	}
+	harness.Same(t, "its form", "/console/findings?all=true&created_since=7d&rule=G1&tool=gosec", g.Groups[0].All)
 	if got := g.Groups[0].Rule; !strings.HasPrefix(got, "/console/policies/_new?created_since=20") || !strings.HasSuffix(got, "&rule=G1&tool=gosec") {
 		t.Errorf("its rule is at %s", got)
 	}
@@ -172,8 +159,6 @@ func TestAnAuthorThatHasAPageIsLinked(t *testing.T) {
 		"operation/op-1": "/console/operations/op-1", "policy/mute-x": "/console/policies/mute-x",
 		"apikey/ada": "", "scanner/gosec": "", "": "", "operation": "",
 	} {
-		if got := pageOf(by); got != want {
-			t.Errorf("%q leads to %q, want %q", by, got, want)
-		}
+		harness.Same(t, "page of "+by, want, pageOf(by))
 	}
 }

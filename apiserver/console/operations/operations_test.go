@@ -14,13 +14,9 @@ import (
 
 func TestAWithdrawalHasNoGrounds(t *testing.T) {
 	form := url.Values{"id": {"f-1"}, "user_status": {"open"}, "reason": {"duplicate"}, "until": {"2099-05-04"}, "comments": {"x"}}
-	if got := *requestOf(form).Set; got != (set{UserStatus: "open", Comments: "x"}) {
-		t.Errorf("%+v", got)
-	}
+	harness.Same(t, "a withdrawal", set{UserStatus: "open", Comments: "x"}, *requestOf(form).Set)
 	form.Set("user_status", "muted")
-	if got := *requestOf(form).Set; got != (set{UserStatus: "muted", Comments: "x", Reason: "duplicate", ExpiresAt: "2099-05-04T23:59:59Z"}) {
-		t.Errorf("%+v", got)
-	}
+	harness.Same(t, "a muting", set{UserStatus: "muted", Comments: "x", Reason: "duplicate", ExpiresAt: "2099-05-04T23:59:59Z"}, *requestOf(form).Set)
 }
 
 func TestARefusedOperationKeepsWhatWasSelectedAndTyped(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/client"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Without the zone, a day ends at another time for most readers.
@@ -12,9 +13,7 @@ func TestATitleSaysWhoseDayEndsIt(t *testing.T) {
 	end := time.Date(2099, 5, 4, 23, 59, 59, 0, time.UTC)
 	var o client.TriageOperation
 	o.Set.ExpiresAt = &end
-	if got := inTitle(o); got != "Comment, until 2099-05-04 UTC" {
-		t.Errorf("got %q", got)
-	}
+	harness.Same(t, "title", "Comment, until 2099-05-04 UTC", inTitle(o))
 }
 
 func TestAnOperationIsUndoneByOneThatChangedSomething(t *testing.T) {
@@ -25,9 +24,7 @@ func TestAnOperationIsUndoneByOneThatChangedSomething(t *testing.T) {
 		of   client.TriageOperation
 		want string
 	}{"completed": {undo, "op-undo"}, "preview": {preview, ""}, "changed nothing": {idle, ""}} {
-		if got := undoingOf("op-made", []client.TriageOperation{c.of}).Id; got != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
+		harness.Same(t, name, c.want, undoingOf("op-made", []client.TriageOperation{c.of}).Id)
 	}
 	again := client.TriageOperation{Id: "op-again", Undo: "op-undo", Phase: client.TriageOperationPhaseCompleted, Changed: 3}
 	if got := undoingOf("op-made", []client.TriageOperation{again, undo}).Id; got != "" {

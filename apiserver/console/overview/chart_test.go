@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -14,9 +15,7 @@ func TestALineChartHasItsLinesAndTheirLastValues(t *testing.T) {
 	var words []string
 	for _, e := range c.Endings {
 		words = append(words, e.Word)
-		if e.Y != 110 {
-			t.Errorf("%s ends at %d", e.Word, e.Y)
-		}
+		harness.Same(t, e.Word, 110, e.Y)
 	}
 	harness.Same(t, "words", []string{"High 4", "Low 4"}, words)
 	if gap := c.Endings[1].WordY - c.Endings[0].WordY; gap < labelGap {
@@ -36,9 +35,7 @@ func TestOneDayIsAPointAndNoLine(t *testing.T) {
 
 func TestAChartEndsAboveItsGreatestValueInRoundSteps(t *testing.T) {
 	for value, want := range map[int32]int32{1: 4, 4: 4, 5: 8, 9: 12, 30: 40, 41: 80, 100: 100, 101: 200, 99_999: 100_000} {
-		if got := roundUp(value); got != want {
-			t.Errorf("%d: %d, want %d", value, got, want)
-		}
+		harness.Same(t, fmt.Sprint(value), want, roundUp(value))
 	}
 }
 

@@ -80,9 +80,7 @@ func TestTheCourseIsThatOfAWeek(t *testing.T) {
 		"As many are open as on 23 November 2026.":              {5, []client.TrendDay{day("2026-11-23", 5), day("2026-11-24", 6)}},
 	} {
 		s := shown{Open: client.FindingCounts{Total: c.open}, Trends: client.Trends{Days: c.days}}
-		if got := s.course(); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		harness.Same(t, "course", want, s.course())
 	}
 }
 
@@ -128,7 +126,5 @@ func TestTodaysRowAddsUp(t *testing.T) {
 		Trends: client.Trends{Days: []client.TrendDay{{Day: "2026-11-24", Open: client.TrendOpen{Total: 4, Low: 4}}}},
 	}
 	s.upToDate("2026-11-24")
-	if got, want := s.Trends.Days[0].Open, (client.TrendOpen{Total: 3, High: 1, Low: 2}); got != want {
-		t.Errorf("today is %+v, want %+v", got, want)
-	}
+	harness.Same(t, "today", client.TrendOpen{Total: 3, High: 1, Low: 2}, s.Trends.Days[0].Open)
 }

@@ -3,20 +3,18 @@ package page
 import (
 	"net/url"
 	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestAFieldLeftEmptyIsNoFilter(t *testing.T) {
 	got := Given(url.Values{"status": {"open"}, "repo_id": {""}, "foreign": {"x"}}, "status", "repo_id")
-	if got.Encode() != "status=open" {
-		t.Errorf("got %s", got.Encode())
-	}
+	harness.Same(t, "given", "status=open", got.Encode())
 }
 
 func TestAPastedNameIsTheName(t *testing.T) {
 	got := Given(url.Values{"repo_id": {" \tshop\n"}, "project_id": {" "}}, "repo_id", "project_id")
-	if got.Encode() != "repo_id=shop" {
-		t.Errorf("got %s", got.Encode())
-	}
+	harness.Same(t, "given", "repo_id=shop", got.Encode())
 }
 
 func TestAnAddressKeepsTheView(t *testing.T) {
@@ -32,9 +30,7 @@ func TestAnAddressKeepsTheView(t *testing.T) {
 		{"with none left", url.Values{"a": {"b"}}, []string{"a", ""}, "/list"},
 		{"without a view", nil, []string{"a", "b"}, "/list?a=b"},
 	} {
-		if got := Address("/list", tc.view, tc.pairs...); got != tc.want {
-			t.Errorf("%s: got %s, want %s", tc.reason, got, tc.want)
-		}
+		harness.Same(t, tc.reason, tc.want, Address("/list", tc.view, tc.pairs...))
 	}
 	if view.Get("status") != "open" {
 		t.Error("the view was changed")

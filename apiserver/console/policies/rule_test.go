@@ -45,9 +45,7 @@ func TestFiltersBecomeAnExpression(t *testing.T) {
 		filters, err := url.ParseQuery(c.query)
 		harness.Must(t, err)
 		got, left := ruleOf(filters)
-		if got != c.want {
-			t.Errorf("%s: got\n%s\nwant\n%s", c.reason, got, c.want)
-		}
+		harness.Same(t, c.reason, c.want, got)
 		var labels []string
 		for _, l := range left {
 			labels = append(labels, l.Label)
@@ -74,9 +72,7 @@ func TestSelectedFindingsLeadToWhatTheyHaveInCommon(t *testing.T) {
 		{"two", []client.FindingFull{finding("G1", "a.go"), finding("G1", "b.go")}, "repo_id=shop&rule=G1&tool=gosec"},
 		{"one that does not exist any more", []client.FindingFull{finding("G1", "a.go"), {Id: "f-gone"}}, ""},
 	} {
-		if got := commonFilters(c.findings).Encode(); got != c.want {
-			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
-		}
+		harness.Same(t, c.reason, c.want, commonFilters(c.findings).Encode())
 	}
 }
 

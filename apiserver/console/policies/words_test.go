@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/client"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestAPolicyThatWasStoppedIsToldFromAPreview(t *testing.T) {
@@ -27,9 +28,7 @@ func TestAPolicyThatWasStoppedIsToldFromAPreview(t *testing.T) {
 	} {
 		c.inForce.Type, c.compiled.Type = "InForce", "Compiled"
 		policy := client.TriagePolicy{Observed: true, Conditions: []client.ResourceCondition{c.inForce, c.compiled}}
-		if got := standingOf(policy).word; got != c.want {
-			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
-		}
+		harness.Same(t, c.reason, c.want, standingOf(policy).word)
 	}
 }
 

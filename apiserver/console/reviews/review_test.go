@@ -15,16 +15,10 @@ import (
 func TestDaysAreAskedForAsTimes(t *testing.T) {
 	view := url.Values{"start_time": {"2026-03-01"}, "end_time": {"2026-03-31"}, "status": {"open"}}
 	want := "end_time=2026-04-01T00%3A00%3A00Z&start_time=2026-03-01T00%3A00%3A00Z&status=open"
-	if got := asked(view).Encode(); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	if got := view.Get("end_time"); got != "2026-03-31" {
-		t.Errorf("the view of the page became %s", got)
-	}
+	harness.Same(t, "asked for", want, asked(view).Encode())
+	harness.Same(t, "end in the view of the page", "2026-03-31", view.Get("end_time"))
 	exact := url.Values{"start_time": {"2026-03-01T12:00:00Z"}}
-	if got := asked(exact).Get("start_time"); got != exact.Get("start_time") {
-		t.Errorf("a time became %s", got)
-	}
+	harness.Same(t, "a time", exact.Get("start_time"), asked(exact).Get("start_time"))
 }
 
 func TestCommitsAreBesideEachOther(t *testing.T) {
@@ -39,9 +33,7 @@ func TestCommitsAreBesideEachOther(t *testing.T) {
 		{"no link", client.ReviewIssueFull{CommitSha: "5d41"}, ""},
 		{"no commit", client.ReviewIssueFull{CommitLink: "https://git.example.com/"}, ""},
 	} {
-		if got := commitLink(tc.issue, "7d79"); got != tc.want {
-			t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
-		}
+		harness.Same(t, tc.reason, tc.want, commitLink(tc.issue, "7d79"))
 	}
 }
 
@@ -53,9 +45,7 @@ func TestAnIssueSaysWhoDecided(t *testing.T) {
 		"confirmed by apikey/ada": {UserStatus: "active", DecidedBy: "apikey/ada"},
 		"muted by policy tests":   {UserStatus: "open", Verdict: client.FindingVerdict{UserStatus: &muted, Policy: "tests"}},
 	} {
-		if got := decided(issue); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		harness.Same(t, "who decided", want, decided(issue))
 	}
 }
 
@@ -69,9 +59,7 @@ func TestAPullRequestIsLinkedWhereItsPageIsKnown(t *testing.T) {
 		{"javascript://github.com/%0aalert(1)", "github", ""},
 		{"", "github", ""},
 	} {
-		if got := linkOf(c.repository, c.provider, 7); got != c.want {
-			t.Errorf("%s of %s: %q, want %q", c.repository, c.provider, got, c.want)
-		}
+		harness.Same(t, c.repository+" of "+c.provider, c.want, linkOf(c.repository, c.provider, 7))
 	}
 }
 
@@ -108,12 +96,8 @@ func TestARefusedDecisionIsToldWhereverTheIssueIs(t *testing.T) {
 		s.LastReviewAt = &reviewed
 		var out strings.Builder
 		harness.Must(t, reviewPage(s).Render(t.Context(), &out))
-		if told := strings.Count(out.String(), "Ada was faster."); told != 1 {
-			t.Errorf("%s: it is told %d times", tc.reason, told)
-		}
-		if kept := strings.Count(out.String(), ">Typed.</"); kept != 1 {
-			t.Errorf("%s: what was typed is there %d times", tc.reason, kept)
-		}
+		harness.Same(t, tc.reason+": times that it is told", 1, strings.Count(out.String(), "Ada was faster."))
+		harness.Same(t, tc.reason+": times that what was typed is there", 1, strings.Count(out.String(), ">Typed.</"))
 	}
 }
 

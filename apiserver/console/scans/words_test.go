@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/client"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func scan(status client.ScanStatus, message string) client.Scan {
@@ -47,9 +48,7 @@ func TestAFailedScanComesWithWhatToDo(t *testing.T) {
 		if steps := next(s); len(steps) < 2 || !strings.Contains(steps[0], tc.first) {
 			t.Errorf("%s: %q", tc.reason, steps)
 		}
-		if got := state(s); got != tc.state {
-			t.Errorf("%s: got %s, want %s", tc.reason, got, tc.state)
-		}
+		harness.Same(t, tc.reason, tc.state, state(s))
 	}
 	for _, status := range []client.ScanStatus{client.ScanStatusRunning, client.ScanStatusCompleted} {
 		if steps := next(scan(status, closing)); len(steps) > 0 {
@@ -79,9 +78,7 @@ func TestFlagsOfAnUploadAreGivenAsParameters(t *testing.T) {
 func TestWhatWasSkippedIsNoRemark(t *testing.T) {
 	s := scan(client.ScanStatusCompleted, "2 skipped: kind is pass; 1 left open: changed while they were to be closed")
 	s.SkippedBecause = []client.ScanSkip{{Reason: "kind is pass", Count: 2}}
-	if got, want := remarks(s), "1 left open: changed while they were to be closed"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	harness.Same(t, "remarks", "1 left open: changed while they were to be closed", remarks(s))
 }
 
 // The scan of a pull request closes no findings: a 0 would mean that none was fixed.
@@ -93,9 +90,7 @@ func TestAScanOfAPullRequestCountsIssues(t *testing.T) {
 		return names
 	}
 	want := []string{"New", "Seen again", "Open again", "Unchanged", "Skipped"}
-	if got := names(client.Scan{ReviewId: "r-1"}); !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	harness.Same(t, "names", want, names(client.Scan{ReviewId: "r-1"}))
 	if got := names(client.Scan{}); !slices.Contains(got, "Closed") || len(got) != 6 {
 		t.Errorf("of the scan branch: %q", got)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -60,16 +62,12 @@ func TestASessionEndsWithItsTimeAndWithTheKeysThatSealedIt(t *testing.T) {
 		"with a newer key":     {sealer("b", "a"), 0, "key"},
 		"with other keys only": {sealer("c", "b"), 0, ""},
 	} {
-		if got := c.sealer.APIKey(with(value), now.Add(c.after)); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		harness.Same(t, name, c.want, c.sealer.APIKey(with(value), now.Add(c.after)))
 	}
 	if got := sealer("a").APIKey(with(value, value), now); got != "" {
 		t.Errorf("two sessions give %q", got)
 	}
-	if got := sealer("a").APIKey(with("another-site", value), now); got != "key" {
-		t.Errorf("beside another site's cookie it gives %q", got)
-	}
+	harness.Same(t, "beside another site's cookie", "key", sealer("a").APIKey(with("another-site", value), now))
 	if got := sealer("a").APIKey(with(), now); got != "" {
 		t.Errorf("no cookie gives %q", got)
 	}

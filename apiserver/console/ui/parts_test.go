@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/client"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestAMessageBecomesASentence(t *testing.T) {
@@ -19,17 +20,13 @@ func TestAMessageBecomesASentence(t *testing.T) {
 		"über":         "Über.",
 		"":             "",
 	} {
-		if got := Sentence(message); got != want {
-			t.Errorf("%q: got %q, want %q", message, got, want)
-		}
+		harness.Same(t, "sentence of "+message, want, Sentence(message))
 	}
 }
 
 func TestThousandsStandApart(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
-		if got := Thousands(n); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		harness.Same(t, "thousands", want, Thousands(n))
 	}
 }
 
@@ -108,9 +105,7 @@ func TestTextsThatTakeTooLongArePlain(t *testing.T) {
 	}
 	rendering <- struct{}{}
 	defer func() { <-rendering }()
-	if got := new(Texts).prose("*a* <b>", 3); got != plain {
-		t.Errorf("a second text was rendered at the same time: %s", got)
-	}
+	harness.Same(t, "a second text at the same time", plain, new(Texts).prose("*a* <b>", 3))
 }
 
 func TestARefusalNamesTheFieldsOfTheForm(t *testing.T) {
@@ -121,9 +116,7 @@ func TestARefusalNamesTheFieldsOfTheForm(t *testing.T) {
 		"match":       {"match does not compile: line 1", "the expression does not compile: line 1"},
 		"cursor":      {"cursor is of another list", "cursor is of another list"},
 	} {
-		if got := Told(client.Error{Detail: of.detail, Field: field}); got != of.want {
-			t.Errorf("%s: got %q, want %q", field, got, of.want)
-		}
+		harness.Same(t, field, of.want, Told(client.Error{Detail: of.detail, Field: field}))
 	}
 }
 
