@@ -314,9 +314,7 @@ func TestListsMayTakeAThirdOfTheStaleness(t *testing.T) {
 	for staleness, want := range map[time.Duration]time.Duration{
 		time.Minute: 20 * time.Second, 15 * time.Second: 5 * time.Second, time.Second: 5 * time.Second,
 	} {
-		if got := listTimeout(staleness); got != want {
-			t.Errorf("with a staleness of %v a list may take %v, want %v", staleness, got, want)
-		}
+		harness.Same(t, "the longest list with a staleness of "+staleness.String(), want, listTimeout(staleness))
 	}
 }
 
@@ -421,12 +419,8 @@ func TestLastUseIsNotedOncePerMinute(t *testing.T) {
 	for range 1000 {
 		a.MarkUsed(identity)
 	}
-	if n := len(a.usage.queue); n != 0 {
-		t.Errorf("%d more writes are queued", n)
-	}
-	if n := seen.written.Load() + seen.conflicts.Load() + seen.others.Load(); n != 1 {
-		t.Errorf("%d writes for one use, want 1", n)
-	}
+	harness.Same(t, "further writes in the queue", 0, len(a.usage.queue))
+	harness.Same(t, "writes for one use", int32(1), seen.written.Load()+seen.conflicts.Load()+seen.others.Load())
 	after := key.Status.DeepCopy()
 	after.LastUsedAt = nil
 	NewWithT(t).Expect(after).To(Equal(before), "something else of the status was written")

@@ -149,9 +149,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	for i := range 10 * refusalsHeard { // nobody listens
 		r.note(refusal(i, now))
 	}
-	if len(r.heard) != refusalsHeard {
-		t.Errorf("%d wait, want %d", len(r.heard), refusalsHeard)
-	}
+	harness.Same(t, "refusals that wait", refusalsHeard, len(r.heard))
 
 	r = newRefusals()
 	for i := range 10 * refusalQueue { // nobody writes
@@ -170,9 +168,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 			}
 		}
 	}
-	if len(r.queued.at) != refusalsKept {
-		t.Errorf("%d are remembered, want %d", len(r.queued.at), refusalsKept)
-	}
+	harness.Same(t, "refusals that are remembered", refusalsKept, len(r.queued.at))
 
 	r = newRefusals()
 	r.pick(refusal(1, now))

@@ -69,9 +69,7 @@ func TestReplicasNoteOneUseBetweenThem(t *testing.T) {
 	})
 	use()
 	for _, replica := range replicas {
-		if n := len(replica.usage.queue); n != 0 {
-			t.Errorf("%d more writes are queued in the same minute", n)
-		}
+		harness.Same(t, "further writes in the queue in the same minute", 0, len(replica.usage.queue))
 	}
 	if written, others := seen.written.Load(), seen.others.Load(); written != 1 || others != 0 {
 		t.Errorf("%d writes and %d other answers, want one write", written, others)
@@ -114,9 +112,7 @@ func TestUseThatAnotherReplicaHasNotedIsLetGo(t *testing.T) {
 	for range 100 {
 		lagging.MarkUsed(identity)
 	}
-	if n := len(lagging.usage.queue); n != 0 {
-		t.Errorf("%d more writes are queued after a conflict", n)
-	}
+	harness.Same(t, "further writes in the queue after a conflict", 0, len(lagging.usage.queue))
 	g := NewWithT(t)
 	g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
 	if key.ResourceVersion != version || seen.written.Load() != 0 {
@@ -150,8 +146,6 @@ func TestUseIsNotedOnceAMinute(t *testing.T) {
 			key.Status.LastUsedAt = new(v1alpha1.NewTime(now.Add(-tc.last)))
 		}
 		u.note(key, now)
-		if got := len(u.queue) == 1; got != tc.want {
-			t.Errorf("%s: queued is %t, want %t", tc.reason, got, tc.want)
-		}
+		harness.Same(t, tc.reason, tc.want, len(u.queue) == 1)
 	}
 }

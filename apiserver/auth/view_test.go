@@ -86,9 +86,7 @@ func TestViewKeepsTheNewerOfTwo(t *testing.T) {
 		if o, ok := v.get("a"); ok {
 			got = o.ResourceVersion
 		}
-		if got != tc.want {
-			t.Errorf("%s: %s: holds version %q, want %q", name, tc.reason, got, tc.want)
-		}
+		harness.Same(t, name+": "+tc.reason, tc.want, got)
 	}
 }
 
@@ -238,9 +236,7 @@ func TestSignaturesAreRememberedWithinBoundsAndOnlyGoodOnes(t *testing.T) {
 			t.Fatalf("got %v for a foreign token", err)
 		}
 	}
-	if n := s.good.Len(); n != 0 {
-		t.Errorf("%d bad tokens are remembered", n)
-	}
+	harness.Same(t, "bad tokens that are remembered", 0, s.good.Len())
 	for round := range 2 {
 		for i := range 100 {
 			token, err := key.Sign(claims(i))
@@ -251,9 +247,7 @@ func TestSignaturesAreRememberedWithinBoundsAndOnlyGoodOnes(t *testing.T) {
 			}
 		}
 	}
-	if n := s.good.Len(); n != 8 {
-		t.Errorf("%d tokens are remembered, want 8", n)
-	}
+	harness.Same(t, "tokens that are remembered", 8, s.good.Len())
 }
 
 func TestNotingAUseNeverWaits(t *testing.T) {
@@ -266,7 +260,5 @@ func TestNotingAUseNeverWaits(t *testing.T) {
 		t.Errorf("queued %d and noted %d, want %d: what was dropped must be noted later", len(u.queue), len(u.queued.at), usageQueue)
 	}
 	u.note(&v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{UID: "next"}}, now.Add(2*usageInterval))
-	if len(u.queued.at) != 0 {
-		t.Errorf("%d old notes are kept", len(u.queued.at))
-	}
+	harness.Same(t, "old notes that are kept", 0, len(u.queued.at))
 }
