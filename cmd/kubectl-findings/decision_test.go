@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -79,8 +78,6 @@ func TestAClockThatIsAheadReplacesNoDecisionInForce(t *testing.T) {
 
 // The answer to the first write is lost. The next attempt, up to a minute later, finds what has been written since.
 func TestADecisionWithoutAnAnswerOverrulesNobody(t *testing.T) {
-	scheme := runtime.NewScheme()
-	harness.Must(t, v1alpha1.AddToScheme(scheme))
 	const (
 		ours   = `{"spec":{"triage":{"userStatus":"muted","comments":"noise","basis":"rated=low","by":"me"}}}`
 		theirs = `{"spec":{"triage":{"userStatus":"active","by":"ann"}}}`
@@ -101,7 +98,7 @@ func TestADecisionWithoutAnAnswerOverrulesNobody(t *testing.T) {
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				attempts := 0
-				c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+				c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithInterceptorFuncs(interceptor.Funcs{
 					Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
 						if attempts++; attempts > 1 {
 							return c.Patch(ctx, o, patch, options...)

@@ -34,8 +34,6 @@ import (
 
 // Who commits an operation while another is asked about it wants it carried out, and may want to undo it.
 func TestOnlyWhatNobodyHasCommittedIsDiscarded(t *testing.T) {
-	scheme := runtime.NewScheme()
-	harness.Must(t, v1alpha1.AddToScheme(scheme))
 	for reason, tc := range map[string]struct {
 		commits, stays bool
 		spec           string
@@ -49,7 +47,7 @@ func TestOnlyWhatNobodyHasCommittedIsDiscarded(t *testing.T) {
 			harness.Must(t, c.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`))))
 		}
 		var once sync.Once
-		c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithInterceptorFuncs(interceptor.Funcs{
 			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 				if tc.commits {
 					once.Do(func() { write(c, `{"commit":true}`) })
@@ -284,8 +282,6 @@ func TestOnlyAnOperationThatWasReadIsUnnoticed(t *testing.T) {
 
 // The controllers may be newer than the plugin, and able to read it.
 func TestAPreviewLeavesOutWhatCannotBeRead(t *testing.T) {
-	scheme := runtime.NewScheme()
-	harness.Must(t, v1alpha1.AddToScheme(scheme))
 	var entries []rules.Entry
 	var listed []unstructured.Unstructured
 	for _, name := range []string{"f-good", "f-odd"} {
@@ -306,7 +302,7 @@ func TestAPreviewLeavesOutWhatCannotBeRead(t *testing.T) {
 		var says bytes.Buffer
 		w.streams.ErrOut, w.session.errOut, w.summary, w.operation.Status.Parts = &says, &says, &bulkSummary{}, 1
 		w.filter.asked.Rule = "G1"
-		w.session.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(parts[0]).WithInterceptorFuncs(interceptor.Funcs{
+		w.session.client = fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(parts[0]).WithInterceptorFuncs(interceptor.Funcs{
 			List: func(_ context.Context, _ client.WithWatch, o client.ObjectList, _ ...client.ListOption) error {
 				o.(*unstructured.UnstructuredList).Items = listed
 				return nil
@@ -332,8 +328,6 @@ func TestAPreviewLeavesOutWhatCannotBeRead(t *testing.T) {
 
 func TestAClockThatIsAheadForeseesNoChangeOfADecisionInForce(t *testing.T) {
 	testenv.HearTime(t, time.Now().Add(-48*time.Hour))
-	scheme := runtime.NewScheme()
-	harness.Must(t, v1alpha1.AddToScheme(scheme))
 	f := builder.Finding("f").In("org-acme").Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.Triage = v1alpha1.FindingTriage{
 			UserStatus: v1alpha1.UserStatusMuted, Reason: v1alpha1.DecisionAcceptedRisk, Basis: findingstate.Basis(&f.Spec),
@@ -345,7 +339,7 @@ func TestAClockThatIsAheadForeseesNoChangeOfADecisionInForce(t *testing.T) {
 	parts, _, err := rules.Parts(w.operation, []rules.Entry{rules.NewEntry(f)})
 	harness.Must(t, err)
 	w.summary, w.operation.Status.Parts = &bulkSummary{}, 1
-	w.session.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(parts[0]).WithInterceptorFuncs(interceptor.Funcs{
+	w.session.client = fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(parts[0]).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(_ context.Context, _ client.WithWatch, o client.ObjectList, _ ...client.ListOption) error {
 			o.(*unstructured.UnstructuredList).Items = []unstructured.Unstructured{stored(t, f)}
 			return nil
@@ -364,8 +358,6 @@ func stored(t *testing.T, object client.Object) unstructured.Unstructured {
 }
 
 func TestACommitThatIsRefusedLeavesNothing(t *testing.T) {
-	scheme := runtime.NewScheme()
-	harness.Must(t, v1alpha1.AddToScheme(scheme))
 	for reason, tc := range map[string]struct {
 		err   error
 		stays bool
@@ -374,7 +366,7 @@ func TestACommitThatIsRefusedLeavesNothing(t *testing.T) {
 		"nobody knows yet": {apierrors.NewInternalError(errors.New("no answer")), true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+			c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithInterceptorFuncs(interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 					err := c.Get(ctx, key, o, options...)
 					o.(*v1alpha1.TriageOperation).Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationPreview, WouldChange: 1}

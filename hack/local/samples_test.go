@@ -7,12 +7,12 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func TestAKeyThatHasExpiredGetsANewToken(t *testing.T) {
@@ -79,9 +79,7 @@ func TestTheWaitEndsOnceNothingChangesByItself(t *testing.T) {
 func TestAWaitInVainEndsWithWhatTheObjectWaitsFor(t *testing.T) {
 	organization := builder.Organization("sample").Build()
 	organization.Status.Conditions = []v1alpha1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Message: "A quota is in the way."}}
-	scheme := runtime.NewScheme()
-	harness.Must(t, v1alpha1.AddToScheme(scheme))
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(organization).Build()
+	c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(organization).Build()
 	ctx, end := context.WithCancel(t.Context())
 	end()
 	err := waitForReady(ctx, newRunFolder(t), c, organization, &organization.Status.Conditions)
