@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestForEachIsBoundedAndStops(t *testing.T) {
@@ -74,9 +76,7 @@ func TestATimeoutPasses(t *testing.T) {
 		"no answer in time":     {fmt.Errorf("get: %w", context.DeadlineExceeded), true},
 		"it is interrupted":     {context.Canceled, false},
 	} {
-		if passing(tc.err) != tc.passes {
-			t.Errorf("%s: it passes: %t", reason, !tc.passes)
-		}
+		harness.Same(t, reason, tc.passes, passing(tc.err))
 	}
 }
 

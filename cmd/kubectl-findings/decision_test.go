@@ -50,17 +50,12 @@ func TestADecisionNamesOnlyWhatDiffers(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", reason, err)
 		}
-		if got := d.changes(tc.from); got != tc.changes {
-			t.Errorf("%s: changes %v, want %v", reason, got, tc.changes)
-		}
-		if got := d.becomes(tc.from); got != tc.becomes {
-			t.Errorf("%s: becomes %q, want %q", reason, got, tc.becomes)
-		}
+		harness.Same(t, reason+": it changes", tc.changes, d.changes(tc.from))
+		harness.Same(t, reason+": it becomes", tc.becomes, d.becomes(tc.from))
 		patch, err := d.patch(tc.from, "7")
 		harness.Must(t, err)
-		if data, _ := patch.Data(client.Object(&v1alpha1.Finding{})); string(data) != tc.patch {
-			t.Errorf("%s: the patch is %s, want %s", reason, data, tc.patch)
-		}
+		data, _ := patch.Data(client.Object(&v1alpha1.Finding{}))
+		harness.Same(t, reason+": the patch", tc.patch, string(data))
 	}
 }
 
@@ -123,8 +118,6 @@ func TestADecisionWithoutAnAnswerOverrulesNobody(t *testing.T) {
 
 func TestOnlyAYesIsAYes(t *testing.T) {
 	for line, want := range map[string]bool{"y\n": true, "YES\r\n": true, "  Yes\n": true, "": false, "\n": false, "n\n": false, "yy\n": false, "yesno\n": false} {
-		if got := isYes(line); got != want {
-			t.Errorf("%q counts as %v", line, got)
-		}
+		harness.Same(t, line, want, isYes(line))
 	}
 }

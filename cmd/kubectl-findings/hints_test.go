@@ -105,8 +105,6 @@ func TestDistance(t *testing.T) {
 		a, b string
 		want int
 	}{{"", "", 0}, {"a", "", 1}, {"", "abc", 3}, {"abc", "abc", 0}, {"abc", "axc", 1}, {"abc", "bc", 1}, {"kitten", "sitting", 3}} {
-		if got := distance(tc.a, tc.b); got != tc.want {
-			t.Errorf("distance of %q and %q is %d, want %d", tc.a, tc.b, got, tc.want)
-		}
+		harness.Same(t, "the distance of "+tc.a+" and "+tc.b, tc.want, distance(tc.a, tc.b))
 	}
 }

@@ -384,9 +384,7 @@ func TestACommitThatIsRefusedLeavesNothing(t *testing.T) {
 			}
 			var left v1alpha1.TriageOperationList
 			harness.Must(t, c.List(t.Context(), &left))
-			if (len(left.Items) > 0) != tc.stays {
-				t.Errorf("%s: %d operations are left", reason, len(left.Items))
-			}
+			harness.Same(t, reason+": operations are left", tc.stays, len(left.Items) > 0)
 		})
 	}
 }

@@ -278,9 +278,7 @@ func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
 			counts := [6]int{r.Matched, r.Applied, r.Shadowed, r.Overridden, r.Agreed, r.Failed}
 			got := []any{counts, inShort(r.Gained), inShort(r.Lost), inShort(r.Changed), r.Stopped}
 			harness.Same(t, "counts, gained, lost, changed, stopped", []any{tc.counts, tc.gained, tc.lost, tc.changed, tc.stopped}, got)
-			if r.Findings != 7 {
-				t.Errorf("%d findings were looked at, want all that are not closed", r.Findings)
-			}
+			harness.Same(t, "findings that were looked at, all that are not closed", 7, r.Findings)
 			if text := string((&policyTestResult{Policies: []*policyReport{r}}).text()); !strings.Contains(text, tc.says) {
 				t.Errorf("it does not say %q:\n%s", tc.says, text)
 			}
@@ -304,9 +302,7 @@ func TestOnePolicyMoreThanMayBeInForce(t *testing.T) {
 		cluster = append(cluster, inCluster(fmt.Sprintf("c-%d", i), "false", nil))
 	}
 	match := "finding.ruleID == 'f-0'"
-	if r := tested(t, cluster, []*v1alpha1.TriagePolicy{inCluster("p", match, nil)})["p"]; r.Stopped != v1alpha1.ReasonTooManyPolicies {
-		t.Errorf("one more is stopped by %q", r.Stopped)
-	}
+	harness.Same(t, "what stops one more", v1alpha1.ReasonTooManyPolicies, tested(t, cluster, []*v1alpha1.TriagePolicy{inCluster("p", match, nil)})["p"].Stopped)
 	// Two may have come into force at the same moment: then all stay in force.
 	cluster = append(cluster, inCluster("one-more", "false", nil))
 	if r := tested(t, cluster, []*v1alpha1.TriagePolicy{inCluster("c-7", match, nil)})["c-7"]; r.Stopped != "" || len(r.Gained) != 1 {

@@ -1,6 +1,10 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
 
 func TestPrintable(t *testing.T) {
 	for reason, tc := range map[string]struct{ text, want string }{
@@ -13,16 +17,12 @@ func TestPrintable(t *testing.T) {
 		"letters may be joined":                {"نامه\u200cای", "نامه\u200cای"},
 		"bytes that are no text are not bytes": {"a\x9b\xffb", "a\ufffd\ufffdb"},
 	} {
-		if got := printable(tc.text); got != tc.want {
-			t.Errorf("%q becomes %q, want %q: %s", tc.text, got, tc.want, reason)
-		}
+		harness.Same(t, reason, tc.want, printable(tc.text))
 	}
 }
 
 func TestShortened(t *testing.T) {
 	for text, want := range map[string]string{"": "", "äöüß": "äöüß", "äöüßx": "äöü…", "ab c d": "ab…"} {
-		if got := shortened(text, 4); got != want {
-			t.Errorf("%q becomes %q, want %q", text, got, want)
-		}
+		harness.Same(t, text, want, shortened(text, 4))
 	}
 }

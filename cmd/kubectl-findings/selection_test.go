@@ -111,18 +111,14 @@ func TestTheFlagsAreASelection(t *testing.T) {
 			t.Errorf("%s: %v", flags, err)
 		}
 		harness.Same(t, flags, want, f.asked)
-		if f.empty() != reflect.ValueOf(want).IsZero() {
-			t.Errorf("%s: empty is %v", flags, f.empty())
-		}
+		harness.Same(t, flags+": empty", reflect.ValueOf(want).IsZero(), f.empty())
 		for i := range reflect.TypeFor[v1alpha1.FindingSelection]().NumField() {
 			if !reflect.ValueOf(f.asked).Field(i).IsZero() {
 				seen[reflect.TypeFor[v1alpha1.FindingSelection]().Field(i).Name] = true
 			}
 		}
 	}
-	if all := reflect.TypeFor[v1alpha1.FindingSelection]().NumField() - 1; len(seen) != all {
-		t.Errorf("%d members of a selection have a flag, want all but the ids: %d", len(seen), all)
-	}
+	harness.Same(t, "members of a selection that have a flag, which all but the ids do", reflect.TypeFor[v1alpha1.FindingSelection]().NumField()-1, len(seen))
 	for _, wrong := range []string{
 		"--min-score=11", "--min-score=x", "--created-since=yesterday", "--field-selector=spec.nothing=x", "-l a==b==c",
 		"--updated-since=2026-03-02T12:00:00Z --updated-until=2026-03-01T12:00:00Z",

@@ -34,9 +34,7 @@ func TestAKeyThatHasExpiredGetsANewToken(t *testing.T) {
 			&v1alpha1.APIKeyRotation{Serial: 8}},
 	} {
 		key := &v1alpha1.APIKey{Spec: v1alpha1.APIKeySpec{Rotation: c.spec}, Status: c.status}
-		if got := renew(key, now); got != (c.spec != c.want) {
-			t.Errorf("%s: renewed: %t", c.reason, got)
-		}
+		harness.Same(t, c.reason+": renewed", c.spec != c.want, renew(key, now))
 		harness.Same(t, c.reason, c.want, key.Spec.Rotation)
 	}
 }
