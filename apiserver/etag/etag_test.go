@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/apiserver/etag"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestConditions(t *testing.T) {
@@ -26,12 +27,8 @@ func TestConditions(t *testing.T) {
 		{"a lone quotation mark", []string{`"`}, false, false},
 		{"more tags than are read", []string{strings.Repeat(`"x",`, 64) + `"abc"`}, false, false},
 	} {
-		if got := etag.IfMatch(test.values).Names("abc"); got != test.match {
-			t.Errorf("%s: If-Match: %t", test.reason, got)
-		}
-		if got := etag.IfNoneMatch(test.values).Names("abc"); got != test.nonMatch {
-			t.Errorf("%s: If-None-Match: %t", test.reason, got)
-		}
+		harness.Same(t, test.reason+": If-Match", test.match, etag.IfMatch(test.values).Names("abc"))
+		harness.Same(t, test.reason+": If-None-Match", test.nonMatch, etag.IfNoneMatch(test.values).Names("abc"))
 		if !etag.IfMatch(test.values).Given() || !etag.IfNoneMatch(test.values).Given() {
 			t.Errorf("%s: the condition is lost", test.reason)
 		}

@@ -76,9 +76,7 @@ func TestFormulasAreTexts(t *testing.T) {
 		"  =1": "'  =1", "\u00a0=1": "'\u00a0=1", "\ufeff=1": "'\ufeff=1", "\u200b\u3000＝1": "'\u200b\u3000＝1", "＋1": "'＋1", "－1": "'－1", "＠a": "'＠a",
 		`"=1"`: `'"=1"`, "a;=1": "a;'=1", "a\n- b": "a\n'- b", "": "", "a=b": "a=b", "a - b": "a - b", "it's": "it's", "'=1": "'=1", "team-a": "team-a", "1;2": "1;2",
 	} {
-		if got := literal(cell); got != want {
-			t.Errorf("%q is written as %q, want %q", cell, got, want)
-		}
+		harness.Same(t, "cell "+cell, want, literal(cell))
 	}
 }
 

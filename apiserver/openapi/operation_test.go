@@ -367,9 +367,7 @@ func TestFiltersInABodyAreThoseOfTheQuery(t *testing.T) {
 			names = append(names, name)
 		}
 	}
-	if len(names) != len(described) {
-		t.Errorf("the list has %d filters, and the body %d", len(names), len(described))
-	}
+	harness.Same(t, "filters of the list", len(described), len(names))
 	for _, name := range names {
 		if _, err := create.ParseBody([]byte(`{"filters":{"` + name + `":""}}`)); err == nil || !strings.Contains(err.Error(), "filters."+name+" is empty") {
 			t.Errorf("%s: an empty text would widen a write: %v", name, err)

@@ -190,9 +190,7 @@ func TestOneClientIsOneCaller(t *testing.T) {
 			l := newInMemory(t)
 			l.Take(t.Context(), Address(netip.MustParseAddr(c.first)))
 			got := l.Take(t.Context(), Address(netip.MustParseAddr(c.second)))
-			if got.Remaining != DefaultRequestsPerMinute-2 {
-				t.Errorf("%d remain, want both counted: %s", got.Remaining, c.reason)
-			}
+			harness.Same(t, c.reason, DefaultRequestsPerMinute-2, got.Remaining)
 		})
 	}
 }
@@ -214,9 +212,7 @@ func TestAChangedLimitHoldsAtOnce(t *testing.T) {
 func TestNoLimitDeclaredIsTheDefault(t *testing.T) {
 	l := newInMemory(t)
 	for _, declared := range []int{0, -5} {
-		if got := l.Take(t.Context(), Key(fmt.Sprint(declared), declared)); got.Limit != DefaultRequestsPerMinute {
-			t.Errorf("%d declared: limit %d", declared, got.Limit)
-		}
+		harness.Same(t, fmt.Sprint(declared, " declared"), DefaultRequestsPerMinute, l.Take(t.Context(), Key(fmt.Sprint(declared), declared)).Limit)
 	}
 }
 
@@ -234,9 +230,7 @@ func TestSecondsLeft(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := secondsLeft(c.left, Window); got != c.want {
-				t.Errorf("got %d, want %d: %s", got, c.want, c.reason)
-			}
+			harness.Same(t, c.reason, c.want, secondsLeft(c.left, Window))
 		})
 	}
 }
@@ -260,9 +254,7 @@ func TestWindowsThatAreOverAreForgotten(t *testing.T) {
 		}
 		pass(Window)
 		l.Take(t.Context(), Key("another", 1))
-		if got := len(l.memory.windows); got != 1 {
-			t.Errorf("%d counters are kept, want that of the window under way", got)
-		}
+		harness.Same(t, "counters that are kept", 1, len(l.memory.windows))
 	})
 }
 

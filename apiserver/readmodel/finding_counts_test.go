@@ -128,9 +128,7 @@ func TestCountsFollowWhatChanges(t *testing.T) {
 	}
 	feed(t, m, findings, finding("f-1", 10), finding("f-2", 11))
 	open := []ValueCount{{"open", 2}}
-	if got := statuses(); !slices.Equal(got, open) {
-		t.Errorf("at first: %v", got)
-	}
+	harness.Same(t, "at first", open, statuses())
 	table := &(*m.visible.Load())[acme].table
 	samples := &table.samples[byKind][0]
 	feed(t, m, repositories, repository("other", 12))
@@ -138,9 +136,7 @@ func TestCountsFollowWhatChanges(t *testing.T) {
 		t.Errorf("after a change of something else: %v, or looked through anew", got)
 	}
 	feed(t, m, findings, finding("f-2", 13, muted))
-	if got := statuses(); !slices.Equal(got, []ValueCount{{"muted", 1}, {"open", 1}}) {
-		t.Errorf("after a change: %v", got)
-	}
+	harness.Same(t, "after a change", []ValueCount{{"muted", 1}, {"open", 1}}, statuses())
 	since := func() FindingCounts {
 		counted, err := m.CountFindings(t.Context(), acme, CountQuery{Field: "created_since", Values: 10})
 		harness.Must(t, err)
@@ -148,9 +144,7 @@ func TestCountsFollowWhatChanges(t *testing.T) {
 	}
 	today := since().Fields[0].Distinct
 	clock.Step(36 * time.Hour)
-	if got := since().Fields[0].Distinct; got != today-1 {
-		t.Errorf("after a day, %d bounds hold the findings that %d held", got, today)
-	}
+	harness.Same(t, "bounds that hold the findings, after a day", today-1, since().Fields[0].Distinct)
 }
 
 func TestWhatNoFindingIsLikeAnyMoreIsForgotten(t *testing.T) {
@@ -229,12 +223,5 @@ func TestTheGreatestCountsAreTold(t *testing.T) {
 	}
 	values := greatest(counts, 4)
 	want := []ValueCount{{"v19", 9}, {"v29", 9}, {"v9", 9}, {"v18", 8}}
-	for i := range want {
-		if values[i] != want[i] {
-			t.Errorf("place %d: got %v, want %v", i, values[i], want[i])
-		}
-	}
-	if len(values) != len(want) {
-		t.Errorf("got %d values, want %d", len(values), len(want))
-	}
+	harness.Same(t, "values", want, values)
 }

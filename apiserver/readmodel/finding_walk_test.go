@@ -109,9 +109,7 @@ func TestAWalkEndsWithItsOrganizationAndWithItsReader(t *testing.T) {
 			break
 		}
 	}
-	if read != 3 {
-		t.Errorf("%d findings were read after the reader had stopped", read-3)
-	}
+	harness.Same(t, "findings that were read before the reader stopped", 3, read)
 	var last error
 	for _, err := range m.walkBy(2).All(FindingQuery{}) {
 		last = err

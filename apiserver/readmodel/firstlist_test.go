@@ -130,7 +130,5 @@ func TestABurstIsPublishedAtOnce(t *testing.T) {
 	}
 	clock.Step(publishInterval)
 	waitFor("the burst is not published when the interval is over", func() bool { return published() != before })
-	if got := published().findings.Len(); got != 2001 {
-		t.Errorf("readers see %d of 2001 findings", got)
-	}
+	harness.Same(t, "findings that readers see", 2001, published().findings.Len())
 }

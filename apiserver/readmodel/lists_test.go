@@ -469,9 +469,7 @@ func TestTimeBounds(t *testing.T) {
 		{"before every time that has four digits of year", "0000-01-01T00:00:00+01:00", "0"},
 	}
 	for _, c := range cases {
-		if got := bound(parse(c.time)); got != c.want {
-			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
-		}
+		harness.Same(t, c.reason, c.want, bound(parse(c.time)))
 	}
 	if got := bound(nil); got != "" {
 		t.Errorf("no time: got %q", got)

@@ -18,9 +18,7 @@ func TestLagIsTheAgeOfWhatReadersDoNotSee(t *testing.T) {
 	harness.Must(t, m.register(registry))
 	lag := func(want time.Duration, reason string) {
 		t.Helper()
-		if got := m.lag(); got != want {
-			t.Errorf("%s: the lag is %s, want %s", reason, got, want)
-		}
+		harness.Same(t, reason, want, m.lag())
 	}
 	lag(0, "nothing has come in")
 	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
@@ -95,9 +93,7 @@ func TestWhateverComesInIsHeard(t *testing.T) {
 	nothing := make(chan struct{})
 	close(nothing)
 	s := &store{model: m, kind: findings, before: nothing, listed: make(chan struct{})}
-	if got := silence(m, findings); got != math.MaxInt64 {
-		t.Errorf("before anything: %s", got)
-	}
+	harness.Same(t, "before anything", time.Duration(math.MaxInt64), silence(m, findings))
 	for _, c := range []struct {
 		reason string
 		do     func() error
@@ -110,15 +106,9 @@ func TestWhateverComesInIsHeard(t *testing.T) {
 	} {
 		clock.Step(time.Minute)
 		harness.Must(t, c.do())
-		if got := silence(m, findings); got != 0 {
-			t.Errorf("after %s nothing has been heard for %s", c.reason, got)
-		}
+		harness.Same(t, "after "+c.reason, time.Duration(0), silence(m, findings))
 	}
 	clock.Step(time.Hour)
-	if got := silence(m, findings); got != time.Hour {
-		t.Errorf("an hour later: %s", got)
-	}
-	if got := silence(m, projects); got != math.MaxInt64 {
-		t.Errorf("of another kind: %s", got)
-	}
+	harness.Same(t, "an hour later", time.Hour, silence(m, findings))
+	harness.Same(t, "of another kind", time.Duration(math.MaxInt64), silence(m, projects))
 }

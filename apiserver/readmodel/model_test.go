@@ -51,9 +51,7 @@ func TestOnlyNamespacesOfOrganizationsAreVisible(t *testing.T) {
 	if err != nil || page.Total != 1 {
 		t.Fatalf("the namespace is in status: got %d findings, %v", page.Total, err)
 	}
-	if got := shown(t, m, acme, "f-1").OrganizationId; got != acme {
-		t.Errorf("organization_id is %q", got)
-	}
+	harness.Same(t, "organization_id", acme, shown(t, m, acme, "f-1").OrganizationId)
 
 	feedDeletion(t, m, organizations, organization(acme, acmeNamespace, 13))
 	if _, err := m.ListFindings(acme, FindingQuery{Limit: index.Limit{Size: 10}}); !errors.Is(err, ErrNoOrganization) {
@@ -109,9 +107,7 @@ func TestViewNeverShowsAnotherOrganizations(t *testing.T) {
 	if shown(t, m, "next", "f-1").OrganizationId != "next" {
 		t.Error("the next organization is not named")
 	}
-	if n := before.snapshot.Load().findings.Len(); n != 0 {
-		t.Errorf("the view of the organization before shows %d findings", n)
-	}
+	harness.Same(t, "findings in the view of the organization before", 0, before.snapshot.Load().findings.Len())
 }
 
 func TestOrganizationsAreApart(t *testing.T) {
@@ -137,9 +133,7 @@ func TestApplyShowsTheWriteAtOnce(t *testing.T) {
 	if err != nil || item.UserStatus != "muted" || item.Status != "open_muted" {
 		t.Fatalf("the patch's own answer: got %+v, %v", item, err)
 	}
-	if got := shown(t, m, acme, "f-1"); got.UserStatus != openapi.UserStatusMuted {
-		t.Errorf("nothing was published, and a read shows %q", got.UserStatus)
-	}
+	harness.Same(t, "nothing was published, and a read shows", openapi.UserStatusMuted, shown(t, m, acme, "f-1").UserStatus)
 
 	feed(t, m, findings, finding("f-1", 11))
 	settle(t, m)
@@ -208,9 +202,7 @@ func TestRelistTakesBackWhatWasLost(t *testing.T) {
 	feed(t, m, findings, finding("f-1", 11), finding("f-1", 30, muted))
 	harness.Must(t, m.replace(findings, []metav1.Object{finding("f-1", 11)}, "40"))
 	settle(t, m)
-	if got := shown(t, m, acme, "f-1"); got.UserStatus != openapi.UserStatusOpen {
-		t.Errorf("shows %s, which the API server does not have", got.UserStatus)
-	}
+	harness.Same(t, "what the API server has", openapi.UserStatusOpen, shown(t, m, acme, "f-1").UserStatus)
 }
 
 func TestJoin(t *testing.T) {
@@ -390,13 +382,9 @@ func TestMemoryOfWhatIsGoneIsGivenBack(t *testing.T) {
 	feedDeletion(t, m, findings, finding("f-1", 12))
 	feedDeletion(t, m, projects, project("api", 13))
 	settle(t, m)
-	if n := m.partitions[acmeNamespace].indexes.findings.Len(); n != 0 {
-		t.Errorf("%d findings are left", n)
-	}
+	harness.Same(t, "findings that are left", 0, m.partitions[acmeNamespace].indexes.findings.Len())
 	feedDeletion(t, m, organizations, organization(acme, acmeNamespace, 14))
-	if len(m.partitions) != 0 {
-		t.Errorf("%d partitions are left", len(m.partitions))
-	}
+	harness.Same(t, "partitions that are left", 0, len(m.partitions))
 }
 
 // If a path names no project, there are no findings below it.
@@ -423,9 +411,8 @@ func TestAFindingIsReadBelowItsProjectAlone(t *testing.T) {
 		{"the project does not exist", "shop", "later", "f-early", false},
 	}
 	for _, c := range cases {
-		if _, got := m.FindingIn(acme, c.repository, c.project, c.finding); got != c.want {
-			t.Errorf("%s: got %t", c.reason, got)
-		}
+		_, got := m.FindingIn(acme, c.repository, c.project, c.finding)
+		harness.Same(t, c.reason, c.want, got)
 		if _, project := m.Project(acme, c.repository, c.project); c.want && !project {
 			t.Errorf("%s: the finding is below a project that is not there", c.reason)
 		}

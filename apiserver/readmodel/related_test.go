@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -215,13 +214,9 @@ func TestRenamedRepositoryShowsEverywhere(t *testing.T) {
 	settle(t, m)
 	expectMembers(t, "review", shownReview(t, m), map[string]any{"repo_name": "cart", "repo_owner": "acme/stores"})
 	expectMembers(t, "issue", shownIssue(t, m, "i-1"), map[string]any{"repo_name": "cart", "repo_owner": "acme/stores"})
-	if got := shown(t, m, acme, "f-1").Repo.Name; got != "cart" {
-		t.Errorf("the finding says %q", got)
-	}
+	harness.Same(t, "the finding", "cart", shown(t, m, acme, "f-1").Repo.Name)
 	content, _ := m.Project(acme, "shop", "api")
-	if got := decode(t, content)["repo"].(map[string]any)["name"]; got != "cart" {
-		t.Errorf("the project says %q", got)
-	}
+	harness.Same(t, "the project", "cart", decode(t, content)["repo"].(map[string]any)["name"])
 	page, err := m.ListRepositories(acme, RepositoryQuery{Limit: index.Limit{Size: 10}})
 	if err != nil || page.Total != 1 {
 		t.Fatalf("got %d repositories, %v", page.Total, err)
@@ -245,9 +240,7 @@ func TestRepositoryShowsItsProjectsByID(t *testing.T) {
 	}
 	feed(t, m, projects, project("web", 6), project("api", 7), project("ios", 8))
 	settle(t, m)
-	if diff := cmp.Diff([]string{"api", "ios", "web"}, ids()); diff != "" {
-		t.Error(diff)
-	}
+	harness.Same(t, "projects", []string{"api", "ios", "web"}, ids())
 	counted := project("ios", 9)
 	counted.Status.FindingsCount = 9
 	feed(t, m, projects, counted)
@@ -257,9 +250,7 @@ func TestRepositoryShowsItsProjectsByID(t *testing.T) {
 	elsewhere.Spec.RepositoryRef.Name = "blog"
 	feed(t, m, projects, elsewhere)
 	settle(t, m)
-	if diff := cmp.Diff([]string{"ios"}, ids()); diff != "" {
-		t.Error(diff)
-	}
+	harness.Same(t, "projects", []string{"ios"}, ids())
 	content, _ := m.Project(acme, "shop", "ios")
 	expectMembers(t, "a status write shows", decode(t, content), map[string]any{"findings_count": 9.0})
 }
@@ -353,14 +344,10 @@ func TestMemoryOfRelatedRowsIsGivenBack(t *testing.T) {
 		"deliveries": p.indexes.deliveries.Len(),
 		"counts":     len(p.counts), "children": len(p.projectsOf) + len(p.reviewsOf) + len(p.issuesOf),
 	} {
-		if n != 0 {
-			t.Errorf("%d %s are left", n, name)
-		}
+		harness.Same(t, name+" that are left", 0, n)
 	}
 	feedDeletion(t, m, organizations, organization(acme, acmeNamespace, 16))
-	if len(m.partitions) != 0 {
-		t.Errorf("%d partitions are left", len(m.partitions))
-	}
+	harness.Same(t, "partitions that are left", 0, len(m.partitions))
 }
 
 // Rows rendered for one organization are not shown to the next owner of its namespace.
@@ -379,7 +366,5 @@ func TestNamespaceThatChangesHandsDuringAJoin(t *testing.T) {
 	feed(t, m, organizations, organization("next", acmeNamespace, 9))
 	m.finish(batch)
 	settle(t, m)
-	if got := shown(t, m, "next", "f-1").OrganizationId; got != "next" {
-		t.Errorf("what was rendered for %s is shown to the next", got)
-	}
+	harness.Same(t, "the organization of what the next is shown", "next", shown(t, m, "next", "f-1").OrganizationId)
 }

@@ -61,9 +61,7 @@ func TestScansAreSelectedByWhatTheQueryNames(t *testing.T) {
 			t.Errorf("%s: total %d (-want +got):\n%s", tc.reason, page.Total, diff)
 		}
 	}
-	if got := len(m.Upload(acme, "u-1")); got != 2 {
-		t.Errorf("the upload has %d scans, want 2", got)
-	}
+	harness.Same(t, "scans of the upload", 2, len(m.Upload(acme, "u-1")))
 	if got := len(m.Upload("other", "u-1")); got != 0 {
 		t.Error("another organization sees the upload")
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/apiserver/slots"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestAnOrganizationHoldsAtMostHalfOfTheMemory(t *testing.T) {
@@ -20,9 +21,7 @@ func TestAnOrganizationHoldsAtMostHalfOfTheMemory(t *testing.T) {
 			t.Errorf("%s takes %d: got %v, want %v", step.by.organization, step.bytes, err, step.want)
 		}
 	}
-	if other.taken != 50 {
-		t.Errorf("one upload holds %d, more than its share", other.taken)
-	}
+	harness.Same(t, "share of one upload", int64(50), other.taken)
 	for _, h := range []*hold{first, second, other, third} {
 		h.release()
 	}

@@ -7,6 +7,8 @@ import (
 	"unique"
 
 	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // book is an item of a toy list.
@@ -131,17 +133,13 @@ func TestWithYieldsTheItemsOfAllFacetsUntilToldToStop(t *testing.T) {
 		all = append(all, b.id)
 	}
 	slices.Sort(all)
-	if want := []string{"0", "1", "2", "3"}; !slices.Equal(all, want) {
-		t.Errorf("got %v, want %v", all, want)
-	}
+	harness.Same(t, "all", []string{"0", "1", "2", "3"}, all)
 	first := 0
 	for range x.With(status, "") {
 		first++
 		break
 	}
-	if first != 1 {
-		t.Errorf("it yields %d items after it was told to stop", first-1)
-	}
+	harness.Same(t, "items until it is told to stop", 1, first)
 }
 
 func TestRemovedItemsLeaveNothing(t *testing.T) {
@@ -156,8 +154,6 @@ func TestRemovedItemsLeaveNothing(t *testing.T) {
 	for name, n := range map[string]int{
 		"items": x.Len(), "titles": x.sorted[byTitle].Len(), "times": x.sorted[byTime].Len(), "buckets": x.buckets.Len(),
 	} {
-		if n != 0 {
-			t.Errorf("%d %s are left", n, name)
-		}
+		harness.Same(t, name+" that are left", 0, n)
 	}
 }
