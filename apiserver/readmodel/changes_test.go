@@ -29,8 +29,7 @@ func listening(t *testing.T) (*Model, *changes.Reader) {
 	t.Helper()
 	m, _ := newAcme(t)
 	feed(t, m, findings, finding("f-1", 10))
-	feed(t, m, reviews, review("r-1", 10))
-	settle(t, m)
+	show(t, m, reviews, review("r-1", 10))
 	reader, err := m.Changes(acme, changes.Set(1<<changes.Kinds-1), nil)
 	harness.Must(t, err)
 	return m, reader
@@ -108,12 +107,10 @@ func TestWhatIsShownBeforeItsWatchReportsItIsToldAsCreated(t *testing.T) {
 
 func TestAListTakenAnewIsOneReset(t *testing.T) {
 	m, reader := listening(t)
-	feed(t, m, findings, finding("f-2", 21))
-	settle(t, m)
+	show(t, m, findings, finding("f-2", 21))
 	told(reader)
 	harness.Must(t, m.replace(findings, []metav1.Object{finding("f-2", 33, muted)}, "40"))
-	feed(t, m, findings, finding("f-3", 41))
-	settle(t, m)
+	show(t, m, findings, finding("f-3", 41))
 	harness.Same(t, "told", []string{"reset", "finding created f-3 41 open\n"}, told(reader))
 	if got := told(reader); got != nil {
 		t.Errorf("then told is %q", got)
@@ -122,8 +119,7 @@ func TestAListTakenAnewIsOneReset(t *testing.T) {
 
 func TestTheReadersOfAnOrganizationEndWhenItsNamespaceChangesHands(t *testing.T) {
 	m, reader := listening(t)
-	feed(t, m, organizations, organization("other", acmeNamespace, 50))
-	settle(t, m)
+	show(t, m, organizations, organization("other", acmeNamespace, 50))
 	feed(t, m, findings, finding("f-2", 60))
 	settle(t, m)
 	if b := reader.Next(10); !b.Ended || len(b.Changes) > 0 {

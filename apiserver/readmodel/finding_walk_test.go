@@ -127,8 +127,7 @@ func TestThePassesOfAWalkAgreeAboutWhatWasWrittenMeanwhile(t *testing.T) {
 		SortCreatedAt: {"f-2", "f-1"}, SortUpdatedAt: {"f-1"}, SortSeverity: {"f-1"},
 	} {
 		m, _ := newAcme(t)
-		feed(t, m, findings, finding("f-1", 11))
-		settle(t, m)
+		show(t, m, findings, finding("f-1", 11))
 		walk := m.walkBy(2)
 		pass := func() (ids []string) {
 			for item, err := range walk.All(FindingQuery{Sort: sort}) {
@@ -138,8 +137,7 @@ func TestThePassesOfAWalkAgreeAboutWhatWasWrittenMeanwhile(t *testing.T) {
 			return ids
 		}
 		harness.Same(t, string(sort)+": the first pass", []string{"f-1"}, pass())
-		feed(t, m, findings, finding("f-2", 12))
-		settle(t, m)
+		show(t, m, findings, finding("f-2", 12))
 		got := pass()
 		slices.Sort(got)
 		slices.Sort(want)

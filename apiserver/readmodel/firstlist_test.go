@@ -63,8 +63,7 @@ func TestReadersTakeNoLock(t *testing.T) {
 	feed(t, m, projects, project("api", 3))
 	feed(t, m, reviews, review("r-1", 4))
 	feed(t, m, reviewIssues, issue("i-1", 5))
-	feed(t, m, findings, finding("f-1", 6))
-	settle(t, m)
+	show(t, m, findings, finding("f-1", 6))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	read := make(chan string)
@@ -107,8 +106,7 @@ func TestReadersTakeNoLock(t *testing.T) {
 // trees are not copied for each change.
 func TestABurstIsPublishedAtOnce(t *testing.T) {
 	m, clock := newAcme(t)
-	feed(t, m, findings, finding("f-first", 2))
-	settle(t, m)
+	show(t, m, findings, finding("f-first", 2))
 	published := func() *indexes {
 		snapshot, err := m.snapshot(acme)
 		harness.Must(t, err)

@@ -56,6 +56,13 @@ func feedDeletion(t harness.T, m *Model, k kind, object metav1.Object) {
 	harness.Must(t, m.add(change{kind: k, object: object, deleted: true}))
 }
 
+// show feeds the objects to the model and settles it: readers see all that it was fed.
+func show(t harness.T, m *Model, k kind, objects ...metav1.Object) {
+	t.Helper()
+	feed(t, m, k, objects...)
+	settle(t, m)
+}
+
 // settle does the work of the joiner and the publisher until nothing is left.
 func settle(t harness.T, m *Model) {
 	t.Helper()

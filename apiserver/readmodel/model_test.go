@@ -33,20 +33,17 @@ func shown(t *testing.T, m *Model, organization, id string) openapi.FindingV2 {
 
 func TestOnlyNamespacesOfOrganizationsAreVisible(t *testing.T) {
 	m, _ := newTestModel(t)
-	feed(t, m, findings, finding("f-1", 10))
-	settle(t, m)
+	show(t, m, findings, finding("f-1", 10))
 	if _, err := m.ListFindings(acme, FindingQuery{Limit: index.Limit{Size: 10}}); !errors.Is(err, ErrNoOrganization) {
 		t.Fatalf("an organization that is not there: got %v", err)
 	}
 
-	feed(t, m, organizations, organization(acme, "", 11))
-	settle(t, m)
+	show(t, m, organizations, organization(acme, "", 11))
 	if _, err := m.ListFindings(acme, FindingQuery{Limit: index.Limit{Size: 10}}); !errors.Is(err, ErrNoOrganization) {
 		t.Fatalf("an organization without a namespace: got %v", err)
 	}
 
-	feed(t, m, organizations, organization(acme, acmeNamespace, 12))
-	settle(t, m)
+	show(t, m, organizations, organization(acme, acmeNamespace, 12))
 	page, err := m.ListFindings(acme, FindingQuery{Limit: index.Limit{Size: 10}})
 	if err != nil || page.Total != 1 {
 		t.Fatalf("the namespace is in status: got %d findings, %v", page.Total, err)
@@ -81,8 +78,7 @@ func TestAnOrganizationIsShownOnceAllOfItsRowsAre(t *testing.T) {
 func TestNamespaceOfTwoOrganizationsIsShownToNeither(t *testing.T) {
 	m, _ := newTestModel(t)
 	feed(t, m, findings, finding("f-1", 10))
-	feed(t, m, organizations, organization(acme, acmeNamespace, 11), organization("thief", acmeNamespace, 12))
-	settle(t, m)
+	show(t, m, organizations, organization(acme, acmeNamespace, 11), organization("thief", acmeNamespace, 12))
 	for _, name := range []string{acme, "thief"} {
 		if _, ok := m.Finding(name, "f-1"); ok {
 			t.Errorf("%s sees the finding", name)
@@ -102,8 +98,7 @@ func TestViewNeverShowsAnotherOrganizations(t *testing.T) {
 	before := (*m.visible.Load())[acme]
 	feedDeletion(t, m, organizations, organization(acme, acmeNamespace, 11))
 	feed(t, m, organizations, organization("next", acmeNamespace, 12))
-	feed(t, m, findings, finding("f-1", 13))
-	settle(t, m)
+	show(t, m, findings, finding("f-1", 13))
 	if shown(t, m, "next", "f-1").OrganizationId != "next" {
 		t.Error("the next organization is not named")
 	}
@@ -113,8 +108,7 @@ func TestViewNeverShowsAnotherOrganizations(t *testing.T) {
 func TestOrganizationsAreApart(t *testing.T) {
 	m, _ := newTestModel(t)
 	feed(t, m, organizations, organization(acme, acmeNamespace, 10), organization("other", "org-other", 11))
-	feed(t, m, findings, finding("f-1", 12), finding("f-2", 13, namespaced("org-other")))
-	settle(t, m)
+	show(t, m, findings, finding("f-1", 12), finding("f-2", 13, namespaced("org-other")))
 	if _, ok := m.Finding(acme, "f-2"); ok {
 		t.Error("acme sees another organization's finding")
 	}
@@ -126,8 +120,7 @@ func TestOrganizationsAreApart(t *testing.T) {
 
 func TestApplyShowsTheWriteAtOnce(t *testing.T) {
 	m, _ := newAcme(t)
-	feed(t, m, findings, finding("f-1", 11))
-	settle(t, m)
+	show(t, m, findings, finding("f-1", 11))
 
 	item, err := m.Apply(finding("f-1", 12, muted, generation(2)))
 	if err != nil || item.UserStatus != "muted" || item.Status != "open_muted" {
@@ -135,8 +128,7 @@ func TestApplyShowsTheWriteAtOnce(t *testing.T) {
 	}
 	harness.Same(t, "nothing was published, and a read shows", openapi.UserStatusMuted, shown(t, m, acme, "f-1").UserStatus)
 
-	feed(t, m, findings, finding("f-1", 11))
-	settle(t, m)
+	show(t, m, findings, finding("f-1", 11))
 	if got := shown(t, m, acme, "f-1"); got.UserStatus != openapi.UserStatusMuted {
 		t.Error("a watch event of before the patch undid it")
 	}
@@ -144,8 +136,7 @@ func TestApplyShowsTheWriteAtOnce(t *testing.T) {
 
 func TestApplyOfAnOldAnswer(t *testing.T) {
 	m, _ := newAcme(t)
-	feed(t, m, findings, finding("f-1", 20))
-	settle(t, m)
+	show(t, m, findings, finding("f-1", 20))
 	item, err := m.Apply(finding("f-1", 15, muted))
 	if err != nil || item.UserStatus != "muted" {
 		t.Fatalf("the answer is that of the object given: got %+v, %v", item, err)
@@ -207,16 +198,14 @@ func TestRelistTakesBackWhatWasLost(t *testing.T) {
 
 func TestJoin(t *testing.T) {
 	m, _ := newAcme(t)
-	feed(t, m, findings, finding("f-1", 11))
-	settle(t, m)
+	show(t, m, findings, finding("f-1", 11))
 	got := shown(t, m, acme, "f-1")
 	if got.Repo.Id != "shop" || got.Repo.Name != "" || got.Project.Id != "api" || got.Project.Name != "" {
 		t.Errorf("without repository and project: got %+v, %+v", got.Repo, got.Project)
 	}
 
 	feed(t, m, repositories, repository("shop", 5))
-	feed(t, m, projects, project("api", 6))
-	settle(t, m)
+	show(t, m, projects, project("api", 6))
 	got = shown(t, m, acme, "f-1")
 	if got.Repo.Name != "shop" || got.Project.Name != "The api" {
 		t.Errorf("with both: got %+v, %+v", got.Repo, got.Project)
@@ -224,8 +213,7 @@ func TestJoin(t *testing.T) {
 
 	renamed := project("api", 7)
 	renamed.Spec.DisplayName = "New"
-	feed(t, m, projects, renamed)
-	settle(t, m)
+	show(t, m, projects, renamed)
 	if got = shown(t, m, acme, "f-1"); got.Project.Name != "New" {
 		t.Errorf("the project is renamed: got %+v", got.Project)
 	}
@@ -240,8 +228,7 @@ func TestJoin(t *testing.T) {
 func TestNothingIsRenderedAnewForWhatFindingsDoNotShow(t *testing.T) {
 	m, _ := newAcme(t)
 	feed(t, m, projects, project("api", 6))
-	feed(t, m, findings, finding("f-1", 11))
-	settle(t, m)
+	show(t, m, findings, finding("f-1", 11))
 	before, _ := m.Finding(acme, "f-1")
 	counted := project("api", 7)
 	counted.Status.FindingsCount = 99
@@ -257,8 +244,7 @@ func TestNothingIsRenderedAnewForWhatFindingsDoNotShow(t *testing.T) {
 
 func TestWriteDuringAJoinWins(t *testing.T) {
 	m, _ := newAcme(t)
-	feed(t, m, findings, finding("f-1", 11))
-	settle(t, m)
+	show(t, m, findings, finding("f-1", 11))
 	feed(t, m, projects, project("api", 6))
 	m.join(m.dequeueRows())
 	rows, _, _ := m.dequeue()
@@ -324,8 +310,7 @@ func TestHeldObjectsAreTrimmed(t *testing.T) {
 	full.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "scanner/x"}}
 	full.Annotations = map[string]string{"a": "b"}
 	full.Status.FactsDigest = "x"
-	feed(t, m, findings, full)
-	settle(t, m)
+	show(t, m, findings, full)
 	item, _ := m.Finding(acme, "f-1")
 	if o := item.Object(); o.Name != "f-1" || o.Namespace != acmeNamespace || o.Spec.RepositoryRef.Name != "shop" || o.Spec.ProjectRef.Name != "api" {
 		t.Errorf("it is not known what it is: %+v", o)
@@ -377,8 +362,7 @@ func TestReadyWhenListedAndJoined(t *testing.T) {
 func TestMemoryOfWhatIsGoneIsGivenBack(t *testing.T) {
 	m, _ := newAcme(t)
 	feed(t, m, projects, project("api", 9))
-	feed(t, m, findings, finding("f-1", 11))
-	settle(t, m)
+	show(t, m, findings, finding("f-1", 11))
 	feedDeletion(t, m, findings, finding("f-1", 12))
 	feedDeletion(t, m, projects, project("api", 13))
 	settle(t, m)
@@ -397,8 +381,7 @@ func TestAFindingIsReadBelowItsProjectAlone(t *testing.T) {
 	m, _ := newAcme(t)
 	feed(t, m, repositories, repository("shop", 2), repository("other", 3))
 	feed(t, m, projects, project("api", 4)) // of the repository shop
-	feed(t, m, findings, finding("f-right", 5, of("shop", "api")), finding("f-astray", 6, of("other", "api")), finding("f-early", 7, of("shop", "later")))
-	settle(t, m)
+	show(t, m, findings, finding("f-right", 5, of("shop", "api")), finding("f-astray", 6, of("other", "api")), finding("f-early", 7, of("shop", "later")))
 	cases := []struct {
 		reason                       string
 		repository, project, finding string
@@ -417,8 +400,7 @@ func TestAFindingIsReadBelowItsProjectAlone(t *testing.T) {
 			t.Errorf("%s: the finding is below a project that is not there", c.reason)
 		}
 	}
-	feed(t, m, projects, project("later", 8))
-	settle(t, m)
+	show(t, m, projects, project("later", 8))
 	if _, got := m.FindingIn(acme, "shop", "later", "f-early"); !got {
 		t.Error("the finding does not show once its project has come")
 	}

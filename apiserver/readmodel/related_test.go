@@ -18,8 +18,7 @@ func newReviewModel(t *testing.T) *Model {
 	m, _ := newAcme(t)
 	feed(t, m, repositories, repository("shop", 2))
 	feed(t, m, reviews, review("r-1", 3))
-	feed(t, m, reviewIssues, issue("i-1", 4), issue("i-2", 5))
-	settle(t, m)
+	show(t, m, reviewIssues, issue("i-1", 4), issue("i-2", 5))
 	return m
 }
 
@@ -67,8 +66,7 @@ func TestReviewedCommitResolvesIssuesAtOnce(t *testing.T) {
 	still := issue("i-2", 7)
 	still.Spec.SeenInCommits = append(still.Spec.SeenInCommits, "c2")
 	feed(t, m, reviews, next)
-	feed(t, m, reviewIssues, still)
-	settle(t, m)
+	show(t, m, reviewIssues, still)
 	expectMembers(t, "the new commit does not show the first issue", shownIssue(t, m, "i-1"), map[string]any{
 		"status": "resolved", "resolved_by": "c2", "resolved_at": "2026-03-01T12:01:00Z"})
 	expectMembers(t, "it shows the second", shownIssue(t, m, "i-2"), map[string]any{"status": "open", "resolved_by": ""})
@@ -103,8 +101,7 @@ func TestCountersFollowIssuesThatComeAndGo(t *testing.T) {
 	low = issue("i-3", 8)
 	low.UID = freshUID(8)
 	low.Spec.ReviewRef.Name = "r-2"
-	feed(t, m, reviewIssues, low)
-	settle(t, m)
+	show(t, m, reviewIssues, low)
 	expectMembers(t, "made again for another review it counts no more", shownReview(t, m), map[string]any{
 		"open_issue_count": 1.0, "open_low_count": 0.0})
 	if _, ok := m.ReviewIssue(acme, "i-1"); ok {
@@ -185,8 +182,7 @@ func TestUpdatedAtOfAReview(t *testing.T) {
 	recorded := review("r-1", 6)
 	at := v1alpha1.NewTime(epoch.Add(time.Hour))
 	recorded.Status.ObservedGeneration, recorded.Status.UpdatedAt = 1, &at
-	feed(t, m, reviews, recorded)
-	settle(t, m)
+	show(t, m, reviews, recorded)
 	expectMembers(t, "the status says so", shownReview(t, m), map[string]any{"updated_at": "2026-03-01T13:00:00Z"})
 }
 
@@ -196,8 +192,7 @@ func TestAReviewsStatusRendersNoIssueAgain(t *testing.T) {
 	before, _ := m.ReviewIssue(acme, "i-1")
 	recorded := review("r-1", 6)
 	recorded.Status.ObservedGeneration, recorded.Status.OpenIssueCount = 1, 2
-	feed(t, m, reviews, recorded)
-	settle(t, m)
+	show(t, m, reviews, recorded)
 	if after, _ := m.ReviewIssue(acme, "i-1"); after != before {
 		t.Error("the issue was rendered again")
 	}
@@ -206,12 +201,10 @@ func TestAReviewsStatusRendersNoIssueAgain(t *testing.T) {
 func TestRenamedRepositoryShowsEverywhere(t *testing.T) {
 	m := newReviewModel(t)
 	feed(t, m, projects, project("api", 6))
-	feed(t, m, findings, finding("f-1", 7))
-	settle(t, m)
+	show(t, m, findings, finding("f-1", 7))
 	renamed := repository("shop", 8)
 	renamed.Spec.FullName, renamed.Spec.ScanEnabled = "acme/stores/cart", true
-	feed(t, m, repositories, renamed)
-	settle(t, m)
+	show(t, m, repositories, renamed)
 	expectMembers(t, "review", shownReview(t, m), map[string]any{"repo_name": "cart", "repo_owner": "acme/stores"})
 	expectMembers(t, "issue", shownIssue(t, m, "i-1"), map[string]any{"repo_name": "cart", "repo_owner": "acme/stores"})
 	harness.Same(t, "the finding", "cart", shown(t, m, acme, "f-1").Repo.Name)
@@ -238,8 +231,7 @@ func TestRepositoryShowsItsProjectsByID(t *testing.T) {
 		}
 		return list
 	}
-	feed(t, m, projects, project("web", 6), project("api", 7), project("ios", 8))
-	settle(t, m)
+	show(t, m, projects, project("web", 6), project("api", 7), project("ios", 8))
 	harness.Same(t, "projects", []string{"api", "ios", "web"}, ids())
 	counted := project("ios", 9)
 	counted.Status.FindingsCount = 9
@@ -248,8 +240,7 @@ func TestRepositoryShowsItsProjectsByID(t *testing.T) {
 	elsewhere := project("api", 11)
 	elsewhere.UID = freshUID(11)
 	elsewhere.Spec.RepositoryRef.Name = "blog"
-	feed(t, m, projects, elsewhere)
-	settle(t, m)
+	show(t, m, projects, elsewhere)
 	harness.Same(t, "projects", []string{"ios"}, ids())
 	content, _ := m.Project(acme, "shop", "ios")
 	expectMembers(t, "a status write shows", decode(t, content), map[string]any{"findings_count": 9.0})
@@ -265,16 +256,14 @@ func delivery(name string, rv int) *v1alpha1.WebhookDelivery {
 func TestWebhookDelivery(t *testing.T) {
 	m, _ := newTestModel(t)
 	feed(t, m, webhookDeliveries, delivery("d-1", 5))
-	feed(t, m, organizations, organization(acme, acmeNamespace, 6), organization("other", "org-other", 7))
-	settle(t, m)
+	show(t, m, organizations, organization(acme, acmeNamespace, 6), organization("other", "org-other", 7))
 	if got, ok := m.WebhookDelivery(acme, "d-1"); !ok || got.Spec.Payload != `{"type":"finding.created"}` {
 		t.Fatalf("held before the organization was: got %v", got)
 	}
 	attempted := delivery("d-1", 8)
 	attempted.Status.Attempts = []v1alpha1.WebhookAttempt{{Signatures: []v1alpha1.WebhookSignature{{Digest: "ab"}}}}
 	feed(t, m, webhookDeliveries, attempted)
-	feed(t, m, webhookDeliveries, delivery("d-1", 5))
-	settle(t, m)
+	show(t, m, webhookDeliveries, delivery("d-1", 5))
 	if got, _ := m.WebhookDelivery(acme, "d-1"); len(got.Status.Attempts) != 1 {
 		t.Errorf("the attempt is not there: %v", got.Status)
 	}
@@ -292,8 +281,7 @@ func TestWebhookDelivery(t *testing.T) {
 func TestNothingOfAnotherOrganizationIsShown(t *testing.T) {
 	m := newReviewModel(t)
 	feed(t, m, organizations, organization("other", "org-other", 6))
-	feed(t, m, projects, project("api", 7))
-	settle(t, m)
+	show(t, m, projects, project("api", 7))
 	if _, ok := m.Project("other", "shop", "api"); ok {
 		t.Error("a project is shown")
 	}
@@ -328,8 +316,7 @@ func TestSingleRowsComeBeforeGroups(t *testing.T) {
 func TestMemoryOfRelatedRowsIsGivenBack(t *testing.T) {
 	m := newReviewModel(t)
 	feed(t, m, projects, project("api", 6))
-	feed(t, m, webhookDeliveries, delivery("d-1", 7))
-	settle(t, m)
+	show(t, m, webhookDeliveries, delivery("d-1", 7))
 	feedDeletion(t, m, repositories, repository("shop", 10))
 	feedDeletion(t, m, reviews, review("r-1", 11))
 	feedDeletion(t, m, reviewIssues, issue("i-1", 12))
@@ -353,8 +340,7 @@ func TestMemoryOfRelatedRowsIsGivenBack(t *testing.T) {
 // Rows rendered for one organization are not shown to the next owner of its namespace.
 func TestNamespaceThatChangesHandsDuringAJoin(t *testing.T) {
 	m := newReviewModel(t)
-	feed(t, m, findings, finding("f-1", 6))
-	settle(t, m)
+	show(t, m, findings, finding("f-1", 6))
 	feed(t, m, projects, project("api", 7))
 	m.join(m.dequeueRows())
 	rows, _, _ := m.dequeue()

@@ -32,8 +32,7 @@ func TestScansAreSelectedByWhatTheQueryNames(t *testing.T) {
 	other := scan("s-other", 9, "", "")
 	other.Spec.ProjectRef.Name = "web"
 	feed(t, m, scans, scan("s-1", 5, "u-1", v1alpha1.ScanSucceeded), scan("s-2", 6, "u-1", v1alpha1.ScanFailed), scan("s-3", 7, "", ""), other)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 8), organization("other", "org-other", 10))
-	settle(t, m)
+	show(t, m, organizations, organization(acme, acmeNamespace, 8), organization("other", "org-other", 10))
 	for _, tc := range []struct {
 		reason string
 		query  ScanQuery

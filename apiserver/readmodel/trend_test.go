@@ -26,8 +26,7 @@ func TestTrendsEndWithTheirClientAndKeepNoCountWaiting(t *testing.T) {
 	trend.Spec.ProjectRef.Name, trend.Spec.Quarter = "proj-1", "2026q1"
 	trend.Spec.Days = []v1alpha1.FindingTrendDay{{Day: "2026-03-01"}}
 	feed(t, m, projects, project("proj-1", 11))
-	feed(t, m, trends, trend)
-	settle(t, m)
+	show(t, m, trends, trend)
 	asked := 0
 	ctx := interrupted{t.Context(), func() {
 		asked++

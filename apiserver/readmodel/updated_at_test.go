@@ -392,8 +392,7 @@ func TestALateResultOfAPatchIsNotFollowedByAnEarlierTime(t *testing.T) {
 	}
 	again := state(13, 3)
 	again.UID = types.UID("another")
-	feed(t, m, findings, again)
-	settle(t, m)
+	show(t, m, findings, again)
 	if held, _ := m.Finding(acme, "f-1"); held.UpdatedAt != timeShown(epoch) {
 		t.Errorf("another finding of the name is shown with %s", held.UpdatedAt)
 	}
