@@ -3,7 +3,6 @@ package reviewimport
 import (
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -43,19 +42,28 @@ func (c *cluster) serve(t *testing.T, base []found, detected time.Time) *importe
 		"reviewissues": issues, "findings": findings,
 		"scans": v1alpha1.ScanList{TypeMeta: kind("ScanList")}, "projects": v1alpha1.ProjectList{TypeMeta: kind("ProjectList")},
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return answeredBy(t, func(r *http.Request) (code int, object any) {
 		_, path, _ := strings.Cut(r.URL.Path, "/namespaces/"+pr.Namespace+"/")
-		object := objects[path]
+		object = objects[path]
 		if object == nil || r.Method != http.MethodGet {
 			t.Errorf("%s %s", r.Method, r.URL.Path)
 		}
+		return http.StatusOK, object
+	})
+}
+
+// answeredBy returns a client of an API server that answers each request with what the function returns for it.
+func answeredBy(t *testing.T, answer func(*http.Request) (code int, object any)) *importer.Client {
+	t.Helper()
+	url := harness.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		code, object := answer(r)
 		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
 		if err := json.NewEncoder(w).Encode(object); err != nil {
 			t.Error(err)
 		}
 	}))
-	t.Cleanup(server.Close)
-	client, err := importer.NewClient(&rest.Config{Host: server.URL})
+	client, err := importer.NewClient(&rest.Config{Host: url})
 	harness.Must(t, err)
 	return client
 }

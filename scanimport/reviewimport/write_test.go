@@ -2,20 +2,16 @@ package reviewimport
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
-	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Somebody decides about the issue after the review has listed it. Only a result that is certainly the issue may get
@@ -48,27 +44,19 @@ func TestADecisionDuringAReviewStaysWithItsProblem(t *testing.T) {
 
 		issue.ResourceVersion, issue.Spec.Triage.UserStatus = "2", tc.decision
 		patches := 0
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			var answer any = &issue
-			w.Header().Set("Content-Type", "application/json")
+		c := answeredBy(t, func(r *http.Request) (code int, object any) {
 			if r.Method == http.MethodPatch {
 				if patches++; patches == 1 {
-					answer = metav1.Status{
+					return http.StatusConflict, metav1.Status{
 						TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
 						Status:   metav1.StatusFailure, Reason: metav1.StatusReasonConflict, Code: http.StatusConflict,
 					}
-					w.WriteHeader(http.StatusConflict)
 				}
 			}
-			if err := json.NewEncoder(w).Encode(answer); err != nil {
-				t.Error(err)
-			}
-		}))
-		c, err := importer.NewClient(&rest.Config{Host: server.URL})
-		harness.Must(t, err)
+			return http.StatusOK, &issue
+		})
 		s := newSummary(pr, []*importer.Batch{{}})
-		err = New(c, pr, Options{}).writeIssues(t.Context(), p, s)
-		server.Close()
+		err := New(c, pr, Options{}).writeIssues(t.Context(), p, s)
 		if err != nil || patches != tc.patches || s.Seen != tc.seen || s.Skipped != tc.skipped || s.SkippedBecause[skipDecided] != tc.skipped {
 			t.Errorf("%s: %d patches, want %d; want %d seen and %d skipped: %+v, %v", tc.reason, patches, tc.patches, tc.seen, tc.skipped, s, err)
 		}
@@ -80,13 +68,10 @@ func TestADecisionDuringAReviewStaysWithItsProblem(t *testing.T) {
 
 // A review that has lost its Lease writes nothing more: another one may have begun.
 func TestNothingIsWrittenWithoutTheLease(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	c := answeredBy(t, func(r *http.Request) (code int, object any) {
 		t.Errorf("%s %s", r.Method, r.URL.Path)
-		w.WriteHeader(http.StatusBadRequest)
-	}))
-	defer server.Close()
-	c, err := importer.NewClient(&rest.Config{Host: server.URL})
-	harness.Must(t, err)
+		return http.StatusBadRequest, nil
+	})
 	im, lost := New(c, pr, Options{}), errors.New("the Lease was lost")
 	im.sure = func(context.Context) error { return lost }
 	for what, err := range map[string]error{
@@ -102,28 +87,18 @@ func TestNothingIsWrittenWithoutTheLease(t *testing.T) {
 // A review that is deleted while it is imported would come back without the issues that are removed with it.
 func TestADeletedReviewDoesNotComeBackHalf(t *testing.T) {
 	var again *v1alpha1.Review
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	c := answeredBy(t, func(r *http.Request) (code int, object any) {
 		if r.Method == http.MethodPost {
 			t.Errorf("%s is created", r.URL.Path)
 		}
-		w.Header().Set("Content-Type", "application/json")
 		if again != nil && r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, again.Name) {
-			if err := json.NewEncoder(w).Encode(again); err != nil {
-				t.Error(err)
-			}
-			return
+			return http.StatusOK, again
 		}
-		w.WriteHeader(http.StatusNotFound)
-		if err := json.NewEncoder(w).Encode(metav1.Status{
+		return http.StatusNotFound, metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
 			Status:   metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound,
-		}); err != nil {
-			t.Error(err)
 		}
-	}))
-	defer server.Close()
-	c, err := importer.NewClient(&rest.Config{Host: server.URL})
-	harness.Must(t, err)
+	})
 	im, found := New(c, pr, Options{}), results("10 eval")
 	reviewed := []v1alpha1.ReviewedCommit{{SHA: "c0"}, {SHA: "c1"}}
 	p := &plan{commit: "c1", before: reviewed[:1], reviewed: reviewed}
@@ -157,16 +132,7 @@ func TestADeletedReviewDoesNotComeBackHalf(t *testing.T) {
 // be seen would count as resolved.
 func TestAnIssueThatAPolicyOfTheClusterRefuses(t *testing.T) {
 	refusal := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(int(refusal.Code))
-		if err := json.NewEncoder(w).Encode(refusal); err != nil {
-			t.Error(err)
-		}
-	}))
-	defer server.Close()
-	c, err := importer.NewClient(&rest.Config{Host: server.URL})
-	harness.Must(t, err)
+	c := answeredBy(t, func(*http.Request) (code int, object any) { return int(refusal.Code), refusal })
 	im, reviewed := New(c, pr, Options{}), []v1alpha1.ReviewedCommit{{SHA: "c0"}, {SHA: "c1"}}
 	known := v1alpha1.ReviewIssue{
 		ObjectMeta: im.meta(results("10 eval")[0].Name),
@@ -204,21 +170,14 @@ func TestAnIssueThatAPolicyOfTheClusterRefuses(t *testing.T) {
 }
 
 func TestAReviewThatTheQuotaRefusesSaysWhatHelps(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusForbidden)
-		if err := json.NewEncoder(w).Encode(metav1.Status{
+	c := answeredBy(t, func(*http.Request) (code int, object any) {
+		return http.StatusForbidden, metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
 			Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "exceeded quota: findings",
-		}); err != nil {
-			t.Error(err)
 		}
-	}))
-	defer server.Close()
-	c, err := importer.NewClient(&rest.Config{Host: server.URL})
-	harness.Must(t, err)
+	})
 	im := New(c, pr, Options{})
-	err = im.create(t.Context(), &v1alpha1.ReviewIssue{ObjectMeta: im.meta("i-1")})
+	err := im.create(t.Context(), &v1alpha1.ReviewIssue{ObjectMeta: im.meta("i-1")})
 	if err == nil || !strings.Contains(err.Error(), "quota of objects of kind ReviewIssue: delete what is no longer needed, or raise spec.quotas") {
 		t.Errorf("error %v", err)
 	}
