@@ -48,9 +48,7 @@ func TestAPackageIsFoundByItsNameAndItsURL(t *testing.T) {
 		{"a URL as its name too", "pkg:npm/lodash", "pkg:npm/lodash@4", "pkg:npm/lodash", true},
 	} {
 		p := &v1alpha1.FindingPackage{Name: test.name, PURL: test.purl}
-		if got := IsPackage(p, test.wanted); got != test.want {
-			t.Errorf("%s: got %v", test.reason, got)
-		}
+		harness.Same(t, test.reason, test.want, IsPackage(p, test.wanted))
 		keys, wanted := PackageKeys(test.name, test.purl), PackageKey(test.wanted)
 		if test.want && !slices.Contains(keys, wanted) {
 			t.Errorf("%s: %q is not among the keys %q", test.reason, wanted, keys)
@@ -106,8 +104,6 @@ func TestWordsAreFoundWhateverTheirCase(t *testing.T) {
 		{"a word that is in neither", "sql xss", false},
 		{"no word", "  ", true},
 	} {
-		if got := HasWords(Fold(title+"\n"+path), Words(test.text)); got != test.want {
-			t.Errorf("%s: got %v", test.reason, got)
-		}
+		harness.Same(t, test.reason, test.want, HasWords(Fold(title+"\n"+path), Words(test.text)))
 	}
 }

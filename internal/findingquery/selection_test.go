@@ -103,9 +103,7 @@ func TestASelectionByPolicyMeansTheVerdictInForce(t *testing.T) {
 		c.change(f)
 		selection, err := NewSelection(&v1alpha1.FindingSelection{Policy: "mute-tests"})
 		harness.Must(t, err)
-		if got := selection.Matches(f, nil); got != c.want {
-			t.Errorf("%s: got %v", c.reason, got)
-		}
+		harness.Same(t, c.reason, c.want, selection.Matches(f, nil))
 	}
 }
 

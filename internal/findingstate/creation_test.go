@@ -11,6 +11,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // unstored returns an imported finding as the API server returns it if no status was ever stored.
@@ -72,9 +73,7 @@ func TestWhatNobodyChangedSinceItsCreationIsRecordedWithoutAStatus(t *testing.T)
 	} {
 		f := unstored()
 		tc.change(f)
-		if got := findingstate.IsRecorded(f); got != tc.want {
-			t.Errorf("%s: recorded is %t, want %t", reason, got, tc.want)
-		}
+		harness.Same(t, reason, tc.want, findingstate.IsRecorded(f))
 	}
 }
 
@@ -98,9 +97,7 @@ func TestTheFirstChangeIsRecordedAsIfTheStatusHadBeenStored(t *testing.T) {
 			later(stored, 2, tc.change)
 			look(f, at)
 			look(stored, at)
-			if d := cmp.Diff(append([]string{"created  open scanner/gosec "}, tc.want...), since(f, 0)); d != "" {
-				t.Errorf("the history (-want +got):\n%s", d)
-			}
+			harness.Same(t, "the history", append([]string{"created  open scanner/gosec "}, tc.want...), since(f, 0))
 			if reason == "rewritten" {
 				f.Status.Transitions[0].Scan = "s-1" // not known any longer
 			}
@@ -117,9 +114,7 @@ func TestAVerdictAtTheFirstLookIsOfTheCreation(t *testing.T) {
 	f.Status = findingstate.Observe(f, func(*v1alpha1.Finding) *v1alpha1.FindingVerdict {
 		return &v1alpha1.FindingVerdict{Policy: "p", UserStatus: "muted"}
 	}, now.Add(5*time.Second))
-	if d := cmp.Diff([]string{"created  open_muted scanner/gosec ", "judged open muted policy/p "}, since(f, 0)); d != "" {
-		t.Errorf("the history (-want +got):\n%s", d)
-	}
+	harness.Same(t, "the history", []string{"created  open_muted scanner/gosec ", "judged open muted policy/p "}, since(f, 0))
 	if scan := f.Status.Transitions[1].Scan; scan != "s-1" {
 		t.Errorf("the verdict's scan is %q", scan)
 	}
@@ -182,7 +177,5 @@ func TestADefaultStateIsNotTheStateBefore(t *testing.T) {
 	f := unstored()
 	closed(f)
 	reconcile(f, now)
-	if d := cmp.Diff([]string{"created  closed scanner/gosec "}, since(f, 0)); d != "" {
-		t.Errorf("the history (-want +got):\n%s", d)
-	}
+	harness.Same(t, "the history", []string{"created  closed scanner/gosec "}, since(f, 0))
 }

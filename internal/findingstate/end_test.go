@@ -10,6 +10,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // mutedUntil returns a finding that ann muted at now, after a reconcile.
@@ -53,9 +54,7 @@ func TestADecisionEndsAtItsSecond(t *testing.T) {
 	if !f.Status.UpdatedAt.Equal(new(v1alpha1.NewTime(end))) {
 		t.Errorf("updatedAt is %s, want the end %s", f.Status.UpdatedAt, end)
 	}
-	if d := cmp.Diff([]string{"expired muted open ann accepted-risk"}, since(f, seq)); d != "" {
-		t.Errorf("the history (-want +got):\n%s", d)
-	}
+	harness.Same(t, "the history", []string{"expired muted open ann accepted-risk"}, since(f, seq))
 	if d := cmp.Diff(*spec, f.Spec); d != "" {
 		t.Errorf("the spec changed:\n%s", d)
 	}
@@ -107,9 +106,7 @@ func TestWhatIsDecidedAfterTheEndIsInForce(t *testing.T) {
 			if f.Status.UserStatus != tc.in || findingstate.UserStatus(f) != tc.in {
 				t.Errorf("in force is %s (%s), want %s", f.Status.UserStatus, findingstate.UserStatus(f), tc.in)
 			}
-			if d := cmp.Diff(tc.want, since(f, seq)); d != "" {
-				t.Errorf("the history (-want +got):\n%s", d)
-			}
+			harness.Same(t, "the history", tc.want, since(f, seq))
 		})
 	}
 }
@@ -173,9 +170,7 @@ func TestADecisionAtTheEndOfAnotherIsANewOne(t *testing.T) {
 		"a comment and no end":      {findingstate.Decision{ExpiresAt: &v1alpha1.Time{}, Comments: new("c")}, map[string]any{"comments": "c"}},
 		"a comment and a later end": {findingstate.Decision{ExpiresAt: &later, Comments: new("c")}, map[string]any{"comments": "c"}},
 	} {
-		if d := cmp.Diff(tc.want, tc.decision.Changes(findingstate.StandingOf(mutedUntil(end)), end)); d != "" {
-			t.Errorf("%s (-want +got):\n%s", name, d)
-		}
+		harness.Same(t, name, tc.want, tc.decision.Changes(findingstate.StandingOf(mutedUntil(end)), end))
 	}
 }
 
@@ -203,9 +198,7 @@ func TestADecisionChangesOnlyWhatDiffers(t *testing.T) {
 		"a comment keeps reason and end":  {mutedUntil(end), findingstate.Decision{Comments: new("c")}, map[string]any{"comments": "c"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(tc.want, tc.decision.Changes(findingstate.StandingOf(tc.of), now)); d != "" {
-				t.Errorf("(-want +got):\n%s", d)
-			}
+			harness.Same(t, "changes", tc.want, tc.decision.Changes(findingstate.StandingOf(tc.of), now))
 		})
 	}
 }

@@ -56,17 +56,13 @@ func TestState(t *testing.T) {
 	}
 	for _, c := range cases {
 		f := &v1alpha1.Finding{Spec: v1alpha1.FindingSpec{Closed: c.closed, Triage: v1alpha1.FindingTriage{UserStatus: c.user}}}
-		if got := findingstate.State(f); got != c.want {
-			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
-		}
+		harness.Same(t, c.reason, c.want, findingstate.State(f))
 		want := c.want
 		if want == v1alpha1.FindingStateOpen {
 			want = v1alpha1.FindingStateOpenMuted
 		}
 		f.Spec.Suppression = &v1alpha1.FindingSuppression{Kind: v1alpha1.SuppressionInSource}
-		if got := findingstate.State(f); got != want {
-			t.Errorf("%s, and the source suppresses it: got %q, want %q", c.reason, got, want)
-		}
+		harness.Same(t, c.reason+", and the source suppresses it", want, findingstate.State(f))
 	}
 }
 
@@ -190,9 +186,7 @@ func TestATransitionNamesTheScanThatMadeIt(t *testing.T) {
 		f.Generation++
 		reconcile(f, now)
 		last := f.Status.Transitions[len(f.Status.Transitions)-1]
-		if got := string(last.Type) + " " + last.Scan; got != c.want {
-			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
-		}
+		harness.Same(t, c.reason, c.want, string(last.Type)+" "+last.Scan)
 	}
 }
 
@@ -206,9 +200,7 @@ func TestATriageKeepsWhatItHasRoomForOfTheComment(t *testing.T) {
 		f := finding()
 		f.Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, Comments: c.comment}
 		reconcile(f, now)
-		if got := f.Status.Transitions[1].Comment; got != c.want {
-			t.Errorf("%s: got %q", c.reason, got)
-		}
+		harness.Same(t, c.reason, c.want, f.Status.Transitions[1].Comment)
 	}
 }
 
@@ -246,9 +238,7 @@ func TestADecisionWaitsUntilTheStatusRecordsIt(t *testing.T) {
 			reconcile(f, now)
 		}
 		c.change(f)
-		if got := findingstate.DecisionWaits(f); got != c.want {
-			t.Errorf("%s: got %v", c.reason, got)
-		}
+		harness.Same(t, c.reason, c.want, findingstate.DecisionWaits(f))
 	}
 }
 

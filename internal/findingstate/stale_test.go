@@ -90,9 +90,7 @@ func TestBasis(t *testing.T) {
 		{"a long name of a scan", with(imported(), doubt(strings.Repeat("ä", 33))), "severity=high;code=code1111;doubt=" + strings.Repeat("ä", 32)},
 	}
 	for _, c := range cases {
-		if got := findingstate.Basis(&c.finding.Spec); got != c.want {
-			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
-		}
+		harness.Same(t, c.reason, c.want, findingstate.Basis(&c.finding.Spec))
 	}
 }
 

@@ -122,9 +122,7 @@ func TestThePastIsReadFromWhatStatusesKeep(t *testing.T) {
 			did("triaged", days(-4), "open", "active"), did("triaged", days(-3), "active", "open"),
 			did("triaged", noon, "open", "muted")), "open"},
 	} {
-		if got := stateAt(&c.finding, days(-1)); got != c.want {
-			t.Errorf("%s: it was %q, want %q", c.reason, got, c.want)
-		}
+		harness.Same(t, c.reason, c.want, stateAt(&c.finding, days(-1)))
 	}
 }
 

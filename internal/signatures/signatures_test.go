@@ -176,9 +176,7 @@ func TestTokensAreBounded(t *testing.T) {
 		{"too long", strings.Repeat("a", 4097), 0},
 	}
 	for _, c := range cases {
-		if got := len(Tokens(c.header)); got != c.want {
-			t.Errorf("%s: got %d, want %d", c.reason, got, c.want)
-		}
+		harness.Same(t, c.reason, c.want, len(Tokens(c.header)))
 	}
 }
 

@@ -78,9 +78,7 @@ func TestTokenEndsAtItsExpiry(t *testing.T) {
 func TestThumbprintIsThatOfTheRFC(t *testing.T) {
 	public, err := base64.RawURLEncoding.DecodeString("11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo")
 	harness.Must(t, err)
-	if got, want := thumbprint(public), "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"; got != want {
-		t.Errorf("thumbprint is %s, want %s", got, want)
-	}
+	harness.Same(t, "thumbprint", "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k", thumbprint(public))
 }
 
 // forge builds a token from raw parts; signer gets the signing input.

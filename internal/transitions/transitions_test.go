@@ -97,9 +97,7 @@ func TestFull(t *testing.T) {
 		{"what is emitted can make room", history(1, most+1, 1), false},
 	}
 	for _, c := range cases {
-		if got := c.history.Full(); got != c.want {
-			t.Errorf("%s: full is %t", c.reason, got)
-		}
+		harness.Same(t, c.reason, c.want, c.history.Full())
 	}
 }
 

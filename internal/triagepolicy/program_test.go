@@ -141,8 +141,6 @@ func TestUsesNow(t *testing.T) {
 	} {
 		program, err := triagepolicy.Compile(match)
 		harness.Must(t, err)
-		if got := program.UsesNow(); got != want {
-			t.Errorf("%s: got %v", match, got)
-		}
+		harness.Same(t, match, want, program.UsesNow())
 	}
 }

@@ -47,8 +47,6 @@ func TestTheDataOfReviewsIssuesAndScans(t *testing.T) {
 	for _, c := range cases {
 		got, err := json.Marshal(c.data)
 		harness.Must(t, err)
-		if string(got) != c.want {
-			t.Errorf("%s:\n got %s\nwant %s", c.reason, got, c.want)
-		}
+		harness.Same(t, c.reason, c.want, string(got))
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -25,12 +24,8 @@ func TestThePayloadOfAPing(t *testing.T) {
 	d, err := NewDelivery(Ping(endpoint(), at), endpoint())
 	harness.Must(t, err)
 	const want = `{"type":"webhook.ping","timestamp":"2026-03-01T12:00:00Z","data":{"endpoint":"team"}}`
-	if d.Spec.Payload != want {
-		t.Errorf("got %s, want %s", d.Spec.Payload, want)
-	}
-	if diff := cmp.Diff(v1alpha1.WebhookEndpointReference{Name: "team", UID: "e-uid"}, d.Spec.EndpointRef); diff != "" {
-		t.Error(diff)
-	}
+	harness.Same(t, "payload", want, d.Spec.Payload)
+	harness.Same(t, "the endpoint", v1alpha1.WebhookEndpointReference{Name: "team", UID: "e-uid"}, d.Spec.EndpointRef)
 	if d.Namespace != "org-acme" || d.Name != d.Spec.Event.ID || d.Spec.Event.Time.UTC() != noon {
 		t.Errorf("got %+v", d)
 	}

@@ -74,9 +74,7 @@ func TestSubscribes(t *testing.T) {
 		e := endpoint()
 		e.CreationTimestamp = metav1.NewTime(noon)
 		c.endpoint(e)
-		if got := Subscribes(e, c.event, noon.Add(c.offset)); got != c.want {
-			t.Errorf("%s: got %t", c.reason, got)
-		}
+		harness.Same(t, c.reason, c.want, Subscribes(e, c.event, noon.Add(c.offset)))
 	}
 }
 
@@ -94,9 +92,7 @@ func TestUnmatched(t *testing.T) {
 		t.Errorf("%d types of %d, and these are documented only (-want +got):\n%s", len(documented), len(eventTypes), diff)
 	}
 	patterns := []v1alpha1.WebhookEventPattern{"*", "finding.*", "findings.*", "finding.created", "finding.create", "webhook.*"}
-	if diff := cmp.Diff([]string{"findings.*", "finding.create"}, Unmatched(patterns)); diff != "" {
-		t.Error(diff)
-	}
+	harness.Same(t, "unmatched", []string{"findings.*", "finding.create"}, Unmatched(patterns))
 }
 
 func TestBacklogged(t *testing.T) {

@@ -82,9 +82,7 @@ func TestVerify(t *testing.T) {
 	}
 	for _, c := range cases {
 		got := Verify(d, c.payload, c.signature, c.now)
-		if got != c.want {
-			t.Errorf("%s: got %s, want %s", c.reason, got, c.want)
-		}
+		harness.Same(t, c.reason, c.want, got)
 		if got.Valid() != (got == Verified) {
 			t.Errorf("%s: valid is %t", c.reason, got.Valid())
 		}
@@ -119,9 +117,7 @@ func TestVerifyHoldsOverARedelivery(t *testing.T) {
 	}
 	verify := func(signature string, now time.Time, want VerificationStatus) {
 		t.Helper()
-		if got := Verify(d, `{"a":1}`, signature, now); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		harness.Same(t, "the answer", want, Verify(d, `{"a":1}`, signature, now))
 	}
 	verify(first, noon, Verified)
 	verify(again, noon, Verified)
