@@ -29,9 +29,7 @@ func TestOnlyAResourceIsOne(t *testing.T) {
 		"nothing":    {"most results name none", sarif.Result{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := resource(&tc.result); got != tc.want {
-				t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
-			}
+			harness.Same(t, tc.reason, tc.want, resource(&tc.result))
 		})
 	}
 }

@@ -167,9 +167,7 @@ func TestTheClockThatHasAdvancedMoreCounts(t *testing.T) {
 		{"the machine was asleep", time.Second, time.Hour, time.Hour},
 		{"the wall clock was set back", time.Minute, -time.Hour, time.Minute},
 	} {
-		if got := elapsed(c.monotonic, c.wall); got != c.want {
-			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
-		}
+		harness.Same(t, c.reason, c.want, elapsed(c.monotonic, c.wall))
 	}
 }
 

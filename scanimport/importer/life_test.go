@@ -149,9 +149,7 @@ func (l *life) scans(results ...sarif.Result) []string {
 
 func (l *life) want(reason string, got []string, want ...string) {
 	l.Helper()
-	if d := cmp.Diff(want, got); d != "" {
-		l.Errorf("%s (-want +got):\n%s", reason, d)
-	}
+	harness.Same(l, reason, want, got)
 }
 
 func (l *life) wantOpen(reason string, n int) {
@@ -344,9 +342,7 @@ func TestBecauseSaysWhatChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.match.was, tc.match.before = was, &v1alpha1.Finding{}
-			if got := tc.match.because(); got != tc.want {
-				t.Errorf("because = %q, want %q", got, tc.want)
-			}
+			harness.Same(t, "because", tc.want, tc.match.because())
 		})
 	}
 }
@@ -457,7 +453,5 @@ func TestResultsAboutDifferentThingsAreDifferent(t *testing.T) {
 func TestADigestIsForEver(t *testing.T) {
 	r := inFile("a.go", "x()", 5)
 	r.Related, r.CWEs, r.Level = []sarif.Location{{Path: "b.go", Line: 1}}, []string{"CWE-79"}, "error"
-	if got, want := fmt.Sprintf("%x", digest(&r)), "bda514eca6029aad129ff4736a9632e4ed1af4b18786b5085457879d8278eebe"; got != want {
-		t.Errorf("digest %s, want %s", got, want)
-	}
+	harness.Same(t, "digest", "bda514eca6029aad129ff4736a9632e4ed1af4b18786b5085457879d8278eebe", fmt.Sprintf("%x", digest(&r)))
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
@@ -121,9 +120,7 @@ func TestWhatCountsAsAChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, b := base(), base()
 			tc.change(&b)
-			if got := sameFacts(&a, &b); got != tc.same {
-				t.Errorf("sameFacts = %v, want %v: %s", got, tc.same, tc.reason)
-			}
+			harness.Same(t, tc.reason, tc.same, sameFacts(&a, &b))
 		})
 	}
 }
@@ -262,9 +259,7 @@ func TestNoChangeCarriesTriage(t *testing.T) {
 	} {
 		for _, ch := range p.changes {
 			got[ch.action] = true
-			if d := cmp.Diff(v1alpha1.FindingTriage{}, ch.spec.Triage); d != "" {
-				t.Errorf("%s sends triage:\n%s", ch.action, d)
-			}
+			harness.Same(t, string(ch.action)+" sends triage", v1alpha1.FindingTriage{}, ch.spec.Triage)
 		}
 	}
 	if len(got) != 4 {

@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestTitleIsOneWholeSentence(t *testing.T) {
@@ -32,9 +31,7 @@ func TestTitleIsOneWholeSentence(t *testing.T) {
 		"not a word":        {"a list needs a title", sarif.Rule{}, "", "", "Finding without a description"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := title(&sarif.Result{Rule: &tc.rule, RuleID: tc.id}, tc.text, textsOf(&tc.rule)); got != tc.want {
-				t.Errorf("%q, want %q: %s", got, tc.want, tc.reason)
-			}
+			harness.Same(t, tc.reason, tc.want, title(&sarif.Result{Rule: &tc.rule, RuleID: tc.id}, tc.text, textsOf(&tc.rule)))
 		})
 	}
 }
@@ -72,9 +69,7 @@ func TestRemediationSaysWhatToDo(t *testing.T) {
 			if tc.fixed != "" {
 				r.Package = &sarif.Package{Name: "p", FixedVersion: tc.fixed}
 			}
-			if got := remediation(r, tc.message, textsOf(r.Rule), false); got != tc.wanted {
-				t.Errorf("%q, want %q: %s", got, tc.wanted, tc.reason)
-			}
+			harness.Same(t, tc.reason, tc.wanted, remediation(r, tc.message, textsOf(r.Rule), false))
 		})
 	}
 }
@@ -97,9 +92,7 @@ func TestRedactionLeavesProseAlone(t *testing.T) {
 		"a line that is a word":      {"it is prose as well", "return", "check before you return", "check before you return"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := withoutQuotes(tc.message, tc.snippet); got != tc.want {
-				t.Errorf("%q, want %q: %s", got, tc.want, tc.reason)
-			}
+			harness.Same(t, tc.reason, tc.want, withoutQuotes(tc.message, tc.snippet))
 		})
 	}
 }
@@ -134,9 +127,7 @@ func TestAnAddressIsNoFile(t *testing.T) {
 		t.Errorf("location %+v, want none", details.Location)
 	}
 	want := []v1alpha1.EndpointLocation{{Type: v1alpha1.EndpointHTTP, Action: "POST", Path: "/cart"}}
-	if d := cmp.Diff(want, details.EndpointLocations); d != "" {
-		t.Errorf("endpoints (-want +got):\n%s", d)
-	}
+	harness.Same(t, "endpoints", want, details.EndpointLocations)
 }
 
 // A finding gets links that were missing when it was first imported, and keeps its existing links at any commit.
@@ -156,9 +147,7 @@ func TestOnlyANewLinkIsADifference(t *testing.T) {
 		"no commit then":         {of("new", "new"), of("", ""), false},
 		"a supporting file only": {of("new", "new"), of("old", ""), false},
 	} {
-		if got := sameFacts(tc.reported, tc.there); got != tc.same {
-			t.Errorf("%s: same = %v, want %v", name, got, tc.same)
-		}
+		harness.Same(t, name, tc.same, sameFacts(tc.reported, tc.there))
 	}
 }
 
@@ -193,9 +182,7 @@ func TestCategoryOfResult(t *testing.T) {
 		"a vulnerability":        {"no package is named", packages, packages, sarif.Result{Rule: &sarif.Rule{Tags: []string{"secret"}}, Vulnerability: &sarif.Vulnerability{ID: "CVE-1"}}},
 		"a package and a secret": {"a scanner of secrets finds nothing else", secrets, secrets, sarif.Result{Rule: &sarif.Rule{}, Package: inPackage}},
 	} {
-		if got := CategoryOfResult(&tc.result, tc.tool); got != tc.want {
-			t.Errorf("%s: %s, want %s: %s", name, got, tc.want, tc.reason)
-		}
+		harness.Same(t, name+": "+tc.reason, tc.want, CategoryOfResult(&tc.result, tc.tool))
 	}
 	if got := CategoryOf("Snyk Secrets"); got != secrets {
 		t.Errorf("Snyk Secrets is a scanner of %s", got)

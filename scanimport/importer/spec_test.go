@@ -10,7 +10,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
@@ -57,9 +56,7 @@ func TestSpecSaysWhatTheFileSays(t *testing.T) {
 		},
 		Scan: &v1alpha1.FindingScan{ScanID: "s-1", AnalyzedAt: &c.startedAt},
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("spec (-want +got):\n%s", d)
-	}
+	harness.Same(t, "spec", want, got)
 }
 
 // Nothing that is stored may contain the secret, whatever the scanner quotes.
@@ -206,9 +203,7 @@ func TestPermalinks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			links := newPermalinks(&tc.repository, tc.commit)
-			if got := links.of("x#y/a.go", 3); got != tc.want {
-				t.Errorf("%q, want %q: %s", got, tc.want, tc.reason)
-			}
+			harness.Same(t, tc.reason, tc.want, links.of("x#y/a.go", 3))
 		})
 	}
 }

@@ -4,10 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestJustifications(t *testing.T) {
@@ -30,9 +29,7 @@ func TestJustifications(t *testing.T) {
 				Location: sarif.Location{Snippet: `password = "hunter2hunter2"`},
 			}
 			want := &v1alpha1.FindingSuppression{Kind: v1alpha1.SuppressionInSource, Justification: tc.want}
-			if d := cmp.Diff(want, suppression(r, tc.category)); d != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, d)
-			}
+			harness.Same(t, tc.reason, want, suppression(r, tc.category))
 		})
 	}
 }
@@ -100,10 +97,8 @@ func TestSuppressedResults(t *testing.T) {
 			c := testContext(v1alpha1.CategoryCode)
 			results, _, _ := report(t.Context(), c, tc.second)
 			unseen := len(diff(c, tc.second, results, &known{findings: m.there()}, true).unseen)
-			got, want := [4]int{open, suppressed, closed, unseen}, [4]int{tc.open, tc.suppressed, tc.closed, tc.unseen}
-			if got != want {
-				t.Errorf("open, suppressed, closed, unseen: %v, want %v: %s", got, want, tc.reason)
-			}
+			want := [4]int{tc.open, tc.suppressed, tc.closed, tc.unseen}
+			harness.Same(t, "open, suppressed, closed, unseen: "+tc.reason, want, [4]int{open, suppressed, closed, unseen})
 		})
 	}
 }

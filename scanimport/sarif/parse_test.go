@@ -109,9 +109,7 @@ func TestEncodings(t *testing.T) {
 			if err != nil {
 				t.Fatalf("refused: %v; %s", err, tc.reason)
 			}
-			if got := log.Runs[0].Results[0].Message; got != tc.want {
-				t.Errorf("message %q, want %q: %s", got, tc.want, tc.reason)
-			}
+			harness.Same(t, tc.reason, tc.want, log.Runs[0].Results[0].Message)
 		})
 	}
 }
@@ -140,9 +138,7 @@ func TestEntriesThatAreNoFindings(t *testing.T) {
 			if len(run.Skipped) > 0 {
 				got = run.Skipped[0].Reason
 			}
-			if got != tc.want {
-				t.Errorf("skipped because %q, want %q: %s", got, tc.want, tc.reason)
-			}
+			harness.Same(t, tc.reason, tc.want, got)
 			if run.Incomplete != "" != slices.Contains([]SkipReason{SkipNotAnObject, SkipRuleIndex}, tc.want) {
 				t.Errorf("incomplete %q: only what cannot be read may be a known result: %s", run.Incomplete, tc.reason)
 			}

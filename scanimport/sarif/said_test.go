@@ -183,9 +183,7 @@ func TestSeverityIsTheToolsOwn(t *testing.T) {
 				result += "," + tc.result
 			}
 			got := parseResult(t, file(`"tool":{"driver":{"name":"`+tc.tool+`","rules":[`+rule+`}]}},"results":[`+result+`}]`))
-			if got.Severity != tc.want {
-				t.Errorf("severity %s, want %s: %s", got.Severity, tc.want, tc.reason)
-			}
+			harness.Same(t, tc.reason, tc.want, got.Severity)
 		})
 	}
 }
