@@ -231,7 +231,7 @@ func (im *Importer) look(ctx context.Context, j *job) (err error) {
 // that time, every later scan of the job would be refused as older.
 func (b *Batch) Started() v1alpha1.Time {
 	now := apitime.Now()
-	if b.StartedAt.IsZero() || b.StartedAt.After(now.Add(clockSkew)) {
+	if b.StartedAt.IsZero() || b.StartedAt.After(now.Add(ClockSkew)) {
 		return v1alpha1.NewTime(now)
 	}
 	return v1alpha1.NewTime(b.StartedAt)
