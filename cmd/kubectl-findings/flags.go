@@ -10,13 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/apitime"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/version"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
@@ -94,7 +94,7 @@ func (c cli) connect() (*session, *importer.Client, error) {
 // explainImport adds to an import's error what to do next: which role allows it, or that the namespace does not exist
 // or belongs to no organization.
 func (s *session) explainImport(ctx context.Context, err error, what string) error {
-	if _, refused := errors.AsType[*importer.RefusedError](err); refused || apierrors.IsNotFound(err) {
+	if _, refused := errors.AsType[*importer.RefusedError](err); refused || kube.IsNoSuchObject(err) {
 		if missing := s.checkPlace(context.WithoutCancel(ctx)); missing != nil {
 			return errors.Join(missing, err)
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -49,9 +48,9 @@ func (s *session) next(err error, n need) string {
 	switch {
 	case err == nil, errors.Is(err, context.Canceled):
 		return ""
-	case unknownKind(err) && n.kind == kindOperation:
+	case kube.IsUnknownKind(err) && n.kind == kindOperation:
 		return fmt.Sprintf("The API server %s knows no triage operations: upgrade its findings-operator, the CRDs too, or use a plugin of the server's version. Decisions about findings that are named need no operations.", s.host)
-	case unknownKind(err):
+	case kube.IsUnknownKind(err):
 		return fmt.Sprintf("The API server %s knows no findings: install findings-operator there (kubectl apply -k config/default), or choose another with --context or --kubeconfig.", s.host)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("The API server %s does not accept these credentials: log in anew, or choose others with --context or --user.", s.host)
@@ -59,11 +58,6 @@ func (s *session) next(err error, n need) string {
 		return s.nextWhenForbidden(n)
 	}
 	return ""
-}
-
-// unknownKind reports whether the API server does not know the requested kind.
-func unknownKind(err error) bool {
-	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 func (s *session) nextWhenForbidden(n need) string {
@@ -82,7 +76,7 @@ const mostCompared = 5000
 
 // notFound adds to a not-found error which objects have a similar name.
 func (s *session) notFound(ctx context.Context, err error, n need) error {
-	if !apierrors.IsNotFound(err) || unknownKind(err) {
+	if !kube.IsNoSuchObject(err) {
 		return s.explain(err, n)
 	}
 	var names []string

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,6 +57,38 @@ func TestAWriteThatTheCRDsDoNotUnderstandIsRefused(t *testing.T) {
 			strings.Contains(err.Error(), "long") || !wroteNothing(err) {
 			t.Errorf("%s: %v", method, err)
 		}
+	}
+}
+
+// The API server answers with a text, as one that does not work does.
+func TestAnImportWithoutTheCRDsEndsAtOnce(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	file := filepath.Join(t.TempDir(), "x.sarif")
+	harness.Must(t, os.WriteFile(file, []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}}}]}`), 0o600))
+	for _, command := range []string{
+		"import --repository shop --project web",
+		"import --repository acme/shop --project web",
+		"review --repository shop --pr 1 --commit abcdef1",
+	} {
+		var requests []string
+		ctx, stop := context.WithCancel(t.Context())
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if requests = append(requests, r.Method+" "+r.URL.Path); len(requests) > 1 {
+				stop()
+			}
+			http.NotFound(w, r)
+		}))
+		plugin := newRootCommand(genericiooptions.NewTestIOStreamsDiscard())
+		plugin.SetArgs(append(strings.Fields(command), file, "-n", "payments", "--server", server.URL))
+		if err := plugin.ExecuteContext(ctx); err == nil || !strings.Contains(err.Error(), "knows no findings: install findings-operator") ||
+			strings.Contains(err.Error(), "there is no") {
+			t.Errorf("%s: %v", command, err)
+		}
+		if len(requests) != 1 {
+			t.Errorf("%s: it sent %q, want one request", command, requests)
+		}
+		server.Close()
+		stop()
 	}
 }
 

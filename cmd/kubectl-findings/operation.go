@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
@@ -96,7 +97,7 @@ func (w *operating) create(ctx context.Context) error {
 		tried = true
 		return err
 	})
-	if apierrors.IsNotFound(err) && !unknownKind(err) {
+	if kube.IsNoSuchObject(err) {
 		return errors.Join(w.session.checkPlace(ctx), err)
 	}
 	return w.session.explain(err, w.need(""))

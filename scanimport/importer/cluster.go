@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -115,7 +114,7 @@ func ownRole(resource string) string {
 func Require(ctx context.Context, c client.Client, kind string, key client.ObjectKey, into client.Object) error {
 	err := Retry(ctx, func(ctx context.Context) error { return c.Get(ctx, key, into) })
 	switch {
-	case apierrors.IsNotFound(err):
+	case kube.IsNoSuchObject(err):
 		return noSuch(kind, key)
 	case err != nil:
 		return fmt.Errorf("read %s %s: %w", kind, key, err)

@@ -219,7 +219,7 @@ func (p *provisioner) get(ctx context.Context, name string) (there bool, err err
 	repository := &v1alpha1.Repository{}
 	err = Retry(ctx, func(ctx context.Context) error { return p.client.Get(ctx, p.key(name), repository) })
 	switch {
-	case apierrors.IsNotFound(err):
+	case kube.IsNoSuchObject(err):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("read repository %s: %w", p.key(name), err)

@@ -7,12 +7,12 @@ import (
 	"iter"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
 
@@ -60,7 +60,7 @@ func (p *provisioner) lookProject(ctx context.Context, key client.ObjectKey) (th
 	project := &v1alpha1.Project{}
 	err = Retry(ctx, func(ctx context.Context) error { return p.client.Get(ctx, key, project) })
 	switch {
-	case apierrors.IsNotFound(err):
+	case kube.IsNoSuchObject(err):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("read project %s: %w", key, err)

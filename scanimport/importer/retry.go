@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"time"
 
@@ -51,8 +52,13 @@ func passes(err error) bool {
 	case strings.Contains(err.Error(), undeclared):
 		return false
 	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
-		apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err), apierrors.IsUnexpectedServerError(err):
+		apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err):
 		return true
+	case apierrors.IsUnexpectedServerError(err):
+		// By a proxy, or the API server does not know the kind, which ends only with its installation.
+		var status apierrors.APIStatus
+		return errors.As(err, &status) &&
+			(status.Status().Code >= http.StatusInternalServerError || status.Status().Code == http.StatusRequestTimeout)
 	case utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err),
 		utilnet.IsProbableEOF(err), utilnet.IsHTTP2ConnectionLost(err):
 		return true
