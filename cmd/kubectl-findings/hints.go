@@ -52,6 +52,8 @@ func (s *session) next(err error, n need) string {
 		return fmt.Sprintf("The API server %s knows no triage operations: upgrade its findings-operator, the CRDs too, or use a plugin of the server's version. Decisions about findings that are named need no operations.", s.host)
 	case kube.IsUnknownKind(err):
 		return fmt.Sprintf("The API server %s knows no findings: install findings-operator there (kubectl apply -k config/default), or choose another with --context or --kubeconfig.", s.host)
+	case kube.LacksField(err):
+		return fmt.Sprintf("The CRDs of the API server %s are older than this plugin: upgrade its findings-operator, the CRDs too, or use a plugin of the server's version.", s.host)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("The API server %s does not accept these credentials: log in anew, or choose others with --context or --user.", s.host)
 	case apierrors.IsForbidden(err) && !kube.IsQuotaExceeded(err) && !importer.RefusesObject(err): // no role helps there

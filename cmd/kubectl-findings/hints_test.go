@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -57,6 +58,15 @@ func TestAWriteThatTheCRDsDoNotUnderstandIsRefused(t *testing.T) {
 			strings.Contains(err.Error(), "long") || !wroteNothing(err) {
 			t.Errorf("%s: %v", method, err)
 		}
+	}
+}
+
+func TestAnImportThatTheCRDsDoNotUnderstandSaysWhatToDo(t *testing.T) {
+	s := &session{namespace: "org-acme", host: "https://here"}
+	refusal := apierrors.NewInternalError(errors.New("failed to create typed patch object: .spec.tomorrow: field not declared in schema"))
+	err := s.explainImport(t.Context(), fmt.Errorf("record the scan of lint: %w", refusal), "import scans")
+	if !strings.Contains(err.Error(), "https://here are older than this plugin: upgrade its findings-operator") {
+		t.Error(err)
 	}
 }
 

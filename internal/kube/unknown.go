@@ -29,3 +29,9 @@ func UnknownFields(err error) string {
 	}
 	return text[at+len(before):]
 }
+
+// LacksField reports whether the API server has refused a write because its CRDs do not have a field: they are older
+// than the writer. The error of an apply is an internal one.
+func LacksField(err error) bool {
+	return UnknownFields(err) != "" || strings.Contains(err.Error(), "field not declared in schema")
+}

@@ -6,12 +6,13 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // requestTimeout bounds one request; a page of 500 findings is a few megabytes.
@@ -43,13 +44,10 @@ func Retry(ctx context.Context, request func(ctx context.Context) error) error {
 	}
 }
 
-// undeclared is in the API server's internal error about a field that its outdated CRDs do not have.
-const undeclared = "field not declared in schema"
-
 // passes reports whether an error may go away by itself.
 func passes(err error) bool {
 	switch {
-	case strings.Contains(err.Error(), undeclared):
+	case kube.LacksField(err):
 		return false
 	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
 		apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err):
