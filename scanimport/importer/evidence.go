@@ -100,11 +100,16 @@ func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognitio
 	if v := spec.Vulnerability; v != nil {
 		e.Vulnerability = v.ID
 	}
-	if p := spec.Package; p != nil {
+	p := spec.Package
+	if p != nil {
 		e.Package, e.Version, e.PURL = p.Name, p.Version, fingerprints.WithoutVersion(p.PURL)
-	} else if vulnerability, of := sarif.PackageOfRule(spec.RuleID); of != nil {
-		// An earlier version did not read the package from the rule's id.
-		e.Vulnerability, e.Package, e.Version = vulnerability, of.Name, of.Version
+	}
+	// An earlier version did not read the package from the rule's id, or took the second of several CVEs there for a
+	// part of the name.
+	if p == nil || strings.HasPrefix(p.Name, "CVE-") {
+		if vulnerability, of := sarif.PackageOfRule(spec.RuleID); of != nil {
+			e.Vulnerability, e.Package, e.Version, e.PURL = vulnerability, of.Name, of.Version, ""
+		}
 	}
 	if spec.Evidence == "" {
 		// An earlier version stored the code, but no digest of the message and no column.

@@ -115,6 +115,28 @@ func TestARaisedPackageOfJFrogXrayStaysItsFinding(t *testing.T) {
 	l.want("raised", l.scans(of("4.17.20", true)), first...)
 }
 
+// JFrog Xray puts all CVEs of an issue into the rule's id.
+func TestAFindingOfJFrogXrayStaysWhenItsCVEsChange(t *testing.T) {
+	of := func(issue, version string) sarif.Result {
+		id := issue + "_lodash_" + version
+		vulnerability, found := sarif.PackageOfRule(id)
+		return sarif.Result{RuleID: id, Rule: &sarif.Rule{ID: id}, Message: "[" + issue + "] lodash " + version,
+			Location: sarif.Location{Path: "package.json"}, Severity: v1alpha1.LevelHigh,
+			Vulnerability: &sarif.Vulnerability{ID: vulnerability}, Package: found}
+	}
+	const one, two = "CVE-2020-28500", "CVE-2020-28500_CVE-2021-23337"
+	l := newLife(t)
+	first := l.scans(of(one, "4.17.15"))
+	l.want("a second CVE comes", l.scans(of(two, "4.17.15")), first...)
+	l.want("raised", l.scans(of(two, "4.17.20")), first...)
+
+	l = newLife(t)
+	misread := of(two, "4.17.15")
+	misread.Package = &sarif.Package{Name: "CVE-2021-23337_lodash", Version: "4.17.15"}
+	first = l.scans(misread)
+	l.want("read by an earlier version, and raised", l.scans(of(two, "4.17.20")), first...)
+}
+
 // A location may give its name only by its index in the run.
 func TestResultsAtDifferentLogicalLocationsAreDifferent(t *testing.T) {
 	log, err := sarif.Parse(strings.NewReader(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}},"results":[

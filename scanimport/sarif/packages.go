@@ -121,20 +121,28 @@ var versioned = regexp.MustCompile(`^(\S{1,256})_(v?[0-9][^\s_]{0,255})$`)
 const mostPackageRule = 1 << 10
 
 // PackageOfRule returns the vulnerability and the package that JFrog Xray puts into a rule's id, or nil:
-// "CVE-2020-28500_lodash_4.17.15".
+// "CVE-2020-28500_lodash_4.17.15". Of several vulnerabilities it returns the first: "CVE-2020-28500_CVE-2021-23337_" and
+// "CVE-2020-28500, CVE-2021-23337_", as it depends on the version, before the package.
 func PackageOfRule(id string) (vulnerability string, found *Package) {
 	if len(id) > mostPackageRule {
 		return "", nil
 	}
-	at := vulnerabilityID.FindStringIndex(id)
-	if at == nil || at[0] > 0 || id[at[1]-1] != '_' {
+	rest, before := id, ""
+	for {
+		at := vulnerabilityID.FindStringIndex(rest)
+		if at == nil || at[0] > 0 {
+			break
+		}
+		if vulnerability == "" {
+			vulnerability = canonicalID(rest[:at[1]])
+		}
+		before, rest = rest[:at[1]], strings.TrimPrefix(rest[at[1]:], ", ")
+	}
+	m := versioned.FindStringSubmatch(rest)
+	if m == nil || !strings.HasSuffix(before, "_") {
 		return "", nil
 	}
-	m := versioned.FindStringSubmatch(id[at[1]:])
-	if m == nil {
-		return "", nil
-	}
-	return canonicalID(id[:at[1]]), &Package{Name: m[1], Version: m[2]}
+	return vulnerability, &Package{Name: m[1], Version: m[2]}
 }
 
 func isAboutPackage(rule *Rule, ruleID string, help map[string]string) bool {

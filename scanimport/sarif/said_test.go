@@ -63,6 +63,18 @@ func TestWhichPackageAndVulnerability(t *testing.T) {
 			reason: "names of packages may have underscores", id: "XRAY-140562_typing_extensions_v3.7",
 			want: &Package{Name: "typing_extensions", Version: "v3.7"}, vulnerability: &Vulnerability{ID: "XRAY-140562"},
 		},
+		"JFrog Xray, several CVEs": {
+			reason: "the first is the id, and the others are not in the package's name", id: "CVE-2020-28500_CVE-2021-23337_lodash_4.17.15",
+			want: &Package{Name: "lodash", Version: "4.17.15"}, vulnerability: &Vulnerability{ID: "CVE-2020-28500", Aliases: []string{"CVE-2021-23337"}},
+		},
+		"JFrog Xray, several CVEs in earlier versions": {
+			reason: "they are a list", id: "CVE-2020-28500, CVE-2021-23337_lodash_4.17.15",
+			want: &Package{Name: "lodash", Version: "4.17.15"}, vulnerability: &Vulnerability{ID: "CVE-2020-28500", Aliases: []string{"CVE-2021-23337"}},
+		},
+		"JFrog Xray, a rule with a name": {
+			reason: "the package in the name is not part of the id", id: "XRAY-140562_typing_extensions_v3.7", rule: `,"name":"XRAY-140562-typing-extensions-v3.7"`,
+			want: &Package{Name: "typing_extensions", Version: "v3.7"}, vulnerability: &Vulnerability{ID: "XRAY-140562"},
+		},
 		"no version": {
 			reason: "a rule's id may begin with a CVE", id: "CVE-2020-28500_lodash_template", vulnerability: &Vulnerability{ID: "CVE-2020-28500"},
 		},
