@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -72,11 +71,10 @@ type policyTestOptions struct {
 	files  genericclioptions.FileNameFlags
 	failOn []string
 	output string
-	now    func() time.Time
 }
 
 func newPolicyTestCommand(c cli) *cobra.Command {
-	o := &policyTestOptions{cli: c, now: apitime.Clock{}.Now}
+	o := &policyTestOptions{cli: c}
 	cmd := &cobra.Command{
 		Use:               "test -f FILE...",
 		Short:             "Compare triage policies in files with the cluster",
@@ -144,7 +142,7 @@ func (o *policyTestOptions) compare(ctx context.Context, session *session, polic
 			return nil, err
 		}
 	}
-	trials := newTrials(world, policies, o.now())
+	trials := newTrials(world, policies, apitime.Clock{}.Now())
 	if err := errors.Join(trials.accepted(ctx, session)...); err != nil {
 		return nil, err
 	}
