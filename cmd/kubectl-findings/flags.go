@@ -83,11 +83,7 @@ func (c cli) connect() (*session, *importer.Client, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	config, err := c.kubeconfig.ToRESTConfig()
-	if err != nil {
-		return nil, nil, err
-	}
-	imports, err := importer.NewClient(config)
+	imports, err := importer.NewClient(session.config)
 	return session, imports, err
 }
 

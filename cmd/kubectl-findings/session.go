@@ -60,8 +60,9 @@ const kindOperation = "TriageOperation"
 type session struct {
 	client    client.WithWatch
 	namespace string
-	// host is the API server's address, for messages.
-	host string
+	// config is how the client connects, and host the API server's address, for messages.
+	config *rest.Config
+	host   string
 	// errOut gets warnings about objects that cannot be read, and unreadable counts them.
 	errOut     io.Writer
 	unreadable int
@@ -78,7 +79,9 @@ func (c cli) open() (*session, error) {
 		return nil, err
 	}
 	connected, err := newClient(config)
-	return &session{client: connected, namespace: namespace, host: config.Host, errOut: c.streams.ErrOut}, err
+	return &session{
+		client: connected, namespace: namespace, config: config, host: config.Host, errOut: c.streams.ErrOut,
+	}, err
 }
 
 // newClient returns a client without a rate limit of its own, because the API server's priority and fairness applies
