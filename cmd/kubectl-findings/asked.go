@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -48,6 +49,14 @@ func readTime(flag, text string, errs *[]error) *v1alpha1.Time {
 		return nil
 	}
 	return &at
+}
+
+// timeFlag is readTime with the zero time for a flag that is not set.
+func timeFlag(flag, text string, errs *[]error) time.Time {
+	if at := readTime(flag, text, errs); at != nil {
+		return at.Time
+	}
+	return time.Time{}
 }
 
 // owned is the set of projects of the selected owner.

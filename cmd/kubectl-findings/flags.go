@@ -98,19 +98,6 @@ func (s *session) explainImport(ctx context.Context, err error, what string) err
 	return s.explain(err, need{what: what, role: roleScanner})
 }
 
-// timeFlag returns the zero time if the flag is not set.
-func timeFlag(flag, value string) (time.Time, error) {
-	if value == "" {
-		return time.Time{}, nil
-	}
-	t, err := time.Parse(time.RFC3339, value)
-	if err != nil {
-		return t, fmt.Errorf("--%s is %q and must be a time in RFC 3339, for example 2026-01-31T12:00:00Z: %w", flag, value,
-			err)
-	}
-	return t, nil
-}
-
 func checkConcurrency(n int) error {
 	if n < 1 || n > 256 {
 		return fmt.Errorf("--concurrency is %d and must be from 1 to 256", n)

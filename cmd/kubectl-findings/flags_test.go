@@ -31,6 +31,7 @@ func TestAMistakeSaysWhatToDo(t *testing.T) {
 		"history":                            "give the name of one finding",
 		"triage-issue --mute":                "give the name of at least one issue",
 		"import --repository r --project p":  "give at least one SARIF file, or - for standard input",
+		"review absent.sarif --repository r --pr 1 --commit 0123abc --opened-at today": `--opened-at: "today" is not a time like`,
 	} {
 		plugin := newRootCommand(genericiooptions.NewTestIOStreamsDiscard())
 		plugin.SetArgs(strings.Fields(command))

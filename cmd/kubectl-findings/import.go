@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -198,21 +197,16 @@ func (o *importOptions) choices(chosenAnalysis bool) (importer.Choices, error) {
 	if chosenAnalysis {
 		c.Analysis = &o.analysis
 	}
-	known := []v1alpha1.FindingCategory{v1alpha1.CategoryCode, v1alpha1.CategoryPackage, v1alpha1.CategorySecret}
+	errs := []error{
+		checkConcurrency(o.concurrency), checkOutput(o.output, summaryFormats), checkSourceRoot(o.sourceRoot), o.checkWait(),
+	}
 	if o.category != "" {
-		at := slices.IndexFunc(known,
-			func(k v1alpha1.FindingCategory) bool { return strings.EqualFold(string(k), o.category) })
-		if at < 0 {
-			return c, fmt.Errorf("--category is %q and must be Code, Package or Secret", o.category)
+		for _, known := range chosen[v1alpha1.FindingCategory](categoryChoice, []string{o.category}, &errs) {
+			c.Category = known
 		}
-		c.Category = known[at]
 	}
-	var err error
-	if c.StartedAt, err = timeFlag("started-at", o.startedAt); err != nil {
-		return c, err
-	}
-	return c, errors.Join(checkConcurrency(o.concurrency), checkOutput(o.output, summaryFormats),
-		checkSourceRoot(o.sourceRoot), o.checkWait())
+	c.StartedAt = timeFlag("started-at", o.startedAt, &errs)
+	return c, errors.Join(errs...)
 }
 
 func (o *importOptions) checkWait() error {

@@ -126,7 +126,7 @@ func newReviewCommand(c cli) *cobra.Command {
 }
 
 func (o *reviewOptions) run(ctx context.Context, names []string) error {
-	commit, err := o.validate(names)
+	commit, openedAt, err := o.validate(names)
 	if err != nil {
 		return err
 	}
@@ -135,10 +135,6 @@ func (o *reviewOptions) run(ctx context.Context, names []string) error {
 		return err
 	}
 	session, client, err := o.connect()
-	if err != nil {
-		return err
-	}
-	openedAt, err := timeFlag("opened-at", o.openedAt)
 	if err != nil {
 		return err
 	}
@@ -203,8 +199,8 @@ var pullRequestStatuses = []v1alpha1.PullRequestStatus{
 var commitHash = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 
 // validate reports every mistake in the flags and how to fix it, and returns the reviewed commit, or nil if there is
-// none.
-func (o *reviewOptions) validate(names []string) (*reviewimport.Commit, error) {
+// none, and when the pull request was opened.
+func (o *reviewOptions) validate(names []string) (*reviewimport.Commit, time.Time, error) {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	o.status, o.commit = strings.ToLower(o.status), strings.ToLower(o.commit)
@@ -239,13 +235,13 @@ func (o *reviewOptions) validate(names []string) (*reviewimport.Commit, error) {
 			fail("--fail-on judges a commit: give the scanner's files, or --clean")
 		}
 	}
-	at, err := timeFlag("reviewed-at", o.reviewedAt)
-	errs = append(errs, err, checkConcurrency(o.concurrency), checkOutput(o.output, summaryFormats),
+	reviewedAt, openedAt := timeFlag("reviewed-at", o.reviewedAt, &errs), timeFlag("opened-at", o.openedAt, &errs)
+	errs = append(errs, checkConcurrency(o.concurrency), checkOutput(o.output, summaryFormats),
 		checkSourceRoot(o.sourceRoot))
 	if err := errors.Join(errs...); err != nil || !reviewed {
-		return nil, err
+		return nil, openedAt, err
 	}
-	return &reviewimport.Commit{SHA: o.commit, ReviewedAt: at}, nil
+	return &reviewimport.Commit{SHA: o.commit, ReviewedAt: reviewedAt}, openedAt, nil
 }
 
 func (o *reviewOptions) print(s *reviewimport.Summary) error {

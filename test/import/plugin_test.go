@@ -160,7 +160,7 @@ func TestThePluginSaysWhatToDoNext(t *testing.T) {
 		"one of two":     {"no half of a call is done", good, []string{sarifFile(p, "{")}, "nothing was imported"},
 		"no project":     {"it must be created first", good, []string{"--project", "nowhere"}, `kubectl get project -n ` + namespace},
 		"category":       {"a typing mistake", good, []string{"--category", "Coed"}, "Code, Package or Secret"},
-		"started at":     {"a typing mistake", good, []string{"--started-at", "today"}, "RFC 3339"},
+		"started at":     {"a typing mistake", good, []string{"--started-at", "today"}, "is not a time like"},
 		"in the future":  {"it would shut out every later scan", good, []string{"--started-at", "2999-01-01T00:00:00Z"}, "future"},
 		"concurrency":    {"a typing mistake", good, []string{"--concurrency", "0"}, "from 1 to 256"},
 		"wait, dry run":  {"nothing changes", good, []string{"--wait", "--dry-run"}, "exclude each other"},

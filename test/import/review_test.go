@@ -471,7 +471,7 @@ func TestThePluginSaysWhatIsMissingOfAReview(t *testing.T) {
 		"nothing":        {"there is nothing to do", nil, "nothing to record"},
 		"branch":         {"a branch's name says another commit tomorrow", []string{file, "--commit", "main"}, "hexadecimal"},
 		"status":         {"a typing mistake", []string{"--status", "done"}, "open, closed or merged"},
-		"reviewed at":    {"a typing mistake", []string{file, "--commit", commitA, "--reviewed-at", "today"}, "RFC 3339"},
+		"reviewed at":    {"a typing mistake", []string{file, "--commit", commitA, "--reviewed-at", "today"}, "is not a time like"},
 		"number":         {"pull requests are numbered from 1", []string{file, "--commit", commitA, "--pr", "0"}, "from 1"},
 		"repository":     {"it must be created first", []string{file, "--commit", commitA, "--repository", "nowhere"}, "kubectl get repository"},
 		"not SARIF":      {"the reason is in the file", []string{sarifFile(p, "{"), "--commit", commitA}, "nothing was imported"},
