@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,8 @@ type noticed struct {
 	change *changes.Change
 	// restart is set for a complete list at the version.
 	restart bool
+	// joined is how many groups must be joined before readers see the change; only of reviews.
+	joined int
 }
 
 // maxNoticed is how many changes may wait until the resources joined with them are rendered.
@@ -62,6 +65,9 @@ func (m *Model) takeEvent(c change) error {
 		return err
 	}
 	n := noticed{organization: m.ownerOf(key.Namespace), version: version}
+	if c.kind == reviews {
+		n.joined = m.queue.endOfReviews(key.Namespace)
+	}
 	owed, unseen := m.settleApplied(c.kind, key, version)
 	if unseen {
 		before = nil
@@ -119,7 +125,7 @@ func (m *Model) noticeList(k kind, listVersion string) {
 		return
 	}
 	maps.DeleteFunc(m.applied, func(of applied, _ unreported) bool { return of.kind == k })
-	m.noticed[as] = append(m.noticed[as][:0], noticed{version: version, restart: true})
+	m.noticed[as] = append(m.noticed[as][:0], noticed{version: version, restart: true, joined: m.queue.end()})
 }
 
 // noticeQuiet records that a kind has no further changes up to a version.
@@ -143,14 +149,15 @@ func (m *Model) notice(k changes.Kind, n noticed) {
 }
 
 // tellChanges reports the changes that readers see now. The caller has just published. A review becomes visible
-// once it is rendered with its issues.
+// once it is rendered with its issues; until then the changes of later reviews wait too, which keeps their order.
 func (m *Model) tellChanges() {
-	rendered := !m.joining && m.queue.empty()
 	for k := range changes.Kinds {
-		if k == changes.Reviews && !rendered && len(m.noticed[k]) < maxNoticed {
-			continue
-		}
+		told := 0
 		for _, n := range m.noticed[k] {
+			if k == changes.Reviews && !m.queue.hasJoined(n.joined) && len(m.noticed[k])-told < maxNoticed {
+				break
+			}
+			told++
 			switch {
 			case n.restart:
 				m.changes.Restart(k, n.version)
@@ -160,8 +167,7 @@ func (m *Model) tellChanges() {
 				m.changes.Put(n.organization, n.change)
 			}
 		}
-		clear(m.noticed[k])
-		m.noticed[k] = m.noticed[k][:0]
+		m.noticed[k] = slices.Delete(m.noticed[k], 0, told)
 	}
 }
 

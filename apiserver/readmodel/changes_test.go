@@ -90,6 +90,34 @@ func TestChangesAreToldInTheOrderOfTheWatchOnceReadersSeeThem(t *testing.T) {
 	wants("an operation's progress", "operation created op-1 40 \n", "operation updated op-1 42 \n")
 }
 
+func TestAReviewIsToldAlthoughARepositoryOfAnotherOrganizationKeepsChanging(t *testing.T) {
+	m, reader := listening(t)
+	feed(t, m, organizations, organization("other", "org-other", 20))
+	feed(t, m, findings, finding("f-9", 20, namespaced("org-other")))
+	settle(t, m)
+	changed := review("r-1", 30)
+	changed.Generation, changed.Spec.PRTitle = 2, "Add a basket"
+	changes := 0
+	for ; changes < 50; changes++ {
+		moved := movedRepository("shop", 31+changes)
+		moved.Namespace, moved.UID = "org-other", "uid-other-shop"
+		feed(t, m, repositories, moved)
+		if changes == 0 {
+			feed(t, m, reviews, changed)
+		}
+		m.joinNext(testContext) // the row
+		m.joinNext(testContext) // a group
+		m.publishAll()
+		if got := told(reader); got != nil {
+			harness.Same(t, "told", []string{"review updated r-1 30 \n"}, got)
+			review, _ := m.Review(acme, "r-1")
+			harness.Same(t, "what is shown then", "Add a basket", review.prTitle)
+			return
+		}
+	}
+	t.Errorf("not told after %d changes of the repository", changes)
+}
+
 // A decision may read what the watch has yet to report: it is told as created all the same.
 func TestWhatIsShownBeforeItsWatchReportsItIsToldAsCreated(t *testing.T) {
 	m, reader := listening(t)

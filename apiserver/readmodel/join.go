@@ -3,6 +3,7 @@ package readmodel
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 )
@@ -19,6 +20,8 @@ const (
 	byRepository
 	byProject
 	byReview
+	// byNone selects nothing: the entry marks a place in the queue.
+	byNone
 )
 
 // rejoin identifies rows of a namespace to render again: one row, those of a repository, a project or a review,
@@ -35,7 +38,14 @@ type rejoin struct {
 type queue struct {
 	rows, groups []rejoin
 	queued       map[rejoin]struct{}
+	// popped is how many groups were ever popped, and joined is how many of them are joined. rowsOut is set while popped
+	// rows are being joined.
+	popped, joined int
+	rowsOut        bool
 }
+
+// listed marks the end of what was queued when the last kind was listed for the first time.
+var listed = rejoin{by: byNone}
 
 func (q *queue) empty() bool { return len(q.rows)+len(q.groups) == 0 }
 
@@ -59,6 +69,7 @@ func (q *queue) popRows() []rejoin {
 	for _, r := range next {
 		delete(q.queued, r)
 	}
+	q.rowsOut = len(next) > 0
 	return next
 }
 
@@ -67,7 +78,26 @@ func (q *queue) popGroup() rejoin {
 	next := q.groups[0]
 	q.groups = q.groups[1:]
 	delete(q.queued, next)
+	q.popped++
 	return next
+}
+
+// endOfReviews returns how many groups are joined once all queued reviews and issues of the namespace are.
+func (q *queue) endOfReviews(namespace string) int {
+	for i, r := range slices.Backward(q.groups) {
+		if r.namespace == namespace && (r.rows == reviews || r.rows == reviewIssues) {
+			return q.popped + i + 1
+		}
+	}
+	return q.popped
+}
+
+// end returns how many groups are joined once all that are queued are.
+func (q *queue) end() int { return q.popped + len(q.groups) }
+
+// hasJoined reports whether that many groups are joined, and all rows.
+func (q *queue) hasJoined(groups int) bool {
+	return q.joined >= groups && len(q.rows) == 0 && !q.rowsOut
 }
 
 // enqueue requests rows to be rendered in the background.
@@ -108,11 +138,10 @@ func (m *Model) joinNext(ctx context.Context) bool {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.joining = false
+	m.joining, m.queue.joined = false, m.queue.popped
 	if ctx.Err() == nil && filling != nil {
 		m.joinedKind(filling)
 	}
-	m.settleReady()
 	m.signal() // the last rows may have been published before the queue was known to be empty
 	return ctx.Err() == nil
 }
@@ -130,6 +159,10 @@ func (m *Model) dequeue() (rows []rejoin, filling *view, ok bool) {
 		return rows, nil, true
 	}
 	group := m.queue.popGroup()
+	if group == listed {
+		m.becomeReady()
+		return nil, nil, true
+	}
 	if p := m.partitions[group.namespace]; p != nil && p.view != nil {
 		rows = p.rowsOf(group)
 		if group.by == byAll && p.view.unjoined > 0 { // an earlier claim may have left groups in the queue
@@ -307,6 +340,7 @@ func (m *Model) workFor(p *partition, r rejoin) (work, bool) {
 func (m *Model) finish(batch []work) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.queue.rowsOut = false
 	for _, w := range batch {
 		p := m.partitions[w.row.namespace]
 		if p == nil || p.view != w.view {

@@ -146,7 +146,7 @@ func (m *Model) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready reports whether every kind has been listed and every row joined. Once true, it stays true.
+// Ready reports whether every kind has been listed and every row of these lists joined. Once true, it stays true.
 func (m *Model) Ready() bool { return m.ready.Load() }
 
 // Namespace returns the namespace of the organization's resources. The error is ErrNoOrganization.
@@ -301,15 +301,19 @@ func (m *Model) publishOrganizations() {
 	m.visible.Store(&visible)
 }
 
+// settleReady makes the model ready once every kind is listed and all that was queued by then is joined. What comes
+// later does not count: an organization that keeps changing a repository would keep the model from becoming ready.
 func (m *Model) settleReady() {
-	if m.ready.Load() || m.joining || !m.queue.empty() {
-		return
+	switch {
+	case m.ready.Load() || slices.Contains(m.synced[:], false):
+	case m.joining || !m.queue.empty():
+		m.enqueue(listed)
+	default:
+		m.becomeReady()
 	}
-	for _, synced := range m.synced {
-		if !synced {
-			return
-		}
-	}
+}
+
+func (m *Model) becomeReady() {
 	m.publishAll()
 	m.ready.Store(true)
 	m.log.Info("Ready: every kind is listed and joined")

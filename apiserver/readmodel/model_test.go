@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -321,6 +322,36 @@ func TestHeldObjectsAreTrimmed(t *testing.T) {
 	if full.ManagedFields == nil {
 		t.Error("the caller's object was changed")
 	}
+}
+
+// An organization's user can change a repository once per second, or let a script do it.
+func TestReadyAlthoughARepositoryKeepsChanging(t *testing.T) {
+	m, _ := newTestModel(t)
+	lists := map[kind][]metav1.Object{
+		organizations: {organization(acme, acmeNamespace, 1)}, repositories: {repository("shop", 9)},
+		projects: {project("api", 9)}, findings: {finding("f-1", 10)},
+	}
+	for k := range kinds {
+		harness.Must(t, m.replace(k, lists[k], "20"))
+	}
+	for version := 21; version < 71 && !m.Ready(); version++ {
+		feed(t, m, repositories, movedRepository("shop", version))
+		m.joinNext(testContext) // the row
+		m.joinNext(testContext) // a group
+	}
+	if !m.Ready() {
+		t.Fatal("not ready after 50 changes of a repository")
+	}
+	if shown(t, m, acme, "f-1").Project.Name != "The api" {
+		t.Error("ready, and what is shown is not joined")
+	}
+}
+
+// movedRepository returns the repository with a URL that no other version has.
+func movedRepository(name string, version int) *v1alpha1.Repository {
+	r := repository(name, version)
+	r.Spec.URL = fmt.Sprint("https://code.example/", version)
+	return r
 }
 
 func TestReadyWhenListedAndJoined(t *testing.T) {
