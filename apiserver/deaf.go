@@ -10,6 +10,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
+	"github.com/appsec-dev/findings-operator/apiserver/changes"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
@@ -37,10 +38,25 @@ var restsOn = map[v1alpha1.Scope][]string{
 // alsoRestsOn lists further kinds, by operationId.
 var alsoRestsOn = map[string][]string{
 	"listScans": {"scans"}, "getScan": {"scans"}, "updateReviewIssue": {"reviews", "reviewissues"},
-	"getTrends": {"findingtrends"}, streamEvents: {"findings", "triageoperations", "scans", "reviews", "webhookdeliveries"},
+	"getTrends": {"findingtrends"},
 }
 
-const streamEvents = "streamEvents"
+// streamRestsOn holds the kind behind each kind of change: a stream depends only on those that it reports.
+var streamRestsOn = [changes.Kinds]string{
+	changes.Findings: "findings", changes.Operations: "triageoperations", changes.Scans: "scans",
+	changes.Reviews: "reviews", changes.Deliveries: "webhookdeliveries",
+}
+
+// silenceBehind returns which of the kinds behind a stream has been silent the longest, and for how long.
+func (r *router) silenceBehind(stream *handlers.Events) (kind string, silence time.Duration) {
+	var kinds []string
+	for k, kind := range streamRestsOn {
+		if stream.Kinds.Has(changes.Kind(k)) { //nolint:gosec // an index of the array
+			kinds = append(kinds, kind)
+		}
+	}
+	return r.model.Silence(kinds...)
+}
 
 // checkDataAge adds the maximum age of the data behind a response if a kind has long been silent, and refuses
 // to answer from data that is older than the operator allows.
@@ -48,14 +64,21 @@ func (r *router) checkDataAge(scope v1alpha1.Scope, operation string) gin.Handle
 	kinds := slices.Concat(restsOn[scope], alsoRestsOn[operation])
 	return func(c *gin.Context) {
 		kind, silence := r.model.Silence(kinds...)
-		if silence > deafAfter {
-			c.Header(dataAgeHeader, strconv.Itoa(int(max(silence, r.auth.Age(time.Now())).Seconds())))
-		}
-		if r.isStale(silence) {
-			fail(c, problem.Internal("data is stale", fmt.Errorf("the API server has sent nothing about %s for %s", kind,
-				silence.Round(time.Second))).Coded(problem.CodeStale))
-		}
+		r.checkSilence(c, kind, silence)
 	}
+}
+
+// checkSilence is checkDataAge for a kind that has been silent that long. It reports whether to answer.
+func (r *router) checkSilence(c *gin.Context, kind string, silence time.Duration) bool {
+	if silence > deafAfter {
+		c.Header(dataAgeHeader, strconv.Itoa(int(max(silence, r.auth.Age(time.Now())).Seconds())))
+	}
+	if r.isStale(silence) {
+		fail(c, problem.Internal("data is stale", fmt.Errorf("the API server has sent nothing about %s for %s", kind,
+			silence.Round(time.Second))).Coded(problem.CodeStale))
+		return false
+	}
+	return true
 }
 
 // checkOrganization refuses to answer while the read model does not show the organization of a valid key:

@@ -18,6 +18,8 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
+	"github.com/appsec-dev/findings-operator/apiserver/changes"
+	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -63,9 +65,7 @@ func (w *watched) bookmark(t *testing.T, resource string) {
 
 func TestEachKindThatGoesDeafIsNamedAndMarksWhatRestsOnIt(t *testing.T) {
 	w := newWatched(t)
-	authenticator, err := auth.New(auth.Options{Config: &rest.Config{Host: "127.0.0.1:1"}, Namespace: "findings-system"})
-	harness.Must(t, err)
-	s := &Server{model: w.model, auth: authenticator}
+	s := &Server{model: w.model, auth: w.authenticator(t)}
 	if report := s.deafness(); report != "" {
 		t.Errorf("a model that hears all reports %q", report)
 	}
@@ -93,14 +93,41 @@ func TestEachKindThatGoesDeafIsNamedAndMarksWhatRestsOnIt(t *testing.T) {
 				t.Errorf("%s has been deaf for longer than is allowed: %s answers %d %s", deaf, asked, code, body)
 			}
 		}
-		for staleness, alive := range map[time.Duration]bool{time.Hour: true, 2 * time.Minute: !slices.Contains(resting()[theStream], deaf)} {
-			r := &router{model: w.model, dataStaleness: staleness}
-			if r.beat(&eventStream{client: &pacedWriter{to: httptest.NewRecorder(), control: http.NewResponseController(httptest.NewRecorder())}, flush: func() {}}) != alive {
-				t.Errorf("%s has been deaf for 151 s, of at most %s: the stream goes on: %t", deaf, staleness, !alive)
-			}
-		}
+		w.streams(t, deaf)
 		w.bookmark(t, deaf)
 	}
+}
+
+// streams checks that only streams of the silent kind end, and are not opened.
+func (w *watched) streams(t *testing.T, deaf string) {
+	t.Helper()
+	for kind, restsOn := range streamRestsOn {
+		events := &handlers.Events{Kinds: changes.Set(0).With(changes.Kind(kind)), Close: func() {}}
+		for staleness, alive := range map[time.Duration]bool{time.Hour: true, 2 * time.Minute: restsOn != deaf} {
+			r := &router{model: w.model, auth: w.authenticator(t), dataStaleness: staleness}
+			if r.beat(&eventStream{events: events}) != alive {
+				t.Errorf("%s has been deaf for 151 s, of at most %s: the stream of %s goes on: %t", deaf, staleness, restsOn, !alive)
+			}
+			if alive {
+				continue
+			}
+			engine := newEngine()
+			engine.Use(func(c *gin.Context) { c.Set(stateKey, &state{}) })
+			engine.GET("/", func(c *gin.Context) { r.sendEvents(c, events) })
+			answer := httptest.NewRecorder()
+			engine.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+			if answer.Code != http.StatusInternalServerError || answer.Header().Get(dataAgeHeader) == "" {
+				t.Errorf("%s is deaf: a stream of %s is answered with %d %s", deaf, restsOn, answer.Code, answer.Body)
+			}
+		}
+	}
+}
+
+func (*watched) authenticator(t *testing.T) *auth.Authenticator {
+	t.Helper()
+	authenticator, err := auth.New(auth.Options{Config: &rest.Config{Host: "127.0.0.1:1"}, Namespace: "findings-system"})
+	harness.Must(t, err)
+	return authenticator
 }
 
 // A finding that exists must not seem not to, while the model does not show its organization yet.
@@ -124,8 +151,6 @@ type asking struct {
 	operation string
 }
 
-var theStream = asking{operation: streamEvents}
-
 // resting returns the kinds that responses depend on.
 func resting() map[asking][]string {
 	out := map[asking][]string{}
@@ -141,9 +166,7 @@ func resting() map[asking][]string {
 // get calls an operation, with staleness as the maximum age of data.
 func (w *watched) get(t *testing.T, asked asking, staleness time.Duration) (body string, code int, age string) {
 	t.Helper()
-	authenticator, err := auth.New(auth.Options{Config: &rest.Config{Host: "127.0.0.1:1"}, Namespace: "findings-system"})
-	harness.Must(t, err)
-	r := &router{model: w.model, auth: authenticator, dataStaleness: staleness}
+	r := &router{model: w.model, auth: w.authenticator(t), dataStaleness: staleness}
 	engine := newEngine()
 	engine.Use(func(c *gin.Context) { c.Set(stateKey, &state{}) })
 	engine.GET("/", r.checkDataAge(asked.scope, asked.operation), func(c *gin.Context) { c.Status(http.StatusOK) })

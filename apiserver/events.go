@@ -47,6 +47,9 @@ type eventStream struct {
 // process stops. An open stream costs only this goroutine.
 func (r *router) sendEvents(c *gin.Context, events *handlers.Events) {
 	defer events.Close()
+	if kind, silence := r.silenceBehind(events); !r.checkSilence(c, kind, silence) {
+		return
+	}
 	header := c.Writer.Header()
 	header.Set("Content-Type", "text/event-stream")
 	// Without this header Nginx would buffer the events.
@@ -103,10 +106,10 @@ func (r *router) follow(c *gin.Context, stream *eventStream) {
 	}
 }
 
-// beat shows the client that the stream is alive. It reports false if changes have not been heard of for too long:
+// beat shows the client that the stream is alive. It reports false if its kinds have not been heard of for too long:
 // then the stream ends, and the client connects again and is told that the data is stale.
 func (r *router) beat(stream *eventStream) bool {
-	if _, silence := r.model.Silence(alsoRestsOn[streamEvents]...); r.isStale(silence) {
+	if _, silence := r.silenceBehind(stream.events); r.isStale(silence) {
 		return false
 	}
 	stream.beat()

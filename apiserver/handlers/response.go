@@ -28,6 +28,8 @@ type Response struct {
 // Events are changes that are sent as they come.
 type Events struct {
 	Reader *changes.Reader
+	// Kinds of the changes that the reader reads.
+	Kinds changes.Set
 	// ID returns the event id with which a client resumes after a position.
 	ID func(changes.Position) string
 	// Once ends the stream after the changes that are available now.

@@ -83,7 +83,7 @@ func (b *Backend) StreamEvents(_ context.Context, request Request) (Response, er
 		return Response{}, Unavailable(err)
 	}
 	return Response{Events: &Events{
-		Reader: reader, ID: places.write, Once: once, Close: free,
+		Reader: reader, Kinds: kinds, ID: places.write, Once: once, Close: free,
 	}}, nil
 }
 
