@@ -130,7 +130,7 @@ func TestAGroupTellsItsSeveritiesWhereTheyAreKnown(t *testing.T) {
 	of := newView(url.Values{"group": {"rule"}, "tool": {"gosec"}, "created_since": {"7d"}})
 	g := groupsOf(counts(2, client.ValueCount{Value: "G1", Count: 6}, client.ValueCount{Value: "G2", Count: 3}), 9, of, filterNamed("rule"))
 	high, medium := counts(1, client.ValueCount{Value: "G1", Count: 2}), counts(3, client.ValueCount{Value: "G1", Count: 1})
-	g.addSeverities(newCounted(high), newCounted(medium))
+	g.addSeverities(high, medium)
 	if got := g.Groups[0].Severities; len(got) != 3 || got[0] != (severityCount{"high", 2}) || got[2] != (severityCount{"low", 3}) {
 		t.Errorf("the first group has %v", got)
 	}

@@ -71,9 +71,9 @@ func (f filter) name() string { return "by " + strings.ToLower(f.Label) }
 // describeGroups adds to each group its title and its counts by severity.
 func (l *listing) describeGroups(ctx context.Context, v *page.Visit, by filter) error {
 	if by.Name != "severity" && l.values.Get("severity") == "" {
-		var high, medium counted
+		var high, medium client.FieldCounts
 		counting, both := errgroup.WithContext(ctx)
-		for severity, into := range map[string]*counted{"high": &high, "medium": &medium} {
+		for severity, into := range map[string]*client.FieldCounts{"high": &high, "medium": &medium} {
 			counting.Go(func() (err error) {
 				*into, err = l.countSevere(both, v, by, severity)
 				return err
@@ -88,41 +88,25 @@ func (l *listing) describeGroups(ctx context.Context, v *page.Visit, by filter) 
 }
 
 // countSevere counts the view's findings of a severity, by a field.
-func (l *listing) countSevere(ctx context.Context, v *page.Visit, by filter, severity string) (counted, error) {
+func (l *listing) countSevere(
+	ctx context.Context, v *page.Visit, by filter, severity string,
+) (client.FieldCounts, error) {
 	query := l.filters()
-	query.Set("field", by.Name)
 	query.Set("values", strconv.Itoa(allFacetValues))
 	query.Set("severity", severity)
-	var counts client.FindingCounts
-	_, err := v.API.Get(ctx, countsPath, query, &counts)
-	field, _ := page.FieldOf(counts, by.Name)
-	return newCounted(field), err
-}
-
-// counted returns how many findings have a value; ok is false if that is unknown.
-type counted func(value string) (count int, ok bool)
-
-func newCounted(field client.FieldCounts) counted {
-	byValue, told := map[string]int{}, int(field.Distinct) == len(field.Values)
-	for _, value := range field.Values {
-		byValue[value.Value] = int(value.Count)
-	}
-	return func(value string) (count int, ok bool) {
-		count, ok = byValue[value]
-		return count, ok || told
-	}
+	return v.CountsOf(ctx, query, by.Name)
 }
 
 // addSeverities adds the counts by severity to each group. What is neither high nor medium is low.
-func (g *grouped) addSeverities(high, medium counted) {
+func (g *grouped) addSeverities(high, medium client.FieldCounts) {
 	for i := range g.Groups {
 		of := &g.Groups[i]
-		nHigh, okHigh := high(of.value)
-		nMedium, okMedium := medium(of.value)
+		nHigh, okHigh := page.CountOf(high, of.value)
+		nMedium, okMedium := page.CountOf(medium, of.value)
 		if !okHigh || !okMedium {
 			continue
 		}
-		for k, n := range []int{nHigh, nMedium, of.Count - nHigh - nMedium} {
+		for k, n := range []int{int(nHigh), int(nMedium), of.Count - int(nHigh+nMedium)} {
 			if n > 0 {
 				of.Severities = append(of.Severities, severityCount{severities[k], n})
 			}

@@ -161,12 +161,7 @@ func countOf(
 	if known, ok := page.FieldOf(*counts, field); ok {
 		return known, nil
 	}
-	query = maps.Clone(query)
-	query.Set("field", field)
-	var own client.FindingCounts
-	_, err := v.API.Get(ctx, countsPath, query, &own)
-	known, _ := page.FieldOf(own, field)
-	return known, err
+	return v.CountsOf(ctx, query, field)
 }
 
 // facetsOf returns the facets in the console's order, with their first values. opened is the facet that shows all its

@@ -110,15 +110,10 @@ func count(of client.FindingCounts, field, value string) int32 { return countOr(
 // one is not among them, it returns the recorded number.
 func countOr(of client.FindingCounts, field, value string, recorded int32) int32 {
 	counts, _ := page.FieldOf(of, field)
-	for _, v := range counts.Values {
-		if v.Value == value {
-			return v.Count
-		}
+	if count, known := page.CountOf(counts, value); known {
+		return count
 	}
-	if int(counts.Distinct) > len(counts.Values) {
-		return recorded
-	}
-	return 0
+	return recorded
 }
 
 func values(of client.FindingCounts, field string) []client.ValueCount {

@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -51,4 +52,23 @@ func FieldOf(counts client.FindingCounts, name string) (field client.FieldCounts
 		return field, false
 	}
 	return counts.Fields[i], true
+}
+
+// CountsOf returns how many of the findings that match the query have each value of a field.
+func (v *Visit) CountsOf(ctx context.Context, query url.Values, field string) (client.FieldCounts, error) {
+	query = maps.Clone(query)
+	query.Set("field", field)
+	var counts client.FindingCounts
+	_, err := v.API.Get(ctx, "/v2/finding-counts", query, &counts)
+	known, _ := FieldOf(counts, field)
+	return known, err
+}
+
+// CountOf returns how many findings have the value. It is unknown if only other values, the most frequent, were counted.
+func CountOf(field client.FieldCounts, value string) (count int32, known bool) {
+	i := slices.IndexFunc(field.Values, func(c client.ValueCount) bool { return c.Value == value })
+	if i < 0 {
+		return 0, int(field.Distinct) == len(field.Values)
+	}
+	return field.Values[i].Count, true
 }

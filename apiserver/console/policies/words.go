@@ -92,13 +92,13 @@ func decisionWords(p client.TriagePolicy) string {
 
 // counting reports whether verdicts of the policy are still being recorded or removed. If counting takes too long, the
 // policy's own count is outdated.
-func counting(p client.TriagePolicy, by decided) bool {
-	return p.Applied != by[p.Id] && condition(p, "Ready").Reason != "TooCostly"
+func counting(p client.TriagePolicy, d decided) bool {
+	return p.Applied != d.by(p.Id) && condition(p, "Ready").Reason != "TooCostly"
 }
 
 // figures returns the counts of a policy.
-func figures(p client.TriagePolicy, by decided) []ui.Figure {
-	decides := by.figure(p.Id)
+func figures(p client.TriagePolicy, d decided) []ui.Figure {
+	decides := d.figure(p.Id)
 	if !p.InForce && decides.Count == 0 {
 		decides = ui.Figure{Name: "Would decide about", Count: p.WouldApply}
 	}
