@@ -137,9 +137,7 @@ func (w *operating) show(rows []row) error {
 			return err
 		}
 	}
-	if more := int(status.WouldChange) - len(rows); more > 0 {
-		fmt.Fprintf(to, "... and %d more\n", more)
-	}
+	unlisted(to, int(status.WouldChange)-len(rows))
 	var deciders []string
 	for _, d := range status.Decided {
 		if d.By != rules.Author(w.undo) {

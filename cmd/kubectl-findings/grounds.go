@@ -87,9 +87,4 @@ func (f *groundFlags) readEnd(now time.Time) (*v1alpha1.Time, error) {
 	return &end, nil
 }
 
-func reasonWords() (words []string) {
-	for _, reason := range v1alpha1.DecisionReasons() {
-		words = append(words, string(reason))
-	}
-	return words
-}
+func reasonWords() []string { return words(v1alpha1.DecisionReasons()...) }

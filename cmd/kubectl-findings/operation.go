@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -162,10 +163,8 @@ func (w *operating) await(ctx context.Context, seen func(), phases ...v1alpha1.O
 		}
 		seen()
 		w.tell()
-		for _, wanted := range phases {
-			if phase == wanted {
-				return true, nil
-			}
+		if slices.Contains(phases, phase) {
+			return true, nil
 		}
 		if phase != v1alpha1.OperationFailed {
 			return false, nil

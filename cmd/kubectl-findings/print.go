@@ -143,10 +143,10 @@ func warn(b *bytes.Buffer, warnings []string) {
 	}
 }
 
-// unlisted reports how many changes of a dry run are not shown.
-func unlisted(b *bytes.Buffer, more int) {
+// unlisted reports how many lines of a preview are not shown.
+func unlisted(to io.Writer, more int) {
 	if more > 0 {
-		fmt.Fprintf(b, "... and %d more\n", more)
+		fmt.Fprintf(to, "... and %d more\n", more)
 	}
 }
 

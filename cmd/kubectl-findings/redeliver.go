@@ -184,9 +184,7 @@ func previewDeliveries(to io.Writer, chosen []delivery) error {
 	if err := printTable(to, columns, rows, printers.PrintOptions{}); err != nil {
 		return err
 	}
-	if more := len(chosen) - len(rows); more > 0 {
-		fmt.Fprintf(to, "... and %d more\n", more)
-	}
+	unlisted(to, len(chosen)-len(rows))
 	return nil
 }
 
