@@ -3,24 +3,19 @@ package handlers
 import (
 	"context"
 
-	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
 // ListAPIKeys is an operation of the contract. It lists the same data that requests are authenticated with.
-func (b *Backend) ListAPIKeys(_ context.Context, request Request) (Response, error) {
-	list := newList("listAPIKeys", request)
-	after, err := list.position(b.Cursors)
-	if err != nil {
-		return Response{}, err
-	}
-	rows := index.New(rowLayout)
-	for _, key := range b.Keys.In(request.Key.Namespace) {
-		shown, err := render.APIKeyJSON(key)
-		if err != nil {
-			return Response{}, err
+func (b *Backend) ListAPIKeys(ctx context.Context, request Request) (Response, error) {
+	read := func(_ context.Context, namespace string, each func(*v1alpha1.APIKey) error) error {
+		for _, key := range b.Keys.In(namespace) {
+			if err := each(key); err != nil {
+				return err
+			}
 		}
-		rows.Put(key.Name, row{render.Timestamp(key.CreationTimestamp.Time), shown})
+		return nil
 	}
-	return b.respondRows(list, rows, after)
+	return listStored(ctx, b, newList("listAPIKeys", request), request, read, render.APIKeyJSON)
 }

@@ -43,11 +43,6 @@ func listStored[O metav1.Object](ctx context.Context, b *Backend, list list, req
 	if err != nil {
 		return Response{}, err
 	}
-	return b.respondRows(list, rows, after)
-}
-
-// respondRows returns a page of rows that were rendered for the request.
-func (b *Backend) respondRows(list list, rows *index.Index[row], after *index.Position) (Response, error) {
 	page := rows.List(rowLayout.Query(list.sort(), list.order(), list.limit, after),
 		rows.Pick(index.Everything, "", index.AnyFacet), func(r row) int { return len(r.json) })
 	return respond(b.Cursors, list, page, func(r row) content.Part { return content.Of(r.json) })
