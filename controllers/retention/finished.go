@@ -6,9 +6,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/kube"
-	"github.com/appsec-dev/findings-operator/internal/transitions"
 	"github.com/appsec-dev/findings-operator/internal/triageoperation"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
@@ -114,19 +114,4 @@ func operationFinished(operation *v1alpha1.TriageOperation) (time.Time, shelf, b
 }
 
 // owes reports whether deliveries of the object's transitions are still to be made.
-func owes(object client.Object) bool { return len(historyOf(object).Owed()) > 0 }
-
-// historyOf returns the object's transitions; an empty history for kinds without.
-func historyOf(object client.Object) transitions.History {
-	switch o := object.(type) {
-	case *v1alpha1.Finding:
-		return findingstate.History(&o.Status)
-	case *v1alpha1.Scan:
-		return transitions.History{Transitions: o.Status.Transitions, EmittedSeq: o.Status.EmittedSeq}
-	case *v1alpha1.Review:
-		return transitions.History{Transitions: o.Status.Transitions, EmittedSeq: o.Status.EmittedSeq}
-	case *v1alpha1.ReviewIssue:
-		return transitions.History{Transitions: o.Status.Transitions, EmittedSeq: o.Status.EmittedSeq}
-	}
-	return transitions.History{}
-}
+func owes(object client.Object) bool { return len(ledger.HistoryOf(object).Owed()) > 0 }

@@ -13,6 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
@@ -159,7 +160,7 @@ func seriesNeeds(scan *v1alpha1.Scan, series []v1alpha1.Scan) bool {
 func (r *Reconciler) deliveryHeld(ctx context.Context, delivery *v1alpha1.WebhookDelivery) (bool, error) {
 	entries := webhooks.Covered(delivery)
 	for _, subject := range subjectsOf(delivery, entries) {
-		object := newSubject(subject.Kind)
+		object := ledger.NewSubject(subject.Kind)
 		if object == nil {
 			continue
 		}
@@ -178,7 +179,7 @@ func (r *Reconciler) deliveryHeld(ctx context.Context, delivery *v1alpha1.Webhoo
 
 // recordsOwed reports whether the delivery, a page if it has entries, contains a transition that the object owes.
 func recordsOwed(delivery *v1alpha1.WebhookDelivery, entries []webhooks.PageEntry, object client.Object) bool {
-	history, uid, endpoint := historyOf(object), object.GetUID(), types.UID(delivery.Spec.EndpointRef.UID)
+	history, uid, endpoint := ledger.HistoryOf(object), object.GetUID(), types.UID(delivery.Spec.EndpointRef.UID)
 	return slices.ContainsFunc(entries, func(e webhooks.PageEntry) bool {
 		return e.UID == string(uid) && e.Seq > history.EmittedSeq
 	}) || slices.ContainsFunc(history.Owed(), func(t v1alpha1.Transition) bool {
@@ -200,21 +201,6 @@ func (r *Reconciler) unrecorded(ctx context.Context, object client.Object) (*v1a
 		return finding, nil
 	}
 	return nil, client.IgnoreNotFound(err)
-}
-
-// newSubject returns an empty object of the kind; nil for a kind without transitions.
-func newSubject(kind string) client.Object {
-	switch kind {
-	case "Finding":
-		return &v1alpha1.Finding{}
-	case "Scan":
-		return &v1alpha1.Scan{}
-	case "Review":
-		return &v1alpha1.Review{}
-	case "ReviewIssue":
-		return &v1alpha1.ReviewIssue{}
-	}
-	return nil
 }
 
 // subjectsOf returns the delivery's subject and, for a page, each finding in it.

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"reflect"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -21,6 +23,28 @@ var (
 		func(i *v1alpha1.ReviewIssue) Book { return Book{&i.Status.Transitions, &i.Status.EmittedSeq} },
 		webhooks.DataOfReviewIssue)
 )
+
+var kinds = []Kind{Finding, Scan, Review, ReviewIssue}
+
+// HistoryOf returns the object's transitions; an empty history for kinds without.
+func HistoryOf(object client.Object) transitions.History {
+	for _, kind := range kinds {
+		if reflect.TypeOf(kind.object) == reflect.TypeOf(object) {
+			return kind.book(object).history()
+		}
+	}
+	return transitions.History{}
+}
+
+// NewSubject returns an empty object of the kind; nil for a kind without transitions.
+func NewSubject(name string) client.Object {
+	for _, kind := range kinds {
+		if kind.name == name {
+			return kind.object.DeepCopyObject().(client.Object)
+		}
+	}
+	return nil
+}
 
 // Kind describes a kind to its ledger.
 type Kind struct {
