@@ -7,6 +7,7 @@
 package retention
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -102,12 +103,8 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 }
 
 func newReconciler(c client.Client, recorder events.EventRecorder, settings Settings) *Reconciler {
-	if settings.Rate == 0 {
-		settings.Rate = DefaultRate
-	}
-	if settings.Interval == 0 {
-		settings.Interval = defaultInterval
-	}
+	settings.Rate = cmp.Or(settings.Rate, DefaultRate)
+	settings.Interval = cmp.Or(settings.Interval, defaultInterval)
 	if settings.Clock == nil {
 		settings.Clock = apitime.Clock{}
 	}

@@ -3,6 +3,7 @@ package retention
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -112,10 +113,5 @@ func (r *Reconciler) retireLease(ctx context.Context, lease *metav1.PartialObjec
 }
 
 func ofImport(name string) bool {
-	for _, prefix := range leasePrefixes {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(leasePrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }

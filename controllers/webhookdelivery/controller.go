@@ -6,6 +6,7 @@
 package webhookdelivery
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -91,9 +92,7 @@ type ended struct {
 
 // SetupWithManager adds the controller of WebhookDeliveries to the manager.
 func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	if s.Timeout == 0 {
-		s.Timeout = DefaultTimeout
-	}
+	s.Timeout = cmp.Or(s.Timeout, DefaultTimeout)
 	r := &Reconciler{
 		Base:       reconcile.NewBase(mgr),
 		sender:     newSender(s),

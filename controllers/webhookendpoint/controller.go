@@ -54,9 +54,7 @@ type Reconciler struct {
 
 // SetupWithManager adds the controller of WebhookEndpoints to the manager.
 func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	if s.MaxPending == 0 {
-		s.MaxPending = DefaultMaxPending
-	}
+	s.MaxPending = cmp.Or(s.MaxPending, DefaultMaxPending)
 	r := &Reconciler{
 		Base:     reconcile.NewBase(mgr),
 		secrets:  ownsecret.NewStore(mgr),

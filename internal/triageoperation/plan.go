@@ -1,6 +1,7 @@
 package triageoperation
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -82,10 +83,7 @@ func hasDecided(operation *v1alpha1.TriageOperation, finding *v1alpha1.Finding) 
 }
 
 func meanwhile(by string) string {
-	if by == "" {
-		by = "somebody"
-	}
-	return fmt.Sprintf("%.200s decided about it in the meantime", by)
+	return fmt.Sprintf("%.200s decided about it in the meantime", cmp.Or(by, "somebody"))
 }
 
 func changesOf(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding,
@@ -135,9 +133,7 @@ func restore(to, from v1alpha1.FindingTriage) map[string]any {
 			changes[name] = value
 		}
 	}
-	if to.UserStatus == "" {
-		to.UserStatus = v1alpha1.UserStatusOpen
-	}
+	to.UserStatus = cmp.Or(to.UserStatus, v1alpha1.UserStatusOpen)
 	set("userStatus", to.UserStatus != from.UserStatus, to.UserStatus, false)
 	set("reason", to.Reason != from.Reason, to.Reason, to.Reason == "")
 	set("expiresAt", !to.ExpiresAt.Equal(from.ExpiresAt), to.ExpiresAt, to.ExpiresAt == nil)
