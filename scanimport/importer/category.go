@@ -28,15 +28,11 @@ var (
 // CategoryOf derives from a tool's name the category of its findings.
 func CategoryOf(tool string) v1alpha1.FindingCategory {
 	tool = strings.ToLower(tool)
-	for _, name := range secretScanners {
-		if strings.Contains(tool, name) {
-			return v1alpha1.CategorySecret
-		}
-	}
-	for _, name := range packageScanners {
-		if isNameIn(tool, name) {
-			return v1alpha1.CategoryPackage
-		}
+	switch {
+	case slices.ContainsFunc(secretScanners, func(name string) bool { return strings.Contains(tool, name) }):
+		return v1alpha1.CategorySecret
+	case slices.ContainsFunc(packageScanners, func(name string) bool { return isNameIn(tool, name) }):
+		return v1alpha1.CategoryPackage
 	}
 	return v1alpha1.CategoryCode
 }

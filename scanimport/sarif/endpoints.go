@@ -1,6 +1,7 @@
 package sarif
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 )
@@ -23,10 +24,7 @@ func (n *normaliser) endpoints(wire *wireResult, message string) []Endpoint {
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" && !(u.Scheme == "" && strings.HasPrefix(u.Path, "/")) {
 			return
 		}
-		e := Endpoint{Method: strings.ToUpper(strings.TrimSpace(method)), Path: u.EscapedPath()}
-		if e.Path == "" {
-			e.Path = "/"
-		}
+		e := Endpoint{Method: strings.ToUpper(strings.TrimSpace(method)), Path: cmp.Or(u.EscapedPath(), "/")}
 		for _, known := range out {
 			if known.Path == e.Path && (known.Method == e.Method || e.Method == "") {
 				return

@@ -1,6 +1,7 @@
 package sarif
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -63,10 +64,7 @@ func (t ratings) severity(r rated) v1alpha1.Level {
 			return severity
 		}
 	}
-	unrated := t.unrated
-	if unrated == "" {
-		unrated = v1alpha1.LevelMedium
-	}
+	unrated := cmp.Or(t.unrated, v1alpha1.LevelMedium)
 	switch {
 	case r.given != "" && r.given == t.sameForAll, r.given == "" && r.level == "warning":
 		return unrated
