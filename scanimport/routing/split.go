@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -136,9 +137,7 @@ func (l *lost) place(r *sarif.Result) (project string, ok bool) {
 	if holding := l.table.Holding(file); len(holding) > 1 && l.several == nil {
 		l.several = holding
 	}
-	if file == "" {
-		file = "a result without a file"
-	}
+	file = cmp.Or(file, "a result without a file")
 	if len(l.files) < mostNamed && !slices.Contains(l.files, file) {
 		l.files = append(l.files, file)
 	}
@@ -166,11 +165,7 @@ func (t *Table) String() string {
 			names = append(names, fmt.Sprintf("and %d more", len(t.projects)-i))
 			break
 		}
-		folder := p.Path
-		if folder == "" {
-			folder = "the whole repository"
-		}
-		names = append(names, fmt.Sprintf("%s (%s)", p.Name, folder))
+		names = append(names, fmt.Sprintf("%s (%s)", p.Name, cmp.Or(p.Path, "the whole repository")))
 	}
 	return strings.Join(names, ", ")
 }
