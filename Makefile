@@ -145,9 +145,8 @@ bench: ## Compare with what else does the same, into docs/performance.md and doc
 bench-go: ## Run the Go benchmarks.
 	$(CHECK)
 	$(FIRST) controlplane
-	@for module in . bench; do (cd $$module && \
-	packages=$$(git ls-files '*_test.go' ':!:bench' | xargs grep -l '^func Benchmark' | xargs -r -n1 dirname | sort -u | sed 's|^|./|') && \
-	go test -run='^$$' -bench=. -benchmem $$packages) || exit 1; done
+	@packages=$$(git ls-files '*_test.go' | xargs grep -l '^func Benchmark' | xargs -n1 dirname | sort -u | sed 's|^|./|') && \
+	go test -run='^$$' -bench=. -benchmem $$packages
 
 .PHONY: faults
 faults: ## Kill, freeze and cut off the service's processes under load, and count what is lost (half an hour).

@@ -1,7 +1,6 @@
 package bench_test
 
 import (
-	"fmt"
 	"runtime"
 	"testing"
 )
@@ -9,24 +8,7 @@ import (
 // measured are the controllers whose cost might grow with the number of findings.
 var measured = []string{"finding", "organization", "project", "repository", "retention"}
 
-// BenchmarkReconcile measures one reconcile of an unchanged object, while the controllers see the
-// given number of findings.
-func BenchmarkReconcile(b *testing.B) {
-	for _, n := range []int{1_000, 10_000, 50_000} {
-		c := newCluster(b, n)
-		for _, name := range measured {
-			b.Run(fmt.Sprintf("%s/findings=%d", name, n), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					c.reconcile(b, name)
-				}
-			})
-		}
-		c.stop()
-	}
-}
-
-func (c *cluster) reconcile(t testing.TB, name string) {
+func (c *cluster) reconcile(t *testing.T, name string) {
 	t.Helper()
 	if _, err := c.reconcilers[name].Reconcile(t.Context(), c.request(name)); err != nil {
 		t.Fatal(err)

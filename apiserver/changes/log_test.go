@@ -2,7 +2,6 @@ package changes
 
 import (
 	"fmt"
-	"runtime"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -240,27 +239,4 @@ func TestOnlyTheKindsAskedForAreTold(t *testing.T) {
 	if len(b.Changes) != 1 || b.Changes[0].Kind != Reviews {
 		t.Errorf("got %+v", b.Changes)
 	}
-}
-
-// The cost of a write without listeners, and what remains of many writes.
-func BenchmarkPut(b *testing.B) {
-	l := New(DefaultLimits)
-	for i := range 100 {
-		l.Own(fmt.Sprint(i))
-	}
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	version := uint64(0)
-	for b.Loop() {
-		version++
-		l.Put(fmt.Sprint(version%100), &Change{
-			Kind: Findings, Version: version, What: Updated, ID: fmt.Sprintf("f-%026d", version), RepoID: "repo", ProjectID: "proj",
-			Status: "open", UserStatus: "open", UpdatedAt: "2026-03-01T00:00:00Z",
-		})
-	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(max(1, l.Held())), "B/held")
-	b.ReportMetric(float64(l.Held()), "held")
 }
