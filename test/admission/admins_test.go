@@ -9,11 +9,9 @@ import (
 	. "github.com/onsi/gomega"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -73,11 +71,7 @@ func lists(list client.ObjectList) try {
 func organizationOf(name string) client.Object { return builder.Organization(name).Build() }
 
 func roleBindingOf(name string) client.Object {
-	return &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "findings-scanner"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "ada"}},
-	}
+	return testenv.Bind("", name, testenv.Scanner, testenv.User("ada"))
 }
 
 func secretOf(name string) client.Object {
@@ -110,15 +104,8 @@ func TestWhatAnOrganizationsAdministratorMayDo(t *testing.T) {
 	inhabit(t, ours)
 	inhabit(t, theirs)
 	const group = "appsec:administered:admins"
-	harness.Must(t, env.Client.Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ours, Name: string(testenv.Admin)},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: string(testenv.Admin)},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
-	}))
-	config := rest.CopyConfig(env.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: "ada", Groups: []string{group, "system:authenticated"}}
-	ada, err := env.NewClient(config)
-	harness.Must(t, err)
+	env.Create(t, testenv.Bind(ours, string(testenv.Admin), testenv.Admin, testenv.Group(group)))
+	ada := env.As(t, env.Impersonate("ada", group, "system:authenticated"))
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(lists(&v1alpha1.FindingList{})(t.Context(), ada, ours)).To(Succeed(), "the binding is in force")
 	})
@@ -221,8 +208,7 @@ func TestWhatKubernetesOwnRolesReach(t *testing.T) {
 	for _, role := range []string{"view", "edit", "admin"} {
 		config, err := env.Member(t.Context(), namespace, "one-who-may-"+role, testenv.Role(role))
 		harness.Must(t, err)
-		people[role], err = env.NewClient(config)
-		harness.Must(t, err)
+		people[role] = env.As(t, config)
 	}
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(creates(repositoryOf)(t.Context(), people["admin"], namespace)).To(Succeed())

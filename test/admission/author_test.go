@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -196,10 +195,7 @@ func TestTheFacadeSignsForAnAPIKey(t *testing.T) {
 func TestALongNameIsCutWithAMark(t *testing.T) {
 	c := newCast(t, "long-name")
 	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
-	config := rest.CopyConfig(env.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: strings.Repeat("ä", 400), Groups: []string{"system:masters"}}
-	as, err := env.NewClient(config)
-	harness.Must(t, err)
+	as := env.As(t, env.Impersonate(strings.Repeat("ä", 400), "system:masters"))
 	harness.Must(t, sendMergePatch(t.Context(), t, as, live, triage(map[string]any{"userStatus": "muted"}), ""))
 	wantTriage(t, read(t.Context(), t, live), map[string]any{"userStatus": "muted", "by": strings.Repeat("ä", 319) + "…"})
 }

@@ -6,7 +6,6 @@ import (
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -72,13 +71,7 @@ func TestAnOperationThatWasCommittedBeforeIsNotCarriedOutAgain(t *testing.T) {
 // almightyFacade is the facade with all rights, so that only the policies can refuse.
 func almightyFacade(t *testing.T) client.Client {
 	t.Helper()
-	config := rest.CopyConfig(env.Config)
-	config.Impersonate = rest.ImpersonationConfig{
-		UserName: testenv.ServiceAccountUsername(testenv.SystemNamespace, testenv.APIServiceAccount), Groups: []string{user.SystemPrivilegedGroup},
-	}
-	as, err := env.NewClient(config)
-	harness.Must(t, err)
-	return as
+	return env.As(t, env.Impersonate(testenv.ServiceAccountUsername(testenv.SystemNamespace, testenv.APIServiceAccount), user.SystemPrivilegedGroup))
 }
 
 func TestTheFacadeSignsOperationsForKeysAlone(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -96,10 +95,7 @@ func TestTheGarbageCollectorMayFinishWhatIsDeleted(t *testing.T) {
 	policy := builder.TriagePolicy("p", "true").In(c.namespace).Build()
 	harness.Must(t, env.Client.Create(t.Context(), policy))
 	harness.Must(t, env.Client.Delete(t.Context(), policy, client.PropagationPolicy(metav1.DeletePropagationForeground)))
-	config := rest.CopyConfig(env.Config)
-	config.Impersonate.UserName = "system:serviceaccount:kube-system:generic-garbage-collector"
-	collector, err := env.NewClient(config)
-	harness.Must(t, err)
+	collector := env.As(t, env.Impersonate(testenv.ServiceAccountUsername("kube-system", "generic-garbage-collector")))
 	finalizers := testenv.MergePatch(`{"metadata":{"finalizers":null}}`)
 	g.Expect(client.IgnoreNotFound(collector.Patch(t.Context(), policy, finalizers))).To(Succeed())
 	g.Expect(apierrors.IsNotFound(env.Client.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))).To(BeTrue())
@@ -120,8 +116,7 @@ func TestANamespaceThatIsRemovedTakesItsPoliciesAlong(t *testing.T) {
 	harness.Must(t, env.Client.Create(t.Context(), policy))
 	config, err := env.Member(context.Background(), namespace.Name, "remover", newRole(t, "test-editor"))
 	harness.Must(t, err)
-	remover, err := env.NewClient(config)
-	harness.Must(t, err)
+	remover := env.As(t, config)
 	g.Expect(apierrors.IsForbidden(remover.Delete(t.Context(), policy))).To(BeTrue(), "who may not decide removed a policy")
 	harness.Must(t, env.Client.Delete(t.Context(), namespace))
 	harness.Eventually(t, func(g Gomega) {

@@ -103,8 +103,7 @@ func TestImportsCreateWhereTheOrganizationLetsThem(t *testing.T) {
 	harness.Must(t, env.Client.Create(t.Context(), stray))
 	config, err := env.Member(t.Context(), stray.Name, "scanner", testenv.Scanner)
 	harness.Must(t, err)
-	strayScanner, err := env.NewClient(config)
-	harness.Must(t, err)
+	strayScanner := env.As(t, config)
 	if err := creates(provisioned)(t.Context(), strayScanner, stray.Name); !isRefusal(err) || !strings.Contains(err.Error(), "which is no Organization's") {
 		t.Errorf("in a namespace of no organization: %v", err)
 	}

@@ -149,11 +149,7 @@ func TestTheControllerBindsTheFourRolesAndNoOther(t *testing.T) {
 		"findings-viewer": true, "findings-triager": true, "findings-scanner": true, "findings-admin": true,
 		"cluster-admin": false, "test-editor": false,
 	} {
-		binding := &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: role},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "people"}},
-		}
+		binding := testenv.Bind(c.namespace, role, testenv.Role(role), testenv.Group("people"))
 		if err := c.as(controller).Create(t.Context(), binding); (err == nil) != allowed || (err != nil && !isRefusal(err)) {
 			t.Errorf("bind %s: error %v, want allowed %t", role, err, allowed)
 		}
@@ -335,10 +331,7 @@ func TestTheControllersGiveAccessInOrganizationsAlone(t *testing.T) {
 			return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "controlled"}}
 		},
 		"a role binding": func(in string) client.Object {
-			return &rbacv1.RoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "controlled"},
-				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "findings-viewer"},
-			}
+			return testenv.Bind(in, "controlled", testenv.Viewer)
 		},
 	} {
 		// The policy may not be in force yet.
@@ -436,27 +429,17 @@ func TestWhoPutsAFinalizerOnAnOrganization(t *testing.T) {
 // verb.
 func namespaceMaker(t *testing.T) client.Client {
 	t.Helper()
-	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "test-namespace-maker"},
-		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"namespaces", "namespaces/status"}, Verbs: []string{"create", "update", "patch"}},
-			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"organizations"}, Verbs: []string{"create", "update", "patch"}},
-			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"findings"}, Verbs: []string{"get"}},
-		},
-	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: role.Name}},
-	}
-	for _, object := range []client.Object{role, binding} {
+	const name = "test-namespace-maker"
+	for _, object := range testenv.Grant(name, testenv.Account("default", name), []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"namespaces", "namespaces/status"}, Verbs: []string{"create", "update", "patch"}},
+		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"organizations"}, Verbs: []string{"create", "update", "patch"}},
+		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"findings"}, Verbs: []string{"get"}},
+	}...) {
 		if err := env.Client.Create(t.Context(), object); client.IgnoreAlreadyExists(err) != nil {
 			t.Fatal(err)
 		}
 	}
-	config, err := env.Member(t.Context(), "default", role.Name, testenv.Role(role.Name))
+	config, err := env.Member(t.Context(), "default", name, name)
 	harness.Must(t, err)
-	as, err := env.NewClient(config)
-	harness.Must(t, err)
-	return as
+	return env.As(t, config)
 }

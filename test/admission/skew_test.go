@@ -59,8 +59,7 @@ func TestAnImporterOfADistantReleaseIsWarned(t *testing.T) {
 	said := &warnings{}
 	config := rest.CopyConfig(c.members[scanner].config)
 	config.WarningHandler = said
-	as, err := env.NewClient(config)
-	harness.Must(t, err)
+	as := env.As(t, config)
 	warned := func(importer string) string {
 		t.Helper()
 		scan := builder.Scan("s-skew", start).In(c.namespace).Build()

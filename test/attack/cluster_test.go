@@ -37,9 +37,7 @@ type member struct {
 func (o *tenant) members(t *testing.T) []member {
 	t.Helper()
 	as := func(user string, groups ...string) *rest.Config {
-		config := rest.CopyConfig(target.env.Config)
-		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
-		return config
+		return target.env.Impersonate(user, append(groups, "system:authenticated")...)
 	}
 	const everything = "attack-everything"
 	role := &rbacv1.ClusterRole{
@@ -50,11 +48,7 @@ func (o *tenant) members(t *testing.T) []member {
 		t.Fatal(err)
 	}
 	owner := "owner-of-" + o.name
-	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: owner},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: everything},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: owner}},
-	}
+	binding := testenv.Bind(o.namespace, owner, everything, testenv.User(owner))
 	if err := target.admin.Create(t.Context(), binding); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
@@ -79,9 +73,7 @@ func (o *tenant) members(t *testing.T) []member {
 
 func (m member) client(t *testing.T) client.Client {
 	t.Helper()
-	c, err := target.env.NewClient(m.config)
-	harness.Must(t, err)
-	return c
+	return target.env.As(t, m.config)
 }
 
 // may asks the API server with the member's own credentials.
@@ -216,11 +208,7 @@ func TestCluster_RealTriesElsewhereAreForbidden(t *testing.T) {
 		forbidden("make a finding", c.Create(t.Context(), builder.Finding("f-new").In(victim.namespace).Build()))
 		forbidden("make a key", c.Create(t.Context(), builder.APIKey("mine").In(victim.namespace).Build()))
 		forbidden("make an organization", c.Create(t.Context(), builder.Organization("mine").Build()))
-		forbidden("bind a role", c.Create(t.Context(), &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: victim.namespace, Name: "mine"},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "findings-viewer"},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "ann"}},
-		}))
+		forbidden("bind a role", c.Create(t.Context(), testenv.Bind(victim.namespace, "mine", testenv.Viewer, testenv.User("ann"))))
 		secret := &corev1.Secret{}
 		forbidden("get a token", c.Get(t.Context(), client.ObjectKey{Namespace: victim.namespace, Name: "key-" + victim.mark + "-token"}, secret))
 		forbidden("become the controllers", m.impersonates(t, testenv.ServiceAccountUsername(testenv.SystemNamespace, testenv.ControllerServiceAccount)))
@@ -297,11 +285,11 @@ func TestCluster_AnOwnerCannotReachOutOfTheNamespace(t *testing.T) {
 // A namespace with the organization's prefix that the controllers did not create is not adopted,
 // and nothing is created in it.
 func TestCluster_ANamespaceThatATenantMadeIsNotAdopted(t *testing.T) {
-	somebody := rest.CopyConfig(target.env.Config)
-	somebody.Impersonate = rest.ImpersonationConfig{UserName: "namespace-maker"}
-	allowToMakeNamespaces(t, "namespace-maker")
-	c, err := target.env.NewClient(somebody)
-	harness.Must(t, err)
+	const somebody = "namespace-maker"
+	target.env.Create(t, testenv.Grant(somebody, testenv.User(somebody), rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create", "update", "patch", "get"},
+	})...)
+	c := target.env.As(t, target.env.Impersonate(somebody))
 	for _, annotated := range []bool{false, true} {
 		name := "taken-" + letters(6)
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.NamespacePrefix + name, Labels: map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy}}}
@@ -327,20 +315,6 @@ func TestCluster_ANamespaceThatATenantMadeIsNotAdopted(t *testing.T) {
 		newOrganization(t, "after-"+letters(6), plenty)
 		nothingIn(t, namespace.Name)
 	}
-}
-
-func allowToMakeNamespaces(t *testing.T, user string) {
-	t.Helper()
-	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: user},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create", "update", "patch", "get"}}},
-	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	}
-	target.env.Create(t, role, binding)
 }
 
 // nothingIn expects no objects of this project in the namespace.

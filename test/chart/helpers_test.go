@@ -27,23 +27,14 @@ func eventually(t *testing.T, try func() error) {
 // impersonate returns a client with all rights and another user name.
 func impersonate(t *testing.T, user string) client.Client {
 	t.Helper()
-	config := rest.CopyConfig(env.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
-	return newClient(t, config)
+	return env.As(t, env.Impersonate(user, "system:masters"))
 }
 
 func clientOf(t *testing.T, account func(context.Context) (*rest.Config, error)) client.Client {
 	t.Helper()
 	config, err := account(t.Context())
 	harness.Must(t, err)
-	return newClient(t, config)
-}
-
-func newClient(t *testing.T, config *rest.Config) client.Client {
-	t.Helper()
-	c, err := env.NewClient(config)
-	harness.Must(t, err)
-	return c
+	return env.As(t, config)
 }
 
 // wantForbidden turns a refusal into nil and anything else into an error.

@@ -284,7 +284,7 @@ func TestKustomizeInstalls(t *testing.T) {
 	harness.Must(t, env.Client.Create(t.Context(), organization))
 	account, err := env.ServiceAccount(t.Context(), testenv.SystemNamespace, testenv.ControllerServiceAccount)
 	harness.Must(t, err)
-	controller, impostor := newClient(t, account), impersonate(t, "system:serviceaccount:default:findings-controller")
+	controller, impostor := env.As(t, account), impersonate(t, "system:serviceaccount:default:findings-controller")
 	eventually(t, func() error { return setNamespace(t, controller, organization) })
 	eventually(t, func() error { return wantForbidden(setNamespace(t, impostor, organization)) })
 }

@@ -110,8 +110,7 @@ func (p *project) tryImport(options importer.Options, batches []*importer.Batch)
 	p.Helper()
 	as := scanner
 	if options.ImportedBy != "" { // a scanner may not set it
-		as = rest.CopyConfig(env.Config)
-		as.Impersonate.UserName = testenv.ServiceAccountUsername(namespace, v1alpha1.UploadsServiceAccount)
+		as = env.Impersonate(testenv.ServiceAccountUsername(namespace, v1alpha1.UploadsServiceAccount))
 		p.must(env.LetUploads(p.Context(), namespace))
 	}
 	c, err := importer.NewClient(as)

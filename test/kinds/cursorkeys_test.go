@@ -56,11 +56,7 @@ func TestItIsTriedUntilItIsAllowed(t *testing.T) {
 	if !env.Gone(t, secret) {
 		t.Fatal("it was allowed without a role")
 	}
-	env.Create(t, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
-	})
+	env.Create(t, testenv.Bind(namespace, name, "cluster-admin", testenv.Account(namespace, name)))
 	eventually(t, clock)
 }
 

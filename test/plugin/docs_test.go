@@ -12,8 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
@@ -141,11 +139,7 @@ func documented(t *testing.T) *person {
 func (o *organization) rosa() *person {
 	o.Helper()
 	const name = "rosa@example.com"
-	o.must(env.Client.Create(o.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: "rosa"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: string(owner)},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
-	}))
+	env.Create(o.T, testenv.Bind(o.namespace, "rosa", owner, testenv.User(name)))
 	rosa := o.administrator()
 	config, err := clientcmd.LoadFromFile(rosa.kubeconfig)
 	o.must(err)

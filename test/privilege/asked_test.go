@@ -101,11 +101,7 @@ func TestGrantsThatNoRequestShowsAreNeeded(t *testing.T) {
 		builder.Review("review").In(otherHome).Build(),
 		builder.Finding("finding").In(otherHome).Build(),
 		builder.ReviewIssue("issue").In(otherHome).Build(),
-		&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: otherHome, Name: "findings-scanner"},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "findings-scanner"},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: otherHome, Name: "scanner"}},
-		},
+		testenv.Bind(otherHome, "findings-scanner", testenv.Scanner, testenv.Account(otherHome, "scanner")),
 	} {
 		harness.Must(t, env.Client.Create(t.Context(), object))
 	}
@@ -119,8 +115,7 @@ func TestGrantsThatNoRequestShowsAreNeeded(t *testing.T) {
 	} {
 		given, err := config(t.Context())
 		harness.Must(t, err)
-		clients[account], err = env.NewClient(given)
-		harness.Must(t, err)
+		clients[account] = env.As(t, given)
 	}
 
 	all := granted(t)
@@ -162,12 +157,9 @@ func without(t *testing.T, g grant) {
 	})
 }
 
-func bind(role string) func(context.Context, client.Client) error {
+func bind(role testenv.Role) func(context.Context, client.Client) error {
 	return func(ctx context.Context, c client.Client) error {
-		return c.Create(ctx, &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: otherHome, Name: "new"},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		}, client.DryRunAll)
+		return c.Create(ctx, testenv.Bind(otherHome, "new", role), client.DryRunAll)
 	}
 }
 

@@ -402,8 +402,7 @@ func (l *life) owed(t *testing.T) {
 	for _, list := range []client.ObjectList{findings, reviews, issues, scans} {
 		harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(home)))
 	}
-	as, err := env.NewClient(l.controllerConfig)
-	harness.Must(t, err)
+	as := env.As(t, l.controllerConfig)
 	emitted := map[client.Object]*int64{
 		&findings.Items[0]: &findings.Items[0].Status.EmittedSeq, &reviews.Items[0]: &reviews.Items[0].Status.EmittedSeq,
 		&issues.Items[0]: &issues.Items[0].Status.EmittedSeq, &scans.Items[0]: &scans.Items[0].Status.EmittedSeq,

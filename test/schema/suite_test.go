@@ -67,17 +67,10 @@ func acceptKeys(t *testing.T) {
 // almighty returns the config of the only account that may write a status, with all rights, so that only the schema can
 // refuse.
 func almighty() *rest.Config {
-	config := rest.CopyConfig(env.Config)
-	config.Impersonate = rest.ImpersonationConfig{
-		UserName: testenv.ServiceAccountUsername(testenv.SystemNamespace, testenv.ControllerServiceAccount),
-		Groups:   []string{user.SystemPrivilegedGroup},
-	}
-	return config
+	return env.Impersonate(testenv.ServiceAccountUsername(testenv.SystemNamespace, testenv.ControllerServiceAccount), user.SystemPrivilegedGroup)
 }
 
 func controller(t *testing.T) client.Client {
 	t.Helper()
-	as, err := env.NewClient(almighty())
-	harness.Must(t, err)
-	return as
+	return env.As(t, almighty())
 }

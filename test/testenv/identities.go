@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,42 @@ const (
 	Operations Role = "findings-operations"
 )
 
+// User returns the subject of a binding.
+func User(name string) rbacv1.Subject {
+	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}
+}
+
+// Group returns the subject of a binding.
+func Group(name string) rbacv1.Subject {
+	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name}
+}
+
+// Account returns the subject of a binding to a service account.
+func Account(namespace, name string) rbacv1.Subject {
+	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
+}
+
+// Bind returns a binding to the role in the namespace.
+func Bind(namespace, name string, role Role, to ...rbacv1.Subject) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: string(role)},
+		Subjects:   to,
+	}
+}
+
+// Grant returns a ClusterRole with the rules, and its binding in every namespace.
+func Grant(name string, to rbacv1.Subject, rules ...rbacv1.PolicyRule) []client.Object {
+	return []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects:   []rbacv1.Subject{to},
+		},
+	}
+}
+
 // ServiceAccountUsername returns the API server's username for a service account.
 func ServiceAccountUsername(namespace, name string) string {
 	return "system:serviceaccount:" + namespace + ":" + name
@@ -53,20 +90,10 @@ func (e *Environment) Controller(ctx context.Context) (*rest.Config, error) {
 // in Go. The controllers themselves patch; test/privilege tries them without this.
 func (e *Environment) letStandIn(ctx context.Context) error {
 	const name = "testenv-stand-in"
-	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"*"}, Verbs: []string{"get"}},
-			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"*/status"}, Verbs: []string{"update"}},
-		},
-	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: SystemNamespace,
-			Name: ControllerServiceAccount}},
-	}
-	for _, object := range []client.Object{role, binding} {
+	for _, object := range Grant(name, Account(SystemNamespace, ControllerServiceAccount), []rbacv1.PolicyRule{
+		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"*"}, Verbs: []string{"get"}},
+		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"*/status"}, Verbs: []string{"update"}},
+	}...) {
 		if err := e.Client.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create %s: %w", name, err)
 		}
@@ -111,6 +138,21 @@ func (e *Environment) NewClient(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: e.Scheme})
 }
 
+// As returns a client with the rights of config.
+func (e *Environment) As(t testing.TB, config *rest.Config) client.Client {
+	t.Helper()
+	c, err := e.NewClient(config)
+	harness.Must(t, err)
+	return c
+}
+
+// Impersonate returns a config of another user, who has the rights of the groups too.
+func (e *Environment) Impersonate(user string, groups ...string) *rest.Config {
+	config := rest.CopyConfig(e.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+	return config
+}
+
 // Member returns a config with a token of a service account of the namespace. It creates the
 // service account and binds it to the role in that namespace only; the role must allow reading
 // findings. It returns once the API server has observed the binding.
@@ -136,11 +178,7 @@ func (e *Environment) LetOperate(ctx context.Context, namespace string) error {
 // bind binds a service account to the role in its namespace, and returns once the API server has observed
 // the binding.
 func (e *Environment) bind(ctx context.Context, namespace, name string, role Role) error {
-	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-" + string(role)},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: string(role)},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
-	}
+	binding := Bind(namespace, name+"-"+string(role), role, Account(namespace, name))
 	if err := e.Client.Create(ctx, binding); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("bind %s in %s: %w", role, namespace, err)
 	}

@@ -106,9 +106,7 @@ func (e *Environment) AsController(t testing.TB) client.Client {
 	t.Helper()
 	config, err := e.Controller(t.Context())
 	harness.Must(t, err)
-	c, err := e.NewClient(config)
-	harness.Must(t, err)
-	return c
+	return e.As(t, config)
 }
 
 // Gone reports whether the object no longer exists.

@@ -192,10 +192,11 @@ func (e *Environment) waitForPolicies(ctx context.Context) (err error) {
 		return err
 	}
 	as := probers{admin: e.Client}
-	if as.user, err = e.impersonate(probeName, probeName); err != nil {
+	if as.user, err = e.NewClient(e.Impersonate(probeName, probeName)); err != nil {
 		return err
 	}
-	if as.facade, err = e.impersonate(ServiceAccountUsername(SystemNamespace, APIServiceAccount), probeName); err != nil {
+	facade := ServiceAccountUsername(SystemNamespace, APIServiceAccount)
+	if as.facade, err = e.NewClient(e.Impersonate(facade, probeName)); err != nil {
 		return err
 	}
 	installed, err := e.installedPolicies(ctx)
@@ -240,22 +241,12 @@ func (e *Environment) installedPolicies(ctx context.Context) (sets.Set[string], 
 // makeProbeObjects creates the objects that the probes need, and returns a function that removes
 // them.
 func (e *Environment) makeProbeObjects(ctx context.Context) (remove func() error, err error) {
-	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: probeName},
-		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"*"}, Verbs: []string{"create", "patch"}},
-			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"findings"}, Verbs: []string{"report"}},
-			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"projects"}, Verbs: []string{"provision"}},
-			{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}},
-		},
-	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: probeName},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: probeName},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: probeName}},
-	}
-	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: probeName}}
-	objects := []client.Object{role, binding, organization}
+	objects := append(Grant(probeName, Group(probeName), []rbacv1.PolicyRule{
+		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"*"}, Verbs: []string{"create", "patch"}},
+		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"findings"}, Verbs: []string{"report"}},
+		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"projects"}, Verbs: []string{"provision"}},
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}},
+	}...), &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: probeName}})
 	remove = func() error {
 		// Use a separate context: the objects must be removed even after the time ran out.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
@@ -272,12 +263,6 @@ func (e *Environment) makeProbeObjects(ctx context.Context) (remove func() error
 		}
 	}
 	return remove, nil
-}
-
-func (e *Environment) impersonate(user string, groups ...string) (client.Client, error) {
-	config := rest.CopyConfig(e.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
-	return client.New(config, client.Options{Scheme: e.Scheme})
 }
 
 func probeMeta() metav1.ObjectMeta {
