@@ -196,9 +196,9 @@ func facadeMemory(ctx context.Context, b *bench.Bench, f *bench.Fixture) (memory
 			break
 		}
 		target := f.FacadeTarget("garbage", "/v1/findings?size=100&status=open")
-		if result := b.Client.Run(ctx, load.Job{Target: target, Connections: b.Connections,
-			For: loadTurn}); result.Error != "" {
-			return memory{}, errors.New(result.Error)
+		if _, err := b.Run(ctx, load.Job{Target: target, Connections: b.Connections,
+			For: loadTurn}); err != nil {
+			return memory{}, err
 		}
 		if now, err = facadeMetrics(ctx, f); err != nil {
 			return memory{}, err

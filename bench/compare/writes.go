@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"time"
@@ -147,13 +146,7 @@ func (w *writing) byLoad(target load.Target, callers int, pids []int, request fu
 			for number := range target.Requests {
 				target.Requests[number] = request(number, newDecision(w.findings, series, number))
 			}
-			result := w.bench.Client.Run(ctx, load.Job{Target: target, Connections: callers, Apart: true, For: duration})
-			if result.Error != "" {
-				return measure.Sample{}, errors.New(result.Error)
-			}
-			return measure.Sample{
-				Operations: result.Requests, Elapsed: result.Elapsed, P50: result.P50, P99: result.P99, Bytes: result.Bytes,
-			}, nil
+			return w.bench.Run(ctx, load.Job{Target: target, Connections: callers, Apart: true, For: duration})
 		}}
 }
 

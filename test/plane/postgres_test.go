@@ -5,10 +5,8 @@ package plane
 import (
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"syscall"
 	"testing"
 
@@ -38,16 +36,18 @@ func (s *shell) startPostgres(t *testing.T) *harness.Process {
 	folder, err := os.MkdirTemp("", "findings-plane-postgres-")
 	harness.Must(t, err)
 	t.Cleanup(func() { harness.Must(t, os.RemoveAll(folder)) })
+	other, err := harness.OtherUser(folder)
+	harness.Must(t, err)
 	data := filepath.Join(folder, "data")
 	initialise := exec.CommandContext(t.Context(), filepath.Join(programs, "initdb"), "-D", data, "-U", "postgres", //nolint:gosec // the machine's own
 		"--auth-local=trust", "--auth-host=scram-sha-256", "-E", "UTF8", "--locale=C.UTF-8")
-	initialise.SysProcAttr, initialise.Dir = &syscall.SysProcAttr{Credential: asOther(t, folder)}, folder
+	initialise.SysProcAttr, initialise.Dir = &syscall.SysProcAttr{Credential: other}, folder
 	if output, err := initialise.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, output)
 	}
 	p := harness.NewProcess(s.folder, "postgresql", filepath.Join(programs, "postgres"), "-D", data, "-k", folder,
 		"-c", "listen_addresses=127.0.0.1", "-c", "port="+s.ports["5432"])
-	p.User = asOther(t, folder)
+	p.User = other
 	p.StopSignal = syscall.SIGINT // a fast shutdown: SIGTERM waits for its clients
 	s.begin(t, p)
 	s.env = append(s.env, "PGHOST="+folder, "PGUSER=postgres", "PGPORT="+s.ports["5432"])
@@ -57,26 +57,6 @@ func (s *shell) startPostgres(t *testing.T) *harness.Process {
 		g.Expect(err).NotTo(HaveOccurred())
 	})
 	return p
-}
-
-// asOther returns the user for a server that refuses to run as root: postgres or nobody; nil if the test
-// does not run as root. The folder is given to that user.
-func asOther(t *testing.T, folder string) *syscall.Credential {
-	t.Helper()
-	if os.Getuid() != 0 {
-		return nil
-	}
-	account, err := user.Lookup("postgres")
-	if err != nil {
-		account, err = user.Lookup("nobody")
-		harness.Must(t, err)
-	}
-	uid, err := strconv.ParseUint(account.Uid, 10, 32)
-	harness.Must(t, err)
-	gid, err := strconv.ParseUint(account.Gid, 10, 32)
-	harness.Must(t, err)
-	harness.Must(t, os.Chown(folder, int(uid), int(gid)))
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }
 
 // query runs SQL as the database's superuser.

@@ -201,14 +201,19 @@ func (b *Bench) Folder() string { return b.folder }
 func (b *Bench) Side(target load.Target, pids ...int) measure.Side {
 	return measure.Side{Name: target.Name, PIDs: pids, Run: func(ctx context.Context,
 		duration time.Duration) (measure.Sample, error) {
-		result := b.Client.Run(ctx, load.Job{Target: target, Connections: b.Connections, For: duration})
-		if result.Error != "" {
-			return measure.Sample{}, errors.New(result.Error)
-		}
-		return measure.Sample{
-			Operations: result.Requests, Elapsed: result.Elapsed, P50: result.P50, P99: result.P99, Bytes: result.Bytes,
-		}, nil
+		return b.Run(ctx, load.Job{Target: target, Connections: b.Connections, For: duration})
 	}}
+}
+
+// Run has the client do the job.
+func (b *Bench) Run(ctx context.Context, job load.Job) (measure.Sample, error) {
+	result := b.Client.Run(ctx, job)
+	if result.Error != "" {
+		return measure.Sample{}, errors.New(result.Error)
+	}
+	return measure.Sample{
+		Operations: result.Requests, Elapsed: result.Elapsed, P50: result.P50, P99: result.P99, Bytes: result.Bytes,
+	}, nil
 }
 
 // CeilingSide returns a side that answers with the content from memory. The side's name must be

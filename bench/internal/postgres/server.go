@@ -9,12 +9,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -97,8 +95,9 @@ func Start(ctx context.Context) (*Server, error) {
 }
 
 func (s *Server) start(ctx context.Context, programs string) error {
-	attributes, err := s.asOther()
-	if err != nil {
+	attributes := harness.ChildAttributes()
+	var err error
+	if attributes.Credential, err = harness.OtherUser(s.folder); err != nil { // PostgreSQL refuses to run as root
 		return err
 	}
 	data := filepath.Join(s.folder, "data")
@@ -125,31 +124,6 @@ func (s *Server) start(ctx context.Context, programs string) error {
 		s.endedBy = s.process.Wait()
 	}()
 	return s.waitReady(ctx)
-}
-
-// asOther returns the attributes to start PostgreSQL with: because it refuses to run as root, it
-// then runs as the user postgres or nobody.
-func (s *Server) asOther() (*syscall.SysProcAttr, error) {
-	attributes := harness.ChildAttributes()
-	if os.Getuid() != 0 {
-		return attributes, nil
-	}
-	account, err := user.Lookup("postgres")
-	if err != nil {
-		if account, err = user.Lookup("nobody"); err != nil {
-			return nil, err
-		}
-	}
-	uid, err := strconv.ParseUint(account.Uid, 10, 32)
-	if err != nil {
-		return nil, err
-	}
-	gid, err := strconv.ParseUint(account.Gid, 10, 32)
-	if err != nil {
-		return nil, err
-	}
-	attributes.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	return attributes, os.Chown(s.folder, int(uid), int(gid))
 }
 
 func (s *Server) waitReady(ctx context.Context) error {
