@@ -3,6 +3,8 @@ package apiserver
 import (
 	"context"
 	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestARequestThatComesWhileTheServiceStartsWaits(t *testing.T) {
@@ -11,9 +13,7 @@ func TestARequestThatComesWhileTheServiceStartsWaits(t *testing.T) {
 		asked++
 		return asked == 3
 	})
-	if asked != 3 {
-		t.Errorf("it went on after having asked %d times whether the service has started", asked)
-	}
+	harness.Same(t, "times it asked whether the service has started", 3, asked)
 }
 
 func TestARequestWhoseClientHasLeftWaitsNoLonger(t *testing.T) {

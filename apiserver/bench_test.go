@@ -345,8 +345,7 @@ func (f *bigFacade) request(method, target, body string) *http.Request {
 // body returns the body of the response to a GET.
 func (f *bigFacade) body(tb testing.TB, target string) []byte {
 	tb.Helper()
-	answer := httptest.NewRecorder()
-	f.ServeHTTP(answer, f.request(http.MethodGet, target, ""))
+	answer := answerOf(f, f.request(http.MethodGet, target, ""))
 	if answer.Code != http.StatusOK {
 		tb.Fatalf("%s is answered with %d %s", target, answer.Code, answer.Body)
 	}

@@ -137,8 +137,7 @@ func TestNothingSeemsNotToExistWhileItsOrganizationIsNotShown(t *testing.T) {
 		engine := newEngine()
 		engine.Use(func(c *gin.Context) { c.Set(stateKey, &state{identity: auth.Identity{Organization: "acme"}}) })
 		engine.GET("/", (&router{model: w.model}).checkOrganization(scope), func(c *gin.Context) { c.Status(http.StatusOK) })
-		answer := httptest.NewRecorder()
-		engine.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+		answer := answerOf(engine, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 		if answer.Code != want {
 			t.Errorf("with the scope %q: %d %s", scope, answer.Code, answer.Body)
 		}
@@ -170,8 +169,7 @@ func (w *watched) get(t *testing.T, asked asking, staleness time.Duration) (body
 	engine := newEngine()
 	engine.Use(func(c *gin.Context) { c.Set(stateKey, &state{}) })
 	engine.GET("/", r.checkDataAge(asked.scope, asked.operation), func(c *gin.Context) { c.Status(http.StatusOK) })
-	answer := httptest.NewRecorder()
-	engine.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+	answer := answerOf(engine, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 	return answer.Body.String(), answer.Code, answer.Header().Get(dataAgeHeader)
 }
 

@@ -202,8 +202,7 @@ func (s fuzzServer) call(t *testing.T, method, path, query, body string) *httpte
 	request := httptest.NewRequestWithContext(t.Context(), method, "/", strings.NewReader(body))
 	request.URL = &url.URL{Path: path, RawQuery: query}
 	request.Header.Set("Content-Type", "application/json")
-	answer := httptest.NewRecorder()
-	s.ServeHTTP(answer, request)
+	answer := answerOf(s, request)
 	if answer.Header().Get("Content-Disposition") != "" {
 		return answer // a file
 	}

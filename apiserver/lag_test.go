@@ -58,9 +58,8 @@ func TestADecisionAtAReplicaThatIsBehind(t *testing.T) {
 	finding := func(severity v1alpha1.Level) *v1alpha1.Finding {
 		return builder.Finding("f-1").Severity(severity).Build()
 	}
-	read := httptest.NewRecorder()
-	serverThatShows(t, nothingStored{}, finding("high")).ServeHTTP(read, httptest.NewRequest(http.MethodGet, "/v2/findings/f-1", http.NoBody))
-	tag := read.Header().Get("ETag")
+	read := httptest.NewRequest(http.MethodGet, "/v2/findings/f-1", http.NoBody)
+	tag := answerOf(serverThatShows(t, nothingStored{}, finding("high")), read).Header().Get("ETag")
 	for reason, test := range map[string]struct {
 		shown       []client.Object
 		id, ifMatch string
@@ -84,8 +83,7 @@ func TestADecisionAtAReplicaThatIsBehind(t *testing.T) {
 			request := httptest.NewRequest(http.MethodPatch, "/v2/findings/"+test.id, strings.NewReader(`{"user_status":"muted"}`))
 			request.Header.Set("Content-Type", "application/json")
 			request.Header.Set("If-Match", test.ifMatch)
-			answer := httptest.NewRecorder()
-			serverThatShows(t, cluster, test.shown...).ServeHTTP(answer, request)
+			answer := answerOf(serverThatShows(t, cluster, test.shown...), request)
 			if answer.Code != test.status {
 				t.Errorf("got %d %s, want %d", answer.Code, answer.Body, test.status)
 			}

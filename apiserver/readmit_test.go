@@ -52,8 +52,7 @@ func TestWhatIsUnderWayEndsWithItsKey(t *testing.T) {
 				request.Body = io.NopCloser(io.MultiReader(pausing(func() { begins(); <-changed }), request.Body))
 				ended.Go(func() {
 					defer begins()
-					answer := httptest.NewRecorder()
-					f.ServeHTTP(answer, request)
+					answer := answerOf(f, request)
 					if answer.Code != test.want {
 						t.Errorf("%s is answered with %d %s, want %d", request.Method, answer.Code, answer.Body, test.want)
 					}
@@ -75,9 +74,7 @@ func TestWhatIsUnderWayEndsWithItsKey(t *testing.T) {
 			begun.Wait()
 			test.change(f)
 			harness.Eventually(t, func(g Gomega) {
-				answer := httptest.NewRecorder()
-				f.ServeHTTP(answer, f.request(http.MethodGet, "/v1/findings", ""))
-				g.Expect(answer.Code).To(Equal(test.want))
+				g.Expect(answerOf(f, f.request(http.MethodGet, "/v1/findings", "")).Code).To(Equal(test.want))
 			})
 			close(changed)
 			ended.Wait()

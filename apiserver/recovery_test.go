@@ -31,10 +31,16 @@ func routerWith(log *bytes.Buffer, handler gin.HandlerFunc) http.Handler {
 	return engine
 }
 
+// answerOf returns what the handler answers.
+func answerOf(handler http.Handler, request *http.Request) *httptest.ResponseRecorder {
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, request)
+	return answer
+}
+
 func TestAPanicIsAnInternalErrorAndItsCauseIsForTheLog(t *testing.T) {
 	var log bytes.Buffer
-	answer := httptest.NewRecorder()
-	routerWith(&log, func(*gin.Context) { panic("the cause") }).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+	answer := answerOf(routerWith(&log, func(*gin.Context) { panic("the cause") }), httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 	want := `{"error":"Internal server error","detail":"the request could not be answered","code":"internal","field":""}`
 	if answer.Code != http.StatusInternalServerError || answer.Body.String() != want {
 		t.Errorf("got %d %s, want 500 %s", answer.Code, answer.Body, want)
@@ -108,11 +114,10 @@ func TestAPageExplainsARefusalByItsCode(t *testing.T) {
 		{problem.Forbidden("findings:read"), "for a key with that scope"},
 		{problem.Busy("too many", time.Second), "many such requests"},
 	} {
-		answer := httptest.NewRecorder()
-		routerWith(&bytes.Buffer{}, func(c *gin.Context) {
+		answer := answerOf(routerWith(&bytes.Buffer{}, func(c *gin.Context) {
 			stateOf(c).console = shown
 			fail(c, refusal.p)
-		}).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+		}), httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 		if answer.Code != refusal.p.Status || !strings.Contains(answer.Body.String(), refusal.want) {
 			t.Errorf("%s: got %d without %q\n%s", refusal.p.Code, answer.Code, refusal.want, answer.Body)
 		}
@@ -137,11 +142,8 @@ func TestA500ThatSaysToTryAgainSaysWhenAndInItsCode(t *testing.T) {
 		"a 404":                   {problem.NotFound("finding"), "", "not_found"},
 	} {
 		var log bytes.Buffer
-		answer := httptest.NewRecorder()
-		routerWith(&log, func(c *gin.Context) { fail(c, test.err) }).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
-		if got := answer.Header().Get("Retry-After"); got != test.want {
-			t.Errorf("%s: retry-after is %q, want %q", reason, got, test.want)
-		}
+		answer := answerOf(routerWith(&log, func(c *gin.Context) { fail(c, test.err) }), httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+		harness.Same(t, reason+": Retry-After", test.want, answer.Header().Get("Retry-After"))
 		if code := fmt.Sprintf(`"code":%q`, test.code); !strings.Contains(answer.Body.String(), code) {
 			t.Errorf("%s: %s lacks %s", reason, answer.Body, code)
 		}

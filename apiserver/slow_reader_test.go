@@ -106,9 +106,7 @@ func TestAFewLongBodiesAreReceivedAtATime(t *testing.T) {
 	patch := func(body io.Reader, length int) *httptest.ResponseRecorder {
 		request := f.request(http.MethodPatch, "/v1/findings/f-00000001", decision)
 		request.Body, request.ContentLength = io.NopCloser(body), int64(length)
-		answer := httptest.NewRecorder()
-		f.ServeHTTP(answer, request)
-		return answer
+		return answerOf(f, request)
 	}
 	slow, end := io.Pipe()
 	answered := make(chan int, 1)
@@ -130,9 +128,7 @@ func TestAFewLongBodiesAreReceivedAtATime(t *testing.T) {
 		}
 	}
 	harness.Must(t, end.Close())
-	if code := <-answered; code != http.StatusOK {
-		t.Errorf("whose end comes late gets %d", code)
-	}
+	harness.Same(t, "status of the one whose end comes late", http.StatusOK, <-answered)
 	if answer := patch(strings.NewReader(long), len(long)); answer.Code != http.StatusOK {
 		t.Errorf("after that a long body gets %d %.200s", answer.Code, answer.Body)
 	}
@@ -166,8 +162,7 @@ func (f *bigFacade) readAndWrite(times int) error {
 			{http.MethodGet, "/v1/reviews?size=10", ""},
 			{http.MethodPatch, fmt.Sprintf("/v1/findings/f-%08d", i), `{"user_status":"active"}`},
 		} {
-			answer := httptest.NewRecorder()
-			f.ServeHTTP(answer, f.request(ask.method, ask.target, ask.body))
+			answer := answerOf(f, f.request(ask.method, ask.target, ask.body))
 			if answer.Code != http.StatusOK {
 				return fmt.Errorf("%s %s: %d %s", ask.method, ask.target, answer.Code, answer.Body)
 			}

@@ -70,9 +70,7 @@ func TestAStreamedBodyThatFailsIsCutOff(t *testing.T) {
 		if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 			t.Errorf("%s: the body ended with %v, as if it were whole", coding, err)
 		}
-		if closed() != 1 {
-			t.Errorf("%s: closed %d times", coding, closed())
-		}
+		harness.Same(t, coding+": times closed", 1, closed())
 		for _, want := range []string{"level=ERROR", "the answer was cut off", "the model is gone"} {
 			if !strings.Contains(log.String(), want) || strings.Contains(log.String(), "goroutine") {
 				t.Errorf("%s: the log lacks %q, or holds a stack:\n%s", coding, want, log.String())
@@ -113,13 +111,9 @@ func TestAStreamedBodyIsCompressedAndHasAName(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(body), err)
 	}
 	for name, want := range map[string]string{"Content-Type": "text/csv", "Content-Disposition": "attachment; filename=a.csv", "Vary": "Accept-Encoding"} {
-		if got := response.Header.Get(name); got != want {
-			t.Errorf("%s is %q, want %q", name, got, want)
-		}
+		harness.Same(t, name, want, response.Header.Get(name))
 	}
-	if closed() != 1 {
-		t.Errorf("closed %d times", closed())
-	}
+	harness.Same(t, "times closed", 1, closed())
 }
 
 // pacedServer serves one handler that writes that many chunks, each within a patience.
@@ -192,8 +186,7 @@ func TestAFewExportsAreUnderWayAtATime(t *testing.T) {
 	server.Start()
 	t.Run("while they do not read", func(t *testing.T) {
 		readNoFurther(t, server, 2, f.request(http.MethodGet, "/v2/finding-export?format=sarif", ""))
-		answer := httptest.NewRecorder()
-		f.ServeHTTP(answer, f.request(http.MethodGet, "/v2/finding-export", ""))
+		answer := answerOf(f, f.request(http.MethodGet, "/v2/finding-export", ""))
 		if answer.Code != http.StatusTooManyRequests || answer.Header().Get("Retry-After") == "" || !strings.Contains(answer.Body.String(), `"code":"busy"`) {
 			t.Errorf("a third export gets %d %s", answer.Code, answer.Body)
 		}
@@ -203,12 +196,9 @@ func TestAFewExportsAreUnderWayAtATime(t *testing.T) {
 	})
 	<-requests
 	<-requests
-	if inUse := f.exports.InUse(); inUse != 0 {
-		t.Errorf("%d exports are still under way", inUse)
-	}
+	harness.Same(t, "exports under way", 0, f.exports.InUse())
 	for range 3 { // HEAD needs no slot
-		answer := httptest.NewRecorder()
-		f.ServeHTTP(answer, f.request(http.MethodHead, "/v2/finding-export", ""))
+		answer := answerOf(f, f.request(http.MethodHead, "/v2/finding-export", ""))
 		if answer.Code != http.StatusOK || answer.Body.Len() != 0 || answer.Header().Get("Content-Type") == "" {
 			t.Errorf("HEAD gets %d %v %s", answer.Code, answer.Header(), answer.Body)
 		}
@@ -264,9 +254,7 @@ func TestAnExportHoldsLittle(t *testing.T) {
 		before := heap()
 		answer.most = before
 		f.ServeHTTP(answer, f.request(http.MethodGet, "/v2/finding-export?format="+format, ""))
-		if got := rows(bytes.NewReader(answer.body.Bytes())); got != 2000 {
-			t.Errorf("%s: %d findings", format, got)
-		}
+		harness.Same(t, format+": findings", 2000, rows(bytes.NewReader(answer.body.Bytes())))
 		const most = 1 << 20
 		if answer.most > before+most {
 			t.Errorf("%s: %d bytes more on the heap, want at most %d", format, answer.most-before, most)
