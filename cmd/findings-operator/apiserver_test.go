@@ -94,9 +94,7 @@ func TestATokenFileIsBesideItsKubeconfig(t *testing.T) {
 	o := &commonOptions{findingsKubeconfig: filepath.Join(folder, "api.kubeconfig")}
 	config, err := o.plane("test")
 	harness.Must(t, err)
-	if want := filepath.Join(folder, "api.token"); config.BearerTokenFile != want {
-		t.Errorf("the token is read from %q, want %q", config.BearerTokenFile, want)
-	}
+	harness.Same(t, "token file", filepath.Join(folder, "api.token"), config.BearerTokenFile)
 }
 
 func TestBothHalvesHearTheTimeOfTheAPIServerOfTheKinds(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,9 +46,7 @@ func TestTheChartsSchemaTakesWhatTheBinaryTakes(t *testing.T) {
 	}
 	slices.Sort(want)
 	values := schema.Properties.Controller.Properties
-	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(values.Concurrency.Properties))); diff != "" {
-		t.Errorf("controller.concurrency names other controllers than the binary has (-binary +chart):\n%s", diff)
-	}
+	harness.Same(t, "controllers that controller.concurrency names", want, slices.Sorted(maps.Keys(values.Concurrency.Properties)))
 	checked := compileSchema(t, content)
 	levels, noLevels := []any{"debug", "info", "warn", "error"}, []any{"", "panic", "2", "INFO"}
 	for _, test := range []struct {

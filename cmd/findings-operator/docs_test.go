@@ -29,10 +29,9 @@ func TestManifestsInTheDocsApply(t *testing.T) {
 		pages = append(pages, filepath.Join(testenv.RepositoryRoot(), "docs", guide))
 	}
 	// The controllers would create the examples' namespace for an Organization; for a dry run any marked one does.
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+	namespace := testenv.Create(t, env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: "org-of-docs", Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: "x"},
-	}}
-	env.Create(t, namespace)
+	}})
 	for _, page := range pages {
 		content, err := os.ReadFile(page) //nolint:gosec // a test names its own files
 		harness.Must(t, err)
