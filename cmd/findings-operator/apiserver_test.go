@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -46,9 +45,7 @@ func TestAPIServerFlagsAreChecked(t *testing.T) {
 	} {
 		err := validateAPIServer(test.flags...)
 		wantsKnownFlags(t, err)
-		if (err != nil) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: %v: got %v, want %q", test.reason, test.flags, err, test.want)
-		}
+		harness.Says(t, test.reason, err, test.want)
 	}
 }
 
@@ -56,9 +53,8 @@ func TestAPIServerNamesAKubeconfigThatIsNotThere(t *testing.T) {
 	command := newRootCommand()
 	command.SetArgs([]string{"apiserver", "--kubeconfig=/nowhere/kubeconfig"})
 	err := command.ExecuteContext(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "/nowhere/kubeconfig") || !strings.Contains(err.Error(), "--kubeconfig") {
-		t.Errorf("got %v", err)
-	}
+	harness.Says(t, "the file", err, "/nowhere/kubeconfig")
+	harness.Says(t, "the flag", err, "--kubeconfig")
 }
 
 // In a pod such a file must not mean the API server of the pod.
@@ -72,9 +68,7 @@ func TestAKubeconfigWithoutAnAPIServerIsRefused(t *testing.T) {
 		harness.Must(t, os.WriteFile(file, []byte(content), 0o600))
 		for flag, read := range map[string]func(string) (*rest.Config, error){"--kubeconfig": o.local, "--findings-kubeconfig": o.plane} {
 			_, err := read("manager")
-			if err == nil || !strings.Contains(err.Error(), flag+": the kubeconfig file "+file+" "+says) {
-				t.Errorf("%s, with%s: %v", flag, context, err)
-			}
+			harness.Says(t, flag+", with"+context, err, flag+": the kubeconfig file "+file+" "+says)
 		}
 	}
 }

@@ -3,9 +3,10 @@ package main
 import (
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestHealthcheckWaitsForTheCode(t *testing.T) {
@@ -39,8 +40,6 @@ func TestHealthcheckWaitsForTheCode(t *testing.T) {
 		command := newRootCommand()
 		command.SetArgs(append([]string{"healthcheck"}, test.arguments...))
 		err := command.ExecuteContext(t.Context())
-		if (err != nil) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: %v: got %v, want %q", test.reason, test.arguments, err, test.want)
-		}
+		harness.Says(t, test.reason, err, test.want)
 	}
 }

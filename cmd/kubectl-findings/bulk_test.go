@@ -121,9 +121,6 @@ func TestASummaryAddsUpAndSaysWhetherItFailed(t *testing.T) {
 		if got := string(s.text()); !strings.HasSuffix(got, tc.text) {
 			t.Errorf("%s: the summary is\n%swant\n%s", reason, got, tc.text)
 		}
-		switch err := s.err(); {
-		case tc.fail == "" && err != nil, tc.fail != "" && (err == nil || !strings.Contains(err.Error(), tc.fail)):
-			t.Errorf("%s: error %v, want %q", reason, err, tc.fail)
-		}
+		harness.Says(t, reason, s.err(), tc.fail)
 	}
 }

@@ -35,9 +35,7 @@ func TestAMistakeSaysWhatToDo(t *testing.T) {
 	} {
 		plugin := newRootCommand(genericiooptions.NewTestIOStreamsDiscard())
 		plugin.SetArgs(strings.Fields(command))
-		if err := plugin.Execute(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", command, err, want)
-		}
+		harness.Says(t, command, plugin.Execute(), want)
 	}
 }
 
@@ -97,9 +95,7 @@ func TestASourceRootIsAnAbsolutePath(t *testing.T) {
 		} {
 			plugin := newRootCommand(genericiooptions.NewTestIOStreamsDiscard())
 			plugin.SetArgs(append(strings.Fields(command), "--source-root", root))
-			if err := plugin.Execute(); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s --source-root %s: got %v, want %q", command, root, err, want)
-			}
+			harness.Says(t, command+" --source-root "+root, plugin.Execute(), want)
 		}
 	}
 }

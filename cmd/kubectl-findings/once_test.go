@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // A script with an unset variable must not decide, grant or pass more than intended.
@@ -38,9 +40,7 @@ func TestAFlagWithoutAValueIsRefused(t *testing.T) {
 	} {
 		root := newRootCommand(genericiooptions.NewTestIOStreamsDiscard())
 		root.SetArgs(append(tc.args, "--kubeconfig=does-not-exist")) // so that no cluster is reached
-		if err := root.Execute(); err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%q: got %v, want %q", tc.args, err, tc.want)
-		}
+		harness.Says(t, strings.Join(tc.args, " "), root.Execute(), tc.want)
 	}
 }
 

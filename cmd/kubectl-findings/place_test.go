@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestNothingIsLookedUpInANamespaceThatDoesNotExist(t *testing.T) {
@@ -28,9 +28,7 @@ func TestNothingIsLookedUpInANamespaceThatDoesNotExist(t *testing.T) {
 	}).Build()
 	s := &session{client: c, namespace: "org-nowhere"}
 	err := s.checkAsked(t.Context(), need{kind: "Repository", name: "shop"}, need{kind: "Project", name: "web"})
-	if err == nil || !strings.Contains(err.Error(), `there is no namespace "org-nowhere"`) {
-		t.Errorf("got %v", err)
-	}
+	harness.Says(t, "a namespace that does not exist", err, `there is no namespace "org-nowhere"`)
 }
 
 func TestARefusedImportKeepsItsReasonOutsideOfOrganizations(t *testing.T) {
@@ -38,9 +36,7 @@ func TestARefusedImportKeepsItsReasonOutsideOfOrganizations(t *testing.T) {
 	s := &session{client: fake.NewClientBuilder().WithObjects(other).Build(), namespace: "other"}
 	err := s.explainImport(t.Context(), &importer.RefusedError{Reason: "the scan is too old"}, "import scans")
 	for _, want := range []string{"the scan is too old", "namespace other belongs to no organization"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is not in %q", want, err)
-		}
+		harness.Says(t, "a refused import", err, want)
 	}
 	if _, refused := errors.AsType[*importer.RefusedError](err); !refused {
 		t.Errorf("%v is no refusal", err)

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,5 +26,13 @@ func Same(t testing.TB, what string, want, got any, options ...cmp.Option) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, options...); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// Says fails the test unless the error says what was wanted, or unless it is nil if that is empty.
+func Says(t testing.TB, what string, err error, want string) {
+	t.Helper()
+	if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: error %v, want %q in it", what, err, want)
 	}
 }
