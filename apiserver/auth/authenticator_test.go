@@ -81,9 +81,7 @@ func TestDisablingCanBeTakenBack(t *testing.T) {
 
 func TestOverlapEndsAtItsTime(t *testing.T) {
 	a := start(t)
-	key := builder.APIKey("ci").In(env.Organization(t, "overlap")).Build()
-	before := issue(t, key, "overlap")
-	waitUntilAccepted(t, a, before)
+	key, before := acceptedKey(t, a, "overlap")
 	end := time.Now().Add(time.Hour).Truncate(time.Second)
 	setStatus(t, key, func(s *v1alpha1.APIKeyStatus) {
 		s.Previous = &v1alpha1.PreviousToken{KeyID: s.KeyID, ExpiresAt: v1alpha1.NewTime(end)}
@@ -119,9 +117,7 @@ func TestKeyHoldsForItsOwnOrganizationAlone(t *testing.T) {
 
 func TestWithdrawnSigningKeyEndsItsTokensThoughTheyAreRemembered(t *testing.T) {
 	a := start(t)
-	key := builder.APIKey("ci").In(env.Organization(t, "withdrawn")).Build()
-	header := issue(t, key, "withdrawn")
-	waitUntilAccepted(t, a, header)
+	_, header := acceptedKey(t, a, "withdrawn")
 	ours, _ := signer()
 	t.Cleanup(func() {
 		if err := publish(context.Background(), ours.Public()); err != nil {
@@ -136,9 +132,7 @@ func TestWithdrawnSigningKeyEndsItsTokensThoughTheyAreRemembered(t *testing.T) {
 
 func TestBadHeadersAreRefused(t *testing.T) {
 	a := start(t)
-	key := builder.APIKey("ci").In(env.Organization(t, "headers")).Build()
-	good := issue(t, key, "headers")
-	waitUntilAccepted(t, a, good)
+	key, good := acceptedKey(t, a, "headers")
 	token := good[len("Bearer "):]
 	if _, err := a.Authenticate("bearer "+token, time.Now()); err != nil {
 		t.Errorf("the case of the scheme does not matter: %v", err)
@@ -227,9 +221,7 @@ func silent(seen *atomic.Int32) func(http.RoundTripper, *http.Request) (*http.Re
 func TestStalledWatchHidesNoRevocation(t *testing.T) {
 	var watches atomic.Int32
 	a := start(t, withTransport(func(c *rest.Config) { harness.Between(c, silent(&watches)) }))
-	key := builder.APIKey("ci").In(env.Organization(t, "stalled")).Build()
-	header := issue(t, key, "stalled")
-	waitUntilAccepted(t, a, header)
+	key, header := acceptedKey(t, a, "stalled")
 	setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })
 	waitUntilRefused(t, a, header, ReasonDisabled)
 	if watches.Load() == 0 {
@@ -239,9 +231,7 @@ func TestStalledWatchHidesNoRevocation(t *testing.T) {
 
 func TestWatchAloneShowsARevocation(t *testing.T) {
 	a := start(t, func(o *Options) { o.ListInterval = time.Hour })
-	key := builder.APIKey("ci").In(env.Organization(t, "watched")).Build()
-	header := issue(t, key, "watched")
-	waitUntilAccepted(t, a, header)
+	key, header := acceptedKey(t, a, "watched")
 	harness.Must(t, env.Client.Delete(t.Context(), key))
 	waitUntilRefused(t, a, header, ReasonNotFound)
 }
@@ -301,9 +291,7 @@ func TestSilentConnectionIsGivenUp(t *testing.T) {
 	network := &hole{}
 	a := start(t, withTransport(func(c *rest.Config) { c.Dial = network.dial }),
 		func(o *Options) { o.Staleness = 3 * leastListTimeout })
-	key := builder.APIKey("ci").In(env.Organization(t, "silent")).Build()
-	header := issue(t, key, "silent")
-	waitUntilAccepted(t, a, header)
+	key, header := acceptedKey(t, a, "silent")
 	network.swallow()
 	setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })
 	waitUntilRefused(t, a, header, ReasonDisabled)
@@ -374,9 +362,7 @@ func TestGivingUpAListLeavesTheConnectionsOfOtherFeeds(t *testing.T) {
 
 func TestConcurrentRequestsSeeOneTruth(t *testing.T) {
 	a := start(t)
-	key := builder.APIKey("ci").In(env.Organization(t, "busy")).Build()
-	header := issue(t, key, "busy")
-	waitUntilAccepted(t, a, header)
+	key, header := acceptedKey(t, a, "busy")
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	for range 8 {

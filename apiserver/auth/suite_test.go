@@ -17,6 +17,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -67,7 +68,7 @@ func start(t *testing.T, change ...func(*Options)) *Authenticator {
 // issue creates the key with a valid token, as the controllers would, and returns the header with the token.
 func issue(t *testing.T, key *v1alpha1.APIKey, organization string) string {
 	t.Helper()
-	harness.Must(t, env.Client.Create(t.Context(), key))
+	env.Create(t, key)
 	now := time.Now().UTC().Truncate(time.Second)
 	claims := tokens.Claims{KeyUID: key.UID, Organization: organization, ID: uuid.NewString(), IssuedAt: now, ExpiresAt: now.Add(time.Hour)}
 	setStatus(t, key, func(s *v1alpha1.APIKeyStatus) {
@@ -120,6 +121,15 @@ func waitUntilRefused(t *testing.T, a *Authenticator, header string, want Reason
 		g.Expect(err).To(MatchError(ErrUnauthenticated))
 		g.Expect(ReasonOf(err)).To(Equal(want))
 	})
+}
+
+// acceptedKey creates an organization and a key of it that the Authenticator accepts, and returns the key and its header.
+func acceptedKey(t *testing.T, a *Authenticator, organization string) (key *v1alpha1.APIKey, header string) {
+	t.Helper()
+	key = builder.APIKey("ci").In(env.Organization(t, organization)).Build()
+	header = issue(t, key, organization)
+	waitUntilAccepted(t, a, header)
+	return key, header
 }
 
 // withTransport puts a round tripper around the connection to the API server.
