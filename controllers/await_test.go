@@ -75,8 +75,6 @@ func TestWhatAnAPIServerIsWaitedFor(t *testing.T) {
 		"not ready":                    {status(http.StatusInternalServerError), true},
 		"it may not be asked for that": {status(http.StatusForbidden), false},
 	} {
-		if got := isTemporary(c.err); got != c.want {
-			t.Errorf("%s: %t", name, got)
-		}
+		harness.Same(t, name, c.want, isTemporary(c.err))
 	}
 }

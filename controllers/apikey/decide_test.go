@@ -132,9 +132,7 @@ func TestNextLookIsAtTheNextChange(t *testing.T) {
 		"over":          {v1alpha1.APIKeyStatus{ExpiresAt: at(0)}, expiredRetry},
 	}
 	for name, tc := range cases {
-		if got := untilNextChange(tc.status, now); got != tc.want {
-			t.Errorf("%s: %v, want %v", name, got, tc.want)
-		}
+		harness.Same(t, name, tc.want, untilNextChange(tc.status, now))
 	}
 }
 
@@ -160,9 +158,7 @@ func TestTokenOfAnotherKeyIsNotRecalled(t *testing.T) {
 		harness.Must(t, err)
 		secret := tokenSecret(s.Object)
 		secret.Data = map[string][]byte{v1alpha1.APIKeyTokenKey: []byte(token)}
-		if got := recall(s, secret, signer.Public()) != nil; got != tc.want {
-			t.Errorf("%s: %s: recalled is %v, want %v", name, tc.reason, got, tc.want)
-		}
+		harness.Same(t, name+": "+tc.reason, tc.want, recall(s, secret, signer.Public()) != nil)
 	}
 }
 

@@ -205,9 +205,7 @@ func TestOverlapThatIsNoneOfOursIsTheDefault(t *testing.T) {
 		"0s": 0, "90m": 90 * time.Minute, "720h": 720 * time.Hour,
 	} {
 		public := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{OverlapAnnotation: text}}}
-		if got := signingOverlap(public); got != want {
-			t.Errorf("%q: %v, want %v", text, got, want)
-		}
+		harness.Same(t, text, want, signingOverlap(public))
 	}
 }
 

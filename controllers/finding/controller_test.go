@@ -194,9 +194,7 @@ func TestWorthReconciling(t *testing.T) {
 	}
 	worthReconciling := (&Reconciler{}).worthReconciling()
 	for _, c := range cases {
-		if got := worthReconciling.Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}); got != c.want {
-			t.Errorf("%s: got %t", c.reason, got)
-		}
+		harness.Same(t, c.reason, c.want, worthReconciling.Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}))
 	}
 	if !worthReconciling.Create(event.CreateEvent{Object: finding(1, "")}) {
 		t.Error("a new finding is not reconciled")
@@ -217,9 +215,7 @@ func TestVerdict(t *testing.T) {
 		{"the repository is missing, and the project's is another", references{false, true, "other"}, v1alpha1.ReasonRepositoryNotFound},
 	}
 	for _, c := range cases {
-		if got := verdict(&builder.Finding("f").Build().Spec, c.found); got.Reason != c.want {
-			t.Errorf("%s: got %s, want %s", c.reason, got.Reason, c.want)
-		}
+		harness.Same(t, c.reason, c.want, verdict(&builder.Finding("f").Build().Spec, c.found).Reason)
 	}
 }
 
@@ -273,9 +269,7 @@ func TestCreatedDeletedOrMoved(t *testing.T) {
 		{"deleted and created anew in another repository, seen as one update", project("other", same), true},
 	}
 	for _, c := range cases {
-		if got := createdDeletedOrMoved.Update(event.UpdateEvent{ObjectOld: project("repo", same), ObjectNew: c.after}); got != c.want {
-			t.Errorf("%s: got %t", c.reason, got)
-		}
+		harness.Same(t, c.reason, c.want, createdDeletedOrMoved.Update(event.UpdateEvent{ObjectOld: project("repo", same), ObjectNew: c.after}))
 	}
 	if !createdDeletedOrMoved.Create(event.CreateEvent{}) || !createdDeletedOrMoved.Delete(event.DeleteEvent{}) {
 		t.Error("a project that comes or goes is passed over")

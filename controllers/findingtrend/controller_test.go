@@ -360,8 +360,6 @@ func TestWhatCountsOtherwise(t *testing.T) {
 		{"its severity", as(func(f *v1alpha1.Finding) { f.Spec.Details.Severity = "high" }), true},
 		{"it was recorded", as(func(f *v1alpha1.Finding) { f.Status.Transitions = []v1alpha1.Transition{{Seq: 1}} }), true},
 	} {
-		if got := countsOtherwise.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: c.after}); got != c.want {
-			t.Errorf("%s: %t", c.reason, got)
-		}
+		harness.Same(t, c.reason, c.want, countsOtherwise.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: c.after}))
 	}
 }

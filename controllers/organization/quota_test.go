@@ -188,9 +188,7 @@ func TestCountingWakesNobodyWhileThereIsRoom(t *testing.T) {
 		{"the label was taken off", quota("10", "1"), unlabelled, true},
 	}
 	for _, tc := range cases {
-		if got := quotaMatters.Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
-			t.Errorf("%s: wakes is %t, want %t", tc.reason, got, tc.want)
-		}
+		harness.Same(t, tc.reason, tc.want, quotaMatters.Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}))
 	}
 }
 
@@ -250,8 +248,6 @@ func TestHowManyAreHeldIsToldByOneObject(t *testing.T) {
 		t.Errorf("holds %q (%v), want %q", held, err, want)
 	}
 	for n, want := range map[int64]string{1: "a few", 9: "a few", 10: "tens", 99: "tens", 100: "hundreds", 1000: "thousands", 123_456: "tens of thousands or more"} {
-		if got := roughly(n); got != want {
-			t.Errorf("%d is %q, want %q", n, got, want)
-		}
+		harness.Same(t, fmt.Sprint(n), want, roughly(n))
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,9 +66,7 @@ func TestAFindingWithoutAStatusHoldsAScanOnlyIfOneIsDue(t *testing.T) {
 		{"left, and waits for a backlog", finding, owing, true},
 		{"changed since", changed, left, true},
 	} {
-		if got := len(owedScansOf(c.finding)) > 0 && holds(c.implied, c.finding); got != c.want {
-			t.Errorf("%s: it holds its scan: %t", c.reason, got)
-		}
+		harness.Same(t, c.reason, c.want, len(owedScansOf(c.finding)) > 0 && holds(c.implied, c.finding))
 	}
 }
 
@@ -173,9 +170,7 @@ func TestSubjectsOfAPage(t *testing.T) {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
 	want := []v1alpha1.WebhookEventSubject{{Kind: "Scan", Name: "s-1"}, {Kind: "Finding", Name: "f-1"}, {Kind: "Finding", Name: "f-2"}}
-	if diff := cmp.Diff(want, subjectsOf(pages[0], webhooks.Covered(pages[0]))); diff != "" {
-		t.Error(diff)
-	}
+	harness.Same(t, "subjects", want, subjectsOf(pages[0], webhooks.Covered(pages[0])))
 }
 
 // Events that a used-up quota of deliveries refuses would wait forever if their findings held all older deliveries.
@@ -211,8 +206,6 @@ func TestADeliveryIsHeldOnlyIfItRecordsWhatIsOwed(t *testing.T) {
 		{"a page with an earlier change", page(entry(told, 1), entry(owing, 0)), false},
 		{"a page with a removed finding of the same name", page(entry(told, 1), entry(namesake, 1)), false},
 	} {
-		if got := recordsOwed(c.delivery, webhooks.Covered(c.delivery), owing); got != c.want {
-			t.Errorf("%s: held is %t", c.reason, got)
-		}
+		harness.Same(t, c.reason, c.want, recordsOwed(c.delivery, webhooks.Covered(c.delivery), owing))
 	}
 }

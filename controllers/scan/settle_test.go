@@ -159,8 +159,6 @@ func TestWhichScansSettle(t *testing.T) {
 		{"it ended after it was given up", scan, given, true},
 		{"it is of a pull request", review, running, false},
 	} {
-		if got := settles(c.scan, &c.before); got != c.want {
-			t.Errorf("%s: %t", c.reason, got)
-		}
+		harness.Same(t, c.reason, c.want, settles(c.scan, &c.before))
 	}
 }

@@ -141,9 +141,7 @@ func TestOnlyPoliciesWithPrecedenceMayMakeOutcomesDependOnTheTime(t *testing.T) 
 		{"one that comes before it", policy("b", "true"), policy("a", timed), false},
 		{"the policy itself", policy("b", timed), policy("c", "true"), false},
 	} {
-		if got := newMemory().of(&c.policy, []rules.Policy{c.others}, time.Now()) != nil; got != c.want {
-			t.Errorf("%s reads the time: outcomes are remembered: %t", c.reason, got)
-		}
+		harness.Same(t, c.reason+" reads the time: outcomes are remembered", c.want, newMemory().of(&c.policy, []rules.Policy{c.others}, time.Now()) != nil)
 	}
 	known, others := newMemory(), []rules.Policy{policy("a", "true")}
 	p := policy("b", "true")

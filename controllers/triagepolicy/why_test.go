@@ -35,9 +35,7 @@ func TestWhyASpecMayNotDecide(t *testing.T) {
 		{"later", with(func(s *v1alpha1.TriagePolicySpec) { s.ValidFrom = &future }), tally{}, v1alpha1.ReasonNotYetValid},
 		{"until now", with(func(s *v1alpha1.TriagePolicySpec) { s.ValidUntil = &past }), tally{full: true}, v1alpha1.ReasonPolicyExpired},
 	} {
-		if got := why(&c.spec, &c.counted, now); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		harness.Same(t, c.name, c.want, why(&c.spec, &c.counted, now))
 	}
 }
 

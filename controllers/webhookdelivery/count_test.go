@@ -107,8 +107,6 @@ func TestAttemptsAreCountedByOutcomeAlone(t *testing.T) {
 	c.count(v1alpha1.WebhookAttemptFailed)
 	c.count(v1alpha1.WebhookAttemptUnknown)
 	for outcome, want := range map[string]float64{"succeeded": 0, "failed": 2, "unknown": 1} {
-		if got := testutil.ToFloat64(c.WithLabelValues(outcome)); got != want {
-			t.Errorf("%v %s, want %v", got, outcome, want)
-		}
+		harness.Same(t, outcome, want, testutil.ToFloat64(c.WithLabelValues(outcome)))
 	}
 }

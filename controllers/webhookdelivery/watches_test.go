@@ -41,9 +41,7 @@ func TestAnEndpointConcernsItsDeliveriesWhereItsSecretsChange(t *testing.T) {
 		{"another secret", endpoint("a", &noon), endpoint("b", &noon), true},
 	}
 	for _, c := range cases {
-		if got := concernsDeliveries.Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}); got != c.want {
-			t.Errorf("%s: got %t", c.reason, got)
-		}
+		harness.Same(t, c.reason, c.want, concernsDeliveries.Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}))
 	}
 }
 

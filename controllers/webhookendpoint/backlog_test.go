@@ -52,9 +52,7 @@ func TestSetBacklogged(t *testing.T) {
 		if c := v1alpha1.FindCondition(s.Status.Conditions, v1alpha1.ConditionBacklogged); c != nil {
 			got = c.Reason
 		}
-		if got != step.want {
-			t.Errorf("%s: %q, want %q", step.reason, got, step.want)
-		}
+		harness.Same(t, step.reason, step.want, got)
 	}
 	setBacklogged(s, 2, 1)
 	s.Begin(noon.Add(time.Hour))

@@ -134,8 +134,6 @@ func TestSerialOf(t *testing.T) {
 		if c.marked != "" {
 			secret.Annotations = map[string]string{ownsecret.SerialAnnotation: c.marked}
 		}
-		if got := serialOf(s, secret); got != c.want {
-			t.Errorf("%s: got %d, want %d", c.reason, got, c.want)
-		}
+		harness.Same(t, c.reason, c.want, serialOf(s, secret))
 	}
 }

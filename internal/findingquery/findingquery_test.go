@@ -16,9 +16,7 @@ func TestAVulnerabilityIsFoundByItsIDAndEachAlias(t *testing.T) {
 		"CVE-2019-1549": true, "cve-2019-1549": true, "ghsa-29MW-wpgm-hmr9": true,
 		"CVE-2019-154": false, "CVE-2019-15490": false, "": false,
 	} {
-		if got := IsVulnerability(v, id); got != want {
-			t.Errorf("%q: got %v, want %v", id, got, want)
-		}
+		harness.Same(t, id, want, IsVulnerability(v, id))
 	}
 	if IsVulnerability(nil, "CVE-2019-1549") {
 		t.Error("a finding without a vulnerability has one")

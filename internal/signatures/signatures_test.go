@@ -26,9 +26,7 @@ func TestSignatureOfTheStandard(t *testing.T) {
 	harness.Must(t, err)
 	signed, err := Sign("msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), `{"test": 2432232314}`, []Expiring{{Secret: secret}})
 	harness.Must(t, err)
-	if want := "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="; Header(signed) != want {
-		t.Errorf("got %s, want %s", Header(signed), want)
-	}
+	harness.Same(t, "the header", "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=", Header(signed))
 	sum := sha256.Sum256([]byte(Header(signed)))
 	if signed[0].Digest() != hex.EncodeToString(sum[:]) {
 		t.Errorf("the digest is not that of what is sent")

@@ -109,12 +109,8 @@ func manyValues(n int) string {
 // Muting a class mutes all findings like it.
 func TestClassIsNeverWhatARuleIsCalled(t *testing.T) {
 	rule := &sarif.Rule{ID: "CVE-2020-1234-x", Name: "GoModuleMatcherCpeMatch"}
-	if got := class(&sarif.Result{RuleID: rule.ID, Rule: rule}); got != rule.ID {
-		t.Errorf("class %q, want the rule's id %q", got, rule.ID)
-	}
-	if got := class(&sarif.Result{RuleID: rule.ID, Rule: rule, CWEs: []string{"CWE-79", "CWE-80"}}); got != "CWE-79" {
-		t.Errorf("class %q, want the first CWE", got)
-	}
+	harness.Same(t, "class", rule.ID, class(&sarif.Result{RuleID: rule.ID, Rule: rule}))
+	harness.Same(t, "class with CWEs", "CWE-79", class(&sarif.Result{RuleID: rule.ID, Rule: rule, CWEs: []string{"CWE-79", "CWE-80"}}))
 }
 
 func TestAnAddressIsNoFile(t *testing.T) {

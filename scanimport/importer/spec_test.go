@@ -214,9 +214,7 @@ func TestCategoryOf(t *testing.T) {
 		"Snyk Open Source": "Package", "Snyk Container": "Package", "SnykCode": "Code", "CodeQL": "Code", "gosec": "Code",
 		"Semgrep OSS": "Code", "OWASP dependency-check": "Package", "Recommender": "Code", "lint": "Code",
 	} {
-		if got := CategoryOf(tool); got != want {
-			t.Errorf("CategoryOf(%q) = %s, want %s", tool, got, want)
-		}
+		harness.Same(t, tool, want, CategoryOf(tool))
 	}
 }
 
@@ -224,9 +222,7 @@ func TestFieldManagerIsOneTheServerTakes(t *testing.T) {
 	for tool, want := range map[string]string{
 		"gosec": "scanner/gosec", "Snyk Open Source": "scanner/Snyk-Open-Source", "ümlaut/\n": "scanner/-mlaut--",
 	} {
-		if got := fieldManager(tool); got != want {
-			t.Errorf("fieldManager(%q) = %q, want %q", tool, got, want)
-		}
+		harness.Same(t, tool, want, fieldManager(tool))
 	}
 	if n := len(fieldManager(strings.Repeat("é", 128))); n > v1alpha1.MaxFieldManagerLength {
 		t.Errorf("%d bytes, at most %d are allowed", n, v1alpha1.MaxFieldManagerLength)

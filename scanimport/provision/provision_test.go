@@ -222,9 +222,7 @@ func TestFolder(t *testing.T) {
 		"services/" + strings.Repeat("x", 1100) + "/a": "",
 		"services/\x01/a": "",
 	} {
-		if got := patterns.Folder(file); got != want {
-			t.Errorf("%q is in %q, want %q", file, got, want)
-		}
+		harness.Same(t, file, want, patterns.Folder(file))
 	}
 }
 

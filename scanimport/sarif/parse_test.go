@@ -340,9 +340,7 @@ func TestMessages(t *testing.T) {
 		"id not there": {"nothing to say", `{"id":"other"}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := parseResult(t, file(tool+`"results":[{"ruleId":"R","message":`+tc.message+`}]`)); got.Message != tc.want {
-				t.Errorf("message %q, want %q: %s", got.Message, tc.want, tc.reason)
-			}
+			harness.Same(t, tc.reason, tc.want, parseResult(t, file(tool+`"results":[{"ruleId":"R","message":`+tc.message+`}]`)).Message)
 		})
 	}
 }

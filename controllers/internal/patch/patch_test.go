@@ -43,9 +43,7 @@ func TestStatusPatch(t *testing.T) {
 	for _, c := range cases {
 		got, err := statusPatch("7", c.before, c.after)
 		harness.Must(t, err)
-		if string(got) != c.want {
-			t.Errorf("%s: got %s, want %s", c.reason, got, c.want)
-		}
+		harness.Same(t, c.reason, c.want, string(got))
 	}
 }
 
