@@ -37,8 +37,7 @@ func start(t *testing.T, settings Settings) (stop func()) {
 // a control plane, and a later test's controller would send the leftovers.
 func namespace(t *testing.T) string {
 	t.Helper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "webhooks-"}}
-	harness.Must(t, env.Client.Create(t.Context(), ns))
+	ns := testenv.Create(t, env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "webhooks-"}})
 	t.Cleanup(func() {
 		for _, kind := range []client.Object{&v1alpha1.WebhookDelivery{}, &v1alpha1.WebhookEndpoint{}} {
 			if err := env.Client.DeleteAllOf(context.Background(), kind, client.InNamespace(ns.Name)); err != nil {
@@ -54,12 +53,7 @@ func quiet(t *testing.T, namespace, name, url string) *v1alpha1.WebhookEndpoint 
 	t.Helper()
 	endpoint := testenv.Create(t, env, builder.WebhookEndpoint(name).In(namespace).URL(url).
 		Mutate(func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }).Build())
-	now := v1alpha1.Now()
-	harness.Eventually(t, func(g Gomega) {
-		testenv.Get(t, g, env, endpoint)
-		endpoint.Status.PingedAt = &now
-		g.Expect(env.AsController(t).Status().Update(t.Context(), endpoint)).To(Succeed())
-	})
+	setStatus(t, endpoint, func(s *v1alpha1.WebhookEndpointStatus) { s.PingedAt = new(v1alpha1.Now()) })
 	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = false })
 	return endpoint
 }
@@ -107,7 +101,7 @@ func readyReason(conditions []v1alpha1.Condition) string {
 // answered records an earlier success of the endpoint, hasFailed an earlier failure.
 func answered(t *testing.T, endpoint *v1alpha1.WebhookEndpoint) {
 	t.Helper()
-	setStatus(t, endpoint, func(s *v1alpha1.WebhookEndpointStatus) { now := v1alpha1.Now(); s.LastSuccessAt = &now })
+	setStatus(t, endpoint, func(s *v1alpha1.WebhookEndpointStatus) { s.LastSuccessAt = new(v1alpha1.Now()) })
 }
 
 func hasFailed(t *testing.T, endpoint *v1alpha1.WebhookEndpoint) {
