@@ -79,7 +79,7 @@ func TestTheAlertOfStaleKeysNamesTheReleasesStaleness(t *testing.T) {
 func TestRestartsOfBothProcessesAreAlerted(t *testing.T) {
 	expression := expressions(t)["FindingsProcessRestarts"]
 	for _, job := range []string{"everything-api-metrics", "everything-controller-metrics"} {
-		want := fmt.Sprintf(`changes(process_start_time_seconds{namespace="findings-system", job=%q}[30m]) > 3`, job)
+		want := fmt.Sprintf(`changes(process_start_time_seconds{namespace="findings-system", job=%q}[1h]) > 3`, job)
 		if !strings.Contains(expression, want) {
 			t.Errorf("the alert asks for %q, want %s", expression, want)
 		}

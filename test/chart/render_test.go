@@ -443,8 +443,8 @@ func TestTheAutoscalerAddsReplicasForALastingLoadOnly(t *testing.T) {
 // A proxy that speaks plain HTTP to a port of TLS gets no answer, and the release looks healthy.
 func TestWhatIsInFrontIsToldToUseTLS(t *testing.T) {
 	for set, want := range map[string]string{
-		"ingress.enabled=true,ingress.host=findings.example.com,ingress.tlsSecret=tls": "backend-protocol: HTTPS",
-		"httpRoute.enabled=true,httpRoute.parentRefs[0].name=gateway":                  "BackendTLSPolicy for the Service findings-api",
+		"ingress.enabled=true,ingress.host=findings.3com,ingress.tlsSecret=tls": "backend-protocol: HTTPS",
+		"httpRoute.enabled=true,httpRoute.parentRefs[0].name=gateway":           "BackendTLSPolicy for the Service findings-api",
 	} {
 		for tls, told := range map[string]bool{"": false, ",api.tls.secret=tls": true} {
 			out, err := Helm(t, "install", "findings", Folder(), "--dry-run=client", "--set", set+tls)

@@ -38,8 +38,8 @@ type Facts struct {
 	Score                  float32
 	// Version is that of the package. Code counts only without it.
 	Version, Code string
-	// Doubt is how they differ from those of the decision before; empty if they do not. It identifies nothing.
-	Doubt string
+	// Stale is how they differ from those of the last decision; empty if they do not. It identifies nothing.
+	Stale string
 }
 
 // critical is the worst of the severities that a decision can be based on. The REST API has no such level.

@@ -98,7 +98,7 @@ func (r record) standing() Standing {
 	r.Facts = Facts{
 		Severity: cmp.Or(r.Details.Severity, r.IssueSeverity), ToolSeverity: r.Scanned.ToolSeverity,
 		Score: r.Scanned.Score, Version: cmp.Or(r.Scanned.Package.Version, r.PackageVersion), Code: r.Details.Code,
-		Doubt: r.DecisionStale,
+		Stale: r.DecisionStale,
 	}
 	return r.Standing
 }

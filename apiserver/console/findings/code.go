@@ -43,7 +43,8 @@ const (
 )
 
 // visible returns code with its invisible characters as escapes. Those that reverse the reading direction would show
-// another order than compilers read, and others hide a text, end a line that shows none, or make two names look alike.
+// another order than compilers read, and others hide a text, end a line where the reader sees no end, or make two names
+// look alike.
 func visible(code string) string {
 	var b strings.Builder
 	for _, r := range code {

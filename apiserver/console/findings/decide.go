@@ -47,7 +47,8 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 		}{now.Conflict("finding", v.Form.Get("seen")), shown}}, err
 	}
 	own := decision.Own(before, now.Standing, decision.Author(v))
-	answer := decided{Seen: own.Seen(), Row: shown, Changed: own.Seen() != before.Seen() || before.Doubt != "" && now.Stale == ""}
+	changed := own.Seen() != before.Seen() || before.Stale != "" && now.Stale == ""
+	answer := decided{Changed: changed, Seen: own.Seen(), Row: shown}
 	if undo := decision.ChangeTo(before.Decision); !reflect.DeepEqual(undo, decision.ChangeTo(now.Decision)) {
 		answer.Undo = &undo
 	}

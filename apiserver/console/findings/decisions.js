@@ -139,7 +139,7 @@ function anticipate(id, status) {
 
 /** Sends a decision and shows the row as it then is, also where somebody else decided first.
  * @param {string} id @param {URLSearchParams} form @param {boolean} [inPanel] Whether the form is the panel's.
- * @returns {Promise<{undo?: Change, seen: string, row: string}>} `undo` is missing where nothing was changed. */
+ * @returns {Promise<{changed?: boolean, undo?: Change, seen: string, row: string}>} `undo` is missing where it would do nothing. */
 async function send(id, form, inPanel) {
   const row = rowOf(id);
   try {

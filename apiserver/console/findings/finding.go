@@ -38,7 +38,7 @@ func (s shown) now() decision.Standing {
 	}, DecidedBy: s.DecidedBy, Facts: decision.Facts{
 		Severity: string(s.Details.Severity), ToolSeverity: s.FindingFull.Facts.ToolSeverity,
 		Score: ptr.Deref(s.FindingFull.Facts.Score, 0), Version: s.FindingFull.Facts.Package.Version,
-		Code: s.Details.Code,
+		Code: s.Details.Code, Stale: s.DecisionStale,
 	}}
 }
 

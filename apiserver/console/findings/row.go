@@ -18,7 +18,6 @@ type row struct {
 	Status           string
 	// Standing also holds the facts, of which a row shows the severity.
 	decision.Standing
-	Stale                string
 	CreatedAt, UpdatedAt string
 	// Verdict is the decision of a policy or of a pull request's issue; nil without one.
 	Verdict       *string

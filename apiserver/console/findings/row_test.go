@@ -28,7 +28,6 @@ func rowOf(f client.FindingFull) row {
 		Standing: decision.Standing{Decision: decision.Decision{
 			UserStatus: string(f.UserStatus), Reason: (*string)(f.Reason), ExpiresAt: f.ExpiresAt, Comments: f.Comments,
 		}, DecidedBy: f.DecidedBy, Facts: shown{FindingFull: f}.now().Facts}, // as beside the list
-		Stale:     f.DecisionStale,
 		CreatedAt: f.CreatedAt.Format(time.RFC3339), UpdatedAt: f.UpdatedAt.Format(time.RFC3339),
 		Verdict: (*string)(f.Verdict.UserStatus), Policy: f.Verdict.Policy, Issue: f.Verdict.ReviewIssue,
 	}

@@ -72,8 +72,8 @@ func (l *Ledger) MakeRoom(ctx context.Context, object client.Object, write Write
 	return l.emit(ctx, object, write, emission{force: true})
 }
 
-// EmitLast makes the deliveries that an object owes that is about to go. It tries each, even if a quota just refused
-// others: there is no later time.
+// EmitLast makes the deliveries that an object owes before it is removed. It tries each, even if a quota just refused
+// others: there is no later time. All transitions of the object must be stored already.
 func (l *Ledger) EmitLast(ctx context.Context, object client.Object, write Write) error {
 	return l.emit(ctx, object, write, emission{last: true})
 }
