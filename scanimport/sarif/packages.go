@@ -121,8 +121,8 @@ var versioned = regexp.MustCompile(`^(\S{1,256})_(v?[0-9][^\s_]{0,255})$`)
 const mostPackageRule = 1 << 10
 
 // PackageOfRule returns the vulnerability and the package that JFrog Xray puts into a rule's id, or nil:
-// "CVE-2020-28500_lodash_4.17.15". Of several vulnerabilities it returns the first: "CVE-2020-28500_CVE-2021-23337_" and
-// "CVE-2020-28500, CVE-2021-23337_", as it depends on the version, before the package.
+// "CVE-2020-28500_lodash_4.17.15". Of several vulnerabilities before the package it returns the first. Versions differ:
+// "CVE-2020-28500_CVE-2021-23337_" or "CVE-2020-28500, CVE-2021-23337_".
 func PackageOfRule(id string) (vulnerability string, found *Package) {
 	if len(id) > mostPackageRule {
 		return "", nil

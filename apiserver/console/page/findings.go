@@ -64,7 +64,7 @@ func (v *Visit) CountsOf(ctx context.Context, query url.Values, field string) (c
 	return known, err
 }
 
-// CountOf returns how many findings have the value. It is unknown if only other values, the most frequent, were counted.
+// CountOf returns how many findings have the value. It is unknown if only others, the most frequent, were counted.
 func CountOf(field client.FieldCounts, value string) (count int32, known bool) {
 	i := slices.IndexFunc(field.Values, func(c client.ValueCount) bool { return c.Value == value })
 	if i < 0 {
