@@ -2,8 +2,6 @@ package main
 
 import (
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -12,8 +10,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/apitime"
-	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -40,24 +36,11 @@ func TestAMistakeSaysWhatToDo(t *testing.T) {
 }
 
 func TestThePluginHearsTheTimeOfTheAPIServer(t *testing.T) {
-	testenv.HearTime(t, time.Now())
-	at := time.Now().Add(-48 * time.Hour)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Date", at.UTC().Format(http.TimeFormat))
-	}))
-	defer server.Close()
-	flags := newConnectionFlags(io.Discard)
-	*flags.APIServer = server.URL
-	config, err := flags.ToRESTConfig()
-	harness.Must(t, err)
-	client, err := rest.HTTPClientFor(config)
-	harness.Must(t, err)
-	response, err := client.Get(server.URL)
-	harness.Must(t, err)
-	harness.Must(t, response.Body.Close())
-	if now, _ := apitime.OfServer(); now.Sub(at).Abs() > time.Minute {
-		t.Errorf("it takes the API server's time for %s, want about %s", now, at)
-	}
+	testenv.WantHeard(t, func(url string) (*rest.Config, error) {
+		flags := newConnectionFlags(io.Discard)
+		*flags.APIServer = url
+		return flags.ToRESTConfig()
+	})
 }
 
 func TestANewKeyTellsWhenItsLifetimeWasCut(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -203,7 +202,7 @@ func (r *run) checkGone(t *testing.T, pids map[string]int) {
 	err := wait.PollUntilContextTimeout(t.Context(), checkInterval, settleTimeout, true, func(context.Context) (bool, error) {
 		left = processesWith(r.folder)
 		for name, pid := range pids {
-			if alive(pid) {
+			if harness.Runs(pid) {
 				left = append(left, fmt.Sprintf("%s (process %d)", name, pid))
 			}
 		}
@@ -226,15 +225,6 @@ func processesWith(text string) []string {
 		}
 	}
 	return found
-}
-
-// alive reports whether a process runs. A zombie does not count.
-func alive(pid int) bool {
-	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-		return false
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err != nil || !strings.Contains(string(stat), ") Z ")
 }
 
 func readEnvironment(t *testing.T, path string) map[string]string {

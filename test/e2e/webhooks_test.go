@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -628,12 +627,11 @@ func (w *webhookTrial) creates(t *testing.T) float64 {
 // many objects as exist of its kind, and their queues are empty.
 func (w *webhookTrial) controllerHasSettled(ctx context.Context, t *testing.T, objects map[string]int) bool {
 	t.Helper()
-	ready, _ := fetch(ctx, "http://"+w.controllerFlag(t, "--health-probe-bind-address")+"/readyz")
-	if ready != http.StatusOK {
+	if _, err := harness.Get(ctx, nil, "http://"+w.controllerFlag(t, "--health-probe-bind-address")+"/readyz"); err != nil {
 		return false
 	}
-	status, metrics := fetch(ctx, "http://"+w.controllerFlag(t, "--metrics-bind-address")+"/metrics")
-	if status != http.StatusOK {
+	metrics, err := harness.Get(ctx, nil, "http://"+w.controllerFlag(t, "--metrics-bind-address")+"/metrics")
+	if err != nil {
 		return false
 	}
 	for name, count := range objects {
@@ -660,18 +658,6 @@ func (w *webhookTrial) controllerFlag(t *testing.T, name string) string {
 		}
 	}
 	return ""
-}
-
-func fetch(ctx context.Context, url string) (int, string) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return 0, ""
-	}
-	status, body, err := harness.Answer(nil, request)
-	if err != nil {
-		return 0, ""
-	}
-	return status, string(body)
 }
 
 func (w *webhookTrial) create(t *testing.T, object client.Object) {

@@ -6,7 +6,6 @@ package faults
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -141,26 +140,13 @@ func (s *trial) newKey(name string) string {
 
 func (s *trial) newKeyIn(namespace, name string, scopes ...v1alpha1.Scope) string {
 	s.t.Helper()
-	s.must(s.Client.Create(s.t.Context(), builder.APIKey(name).In(namespace).Scopes(scopes...).Mutate(func(k *v1alpha1.APIKey) {
+	key := builder.APIKey(name).In(namespace).Scopes(scopes...).Mutate(func(k *v1alpha1.APIKey) {
 		limit := int32(unlimited)
 		k.Spec.RateLimit = &v1alpha1.RateLimit{RequestsPerMinute: &limit}
-	}).Build()))
-	var token string
-	s.eventually("the key has its token", func(ctx context.Context) error {
-		key := &v1alpha1.APIKey{}
-		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, key); err != nil {
-			return err
-		}
-		if key.Status.SecretRef == nil {
-			return errors.New("it names no Secret")
-		}
-		secret := &corev1.Secret{}
-		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: string(key.Status.SecretRef.Name)}, secret); err != nil {
-			return err
-		}
-		token = string(secret.Data["token"])
-		return nil
-	})
+	}).Build()
+	s.must(s.Client.Create(s.t.Context(), key))
+	token, err := testenv.Token(s.t.Context(), s.Client, key)
+	s.must(err)
 	return token
 }
 

@@ -112,6 +112,15 @@ func (p *Process) follow(command *exec.Cmd, ended chan struct{}) {
 	}
 }
 
+// Runs reports whether a process runs. A zombie does not count.
+func Runs(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || !strings.Contains(string(stat), ") Z ")
+}
+
 // EndOf describes how a process ended, by what waiting for it returned.
 func EndOf(err error) string {
 	if err == nil {

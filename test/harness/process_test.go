@@ -2,7 +2,6 @@ package harness_test
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -48,18 +47,9 @@ func TestAPanicLeavesNoControlPlaneBehind(t *testing.T) {
 	}
 	harness.Eventually(t, func(g Gomega) {
 		for _, pid := range pids {
-			g.Expect(runs(pid)).To(BeFalse(), "process %d runs", pid)
+			g.Expect(harness.Runs(pid)).To(BeFalse(), "process %d runs", pid)
 		}
 	})
-}
-
-// runs reports whether a process runs. A zombie does not count as running.
-func runs(pid int) bool {
-	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-		return false
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !strings.Contains(string(stat), ") Z ")
 }
 
 func startAndPanic(t *testing.T, folder string) {
