@@ -28,8 +28,11 @@ func TestForEachIsBoundedAndStops(t *testing.T) {
 		mu.Lock()
 		most.Store(max(most.Load(), now))
 		mu.Unlock()
-		if begun.Add(1) == stopAt {
+		switch number := begun.Add(1); {
+		case number == stopAt:
 			stop()
+		case number > stopAt:
+			<-ctx.Done() // the one that stops it may be slow to do so
 		}
 		if i%2 == 1 {
 			return false, errors.New("odd")
