@@ -92,6 +92,7 @@ func fuzzRoutes(f testing.TB, backend *handlers.Backend) http.Handler {
 	engine.Use(r.observe, func(c *gin.Context) {
 		identity := &stateOf(c).identity
 		identity.Organization, identity.Namespace, identity.KeyName = fuzzOrganization, fuzzNamespace, "fuzz"
+		identity.Scopes = v1alpha1.Scopes()
 		stateOf(c).authenticate = func() (auth.Identity, error) { return *identity, nil }
 	})
 	harness.Must(f, r.addOperations(engine.Group(""), described, handlers.Operations(backend)))

@@ -5357,6 +5357,12 @@ type ListScansParamsSort string
 // ListScansParamsOrder defines parameters for ListScans.
 type ListScansParamsOrder string
 
+// GetScanParams defines parameters for GetScan.
+type GetScanParams struct {
+	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
+	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
+}
+
 // GetTrendsParams defines parameters for GetTrends.
 type GetTrendsParams struct {
 	// RepoId Only findings of this repository.
@@ -5450,6 +5456,12 @@ type ListTriagePoliciesParamsSort string
 // ListTriagePoliciesParamsOrder defines parameters for ListTriagePolicies.
 type ListTriagePoliciesParamsOrder string
 
+// GetUploadParams defines parameters for GetUpload.
+type GetUploadParams struct {
+	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
+	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
+}
+
 // ListWebhookDeliveriesParams defines parameters for ListWebhookDeliveries.
 type ListWebhookDeliveriesParams struct {
 	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
@@ -5487,6 +5499,12 @@ type ListWebhookDeliveriesParamsOrder string
 
 // ListWebhookDeliveriesParamsEvent defines parameters for ListWebhookDeliveries.
 type ListWebhookDeliveriesParamsEvent string
+
+// GetWebhookDeliveryParams defines parameters for GetWebhookDelivery.
+type GetWebhookDeliveryParams struct {
+	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
+	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
+}
 
 // UploadSarifV3JSONRequestBody defines body for UploadSarifV3 for application/json ContentType.
 type UploadSarifV3JSONRequestBody = SarifUpload
@@ -5994,7 +6012,7 @@ type ClientInterface interface {
 	// An addition to the contract. One scan, as the list shows it. Needs the scope `findings:read`.
 	//
 	// Corresponds with GET /v2/scans/{id} (the `GetScan` operationId).
-	GetScan(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
+	GetScan(ctx context.Context, id ID, params *GetScanParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetTrends Get how many findings there were, day by day
 	//
@@ -6154,7 +6172,7 @@ type ClientInterface interface {
 	// `findings:import`, which only a key that lists it has.
 	//
 	// Corresponds with GET /v2/uploads/{id} (the `GetUpload` operationId).
-	GetUpload(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
+	GetUpload(ctx context.Context, id ID, params *GetUploadParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListWebhookDeliveries Get webhook deliveries
 	//
@@ -6171,7 +6189,7 @@ type ClientInterface interface {
 	// scope `webhooks:read`, which only a key that lists it has.
 	//
 	// Corresponds with GET /v2/webhook-deliveries/{id} (the `GetWebhookDelivery` operationId).
-	GetWebhookDelivery(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
+	GetWebhookDelivery(ctx context.Context, id ID, params *GetWebhookDeliveryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RedeliverWebhookDelivery Send a webhook delivery again
 	//
@@ -6975,8 +6993,8 @@ func (c *Client) ListScans(ctx context.Context, params *ListScansParams, reqEdit
 // An addition to the contract. One scan, as the list shows it. Needs the scope `findings:read`.
 //
 // Corresponds with GET /v2/scans/{id} (the `GetScan` operationId).
-func (c *Client) GetScan(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewGetScanRequest(c.Server, id)
+func (c *Client) GetScan(ctx context.Context, id ID, params *GetScanParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetScanRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -7275,8 +7293,8 @@ func (c *Client) UpdateTriagePolicy(ctx context.Context, id ID, body UpdateTriag
 // `findings:import`, which only a key that lists it has.
 //
 // Corresponds with GET /v2/uploads/{id} (the `GetUpload` operationId).
-func (c *Client) GetUpload(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewGetUploadRequest(c.Server, id)
+func (c *Client) GetUpload(ctx context.Context, id ID, params *GetUploadParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetUploadRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -7312,8 +7330,8 @@ func (c *Client) ListWebhookDeliveries(ctx context.Context, params *ListWebhookD
 // scope `webhooks:read`, which only a key that lists it has.
 //
 // Corresponds with GET /v2/webhook-deliveries/{id} (the `GetWebhookDelivery` operationId).
-func (c *Client) GetWebhookDelivery(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewGetWebhookDeliveryRequest(c.Server, id)
+func (c *Client) GetWebhookDelivery(ctx context.Context, id ID, params *GetWebhookDeliveryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetWebhookDeliveryRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -11258,7 +11276,7 @@ func NewListScansRequest(server string, params *ListScansParams) (*http.Request,
 }
 
 // NewGetScanRequest constructs an http.Request for the GetScan method
-func NewGetScanRequest(server string, id ID) (*http.Request, error) {
+func NewGetScanRequest(server string, id ID, params *GetScanParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -11286,6 +11304,21 @@ func NewGetScanRequest(server string, id ID) (*http.Request, error) {
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfNoneMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "if-none-match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("if-none-match", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -11939,7 +11972,7 @@ func NewUpdateTriagePolicyRequestWithBody(server string, id ID, contentType stri
 }
 
 // NewGetUploadRequest constructs an http.Request for the GetUpload method
-func NewGetUploadRequest(server string, id ID) (*http.Request, error) {
+func NewGetUploadRequest(server string, id ID, params *GetUploadParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -11967,6 +12000,21 @@ func NewGetUploadRequest(server string, id ID) (*http.Request, error) {
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfNoneMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "if-none-match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("if-none-match", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -12111,7 +12159,7 @@ func NewListWebhookDeliveriesRequest(server string, params *ListWebhookDeliverie
 }
 
 // NewGetWebhookDeliveryRequest constructs an http.Request for the GetWebhookDelivery method
-func NewGetWebhookDeliveryRequest(server string, id ID) (*http.Request, error) {
+func NewGetWebhookDeliveryRequest(server string, id ID, params *GetWebhookDeliveryParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -12139,6 +12187,21 @@ func NewGetWebhookDeliveryRequest(server string, id ID) (*http.Request, error) {
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfNoneMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "if-none-match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("if-none-match", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -12748,7 +12811,7 @@ type ClientWithResponsesInterface interface {
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v2/scans/{id} (the `GetScan` operationId).
-	GetScanWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*GetScanResult, error)
+	GetScanWithResponse(ctx context.Context, id ID, params *GetScanParams, reqEditors ...RequestEditorFn) (*GetScanResult, error)
 
 	// GetTrendsWithResponse Get how many findings there were, day by day
 	//
@@ -12924,7 +12987,7 @@ type ClientWithResponsesInterface interface {
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v2/uploads/{id} (the `GetUpload` operationId).
-	GetUploadWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*GetUploadResult, error)
+	GetUploadWithResponse(ctx context.Context, id ID, params *GetUploadParams, reqEditors ...RequestEditorFn) (*GetUploadResult, error)
 
 	// ListWebhookDeliveriesWithResponse Get webhook deliveries
 	//
@@ -12945,7 +13008,7 @@ type ClientWithResponsesInterface interface {
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v2/webhook-deliveries/{id} (the `GetWebhookDelivery` operationId).
-	GetWebhookDeliveryWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*GetWebhookDeliveryResult, error)
+	GetWebhookDeliveryWithResponse(ctx context.Context, id ID, params *GetWebhookDeliveryParams, reqEditors ...RequestEditorFn) (*GetWebhookDeliveryResult, error)
 
 	// RedeliverWebhookDeliveryWithResponse Send a webhook delivery again
 	//
@@ -17693,8 +17756,8 @@ func (c *ClientWithResponses) ListScansWithResponse(ctx context.Context, params 
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /v2/scans/{id} (the `GetScan` operationId).
-func (c *ClientWithResponses) GetScanWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*GetScanResult, error) {
-	rsp, err := c.GetScan(ctx, id, reqEditors...)
+func (c *ClientWithResponses) GetScanWithResponse(ctx context.Context, id ID, params *GetScanParams, reqEditors ...RequestEditorFn) (*GetScanResult, error) {
+	rsp, err := c.GetScan(ctx, id, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -17953,8 +18016,8 @@ func (c *ClientWithResponses) UpdateTriagePolicyWithResponse(ctx context.Context
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /v2/uploads/{id} (the `GetUpload` operationId).
-func (c *ClientWithResponses) GetUploadWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*GetUploadResult, error) {
-	rsp, err := c.GetUpload(ctx, id, reqEditors...)
+func (c *ClientWithResponses) GetUploadWithResponse(ctx context.Context, id ID, params *GetUploadParams, reqEditors ...RequestEditorFn) (*GetUploadResult, error) {
+	rsp, err := c.GetUpload(ctx, id, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -17986,8 +18049,8 @@ func (c *ClientWithResponses) ListWebhookDeliveriesWithResponse(ctx context.Cont
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /v2/webhook-deliveries/{id} (the `GetWebhookDelivery` operationId).
-func (c *ClientWithResponses) GetWebhookDeliveryWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*GetWebhookDeliveryResult, error) {
-	rsp, err := c.GetWebhookDelivery(ctx, id, reqEditors...)
+func (c *ClientWithResponses) GetWebhookDeliveryWithResponse(ctx context.Context, id ID, params *GetWebhookDeliveryParams, reqEditors ...RequestEditorFn) (*GetWebhookDeliveryResult, error) {
+	rsp, err := c.GetWebhookDelivery(ctx, id, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -20246,6 +20309,9 @@ func ParseGetScanResult(rsp *http.Response) (*GetScanResult, error) {
 		}
 		response.JSON200 = &dest
 
+	case rsp.StatusCode == 304:
+		break // No content-type
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
 		var dest InvalidParameter
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -21032,6 +21098,9 @@ func ParseGetUploadResult(rsp *http.Response) (*GetUploadResult, error) {
 		}
 		response.JSON200 = &dest
 
+	case rsp.StatusCode == 304:
+		break // No content-type
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
 		var dest InvalidParameter
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -21167,6 +21236,9 @@ func ParseGetWebhookDeliveryResult(rsp *http.Response) (*GetWebhookDeliveryResul
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case rsp.StatusCode == 304:
+		break // No content-type
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
 		var dest InvalidParameter

@@ -5347,6 +5347,12 @@ type ListScansParamsSort string
 // ListScansParamsOrder defines parameters for ListScans.
 type ListScansParamsOrder string
 
+// GetScanParams defines parameters for GetScan.
+type GetScanParams struct {
+	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
+	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
+}
+
 // GetTrendsParams defines parameters for GetTrends.
 type GetTrendsParams struct {
 	// RepoId Only findings of this repository.
@@ -5440,6 +5446,12 @@ type ListTriagePoliciesParamsSort string
 // ListTriagePoliciesParamsOrder defines parameters for ListTriagePolicies.
 type ListTriagePoliciesParamsOrder string
 
+// GetUploadParams defines parameters for GetUpload.
+type GetUploadParams struct {
+	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
+	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
+}
+
 // ListWebhookDeliveriesParams defines parameters for ListWebhookDeliveries.
 type ListWebhookDeliveriesParams struct {
 	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
@@ -5477,6 +5489,12 @@ type ListWebhookDeliveriesParamsOrder string
 
 // ListWebhookDeliveriesParamsEvent defines parameters for ListWebhookDeliveries.
 type ListWebhookDeliveriesParamsEvent string
+
+// GetWebhookDeliveryParams defines parameters for GetWebhookDelivery.
+type GetWebhookDeliveryParams struct {
+	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
+	IfNoneMatch *IfNoneMatch `json:"if-none-match,omitempty"`
+}
 
 // UploadSarifV3JSONRequestBody defines body for UploadSarifV3 for application/json ContentType.
 type UploadSarifV3JSONRequestBody = SarifUpload
