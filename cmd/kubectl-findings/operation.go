@@ -162,14 +162,14 @@ func (w *operating) await(ctx context.Context, seen func(), phases ...v1alpha1.O
 			unnoticed.Stop()
 		}
 		seen()
-		w.tell()
-		if slices.Contains(phases, phase) {
+		switch {
+		case slices.Contains(phases, phase):
 			return true, nil
+		case phase == v1alpha1.OperationFailed:
+			return false, errors.New(whyFailed(w.operation))
 		}
-		if phase != v1alpha1.OperationFailed {
-			return false, nil
-		}
-		return false, errors.New(whyFailed(w.operation))
+		w.tell()
+		return false, nil
 	})
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
@@ -180,7 +180,7 @@ func (w *operating) await(ctx context.Context, seen func(), phases ...v1alpha1.O
 	return nil
 }
 
-// tell prints why the operation is not ready yet, each reason once.
+// tell prints why the operation is not ready yet, whenever the reason changes.
 func (w *operating) tell() {
 	ready := v1alpha1.FindCondition(w.operation.Status.Conditions, v1alpha1.ConditionReady)
 	if w.quiet || ready == nil || ready.Status != metav1.ConditionFalse || ready.Message == w.told {

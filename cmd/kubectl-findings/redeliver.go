@@ -227,7 +227,7 @@ func (o *redeliverOptions) ask(ctx context.Context, s *session, name, value stri
 }
 
 // await waits for the requested redeliveries and replaces the endings by their outcomes. Those whose turn has not come
-// when the time is up, because others took it all, are read once.
+// when the time is up, because others took it all, are read once, as many as the time of a call allows.
 func (o *redeliverOptions) await(ctx context.Context, s *session, names []string, endings []ending, value string) {
 	waiting, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()

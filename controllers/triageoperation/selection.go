@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -166,8 +168,7 @@ func (r *Reconciler) chooseNamed(ctx context.Context, s *scope) ([]chosen, error
 		key := client.ObjectKey{Namespace: s.Object.Namespace, Name: string(id)}
 		err := r.Client.Get(ctx, key, finding, client.UnsafeDisableDeepCopy)
 		if apierrors.IsNotFound(err) {
-			finding = &v1alpha1.Finding{}
-			err = r.Live.Get(ctx, key, finding)
+			finding, err = r.liveFinding(ctx, key)
 		}
 		switch {
 		case apierrors.IsNotFound(err):
@@ -180,6 +181,19 @@ func (r *Reconciler) chooseNamed(ctx context.Context, s *scope) ([]chosen, error
 	}
 	s.Status.Matched = int32(len(set)) //nolint:gosec // bounded
 	return set, nil
+}
+
+// liveFinding reads a finding from the API server. It returns NotFound for one that cannot be decoded, like kube.Get.
+func (r *Reconciler) liveFinding(ctx context.Context, key client.ObjectKey) (*v1alpha1.Finding, error) {
+	stored, finding := &unstructured.Unstructured{}, &v1alpha1.Finding{}
+	stored.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Finding"))
+	if err := r.Live.Get(ctx, key, stored); err != nil {
+		return nil, err
+	}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, finding) != nil {
+		return nil, apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("findings").GroupResource(), key.Name)
+	}
+	return finding, nil
 }
 
 func (r *Reconciler) chooseMatching(ctx context.Context, s *scope) ([]chosen, error) {

@@ -2,6 +2,7 @@ package triageoperation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -57,7 +58,13 @@ func TestANamedFindingIsReadLiveIfTheCacheDoesNotHoldItAndStaysInTheSetIfItDoesN
 	r, _ := line(t, 0, "", v1alpha1.TriageOperationStatus{})
 	harness.Must(t, r.Client.Create(t.Context(), builder.Finding("f-cached").In("org-acme").Build()))
 	live, _ := line(t, 0, "", v1alpha1.TriageOperationStatus{})
-	r.Live = live.Client
+	r.Live = interceptor.NewClient(live.Client.(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context,
+		c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+		if _, typed := into.(*v1alpha1.Finding); typed {
+			return errors.New("a finding that cannot be decoded would never end the selection")
+		}
+		return c.Get(ctx, key, into, options...)
+	}})
 	harness.Must(t, live.Client.Create(t.Context(), builder.Finding("f-new").In("org-acme").Build()))
 	operation := builder.TriageOperation("mute", "").In("org-acme").Mutate(func(s *v1alpha1.TriageOperationSpec) {
 		s.Select.IDs = []v1alpha1.ResourceName{"f-new", "f-none", "f-cached"}

@@ -93,7 +93,7 @@ const ClockSkew = 5 * time.Minute
 type FutureStartError struct{ At time.Time }
 
 func (e *FutureStartError) Error() string {
-	return fmt.Sprintf("the scan cannot have started at %s, which is in the future: every later scan would be refused as older",
+	return fmt.Sprintf("the scan cannot have started at %s, which is in the future: check the clock of the machine that scanned",
 		e.At.UTC().Format(time.RFC3339))
 }
 

@@ -227,8 +227,8 @@ func (im *Importer) look(ctx context.Context, j *job) (err error) {
 	return err
 }
 
-// Started returns when the scan started, or now if that is unknown or in the future by the API server's clock: until
-// that time, every later scan of the job would be refused as older.
+// Started returns when the scan started, or now if that is unknown or in the future by the API server's clock: its
+// findings would be detected and closed in the future.
 func (b *Batch) Started() v1alpha1.Time {
 	now := apitime.Now()
 	if b.StartedAt.IsZero() || b.StartedAt.After(now.Add(ClockSkew)) {

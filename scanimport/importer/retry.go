@@ -53,10 +53,9 @@ func passes(err error) bool {
 		apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err):
 		return true
 	case apierrors.IsUnexpectedServerError(err):
-		// By a proxy, or the API server does not know the kind, which ends only with its installation.
+		// Of the others only a proxy's 408 passes. A 404 means that the API server does not know the kind.
 		var status apierrors.APIStatus
-		return errors.As(err, &status) &&
-			(status.Status().Code >= http.StatusInternalServerError || status.Status().Code == http.StatusRequestTimeout)
+		return errors.As(err, &status) && status.Status().Code == http.StatusRequestTimeout
 	case utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err),
 		utilnet.IsProbableEOF(err), utilnet.IsHTTP2ConnectionLost(err):
 		return true
