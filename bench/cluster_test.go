@@ -44,7 +44,7 @@ type cluster struct {
 }
 
 // newCluster creates a cluster with n findings in the controllers' cache, a fifth of them closed an
-// hour ago. They are added to the API server's lists, because storing 50,000 takes minutes. They
+// hour ago. They are added to the API server's lists, because storing 10,000 takes long. They
 // have the status that their controller gives them, so that nothing needs to be written.
 func newCluster(t testing.TB, n int) *cluster {
 	t.Helper()

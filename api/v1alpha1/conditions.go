@@ -70,8 +70,8 @@ const (
 // cannot read. It is no condition's: nothing can be written to what cannot be read.
 const ReasonUnreadable = "Unreadable"
 
-// SetCondition puts condition in the list, or in the place of the one of its type, which passes on the time of its last
-// transition if it has the same status. The list becomes a copy: what shares the earlier one keeps it.
+// SetCondition adds the condition, or replaces the one of its type and keeps that one's LastTransitionTime if the
+// status is the same. The caller must set LastTransitionTime. The list is copied, not changed in place.
 func SetCondition(list *[]Condition, condition Condition) {
 	next := slices.Clone(*list)
 	if was := FindCondition(next, condition.Type); was == nil {
@@ -85,7 +85,7 @@ func SetCondition(list *[]Condition, condition Condition) {
 	*list = next
 }
 
-// RemoveCondition removes the condition of that type from the list, which becomes a copy too.
+// RemoveCondition removes the condition of that type. The list is copied, not changed in place.
 func RemoveCondition(list *[]Condition, conditionType string) {
 	*list = slices.DeleteFunc(slices.Clone(*list), func(c Condition) bool { return c.Type == conditionType })
 }

@@ -37,6 +37,7 @@ func TestTokens_TwoReplicasWithOneRedisLimitAKeyAsOne(t *testing.T) {
 	for range 2 {
 		f, err := target.startFacade(redis)
 		harness.Must(t, err)
+		t.Cleanup(func() { harness.Must(t, f.Stop()) }) // before Redis
 		replicas = append(replicas, f)
 	}
 	o := newOrganization(t, "limited-"+letters(6), sharedLimit)

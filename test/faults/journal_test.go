@@ -31,6 +31,8 @@ type journal struct {
 	acknowledged map[string]int
 	// imports counts the acknowledged imports.
 	imports int
+	// failedImports are the errors of the others.
+	failedImports []error
 }
 
 // operation is a REST read or write, in the form that porcupine expects.

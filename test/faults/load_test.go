@@ -283,6 +283,8 @@ func (s *trial) importAlternately(ctx context.Context) {
 		if err == nil {
 			s.journal.imports++
 			s.journal.acknowledged["imports"]++
+		} else {
+			s.journal.failedImports = append(s.journal.failedImports, err)
 		}
 		s.journal.mutex.Unlock()
 	}

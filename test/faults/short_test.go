@@ -27,6 +27,9 @@ func TestNothingAcknowledgedIsLostOverSomeFaults(t *testing.T) {
 	for _, m := range moments()[:2] {
 		s.phase("controller killed "+m.name, func() { s.killAt(m) })
 	}
+	if failed := s.journal.failedImports; len(failed) > 0 { // the load has stopped
+		s.verdict.wrong("imports failed though the API server ran: %v", failed)
+	}
 	s.phase("API server answers 500, then stalls watches", func() {
 		s.answering(http.StatusInternalServerError, 0)
 		s.stallWatches(func() {

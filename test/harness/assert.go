@@ -29,7 +29,7 @@ func Same(t testing.TB, what string, want, got any, options ...cmp.Option) {
 	}
 }
 
-// Says fails the test unless the error says what was wanted, or unless it is nil if that is empty.
+// Says fails the test unless the error contains want. An empty want means that there must be no error.
 func Says(t testing.TB, what string, err error, want string) {
 	t.Helper()
 	if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {

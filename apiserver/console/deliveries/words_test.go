@@ -1,6 +1,7 @@
 package deliveries
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -75,7 +76,7 @@ func TestSubjectsOfOneNameAreToldApart(t *testing.T) {
 
 func TestAnAnswerIsSaidInWords(t *testing.T) {
 	for code, want := range map[int32]string{0: "none", 204: "204 No Content", 599: "599"} {
-		harness.Same(t, "the answer", want, answer(client.WebhookDeliveryAttempt{StatusCode: code}))
+		harness.Same(t, fmt.Sprint("the answer ", code), want, answer(client.WebhookDeliveryAttempt{StatusCode: code}))
 	}
 }
 
