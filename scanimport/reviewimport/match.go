@@ -43,6 +43,12 @@ func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
 // has: they are no issues.
 func (p *plan) own(results []found, there []v1alpha1.ReviewIssue, known map[[2]int]bool) map[[2]int]bool {
 	own, existing := map[[2]int]bool{}, indexed(there)
+	all, _ := merge(results)
+	for i, name := range p.certain(all, existing) {
+		if known[[2]int{all[i].batch, all[i].Index}] {
+			delete(existing, name) // it is this result, and no other
+		}
+	}
 	distinct, again := merge(slices.DeleteFunc(slices.Clone(results), func(f found) bool {
 		return known[[2]int{f.batch, f.Index}]
 	}))
