@@ -202,6 +202,7 @@ verify: ## Check that nothing is stale, untidy or against the rules.
 	@for module in $(OURS); do echo "vet: $$module"; (cd $$module && go vet ./...) || exit 1; done
 	go vet -tags=node ./test/node
 	cd test/faults && go vet -tags=faults .
+	cd hack/image && go vet ./...
 	go vet -tags=attack ./test/attack
 	go vet -tags=plane ./test/plane
 

@@ -68,7 +68,8 @@ func (r *router) checkDataAge(scope v1alpha1.Scope, operation string) gin.Handle
 	}
 }
 
-// checkSilence is checkDataAge for a kind that has been silent that long. It reports whether to answer.
+// checkSilence marks the response if the kind has long been silent, and refuses it if the silence is longer than the
+// operator allows. It reports whether to go on.
 func (r *router) checkSilence(c *gin.Context, kind string, silence time.Duration) bool {
 	if silence > deafAfter {
 		c.Header(dataAgeHeader, strconv.Itoa(int(max(silence, r.auth.Age(time.Now())).Seconds())))

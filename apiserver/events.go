@@ -106,8 +106,8 @@ func (r *router) follow(c *gin.Context, stream *eventStream) {
 	}
 }
 
-// beat shows the client that the stream is alive. It reports false if its kinds have not been heard of for too long:
-// then the stream ends, and the client connects again and is told that the data is stale.
+// beat shows the client that the stream is alive. It reports false if one of the stream's kinds has been silent for too
+// long: then the stream ends, and the client connects again and is told that the data is stale.
 func (r *router) beat(stream *eventStream) bool {
 	if _, silence := r.silenceBehind(stream.events); r.isStale(silence) {
 		return false

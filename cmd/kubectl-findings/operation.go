@@ -244,6 +244,7 @@ func (w *operating) imperative() string {
 
 // finish waits until the operation has processed all its findings.
 func (w *operating) finish(ctx context.Context) error {
+	w.told = "" // it may wait for the same reason again
 	w.progress = newProgress(w.streams.ErrOut, w.quiet, "findings")
 	err := w.await(ctx, func() {
 		s := &w.operation.Status

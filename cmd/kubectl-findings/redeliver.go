@@ -285,6 +285,8 @@ func awaitDelivery(ctx context.Context, s *session, name, value string) error {
 	d.Name = name
 	err := s.await(ctx, d, &v1alpha1.WebhookDeliveryList{}, func() (bool, error) { return isRedelivered(d, value) })
 	switch {
+	case ctx.Err() != nil && d.ResourceVersion == "": // the last read failed
+		return errNotRead
 	case ctx.Err() != nil:
 		return errStillPending
 	case err != nil && passing(err):
