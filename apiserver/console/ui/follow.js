@@ -14,13 +14,16 @@ const livePause = 2000;
 
 let wait = pause;
 let heard = false;
+/** Whether an answer did not come, or was not asked for because nobody saw the page. */
+let missed = false;
 let shown = "";
 
 const part = () => /** @type {HTMLElement | null} */ (document.querySelector("#followed"));
 
 async function again() {
   const followed = part();
-  if (!followed || document.hidden) return;
+  missed = document.hidden;
+  if (!followed || missed) return;
   try {
     const answer = await (await ask(location.href)).text();
     wait = answer === shown ? Math.min(wait * 1.5, longPause) : pause;
@@ -28,6 +31,7 @@ async function again() {
     shown = answer;
     answered();
   } catch (error) {
+    missed = true;
     wait = longPause;
     answered(error);
   }
@@ -40,7 +44,7 @@ async function poll() {
     document.addEventListener("visibilitychange", poll, { once: true });
     return;
   }
-  if (!heard && followed.hasAttribute("data-follow")) await again();
+  if (missed || (!heard && followed.hasAttribute("data-follow"))) await again();
   setTimeout(poll, wait);
 }
 
