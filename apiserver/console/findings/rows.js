@@ -6,9 +6,9 @@ export const results = /** @type {HTMLElement} */ (document.querySelector("#resu
 /** @type {HTMLElement | null} The row that keys are about. */
 let at = null;
 
-/** @returns {HTMLElement | null} The row that keys are about, if it is still shown. */
+/** @returns {HTMLElement | null} The row that keys are about, if it is still shown: its group may have been closed. */
 export function standing() {
-  return at?.isConnected ? at : null;
+  return at?.isConnected && !at.closest("details:not([open])") ? at : null;
 }
 
 /** @param {Element | null} row */
