@@ -162,7 +162,7 @@ type request struct {
 
 // requestOf reads the form of the list: the selected findings, or the filters if all matches are selected.
 func requestOf(form url.Values) request {
-	r := request{Set: &set{UserStatus: form.Get("user_status"), Comments: form.Get("comments")}}
+	r := request{Set: &set{UserStatus: form.Get("user_status"), Comments: page.Lines(form.Get("comments"))}}
 	if r.Set.UserStatus != decision.Open {
 		r.Set.Reason, r.Set.ExpiresAt = form.Get("reason"), page.EndOf(form.Get("until"))
 	}

@@ -9,14 +9,15 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestAWithdrawalHasNoGrounds(t *testing.T) {
-	form := url.Values{"id": {"f-1"}, "user_status": {"open"}, "reason": {"duplicate"}, "until": {"2099-05-04"}, "comments": {"x"}}
-	harness.Same(t, "a withdrawal", set{UserStatus: "open", Comments: "x"}, *requestOf(form).Set)
+	form := url.Values{"id": {"f-1"}, "user_status": {"open"}, "reason": {"duplicate"}, "until": {"2099-05-04"}, "comments": {"x\r\ny"}}
+	harness.Same(t, "a withdrawal", set{UserStatus: "open", Comments: "x\ny"}, *requestOf(form).Set)
 	form.Set("user_status", "muted")
-	harness.Same(t, "a muting", set{UserStatus: "muted", Comments: "x", Reason: "duplicate", ExpiresAt: "2099-05-04T23:59:59Z"}, *requestOf(form).Set)
+	harness.Same(t, "a muting", set{UserStatus: "muted", Comments: "x\ny", Reason: "duplicate", ExpiresAt: "2099-05-04T23:59:59Z"}, *requestOf(form).Set)
 }
 
 func TestARefusedOperationKeepsWhatWasSelectedAndTyped(t *testing.T) {
@@ -62,5 +63,17 @@ func TestAnOperationThatHasFailedIsShownOnItsPage(t *testing.T) {
 		got, err := sends(t.Context(), &page.Visit{API: api.New(fails, "", ""), Form: form, Path: id})
 		harness.Must(t, err)
 		harness.Same(t, reason, page.SeeOther("/console/operations/op-failed"), got)
+	}
+}
+
+// What it has decided stands, and can be undone.
+func TestAnOperationThatHasFailedHalfwayShowsWhatItHasDecided(t *testing.T) {
+	for changed, shows := range map[int32]bool{0: false, 3: true} {
+		o := client.TriageOperation{Id: "op-1", Phase: client.TriageOperationPhaseFailed, Changed: changed}
+		text, err := page.Text(t.Context(), operationPage(o, client.TriageOperation{}, "Mute", nil, "token", true))
+		harness.Must(t, err)
+		if got := strings.Contains(text, "Preview the undo"); got != shows {
+			t.Errorf("after %d decisions the undo is offered: %t", changed, got)
+		}
 	}
 }

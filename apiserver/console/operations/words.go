@@ -8,6 +8,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/findings"
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 )
@@ -53,6 +54,11 @@ func phase(o client.TriageOperation) string {
 	return string(o.Phase)
 }
 
+// decided reports whether the operation has ended and may have decided about findings: it may fail after some.
+func decided(o client.TriageOperation) bool {
+	return o.Phase == client.TriageOperationPhaseCompleted || o.Phase == client.TriageOperationPhaseFailed && o.Changed > 0
+}
+
 // working reports whether the operation is in progress.
 func working(o client.TriageOperation) bool {
 	return o.Phase == client.TriageOperationPhaseSelecting || o.Phase == client.TriageOperationPhaseRunning
@@ -62,7 +68,7 @@ func working(o client.TriageOperation) bool {
 // undo was itself undone.
 func undoingOf(id string, all []client.TriageOperation) (undoing client.TriageOperation) {
 	for i, o := range all {
-		if o.Undo != id || o.Phase != client.TriageOperationPhaseCompleted || o.Changed == 0 {
+		if o.Undo != id || !decided(o) || o.Changed == 0 {
 			continue
 		}
 		// Names may be reused, so two operations may each be the undo of the other.
@@ -75,7 +81,9 @@ func undoingOf(id string, all []client.TriageOperation) (undoing client.TriageOp
 }
 
 // whole reports whether the undo is complete: a second undo would change nothing.
-func whole(undoing client.TriageOperation) bool { return undoing.Id != "" && undoing.Failed == 0 }
+func whole(undoing client.TriageOperation) bool {
+	return undoing.Id != "" && undoing.Failed == 0 && undoing.Phase == client.TriageOperationPhaseCompleted
+}
 
 // outcomes maps the REST API's outcomes to words.
 var outcomes = map[string]string{
@@ -121,13 +129,17 @@ func about(filters map[string]string) (facts []ui.Fact) {
 	return facts
 }
 
-// values returns the filters as parameters of the list.
-func values(filters map[string]string) url.Values {
+// matching returns the address of the list with the filters, or "" if the console's list does not take them: those of
+// other clients may be selectors, several values of one filter, or empty.
+func matching(filters map[string]string) string {
 	values := url.Values{}
 	for name, value := range filters {
+		if !findings.IsFilter(name) || value == "" || strings.Contains(value, ",") {
+			return ""
+		}
 		values.Set(name, value)
 	}
-	return values
+	return page.Address("/console/findings", values)
 }
 
 // inWords describes in one line which findings an operation is about.

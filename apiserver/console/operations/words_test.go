@@ -16,14 +16,27 @@ func TestATitleSaysWhoseDayEndsIt(t *testing.T) {
 	harness.Same(t, "title", "Comment, until 2099-05-04 UTC", inTitle(o))
 }
 
+func TestOnlyFiltersOfTheListAreLinked(t *testing.T) {
+	for _, c := range []struct{ name, value, want string }{
+		{"tool", "gosec", "/console/findings?tool=gosec"},
+		{"severity", "high,medium", ""},
+		{"label_selector", "team=x", ""},
+		{"class", "", ""},
+	} {
+		harness.Same(t, c.name, c.want, matching(map[string]string{c.name: c.value}))
+	}
+}
+
 func TestAnOperationIsUndoneByOneThatChangedSomething(t *testing.T) {
 	undo := client.TriageOperation{Id: "op-undo", Undo: "op-made", Phase: client.TriageOperationPhaseCompleted, Changed: 3}
 	preview, idle := undo, undo
 	preview.Phase, idle.Changed = client.TriageOperationPhasePreview, 0
+	partly := undo
+	partly.Phase = client.TriageOperationPhaseFailed
 	for name, c := range map[string]struct {
 		of   client.TriageOperation
 		want string
-	}{"completed": {undo, "op-undo"}, "preview": {preview, ""}, "changed nothing": {idle, ""}} {
+	}{"completed": {undo, "op-undo"}, "preview": {preview, ""}, "changed nothing": {idle, ""}, "failed after some": {partly, "op-undo"}} {
 		harness.Same(t, name, c.want, undoingOf("op-made", []client.TriageOperation{c.of}).Id)
 	}
 	again := client.TriageOperation{Id: "op-again", Undo: "op-undo", Phase: client.TriageOperationPhaseCompleted, Changed: 3}
@@ -32,7 +45,7 @@ func TestAnOperationIsUndoneByOneThatChangedSomething(t *testing.T) {
 	}
 	mutual := client.TriageOperation{Id: "op-made", Undo: "op-undo", Phase: client.TriageOperationPhaseCompleted, Changed: 3}
 	undoingOf("op-made", []client.TriageOperation{mutual, undo}) // must terminate
-	if undo.Failed = 1; whole(undo) {
+	if undo.Failed = 1; whole(undo) || whole(partly) {
 		t.Error("what failed can be undone once more")
 	}
 }
