@@ -151,6 +151,10 @@ func TestGroupsHaveTheirCountsAndAreOpenedOnDemand(t *testing.T) {
 	p.do(chromedp.SetValue("#one-reason", "duplicate"))
 	p.presses(kb.Enter)
 	p.reads("#f-low .state", "muted")
+	p.clicks(".groups li:nth-child(3) summary")
+	p.presses("x") // about no row that nobody sees
+	p.sees("!document.querySelector('.row :checked')")
+	p.clicks(".groups li:nth-child(3) summary")
 	p.clicks(".groups li:nth-child(3) .only a")
 	p.reads(".total", "3 findings")
 	p.sees("location.search === '?order=asc&severity=low&sort=created_at'")

@@ -144,6 +144,21 @@ func TestOnlySomeOfTheRowsThatARescanChangesAreLookedAt(t *testing.T) {
 	p.sees("document.querySelectorAll('.row.changed').length === 99 && looks === 60")
 }
 
+// Its stream tells of no further change.
+func TestAPageAsksAgainAfterAnAnswerThatDidNotCome(t *testing.T) {
+	p := loggedIn(t, newOrganization(t).key("ada"))
+	p.prepares(`window.EventSource = class extends EventTarget { constructor() { super(); window.stream = this; } close() {} };
+		((later) => { window.setTimeout = (task, after) => later(task, after / 20); })(window.setTimeout);`)
+	p.goes("/console/")
+	p.evaluates(`((send) => {
+		window.asked = 0;
+		window.fetch = (at, request) => ++asked > 1 ? send(at, request) : Promise.resolve(new Response("", { status: 502 }));
+		stream.dispatchEvent(new Event("open"));
+		stream.dispatchEvent(new MessageEvent("finding", { data: JSON.stringify({ change: "updated", id: "f-1" }) }));
+	})(window.fetch)`, nil)
+	p.sees("asked > 1")
+}
+
 func TestTheOverviewCountsWhileOneLooks(t *testing.T) {
 	o := newOrganization(t)
 	o.hasHistory()
