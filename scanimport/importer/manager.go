@@ -18,10 +18,18 @@ import (
 // passOn transfers a finding's fields that one field manager applied to another manager, and returns the finding's
 // resource version. Server-side apply removes only fields of the same manager: applied under a new name, a fact of the
 // old one, such as closed, would stay forever. The spec does not change, and fields of other managers are not touched.
-// If the import ends here, the next one repeats it.
+// If the import ends here, the next one repeats it. The managed fields are read here: listed findings do not have them.
 func (im *Importer) passOn(ctx context.Context, finding *v1alpha1.Finding, from,
 	to string) (resourceVersion string, err error) {
-	owners, changed, err := passedOn(finding.ManagedFields, from, to)
+	if from == to {
+		return finding.ResourceVersion, nil
+	}
+	now := kube.MetadataOf(v1alpha1.GroupVersion.WithKind("Finding"))
+	key := client.ObjectKey{Namespace: im.target.Namespace, Name: finding.Name}
+	if err := Retry(ctx, func(ctx context.Context) error { return im.client.Get(ctx, key, now) }); err != nil {
+		return "", err
+	}
+	owners, changed, err := passedOn(now.ManagedFields, from, to)
 	if err != nil || !changed {
 		return finding.ResourceVersion, err
 	}
@@ -51,12 +59,9 @@ func appliedBy(e *metav1.ManagedFieldsEntry, manager string) bool {
 	return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 }
 
-// passedOn returns the entries with the fields that from applied merged into those of to.
+// passedOn returns the entries with the fields that from applied merged into those of to, another manager.
 func passedOn(entries []metav1.ManagedFieldsEntry, from,
 	to string) (out []metav1.ManagedFieldsEntry, changed bool, err error) {
-	if from == to {
-		return entries, false, nil
-	}
 	for _, e := range entries {
 		switch {
 		case appliedBy(&e, from):

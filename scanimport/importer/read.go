@@ -17,14 +17,15 @@ import (
 )
 
 const (
-	// pageSize of a list.
+	// pageSize of a list. Objects are decoded and trimmed one by one as they arrive, so that a page of large ones is
+	// never in memory as a whole.
 	pageSize = 500
 	// mostExpired bounds how often a list is restarted because its continue token expired.
 	mostExpired = 3
 )
 
 // List lists objects of a kind in a namespace, page by page, and returns the names of those that cannot be read. An
-// unreadable object does not affect the others.
+// unreadable object does not affect the others. The objects are trimmed (kube.Trim).
 func List[T any](ctx context.Context, c *Client, namespace string,
 	selector fields.Selector) (objects []T, unreadable []string, err error) {
 	unreadable, err = eachPage(ctx, c, namespace, selector, func(page []T, first bool) {
@@ -57,7 +58,12 @@ func eachPage[T any](ctx context.Context, c *Client, namespace string, selector 
 			said, err = source.List(ctx, options, func(object runtime.Object) error {
 				if u, is := object.(*kube.Unreadable); is {
 					odd = append(odd, u.Name)
-				} else if object, is := any(object).(*T); is {
+					return nil
+				}
+				if m, is := object.(metav1.Object); is {
+					kube.Trim(m)
+				}
+				if object, is := any(object).(*T); is {
 					page = append(page, *object)
 				}
 				return nil
@@ -148,12 +154,6 @@ func (im *Importer) known(ctx context.Context, j *job) (*known, error) {
 		group.Go(safely.Func(func() (err error) {
 			lists[i], unreadable[i], err = List[v1alpha1.Finding](listing, im.client, im.target.Namespace,
 				im.selector(j.project, tool))
-			// Managed fields are only needed for findings of another name of the tool.
-			for k := range lists[i] {
-				if tool == j.Tool {
-					lists[i][k].ManagedFields = nil
-				}
-			}
 			return err
 		}))
 	}

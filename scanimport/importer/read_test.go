@@ -2,10 +2,12 @@ package importer
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
@@ -56,4 +58,74 @@ func TestAListWhoseTokenHasExpiredBeginsAnew(t *testing.T) {
 		names = append(names, findings[i].Name)
 	}
 	harness.Same(t, "findings", []string{"f-2", "f-3"}, names)
+}
+
+// Whoever may write a finding can make its metadata larger than all that an import reads of it.
+func TestListedObjectsAreTrimmed(t *testing.T) {
+	finding := v1alpha1.Finding{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Finding"}}
+	finding.Name = "f-1"
+	large := finding
+	large.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}"}
+	large.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "scanner/old"}}
+	c := answering(t, func(*http.Request) any { return v1alpha1.FindingList{Items: []v1alpha1.Finding{large}} })
+	findings, _, err := List[v1alpha1.Finding](t.Context(), c, "org-acme", fields.Everything())
+	harness.Must(t, err)
+	harness.Same(t, "findings", []v1alpha1.Finding{finding}, findings)
+}
+
+func TestAChangeThatIsDecidedAgainKeepsATrimmedFinding(t *testing.T) {
+	now := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{
+		Name: "f-1", Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "{}"},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "scanner/old"}},
+	}}
+	ch := &change{action: ActionClose}
+	(&writer{}).again(ch, now)
+	harness.Same(t, "finding", &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: "f-1"}}, ch.before)
+}
+
+// Listed findings do not have managed fields.
+func TestATakeoverReadsWhoOwnsWhichField(t *testing.T) {
+	entry := func(manager string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply}
+	}
+	meta := metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
+		ObjectMeta: metav1.ObjectMeta{Name: "f-1", ResourceVersion: "8"},
+	}
+	var patches []string
+	c := answering(t, func(r *http.Request) any {
+		now := meta
+		if r.Method == http.MethodPatch {
+			body, err := io.ReadAll(r.Body)
+			harness.Must(t, err)
+			patches = append(patches, string(body))
+			now.ResourceVersion = "9"
+		} else {
+			now.ManagedFields = []metav1.ManagedFieldsEntry{entry("scanner/old"), entry("kubectl")}
+		}
+		return now
+	})
+	im := New(c, Target{Namespace: "org-acme"}, Options{})
+	listed := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: "f-1", ResourceVersion: "7"}}
+	version, err := im.passOn(t.Context(), listed, "scanner/old", "scanner/new")
+	harness.Must(t, err)
+	harness.Same(t, "version since", "9", version)
+	harness.Same(t, "patches", []string{`[{"op":"replace","path":"/metadata/managedFields","value":[` +
+		`{"manager":"scanner/new","operation":"Apply"},{"manager":"kubectl","operation":"Apply"}]},` +
+		`{"op":"replace","path":"/metadata/resourceVersion","value":"7"}]`}, patches)
+}
+
+// answering returns a client of an API server that answers every request with what answer returns.
+func answering(t *testing.T, answer func(*http.Request) any) *Client {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(answer(r)); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	c, err := NewClient(&rest.Config{Host: server.URL})
+	harness.Must(t, err)
+	return c
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/safely"
 )
 
@@ -335,8 +336,9 @@ func (w *writer) leave(ch *change, reason string) {
 	})
 }
 
-// again rebases the change on the finding's current state.
+// again rebases the change on the finding's current state, which it trims.
 func (w *writer) again(ch *change, now *v1alpha1.Finding) {
+	kube.Trim(now) // all changes are in memory until the end
 	switch ch.action {
 	case ActionClose:
 		ch.before = now
