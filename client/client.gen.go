@@ -4046,7 +4046,8 @@ type Upload struct {
 
 	// Status running: a scan is under way; completed: all scans are stored; failed: a scan failed, and none is under way. The same
 	// upload again finishes it. null in the answer to a dry run, and if it is not known any more: some scans were removed
-	// by the organization's retention, and none that is left failed.
+	// by the organization's retention, and none that is left failed, or more scans have the upload's id than
+	// an upload stores.
 	Status *ScanStatus `json:"status"`
 
 	// UnlistedChanges How many changes of a dry run are not listed.

@@ -2,6 +2,7 @@ package uploads
 
 import (
 	"context"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -15,29 +16,50 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
+// textTooMany is the warning for an upload with more Scans than an import stores.
+const textTooMany = "more than %[1]d scans, the most that an upload stores, have the id of this upload: " +
+	"only %[1]d are listed, and the status is not known"
+
 // Get returns an upload of the organization in the namespace as it is stored now: the watch may deliver it to this
-// replica later.
+// replica later. Whoever may create Scans can give any number of them the same id: of more than mostScans, some are
+// shown, without a status.
 func (s *Service) Get(ctx context.Context, namespace, id string) (*openapi.Upload, error) {
 	if len(validation.IsDNS1123Label(id)) > 0 {
 		return nil, problem.NotFound("upload") // no upload can have that id
 	}
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
-	kind, _ := kube.KindOf(&v1alpha1.Scan{})
-	var scans []*v1alpha1.Scan
-	_, err := s.reader.In(namespace, kind).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("spec.upload.id", id).String(),
-	}, func(object runtime.Object) error {
-		if scan, readable := object.(*v1alpha1.Scan); readable {
-			scans = append(scans, scan)
-		}
-		return nil
-	})
+	scans, err := s.scansOf(ctx, namespace, id)
 	switch {
 	case err != nil:
 		return nil, problem.TryAgain("the upload could not be read", err)
 	case len(scans) == 0:
 		return nil, problem.NotFound("upload")
+	case len(scans) > mostScans:
+		upload := render.Upload(scans[:mostScans])
+		upload.Status, upload.Warnings = nil, append(upload.Warnings, fmt.Sprintf(textTooMany, mostScans))
+		return &upload, nil
 	}
 	return new(render.Upload(scans)), nil
+}
+
+// scansOf returns the trimmed Scans of an upload; of more than mostScans, the first mostScans+1.
+func (s *Service) scansOf(ctx context.Context, namespace, id string) (scans []*v1alpha1.Scan, err error) {
+	kind, _ := kube.KindOf(&v1alpha1.Scan{})
+	options := metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("spec.upload.id", id).String(),
+		Limit:         mostScans + 1,
+	}
+	for {
+		page, err := s.reader.In(namespace, kind).List(ctx, options, func(object runtime.Object) error {
+			if scan, readable := object.(*v1alpha1.Scan); readable && len(scans) <= mostScans {
+				kube.Trim(scan)
+				scans = append(scans, scan)
+			}
+			return nil
+		})
+		if options.Continue = page.Continue; err != nil || options.Continue == "" || len(scans) > mostScans {
+			return scans, err
+		}
+	}
 }
