@@ -156,7 +156,7 @@ func (s *session) eachPage(ctx context.Context, kind string, limit int64, option
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
 		err := s.page(ctx, list, &options)
-		if next := continueAfter(err); next != "" {
+		if next := kube.ContinueAfter(err); next != "" {
 			options.Continue = next
 			continue
 		}
@@ -195,16 +195,6 @@ func (s *session) page(ctx context.Context, list client.ObjectList, options *cli
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return s.client.List(ctx, list, options)
-}
-
-// continueAfter returns the token that continues a list whose state the API server no longer keeps: with the current
-// objects, after the last name. It returns "" if the error has no such token.
-func continueAfter(err error) string {
-	var status apierrors.APIStatus
-	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
-		return ""
-	}
-	return status.Status().Continue
 }
 
 // readable yields listed objects with their Go types. It leaves out those that cannot be read, so that they affect no

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -128,3 +129,13 @@ func (r *recorder) forget(before int64) {
 }
 
 func (r *recorder) between(begin, end int64) []byte { return r.kept[begin-r.start : end-r.start] }
+
+// ContinueAfter returns the token that continues a list whose state the API server no longer keeps: with the current
+// objects, after the last name. It returns "" if the error has no such token.
+func ContinueAfter(err error) string {
+	var status apierrors.APIStatus
+	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
+		return ""
+	}
+	return status.Status().Continue
+}
