@@ -12,11 +12,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // leaseIdle is how long a Lease must have been unchanged before it is removed. A held Lease is renewed every few
 // seconds, and an import recreates a missing one.
 const leaseIdle = time.Hour
+
+// Scanners write the Leases, as many as they like, each with up to 1.5 MB of labels and annotations.
+const (
+	// leasePage is how many Leases are in memory at once: 60 MB at most.
+	leasePage = 40
+	// mostLeases is how many Leases of a namespace are read in one look, so at most as many are kept in a sighting.
+	mostLeases = 10_000
+)
 
 // leaseKind is the kind in the metric's label.
 const leaseKind = "Lease"
@@ -33,7 +43,14 @@ type sighting struct {
 	versions map[types.UID]string
 	// due are the Leases that were unchanged since the sighting before and are still to be removed. They are not in
 	// versions.
-	due []metav1.PartialObjectMetadata
+	due []seenLease
+}
+
+// seenLease is what a sighting keeps of a Lease, whose labels and annotations may be large.
+type seenLease struct {
+	name    string
+	uid     types.UID
+	version string
 }
 
 // retireLeases removes a batch of the Leases of imports that were seen twice unchanged, and requeues for the next batch
@@ -57,8 +74,8 @@ func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 		}
 	}
 	idle := seen.due[:min(r.batch, len(seen.due))]
-	for i := range idle {
-		if err := r.retireLease(ctx, &idle[i]); err != nil {
+	for _, lease := range idle {
+		if err := r.retireLease(ctx, organization.Status.Namespace, lease); err != nil {
 			return err
 		}
 	}
@@ -75,33 +92,63 @@ func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// look lists the namespace's Leases of imports: those unchanged since the last sighting are due.
+// look reads the namespace's Leases: those of imports that are unchanged since the last sighting are due. It reads only
+// the first mostLeases by name; the others are read once enough of these are gone.
 func (r *Reconciler) look(ctx context.Context, namespace string, last sighting) (sighting, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("LeaseList"))
-	if err := r.Live.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return sighting{}, fmt.Errorf("list the Leases of imports: %w", err)
-	}
-	now := sighting{at: r.Clock.Now(), versions: map[types.UID]string{}}
-	for i := range list.Items {
-		lease := &list.Items[i]
-		if !ofImport(lease.Name) {
-			continue
+	now := sighting{versions: map[types.UID]string{}}
+	token := ""
+	for read := 0; read < mostLeases; {
+		page, err := r.leasesAfter(ctx, namespace, token)
+		if err != nil {
+			return sighting{}, err
 		}
-		if last.versions[lease.UID] == lease.ResourceVersion {
-			now.due = append(now.due, *lease)
-		} else {
-			now.versions[lease.UID] = lease.ResourceVersion
+		for i := range page.Items {
+			now.note(&page.Items[i], last)
+		}
+		read += len(page.Items)
+		if token = page.Continue; token == "" {
+			break
 		}
 	}
+	now.at = r.Clock.Now() // the next look reads no Lease less than leaseIdle after this one
 	return now, nil
 }
 
-// retireLease removes the Lease if it is still as it was seen: an import may be acquiring it.
-func (r *Reconciler) retireLease(ctx context.Context, lease *metav1.PartialObjectMetadata) error {
-	if err := r.limiter.Wait(ctx); err != nil {
-		return fmt.Errorf("wait for a turn to remove Lease %s: %w", lease.Name, err)
+// leasesAfter returns the page of the namespace's Leases after the one that returned the token; empty: the first page.
+func (r *Reconciler) leasesAfter(ctx context.Context,
+	namespace, token string) (*metav1.PartialObjectMetadataList, error) {
+	for {
+		page := &metav1.PartialObjectMetadataList{}
+		page.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("LeaseList"))
+		err := r.Live.List(ctx, page, client.InNamespace(namespace), client.Limit(leasePage), client.Continue(token))
+		if err == nil {
+			return page, nil
+		}
+		if token = kube.ContinueAfter(err); token == "" {
+			return nil, fmt.Errorf("list the Leases of imports: %w", err)
+		}
 	}
+}
+
+// note records a Lease, which is due if it is of an import and unchanged since the last sighting.
+func (s *sighting) note(lease *metav1.PartialObjectMetadata, last sighting) {
+	switch {
+	case !ofImport(lease.Name):
+	case last.versions[lease.UID] == lease.ResourceVersion:
+		s.due = append(s.due, seenLease{lease.Name, lease.UID, lease.ResourceVersion})
+	default:
+		s.versions[lease.UID] = lease.ResourceVersion
+	}
+}
+
+// retireLease removes the Lease if it is still as it was seen: an import may be acquiring it.
+func (r *Reconciler) retireLease(ctx context.Context, namespace string, seen seenLease) error {
+	if err := r.limiter.Wait(ctx); err != nil {
+		return fmt.Errorf("wait for a turn to remove Lease %s: %w", seen.name, err)
+	}
+	lease := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: seen.name, UID: seen.uid, ResourceVersion: seen.version,
+	}}
 	lease.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind(leaseKind))
 	outcome, err := r.remove(ctx, lease, leaseKind)
 	if outcome == fateRefused {

@@ -1,11 +1,17 @@
 package retention
 
 import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -103,14 +109,102 @@ func TestALeaseThatIsTakenAtThatMomentStays(t *testing.T) {
 	ns := env.Organization(t, "taken")
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "import-taken"}}
 	env.Create(t, lease)
-	seen := &metav1.PartialObjectMetadata{ObjectMeta: *lease.ObjectMeta.DeepCopy()}
+	seen := seenLease{name: lease.Name, uid: lease.UID, version: lease.ResourceVersion}
 	lease.Spec.HolderIdentity = ptr.To("runner-1")
 	harness.Must(t, env.Client.Update(t.Context(), lease))
 	r := newReconciler(env.AsController(t), nil, quick)
-	harness.Must(t, r.retireLease(t.Context(), seen))
+	harness.Must(t, r.retireLease(t.Context(), ns, seen))
 	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(lease), lease); err != nil {
 		t.Errorf("the Lease is gone: %v", err)
 	}
+}
+
+// store holds Leases, sorted by name, and returns them page by page.
+type store struct {
+	client.Reader
+	leases []metav1.PartialObjectMetadata
+	// expires is the position of a page that is refused once, because its token has expired.
+	expires int
+	limits  []int64
+}
+
+// storeOf returns a store of that many Leases, each with the annotation.
+func storeOf(n int, annotation string) *store {
+	s := &store{}
+	for i := range n {
+		s.leases = append(s.leases, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("import-%05d", i), UID: types.UID(fmt.Sprintf("uid-%d", i)), ResourceVersion: "1",
+			Annotations: map[string]string{"note": annotation},
+		}})
+	}
+	return s
+}
+
+func (s *store) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
+	page := client.ListOptions{}
+	page.ApplyOptions(options)
+	from := 0
+	if page.Continue != "" {
+		var err error
+		if from, err = strconv.Atoi(page.Continue); err != nil {
+			return err
+		}
+	}
+	if from > 0 && from == s.expires {
+		s.expires = 0
+		expired := apierrors.NewResourceExpired("the list is too old")
+		expired.ErrStatus.Continue = page.Continue
+		return expired
+	}
+	s.limits = append(s.limits, page.Limit)
+	to := len(s.leases)
+	if page.Limit > 0 {
+		to = min(to, from+int(page.Limit))
+	}
+	list := into.(*metav1.PartialObjectMetadataList)
+	list.Items = slices.Clone(s.leases[from:to])
+	if to < len(s.leases) {
+		list.Continue = strconv.Itoa(to)
+	}
+	return nil
+}
+
+// twice returns what is seen in the second of two looks at the store.
+func twice(t *testing.T, leases *store) sighting {
+	t.Helper()
+	r := newReconciler(nil, nil, Settings{Clock: clocktesting.NewFakePassiveClock(noon)})
+	r.Live = leases
+	first, err := r.look(t.Context(), "org-acme", sighting{})
+	harness.Must(t, err)
+	second, err := r.look(t.Context(), "org-acme", first)
+	harness.Must(t, err)
+	return second
+}
+
+// A scanner can create thousands of Leases with large metadata.
+func TestLeasesAreReadInSmallPagesAndTheirAnnotationsAreNotKept(t *testing.T) {
+	leases := storeOf(2*leasePage+1, "large")
+	seen := twice(t, leases)
+	harness.Same(t, "due Leases", len(leases.leases), len(seen.due))
+	harness.Same(t, "limits of the requests of both looks", slices.Repeat([]int64{leasePage}, 6), leases.limits)
+	if kept := fmt.Sprintf("%+v", seen); strings.Contains(kept, "large") {
+		t.Errorf("the annotations are kept: %s", kept)
+	}
+}
+
+func TestALookAtLeasesOutlastsAnExpiredToken(t *testing.T) {
+	leases := storeOf(2*leasePage, "")
+	leases.expires = leasePage
+	harness.Same(t, "due Leases", len(leases.leases), len(twice(t, leases).due))
+	harness.Same(t, "the page that has expired", 0, leases.expires)
+}
+
+func TestTheLeasesOfOneLookAreBounded(t *testing.T) {
+	leases := storeOf(mostLeases+1, "")
+	seen := twice(t, leases)
+	harness.Same(t, "due Leases", mostLeases, len(seen.due))
+	leases.leases = leases.leases[mostLeases:]
+	harness.Same(t, "due Leases once these are gone", 1, len(twice(t, leases).due))
 }
 
 func TestALeaseWhoseRemovalIsRefusedStopsNoOther(t *testing.T) {
