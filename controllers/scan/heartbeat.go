@@ -17,8 +17,10 @@ import (
 )
 
 const (
-	// defaultLeaseDuration applies to a Lease without a duration.
-	defaultLeaseDuration = 15 * time.Second
+	// leastLeaseDuration, that of `kubectl findings import`, applies to a Lease without a duration or with a shorter one:
+	// a Lease of a second that is renewed each second would be read every two seconds for each of the scans that name
+	// it, and those of other organizations would wait.
+	leastLeaseDuration = 15 * time.Second
 	// heartbeatMargin is added to a Lease's duration, so that a check does not come just before a
 	// renewal.
 	heartbeatMargin = time.Second
@@ -99,10 +101,8 @@ func (h heartbeat) hear(lease *coordinationv1.Lease, named *v1alpha1.ScanLease, 
 	if verdict := notHeld(lease, named); verdict != nil {
 		return h, pulse{dead: verdict}
 	}
-	duration := defaultLeaseDuration
-	if seconds := ptr.Deref(lease.Spec.LeaseDurationSeconds, 0); seconds > 0 {
-		duration = time.Duration(seconds) * time.Second
-	}
+	seconds := ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)
+	duration := max(time.Duration(seconds)*time.Second, leastLeaseDuration)
 	if h.version != lease.ResourceVersion {
 		h.version, h.since = lease.ResourceVersion, read
 	} else if asked.Sub(h.since) > duration {

@@ -51,6 +51,11 @@ func TestAnImportIsDeadOnceItsLeaseIsSeenUnchangedForItsDuration(t *testing.T) {
 		}},
 		{"renewed late, and nobody looked meanwhile", []look{{leaseOf(me, "1", 15), 0, "", 16 * time.Second}, {leaseOf(me, "2", 15), time.Hour, "", 16 * time.Second}}},
 		{"a Lease of no duration has the usual one", []look{{leaseOf(me, "1", 0), 0, "", 16 * time.Second}}},
+		{"a shorter duration counts as the usual one", []look{
+			{leaseOf(me, "1", 1), 0, "", 16 * time.Second}, {leaseOf(me, "1", 1), 15 * time.Second, "", time.Second},
+			{leaseOf(me, "2", 1), 16 * time.Second, "", 16 * time.Second}, {leaseOf(me, "2", 1), 32 * time.Second, "no longer renews", 0},
+		}},
+		{"a longer duration counts", []look{{leaseOf(me, "1", 30), 0, "", 31 * time.Second}}},
 		{"held by another", []look{{leaseOf("runner-2", "1", 15), 0, `"runner-2" holds`, 0}}},
 		{"held by what is too long for a message", []look{{leaseOf(strings.Repeat("\x00", 1000), "1", 15), 0, "holds its Lease", 0}}},
 		{"held by nobody", []look{{leaseOf("", "1", 15), 0, "released its Lease", 0}}},
@@ -69,11 +74,11 @@ func TestAnImportIsDeadOnceItsLeaseIsSeenUnchangedForItsDuration(t *testing.T) {
 	}
 }
 
-// importing returns a scan whose import holds a Lease of that many seconds.
-func importing(t *testing.T, seconds int32) (*v1alpha1.Scan, *coordinationv1.Lease) {
+// importing returns a scan whose import holds a Lease of 15 seconds.
+func importing(t *testing.T) (*v1alpha1.Scan, *coordinationv1.Lease) {
 	t.Helper()
 	ns := env.Namespace(t)
-	lease := leaseOf("runner-1", "", seconds)
+	lease := leaseOf("runner-1", "", 15)
 	lease.Namespace = ns
 	scan := builder.Scan("s-1", time.Now().Add(-9*time.Hour)).In(ns).Mutate(func(scan *v1alpha1.Scan) {
 		scan.Spec.Lease = &v1alpha1.ScanLease{Name: lease.Name, Holder: "runner-1"}
@@ -85,7 +90,7 @@ func importing(t *testing.T, seconds int32) (*v1alpha1.Scan, *coordinationv1.Lea
 
 func TestAScanWhoseImportIsSilentIsAbandonedWithinAMinute(t *testing.T) {
 	controllertest.Start(t, env, Settings{}.SetupWithManager)
-	scan, _ := importing(t, 1)
+	scan, _ := importing(t)
 	phase(t, scan, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned)
 	g := NewWithT(t)
 	message := v1alpha1.FindCondition(scan.Status.Conditions, v1alpha1.ConditionReady).Message
@@ -111,7 +116,7 @@ func TestAScanWhoseImportLostItsLeaseIsAbandoned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for the Lease's duration
-			scan, lease := importing(t, 15)
+			scan, lease := importing(t)
 			phase(t, scan, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning)
 			harness.Must(t, c.lose(lease))
 			phase(t, scan, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned)
@@ -125,7 +130,7 @@ func TestAScanWhoseImportLostItsLeaseIsAbandoned(t *testing.T) {
 
 // An import records its end before it releases its Lease, but a cache may show the release first.
 func TestAScanThatHasEndedIsNotGivenUpThoughTheCacheIsBehind(t *testing.T) {
-	scan, lease := importing(t, 15)
+	scan, lease := importing(t)
 	behind := scan.DeepCopy()
 	env.Patch(t, scan, `{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)
 	harness.Must(t, env.Client.Delete(t.Context(), lease))
@@ -137,7 +142,7 @@ func TestAScanThatHasEndedIsNotGivenUpThoughTheCacheIsBehind(t *testing.T) {
 
 // A Scan is reconciled for each finding that its import writes.
 func TestALeaseIsReadOncePerDuration(t *testing.T) {
-	scan, lease := importing(t, 15)
+	scan, lease := importing(t)
 	r := &Reconciler{Base: reconcile.Base{Live: env.Client}}
 	first, err := r.listen(t.Context(), scan)
 	harness.Must(t, err)
@@ -154,7 +159,7 @@ func TestALeaseIsReadOncePerDuration(t *testing.T) {
 
 // Else an import that dies meanwhile would be found days later.
 func TestAHeartbeatIsMeasuredByTheLocalClock(t *testing.T) {
-	scan, _ := importing(t, 15)
+	scan, _ := importing(t)
 	r := &Reconciler{Base: reconcile.Base{Live: env.Client, Clock: apitime.Clock{}}}
 	first, err := r.listen(t.Context(), scan)
 	harness.Must(t, err)
