@@ -87,10 +87,9 @@ func (r *Reconciler) makeSet(ctx context.Context, s *scope) error {
 			"More findings match than one operation may cover: narrow the selection, or decide by a TriagePolicy.")
 		return nil
 	}
-	if bytes := commentBytes(s.Object); bytes*int(s.Status.Matched) > maxCommentBytes {
-		fail(s, v1alpha1.ReasonTooManyFindings, fmt.Sprintf("Comments of %d bytes are too long for %d findings, of which "+
-			"each stores them: shorten them to %d bytes, or narrow the selection.",
-			bytes, s.Status.Matched, maxCommentBytes/int(s.Status.Matched)))
+	if commentBytes(s.Object)*int(s.Status.Matched) > maxCommentBytes {
+		fail(s, v1alpha1.ReasonTooManyFindings, "The comments are too long for so many findings, of which each stores them: "+
+			"shorten them, or narrow the selection.")
 		return nil
 	}
 	return r.keepSet(ctx, s, set, partsOf(all))
