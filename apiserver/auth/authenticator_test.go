@@ -206,21 +206,19 @@ func TestNothingIsDecidedUponOldKnowledge(t *testing.T) {
 	waitUntilAccepted(t, a, header)
 }
 
-// silent drops every watch, like a middlebox that has forgotten the connection.
-func silent(seen *atomic.Int32) func(http.RoundTripper, *http.Request) (*http.Response, error) {
-	return func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
-		if r.URL.Query().Get("watch") == "" {
-			return next.RoundTrip(r)
-		}
-		seen.Add(1)
-		<-r.Context().Done()
-		return nil, r.Context().Err()
-	}
-}
-
 func TestStalledWatchHidesNoRevocation(t *testing.T) {
 	var watches atomic.Int32
-	a := start(t, withTransport(func(c *rest.Config) { harness.Between(c, silent(&watches)) }))
+	a := start(t, withTransport(func(c *rest.Config) {
+		// Like a middlebox that has forgotten the connection.
+		harness.Between(c, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+			if r.URL.Query().Get("watch") == "" {
+				return next.RoundTrip(r)
+			}
+			watches.Add(1)
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+	}))
 	key, header := acceptedKey(t, a, "stalled")
 	setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })
 	waitUntilRefused(t, a, header, ReasonDisabled)
