@@ -64,7 +64,7 @@ func TestKubectlPatchShowsUp(t *testing.T) {
 		builder.Finding("f-1").In(namespace).Build())
 	model := runModel(t, &faults{})
 	item, ok := model.Finding("shows", "f-1")
-	g.Expect(ok).To(BeTrue(), "ready, and the finding is not there")
+	g.Expect(ok).To(BeTrue(), "ready, and the finding is missing")
 	g.Expect(item.UserStatus).To(Equal("open"))
 	before := item.UpdatedAt
 
@@ -103,9 +103,9 @@ func TestRelatedKindsShowUp(t *testing.T) {
 	model := runModel(t, &faults{})
 
 	_, ok := model.Project("related", "repo", "proj")
-	g.Expect(ok).To(BeTrue(), "ready, and the project is not there")
+	g.Expect(ok).To(BeTrue(), "ready, and the project is missing")
 	held, ok := model.WebhookDelivery("related", "d-1")
-	g.Expect(ok).To(BeTrue(), "ready, and the delivery is not there")
+	g.Expect(ok).To(BeTrue(), "ready, and the delivery is missing")
 	g.Expect(held.Spec.Payload).To(Equal(delivery.Spec.Payload))
 	shown, _ := model.ReviewIssue("related", "i-1")
 	g.Expect(string(shown.JSON())).To(And(

@@ -22,8 +22,7 @@ import (
 var Files embed.FS
 
 const (
-	listPath   = "/console/findings"
-	countsPath = "/v2/finding-counts"
+	listPath = "/console/findings"
 	// newPolicy is the form that creates a policy from filters.
 	newPolicy = "/console/policies/_new"
 	// pageRows is the number of rows per request.
@@ -130,7 +129,7 @@ func (l *listing) count(ctx context.Context, v *page.Visit, opened string) error
 		query.Set("values", strconv.Itoa(allFacetValues))
 	}
 	var counts client.FindingCounts
-	if _, err := v.API.Get(ctx, countsPath, query, &counts); err != nil {
+	if _, err := v.API.Get(ctx, page.CountsPath, query, &counts); err != nil {
 		return err
 	}
 	if grouped {

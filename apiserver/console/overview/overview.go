@@ -26,7 +26,6 @@ func Routes() []page.Route {
 }
 
 const (
-	countsPath = "/v2/finding-counts"
 	trendsPath = "/v2/trends"
 	// allValues is how many values of a field are requested, shownValues how many of them are shown.
 	allValues   = "1000"
@@ -53,8 +52,8 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 		query url.Values
 		into  any
 	}{
-		{countsPath, url.Values{"status": {"open"}, "values": {allValues}}, &s.Open},
-		{countsPath, url.Values{"status": {"open"}, "severity": {"high"}, "values": {allValues}}, &s.High},
+		{page.CountsPath, url.Values{"status": {"open"}, "values": {allValues}}, &s.Open},
+		{page.CountsPath, url.Values{"status": {"open"}, "severity": {"high"}, "values": {allValues}}, &s.High},
 		{trendsPath, url.Values{}, &s.Trends},
 		{trendsPath, url.Values{"from": {weekAgo}, "group": {"repo_id"}, "values": {allValues}}, &s.ByRepository},
 		{trendsPath, url.Values{"from": {weekAgo}, "group": {"project_id"}, "values": {allValues}}, &s.ByProject},

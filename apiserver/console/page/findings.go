@@ -54,12 +54,15 @@ func FieldOf(counts client.FindingCounts, name string) (field client.FieldCounts
 	return counts.Fields[i], true
 }
 
+// CountsPath is where the REST API counts findings.
+const CountsPath = "/v2/finding-counts"
+
 // CountsOf returns how many of the findings that match the query have each value of a field.
 func (v *Visit) CountsOf(ctx context.Context, query url.Values, field string) (client.FieldCounts, error) {
 	query = maps.Clone(query)
 	query.Set("field", field)
 	var counts client.FindingCounts
-	_, err := v.API.Get(ctx, "/v2/finding-counts", query, &counts)
+	_, err := v.API.Get(ctx, CountsPath, query, &counts)
 	known, _ := FieldOf(counts, field)
 	return known, err
 }

@@ -202,7 +202,7 @@ func (l *Ledger) eventType(t v1alpha1.Transition) string { return l.kind.prefix 
 type emission struct {
 	// force makes deliveries even if they are held back.
 	force bool
-	// last means that there is no later time to make them.
+	// last is for an object that is about to be removed: a namespace without room is tried all the same.
 	last bool
 	// current means that the object is known to be up to date, by a response of the API server.
 	current bool
