@@ -4,6 +4,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -35,7 +36,7 @@ func CacheOptions() cache.Options {
 			&rbacv1.RoleBinding{}:    madeByUs,
 			&corev1.ResourceQuota{}:  madeByUs,
 			// updatedAt and the end of a scan are derived from the times in managedFields.
-			&v1alpha1.Finding{}:     whoAndWhen,
+			&v1alpha1.Finding{}:     {Transform: shareComments},
 			&v1alpha1.Project{}:     whoAndWhen,
 			&v1alpha1.Repository{}:  whoAndWhen,
 			&v1alpha1.Review{}:      whoAndWhen,
@@ -108,6 +109,16 @@ func dropFieldSets(in any) (any, error) {
 	return in, nil
 }
 
+// shareComments does what dropFieldSets does, and makes findings share equal comments: an operation writes the same
+// ones into each finding of its set, megabytes in all.
+func shareComments(in any) (any, error) {
+	if finding, ok := in.(*v1alpha1.Finding); ok && !isSlim(finding.ManagedFields) {
+		finding.Spec.Triage.Comments = unique.Make(finding.Spec.Triage.Comments).Value()
+	}
+	return dropFieldSets(in)
+}
+
+// isSlim reports whether dropFieldSets has nothing to drop, as of an object that is in the cache.
 func isSlim(entries []metav1.ManagedFieldsEntry) bool {
 	for i := range entries {
 		if entries[i].FieldsV1 != nil {

@@ -3,6 +3,8 @@ package controllers
 import (
 	"fmt"
 	"reflect"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,4 +53,32 @@ func TestCacheDropsWhatKubectlApplyWroteDown(t *testing.T) {
 		}
 		harness.Same(t, fmt.Sprintf("%T", object), map[string]string{"note": "kept"}, object.GetAnnotations())
 	}
+}
+
+// An operation writes the same comments into each of thousands of findings.
+func TestCacheHoldsEqualCommentsOnce(t *testing.T) {
+	const count, length = 1000, 10_000
+	transform, cached := transformOf(CacheOptions(), &v1alpha1.Finding{}), make([]v1alpha1.Finding, count)
+	before := heap()
+	for i := range cached {
+		finding := &cached[i]
+		finding.ManagedFields = []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1("{}")}}
+		finding.Spec.Triage.Comments = strings.Repeat("x", length)
+		if _, err := transform(finding); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if more := (heap() - before) / count; more > length/10 {
+		t.Errorf("comments of %d characters take %d bytes per finding, a tenth at most is expected", length, more)
+	}
+	runtime.KeepAlive(cached)
+}
+
+// heap returns how many bytes are in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // objects with a finalizer are freed the second time
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
 }
