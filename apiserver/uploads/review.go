@@ -68,9 +68,6 @@ func (r *Request) resolve() error {
 	return nil
 }
 
-// commitHash matches a commit hash as Git writes it, in full or shortened.
-var commitHash = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
-
 // reviewedCommit returns the commit that the client names, or else the file's.
 func reviewedCommit(request *Request, batches []*importer.Batch) (*reviewimport.Commit, error) {
 	sha := request.Choices.Commit
@@ -81,7 +78,7 @@ func reviewedCommit(request *Request, batches []*importer.Batch) (*reviewimport.
 	switch {
 	case sha == "":
 		return nil, problem.InvalidQuery("commit is needed to review a pull request, and the file does not name it").In("commit")
-	case !commitHash.MatchString(sha):
+	case !importer.IsCommitHash(sha):
 		return nil, problem.InvalidQuery("commit must be the hash of a commit: 7 to 64 hexadecimal digits").In("commit")
 	}
 	return &reviewimport.Commit{SHA: sha}, nil

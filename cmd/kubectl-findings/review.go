@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -195,9 +194,6 @@ var pullRequestStatuses = []v1alpha1.PullRequestStatus{
 	v1alpha1.PullRequestOpen, v1alpha1.PullRequestClosed, v1alpha1.PullRequestMerged,
 }
 
-// commitHash matches a full or abbreviated Git hash.
-var commitHash = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
-
 // validate reports every mistake in the flags and how to fix it, and returns the reviewed commit, or nil if there is
 // none, and when the pull request was opened.
 func (o *reviewOptions) validate(names []string) (*reviewimport.Commit, time.Time, error) {
@@ -218,7 +214,7 @@ func (o *reviewOptions) validate(names []string) (*reviewimport.Commit, time.Tim
 	if o.pr < 1 {
 		fail("--pr is %d and must be the number of a pull request, from 1", o.pr)
 	}
-	if o.commit != "" && !commitHash.MatchString(o.commit) {
+	if o.commit != "" && !importer.IsCommitHash(o.commit) {
 		fail("--commit is %q and must be a commit's hash: 7 to 64 hexadecimal digits", o.commit)
 	}
 	if o.status != "" && !slices.Contains(pullRequestStatuses, v1alpha1.PullRequestStatus(o.status)) {

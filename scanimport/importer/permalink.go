@@ -11,6 +11,9 @@ import (
 
 var commitHash = regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`)
 
+// IsCommitHash reports whether a text is the hash of a commit, in full or shortened, in lower or upper case.
+func IsCommitHash(text string) bool { return commitHash.MatchString(text) }
+
 // permalinks makes links to lines of a repository at one commit. Its zero value makes none.
 type permalinks struct {
 	// before and line surround the path.
@@ -24,7 +27,7 @@ type permalinks struct {
 func newPermalinks(repository *v1alpha1.RepositorySpec, commit string) permalinks {
 	page, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(repository.URL, "/"), ".git"))
 	if err != nil || page.Scheme != "https" && page.Scheme != "http" || page.Host == "" ||
-		!commitHash.MatchString(commit) {
+		!IsCommitHash(commit) {
 		return permalinks{}
 	}
 	// Everyone who sees the finding sees the URL.
