@@ -95,3 +95,26 @@ func TestTheFacadeHasDeliveriesSentAgainAndChangesNothingElseOfThem(t *testing.T
 	err = c.as(facade).Delete(t.Context(), delivery)
 	g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the facade deletes deliveries: %v", err)
 }
+
+// The delivery shows the value as who had it sent again, so nobody may blame a key.
+func TestOnlyTheFacadeHasDeliveriesSentAgainForAKey(t *testing.T) {
+	g, c := NewWithT(t), newCast(t, "deliveries-key")
+	ask := func(as client.Client, delivery *v1alpha1.WebhookDelivery, value string) error {
+		return as.Patch(t.Context(), delivery.DeepCopy(), testenv.MergePatch(`{"metadata":{"annotations":{"appsec.dev/redeliver":`+value+`}}}`))
+	}
+	signed := builder.WebhookDelivery("signed", start).Endpoint("absent").In(c.namespace).Build()
+	signed.Annotations = map[string]string{v1alpha1.RedeliverAnnotation: "apikey/ci/abc"} // as a backup holds it
+	harness.Must(t, c.as(admin).Create(t.Context(), signed))
+	plain := builder.WebhookDelivery("plain", start).Endpoint("absent").In(c.namespace).Build()
+	harness.Must(t, c.as(admin).Create(t.Context(), plain))
+	for _, name := range []who{triager, editor, admin} {
+		for _, value := range []string{`"apikey/ci/abc"`, `"apikey/"`} {
+			err := ask(c.as(name), plain, value)
+			g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s: %s: %v", name, value, err)
+			g.Expect(err).To(MatchError(ContainSubstring("only the REST facade")), "%s: %s", name, value)
+		}
+		harness.Must(t, ask(c.as(name), plain, `"2026-01-02T03:04:05Z `+string(name)+`"`))
+		harness.Must(t, ask(c.as(name), signed, `"apikey/ci/abc"`)) // as it is
+	}
+	harness.Must(t, ask(c.as(triager), signed, "null"))
+}
