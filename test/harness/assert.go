@@ -1,6 +1,9 @@
 package harness
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -35,4 +38,34 @@ func Says(t testing.TB, what string, err error, want string) {
 	if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 		t.Errorf("%s: error %v, want %q in it", what, err, want)
 	}
+}
+
+// NoError fails the test if err is not nil.
+func NoError(t testing.TB, what string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+// File returns the content of a file.
+func File(t testing.TB, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path) //nolint:gosec // a test names its own files
+	Must(t, err)
+	return string(content)
+}
+
+// RepositoryFile returns the content of a file of this repository, whose path is given in parts from its root.
+func RepositoryFile(t testing.TB, path ...string) string {
+	t.Helper()
+	return File(t, filepath.Join(append([]string{Root()}, path...)...))
+}
+
+// JSON returns the JSON of a value.
+func JSON(t testing.TB, value any) []byte {
+	t.Helper()
+	content, err := json.Marshal(value)
+	Must(t, err)
+	return content
 }
