@@ -32,8 +32,6 @@ type Options struct {
 	Force bool
 	// Concurrency is how many findings are written at the same time; 0: DefaultConcurrency.
 	Concurrency int
-	// LeaseDuration, at least a second; 0: DefaultLeaseDuration.
-	LeaseDuration time.Duration
 	// OnWaiting is called once if another import of the batch holds the Lease.
 	OnWaiting func(b *Batch, holder string)
 	// OnProgress is called with the number of a batch's findings that are written, from several goroutines but one at a
@@ -56,7 +54,6 @@ type Options struct {
 
 func (o *Options) setDefaults() {
 	o.Concurrency = cmp.Or(max(o.Concurrency, 0), DefaultConcurrency)
-	o.LeaseDuration = max(cmp.Or(o.LeaseDuration, DefaultLeaseDuration), time.Second)
 	o.ProgressInterval = cmp.Or(max(o.ProgressInterval, 0), DefaultProgressInterval)
 	if o.OnWaiting == nil {
 		o.OnWaiting = func(*Batch, string) {}

@@ -22,8 +22,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/safely"
 )
 
-// DefaultLeaseDuration is how long a Lease stays taken after its holder's last renewal.
-const DefaultLeaseDuration = 15 * time.Second
+// leaseDuration is how long a Lease stays taken after its holder's last renewal.
+const leaseDuration = 15 * time.Second
 
 // errLeaseLost ends an import that could not renew its Lease in time: another import may have begun.
 var errLeaseLost = errors.New("the import's Lease was lost (the API server did not answer in time, or somebody else took it)")
@@ -52,7 +52,7 @@ func (im *Importer) lock(b *Batch) *lock {
 		Namespace: im.target.Namespace,
 		Name:      "import-" + fingerprints.Hash(append([]string{im.target.Repository, im.target.of(b)}, b.key()...)...),
 	}
-	return leaseLock(im.client, key, im.options.LeaseDuration, func(holder string) { im.options.OnWaiting(b, holder) })
+	return leaseLock(im.client, key, func(holder string) { im.options.OnWaiting(b, holder) })
 }
 
 // ErrWaiting is the error of an import that is stopped while another one holds its Lease.
@@ -67,9 +67,9 @@ type Held struct {
 
 // WithLease waits for the Lease and calls do while this process holds it; the context of do ends if the Lease is lost.
 // waiting is called once with another holder.
-func WithLease(ctx context.Context, c client.Client, key client.ObjectKey, duration time.Duration,
-	waiting func(holder string), do func(ctx context.Context, held Held) error) error {
-	l := leaseLock(c, key, duration, waiting)
+func WithLease(ctx context.Context, c client.Client, key client.ObjectKey, waiting func(holder string),
+	do func(ctx context.Context, held Held) error) error {
+	l := leaseLock(c, key, waiting)
 	return l.with(ctx, func(ctx context.Context) error { return do(ctx, Held{l.named(), l.sure}) })
 }
 
@@ -78,12 +78,12 @@ func (l *lock) named() v1alpha1.ScanLease {
 	return v1alpha1.ScanLease{Name: l.key.Name, Holder: l.identity}
 }
 
-func leaseLock(c client.Client, key client.ObjectKey, duration time.Duration, waiting func(holder string)) *lock {
+func leaseLock(c client.Client, key client.ObjectKey, waiting func(holder string)) *lock {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
-	return &lock{client: c, key: key, identity: cut(host, 128) + "_" + uuid.NewString(), duration: duration,
+	return &lock{client: c, key: key, identity: cut(host, 128) + "_" + uuid.NewString(), duration: leaseDuration,
 		waiting: waiting}
 }
 

@@ -114,7 +114,7 @@ func TestOnlyAnImportThatWaitsForAnotherOneSaysSo(t *testing.T) {
 // Nobody else holds it, so nothing tells the user why the import does not begin.
 func TestAnImportEndsIfItsLeaseCannotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLock("unwritable", DefaultLeaseDuration)
+		l := newLock("unwritable", leaseDuration)
 		l.client = interceptor.NewClient(nil, interceptor.Funcs{
 			Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 				return apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, key.Name)

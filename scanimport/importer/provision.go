@@ -170,7 +170,7 @@ func (p *provisioner) repository(ctx context.Context, batches []*Batch) error {
 		}
 		return p.createRepository(ctx, facts)
 	}
-	return WithLease(ctx, p.client, lease, DefaultLeaseDuration, func(string) {}, create)
+	return WithLease(ctx, p.client, lease, func(string) {}, create)
 }
 
 // Facts returns what the place and the files of the batches tell about the repository.

@@ -52,7 +52,7 @@ func (p *provisioner) namedProject(ctx context.Context) error {
 		}
 		return p.newProject(ctx, key)
 	}
-	return WithLease(ctx, p.client, lease, DefaultLeaseDuration, func(string) {}, create)
+	return WithLease(ctx, p.client, lease, func(string) {}, create)
 }
 
 // lookProject reports whether the project exists.

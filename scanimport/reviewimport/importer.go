@@ -26,8 +26,6 @@ type Options struct {
 	Found *importer.Found
 	// Concurrency is how many issues are written at the same time; 0: importer.DefaultConcurrency.
 	Concurrency int
-	// LeaseDuration, at least a second; 0: importer.DefaultLeaseDuration.
-	LeaseDuration time.Duration
 	// OnWaiting is called once if another import of the pull request holds the Lease.
 	OnWaiting func(holder string)
 	// OnProgress is called with the number of issues that are written, from several goroutines but one at a time.
@@ -38,7 +36,6 @@ type Options struct {
 
 func (o *Options) setDefaults() {
 	o.Concurrency = cmp.Or(max(o.Concurrency, 0), importer.DefaultConcurrency)
-	o.LeaseDuration = max(cmp.Or(o.LeaseDuration, importer.DefaultLeaseDuration), time.Second)
 	if o.OnWaiting == nil {
 		o.OnWaiting = func(string) {}
 	}
@@ -86,7 +83,7 @@ func (im *Importer) Import(ctx context.Context, commit *Commit, batches []*impor
 		return s, im.record(ctx, repository, commit, batches, s)
 	}
 	lease := im.key("review-" + fingerprints.Hash(im.pr.Repository, fmt.Sprint(im.pr.Number)))
-	return s, importer.WithLease(ctx, im.client, lease, im.options.LeaseDuration, im.options.OnWaiting,
+	return s, importer.WithLease(ctx, im.client, lease, im.options.OnWaiting,
 		func(ctx context.Context, held importer.Held) error {
 			im.sure = held.Sure
 			return im.recorder(commit, batches, held.ScanLease).during(ctx, s, func() error {
