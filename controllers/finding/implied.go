@@ -80,10 +80,7 @@ func (r *Reconciler) enqueueHeard() handler.EventHandler {
 		since := change.After.GetCreationTimestamp()
 		list := &v1alpha1.FindingList{}
 		err := r.Client.List(ctx, list, client.InNamespace(change.After.GetNamespace()), client.UnsafeDisableDeepCopy)
-		if err != nil {
-			// A cached list fails only while the manager stops, and a handler cannot return an error.
-			ctrl.LoggerFrom(ctx).Error(err, "list the findings that a new endpoint may get events of")
-		}
+		watch.LogError(ctx, err, "list the findings that a new endpoint may get events of")
 		var heard []ctrl.Request
 		for i := range list.Items {
 			f := &list.Items[i]

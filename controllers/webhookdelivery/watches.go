@@ -46,10 +46,8 @@ func (r *Reconciler) enqueueDeliveries() handler.EventHandler {
 			return
 		}
 		list := &v1alpha1.WebhookDeliveryList{}
-		if err := index.List(ctx, r.Client, list, endpoint.Namespace, endpointIndex, endpoint.Name); err != nil {
-			// A cached list fails only while the manager stops, and a handler cannot return an error.
-			logf.FromContext(ctx).Error(err, "list the deliveries of a changed endpoint")
-		}
+		err := index.List(ctx, r.Client, list, endpoint.Namespace, endpointIndex, endpoint.Name)
+		watch.LogError(ctx, err, "list the deliveries of a changed endpoint")
 		sends := change.After != nil && webhooks.Enabled(endpoint)
 		var soon, last []reconcile.Request
 		for i := range list.Items {

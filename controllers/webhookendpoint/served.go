@@ -10,6 +10,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
@@ -23,10 +24,7 @@ func (r *Reconciler) isServed(ctx context.Context, endpoint *v1alpha1.WebhookEnd
 // deleted.
 func (r *Reconciler) misjudged(ctx context.Context, changed client.Object) (requests []ctrl.Request) {
 	all, err := r.endpoints(ctx, changed.GetNamespace())
-	if err != nil {
-		// A cached list fails only while the manager stops, and a handler cannot return an error.
-		ctrl.LoggerFrom(ctx).Error(err, "list what is to be reconciled")
-	}
+	watch.LogError(ctx, err, "list what is to be reconciled")
 	served := map[types.UID]bool{}
 	for _, endpoint := range webhooks.Served(all) {
 		served[endpoint.UID] = true

@@ -249,10 +249,7 @@ func (p *Pager) Endpoints() handler.EventHandler {
 			return nil // a decision about a single finding is not in a page
 		}
 		findings, err := p.findings(ctx, namespace, ofAny)
-		if err != nil {
-			// A cached list fails only while the manager stops, and a handler cannot return an error.
-			ctrl.LoggerFrom(ctx).Error(err, "list what owes of each "+p.kind)
-		}
+		watch.LogError(ctx, err, "list what owes of each "+p.kind)
 		var out []reconcile.Request
 		for i := range findings {
 			out = append(out, p.causes(&findings[i])...)

@@ -77,11 +77,8 @@ func enqueue(ctx context.Context, q watch.Queue, object client.Object, find Find
 		requests, err = find(ctx, object)
 		return err
 	})()
-	if err != nil {
-		// A cached list fails only while the manager stops, and a handler cannot return an error.
-		ctrl.LoggerFrom(ctx).Error(err, "find the objects whose verdict has changed", "namespace", object.GetNamespace(),
-			"stack", safely.Stack(err))
-	}
+	watch.LogError(ctx, err, "find the objects whose verdict has changed", "namespace", object.GetNamespace(),
+		"stack", safely.Stack(err))
 	if len(requests) > many {
 		watch.AddLast(q, 0, requests)
 		return

@@ -122,11 +122,16 @@ func List(ctx context.Context, c client.Reader, kind client.ObjectList, options 
 			return nil
 		})
 	}
-	if err != nil {
-		// A cached list fails only while the manager stops, and a handler cannot return an error.
-		ctrl.LoggerFrom(ctx).Error(err, "list what is to be reconciled")
-	}
+	LogError(ctx, err, "list what is to be reconciled")
 	return requests
+}
+
+// LogError logs the error of a cached list in a handler, if there is one. A handler cannot return it, and the list fails
+// only while the manager stops.
+func LogError(ctx context.Context, err error, tried string, details ...any) {
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, tried, details...)
+	}
 }
 
 // Change is a change reported by a watch.
