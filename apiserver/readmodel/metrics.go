@@ -13,7 +13,13 @@ type metrics struct {
 	// held is the number of objects held, by kind.
 	held [kinds]atomic.Int64
 	// behind is when the oldest change arrived that readers may not see yet; nil if they see all.
-	behind  atomic.Pointer[time.Time]
+	behind atomic.Pointer[time.Time]
+	// If marked, readers see all changes that were in the queue then once as many groups as end are joined, and later is
+	// when the oldest change since then arrived. The mutex guards marked and end.
+	marked bool
+	end    int
+	later  atomic.Pointer[time.Time]
+
 	catchUp prometheus.Histogram
 }
 
@@ -21,7 +27,7 @@ func newMetrics() *metrics {
 	return &metrics{
 		catchUp: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "findings_read_model_catch_up_seconds",
-			Help:    "Time from the first change that came in until readers saw all that had come in.",
+			Help:    "Time from the first change that came in until readers saw it and all that had come in with it.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		}),
 	}
@@ -79,14 +85,29 @@ func (m *Model) hear(k kind) time.Time { return m.heard[k]() }
 // fallBehind records that readers do not see the change that arrived then. It is called twice per change:
 // before taking the mutex, so that a wait for the mutex is measured, and with the mutex, because settleLag may
 // have run in between.
-func (m *Model) fallBehind(received time.Time) { m.metrics.behind.CompareAndSwap(nil, &received) }
+func (m *Model) fallBehind(received time.Time) {
+	if !m.metrics.behind.CompareAndSwap(nil, &received) {
+		m.metrics.later.CompareAndSwap(nil, &received)
+	}
+}
 
-// settleLag records that readers see all changes, if so. The caller holds the mutex and has just published.
+// settleLag records that readers see all changes, or all until some time: an organization that keeps changing a
+// repository keeps the queue from becoming empty. The caller holds the mutex and has just published.
 func (m *Model) settleLag() {
-	if m.joining || !m.queue.empty() {
+	its, all := m.metrics, !m.joining && m.queue.empty()
+	if !all && its.marked && !m.queue.hasJoined(its.end) {
 		return
 	}
-	if since := m.metrics.behind.Swap(nil); since != nil {
-		m.metrics.catchUp.Observe(m.clock.Since(*since).Seconds())
+	if all || its.marked {
+		next := its.later.Load()
+		if all {
+			next = nil
+		}
+		if since := its.behind.Swap(next); since != nil {
+			its.catchUp.Observe(m.clock.Since(*since).Seconds())
+		}
 	}
+	// All changes before this are in the queue: one that waits for the mutex will call fallBehind again.
+	its.later.Store(nil)
+	its.marked, its.end = its.behind.Load() != nil, m.queue.end()
 }

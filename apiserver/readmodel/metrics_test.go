@@ -1,6 +1,7 @@
 package readmodel
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -81,6 +82,35 @@ findings_read_model_items{kind="webhookdeliveries"} 0
 	if n, err := testutil.GatherAndCount(registry, "findings_read_model_catch_up_seconds"); err != nil || n != 1 {
 		t.Errorf("the histogram is there %d times, %v", n, err)
 	}
+}
+
+// Its changes are seen one after the other, though the queue is never empty.
+func TestAnOrganizationThatKeepsChangingMakesNoGrowingLag(t *testing.T) {
+	m, clock := newAcme(t)
+	change := func(n int) {
+		changed := repository("shop", n)
+		changed.Spec.FullName = fmt.Sprint("acme/shop-", n)
+		feed(t, m, repositories, changed)
+	}
+	change(2)
+	for n := range 10 {
+		clock.Step(time.Second)
+		for m.joinNext(testContext) {
+		}
+		change(3 + n)
+		m.joinNext(testContext) // the repository, but not what refers to it
+		m.mu.Lock()
+		if m.queue.empty() {
+			t.Fatal("nothing is left to be joined")
+		}
+		m.publishAll()
+		m.mu.Unlock()
+		if lag := m.lag(); lag > 2*time.Second {
+			t.Fatalf("after %d changes, one per second: %s", n+2, lag)
+		}
+	}
+	settle(t, m)
+	harness.Same(t, "all is seen", time.Duration(0), m.lag())
 }
 
 func silence(m *Model, k kind) time.Duration {
