@@ -76,7 +76,7 @@ func AddAfter(q Queue, delay time.Duration, requests []ctrl.Request) {
 }
 
 // first is the priority of what EnqueueFirst adds, last of what AddLast adds. All other requests have priority 0, or
-// the low priority of the initial list.
+// the low priority of the initial list. In a queue of NewFairQueue they order the requests of a namespace.
 const (
 	first = 100
 	last  = handler.LowPriority

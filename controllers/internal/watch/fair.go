@@ -1,0 +1,231 @@
+package watch
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+)
+
+// NewFairQueue returns a queue that shares the workers of a controller among the namespaces with waiting requests, so
+// that no namespace waits for the backlog of another: see turns. Within a namespace, what EnqueueFirst adds comes
+// first, and what AddLast adds comes last. It is for controller.Options.NewQueue.
+func NewFairQueue(name string, pauses workqueue.TypedRateLimiter[ctrl.Request]) Queue {
+	return newFairQueue(name, pauses, clock.RealClock{})
+}
+
+func newFairQueue(name string, pauses workqueue.TypedRateLimiter[ctrl.Request], clock clock.PassiveClock) *fairQueue {
+	order := &turns{
+		clock: clock, wanted: map[ctrl.Request]int{}, waiting: map[ctrl.Request]int{},
+		running: map[ctrl.Request]run{}, shares: map[string]*share{},
+	}
+	ready := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[ctrl.Request]{Name: name, Queue: order})
+	delayed := workqueue.NewTypedDelayingQueueWithConfig(
+		workqueue.TypedDelayingQueueConfig[ctrl.Request]{Name: name, Queue: ready})
+	limited := workqueue.NewTypedRateLimitingQueueWithConfig(pauses,
+		workqueue.TypedRateLimitingQueueConfig[ctrl.Request]{DelayingQueue: delayed})
+	return &fairQueue{limited, order}
+}
+
+// fairQueue is a priorityqueue.PriorityQueue with the order of turns.
+type fairQueue struct {
+	workqueue.TypedRateLimitingInterface[ctrl.Request]
+	turns *turns
+}
+
+func (q *fairQueue) Add(r ctrl.Request) { q.AddWithOpts(priorityqueue.AddOpts{}, r) }
+
+func (q *fairQueue) AddAfter(r ctrl.Request, after time.Duration) {
+	q.AddWithOpts(priorityqueue.AddOpts{After: after}, r)
+}
+
+func (q *fairQueue) AddRateLimited(r ctrl.Request) {
+	q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, r)
+}
+
+func (q *fairQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...ctrl.Request) {
+	for _, r := range requests {
+		q.turns.want(r, laneOf(ptr.Deref(o.Priority, 0)))
+		switch {
+		case o.RateLimited:
+			q.TypedRateLimitingInterface.AddRateLimited(r)
+		case o.After > 0:
+			q.TypedRateLimitingInterface.AddAfter(r, o.After)
+		default:
+			q.TypedRateLimitingInterface.Add(r)
+		}
+	}
+}
+
+// GetWithPriority reports a shutdown even while requests wait: the next process reconciles them.
+func (q *fairQueue) GetWithPriority() (r ctrl.Request, priority int, shutdown bool) {
+	r, shutdown = q.Get()
+	return r, q.turns.laneOfRunning(r), shutdown || q.ShuttingDown()
+}
+
+func (q *fairQueue) Done(r ctrl.Request) {
+	q.turns.done(r)
+	q.TypedRateLimitingInterface.Done(r)
+}
+
+// laneOf returns the lane for requests of that priority: first, 0 or last.
+func laneOf(priority int) int {
+	switch {
+	case priority > 0:
+		return first
+	case priority < 0:
+		return last
+	}
+	return 0
+}
+
+// turns orders requests that are ready: the next one is of the namespace that has the fewest workers, and of those the
+// one that has used the least of their time. So a request that takes long, or many of them, delays its own namespace.
+type turns struct {
+	clock clock.PassiveClock
+	mu    sync.Mutex
+	// wanted holds the lanes of requests that are to be added later: they are delayed or running. waiting holds those of
+	// requests that are ready.
+	wanted, waiting map[ctrl.Request]int
+	running         map[ctrl.Request]run
+	// shares holds the namespaces with waiting or running requests, and those that have used more than least.
+	shares map[string]*share
+	// least is the time used by the waiting namespace that has used the least. One that comes back starts with it:
+	// nobody saves up time.
+	least time.Duration
+}
+
+// run is when a worker got a request, and from which lane.
+type run struct {
+	began time.Time
+	lane  int
+}
+
+// share holds the requests of a namespace, and what it has of the workers.
+type share struct {
+	// lanes hold the waiting requests. A request that was moved to another lane leaves an outdated entry.
+	lanes            map[int][]ctrl.Request
+	waiting, running int
+	used             time.Duration
+}
+
+// want notes the lane of a request that is about to be added, unless a better one is known. If the request is ready
+// already, it moves there.
+func (t *turns) want(r ctrl.Request, lane int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if is, ready := t.waiting[r]; ready {
+		if lane > is {
+			t.place(r, lane)
+		}
+	} else if is, known := t.wanted[r]; !known || lane > is {
+		t.wanted[r] = lane
+	}
+}
+
+// place puts the request into that lane of its namespace.
+func (t *turns) place(r ctrl.Request, lane int) {
+	s := t.shares[r.Namespace]
+	t.waiting[r] = lane
+	s.lanes[lane] = append(s.lanes[lane], r)
+}
+
+// Push implements workqueue.Queue.
+func (t *turns) Push(r ctrl.Request) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.shares[r.Namespace]
+	if s == nil {
+		s = &share{lanes: map[int][]ctrl.Request{}}
+		t.shares[r.Namespace] = s
+	}
+	if s.waiting == 0 {
+		s.used = max(s.used, t.least)
+	}
+	s.waiting++
+	t.place(r, t.wanted[r])
+	delete(t.wanted, r)
+}
+
+// Touch implements workqueue.Queue. It does nothing: want has moved the request.
+func (t *turns) Touch(ctrl.Request) {}
+
+// Len implements workqueue.Queue.
+func (t *turns) Len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.waiting)
+}
+
+// Pop implements workqueue.Queue.
+func (t *turns) Pop() ctrl.Request {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.next()
+	r, lane := s.take(t.waiting)
+	delete(t.waiting, r)
+	s.waiting--
+	s.running++
+	t.running[r] = run{t.clock.Now(), lane}
+	return r
+}
+
+// next returns the namespace whose turn it is, and forgets those that would begin anew with as much.
+func (t *turns) next() (next *share) {
+	var least *share
+	for namespace, s := range t.shares {
+		if s.waiting == 0 {
+			if s.running == 0 && s.used <= t.least {
+				delete(t.shares, namespace)
+			}
+			continue
+		}
+		if least == nil || s.used < least.used {
+			least = s
+		}
+		if next == nil || s.running < next.running || s.running == next.running && s.used < next.used {
+			next = s
+		}
+	}
+	t.least = max(t.least, least.used)
+	return next
+}
+
+// take removes the request that comes next, given the lanes of those that wait, and returns it and its lane.
+func (s *share) take(waiting map[ctrl.Request]int) (ctrl.Request, int) {
+	for _, lane := range [...]int{first, 0, last} {
+		next := slices.IndexFunc(s.lanes[lane], func(r ctrl.Request) bool {
+			is, waits := waiting[r]
+			return waits && is == lane
+		})
+		if next >= 0 {
+			r := s.lanes[lane][next]
+			s.lanes[lane] = s.lanes[lane][next+1:]
+			return r, lane
+		}
+		delete(s.lanes, lane) // all entries are outdated
+	}
+	return ctrl.Request{}, 0 // never, as long as s.waiting is right
+}
+
+// laneOfRunning returns the lane that a running request came from.
+func (t *turns) laneOfRunning(r ctrl.Request) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.running[r].lane
+}
+
+// done adds the time since a worker got the request to what its namespace has used.
+func (t *turns) done(r ctrl.Request) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.shares[r.Namespace]
+	s.running--
+	s.used += t.clock.Since(t.running[r].began)
+	delete(t.running, r)
+}

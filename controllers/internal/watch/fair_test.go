@@ -1,0 +1,158 @@
+package watch
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// fairBench plays the workers of a fair queue.
+type fairBench struct {
+	*fairQueue
+	clock *clocktesting.FakePassiveClock
+}
+
+func newFairBench(t *testing.T) fairBench {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	q := newFairQueue("", workqueue.DefaultTypedControllerRateLimiter[ctrl.Request](), clock)
+	t.Cleanup(q.ShutDown)
+	return fairBench{q, clock}
+}
+
+func requestFor(namespace, name string) ctrl.Request {
+	return ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+}
+
+func (b fairBench) add(priority int, namespace string, names ...string) {
+	for _, name := range names {
+		b.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, requestFor(namespace, name))
+	}
+}
+
+// begin gives the next request to a worker.
+func (b fairBench) begin(t *testing.T) ctrl.Request {
+	t.Helper()
+	if b.Len() == 0 {
+		t.Fatal("nothing waits")
+	}
+	r, _, _ := b.GetWithPriority()
+	return r
+}
+
+// work has one worker do the next requests, which take as long as their namespace needs, and returns them.
+func (b fairBench) work(t *testing.T, requests int, takes map[string]time.Duration) (done []string) {
+	t.Helper()
+	for range requests {
+		r := b.begin(t)
+		b.clock.SetTime(b.clock.Now().Add(takes[r.Namespace]))
+		b.Done(r)
+		done = append(done, r.String())
+	}
+	return done
+}
+
+func TestWhatADecidingNamespaceCostsDelaysItselfOnly(t *testing.T) {
+	b, takes := newFairBench(t), map[string]time.Duration{"busy": 400 * time.Millisecond, "other": 5 * time.Millisecond}
+	b.add(first, "busy", "a", "b", "c", "d", "e", "f")
+	b.work(t, 1, takes)
+	b.add(0, "other", "1", "2", "3")
+	b.add(first, "other", "decided")
+	harness.Same(t, "done", []string{"other/decided", "other/1", "other/2", "other/3", "busy/b"}, b.work(t, 5, takes))
+}
+
+func TestANamespaceGetsNoSecondWorkerWhileAnotherWaits(t *testing.T) {
+	b := newFairBench(t)
+	b.add(0, "slow", "a", "b")
+	slow := b.begin(t)
+	b.add(0, "other", "1", "2")
+	for range 2 {
+		other := b.begin(t)
+		if other.Namespace != "other" {
+			t.Fatalf("%s got the second worker", other)
+		}
+		b.clock.SetTime(b.clock.Now().Add(time.Second))
+		b.Done(other)
+	}
+	if next := b.begin(t); next != requestFor("slow", "b") {
+		t.Errorf("%s comes after all of the other namespace", next)
+	}
+	b.Done(slow)
+}
+
+func TestAnIdleNamespaceSavesUpNoTime(t *testing.T) {
+	b, takes := newFairBench(t), map[string]time.Duration{"busy": time.Second, "idle": time.Second}
+	b.add(0, "busy", "a", "b", "c", "d", "e", "f", "g")
+	b.work(t, 4, takes)
+	b.add(0, "idle", "1", "2", "3", "4")
+	if got := b.work(t, 4, takes); !slices.Contains(got, "busy/e") {
+		t.Errorf("the other namespace waits for all of %v", got)
+	}
+}
+
+func TestANamespaceIsForgottenOnceItsShareIsThatOfANewOne(t *testing.T) {
+	b, takes := newFairBench(t), map[string]time.Duration{"gone": time.Second, "busy": time.Second}
+	b.add(0, "gone", "a")
+	b.work(t, 1, takes)
+	b.add(0, "busy", "1", "2", "3")
+	b.work(t, 3, takes)
+	if _, known := b.turns.shares["gone"]; known {
+		t.Error("its share is kept")
+	}
+}
+
+func TestPrioritiesOrderTheRequestsOfANamespace(t *testing.T) {
+	b := newFairBench(t)
+	b.add(last, "ns", "last", "raised to first", "raised")
+	b.add(0, "ns", "ordinary")
+	b.add(first, "ns", "first")
+	b.add(first, "ns", "raised to first")
+	b.Add(requestFor("ns", "raised"))
+	b.add(last, "ns", "first", "ordinary") // lowers nothing
+	want := []string{"ns/first", "ns/raised to first", "ns/ordinary", "ns/raised", "ns/last"}
+	harness.Same(t, "done", want, b.work(t, len(want), nil))
+	harness.Same(t, "left", 0, b.Len())
+}
+
+func TestWhatChangesWhileItIsReconciledKeepsItsPriority(t *testing.T) {
+	b := newFairBench(t)
+	b.add(0, "ns", "decided")
+	running := b.begin(t)
+	b.add(0, "ns", "ordinary")
+	b.add(first, "ns", "decided")
+	b.Done(running)
+	r, priority, _ := b.GetWithPriority()
+	if r != running || priority != first {
+		t.Errorf("%s comes next, with priority %d", r, priority)
+	}
+}
+
+func TestADelayedRequestKeepsItsPriority(t *testing.T) {
+	b := newFairBench(t)
+	for _, o := range []priorityqueue.AddOpts{
+		{After: time.Millisecond, Priority: new(last)}, {RateLimited: true, Priority: new(first)},
+	} {
+		b.AddWithOpts(o, requestFor("ns", "delayed"))
+		r, priority, _ := b.GetWithPriority()
+		if priority != *o.Priority {
+			t.Errorf("added with %+v, it has priority %d", o, priority)
+		}
+		b.Done(r)
+	}
+}
+
+func TestAShutdownIsReportedThoughRequestsWait(t *testing.T) {
+	b := newFairBench(t)
+	b.add(0, "ns", "a", "b")
+	b.ShutDown()
+	if _, _, shutdown := b.GetWithPriority(); !shutdown {
+		t.Error("a worker goes on")
+	}
+}
