@@ -44,7 +44,7 @@ func (r *Reconciler) forgetRecorded(s *scope) {
 	}
 }
 
-// takeRequests enqueues findings whose status is requested, behind all others.
+// takeRequests enqueues findings whose status is requested, behind all others of their namespace.
 func (r *Reconciler) takeRequests(_ context.Context, q watch.Queue) error {
 	r.implied.OnRequest(func(finding types.NamespacedName) {
 		watch.AddLast(q, 0, []ctrl.Request{{NamespacedName: finding}})

@@ -12,7 +12,7 @@ import (
 
 // ofDecisions and ofScanners split the events between two lanes: each event goes to one of them, and only that lane
 // checks whether the event is worth a reconcile. Findings with a decision that their status does not record yet go
-// ahead of those that an import has changed: a user waits for the decision, a scanner does not.
+// ahead of those of their namespace that an import has changed: a user waits for the decision, a scanner does not.
 func (r *Reconciler) ofDecisions() predicate.Predicate {
 	return predicate.And(predicate.NewPredicateFuncs(decisionWaits), r.worthReconciling())
 }

@@ -19,11 +19,12 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // The decided finding came last, so all others would be reconciled before it.
 func TestADecisionIsRecordedBeforeTheBacklogOfAnImport(t *testing.T) {
-	const backlog, putAtATime = 1500, 8
+	const backlog = 1500
 	var cached client.Client
 	ns, _ := started(t, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 		cached = mgr.GetClient()
@@ -32,14 +33,7 @@ func TestADecisionIsRecordedBeforeTheBacklogOfAnImport(t *testing.T) {
 	t.Cleanup(func() { // later tests would reconcile the leftovers
 		harness.Must(t, env.Client.DeleteAllOf(context.Background(), &v1alpha1.Finding{}, client.InNamespace(ns)))
 	})
-	var group errgroup.Group
-	group.SetLimit(putAtATime)
-	for i := range backlog { // faster than through the API server, and than the controllers reconcile
-		group.Go(func() error {
-			return putFinding(t, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Build(), time.Now())
-		})
-	}
-	harness.Must(t, group.Wait())
+	putBacklog(t, backlog, func(name string) *v1alpha1.Finding { return builder.Finding(name).In(ns).Build() })
 	list := &v1alpha1.FindingList{}
 	harness.Eventually(t, func(g Gomega) { // the API server sends the decision after all that came before
 		g.Expect(cached.List(t.Context(), list, client.InNamespace(ns))).To(Succeed())
@@ -51,16 +45,7 @@ func TestADecisionIsRecordedBeforeTheBacklogOfAnImport(t *testing.T) {
 	began := revision(t, decided)
 	observed(t, decided)
 
-	harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
-	before, waiting := 0, 0
-	for i := range list.Items {
-		switch f := &list.Items[i]; {
-		case f.Status.ObservedGeneration == 0:
-			waiting++
-		case revision(t, f) > began && revision(t, f) < revision(t, decided):
-			before++
-		}
-	}
+	before, waiting := reconciledBetween(t, ns, began, revision(t, decided))
 	t.Logf("%d findings were reconciled between the decision and its record, %d waited", before, waiting)
 	// Without lanes it is most of them; some are reconciled while a busy machine delivers the
 	// decision.
@@ -68,6 +53,58 @@ func TestADecisionIsRecordedBeforeTheBacklogOfAnImport(t *testing.T) {
 		t.Errorf("%d of %d findings were reconciled before the decision was recorded, and %d waited: it was not ahead",
 			before, backlog, waiting)
 	}
+}
+
+// The decided findings came first, and a decision is otherwise ahead of a new finding.
+func TestDecisionsOfANamespaceDelayNoOther(t *testing.T) {
+	const backlog = 1500
+	busy, _ := started(t, Settings{}.SetupWithManager)
+	other := places(t)
+	t.Cleanup(func() { // later tests would reconcile the leftovers
+		harness.Must(t, env.Client.DeleteAllOf(context.Background(), &v1alpha1.Finding{}, client.InNamespace(busy)))
+	})
+	putBacklog(t, backlog, func(name string) *v1alpha1.Finding {
+		return builder.Finding(name).In(busy).Triage(v1alpha1.UserStatusMuted, "").Build()
+	})
+	imported := testenv.Create(t, env, builder.Finding("imported").In(other).Build())
+	began := revision(t, imported)
+	observed(t, imported)
+
+	before, waiting := reconciledBetween(t, busy, began, revision(t, imported))
+	t.Logf("%d decisions were recorded between the import and its record, %d waited", before, waiting)
+	if before > backlog/3 || waiting == 0 {
+		t.Errorf("%d of %d decisions were recorded before the other namespace's finding, and %d waited: it was not its turn",
+			before, backlog, waiting)
+	}
+}
+
+// putBacklog stores findings faster than the API server would, and than the controllers reconcile.
+func putBacklog(t *testing.T, findings int, build func(name string) *v1alpha1.Finding) {
+	t.Helper()
+	const atATime = 8
+	var group errgroup.Group
+	group.SetLimit(atATime)
+	for i := range findings {
+		group.Go(func() error { return putFinding(t, build(fmt.Sprintf("f-%d", i)), time.Now()) })
+	}
+	harness.Must(t, group.Wait())
+}
+
+// reconciledBetween counts the namespace's findings that were last written between those revisions, and those that wait
+// for their first reconcile.
+func reconciledBetween(t *testing.T, ns string, began, ended int64) (reconciled, waiting int) {
+	t.Helper()
+	list := &v1alpha1.FindingList{}
+	harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	for i := range list.Items {
+		switch f := &list.Items[i]; {
+		case f.Status.ObservedGeneration == 0:
+			waiting++
+		case revision(t, f) > began && revision(t, f) < ended:
+			reconciled++
+		}
+	}
+	return reconciled, waiting
 }
 
 func revision(t *testing.T, finding *v1alpha1.Finding) int64 {

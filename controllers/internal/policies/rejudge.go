@@ -69,8 +69,8 @@ func (b *backlog) handler(of Subject, handle func(client.Object, watch.Queue)) h
 	return changes
 }
 
-// enqueue lets other organizations' imports go ahead of many requests. They are served while the queue holds no others,
-// as after a start.
+// enqueue lets imports go ahead of many requests: those are served while the fair queue holds no others of their
+// namespace, as after a start.
 func enqueue(ctx context.Context, q watch.Queue, object client.Object, find Find) {
 	var requests []ctrl.Request
 	err := safely.Func(func() (err error) {

@@ -115,7 +115,7 @@ func TestFewDoNotWaitForEvaluations(t *testing.T) {
 	close(goOn)
 }
 
-// Other organizations' imports go ahead of what a policy decides about many findings; a decision in a pull request keeps
+// Imports go ahead of what a policy decides about many findings; a decision in a pull request keeps
 // its place.
 func TestManyAreRejudgedLast(t *testing.T) {
 	for n, want := range map[int]int{1: 0, many: 0, many + 1: handler.LowPriority} {

@@ -65,7 +65,7 @@ func (l Loop[S]) Run(ctx context.Context, req ctrl.Request) (ctrl.Result, error)
 }
 
 // result returns the outcome of a reconcile. An object whose deliveries wait for room in a quota comes back behind
-// all others: it is no error, and thousands may wait.
+// others: it is no error, and thousands may wait.
 func result(again time.Duration, err error) (ctrl.Result, error) {
 	var full *ledger.FullError
 	if !errors.As(err, &full) {

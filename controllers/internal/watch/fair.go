@@ -32,11 +32,13 @@ func newFairQueue(name string, pauses workqueue.TypedRateLimiter[ctrl.Request], 
 	return &fairQueue{limited, order}
 }
 
-// fairQueue is a priorityqueue.PriorityQueue with the order of turns.
+// fairQueue hands out requests in the order of turns.
 type fairQueue struct {
 	workqueue.TypedRateLimitingInterface[ctrl.Request]
 	turns *turns
 }
+
+var _ priorityqueue.PriorityQueue[ctrl.Request] = (*fairQueue)(nil)
 
 func (q *fairQueue) Add(r ctrl.Request) { q.AddWithOpts(priorityqueue.AddOpts{}, r) }
 
