@@ -13,7 +13,7 @@ func SarifStatus(upload *openapi.Upload, analyses string) openapi.SarifStatus {
 	shown := openapi.SarifStatus{ProcessingStatus: openapi.SarifStatusProcessingStatusPending, AnalysesUrl: analyses}
 	if upload.Status == nil { // GitHub has no such status
 		shown.ProcessingStatus = openapi.SarifStatusProcessingStatusFailed
-		shown.Errors = &[]string{"how the upload ended is not known any more: some of its scans were removed by the organization's retention"}
+		shown.Errors = &[]string{unknownEnd(upload)}
 		return shown
 	}
 	switch *upload.Status {
@@ -31,6 +31,14 @@ func SarifStatus(upload *openapi.Upload, analyses string) openapi.SarifStatus {
 	case openapi.ScanStatusRunning:
 	}
 	return shown
+}
+
+// unknownEnd returns why it is not known how the upload ended.
+func unknownEnd(upload *openapi.Upload) string {
+	if len(upload.Scans) < int(upload.ScanCount) {
+		return "how the upload ended is not known any more: some of its scans were removed by the organization's retention"
+	}
+	return "how the upload ended is not known: more scans have its id than an upload stores, see its warnings at analyses_url"
 }
 
 // sarifError returns why a scan failed, empty if it did not. The prefix tells clients whether the file was

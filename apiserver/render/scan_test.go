@@ -2,6 +2,8 @@ package render_test
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,11 +46,24 @@ func TestAnUploadWithoutAllOfItsScansIsNotCompleted(t *testing.T) {
 		t.Errorf("the upload is %s", *upload.Status)
 	}
 	toGitHub := render.SarifStatus(&upload, "")
-	if toGitHub.ProcessingStatus != openapi.SarifStatusProcessingStatusFailed || toGitHub.Errors == nil {
+	if toGitHub.ProcessingStatus != openapi.SarifStatusProcessingStatusFailed || toGitHub.Errors == nil ||
+		!strings.Contains((*toGitHub.Errors)[0], "retention") {
 		t.Errorf("to GitHub's clients it is %+v", toGitHub)
 	}
 	if got := render.Upload([]*v1alpha1.Scan{scan(v1alpha1.ScanFailed)}).Status; got == nil || *got != openapi.ScanStatusFailed {
 		t.Errorf("with a scan that failed it is %v", got)
+	}
+}
+
+// Whoever may create Scans can give any number of them the id of an upload.
+func TestGitHubsClientsLearnThatTooManyScansHaveTheIDOfAnUpload(t *testing.T) {
+	upload := render.Upload(slices.Repeat([]*v1alpha1.Scan{{Spec: v1alpha1.ScanSpec{
+		Outcome: v1alpha1.ScanSucceeded, Upload: &v1alpha1.ScanUpload{ID: "u-1", Scans: 1},
+	}}}, 32))
+	upload.Status = nil // there are more
+	shown := render.SarifStatus(&upload, "")
+	if shown.Errors == nil || !strings.Contains((*shown.Errors)[0], "more scans have its id") {
+		t.Errorf("it is %+v", shown)
 	}
 }
 
