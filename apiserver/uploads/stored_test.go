@@ -1,10 +1,8 @@
 package uploads
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"testing"
 
@@ -23,7 +21,7 @@ import (
 func storing(t *testing.T, n, perPage int) (*Service, func() int) {
 	t.Helper()
 	sent := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	url := harness.ServeJSON(t, func(r *http.Request) (code int, content any) {
 		from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 		to := min(n, from+perPage)
 		if limit, _ := strconv.Atoi(r.URL.Query().Get("limit")); limit > 0 {
@@ -45,13 +43,9 @@ func storing(t *testing.T, n, perPage int) (*Service, func() int) {
 			list.Items = append(list.Items, scan)
 		}
 		sent += len(list.Items)
-		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(list); err != nil {
-			t.Error(err)
-		}
-	}))
-	t.Cleanup(server.Close)
-	reader, err := kube.NewReader(&rest.Config{Host: server.URL})
+		return http.StatusOK, list
+	})
+	reader, err := kube.NewReader(&rest.Config{Host: url})
 	harness.Must(t, err)
 	return &Service{reader: reader}, func() int { return sent }
 }

@@ -1,10 +1,8 @@
 package importer
 
 import (
-	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,29 +26,20 @@ func TestAListWhoseTokenHasExpiredBeginsAnew(t *testing.T) {
 		return list
 	}
 	first := page("expired", "f-1", "f-2")
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		var answer any
+	c := answering(t, func(r *http.Request) (code int, object any) {
 		switch r.URL.Query().Get("continue") {
 		case "expired":
 			first = page("next", "f-2")
-			w.WriteHeader(http.StatusGone)
-			answer = metav1.Status{
+			return http.StatusGone, metav1.Status{
 				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
 				Reason: metav1.StatusReasonExpired, Code: http.StatusGone,
 			}
 		case "next":
-			answer = page("", "f-3")
+			return http.StatusOK, page("", "f-3")
 		default:
-			answer = first
+			return http.StatusOK, first
 		}
-		if err := json.NewEncoder(w).Encode(answer); err != nil {
-			t.Error(err)
-		}
-	}))
-	defer server.Close()
-	c, err := NewClient(&rest.Config{Host: server.URL})
-	harness.Must(t, err)
+	})
 	findings, _, err := List[v1alpha1.Finding](t.Context(), c, "org-acme", fields.Everything())
 	harness.Must(t, err)
 	var names []string
@@ -67,7 +56,9 @@ func TestListedObjectsAreTrimmed(t *testing.T) {
 	large := finding
 	large.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}"}
 	large.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "scanner/old"}}
-	c := answering(t, func(*http.Request) any { return v1alpha1.FindingList{Items: []v1alpha1.Finding{large}} })
+	c := answering(t, func(*http.Request) (code int, object any) {
+		return http.StatusOK, v1alpha1.FindingList{Items: []v1alpha1.Finding{large}}
+	})
 	findings, _, err := List[v1alpha1.Finding](t.Context(), c, "org-acme", fields.Everything())
 	harness.Must(t, err)
 	harness.Same(t, "findings", []v1alpha1.Finding{finding}, findings)
@@ -93,7 +84,7 @@ func TestATakeoverReadsWhoOwnsWhichField(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "f-1", ResourceVersion: "8"},
 	}
 	var patches []string
-	c := answering(t, func(r *http.Request) any {
+	c := answering(t, func(r *http.Request) (code int, object any) {
 		now := meta
 		if r.Method == http.MethodPatch {
 			body, err := io.ReadAll(r.Body)
@@ -103,7 +94,7 @@ func TestATakeoverReadsWhoOwnsWhichField(t *testing.T) {
 		} else {
 			now.ManagedFields = []metav1.ManagedFieldsEntry{entry("scanner/old"), entry("kubectl")}
 		}
-		return now
+		return http.StatusOK, now
 	})
 	im := New(c, Target{Namespace: "org-acme"}, Options{})
 	listed := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: "f-1", ResourceVersion: "7"}}
@@ -115,17 +106,10 @@ func TestATakeoverReadsWhoOwnsWhichField(t *testing.T) {
 		`{"op":"replace","path":"/metadata/resourceVersion","value":"7"}]`}, patches)
 }
 
-// answering returns a client of an API server that answers every request with what answer returns.
-func answering(t *testing.T, answer func(*http.Request) any) *Client {
+// answering returns a client of an API server that answers each request with what the function returns for it.
+func answering(t *testing.T, answer func(*http.Request) (code int, object any)) *Client {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(answer(r)); err != nil {
-			t.Error(err)
-		}
-	}))
-	t.Cleanup(server.Close)
-	c, err := NewClient(&rest.Config{Host: server.URL})
+	c, err := NewClient(&rest.Config{Host: harness.ServeJSON(t, answer)})
 	harness.Must(t, err)
 	return c
 }

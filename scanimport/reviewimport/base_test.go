@@ -1,7 +1,6 @@
 package reviewimport
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -55,15 +54,7 @@ func (c *cluster) serve(t *testing.T, base []found, detected time.Time) *importe
 // answeredBy returns a client of an API server that answers each request with what the function returns for it.
 func answeredBy(t *testing.T, answer func(*http.Request) (code int, object any)) *importer.Client {
 	t.Helper()
-	url := harness.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		code, object := answer(r)
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(code)
-		if err := json.NewEncoder(w).Encode(object); err != nil {
-			t.Error(err)
-		}
-	}))
-	client, err := importer.NewClient(&rest.Config{Host: url})
+	client, err := importer.NewClient(&rest.Config{Host: harness.ServeJSON(t, answer)})
 	harness.Must(t, err)
 	return client
 }

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"encoding/json"
 	"net"
 	"net/http"
 	"sync"
@@ -23,6 +24,19 @@ func Serve(t testing.TB, handler http.Handler) (url string) {
 		serving.Wait()
 	})
 	return "http://" + listener.Addr().String()
+}
+
+// ServeJSON is like Serve and answers each request with the status code and, as JSON, the content that answer returns.
+func ServeJSON(t testing.TB, answer func(*http.Request) (code int, content any)) (url string) {
+	t.Helper()
+	return Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		code, content := answer(r)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		if err := json.NewEncoder(w).Encode(content); err != nil {
+			t.Error(err)
+		}
+	}))
 }
 
 // RoundTripper is a function that answers requests in a client's transport.
