@@ -45,7 +45,9 @@ func (p *plan) own(results []found, there []v1alpha1.ReviewIssue, known map[[2]i
 	own, existing := map[[2]int]bool{}, indexed(there)
 	all, _ := merge(results)
 	for i, name := range p.certain(all, existing) {
-		if known[[2]int{all[i].batch, all[i].Index}] {
+		// Elsewhere it may be another: two results as far from two issues count as certain though all have the same code.
+		_, line, _ := place(&all[i].Details)
+		if known[[2]int{all[i].batch, all[i].Index}] && name != "" && line == existing[name].Spec.Line {
 			delete(existing, name) // it is this result, and no other
 		}
 	}
