@@ -19,6 +19,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/safely"
 )
 
@@ -125,7 +126,7 @@ func (l *lock) acquire(ctx context.Context) error {
 			switch {
 			case err == nil:
 				return nil
-			case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), version != "" && apierrors.IsNotFound(err):
+			case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), version != "" && kube.IsNoSuchObject(err):
 				continue // Another process was faster; read again. An unused Lease may be deleted.
 			}
 			return l.untaken(ctx, "", err)
@@ -182,7 +183,7 @@ func (l *lock) observe(ctx context.Context) (*coordinationv1.Lease, error) {
 func (l *lock) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	lease := &coordinationv1.Lease{}
 	err := Retry(ctx, func(ctx context.Context) error { return l.client.Get(ctx, l.key, lease) })
-	if apierrors.IsNotFound(err) {
+	if kube.IsNoSuchObject(err) {
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: l.key.Namespace, Name: l.key.Name}}, nil
 	}
 	return lease, err

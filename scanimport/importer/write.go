@@ -209,7 +209,7 @@ func (w *writer) change(ctx context.Context, ch *change) error {
 			w.changed(ch, version)
 			return nil
 		}
-		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		if !apierrors.IsConflict(err) && !kube.IsNoSuchObject(err) {
 			return err
 		}
 		now, odd, getErr := w.read(ctx, ch.name)

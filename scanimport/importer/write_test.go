@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"path"
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/safely"
 )
 
@@ -30,6 +33,38 @@ func TestAPanicWhileWritingFailsTheImportAlone(t *testing.T) {
 	err := w.all(t.Context(), []change{{action: ActionCreate, name: "f-1", spec: v1alpha1.FindingSpec{}}})
 	if safely.Stack(err) == "" {
 		t.Errorf("got %v, want the panic", err)
+	}
+}
+
+// It is that of a proxy, and ends the import: a finding that counted as deleted would be created again.
+func TestA404OfAnotherServerIsNoDeletion(t *testing.T) {
+	free := coordinationv1.Lease{
+		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "org-acme", Name: "free", ResourceVersion: "1"},
+	}
+	c := answering(t, func(r *http.Request) (code int, object any) {
+		if r.Method == http.MethodGet && path.Base(r.URL.Path) == free.Name {
+			return http.StatusOK, free
+		}
+		return http.StatusNotFound, "404 page not found"
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	lease := func(name string) *lock {
+		return leaseLock(c, client.ObjectKey{Namespace: "org-acme", Name: name}, DefaultLeaseDuration, nil)
+	}
+	w := &writer{im: New(c, Target{Namespace: "org-acme"}, Options{}), summary: &Summary{}, progress: &Progress{}}
+	_, _, readErr := Read[v1alpha1.Finding](ctx, c, "org-acme", "f-1")
+	_, leaseErr := lease("l-1").read(ctx)
+	for what, err := range map[string]error{
+		"read a finding":    readErr,
+		"close a finding":   w.change(ctx, &change{action: ActionClose, name: "f-1", before: &v1alpha1.Finding{}}),
+		"read a Lease":      leaseErr,
+		"take a free Lease": lease(free.Name).acquire(ctx),
+	} {
+		if !kube.IsUnknownKind(err) {
+			t.Errorf("%s: error %v, want the server's 404", what, err)
+		}
 	}
 }
 

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/routing"
 )
@@ -272,9 +272,9 @@ func (im *Importer) review(ctx context.Context) (*v1alpha1.Review, error) {
 	key, review := im.key(Name(im.pr.Repository, im.pr.Number)), &v1alpha1.Review{}
 	err := importer.Retry(ctx, func(ctx context.Context) error { return im.client.Get(ctx, key, review) })
 	switch {
-	case apierrors.IsNotFound(err) && im.uid == "":
+	case kube.IsNoSuchObject(err) && im.uid == "":
 		return nil, nil //nolint:nilnil // no review is no error
-	case apierrors.IsNotFound(err), err == nil && im.uid != "" && im.uid != review.UID:
+	case kube.IsNoSuchObject(err), err == nil && im.uid != "" && im.uid != review.UID:
 		return nil, errDeleted
 	case err != nil:
 		return nil, fmt.Errorf("read review %s: %w", key, err)

@@ -11,7 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Somebody decides about the issue after the review has listed it. Only a result that is certainly the issue may get
@@ -126,6 +128,33 @@ func TestADeletedReviewDoesNotComeBackHalf(t *testing.T) {
 			}
 		}
 	}
+}
+
+// It is that of a proxy. An issue that counted as deleted would be open without the commits that have shown it.
+func TestA404OfAnotherServerIsNoDeletion(t *testing.T) {
+	var requests []string
+	c := answeredBy(t, func(r *http.Request) (code int, object any) {
+		requests = append(requests, r.Method)
+		return http.StatusNotFound, "404 page not found"
+	})
+	im, reviewed := New(c, pr, Options{}), []v1alpha1.ReviewedCommit{{SHA: "c0"}, {SHA: "c1"}}
+	p := &plan{commit: "c1", before: reviewed[:1], reviewed: reviewed}
+	first := &plan{commit: "c0", reviewed: reviewed[:1]}
+	known := v1alpha1.ReviewIssue{ObjectMeta: im.meta(results("10 eval")[0].Name), Spec: first.next(nil, &results("10 eval")[0])}
+	p.match(results("10 eval"), []v1alpha1.ReviewIssue{known})
+	_, newErr := im.review(t.Context())
+	im.uid = "1"
+	_, knownErr := im.review(t.Context())
+	for what, err := range map[string]error{
+		"read a new review":   newErr,
+		"read a known review": knownErr,
+		"write an issue":      im.writeIssues(t.Context(), p, newSummary(pr, []*importer.Batch{{}})),
+	} {
+		if !kube.IsUnknownKind(err) {
+			t.Errorf("%s: error %v, want the server's 404", what, err)
+		}
+	}
+	harness.Same(t, "requests", []string{http.MethodGet, http.MethodGet, http.MethodPatch}, requests)
 }
 
 // A cluster's own policy may refuse a single issue: it is named, and the others are imported. An open issue that cannot
