@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/internal/safely"
 )
@@ -39,7 +40,7 @@ func (im *Importer) begin(ctx context.Context, j *job) error {
 // end writes the outcome. It is the import's last write of a scan.
 func (im *Importer) end(ctx context.Context, j *job, outcome v1alpha1.ScanOutcome, message string) error {
 	spec := im.scanSpec(j)
-	spec.CompletedAt = new(v1alpha1.NewTime(time.Now()))
+	spec.CompletedAt = new(v1alpha1.NewTime(apitime.Now()))
 	spec.Outcome = outcome
 	spec.Message = message
 	spec.Counts = j.summary.Counts()

@@ -2,7 +2,10 @@ package importer
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func TestSkipsAreBoundedAndNoneIsLostFromTheCount(t *testing.T) {
@@ -62,6 +66,23 @@ func TestAnImportThatPanicsIsRecordedAsFailed(t *testing.T) {
 		ends = append(ends, fmt.Sprintf("%s: %s", scans.Items[i].Spec.Outcome, scans.Items[i].Spec.Message))
 	}
 	harness.Same(t, "the scans", []string{"Failed: the import failed: panic: a test panics"}, ends)
+}
+
+// By the clock of its machine, a scan that failed could count as unfinished after later ones have succeeded.
+func TestAScanEndsByTheAPIServersClock(t *testing.T) {
+	server := time.Now().Add(-48 * time.Hour)
+	testenv.HearTime(t, server)
+	var scan v1alpha1.Scan // as it was written last
+	c := answering(t, func(r *http.Request) (code int, object any) {
+		scan = v1alpha1.Scan{}
+		harness.NoError(t, "decode the scan", json.NewDecoder(r.Body).Decode(&scan))
+		return http.StatusOK, scan
+	})
+	im := New(c, Target{Namespace: "org-acme", Repository: "shop", Project: "web"}, Options{})
+	harness.Must(t, im.Refuse(t.Context(), &Batch{Tool: "lint"}, errors.New("no such project")))
+	if end := scan.Spec.CompletedAt; end == nil || end.Sub(server).Abs() > time.Minute {
+		t.Errorf("it ended at %v, want about %v", end, server)
+	}
 }
 
 // Otherwise nobody would learn why a scan's progress stands still.

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
@@ -125,7 +126,7 @@ func (im *Importer) record(ctx context.Context, repository *v1alpha1.Repository,
 	if err != nil {
 		return err
 	}
-	now := time.Now()
+	now := apitime.Now()
 	next, err := nextReview(specOf(review), im.pr, repository, commit, now)
 	if err != nil {
 		return err
@@ -164,7 +165,7 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 		return review, err
 	}
 	base := importer.Base{Namespace: im.pr.Namespace, Project: im.pr.Project,
-		Since: im.pr.began(review, commit, time.Now()),
+		Since: im.pr.began(review, next),
 		Own:   func(known map[[2]int]bool) map[[2]int]bool { return p.own(all, there, known) }}
 	if im.pr.Project == "" {
 		projects, err := routing.Read(ctx, im.client, im.key(im.pr.Repository), false)

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
@@ -105,7 +105,7 @@ func (r *recorder) end(ctx context.Context, outcome func(i int, spec *v1alpha1.S
 	var errs []error
 	for i, name := range r.scans {
 		spec := r.spec(i)
-		spec.CompletedAt = new(v1alpha1.NewTime(time.Now()))
+		spec.CompletedAt = new(v1alpha1.NewTime(apitime.Now()))
 		outcome(i, &spec)
 		if err := r.apply(ctx, name, spec); err != nil {
 			errs = append(errs, fmt.Errorf("record the end of scan %s: %w", name, err))

@@ -5,10 +5,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/safely"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // Otherwise its scans would be reported as those of a review that has died, and the cause would be only in the log.
@@ -30,4 +33,30 @@ func TestAReviewThatPanicsIsRecordedAsFailed(t *testing.T) {
 	if spec := scan.Spec; spec.Outcome != v1alpha1.ScanFailed || !strings.Contains(spec.Message, "panic: no such result") {
 		t.Errorf("the scan is %q, and says %q", spec.Outcome, spec.Message)
 	}
+}
+
+func TestTheScansOfAReviewEndByTheAPIServersClock(t *testing.T) {
+	server := time.Now().Add(-48 * time.Hour)
+	testenv.HearTime(t, server)
+	var scan v1alpha1.Scan // as it was written last
+	c := answeredBy(t, func(r *http.Request) (code int, object any) {
+		scan = v1alpha1.Scan{}
+		harness.NoError(t, "decode the scan", json.NewDecoder(r.Body).Decode(&scan))
+		return http.StatusOK, &scan
+	})
+	im, batches := New(c, pr, Options{Record: &Record{}}), []*importer.Batch{{Tool: "lint"}}
+	recorder := im.recorder(&Commit{SHA: "c0"}, batches, v1alpha1.ScanLease{})
+	harness.Must(t, recorder.during(t.Context(), newSummary(pr, batches), func() error { return nil }))
+	if end := scan.Spec.CompletedAt; end == nil || end.Sub(server).Abs() > time.Minute {
+		t.Errorf("it ended at %v, want about %v", end, server)
+	}
+}
+
+func TestACommitIsNotReviewedInTheFutureOfTheAPIServer(t *testing.T) {
+	testenv.HearTime(t, time.Now().Add(-48*time.Hour)) // the local clock is ahead
+	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c.importsResults(t, "c0", nil, nil)
+	im := New(c.serve(t, nil, start), pr, Options{DryRun: true})
+	_, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: time.Now()}, []*importer.Batch{batchOf("ESLint")})
+	harness.Says(t, "the import", err, "which is in the future")
 }

@@ -46,23 +46,14 @@ func Name(repository string, number int32) string {
 	return "r-" + fingerprints.Hash("review", repository, strconv.Itoa(int(number)))
 }
 
-// began returns when the pull request began, as far as that is known.
-func (pr *PullRequest) began(review *v1alpha1.Review, commit *Commit, now time.Time) time.Time {
+// began returns when the pull request began, as far as that is known. next is the review's new spec, with a commit.
+func (pr *PullRequest) began(review *v1alpha1.Review, next *v1alpha1.ReviewSpec) time.Time {
 	if !pr.OpenedAt.IsZero() {
 		return pr.OpenedAt
 	}
-	at := now
-	if !commit.ReviewedAt.IsZero() {
-		at = commit.ReviewedAt
-	}
-	if review == nil {
-		return at
-	}
-	if made := review.CreationTimestamp.Time; made.Before(at) {
-		at = made
-	}
-	if commits := review.Spec.ReviewedCommits; len(commits) > 0 && commits[0].ReviewedAt.Time.Before(at) {
-		at = commits[0].ReviewedAt.Time
+	at := next.ReviewedCommits[0].ReviewedAt.Time
+	if review != nil && review.CreationTimestamp.Time.Before(at) {
+		at = review.CreationTimestamp.Time
 	}
 	return at
 }
