@@ -165,6 +165,15 @@ type ScanSpec struct {
 // IsOfReview reports whether the scan is of a pull request: imports, projects and repositories ignore it.
 func (s *Scan) IsOfReview() bool { return s.Spec.Review != nil }
 
+// Began returns when the scan started. A recorded start after the creation of the Scan is that of a clock that was
+// ahead, by which the scan would count as newer than those that really came later: then it is the creation.
+func (s *Scan) Began() time.Time {
+	if created := s.CreationTimestamp.Time; !created.IsZero() && created.Before(s.Spec.StartedAt.Time) {
+		return created
+	}
+	return s.Spec.StartedAt.Time
+}
+
 // SettledAt returns when the status of every finding that the scan changed was recorded, nil if that is not so.
 func (s *Scan) SettledAt() *Time {
 	condition := FindCondition(s.Status.Conditions, ConditionSettled)

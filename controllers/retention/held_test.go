@@ -73,6 +73,7 @@ func TestAFindingWithoutAStatusHoldsAScanOnlyIfOneIsDue(t *testing.T) {
 func TestWhichScansOfASeriesAreNeeded(t *testing.T) {
 	outcomes := map[rune]v1alpha1.ScanSpec{
 		's': {Outcome: v1alpha1.ScanSucceeded},
+		'a': {Outcome: v1alpha1.ScanSucceeded}, // by a clock that is a year ahead
 		'f': {Outcome: v1alpha1.ScanFailed},
 		'w': {Outcome: v1alpha1.ScanFailed, Progress: &v1alpha1.ScanProgress{Done: 3, Total: 7}},
 	}
@@ -82,11 +83,17 @@ func TestWhichScansOfASeriesAreNeeded(t *testing.T) {
 	}{
 		{"the last", "", "fssfs", []string{"s-4"}},
 		{"the first successful one of an analysis too: the importer takes over findings that are older", "ruby", "fssfs", []string{"s-1", "s-4"}},
+		{"the last whatever the clock of another: the importer goes by it", "", "sas", []string{"s-1", "s-2"}},
 		{"the last one that wrote findings too: a job that never succeeds has them", "", "wwff", []string{"s-1", "s-3"}},
 	} {
 		var series []v1alpha1.Scan
 		for i, outcome := range c.outcomes {
-			series = append(series, *builder.Scan(fmt.Sprintf("s-%d", i), noon.Add(time.Duration(i)*time.Hour)).Mutate(func(s *v1alpha1.Scan) {
+			began := noon.Add(time.Duration(i) * time.Hour)
+			series = append(series, *builder.Scan(fmt.Sprintf("s-%d", i), began).Mutate(func(s *v1alpha1.Scan) {
+				s.CreationTimestamp = metav1.NewTime(began)
+				if outcome == 'a' {
+					s.Spec.StartedAt = v1alpha1.NewTime(began.AddDate(1, 0, 0))
+				}
 				s.Spec.Analysis, s.Spec.Outcome, s.Spec.Progress = c.analysis, outcomes[outcome].Outcome, outcomes[outcome].Progress
 				s.Spec.CompletedAt = ptr.To(v1alpha1.NewTime(s.Spec.StartedAt.Add(time.Minute)))
 			}).Build())

@@ -57,16 +57,8 @@ func overdue(scan *v1alpha1.Scan, now time.Time) (verdict *conditions.Verdict, i
 	return givenUp("No end was recorded within an hour of the start: the import has died. Scan again."), 0
 }
 
-// abandonedAt is when a scan with neither an end nor a Lease counts as abandoned. A scan cannot have started after
-// it was recorded, so a start in the future is the importer's clock running ahead, and must
-// not keep the scan running for as long as the clock is wrong.
-func abandonedAt(scan *v1alpha1.Scan) time.Time {
-	start := scan.Spec.StartedAt.Time
-	if recorded := scan.CreationTimestamp.Time; start.After(recorded) {
-		start = recorded
-	}
-	return start.Add(v1alpha1.ScanAbandonedAfter)
-}
+// abandonedAt is when a scan with neither an end nor a Lease counts as abandoned.
+func abandonedAt(scan *v1alpha1.Scan) time.Time { return scan.Began().Add(v1alpha1.ScanAbandonedAfter) }
 
 // isAbandoned reports whether the status holds the verdict that the scan was abandoned.
 func isAbandoned(status *v1alpha1.ScanStatus) bool { return abandoned(status) != nil }

@@ -52,15 +52,10 @@ func (h history) add(scans []v1alpha1.Scan) {
 		if scans[i].IsOfReview() || scans[i].IsRefused() {
 			continue
 		}
-		spec, recordedAt := &scans[i].Spec, scans[i].CreationTimestamp.Time
-		startedAt := spec.StartedAt.Time
-		// By a clock that was ahead, it would be newer than all scans that really came later.
-		if recordedAt.Before(startedAt) {
-			startedAt = recordedAt
-		}
+		spec := &scans[i].Spec
 		h[scans[i].Name] = pastScan{
-			series: series{spec.Category, spec.Analysis}, startedAt: startedAt,
-			recordedAt: recordedAt, completedAt: ptr.Deref(spec.CompletedAt, v1alpha1.Time{}).Time,
+			series: series{spec.Category, spec.Analysis}, startedAt: scans[i].Began(),
+			recordedAt: scans[i].CreationTimestamp.Time, completedAt: ptr.Deref(spec.CompletedAt, v1alpha1.Time{}).Time,
 			succeeded: spec.Outcome == v1alpha1.ScanSucceeded,
 			wrote:     scans[i].WroteFindings(),
 		}

@@ -40,7 +40,7 @@ func LastStarted(scans []v1alpha1.Scan) *v1alpha1.Scan {
 
 func compareStart(a, b *v1alpha1.Scan) int {
 	return cmp.Or(
-		a.Spec.StartedAt.Compare(b.Spec.StartedAt.Time),
+		a.Began().Compare(b.Began()),
 		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
 		cmp.Compare(a.Name, b.Name),
 	)

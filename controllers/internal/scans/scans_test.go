@@ -32,7 +32,8 @@ func TestLastStarted(t *testing.T) {
 		want   string
 	}{
 		{"of none", nil, ""},
-		{"by the start, not the record", []v1alpha1.Scan{scan("a", 2*time.Second, 0), scan("b", time.Second, time.Hour)}, "a"},
+		{"by the start, not the record", []v1alpha1.Scan{scan("a", 2*time.Second, time.Minute), scan("b", time.Second, time.Hour)}, "a"},
+		{"not one whose start is that of a clock that was ahead", []v1alpha1.Scan{scan("a", 365*24*time.Hour, 0), scan("b", 0, time.Second)}, "b"},
 		{"of two started at once the one recorded last", []v1alpha1.Scan{scan("a", 0, time.Second), scan("b", 0, 0)}, "a"},
 		{"of two recorded at once the greater name", []v1alpha1.Scan{scan("a", 0, 0), scan("b", 0, 0)}, "b"},
 		{"whatever the order of the list", []v1alpha1.Scan{scan("b", 0, 0), scan("a", 0, 0)}, "b"},
@@ -98,8 +99,8 @@ func TestWhatIsNotLastTellsNothing(t *testing.T) {
 				k.succeeded = at.Time
 			}
 			for _, s := range list { // as the importer does
-				if s.Spec.Outcome == v1alpha1.ScanSucceeded && s.Spec.StartedAt.After(k.lastToPass) {
-					k.lastToPass = s.Spec.StartedAt.Time
+				if s.Spec.Outcome == v1alpha1.ScanSucceeded && s.Began().After(k.lastToPass) {
+					k.lastToPass = s.Began()
 				}
 			}
 			return k
