@@ -1,6 +1,7 @@
 package operations
 
 import (
+	"cmp"
 	"maps"
 	"net/url"
 	"slices"
@@ -124,7 +125,7 @@ func tone(o client.TriageOperation) ui.Tone {
 func about(filters map[string]string) (facts []ui.Fact) {
 	for _, name := range slices.Sorted(maps.Keys(filters)) {
 		label, word := findings.Asked(name, filters[name])
-		facts = append(facts, ui.Fact{Name: label, Value: word})
+		facts = append(facts, ui.Fact{Name: label, Value: cmp.Or(word, "none")}) // findings without a class
 	}
 	return facts
 }

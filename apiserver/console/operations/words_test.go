@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -25,6 +26,11 @@ func TestOnlyFiltersOfTheListAreLinked(t *testing.T) {
 	} {
 		harness.Same(t, c.name, c.want, matching(map[string]string{c.name: c.value}))
 	}
+}
+
+// The value would otherwise be missing, as if the operation were about all findings.
+func TestAnOperationAboutFindingsWithoutAClassSaysSo(t *testing.T) {
+	harness.Same(t, "what it is about", []ui.Fact{{Name: "Class", Value: "none"}}, about(map[string]string{"class": ""}))
 }
 
 func TestAnOperationIsUndoneByOneThatChangedSomething(t *testing.T) {
