@@ -180,7 +180,7 @@ func (w *operating) await(ctx context.Context, seen func(), phases ...v1alpha1.O
 	return nil
 }
 
-// tell prints why the operation is not ready yet, whenever the reason changes.
+// tell prints why the operation is not ready yet and how far it is, whenever the reason changes.
 func (w *operating) tell() {
 	ready := v1alpha1.FindCondition(w.operation.Status.Conditions, v1alpha1.ConditionReady)
 	if w.quiet || ready == nil || ready.Status != metav1.ConditionFalse || ready.Message == w.told {
@@ -190,7 +190,17 @@ func (w *operating) tell() {
 	if w.progress != nil {
 		w.progress.finish() // a bar is drawn anew with the next change
 	}
-	fmt.Fprintf(w.streams.ErrOut, "operation %s: %s\n", w.name, printable(ready.Message))
+	soFar := ""
+	if w.operation.Status.Phase == v1alpha1.OperationRunning {
+		soFar = fmt.Sprintf(", %d of %d findings done", w.done(), w.operation.Status.Matched)
+	}
+	fmt.Fprintf(w.streams.ErrOut, "operation %s%s: %s\n", w.name, soFar, printable(ready.Message))
+}
+
+// done returns how many findings the operation has processed.
+func (w *operating) done() int {
+	s := &w.operation.Status
+	return int(s.Changed + s.Unchanged + s.Conflicted + s.Failed)
 }
 
 func whyFailed(operation *v1alpha1.TriageOperation) string {
@@ -247,8 +257,7 @@ func (w *operating) finish(ctx context.Context) error {
 	w.told = "" // it may wait for the same reason again
 	w.progress = newProgress(w.streams.ErrOut, w.quiet, "findings")
 	err := w.await(ctx, func() {
-		s := &w.operation.Status
-		w.progress.at(int(s.Changed+s.Unchanged+s.Conflicted+s.Failed), int(s.Matched))
+		w.progress.at(w.done(), int(w.operation.Status.Matched))
 	}, v1alpha1.OperationCompleted)
 	w.progress.finish()
 	switch {

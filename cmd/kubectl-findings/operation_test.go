@@ -94,7 +94,7 @@ func waiting(watched error, outcomes ...any) *operating {
 			o.SetResourceVersion(strconv.Itoa(len(outcomes)))
 			status := &o.(*v1alpha1.TriageOperation).Status
 			if message, waits := outcome.(string); waits {
-				status.Phase = v1alpha1.OperationRunning
+				status.Phase = v1alpha1.OperationSelecting
 				v1alpha1.SetCondition(&status.Conditions, v1alpha1.Condition{
 					Type: v1alpha1.ConditionReady, Status: "False", Reason: v1alpha1.ReasonInProgress, Message: message,
 				})
@@ -178,6 +178,19 @@ func TestAWaitSaysOnceWhyItTakesLong(t *testing.T) {
 		harness.Must(t, w.finish(t.Context()))
 		harness.Same(t, "standard error", want, says.String())
 	}
+}
+
+func TestAWaitSaysHowFarARunningOperationIs(t *testing.T) {
+	w := waiting(nil)
+	var says bytes.Buffer
+	w.streams.ErrOut, w.quiet = &says, false
+	status := &w.operation.Status
+	*status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationRunning, Matched: 12, Changed: 2, Failed: 1}
+	v1alpha1.SetCondition(&status.Conditions, v1alpha1.Condition{
+		Type: v1alpha1.ConditionReady, Status: "False", Reason: v1alpha1.ReasonInProgress, Message: "A write failed.",
+	})
+	w.tell()
+	harness.Same(t, "standard error", "operation mute, 3 of 12 findings done: A write failed.\n", says.String())
 }
 
 func TestAWaitEndsWithItsTimeout(t *testing.T) {
