@@ -84,6 +84,7 @@ func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
 	p.clicks(`#f-0003 input[name="id"]`)
 	p.clicks(`button[formaction="/console/policies/_new"]`)
 	p.sees(`document.querySelector("#match")?.value.includes("finding.tool == 'semgrep'") && !document.querySelector("#match").value.includes("severity")`)
+	p.sees(`((form) => [1, 2].map(() => form.dispatchEvent(new SubmitEvent("submit", { cancelable: true }))).join() === "true,false")(document.querySelector(".draft"))`)
 
 	p.goes("/console/keys")
 	p.reads("main", "ada", "yours", "valid", "described", "The signing key is in the source", "policies:write")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/findings"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
@@ -140,14 +141,28 @@ func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if err == nil {
 		err = v.API.Send(ctx, http.MethodPost, apiPath, "", request, &made)
 	}
-	if failure, is := api.Refused(err); is {
+	failure, refused := api.Refused(err)
+	switch {
+	case refused && failure.Status == http.StatusConflict && d.isCreated(ctx, v):
+		return page.SeeOther(pageOf(d.Name)), nil
+	case refused:
 		d.wrong = ui.Told(failure.Said)
 		return d.page(failure.Status)
-	}
-	if err != nil {
+	case err != nil:
 		return page.Response{}, err
 	}
 	return page.SeeOther(pageOf(made.Id)), nil
+}
+
+// isCreated reports whether the person has created just this policy before: the form was sent twice.
+func (d draft) isCreated(ctx context.Context, v *page.Visit) bool {
+	var stored client.TriagePolicy
+	if _, err := v.API.Get(ctx, apiPath+"/"+url.PathEscape(d.Name), nil, &stored); err != nil {
+		return false
+	}
+	wanted, err := yamlOf(d.policy(), d.organization)
+	is, errStored := yamlOf(stored, d.organization)
+	return err == nil && errStored == nil && wanted == is && stored.Author == decision.Author(v)
 }
 
 // request returns the request to the REST API.

@@ -60,6 +60,34 @@ func TestThePageAppliesOnlyThePolicyThatItShows(t *testing.T) {
 	harness.Same(t, "what is sent", client.TriagePolicyChange{Mode: "apply", Generation: new(3), Uid: new("u-1")}, sent)
 }
 
+// Whoever clicks twice, or got no answer, has created it already, and needs no other name.
+func TestAPolicyThatIsSentTwiceIsShown(t *testing.T) {
+	reason := client.DecisionReason("duplicate")
+	for why, c := range map[string]struct {
+		author, match string
+		status        int
+	}{
+		"the same":        {"apikey/ada", "true", http.StatusSeeOther},
+		"another":         {"apikey/ada", "false", http.StatusConflict},
+		"somebody else's": {"apikey/bob", "true", http.StatusConflict},
+	} {
+		stored := client.TriagePolicy{Id: "mute-x", Author: c.author, Match: c.match, Mode: client.TriagePolicyModePreview, MaxFindings: 1000,
+			Set: client.TriagePolicyDecision{UserStatus: "muted", Reason: &reason}}
+		service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				w.WriteHeader(http.StatusConflict)
+			}
+			_ = json.NewEncoder(w).Encode(stored)
+		})
+		v := &page.Visit{API: api.New(service, "", ""), Form: url.Values{"name": {"mute-x"}, "match": {"true"},
+			"user_status": {"muted"}, "reason": {string(reason)}, "do": {"preview"}}}
+		v.Who.Key = "ada"
+		response, err := create(t.Context(), v)
+		harness.Must(t, err)
+		harness.Same(t, why, c.status, response.Status)
+	}
+}
+
 // The service refuses longer addresses, and policies longer comments.
 func TestALongCommentIsCutForARuleAndTheFormSaysSo(t *testing.T) {
 	for _, c := range []struct {

@@ -1,4 +1,5 @@
-// Buttons that copy a text of the page. Where the browser lets no page copy, they stay hidden.
+// Buttons that copy a text of the page; where the browser lets no page copy, they stay hidden. And the form of a new
+// policy, which is sent once.
 import { message } from "../ui/ui.js";
 
 function showButtons() {
@@ -11,6 +12,20 @@ if (navigator.clipboard) {
   const main = document.querySelector("main");
   if (main) new MutationObserver(showButtons).observe(main, { childList: true, subtree: true });
 }
+
+/** How long the service may take to answer the form. */
+const answerTime = 15_000;
+
+let sent = false;
+
+// A policy without a name that is sent twice would be created twice.
+document.querySelector("form.draft")?.addEventListener("submit", (event) => {
+  if (sent) event.preventDefault();
+  sent = true;
+  setTimeout(() => {
+    sent = false;
+  }, answerTime);
+});
 
 document.addEventListener("click", async (event) => {
   if (!(event.target instanceof HTMLButtonElement) || event.target.dataset.copy === undefined) return;
