@@ -28,7 +28,7 @@ func BenchmarkConsole(b *testing.B) {
 			name, target string
 			fragment     bool
 		}{
-			{"rows", "/console/findings?" + f.next(b), true},
+			{"rows", "/console/findings?part=rows&" + f.next(b), true},
 			{"list", "/console/findings", false},
 			{"groups by rule", "/console/findings?group=rule", false},
 			{"groups by path", "/console/findings?group=file", false},

@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"golang.org/x/net/html"
 	"pgregory.net/rapid"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -151,6 +154,22 @@ func TestWhatIsChosenStaysInItsFacet(t *testing.T) {
 	facets := facetsOf(counts, newView(url.Values{"tool": {"semgrep"}}), "")
 	if len(facets) != 1 || len(facets[0].Values) != 2 || !facets[0].Values[1].Chosen || facets[0].Values[1].Toggle != listPath || facets[0].Hidden != 8 {
 		t.Errorf("%+v", facets)
+	}
+}
+
+// Back may lead to the address of a page after the first: rows alone would take the place of the filters too.
+func TestAModuleGetsTheWholeListUnlessItAsksForRows(t *testing.T) {
+	service := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
+	for part, whole := range map[string]bool{"": true, "rows": false} {
+		v := &page.Visit{API: api.New(service, "", ""), Scripted: true, Query: url.Values{"cursor": {"x"}}}
+		if part != "" {
+			v.Query.Set("part", part)
+		}
+		response, err := list(t.Context(), v)
+		harness.Must(t, err)
+		shown, err := page.Text(t.Context(), response.Body)
+		harness.Must(t, err)
+		harness.Same(t, part+" has the tools", whole, strings.Contains(shown, `class="tools"`))
 	}
 }
 

@@ -59,7 +59,7 @@ type listing struct {
 	CanDecide, NeedsReason, All bool
 }
 
-// list serves the list of findings. A module requests the rows after a cursor, those of a group, or the updated list.
+// list serves the list of findings. A module requests only rows, or the updated list.
 func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if err := check(v.Query); err != nil {
 		return page.Response{}, err
@@ -69,7 +69,7 @@ func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 		NeedsReason: v.Who.RequiresReason, All: v.Query.Get("all") == "true",
 	}
 	cursor := v.Query.Get("cursor")
-	if v.Scripted && (cursor != "" || v.Query.Get("part") == "rows") {
+	if v.Scripted && v.Query.Get("part") == "rows" {
 		if err := shown.read(ctx, v, cursor); err != nil {
 			return page.Response{}, err
 		}

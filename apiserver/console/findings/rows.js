@@ -74,7 +74,9 @@ export async function more(link) {
   if (link.ariaBusy === "true") return;
   link.ariaBusy = "true";
   try {
-    const rest = await askFragment(link.href);
+    const url = new URL(link.href);
+    url.searchParams.set("part", "rows");
+    const rest = await askFragment(url.href);
     for (const row of rest.querySelectorAll(".row")) if (document.getElementById(row.id)) row.remove();
     if (!link.isConnected) return;
     link.closest("p")?.replaceWith(rest);
