@@ -96,11 +96,8 @@ func redeliver(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if err := v.API.Send(ctx, http.MethodPost, v.Resource(apiPath)+"/redeliver", "", struct{}{}, &d); err != nil {
 		return page.Response{}, err
 	}
-	return page.SeeOther(pageOf(d.Id)), nil
+	return page.SeeOther(page.Of(listPath, d.Id)), nil
 }
-
-// pageOf returns the address of a delivery's page.
-func pageOf(id string) string { return listPath + "/" + url.PathEscape(id) }
 
 // of returns the address of the list of deliveries that share a value.
 func of(name, value string) string { return page.Address(listPath, nil, name, value) }

@@ -3,7 +3,6 @@ package findings
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"reflect"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
@@ -25,18 +24,18 @@ type decided struct {
 // decide stores a decision, unless another person has decided, or a scan has changed the facts, since the finding was
 // shown.
 func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
-	id := v.Path("id")
-	before, overtaken, err := decision.Store(ctx, v, address(id), address(id))
+	at := v.Resource(apiPath)
+	before, overtaken, err := decision.Store(ctx, v, at, at)
 	switch {
 	case err != nil:
 		return page.Response{}, err
 	case !v.Scripted && overtaken:
 		return showWith(ctx, v, http.StatusConflict)
 	case !v.Scripted:
-		return page.SeeOther(listPath + "/" + url.PathEscape(id)), nil
+		return page.SeeOther(v.Resource(listPath)), nil
 	}
 	var now row
-	if _, err := v.API.Get(ctx, address(id), nil, &now); err != nil {
+	if _, err := v.API.Get(ctx, at, nil, &now); err != nil {
 		return page.Response{}, err
 	}
 	shown, err := page.Text(ctx, item(&now, true))

@@ -3,7 +3,6 @@ package findings
 import (
 	"context"
 	"net/http"
-	"net/url"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/ptr"
@@ -66,7 +65,7 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 func showWith(ctx context.Context, v *page.Visit, status int) (page.Response, error) {
 	s := shown{Token: v.Token, CanDecide: v.May("findings:triage"), NeedsReason: v.Who.RequiresReason,
 		texts: new(ui.Texts)}
-	at := address(v.Path("id"))
+	at := v.Resource(apiPath)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		if _, err := v.API.Get(ctx, at, nil, &s.FindingFull); err != nil {
@@ -96,6 +95,3 @@ func showWith(ctx context.Context, v *page.Visit, status int) (page.Response, er
 	}
 	return page.Response{Status: status, Title: s.Details.Title, Body: findingPage(s), Styles: styles}, nil
 }
-
-// address returns the path of a finding in the REST API.
-func address(id string) string { return "/v2/findings/" + url.PathEscape(id) }

@@ -23,6 +23,7 @@ var Files embed.FS
 
 const (
 	listPath = "/console/findings"
+	apiPath  = "/v2/findings"
 	// newPolicy is the form that creates a policy from filters.
 	newPolicy = "/console/policies/_new"
 	// pageRows is the number of rows per request.

@@ -2,7 +2,6 @@ package findings
 
 import (
 	"context"
-	"net/url"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
@@ -153,10 +152,10 @@ func (p *rows) TakeFrom(in *api.Reader) {
 // showRow returns to a module the updated row of a finding, whether or not the list would still show it.
 func showRow(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if !v.Scripted {
-		return page.SeeOther(listPath + "/" + url.PathEscape(v.Path("id"))), nil
+		return page.SeeOther(v.Resource(listPath)), nil
 	}
 	var now row
-	if _, err := v.API.Get(ctx, address(v.Path("id")), nil, &now); err != nil {
+	if _, err := v.API.Get(ctx, v.Resource(apiPath), nil, &now); err != nil {
 		return page.Response{}, err
 	}
 	shown, err := page.Text(ctx, item(&now, v.May("findings:triage")))

@@ -47,7 +47,7 @@ func showFindings(ctx context.Context, v *page.Visit) (page.Response, error) {
 
 // addressOf returns the address of the operation's findings with that outcome; empty: all of them.
 func addressOf(id, outcome string) string {
-	return page.Address(pageOf(id)+"/findings", nil, "outcome", outcome)
+	return page.Address(page.Of(listPath, id)+"/findings", nil, "outcome", outcome)
 }
 
 // outcome returns the outcome of the i-th finding of the page.

@@ -76,7 +76,7 @@ func readUndone(ctx context.Context, v *page.Visit, all ...client.TriageOperatio
 			continue
 		}
 		var before client.TriageOperation
-		_, err := v.API.Get(ctx, apiPath+"/"+url.PathEscape(o.Undo), nil, &before)
+		_, err := v.API.Get(ctx, page.Of(apiPath, o.Undo), nil, &before)
 		if api.Is(err, http.StatusNotFound) {
 			continue
 		}
@@ -218,8 +218,5 @@ func send(ctx context.Context, v *page.Visit, path string, body any) (page.Respo
 		}
 		return page.Response{}, err
 	}
-	return page.SeeOther(pageOf(operation.Id)), nil
+	return page.SeeOther(page.Of(listPath, operation.Id)), nil
 }
-
-// pageOf returns the address of an operation's page.
-func pageOf(id string) string { return listPath + "/" + url.PathEscape(id) }

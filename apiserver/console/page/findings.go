@@ -34,7 +34,7 @@ func (v *Visit) Findings(ctx context.Context, ids []string) ([]client.FindingFul
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		_, err := v.API.Get(ctx, "/v2/findings/"+url.PathEscape(id), nil, &findings[i])
+		_, err := v.API.Get(ctx, Of("/v2/findings", id), nil, &findings[i])
 		if api.Is(err, http.StatusNotFound) {
 			findings[i].Id, err = id, nil
 		}

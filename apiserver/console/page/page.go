@@ -79,8 +79,11 @@ func SeeOther(location string) Response {
 // May reports whether the session's key has the scope.
 func (v *Visit) May(scope string) bool { return slices.Contains(v.Who.Scopes, scope) }
 
-// Resource returns the path, in a list of the REST API, of what the page's path names.
-func (v *Visit) Resource(list string) string { return list + "/" + url.PathEscape(v.Path("id")) }
+// Resource returns the path, in a list of the console or of the REST API, of what the page's path names.
+func (v *Visit) Resource(list string) string { return Of(list, v.Path("id")) }
+
+// Of returns the path of a resource in a list of the console or of the REST API.
+func Of(list, id string) string { return list + "/" + url.PathEscape(id) }
 
 // Given returns the parameters of these names that have a value, without the spaces around it, which pasted names often
 // have. An empty form field is not a filter.

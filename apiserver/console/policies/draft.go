@@ -144,20 +144,20 @@ func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 	failure, refused := api.Refused(err)
 	switch {
 	case refused && failure.Status == http.StatusConflict && d.isCreated(ctx, v):
-		return page.SeeOther(pageOf(d.Name)), nil
+		return page.SeeOther(page.Of(listPath, d.Name)), nil
 	case refused:
 		d.wrong = ui.Told(failure.Said)
 		return d.page(failure.Status)
 	case err != nil:
 		return page.Response{}, err
 	}
-	return page.SeeOther(pageOf(made.Id)), nil
+	return page.SeeOther(page.Of(listPath, made.Id)), nil
 }
 
 // isCreated reports whether the person has created just this policy before: the form was sent twice.
 func (d draft) isCreated(ctx context.Context, v *page.Visit) bool {
 	var stored client.TriagePolicy
-	if _, err := v.API.Get(ctx, apiPath+"/"+url.PathEscape(d.Name), nil, &stored); err != nil {
+	if _, err := v.API.Get(ctx, page.Of(apiPath, d.Name), nil, &stored); err != nil {
 		return false
 	}
 	wanted, err := yamlOf(d.policy(), d.organization)

@@ -35,7 +35,7 @@ func TestARuleIsNotDraftedFromFiltersThatDoNotExist(t *testing.T) {
 
 // Otherwise the form would hide the page of the policy with that name.
 func TestTheFormIsAtNoPolicysPage(t *testing.T) {
-	if name := strings.TrimPrefix(newPath, pageOf("")); len(validation.IsDNS1123Subdomain(name)) == 0 {
+	if name := strings.TrimPrefix(newPath, page.Of(listPath, "")); len(validation.IsDNS1123Subdomain(name)) == 0 {
 		t.Errorf("a policy can be called %s", name)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"embed"
 	"net/http"
-	"net/url"
 	"strconv"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
@@ -107,8 +106,5 @@ func change(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if err := v.API.Send(ctx, http.MethodPatch, v.Resource(apiPath), "", body, &changed); err != nil {
 		return page.Response{}, err
 	}
-	return page.SeeOther(pageOf(changed.Id)), nil
+	return page.SeeOther(page.Of(listPath, changed.Id)), nil
 }
-
-// pageOf returns the address of a policy's page.
-func pageOf(id string) string { return listPath + "/" + url.PathEscape(id) }

@@ -24,7 +24,7 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 		refused := shown{Conflict: conflict, Conflicted: issue, Typed: decision.Typed(v.Form)}
 		return showWith(ctx, v, refused, http.StatusConflict)
 	}
-	return page.SeeOther(page.Address(address(v.Path("id")), viewOf(v)) + "#" + url.PathEscape(issue)), nil
+	return page.SeeOther(page.Address(v.Resource(listPath), viewOf(v)) + "#" + url.PathEscape(issue)), nil
 }
 
 // conflictElsewhere reports whether the page does not have the issue about which a decision was not stored: it is on

@@ -139,16 +139,13 @@ func (s shown) figures() []ui.Figure {
 
 // figure returns the number of open issues of a severity, with a link to the page filtered by it.
 func (s shown) figure(name, severity string, count int32) ui.Figure {
-	return ui.Linked(name, count, page.Address(address(s.Id), nil, "severity", severity))
+	return ui.Linked(name, count, page.Address(page.Of(listPath, s.Id), nil, "severity", severity))
 }
 
 // after returns the address of this page with the next part of one of its lists.
 func (s shown) after(list, cursor string) string {
-	return page.Address(address(s.Id), s.view, list, cursor)
+	return page.Address(page.Of(listPath, s.Id), s.view, list, cursor)
 }
-
-// address returns the address of a review's page.
-func address(id string) string { return listPath + "/" + url.PathEscape(id) }
 
 // pullRequest returns the name of a pull request.
 func pullRequest(owner, repository string, number int32) string {

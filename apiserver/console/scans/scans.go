@@ -80,8 +80,5 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return page.Response{Title: title(s), Body: scanPage(s), Styles: styles, Modules: modules}, nil
 }
 
-// address returns the address of a scan's page.
-func address(id string) string { return listPath + "/" + url.PathEscape(id) }
-
 // of returns the address of the list of scans that share a value.
 func of(pairs ...string) string { return page.Address(listPath, nil, pairs...) }
