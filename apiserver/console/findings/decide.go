@@ -9,8 +9,8 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 )
 
-// decided is the response to a module's decision.
-type decided struct {
+// decisionAnswer is the response to a module's decision.
+type decisionAnswer struct {
 	// Changed reports whether a decision was stored. One in doubt that is repeated is: it is about the facts of now.
 	Changed bool `json:"changed,omitempty"`
 	// Undo is the change that restores the previous decision; nil if that was the same.
@@ -47,7 +47,7 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 	}
 	own := decision.Own(before, now.Standing, decision.Author(v))
 	changed := own.Seen() != before.Seen() || before.Stale != "" && now.Stale == ""
-	answer := decided{Changed: changed, Seen: own.Seen(), Row: shown}
+	answer := decisionAnswer{Changed: changed, Seen: own.Seen(), Row: shown}
 	if undo := decision.ChangeTo(before.Decision); !reflect.DeepEqual(undo, decision.ChangeTo(now.Decision)) {
 		answer.Undo = &undo
 	}

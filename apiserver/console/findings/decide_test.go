@@ -33,7 +33,7 @@ func TestAnotherPersonsDecisionAfterOnesOwnIsNotTakenForIt(t *testing.T) {
 		v.Who.Key = "ada"
 		response, err := decide(t.Context(), v)
 		harness.Must(t, err)
-		answer, stored := response.JSON.(decided)
+		answer, stored := response.JSON.(decisionAnswer)
 		if !stored {
 			t.Fatalf("%s: %+v", by, response.JSON)
 		}
@@ -72,7 +72,7 @@ func TestADecisionThatChangesNothingHasNoUndo(t *testing.T) {
 		v.Who.Key = "ada"
 		response, err := decide(t.Context(), v)
 		harness.Must(t, err)
-		if answer := response.JSON.(decided); answer.Changed != c.changed || (answer.Undo != nil) != c.undo {
+		if answer := response.JSON.(decisionAnswer); answer.Changed != c.changed || (answer.Undo != nil) != c.undo {
 			t.Errorf("%s: changed %v, and the undo is %v", c.about, answer.Changed, answer.Undo)
 		}
 	}

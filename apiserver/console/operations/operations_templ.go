@@ -454,7 +454,7 @@ func operationPage(o, undoing client.TriageOperation, title string, samples []cl
 				return templ_7745c5c3_Err
 			}
 		}
-		if decided(o) {
+		if hasDecided(o) {
 			templ_7745c5c3_Err = outcome(o, token, canDecide && !whole(undoing)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -55,8 +55,8 @@ func phase(o client.TriageOperation) string {
 	return string(o.Phase)
 }
 
-// decided reports whether the operation has ended and may have decided about findings: it may fail after some.
-func decided(o client.TriageOperation) bool {
+// hasDecided reports whether the operation has ended and may have decided about findings: it may fail after some.
+func hasDecided(o client.TriageOperation) bool {
 	return o.Phase == client.TriageOperationPhaseCompleted || o.Phase == client.TriageOperationPhaseFailed && o.Changed > 0
 }
 
@@ -69,7 +69,7 @@ func working(o client.TriageOperation) bool {
 // undo was itself undone.
 func undoingOf(id string, all []client.TriageOperation) (undoing client.TriageOperation) {
 	for i, o := range all {
-		if o.Undo != id || !decided(o) || o.Changed == 0 {
+		if o.Undo != id || !hasDecided(o) || o.Changed == 0 {
 			continue
 		}
 		// Names may be reused, so two operations may each be the undo of the other.

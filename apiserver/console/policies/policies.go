@@ -44,7 +44,7 @@ func Routes() []page.Route {
 // listing is the content of the list of policies.
 type listing struct {
 	client.TriagePolicyList
-	decided decided
+	decided decidedCounts
 }
 
 // list shows the organization's policies, the newest first.
@@ -64,7 +64,7 @@ func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 type shown struct {
 	client.TriagePolicy
 	samples []client.FindingFull
-	decided decided
+	decided decidedCounts
 	yaml    string
 	token   string
 	// mayWrite reports that the key may apply and stop policies.

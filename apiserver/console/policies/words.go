@@ -92,12 +92,12 @@ func decisionWords(p client.TriagePolicy) string {
 
 // counting reports whether verdicts of the policy are still being recorded or removed. If counting takes too long, the
 // policy's own count is outdated.
-func counting(p client.TriagePolicy, d decided) bool {
+func counting(p client.TriagePolicy, d decidedCounts) bool {
 	return p.Applied != d.by(p.Id) && condition(p, "Ready").Reason != "TooCostly"
 }
 
 // figures returns the counts of a policy.
-func figures(p client.TriagePolicy, d decided) []ui.Figure {
+func figures(p client.TriagePolicy, d decidedCounts) []ui.Figure {
 	decides := d.figure(p.Id)
 	if !p.InForce && decides.Count == 0 {
 		decides = ui.Figure{Name: "Would decide about", Count: p.WouldApply}

@@ -181,8 +181,8 @@ func tone(status client.PullRequestStatus) ui.Tone {
 	return ui.Plain
 }
 
-// decided describes the decision about an issue and who made it; "" without one.
-func decided(i client.ReviewIssueFull) string {
+// decisionWords describes the decision about an issue and who made it; "" without one.
+func decisionWords(i client.ReviewIssueFull) string {
 	switch {
 	case i.UserStatus != client.UserStatusOpen:
 		return decision.Words[string(i.UserStatus)] + " by " + i.DecidedBy

@@ -45,7 +45,7 @@ func TestAnIssueSaysWhoDecided(t *testing.T) {
 		"confirmed by apikey/ada": {UserStatus: "active", DecidedBy: "apikey/ada"},
 		"muted by policy tests":   {UserStatus: "open", Verdict: client.FindingVerdict{UserStatus: &muted, Policy: "tests"}},
 	} {
-		harness.Same(t, "who decided", want, decided(issue))
+		harness.Same(t, "who decided", want, decisionWords(issue))
 	}
 }
 
