@@ -26,6 +26,8 @@ func FuzzMatch(f *testing.F) {
 		"dyn(finding).name == dyn(1)", "finding == finding && finding.package != project",
 		"type(finding) == Finding", "Finding{name: 'x'}.name == 'x'", "{finding: 1}[finding] == 1", "finding['name'] == ''",
 		"'x'.format([1])", "1/0 == 1", "strings.quote('x') == 'x'", "'a' + 'b' == string(finding.score)",
+		"[finding.path.split('')].exists(p, [[" + strings.Repeat("p,", 400) + "p]].exists(q, [" +
+			strings.Repeat("q,", 300) + "q] == [" + strings.Repeat("q,", 300) + "q]))",
 	} {
 		f.Add(match, "services/api", "7.2")
 	}

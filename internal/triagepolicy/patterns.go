@@ -1,7 +1,6 @@
 package triagepolicy
 
 import (
-	"fmt"
 	"math"
 	"regexp/syntax"
 
@@ -24,9 +23,9 @@ const functionMatches = "matches"
 // each part may have to be checked for each character.
 type patterns map[string]uint64
 
-// CallCost returns the actual cost of a call; nil to use the libraries' own cost.
-func (p patterns) CallCost(function, _ string, arguments []ref.Val, _ ref.Val) *uint64 {
-	if function != functionMatches || len(arguments) != 2 {
+// cost returns the actual cost of a match; nil if it cannot be evaluated.
+func (p patterns) cost(arguments []ref.Val) *uint64 {
+	if len(arguments) != 2 {
 		return nil
 	}
 	text, sized := arguments[0].(traits.Sizer)
@@ -39,22 +38,10 @@ func (p patterns) CallCost(function, _ string, arguments []ref.Val, _ ref.Val) *
 	return &cost
 }
 
-// EstimateCallCost returns the estimated cost of a call; nil to use the libraries' own estimate.
-func (p patterns) EstimateCallCost(function, _ string, target *checker.AstNode,
-	arguments []checker.AstNode) *checker.CallEstimate {
-	if function != functionMatches || len(arguments) == 0 {
-		return nil
-	}
-	text := arguments[0]
-	if target != nil {
-		text = *target
-	}
-	length := checker.UnknownSizeEstimate()
-	if known := text.ComputedSize(); known != nil {
-		length = *known
-	}
+// estimate returns the estimated cost of a match. The last of the arguments, which include the target, is the pattern.
+func (p patterns) estimate(arguments []checker.AstNode) *checker.CallEstimate {
 	pattern, _ := literalText(arguments[len(arguments)-1].Expr())
-	steps := length.Add(checker.SizeEstimate{Min: 1, Max: 1}).MultiplyByCostFactor(common.StringTraversalCostFactor)
+	steps := sizeOfNode(arguments[0]).Add(checker.SizeEstimate{Min: 1, Max: 1}).MultiplyByCostFactor(common.StringTraversalCostFactor)
 	return &checker.CallEstimate{CostEstimate: steps.Multiply(checker.CostEstimate{Min: p[pattern], Max: p[pattern]})}
 }
 
@@ -65,8 +52,7 @@ func patternsOf(parsed *ast.AST) (found patterns, err error) {
 	total := 0
 	refuse := func(e ast.Expr, format string, arguments ...any) {
 		if err == nil {
-			at := parsed.SourceInfo().GetStartLocation(e.ID())
-			err = &CompileError{Line: at.Line(), Column: at.Column() + 1, Message: fmt.Sprintf(format, arguments...)}
+			err = errorAt(parsed, e, format, arguments...)
 		}
 	}
 	ast.PreOrderVisit(parsed.Expr(), ast.NewExprVisitor(func(e ast.Expr) {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
-	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/ext"
 )
@@ -35,9 +34,6 @@ const (
 	// later library.
 	stringsVersion = 5
 )
-
-// amplifiers are functions that make long texts from short ones. Conditions do not need them.
-var amplifiers = map[string]bool{"replace": true, "join": true, "format": true, "strings.quote": true}
 
 // CompileError is an error in an expression, with its position.
 type CompileError struct {
@@ -110,7 +106,7 @@ func Compile(match string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	cost, err := env.EstimateCost(compiled, sizes{known})
+	cost, err := env.EstimateCost(compiled, sizes{prices{known}})
 	if err != nil {
 		return nil, &CompileError{Message: fmt.Sprintf("the cost of the expression cannot be told: %v", err)}
 	}
@@ -118,7 +114,7 @@ func Compile(match string) (*Program, error) {
 		return nil, &CompileError{Message: fmt.Sprintf(
 			"the expression may cost too much for one finding: %s, and the limit is %d", costly(cost.Max), MaxCost)}
 	}
-	program, err := env.Program(compiled, cel.CostTracking(known), cel.CostLimit(MaxCost),
+	program, err := env.Program(compiled, cel.CostTracking(prices{known}), cel.CostLimit(MaxCost),
 		cel.EvalOptions(cel.OptOptimize))
 	if err != nil {
 		return nil, &CompileError{Message: err.Error()}
@@ -182,28 +178,6 @@ func firstOf(issues *cel.Issues) error {
 	return &CompileError{Message: issues.Err().Error()}
 }
 
-// inspect reports whether the expression reads now, and refuses amplifiers.
-func inspect(compiled *ast.AST) (usesNow bool, err error) {
-	var refused []error
-	ast.PreOrderVisit(compiled.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		switch e.Kind() {
-		case ast.IdentKind:
-			usesNow = usesNow || e.AsIdent() == nowName
-		case ast.CallKind:
-			if name := e.AsCall().FunctionName(); amplifiers[name] {
-				at := compiled.SourceInfo().GetStartLocation(e.ID()) // of the parenthesis
-				refused = append(refused, &CompileError{
-					Line: at.Line(), Column: at.Column() + 1, Message: fmt.Sprintf("the function %s is not available", name),
-				})
-			}
-		}
-	}))
-	if len(refused) > 0 {
-		return false, refused[0]
-	}
-	return usesNow, nil
-}
-
 func costly(cost uint64) string {
 	if cost > 1_000_000_000 {
 		return "there is no bound"
@@ -232,9 +206,8 @@ func (v variables) ResolveName(name string) (any, bool) {
 // Parent returns nil: there are no further variables.
 func (variables) Parent() cel.Activation { return nil }
 
-// sizes provides the cost estimate with the maximum length of the facts, and the size of the
-// patterns.
-type sizes struct{ patterns }
+// sizes provides the cost estimate with the maximum length of the facts, and the prices of calls.
+type sizes struct{ prices }
 
 // EstimateSize returns the bound of a member in the schema.
 func (sizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {

@@ -1,0 +1,115 @@
+package triagepolicy
+
+import (
+	"math"
+
+	"github.com/google/cel-go/checker"
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+)
+
+const (
+	// maxText bounds the texts that an expression may put together, in characters. CEL counts one unit for some steps
+	// through a whole text, such as looking for it in a list.
+	maxText = 16 << 10
+	// zoneCost is the cost of reading a time zone, which CEL counts as one unit.
+	zoneCost = 500
+)
+
+// readers are functions that read a whole text, and for which CEL counts one unit.
+var readers = map[string]bool{
+	"size": true, "int": true, "uint": true, "double": true, "timestamp": true, "duration": true, "bool": true,
+}
+
+// prices holds the cost of calls that take longer than CEL counts.
+type prices struct{ patterns patterns }
+
+// CallCost returns the actual cost of a call; nil to use the libraries' own cost.
+func (p prices) CallCost(function, _ string, arguments []ref.Val, _ ref.Val) *uint64 {
+	switch {
+	case function == functionMatches:
+		return p.patterns.cost(arguments)
+	case isEquality(function) && len(arguments) == 2:
+		return costOfEquality(arguments[0], arguments[1])
+	case readers[function] && len(arguments) == 1:
+		if text, is := arguments[0].(types.String); is {
+			return new(1 + lengthCost(text))
+		}
+	case len(arguments) == 2 && isInZone(function, arguments[1:], true):
+		return new(uint64(zoneCost))
+	}
+	return nil
+}
+
+// costOfEquality returns the cost of comparing two lists or maps; nil for other values.
+func costOfEquality(a, b ref.Val) *uint64 {
+	switch a.Type() {
+	case types.ListType, types.MapType:
+	default:
+		return nil
+	}
+	one, sized := a.(traits.Sizer)
+	other, bothSized := b.(traits.Sizer)
+	if !sized || !bothSized {
+		return nil
+	}
+	return new(1 + min(sizeOfValue(one), sizeOfValue(other)))
+}
+
+func sizeOfValue(value traits.Sizer) uint64 {
+	size, _ := value.Size().(types.Int)
+	return uint64(max(0, size))
+}
+
+func lengthCost(text types.String) uint64 {
+	return uint64(math.Ceil(float64(sizeOfValue(text)) * common.StringTraversalCostFactor))
+}
+
+// EstimateCallCost returns the estimated cost of a call; nil to use the libraries' own estimate.
+func (p prices) EstimateCallCost(function, _ string, target *checker.AstNode,
+	arguments []checker.AstNode) *checker.CallEstimate {
+	if isInZone(function, arguments, target != nil) {
+		return &checker.CallEstimate{CostEstimate: checker.FixedCostEstimate(zoneCost)}
+	}
+	if target != nil {
+		arguments = append([]checker.AstNode{*target}, arguments...)
+	}
+	switch {
+	case function == functionMatches && len(arguments) > 0:
+		return p.patterns.estimate(arguments)
+	case function == operators.Add && len(arguments) == 2:
+		return refuseLongText(arguments)
+	case isEquality(function) && len(arguments) == 2 && isCollection(arguments[0].Type()):
+		size := min(sizeOfNode(arguments[0]).Max, sizeOfNode(arguments[1]).Max)
+		return estimateOf(checker.CostEstimate{Max: size})
+	case readers[function] && len(arguments) == 1 && arguments[0].Type().Kind() == types.StringKind:
+		return estimateOf(sizeOfNode(arguments[0]).MultiplyByCostFactor(common.StringTraversalCostFactor))
+	}
+	return nil
+}
+
+// estimateOf returns the estimate for a call that costs one unit more.
+func estimateOf(cost checker.CostEstimate) *checker.CallEstimate {
+	return &checker.CallEstimate{CostEstimate: cost.Add(checker.FixedCostEstimate(1))}
+}
+
+// refuseLongText returns an unlimited cost if the text may become longer than maxText; else nil.
+func refuseLongText(parts []checker.AstNode) *checker.CallEstimate {
+	kind := parts[0].Type().Kind()
+	isText := kind == types.StringKind || kind == types.BytesKind
+	if !isText || sizeOfNode(parts[0]).Add(sizeOfNode(parts[1])).Max <= maxText {
+		return nil
+	}
+	return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Max: math.MaxUint64}}
+}
+
+// sizeOfNode returns the size of a value, as far as it is known.
+func sizeOfNode(node checker.AstNode) checker.SizeEstimate {
+	if known := node.ComputedSize(); known != nil {
+		return *known
+	}
+	return checker.UnknownSizeEstimate()
+}
