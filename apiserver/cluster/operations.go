@@ -66,26 +66,32 @@ func (c *Client) AwaitOperation(ctx context.Context, operation *v1alpha1.TriageO
 
 // Part is a part of an operation's findings, with one letter in Outcomes for each finding that was processed.
 type Part struct {
-	Entries  []triageoperation.Entry
+	Findings []v1alpha1.ResourceName
 	Outcomes string
 }
 
-// OperationPart returns a part of an operation as it is stored now. It returns an error if the part no longer
-// exists.
+// OperationPart returns a part of an operation as it is stored now. It returns an error if the part no longer exists.
+// One part at a time is read per namespace: it may take tens of megabytes.
 func (c *Client) OperationPart(ctx context.Context, operation *v1alpha1.TriageOperation, index int) (Part, error) {
+	const noun = "operation's findings"
+	leave, err := enterList[*v1alpha1.TriageOperationPart](ctx, c, operation.Namespace, noun)
+	if err != nil {
+		return Part{}, err
+	}
+	defer leave()
 	part := &v1alpha1.TriageOperationPart{}
-	err := kube.Get(ctx, c.rest, operation.Namespace, triageoperation.PartName(operation.Name, index), part)
+	err = kube.Get(ctx, c.rest, operation.Namespace, triageoperation.PartName(operation.Name, index), part)
 	if apierrors.IsNotFound(err) {
 		return Part{}, problem.Internal("a part of the operation's findings has been removed", err)
 	}
 	if err != nil {
-		return Part{}, problem.TryAgain("the operation's findings could not be read", err)
+		return Part{}, problem.TryAgain("the "+noun+" could not be read", err)
 	}
-	entries, err := triageoperation.Decode(part)
+	findings, err := triageoperation.Findings(part)
 	if err != nil {
 		return Part{}, problem.Internal("a part of the operation's findings is damaged", err)
 	}
-	return Part{entries, part.Spec.Outcomes}, nil
+	return Part{findings, part.Spec.Outcomes}, nil
 }
 
 // explainOperation translates an error of the API server for clients that know nothing of it. whose follows the name of

@@ -111,14 +111,9 @@ func countOf[T kube.Object](ctx context.Context, c *Client, namespace string) (i
 // An error of each ends it, and is returned as it is. One list at a time is read per namespace and kind: it may take
 // tens of megabytes.
 func listOf[T kube.Object](ctx context.Context, c *Client, namespace, noun string, each func(T) error) error {
-	waiting, stop := context.WithTimeout(ctx, listPatience)
-	defer stop()
-	leave, err := c.lists.enter(waiting, types.NamespacedName{Namespace: namespace, Name: kindOf[T]().Resource})
-	switch {
-	case err != nil && ctx.Err() == nil:
-		return problem.Busy("too many requests are listing the "+noun, time.Second)
-	case err != nil:
-		return problem.TryAgain("too many requests are listing the "+noun, err)
+	leave, err := enterList[T](ctx, c, namespace, noun)
+	if err != nil {
+		return err
 	}
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
@@ -137,4 +132,18 @@ func listOf[T kube.Object](ctx context.Context, c *Client, namespace, noun strin
 		return problem.TryAgain("the "+noun+" could not be read", err)
 	}
 	return nil
+}
+
+// enterList waits for the turn to read objects of a kind in a namespace. The caller calls leave at its end.
+func enterList[T kube.Object](ctx context.Context, c *Client, namespace, noun string) (leave func(), err error) {
+	waiting, stop := context.WithTimeout(ctx, listPatience)
+	defer stop()
+	leave, err = c.lists.enter(waiting, types.NamespacedName{Namespace: namespace, Name: kindOf[T]().Resource})
+	switch {
+	case err != nil && ctx.Err() == nil:
+		return nil, problem.Busy("too many requests are listing the "+noun, time.Second)
+	case err != nil:
+		return nil, problem.TryAgain("too many requests are listing the "+noun, err)
+	}
+	return leave, nil
 }

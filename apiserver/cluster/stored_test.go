@@ -14,34 +14,53 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/internal/triageoperation"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// A list holds all operations of an organization: tens of megabytes.
-func TestAnOrganizationsOperationsAreListedOneRequestAtATime(t *testing.T) {
-	begun, end := make(chan string, 3), make(chan struct{})
-	client := answering(t, func(request *http.Request) string {
-		begun <- strings.Split(request.URL.Path, "/")[5]
-		<-end
-		return `{"kind":"TriageOperationList","apiVersion":"appsec.dev/v1alpha1","items":[]}`
-	})
-	listed := make(chan error, 3)
-	list := func(namespace string) {
-		listed <- client.Operations(t.Context(), namespace, func(*v1alpha1.TriageOperation) error { return nil })
+// A list holds all operations of an organization, and a part thousands of long comments: tens of megabytes each.
+func TestAnOrganizationsOperationsAndTheirPartsAreReadOneRequestAtATime(t *testing.T) {
+	entries, _, err := triageoperation.Encode([]triageoperation.Entry{{Finding: "f-1"}})
+	harness.Must(t, err)
+	for resource, c := range map[string]struct {
+		answer string
+		read   func(client *Client, namespace string) error
+	}{
+		"triageoperations": {`{"kind":"TriageOperationList","apiVersion":"appsec.dev/v1alpha1","items":[]}`, func(client *Client, namespace string) error {
+			return client.Operations(t.Context(), namespace, func(*v1alpha1.TriageOperation) error { return nil })
+		}},
+		"triageoperationparts": {`{"kind":"TriageOperationPart","apiVersion":"appsec.dev/v1alpha1","spec":{"count":1,"entries":"` + entries + `"}}`,
+			func(client *Client, namespace string) error {
+				part, err := client.OperationPart(t.Context(), builder.TriageOperation("op-1", "G1").In(namespace).Build(), 0)
+				harness.Same(t, "findings", 1, len(part.Findings))
+				return err
+			}},
+	} {
+		t.Run(resource, func(t *testing.T) {
+			begun, end := make(chan string, 3), make(chan struct{})
+			client := answering(t, func(request *http.Request) string {
+				begun <- strings.Split(request.URL.Path, "/")[5]
+				<-end
+				return c.answer
+			})
+			ended := make(chan error, 3)
+			read := func(namespace string) { ended <- c.read(client, namespace) }
+			g := NewWithT(t)
+			go read("org-acme")
+			g.Eventually(begun).Should(Receive(Equal("org-acme")))
+			go read("org-acme")
+			acme := types.NamespacedName{Namespace: "org-acme", Name: resource}
+			g.Eventually(func() int { return client.lists.waitingFor(acme) }).Should(Equal(1))
+			go read("org-other")
+			g.Eventually(begun).Should(Receive(Equal("org-other")), "another organization does not wait")
+			close(end)
+			for range 3 {
+				g.Eventually(ended).Should(Receive(BeNil()))
+			}
+			g.Expect(begun).To(Receive(Equal("org-acme")))
+		})
 	}
-	g := NewWithT(t)
-	go list("org-acme")
-	g.Eventually(begun).Should(Receive(Equal("org-acme")))
-	go list("org-acme")
-	acme := types.NamespacedName{Namespace: "org-acme", Name: "triageoperations"}
-	g.Eventually(func() int { return client.lists.waitingFor(acme) }).Should(Equal(1))
-	go list("org-other")
-	g.Eventually(begun).Should(Receive(Equal("org-other")), "another organization does not wait")
-	close(end)
-	for range 3 {
-		g.Eventually(listed).Should(Receive(BeNil()))
-	}
-	g.Expect(begun).To(Receive(Equal("org-acme")))
 }
 
 func TestAListThatGetsNoTurnIsAnsweredAsBusy(t *testing.T) {

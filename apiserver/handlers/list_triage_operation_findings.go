@@ -100,7 +100,7 @@ func (p *place) position() index.Position {
 
 // take adds the findings of the part with that outcome, from the place on, until the page is full, and moves the place.
 func (p *place) take(page *index.Page[content.Part], part cluster.Part, outcome string, size int) error {
-	for ; p.entry < len(part.Entries); p.entry++ {
+	for ; p.entry < len(part.Findings); p.entry++ {
 		word := outcomeOf(part, p.entry)
 		if outcome != "" && (word == nil || string(*word) != outcome) {
 			continue
@@ -109,7 +109,7 @@ func (p *place) take(page *index.Page[content.Part], part cluster.Part, outcome 
 			return nil
 		}
 		shown, err := render.JSON(openapi.TriageOperationFinding{
-			FindingId: string(part.Entries[p.entry].Finding), Outcome: word,
+			FindingId: string(part.Findings[p.entry]), Outcome: word,
 		})
 		if err != nil {
 			return err

@@ -25,7 +25,7 @@ func TestPagesOfAnOperationsFindingsReadFewPartsAndEndWithTheLastFinding(t *test
 				reads++
 				var outcomes strings.Builder
 				for i := index * entries; i < (index+1)*entries; i++ {
-					part.Entries = append(part.Entries, triageoperation.Entry{Finding: v1alpha1.ResourceName(fmt.Sprintf("f-%03d", i))})
+					part.Findings = append(part.Findings, v1alpha1.ResourceName(fmt.Sprintf("f-%03d", i)))
 					outcomes.WriteByte(map[bool]byte{true: byte(triageoperation.Conflicted), false: byte(triageoperation.Changed)}[slices.Contains(conflicted, i)])
 				}
 				part.Outcomes = outcomes.String()

@@ -100,7 +100,24 @@ func (c *counter) Write(p []byte) (int, error) {
 
 // Decode decodes the entries of a part.
 func Decode(part *v1alpha1.TriageOperationPart) ([]Entry, error) {
-	entries, err := decode(part.Spec.Entries)
+	return decodePart[Entry](part)
+}
+
+// Findings returns the names of a part's findings. Unlike Decode, it keeps none of their previous decisions, which take
+// up to 16 MiB.
+func Findings(part *v1alpha1.TriageOperationPart) ([]v1alpha1.ResourceName, error) {
+	named, err := decodePart[struct {
+		Finding v1alpha1.ResourceName `json:"finding"`
+	}](part)
+	names := make([]v1alpha1.ResourceName, len(named))
+	for i := range named {
+		names[i] = named[i].Finding
+	}
+	return names, err
+}
+
+func decodePart[T any](part *v1alpha1.TriageOperationPart) ([]T, error) {
+	entries, err := decode[T](part.Spec.Entries)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read part %s: %w", part.Name, err)
@@ -110,14 +127,14 @@ func Decode(part *v1alpha1.TriageOperationPart) ([]Entry, error) {
 	return entries, nil
 }
 
-func decode(text string) (entries []Entry, err error) {
+func decode[T any](text string) (entries []T, err error) {
 	compressed, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
 	if err != nil {
 		return nil, err
 	}
 	lines := json.NewDecoder(io.LimitReader(compressed, maxPartBytes))
 	for {
-		var entry Entry
+		var entry T
 		switch err := lines.Decode(&entry); {
 		case errors.Is(err, io.EOF):
 			return entries, nil

@@ -3,6 +3,7 @@ package triageoperation
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -89,6 +90,24 @@ func TestPartsOfWhatCompressesWellAreRead(t *testing.T) {
 	}
 	if diff := cmp.Diff(set, back); diff != "" || lost > 0 {
 		t.Errorf("%d are lost (-put in +read):\n%.500s", lost, diff)
+	}
+}
+
+// A page of a list reads up to ten parts, of which it shows the names.
+func TestTheNamesOfAPartAreReadWithoutItsDecisions(t *testing.T) {
+	long := &v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, Comments: strings.Repeat("─", v1alpha1MaxComments)}
+	set := slices.Repeat([]Entry{{Finding: "f", Digest: "d", Before: long, Set: long}}, 250)
+	parts, _, err := Parts(builder.TriageOperation("undo", "").Build(), set)
+	harness.Must(t, err)
+	harness.Same(t, "parts", 1, len(parts))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	names, err := Findings(parts[0])
+	runtime.ReadMemStats(&after)
+	harness.Must(t, err)
+	harness.Same(t, "names", true, slices.Equal(names, slices.Repeat([]v1alpha1.ResourceName{"f"}, 250)))
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 2<<20 {
+		t.Errorf("it allocates %d bytes for %d names", allocated, len(names))
 	}
 }
 

@@ -41,7 +41,8 @@ func (p patterns) cost(arguments []ref.Val) *uint64 {
 // estimate returns the estimated cost of a match. The last of the arguments, which include the target, is the pattern.
 func (p patterns) estimate(arguments []checker.AstNode) *checker.CallEstimate {
 	pattern, _ := literalText(arguments[len(arguments)-1].Expr())
-	steps := sizeOfNode(arguments[0]).Add(checker.SizeEstimate{Min: 1, Max: 1}).MultiplyByCostFactor(common.StringTraversalCostFactor)
+	length := sizeOfNode(arguments[0]).Add(checker.SizeEstimate{Min: 1, Max: 1})
+	steps := length.MultiplyByCostFactor(common.StringTraversalCostFactor)
 	return &checker.CallEstimate{CostEstimate: steps.Multiply(checker.CostEstimate{Min: p[pattern], Max: p[pattern]})}
 }
 
