@@ -260,8 +260,12 @@ func (w *operating) finish(ctx context.Context) error {
 		w.progress.at(w.done(), int(w.operation.Status.Matched))
 	}, v1alpha1.OperationCompleted)
 	w.progress.finish()
+	status := &w.operation.Status
 	switch {
-	case err == nil, w.operation.Status.Phase == v1alpha1.OperationFailed, apierrors.IsNotFound(err):
+	case err != nil && status.Phase == v1alpha1.OperationFailed && status.Changed > 0:
+		return fmt.Errorf("%w\nBefore that it changed %d of %d findings.\n%s", err, status.Changed, status.Matched,
+			w.undoIt())
+	case err == nil, status.Phase == v1alpha1.OperationFailed, apierrors.IsNotFound(err):
 		return err
 	case ctx.Err() != nil:
 		err = fmt.Errorf("operation %s: interrupted", w.name)
@@ -271,8 +275,12 @@ func (w *operating) finish(ctx context.Context) error {
 
 // whatNext says how to follow and to undo an operation that may be committed.
 func (w *operating) whatNext() string {
-	return fmt.Sprintf("See how far it is with: kubectl get triageoperation %[1]s -n %[2]s\n"+
-		"Undo it with: kubectl findings triage --undo %[1]s -n %[2]s", w.name, w.session.namespace)
+	return fmt.Sprintf("See how far it is with: kubectl get triageoperation %s -n %s\n%s", w.name, w.session.namespace,
+		w.undoIt())
+}
+
+func (w *operating) undoIt() string {
+	return fmt.Sprintf("Undo it with: kubectl findings triage --undo %s -n %s", w.name, w.session.namespace)
 }
 
 // report prints the outcome for the findings.

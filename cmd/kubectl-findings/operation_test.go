@@ -100,6 +100,10 @@ func waiting(watched error, outcomes ...any) *operating {
 				})
 				return nil
 			}
+			if whole, is := outcome.(v1alpha1.TriageOperationStatus); is {
+				*status = whole
+				return nil
+			}
 			status.Phase = outcome.(v1alpha1.OperationPhase)
 			return nil
 		},
@@ -127,17 +131,21 @@ func TestAWaitOutlastsManyRestarts(t *testing.T) {
 	}
 }
 
-func TestAWaitThatFailsSaysThatTheOperationGoesOn(t *testing.T) {
+func TestAWaitThatFailsSaysWhatTheOperationDoesAndHasDone(t *testing.T) {
 	hasty(t)
+	halfWay := v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationFailed, Changed: 500, Matched: 1200}
+	const goesOn, changed = "The operation goes on in the cluster.", "Before that it changed 500 of 1200 findings."
+	const undo = "kubectl findings triage --undo mute -n org-acme"
 	for reason, tc := range map[string]struct {
 		outcome any
-		goesOn  bool
+		says    []string
 	}{
-		"the API server is gone":   {apierrors.NewServiceUnavailable("it is gone"), true},
-		"the user may not read":    {apierrors.NewForbidden(schema.GroupResource{}, "mute", nil), true},
-		"it is recorded as failed": {v1alpha1.OperationFailed, false},
-		"somebody has removed it":  {apierrors.NewNotFound(schema.GroupResource{}, "mute"), false},
-		"its answer is not known":  {errors.New("it cannot be decoded"), true},
+		"the API server is gone":        {apierrors.NewServiceUnavailable("it is gone"), []string{goesOn, undo}},
+		"the user may not read":         {apierrors.NewForbidden(schema.GroupResource{}, "mute", nil), []string{goesOn, undo}},
+		"it is recorded as failed":      {v1alpha1.OperationFailed, nil},
+		"it failed after some findings": {halfWay, []string{changed, undo}},
+		"somebody has removed it":       {apierrors.NewNotFound(schema.GroupResource{}, "mute"), nil},
+		"its answer is not known":       {errors.New("it cannot be decoded"), []string{goesOn, undo}},
 	} {
 		err := waiting(nil, tc.outcome).finish(t.Context())
 		if err == nil {
@@ -147,9 +155,9 @@ func TestAWaitThatFailsSaysThatTheOperationGoesOn(t *testing.T) {
 		if !strings.HasPrefix(err.Error(), "operation mute: ") {
 			t.Errorf("%s: it says %q, want which operation", reason, err)
 		}
-		for _, says := range []string{"The operation goes on in the cluster.", "kubectl findings triage --undo mute -n org-acme"} {
-			if strings.Contains(err.Error(), says) != tc.goesOn {
-				t.Errorf("%s: it says %q, want %q in it: %t", reason, err, says, tc.goesOn)
+		for _, says := range []string{goesOn, changed, undo} {
+			if want := slices.Contains(tc.says, says); strings.Contains(err.Error(), says) != want {
+				t.Errorf("%s: it says %q, want %q in it: %t", reason, err, says, want)
 			}
 		}
 	}
