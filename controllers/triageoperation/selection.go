@@ -175,7 +175,7 @@ func (r *Reconciler) chooseNamed(ctx context.Context, s *scope) ([]chosen, error
 		case err != nil:
 			return nil, fmt.Errorf("read finding %q: %w", id, err)
 		case finding.DeletionTimestamp.IsZero():
-			set = append(set, chosen{rules.NewEntry(finding), finding})
+			set = append(set, chosen{rules.Select(s.Object, finding, s.Now), finding})
 		}
 	}
 	s.Status.Matched = int32(len(set)) //nolint:gosec // bounded
@@ -219,7 +219,7 @@ func (r *Reconciler) chooseMatching(ctx context.Context, s *scope) ([]chosen, er
 		}
 		// All matches are counted, but entries are made only up to the limit of an operation.
 		if s.Status.Matched++; s.Status.Matched <= v1alpha1.MaxOperationFindings {
-			set = append(set, chosen{rules.NewEntry(finding), finding})
+			set = append(set, chosen{rules.Select(s.Object, finding, s.Now), finding})
 		}
 	}
 	return set, nil

@@ -25,6 +25,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -194,6 +195,28 @@ func TestAnUndoThatWaitsIsWokenWhenNobodyIsAheadAndWakesOthersWhenItIsNot(t *tes
 	created.CreationTimestamp = metav1.NewTime(stored(t, r, "o-0").CreationTimestamp.Add(time.Hour))
 	harness.Must(t, r.Client.Create(t.Context(), created))
 	harness.Same(t, "woken when what an undo names is created", "o-0 of-nothing", woken(t, r, nil, created))
+}
+
+func TestADecisionMadeWhileACommittedOperationWaitsIsLeft(t *testing.T) {
+	for _, ids := range [][]v1alpha1.ResourceName{nil, {"f-1", "f-2"}} {
+		r, _ := line(t, 0, "", v1alpha1.TriageOperationStatus{})
+		operation := builder.TriageOperation("mute", "G1").In("org-acme").Committed().Mutate(func(s *v1alpha1.TriageOperationSpec) {
+			if ids != nil {
+				s.Select = &v1alpha1.FindingSelection{IDs: ids}
+			}
+		}).Build()
+		operation.CreationTimestamp = metav1.NewTime(r.Clock.Now().Add(-time.Hour))
+		harness.Must(t, r.Client.Create(t.Context(), operation))
+		for name, at := range map[string]time.Time{"f-1": operation.CreationTimestamp.Time, "f-2": r.Clock.Now()} {
+			f := builder.Finding(name).In("org-acme").Build()
+			f.Spec.RuleID, f.Spec.Triage = "G1", v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusActive, By: "ann"}
+			f.CreationTimestamp = metav1.NewTime(at)
+			f.Status = findingstate.Observe(f, nil, at)
+			harness.Must(t, r.Client.Create(t.Context(), f))
+		}
+		made, _ := looks(t, r, "mute")
+		harness.Same(t, "matched and would change", "2 1; 0 0 0 0", counts(made))
+	}
 }
 
 func TestAnOperationBeyondTheLimitFailsAtOnce(t *testing.T) {

@@ -11,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
@@ -20,7 +22,7 @@ import (
 // Entry is a finding of an operation's set, as it was when the set was made.
 type Entry struct {
 	Finding v1alpha1.ResourceName `json:"finding"`
-	// Digest of the decision about it.
+	// Digest of the decision about it. Empty if the operation must leave it as it is.
 	Digest string `json:"digest"`
 	// Generation of the finding; changes with every write of its spec, including those of scans.
 	Generation int64 `json:"generation,omitempty"`
@@ -47,6 +49,31 @@ func NewEntry(finding *v1alpha1.Finding) Entry {
 	}
 	return entry
 }
+
+// Select returns the entry of a finding that the operation selects. An operation that is committed already may have
+// waited for its turn since it was created. If a person has decided about the finding in that time, the entry has no
+// digest, so that Plan leaves the decision as it is.
+func Select(operation *v1alpha1.TriageOperation, finding *v1alpha1.Finding, now time.Time) Entry {
+	if operation.Spec.Commit && decidedSince(finding, operation.CreationTimestamp.Time, now) {
+		return Entry{Finding: v1alpha1.ResourceName(finding.Name)}
+	}
+	return NewEntry(finding)
+}
+
+// decidedSince reports whether a person has decided about the finding in a later second than the given one. Only
+// operations that were created earlier have decided meanwhile: theirs are not newer decisions.
+func decidedSince(finding *v1alpha1.Finding, second, now time.Time) bool {
+	if findingstate.DecisionWaits(finding) && !isAuthor(finding.Spec.Triage.By) &&
+		findingstate.UpdatedAt(finding, now).After(second) {
+		return true
+	}
+	return slices.ContainsFunc(finding.Status.Transitions, func(t v1alpha1.Transition) bool {
+		return t.Type == v1alpha1.TransitionTriaged && !isAuthor(t.By) && t.At.After(second)
+	})
+}
+
+// isAuthor reports whether an operation has decided.
+func isAuthor(by string) bool { return strings.HasPrefix(by, v1alpha1.OperationAuthorPrefix) }
 
 // Digest returns a digest of a decision and its author. The resource version cannot be used: it changes with each
 // write of the status.

@@ -8,8 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -192,5 +194,59 @@ func TestWhatIsNoLongerTheOperationsIsNotUndone(t *testing.T) {
 	undone := Undo(&entry, now, false)
 	if step := Plan(undo, &undone, now, time.Time{}, false); step.Outcome != Conflicted {
 		t.Errorf("got %c", step.Outcome)
+	}
+}
+
+// An operation may wait for minutes until older ones have ended. What somebody decides meanwhile is newer.
+func TestAnOperationThatWasCommittedBeforeItsTurnReplacesNoDecisionOfThatTime(t *testing.T) {
+	requested := selectedAt.Time
+	later, turn := requested.Add(time.Second), requested.Add(time.Hour)
+	decided := func(by string, at time.Time) *v1alpha1.Finding {
+		f := finding(decidedBy(by))
+		f.Status = findingstate.Observe(f, nil, at)
+		f.Status.Transitions[1].At = v1alpha1.NewTime(at)
+		return f
+	}
+	scanned := func(f *v1alpha1.Finding, at time.Time) *v1alpha1.Finding {
+		f.Generation++
+		f.ManagedFields = append(f.ManagedFields, metav1.ManagedFieldsEntry{Manager: "scanner", Time: &metav1.Time{Time: at}})
+		return f
+	}
+	// written returns the finding before the controllers have recorded the decision.
+	written := func(by string, at time.Time) *v1alpha1.Finding {
+		f := finding(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen})
+		f.Generation = 1
+		f.Status = findingstate.Observe(f, nil, requested.Add(-time.Hour))
+		f.Spec.Triage = decidedBy(by)
+		return scanned(f, at)
+	}
+	withdrawn := decided("ann", later)
+	withdrawn.Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen, By: "ann"}
+	for _, c := range []struct {
+		reason  string
+		finding *v1alpha1.Finding
+		commit  bool
+		outcome Outcome
+	}{
+		{"nobody", finding(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}), true, Changed},
+		{"somebody before", decided("ann", requested.Add(-time.Second)), true, Changed},
+		{"somebody in the same second", decided("ann", requested), true, Changed},
+		{"somebody later", decided("ann", later), true, Conflicted},
+		{"somebody later, who sees it in the preview", decided("ann", later), false, Changed},
+		{"somebody withdrew it later", withdrawn, true, Conflicted},
+		{"somebody later, not recorded yet", written("ann", later), true, Conflicted},
+		{"somebody before, not recorded yet", written("ann", requested), true, Changed},
+		{"somebody before, and a scan later", scanned(decided("ann", requested), later), true, Changed},
+		{"an older operation, in its turn", decided("operation/older", later), true, Changed},
+		{"an older operation, not recorded yet", written("operation/older", later), true, Changed},
+	} {
+		operation := builder.TriageOperation("mute", "G1").Mutate(func(s *v1alpha1.TriageOperationSpec) {
+			s.Commit, s.Set.Reason = c.commit, v1alpha1.DecisionWillNotFix
+		}).Build()
+		operation.CreationTimestamp = metav1.NewTime(requested)
+		entry := Select(operation, c.finding, turn)
+		if step := Plan(operation, &entry, c.finding, turn, false); step.Outcome != c.outcome {
+			t.Errorf("%s has decided: got %c, want %c", c.reason, step.Outcome, c.outcome)
+		}
 	}
 }
