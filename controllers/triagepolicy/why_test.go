@@ -4,7 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -72,5 +75,23 @@ func TestAnotherMatchHasMatchedNothingYet(t *testing.T) {
 		s.recordCounts()
 		s.judgeInForce()
 		harness.Same(t, c.name, c.want, reason(s.Object, v1alpha1.ConditionInForce))
+	}
+}
+
+// A version may refuse what an earlier one has put into force.
+func TestAPolicyInForceThatNoLongerCompilesDecidesNothingAndSaysWhy(t *testing.T) {
+	r := newReconciler(reconcile.Base{})
+	s := newScope()
+	s.Object.Name, s.Object.Generation = "p", 1
+	s.Object.Spec = v1alpha1.TriagePolicySpec{Match: "[[1]] == [[1]]", Mode: v1alpha1.PolicyApply}
+	s.Status.InForce = &v1alpha1.PolicyInForce{Generation: 1, Spec: s.Object.Spec}
+	s.Begin(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	t.Cleanup(func() { r.numbers.forget(client.ObjectKeyFromObject(s.Object)) })
+	for _, phase := range []reconcile.Phase[*scope]{r.compile, r.putInForce, r.report} {
+		harness.Must(t, phase(t.Context(), s))
+	}
+	harness.Same(t, "is in force", false, s.Status.InForce != nil)
+	for _, kind := range []string{v1alpha1.ConditionCompiled, v1alpha1.ConditionInForce, v1alpha1.ConditionReady} {
+		harness.Same(t, kind, v1alpha1.ReasonNotCompiled, reason(s.Object, kind))
 	}
 }
