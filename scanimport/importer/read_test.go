@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
@@ -30,10 +31,7 @@ func TestAListWhoseTokenHasExpiredBeginsAnew(t *testing.T) {
 		switch r.URL.Query().Get("continue") {
 		case "expired":
 			first = page("next", "f-2")
-			return http.StatusGone, metav1.Status{
-				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
-				Reason: metav1.StatusReasonExpired, Code: http.StatusGone,
-			}
+			return harness.Refusal(apierrors.NewResourceExpired("the list is too old"))
 		case "next":
 			return http.StatusOK, page("", "f-3")
 		default:

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/kube"
@@ -49,10 +52,7 @@ func TestADecisionDuringAReviewStaysWithItsProblem(t *testing.T) {
 		c := answeredBy(t, func(r *http.Request) (code int, object any) {
 			if r.Method == http.MethodPatch {
 				if patches++; patches == 1 {
-					return http.StatusConflict, metav1.Status{
-						TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-						Status:   metav1.StatusFailure, Reason: metav1.StatusReasonConflict, Code: http.StatusConflict,
-					}
+					return harness.Refusal(apierrors.NewConflict(schema.GroupResource{}, issue.Name, errors.New("it has changed")))
 				}
 			}
 			return http.StatusOK, &issue
@@ -96,10 +96,7 @@ func TestADeletedReviewDoesNotComeBackHalf(t *testing.T) {
 		if again != nil && r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, again.Name) {
 			return http.StatusOK, again
 		}
-		return http.StatusNotFound, metav1.Status{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-			Status:   metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound,
-		}
+		return harness.Refusal(apierrors.NewNotFound(schema.GroupResource{}, path.Base(r.URL.Path)))
 	})
 	im, found := New(c, pr, Options{}), results("10 eval")
 	reviewed := []v1alpha1.ReviewedCommit{{SHA: "c0"}, {SHA: "c1"}}
@@ -160,8 +157,8 @@ func TestA404OfAnotherServerIsNoDeletion(t *testing.T) {
 // A cluster's own policy may refuse a single issue: it is named, and the others are imported. An open issue that cannot
 // be seen would count as resolved.
 func TestAnIssueThatAPolicyOfTheClusterRefuses(t *testing.T) {
-	refusal := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure}
-	c := answeredBy(t, func(*http.Request) (code int, object any) { return int(refusal.Code), refusal })
+	refusal := &apierrors.StatusError{}
+	c := answeredBy(t, func(*http.Request) (code int, object any) { return harness.Refusal(refusal) })
 	im, reviewed := New(c, pr, Options{}), []v1alpha1.ReviewedCommit{{SHA: "c0"}, {SHA: "c1"}}
 	known := v1alpha1.ReviewIssue{
 		ObjectMeta: im.meta(results("10 eval")[0].Name),
@@ -188,8 +185,8 @@ func TestAnIssueThatAPolicyOfTheClusterRefuses(t *testing.T) {
 			metav1.StatusReasonForbidden: http.StatusForbidden,
 			metav1.StatusReasonInvalid:   http.StatusUnprocessableEntity, // a ValidatingAdmissionPolicy without reason
 		} {
-			refusal.Reason, refusal.Code = reason, code
-			refusal.Message = `admission webhook "hold.example.com" denied the request: a legal hold`
+			refusal.ErrStatus = metav1.Status{Status: metav1.StatusFailure, Reason: reason, Code: code,
+				Message: `admission webhook "hold.example.com" denied the request: a legal hold`}
 			s := newSummary(pr, []*importer.Batch{{}})
 			if err := im.writeIssues(t.Context(), p, s); (err != nil) != tc.fails || s.SkippedBecause[importer.SkipRefused] != tc.skipped {
 				t.Errorf("%s, %s: error %v, skipped %v", tc.reason, reason, err, s.SkippedBecause)
@@ -200,10 +197,7 @@ func TestAnIssueThatAPolicyOfTheClusterRefuses(t *testing.T) {
 
 func TestAReviewThatTheQuotaRefusesSaysWhatHelps(t *testing.T) {
 	c := answeredBy(t, func(*http.Request) (code int, object any) {
-		return http.StatusForbidden, metav1.Status{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
-			Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "exceeded quota: findings",
-		}
+		return harness.Refusal(apierrors.NewForbidden(schema.GroupResource{}, "i-1", errors.New("exceeded quota: findings")))
 	})
 	im := New(c, pr, Options{})
 	err := im.create(t.Context(), &v1alpha1.ReviewIssue{ObjectMeta: im.meta("i-1")})

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -37,6 +39,13 @@ func ServeJSON(t testing.TB, answer func(*http.Request) (code int, content any))
 			t.Error(err)
 		}
 	}))
+}
+
+// Refusal returns the answer of an API server that refuses a request with that error, for ServeJSON.
+func Refusal(err *apierrors.StatusError) (code int, content any) {
+	status := err.Status()
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	return int(status.Code), status
 }
 
 // RoundTripper is a function that answers requests in a client's transport.
