@@ -50,7 +50,8 @@ func (s *Service) scansOf(ctx context.Context, namespace, id string) (scans []*v
 		FieldSelector: fields.OneTermEqualSelector("spec.upload.id", id).String(),
 		Limit:         mostScans + 1,
 	}
-	for {
+	err = kube.Pages(func(token string) (next string, err error) {
+		options.Continue = token
 		page, err := s.reader.In(namespace, kind).List(ctx, options, func(object runtime.Object) error {
 			if scan, readable := object.(*v1alpha1.Scan); readable && len(scans) <= mostScans {
 				kube.Trim(scan)
@@ -58,8 +59,10 @@ func (s *Service) scansOf(ctx context.Context, namespace, id string) (scans []*v
 			}
 			return nil
 		})
-		if options.Continue = page.Continue; err != nil || options.Continue == "" || len(scans) > mostScans {
-			return scans, err
+		if len(scans) > mostScans {
+			return "", err
 		}
-	}
+		return page.Continue, err
+	})
+	return scans, err
 }

@@ -147,31 +147,25 @@ func (s *session) eachPage(ctx context.Context, kind string, limit int64, option
 	visit func([]unstructured.Unstructured) error) error {
 	var seen int64
 	before := s.unreadable
-	for {
-		options.Limit = pageSize
+	return kube.Pages(func(token string) (next string, err error) {
+		options.Limit, options.Continue = pageSize, token
 		// If some objects cannot be read, many may be unreadable: they would arrive one by one.
 		if limit > 0 && s.unreadable == before {
 			options.Limit = min(pageSize, limit-seen)
 		}
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
-		err := s.page(ctx, list, &options)
-		if next := kube.ContinueAfter(err); next != "" {
-			options.Continue = next
-			continue
-		}
-		if err != nil {
-			return err
+		if err := s.page(ctx, list, &options); err != nil {
+			return "", err
 		}
 		if err := visit(list.Items); err != nil {
-			return err
+			return "", err
 		}
-		seen += int64(len(list.Items))
-		options.Continue = list.GetContinue()
-		if options.Continue == "" || (limit > 0 && seen-int64(s.unreadable-before) >= limit) {
-			return nil
+		if seen += int64(len(list.Items)); limit > 0 && seen-int64(s.unreadable-before) >= limit {
+			return "", nil
 		}
-	}
+		return list.GetContinue(), nil
+	})
 }
 
 // all returns every object of the kind in the namespace, for kinds with few objects. If there are none, it checks that

@@ -95,39 +95,27 @@ func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 // look reads the namespace's Leases: those of imports that are unchanged since the last sighting are due. It reads only
 // the first mostLeases by name; the others are read once enough of these are gone.
 func (r *Reconciler) look(ctx context.Context, namespace string, last sighting) (sighting, error) {
-	now := sighting{versions: map[types.UID]string{}}
-	token := ""
-	for read := 0; read < mostLeases; {
-		page, err := r.leasesAfter(ctx, namespace, token)
+	now, read := sighting{versions: map[types.UID]string{}}, 0
+	err := kube.Pages(func(token string) (next string, err error) {
+		page := &metav1.PartialObjectMetadataList{}
+		page.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("LeaseList"))
+		err = r.Live.List(ctx, page, client.InNamespace(namespace), client.Limit(leasePage), client.Continue(token))
 		if err != nil {
-			return sighting{}, err
+			return "", err
 		}
 		for i := range page.Items {
 			now.note(&page.Items[i], last)
 		}
-		read += len(page.Items)
-		if token = page.Continue; token == "" {
-			break
+		if read += len(page.Items); read >= mostLeases {
+			return "", nil
 		}
+		return page.Continue, nil
+	})
+	if err != nil {
+		return sighting{}, fmt.Errorf("list the Leases of imports: %w", err)
 	}
 	now.at = r.Clock.Now() // the next look reads no Lease less than leaseIdle after this one
 	return now, nil
-}
-
-// leasesAfter returns the page of the namespace's Leases after the one that returned the token; empty: the first page.
-func (r *Reconciler) leasesAfter(ctx context.Context,
-	namespace, token string) (*metav1.PartialObjectMetadataList, error) {
-	for {
-		page := &metav1.PartialObjectMetadataList{}
-		page.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("LeaseList"))
-		err := r.Live.List(ctx, page, client.InNamespace(namespace), client.Limit(leasePage), client.Continue(token))
-		if err == nil {
-			return page, nil
-		}
-		if token = kube.ContinueAfter(err); token == "" {
-			return nil, fmt.Errorf("list the Leases of imports: %w", err)
-		}
-	}
 }
 
 // note records a Lease, which is due if it is of an import and unchanged since the last sighting.

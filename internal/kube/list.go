@@ -130,9 +130,25 @@ func (r *recorder) forget(before int64) {
 
 func (r *recorder) between(begin, end int64) []byte { return r.kept[begin-r.start : end-r.start] }
 
-// ContinueAfter returns the token that continues a list whose state the API server no longer keeps: with the current
+// Pages calls page for each page of a list, first with an empty token. page returns the token of the next page, or an
+// empty one to end. If the API server no longer keeps the state that a token is about, the list continues with the
+// current objects after the last name.
+func Pages(page func(token string) (next string, err error)) error {
+	for token := ""; ; {
+		next, err := page(token)
+		if after := continueAfter(err); after != "" {
+			next, err = after, nil
+		}
+		if err != nil || next == "" {
+			return err
+		}
+		token = next
+	}
+}
+
+// continueAfter returns the token that continues a list whose state the API server no longer keeps: with the current
 // objects, after the last name. It returns "" if the error has no such token.
-func ContinueAfter(err error) string {
+func continueAfter(err error) string {
 	var status apierrors.APIStatus
 	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
 		return ""
