@@ -88,6 +88,6 @@ func (r *Reconciler) enqueueHeard() handler.EventHandler {
 				heard = append(heard, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(f)})
 			}
 		}
-		watch.AddAfter(q, 0, heard)
+		watch.AddChanged(q, heard)
 	})
 }

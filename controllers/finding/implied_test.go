@@ -1,15 +1,23 @@
 package finding
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
@@ -391,4 +399,37 @@ func leftWithoutStatus(t *testing.T, ns string) (left, created *v1alpha1.Finding
 	testenv.Get(t, NewWithT(t), env, left)
 	NewWithT(t).Expect(left.ResourceVersion).To(Equal(created.ResourceVersion), "somebody wrote it")
 	return left, created
+}
+
+// Tens of thousands of findings may refer to one repository.
+func TestManyFindingsOfOneChangeGoLast(t *testing.T) {
+	for n, want := range map[int]int{watch.Many: 0, watch.Many + 1: handler.LowPriority} {
+		r := &Reconciler{}
+		r.Client = interceptor.NewClient(nil, interceptor.Funcs{
+			List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
+				if list, are := into.(*v1alpha1.FindingList); are {
+					for i := range n {
+						list.Items = append(list.Items, *builder.Finding(fmt.Sprint("f-", i)).In("org-a").Build())
+					}
+				}
+				return nil
+			},
+		})
+		for what, change := range map[string]func(watch.Queue){
+			"repository": func(q watch.Queue) {
+				deleted := event.DeleteEvent{Object: builder.Repository("r").In("org-a").Build()}
+				r.enqueueFindings(waitsForRepository, refersToRepository).Delete(t.Context(), deleted, q)
+			},
+			"endpoint": func(q watch.Queue) {
+				created := event.CreateEvent{Object: builder.WebhookEndpoint("e").In("org-a").Build()}
+				r.enqueueHeard().Create(t.Context(), created, q)
+			},
+		} {
+			q := priorityqueue.New[ctrl.Request]("findings")
+			change(q)
+			_, got, _ := q.GetWithPriority()
+			harness.Same(t, fmt.Sprintf("%s: priority of %d", what, n), want, got)
+			q.ShutDown()
+		}
+	}
 }

@@ -75,7 +75,7 @@ func (r *Reconciler) enqueueFindings(waiting, referring string) handler.EventHan
 			prefix = waiting
 		}
 		object := change.Object()
-		watch.AddAfter(q, 0, watch.List(ctx, r.Client, &v1alpha1.FindingList{},
+		watch.AddChanged(q, watch.List(ctx, r.Client, &v1alpha1.FindingList{},
 			client.InNamespace(object.GetNamespace()), client.MatchingFields{referencesIndex: prefix + object.GetName()}))
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -250,11 +251,11 @@ func (p *Pager) Endpoints() handler.EventHandler {
 		}
 		findings, err := p.findings(ctx, namespace, ofAny)
 		watch.LogError(ctx, err, "list what owes of each "+p.kind)
-		var out []reconcile.Request
+		causes := sets.Set[reconcile.Request]{} // thousands may owe of the same one
 		for i := range findings {
-			out = append(out, p.causes(&findings[i])...)
+			causes.Insert(p.causes(&findings[i])...)
 		}
-		return out
+		return causes.UnsortedList()
 	})
 }
 

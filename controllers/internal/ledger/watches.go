@@ -77,7 +77,7 @@ func (l *Ledger) OperationsGone() handler.EventHandler { return l.causesGone(ope
 
 func (l *Ledger) causesGone(kind string) handler.EventHandler {
 	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q watch.Queue) {
-		watch.AddAfter(q, 0, l.owing(ctx, e.Object.GetNamespace(), owesForCause+cause{kind, e.Object.GetName()}.String()))
+		watch.AddChanged(q, l.owing(ctx, e.Object.GetNamespace(), owesForCause+cause{kind, e.Object.GetName()}.String()))
 	}}
 }
 
@@ -108,7 +108,7 @@ func onEndpoints(
 		if change.Initial || what == nothing {
 			return
 		}
-		watch.AddAfter(q, 0, concerned(ctx, change.Object().GetNamespace(), what))
+		watch.AddChanged(q, concerned(ctx, change.Object().GetNamespace(), what))
 	})
 }
 

@@ -28,10 +28,6 @@ func WholeNamespace(client.Object) string { return "" }
 // kind, so the name is enough.
 func EachObject(object client.Object) string { return object.GetName() }
 
-// many is the number of requests above which the queue serves those of one change last, so that others do not wait for
-// them. A decision in a pull request concerns fewer objects.
-const many = 300
-
 // Find returns requests for the objects whose verdict differs since the given object has changed.
 type Find func(ctx context.Context, object client.Object) ([]ctrl.Request, error)
 
@@ -69,8 +65,7 @@ func (b *backlog) handler(of Subject, handle func(client.Object, watch.Queue)) h
 	return changes
 }
 
-// enqueue lets imports go ahead of many requests: those are served while the fair queue holds no others of their
-// namespace, as after a start.
+// enqueue adds what find returns to the queue.
 func enqueue(ctx context.Context, q watch.Queue, object client.Object, find Find) {
 	var requests []ctrl.Request
 	err := safely.Func(func() (err error) {
@@ -79,11 +74,7 @@ func enqueue(ctx context.Context, q watch.Queue, object client.Object, find Find
 	})()
 	watch.LogError(ctx, err, "find the objects whose verdict has changed", "namespace", object.GetNamespace(),
 		"stack", safely.Stack(err))
-	if len(requests) > many {
-		watch.AddLast(q, 0, requests)
-		return
-	}
-	watch.AddAfter(q, 0, requests)
+	watch.AddChanged(q, requests)
 }
 
 // The work still to be done. All handlers of Rejudge share evaluations, so that an organization occupies only one slot

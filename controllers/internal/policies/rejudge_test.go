@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -118,7 +119,7 @@ func TestFewDoNotWaitForEvaluations(t *testing.T) {
 // Imports go ahead of what a policy decides about many findings; a decision in a pull request keeps
 // its place.
 func TestManyAreRejudgedLast(t *testing.T) {
-	for n, want := range map[int]int{1: 0, many: 0, many + 1: handler.LowPriority} {
+	for n, want := range map[int]int{watch.Many: 0, watch.Many + 1: handler.LowPriority} {
 		q := priorityqueue.New[ctrl.Request]("rejudged")
 		h := Rejudge(t.Context(), WholeNamespace, func(context.Context, client.Object) ([]ctrl.Request, error) {
 			requests := make([]ctrl.Request, n)

@@ -91,6 +91,20 @@ func AddLast(q Queue, delay time.Duration, requests []ctrl.Request) {
 	AddAfter(q, delay, requests)
 }
 
+// Many is the number of requests above which AddChanged adds those of one change last. A decision in a pull request
+// concerns fewer objects.
+const Many = 300
+
+// AddChanged adds the requests for the objects that one change concerns: behind all others if they are many, so that
+// other organizations do not wait for them. They are served while the queue holds no others, as after a start.
+func AddChanged(q Queue, requests []ctrl.Request) {
+	if len(requests) > Many {
+		AddLast(q, 0, requests)
+		return
+	}
+	AddAfter(q, 0, requests)
+}
+
 // EnqueueFirst enqueues the changed object ahead of all others. It is for changes that a user waits for.
 func EnqueueFirst() handler.EventHandler {
 	return Changes(func(_ context.Context, change Change, q Queue) {

@@ -11,7 +11,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -82,6 +84,21 @@ func TestOnlyDeletionsAreGathered(t *testing.T) {
 	h.Update(t.Context(), event.UpdateEvent{ObjectOld: s, ObjectNew: s}, q)
 	h.Delete(t.Context(), event.DeleteEvent{Object: s}, q)
 	harness.Same(t, "added", []string{"s in 0s", "s in 0s", "s in 1s"}, q.added)
+}
+
+// Other organizations do not wait for what a change of one concerns.
+func TestManyObjectsOfOneChangeGoLast(t *testing.T) {
+	for n, want := range map[int]int{1: 0, watch.Many: 0, watch.Many + 1: handler.LowPriority} {
+		q := priorityqueue.New[ctrl.Request]("changed")
+		var requests []ctrl.Request
+		for i := range n {
+			requests = append(requests, request("org-a", fmt.Sprint(i))...)
+		}
+		watch.AddChanged(q, requests)
+		_, got, _ := q.GetWithPriority()
+		harness.Same(t, fmt.Sprintf("priority of %d", n), want, got)
+		q.ShutDown()
+	}
 }
 
 func TestUpdatesOfAnotherKindPassNoPredicate(t *testing.T) {
