@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
@@ -71,10 +72,11 @@ func (r *Reconciler) noteLost() handler.EventHandler {
 }
 
 // enqueueHeard enqueues the findings without a status that a new endpoint may get events of: they may have been left
-// without one before the cache showed the endpoint.
+// without one before the cache showed the endpoint. Once it shows one endpoint more than are served, no finding is left
+// so, and there may be thousands of endpoints more.
 func (r *Reconciler) enqueueHeard() handler.EventHandler {
 	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
-		if change.Before != nil || change.Initial {
+		if change.Before != nil || change.Initial || r.isOneOfTooMany(ctx, change.After) {
 			return
 		}
 		since := change.After.GetCreationTimestamp()
@@ -90,4 +92,11 @@ func (r *Reconciler) enqueueHeard() handler.EventHandler {
 		}
 		watch.AddChanged(q, heard)
 	})
+}
+
+// isOneOfTooMany reports whether the namespace has more than webhooks.MaxServed endpoints that are older than this one.
+func (r *Reconciler) isOneOfTooMany(ctx context.Context, endpoint client.Object) bool {
+	all, err := ledger.EndpointsOf(ctx, r.Client, endpoint.GetNamespace())
+	watch.LogError(ctx, err, "count the endpoints that are older than a new one")
+	return webhooks.CountOlder(endpoint.(*v1alpha1.WebhookEndpoint), all) > webhooks.MaxServed
 }

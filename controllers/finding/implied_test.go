@@ -8,8 +8,10 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -19,6 +21,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -399,6 +402,29 @@ func leftWithoutStatus(t *testing.T, ns string) (left, created *v1alpha1.Finding
 	testenv.Get(t, NewWithT(t), env, left)
 	NewWithT(t).Expect(left.ResourceVersion).To(Equal(created.ResourceVersion), "somebody wrote it")
 	return left, created
+}
+
+// Each of thousands of endpoints would have all findings of its namespace read. The first that is not served still does:
+// a finding may have been left without a status just before.
+func TestAnEndpointBeyondThoseServedConcernsNoFinding(t *testing.T) {
+	created := time.Now().Truncate(time.Second) // as the API server stores it
+	newest := builder.Finding("f").In("org-a").Build()
+	newest.CreationTimestamp = metav1.NewTime(created.Add(time.Hour))
+	cache := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(newest)
+	endpoints := make([]*v1alpha1.WebhookEndpoint, webhooks.MaxServed+2)
+	for i := range endpoints {
+		endpoints[i] = builder.WebhookEndpoint(fmt.Sprintf("e-%02d", i)).In("org-a").Build()
+		endpoints[i].CreationTimestamp = metav1.NewTime(created.Add(time.Duration(i) * time.Second))
+		cache.WithObjects(endpoints[i])
+	}
+	r := &Reconciler{}
+	r.Client = cache.Build()
+	for i, want := range map[int]int{0: 1, webhooks.MaxServed: 1, webhooks.MaxServed + 1: 0} {
+		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+		r.enqueueHeard().Create(t.Context(), event.CreateEvent{Object: endpoints[i]}, q)
+		harness.Same(t, fmt.Sprintf("findings of endpoint %d", i+1), want, q.Len())
+		q.ShutDown()
+	}
 }
 
 // Tens of thousands of findings may refer to one repository.

@@ -2,7 +2,6 @@ package webhookendpoint
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -10,20 +9,21 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
 // isServed reports whether the endpoint is one of those of its namespace that get events.
 func (r *Reconciler) isServed(ctx context.Context, endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
-	all, err := r.endpoints(ctx, endpoint.Namespace)
+	all, err := ledger.EndpointsOf(ctx, r.Client, endpoint.Namespace)
 	return webhooks.IsServed(endpoint, all), err
 }
 
 // misjudged returns requests for the endpoints whose condition is outdated after one in their namespace was created or
 // deleted.
 func (r *Reconciler) misjudged(ctx context.Context, changed client.Object) (requests []ctrl.Request) {
-	all, err := r.endpoints(ctx, changed.GetNamespace())
+	all, err := ledger.EndpointsOf(ctx, r.Client, changed.GetNamespace())
 	watch.LogError(ctx, err, "list what is to be reconciled")
 	served := map[types.UID]bool{}
 	for _, endpoint := range webhooks.Served(all) {
@@ -40,13 +40,4 @@ func (r *Reconciler) misjudged(ctx context.Context, changed client.Object) (requ
 		}
 	}
 	return requests
-}
-
-// endpoints returns the namespace's endpoints. They belong to the cache and must not be changed.
-func (r *Reconciler) endpoints(ctx context.Context, namespace string) ([]v1alpha1.WebhookEndpoint, error) {
-	list := &v1alpha1.WebhookEndpointList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the webhook endpoints: %w", err)
-	}
-	return list.Items, nil
 }

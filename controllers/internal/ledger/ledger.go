@@ -69,13 +69,21 @@ func (l *Ledger) MakeRoom(ctx context.Context, object client.Object, write Write
 	if !l.kind.book(object).history().Full() {
 		return nil
 	}
-	return l.emit(ctx, object, write, emission{force: true})
+	return l.emitToAll(ctx, object, write, emission{force: true})
 }
 
 // EmitLast makes the deliveries that an object owes before it is removed. It tries each, even if a quota just refused
 // others: there is no later time. All transitions of the object must be stored already.
 func (l *Ledger) EmitLast(ctx context.Context, object client.Object, write Write) error {
-	return l.emit(ctx, object, write, emission{last: true})
+	return l.emitToAll(ctx, object, write, emission{last: true})
+}
+
+func (l *Ledger) emitToAll(ctx context.Context, object client.Object, write Write, how emission) error {
+	endpoints, err := l.endpointsOf(ctx, object.GetNamespace())
+	if err != nil {
+		return err
+	}
+	return l.emit(ctx, object, endpoints, write, how)
 }
 
 // Settle stores the observed status of the object, makes the deliveries that it owes, and stores that they are
@@ -86,10 +94,14 @@ func (l *Ledger) EmitLast(ctx context.Context, object client.Object, write Write
 // enqueued by the watches of package ledger: see Endpoints, Pages, ScansGone and OperationsGone.
 func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write) (again time.Duration, err error) {
 	book := l.kind.book(object)
-	asked, err := l.asked(ctx, object)
-	if err != nil {
-		return 0, err
+	var endpoints []v1alpha1.WebhookEndpoint
+	if len(book.history().Owed()) > 0 {
+		// Once for all steps: there may be thousands, and findings are settled by the thousand.
+		if endpoints, err = l.endpointsOf(ctx, object.GetNamespace()); err != nil {
+			return 0, err
+		}
 	}
+	asked := l.asked(object, endpoints)
 	if !asked && len(book.history().Owed()) > 0 {
 		book.emitted(book.history().LastSeq())
 	}
@@ -97,7 +109,7 @@ func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write) 
 	if err != nil || !asked {
 		return 0, err
 	}
-	if err := l.emit(ctx, object, write, emission{current: written}); err != nil {
+	if err := l.emit(ctx, object, endpoints, write, emission{current: written}); err != nil {
 		return 0, err
 	}
 	return l.again(object, written), nil
@@ -110,13 +122,17 @@ func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write) 
 func (l *Ledger) SettleDerivable(ctx context.Context, object client.Object, write Write) (again time.Duration,
 	err error) {
 	finding := object.(*v1alpha1.Finding)
-	made, upTo, err := l.makeDue(ctx, finding, emission{})
+	endpoints, err := EndpointsOf(ctx, l.client, finding.Namespace)
+	if err != nil {
+		return 0, err
+	}
+	made, upTo, err := l.makeDue(ctx, finding, webhooks.Served(endpoints), emission{})
 	if apierrors.IsConflict(err) {
 		return 0, err // the status would conflict too
 	}
 	enough, waits := false, false
 	if err == nil && !l.Implied.IsRequested(finding) {
-		enough, waits, err = l.eachGetsItsOwn(ctx, finding, made)
+		enough, waits, err = l.eachGetsItsOwn(ctx, finding, endpoints, made)
 	}
 	if enough {
 		if waits && !l.Implied.Owes(finding) {
@@ -140,10 +156,10 @@ func (l *Ledger) SettleDerivable(ctx context.Context, object client.Object, writ
 // eachGetsItsOwn reports whether each endpoint that existed when a transition happened has a delivery of it alone,
 // given those that were just made, or waits for it until its backlog ends. An endpoint without one could still get the
 // transition later: after it subscribes, is enabled or replaces an endpoint that gets events, or in a page.
-func (l *Ledger) eachGetsItsOwn(ctx context.Context, object client.Object, made []due) (each, waits bool, err error) {
-	endpoints, err := l.allEndpointsOf(ctx, object.GetNamespace())
-	if err != nil || len(endpoints) > webhooks.MaxServed {
-		return false, false, err
+func (l *Ledger) eachGetsItsOwn(ctx context.Context, object client.Object, endpoints []v1alpha1.WebhookEndpoint,
+	made []due) (each, waits bool, err error) {
+	if len(endpoints) > webhooks.MaxServed {
+		return false, false, nil
 	}
 	for _, t := range l.kind.book(object).history().Owed() {
 		for i := range endpoints {
@@ -177,23 +193,16 @@ func (l *Ledger) again(object client.Object, stored bool) time.Duration {
 }
 
 // asked reports whether an endpoint subscribes to any transition that the object owes.
-func (l *Ledger) asked(ctx context.Context, object client.Object) (bool, error) {
+func (l *Ledger) asked(object client.Object, endpoints []v1alpha1.WebhookEndpoint) bool {
 	owed := l.kind.book(object).history().Owed()
-	if len(owed) == 0 {
-		return false, nil
-	}
-	endpoints, err := l.endpointsOf(ctx, object.GetNamespace())
-	if err != nil {
-		return false, err
-	}
 	for i := range endpoints {
 		for j := range owed {
 			if webhooks.Subscribes(&endpoints[i], l.eventType(owed[j]), owed[j].At.Time) {
-				return true, nil
+				return true
 			}
 		}
 	}
-	return false, nil
+	return false
 }
 
 func (l *Ledger) eventType(t v1alpha1.Transition) string { return l.kind.prefix + "." + string(t.Type) }
@@ -208,10 +217,11 @@ type emission struct {
 	current bool
 }
 
-// emit makes the deliveries that the object owes and stores how far it got, even if one of them
+// emit makes the deliveries that the object owes to the endpoints and stores how far it got, even if one of them
 // fails.
-func (l *Ledger) emit(ctx context.Context, object client.Object, write Write, how emission) error {
-	_, upTo, failed := l.makeDue(ctx, object, how)
+func (l *Ledger) emit(ctx context.Context, object client.Object, endpoints []v1alpha1.WebhookEndpoint, write Write,
+	how emission) error {
+	_, upTo, failed := l.makeDue(ctx, object, endpoints, how)
 	book := l.kind.book(object)
 	if upTo <= *book.EmittedSeq {
 		return failed
@@ -223,9 +233,11 @@ func (l *Ledger) emit(ctx context.Context, object client.Object, write Write, ho
 	return failed
 }
 
-// makeDue makes the deliveries that the object owes, and returns them and the seq up to which all exist.
-func (l *Ledger) makeDue(ctx context.Context, object client.Object, how emission) (made []due, upTo int64, err error) {
-	made, upTo, err = l.bill(ctx, object, how.force)
+// makeDue makes the deliveries that the object owes to the endpoints, and returns them and the seq up to which all
+// exist.
+func (l *Ledger) makeDue(ctx context.Context, object client.Object, endpoints []v1alpha1.WebhookEndpoint,
+	how emission) (made []due, upTo int64, err error) {
+	made, upTo, err = l.bill(ctx, object, endpoints, how.force)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -286,15 +298,12 @@ type due struct {
 	delivery *v1alpha1.WebhookDelivery
 }
 
-// bill returns the deliveries to be made now, and the seq up to which all deliveries exist after
+// bill returns the deliveries to the endpoints to be made now, and the seq up to which all deliveries exist after
 // that.
 //
 // An endpoint that is held back does not delay the deliveries of other endpoints.
-func (l *Ledger) bill(ctx context.Context, object client.Object, force bool) ([]due, int64, error) {
-	endpoints, err := l.endpointsOf(ctx, object.GetNamespace())
-	if err != nil {
-		return nil, 0, err
-	}
+func (l *Ledger) bill(ctx context.Context, object client.Object, endpoints []v1alpha1.WebhookEndpoint,
+	force bool) ([]due, int64, error) {
 	history := l.kind.book(object).history()
 	var out []due
 	upTo, held := history.EmittedSeq, false
@@ -395,13 +404,14 @@ func (s store) makeDelivery(ctx context.Context, delivery *v1alpha1.WebhookDeliv
 // endpointsOf returns the namespace's endpoints that get events, in a fixed order: that makes retries after a failure,
 // and the tests of partial failures, deterministic.
 func (s store) endpointsOf(ctx context.Context, namespace string) ([]v1alpha1.WebhookEndpoint, error) {
-	all, err := s.allEndpointsOf(ctx, namespace)
+	all, err := EndpointsOf(ctx, s.client, namespace)
 	return webhooks.Served(all), err
 }
 
-func (s store) allEndpointsOf(ctx context.Context, namespace string) ([]v1alpha1.WebhookEndpoint, error) {
+// EndpointsOf returns all endpoints of the namespace, served or not. They belong to the cache and must not be changed.
+func EndpointsOf(ctx context.Context, cache client.Reader, namespace string) ([]v1alpha1.WebhookEndpoint, error) {
 	list := &v1alpha1.WebhookEndpointList{}
-	if err := s.client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the webhook endpoints: %w", err)
 	}
 	return list.Items, nil
