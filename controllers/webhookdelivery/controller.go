@@ -103,7 +103,7 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 	if err := mgr.Add(r.dispatcher); err != nil {
 		return fmt.Errorf("add the sender of webhooks: %w", err)
 	}
-	if err := index.AddReference(ctx, mgr, &v1alpha1.WebhookDelivery{}, endpointIndex, endpointOf); err != nil {
+	if err := index.AddReference(ctx, mgr, &v1alpha1.WebhookDelivery{}, endpointIndex, index.EndpointOf); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).

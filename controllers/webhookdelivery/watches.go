@@ -24,10 +24,6 @@ import (
 // endpointIndex is the cache index of deliveries by the name of their endpoint.
 const endpointIndex = "endpoint"
 
-func endpointOf(delivery *v1alpha1.WebhookDelivery) v1alpha1.ResourceName {
-	return delivery.Spec.EndpointRef.Name
-}
-
 // concernsDeliveries lets through changes of whether an endpoint can be sent to, and of its
 // secrets. It ignores the results of deliveries in the endpoint's status.
 var concernsDeliveries = watch.Updates(func(before, after *v1alpha1.WebhookEndpoint) bool {

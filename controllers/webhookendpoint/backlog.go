@@ -22,7 +22,7 @@ func pendingFor(delivery *v1alpha1.WebhookDelivery) []string {
 	if !isPending(delivery) {
 		return nil
 	}
-	return []string{string(delivery.Spec.EndpointRef.Name)}
+	return []string{string(index.EndpointOf(delivery))}
 }
 
 func isPending(delivery *v1alpha1.WebhookDelivery) bool {
@@ -40,10 +40,6 @@ var changesBacklog = predicate.Funcs{
 func pends(object client.Object) bool {
 	delivery, isDelivery := object.(*v1alpha1.WebhookDelivery)
 	return isDelivery && isPending(delivery)
-}
-
-func endpointOf(delivery *v1alpha1.WebhookDelivery) v1alpha1.ResourceName {
-	return delivery.Spec.EndpointRef.Name
 }
 
 // backlog summarizes the pending deliveries of an endpoint.

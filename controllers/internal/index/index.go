@@ -37,6 +37,11 @@ func AddReference[O client.Object](ctx context.Context, mgr ctrl.Manager, kind O
 	return Add(ctx, mgr, kind, field, func(object O) []string { return []string{string(to(object))} })
 }
 
+// EndpointOf returns the name of the endpoint that the delivery is for.
+func EndpointOf(delivery *v1alpha1.WebhookDelivery) v1alpha1.ResourceName {
+	return delivery.Spec.EndpointRef.Name
+}
+
 // List reads the objects of a namespace that have the value in the index. They belong to the cache and must not be
 // changed.
 func List(ctx context.Context, c client.Reader, list client.ObjectList, namespace, field, value string,
