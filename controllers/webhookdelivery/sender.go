@@ -71,6 +71,10 @@ func newSender(settings Settings) *sender {
 	}
 }
 
+// platformAddress is not public, though it looks so: on Azure, it answers every machine with the platform's DNS, health
+// probes and the configuration of its agent.
+var platformAddress = netip.MustParsePrefix("168.63.129.16/32")
+
 // guard returns the check of an address that is about to be dialled. A denied network takes precedence, which the
 // guardian's own denied networks do not. If the prefix of NAT64 is allowed, the IPv4 address to which its gateway
 // would connect must be permitted too.
@@ -83,7 +87,8 @@ func guard(allowed, denied []netip.Prefix) func(network, address string, connect
 			v6 = append(v6, prefix)
 		}
 	}
-	guardian := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
+	guardian := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...),
+		ssrf.WithDeniedV4Prefixes(platformAddress))
 	return func(network, address string, connection syscall.RawConn) error {
 		if err := guardian.Safe(network, address, connection); err != nil {
 			return err

@@ -31,7 +31,7 @@ func try(s *sender, url string) result {
 func TestOnlyPublicAddressesAreDialled(t *testing.T) {
 	s := newSender(Settings{Timeout: 5 * time.Second, Allowed: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}})
 	for _, host := range []string{
-		"127.0.0.1", "127.1.2.3", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
+		"127.0.0.1", "127.1.2.3", "168.63.129.16", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
 		"224.0.0.1", "255.255.255.255", "[::1]", "[::]", "[fe80::1]", "[fd00::1]", "[ff02::1]",
 		"[::ffff:127.0.0.1]", "[::ffff:169.254.169.254]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "localhost",
 	} {
