@@ -84,10 +84,11 @@ type Reconciler struct {
 	ended      chan event.TypedGenericEvent[ended]
 }
 
-// ended reports that work on a delivery has ended, and whether it failed with an error.
+// ended reports that work on a delivery has ended: without an attempt if it was idle, with an error if there was
+// trouble.
 type ended struct {
-	delivery types.NamespacedName
-	trouble  bool
+	delivery      types.NamespacedName
+	idle, trouble bool
 }
 
 // SetupWithManager adds the controller of WebhookDeliveries to the manager.

@@ -33,8 +33,9 @@ var concernsDeliveries = watch.Updates(func(before, after *v1alpha1.WebhookEndpo
 		!slices.EqualFunc(before.Status.Secrets, after.Status.Secrets, sameSecret)
 })
 
-// enqueueDeliveries enqueues the deliveries of a changed endpoint: those that may be sent now as any new delivery, all
-// others behind those of other endpoints. There may be hundreds of thousands, kept for verification.
+// enqueueDeliveries enqueues the deliveries of a changed endpoint: those that may be sent now as any new delivery,
+// unless they are many, and all others behind those of other endpoints. There may be hundreds of thousands, kept for
+// verification.
 func (r *Reconciler) enqueueDeliveries() handler.EventHandler {
 	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
 		endpoint, isEndpoint := change.Object().(*v1alpha1.WebhookEndpoint)
@@ -54,7 +55,7 @@ func (r *Reconciler) enqueueDeliveries() handler.EventHandler {
 				last = append(last, request)
 			}
 		}
-		watch.AddAfter(q, 0, soon)
+		watch.AddChanged(q, soon)
 		watch.AddLast(q, 0, last)
 	})
 }
@@ -75,7 +76,7 @@ var redeliveryAsked = predicate.NewPredicateFuncs(func(object client.Object) boo
 
 // reportEnd enqueues the delivery: it may be due again, or wait for something else. The context is
 // done's.
-func (r *Reconciler) reportEnd(ctx context.Context, delivery types.NamespacedName, err error) {
+func (r *Reconciler) reportEnd(ctx context.Context, delivery types.NamespacedName, after standing, err error) {
 	if err != nil {
 		log := logf.FromContext(ctx).WithValues("namespace", delivery.Namespace, "delivery", delivery.Name)
 		if stack := safely.Stack(err); stack != "" {
@@ -84,19 +85,25 @@ func (r *Reconciler) reportEnd(ctx context.Context, delivery types.NamespacedNam
 		log.Error(err, "attempt to deliver a webhook")
 	}
 	select {
-	case r.ended <- event.TypedGenericEvent[ended]{Object: ended{delivery: delivery, trouble: err != nil}}:
+	case r.ended <- event.TypedGenericEvent[ended]{Object: ended{
+		delivery: delivery, idle: after == standingUnknown && err == nil, trouble: err != nil,
+	}}:
 	case <-ctx.Done(): // the controller stops: the next one reconciles every delivery
 	}
 }
 
-// enqueueEnded adds a delivery to the queue again, with a longer delay after an error.
+// enqueueEnded adds a delivery to the queue again, with a longer delay after an error. One that was not sent goes
+// behind all others: its endpoint was disabled or deleted, perhaps with thousands of deliveries.
 var enqueueEnded = handler.TypedFuncs[ended, reconcile.Request]{
 	GenericFunc: func(_ context.Context, e event.TypedGenericEvent[ended], q watch.Queue) {
 		request := reconcile.Request{NamespacedName: e.Object.delivery}
-		rest := settleDelay
-		if e.Object.trouble {
-			rest = troubleDelay
+		switch {
+		case e.Object.trouble:
+			q.AddAfter(request, wait.Jitter(troubleDelay, 1))
+		case e.Object.idle:
+			watch.AddLast(q, wait.Jitter(settleDelay, 1), []reconcile.Request{request})
+		default:
+			q.AddAfter(request, wait.Jitter(settleDelay, 1))
 		}
-		q.AddAfter(request, wait.Jitter(rest, 1))
 	},
 }

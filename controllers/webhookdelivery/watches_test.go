@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -90,5 +91,41 @@ func TestAChangedEndpointsDeliveriesGoBehindOthersUnlessTheyMayBeSent(t *testing
 		}
 		q.ShutDown()
 		harness.Same(t, fmt.Sprintf("%s: priorities", c.reason), c.want, got)
+	}
+}
+
+// A backlog of thousands may become due with one change of its endpoint.
+func TestManyPendingDeliveriesOfAChangedEndpointGoBehindOthers(t *testing.T) {
+	for n, want := range map[int]int{watch.Many: 0, watch.Many + 1: handler.LowPriority} {
+		r := &Reconciler{}
+		r.Client = interceptor.NewClient(nil, interceptor.Funcs{
+			List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
+				list := into.(*v1alpha1.WebhookDeliveryList)
+				for i := range n {
+					d := builder.WebhookDelivery(fmt.Sprint("d-", i), time.Now()).Build()
+					d.Status.Phase = v1alpha1.WebhookDeliveryPending
+					list.Items = append(list.Items, *d)
+				}
+				return nil
+			},
+		})
+		q := priorityqueue.New[reconcile.Request]("deliveries of an enabled endpoint")
+		r.enqueueDeliveries().Create(t.Context(), event.CreateEvent{Object: builder.WebhookEndpoint("e").Build()}, q)
+		_, got, _ := q.GetWithPriority()
+		q.ShutDown()
+		harness.Same(t, fmt.Sprintf("priority of %d", n), want, got)
+	}
+}
+
+// All deliveries that wait for their turn end so once their endpoint is disabled or deleted.
+func TestADeliveryThatWasNotSentGoesBehindOthers(t *testing.T) {
+	for after, want := range map[standing]int{standingUnknown: handler.LowPriority, standingProven: 0, standingFailing: 0} {
+		r := &Reconciler{ended: make(chan event.TypedGenericEvent[ended], 1)}
+		r.reportEnd(t.Context(), types.NamespacedName{Name: "d"}, after, nil)
+		q := priorityqueue.New[reconcile.Request]("ended")
+		enqueueEnded.Generic(t.Context(), <-r.ended, q)
+		_, got, _ := q.GetWithPriority()
+		q.ShutDown()
+		harness.Same(t, fmt.Sprintf("priority after %d", after), want, got)
 	}
 }
