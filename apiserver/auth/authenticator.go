@@ -94,9 +94,9 @@ func New(options Options) (*Authenticator, error) {
 		refusals:   newRefusals(),
 	}
 	a.signingKeys.Store(&tokens.KeySet{})
-	a.keys = newView(func(*v1alpha1.APIKey) string { return "" },
+	a.keys = newView(func(*v1alpha1.APIKey) string { return "" }, admitsAlike,
 		func(map[types.NamespacedName]*v1alpha1.APIKey) { a.changed.ring() })
-	a.organizations = newView(func(o *v1alpha1.Organization) string { return o.Status.Namespace },
+	a.organizations = newView(func(o *v1alpha1.Organization) string { return o.Status.Namespace }, ownsAlike,
 		func(map[types.NamespacedName]*v1alpha1.Organization) { a.changed.ring() })
 	return a, a.connect(options)
 }
@@ -116,7 +116,7 @@ func (a *Authenticator) connect(options Options) error {
 	if err != nil {
 		return err
 	}
-	configMaps := newView(func(*corev1.ConfigMap) string { return "" }, a.useSigningKeys)
+	configMaps := newView(func(*corev1.ConfigMap) string { return "" }, nil, a.useSigningKeys)
 	signingKeys := client.ObjectKey{Namespace: options.Namespace, Name: tokens.SigningKeysConfigMap}
 	keys, keysErr := newFeed(&v1alpha1.APIKey{}, watches, config, options.Unreadables, a.keys)
 	organizations, organizationsErr := newFeed(&v1alpha1.Organization{}, watches, config, options.Unreadables,

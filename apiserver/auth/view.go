@@ -20,7 +20,9 @@ import (
 type view[T client.Object] struct {
 	// key returns a second key, besides the UID, by which an object is found; "" for none.
 	key func(T) string
-	// changed is called with the lock held whenever an object was put or removed.
+	// same reports whether two states of an object differ in nothing that matters for changed; nil if all matters.
+	same func(before, after T) bool
+	// changed is called with the lock held whenever an object was put that is not the same, or one was removed.
 	changed func(objects map[types.NamespacedName]T)
 
 	mu       sync.RWMutex
@@ -32,9 +34,11 @@ type view[T client.Object] struct {
 
 var _ cache.ReflectorStore = (*view[client.Object])(nil)
 
-func newView[T client.Object](key func(T) string, changed func(map[types.NamespacedName]T)) *view[T] {
+func newView[T client.Object](key func(T) string, same func(before, after T) bool,
+	changed func(map[types.NamespacedName]T)) *view[T] {
 	return &view[T]{
 		key:      key,
+		same:     same,
 		changed:  changed,
 		versions: newest.New(),
 		objects:  map[types.NamespacedName]T{},
@@ -139,11 +143,14 @@ func (v *view[T]) put(object T) error {
 func (v *view[T]) hold(object T) {
 	trim(object)
 	name := newest.Key(object)
+	before, known := v.objects[name]
 	v.unlink(name)
 	v.objects[name] = object
 	v.byUID[object.GetUID()] = name
 	v.link(name, object)
-	v.tell()
+	if !known || v.same == nil || !v.same(before, object) {
+		v.tell()
+	}
 }
 
 func (v *view[T]) remove(gone metav1.Object) error {

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -24,7 +25,7 @@ func organization(uid string, version int, namespace string) *v1alpha1.Organizat
 }
 
 func newTestView() *view[*v1alpha1.Organization] {
-	return newView(func(o *v1alpha1.Organization) string { return o.Status.Namespace }, nil)
+	return newView(func(o *v1alpha1.Organization) string { return o.Status.Namespace }, nil, nil)
 }
 
 func list(objects ...*v1alpha1.Organization) []any {
@@ -261,4 +262,55 @@ func TestNotingAUseNeverWaits(t *testing.T) {
 	}
 	u.note(&v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{UID: "next"}}, now.Add(2*usageInterval))
 	harness.Same(t, "old notes that are kept", 0, len(u.queued.at))
+}
+
+// Every event stream asks anew whether its key is valid when the bell rings. Each use of a key and each import changes a
+// status.
+func TestOnlyWhatDecidesAboutRequestsWakesTheStreams(t *testing.T) {
+	later := new(v1alpha1.NewTime(time.Unix(1e9, 0)))
+	conditions := []v1alpha1.Condition{{Type: v1alpha1.ConditionReady}}
+	a, err := New(Options{Config: &rest.Config{}, Namespace: "findings-system"})
+	harness.Must(t, err)
+	key := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Namespace: "org-a", Name: "k", UID: "k", ResourceVersion: "1"}}
+	owner := organization("a", 1, "org-a")
+	harness.Must(t, a.keys.Add(key))
+	harness.Must(t, a.organizations.Add(owner))
+	version := 1
+	for _, c := range []struct {
+		reason string
+		key    func(*v1alpha1.APIKey)
+		owner  func(*v1alpha1.Organization)
+		want   bool
+	}{
+		{"a key was used", func(k *v1alpha1.APIKey) { k.Status.LastUsedAt = later }, nil, false},
+		{"a key has another condition", func(k *v1alpha1.APIKey) { k.Status.Conditions = conditions }, nil, false},
+		{"a key is disabled", func(k *v1alpha1.APIKey) { k.Spec.Disabled = true }, nil, true},
+		{"a key has another token", func(k *v1alpha1.APIKey) { k.Status.KeyID = "another" }, nil, true},
+		{"a key was deleted and created again", func(k *v1alpha1.APIKey) { k.UID = "another" }, nil, true},
+		{"findings were counted", nil, func(o *v1alpha1.Organization) { o.Status.Counts.Findings = 7 }, false},
+		{"an organization has another condition", nil, func(o *v1alpha1.Organization) { o.Status.Conditions = conditions }, false},
+		{"an organization has another namespace", nil, func(o *v1alpha1.Organization) { o.Status.Namespace = "org-b" }, true},
+		{"an organization has another limit", nil, func(o *v1alpha1.Organization) { o.Spec.RateLimit = &v1alpha1.RateLimit{} }, true},
+	} {
+		version++
+		changed := a.Changed()
+		if c.key != nil {
+			key = key.DeepCopy()
+			key.ResourceVersion = strconv.Itoa(version)
+			c.key(key)
+			harness.Must(t, a.keys.Update(key))
+		} else {
+			owner = owner.DeepCopy()
+			owner.ResourceVersion = strconv.Itoa(version)
+			c.owner(owner)
+			harness.Must(t, a.organizations.Update(owner))
+		}
+		rang := false
+		select {
+		case <-changed:
+			rang = true
+		default:
+		}
+		harness.Same(t, c.reason, c.want, rang)
+	}
 }
