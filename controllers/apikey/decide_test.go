@@ -1,10 +1,12 @@
 package apikey
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -191,5 +193,43 @@ func TestOnlyTheTokenInForceStaysBesideANewOne(t *testing.T) {
 		if got := recall(s, secret, signer.Public()); got == nil || got.replaces != want {
 			t.Errorf("the Secret says it replaces %q: recalled %+v, want %q to stay", annotation, got, want)
 		}
+	}
+}
+
+// A leaked token would stay valid while its owner takes it for replaced.
+func TestARotationThatWasCarriedOutBeforeIsSaidToDoNothing(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	for _, c := range []struct {
+		reason   string
+		rotation *v1alpha1.APIKeyRotation
+		disabled bool
+		ignored  bool
+	}{
+		{"none is asked for", nil, false, false},
+		{"the last one", &v1alpha1.APIKeyRotation{Serial: 3}, false, false},
+		{"an earlier one", &v1alpha1.APIKeyRotation{Serial: 2}, false, true},
+		{"an earlier one of a disabled key", &v1alpha1.APIKeyRotation{Serial: 2}, true, true},
+	} {
+		key := &v1alpha1.APIKey{Spec: v1alpha1.APIKeySpec{Rotation: c.rotation, Disabled: c.disabled}}
+		key.Generation = 2
+		key.Status = v1alpha1.APIKeyStatus{
+			KeyID: "id", RotationSerial: 3, SecretRef: &v1alpha1.SecretReference{Name: "token"}, ObservedGeneration: 1,
+			IssuedAt: new(v1alpha1.NewTime(now)), ExpiresAt: new(v1alpha1.NewTime(now.Add(time.Hour))),
+		}
+		s := scopeOf(key, &v1alpha1.Organization{}, *key.Status.DeepCopy(), now)
+		s.conclude(judge(s))
+		recorder := events.NewFakeRecorder(10)
+		r := &Reconciler{Base: reconcile.Base{Recorder: recorder}}
+		r.announce(s)
+		message := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady).Message
+		harness.Same(t, c.reason+": said in "+message, c.ignored, strings.Contains(message, "Nothing is rotated"))
+		announced := ""
+		if len(recorder.Events) > 0 {
+			announced = <-recorder.Events
+		}
+		harness.Same(t, c.reason+": announced "+announced, c.ignored, strings.HasSuffix(announced, "set it to 4"))
+		*s.Before = *key.Status.DeepCopy()
+		r.announce(s)
+		harness.Same(t, c.reason+": announced again", 0, len(recorder.Events))
 	}
 }

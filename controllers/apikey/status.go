@@ -10,33 +10,45 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 )
 
+// notRotated is said of a rotation that looks as if it had been carried out.
+const notRotated = " Nothing is rotated, because spec.rotation.serial is lower than status.rotationSerial: raise it " +
+	"above that for a new token."
+
+// isNotRotated reports whether the spec asks for an earlier rotation than the last one.
+func isNotRotated(s *scope) bool {
+	return s.Object.Spec.Rotation != nil && s.Object.Spec.Rotation.Serial < s.Status.RotationSerial
+}
+
 // judge returns the conditions' verdict on the settled status.
 func judge(s *scope) conditions.Verdict {
-	status := s.Object.Status
+	status, rotation := s.Object.Status, ""
+	if isNotRotated(s) {
+		rotation = notRotated
+	}
 	switch {
 	case status.KeyID != "" && expired(status, s.Now) && shortened(s):
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonExpired,
-			Message: "The key has expired because of the organization's spec.apiKeys.maxLifetime: raise spec.rotation.serial for a new token.",
+			Message: "The key has expired because of the organization's spec.apiKeys.maxLifetime: raise spec.rotation.serial above status.rotationSerial for a new token.",
 		}
 	case status.KeyID == "" || expired(status, s.Now):
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonExpired,
-			Message: "The key has expired: set spec.expiresAt to a time in the future, or remove it, and raise spec.rotation.serial for a new token.",
+			Message: "The key has expired: set spec.expiresAt to a time in the future, or remove it, and raise spec.rotation.serial above status.rotationSerial for a new token.",
 		}
 	case s.Object.Spec.Disabled:
 		return conditions.Verdict{
 			Reason:  v1alpha1.ReasonDisabled,
-			Message: "Requests with this key are refused while spec.disabled is set: remove it to enable the key.",
+			Message: "Requests with this key are refused while spec.disabled is set: remove it to enable the key." + rotation,
 		}
 	}
 	message := fmt.Sprintf("The token is in Secret %q under the key %q.", status.SecretRef.Name, v1alpha1.APIKeyTokenKey)
 	if shortened(s) {
 		message += " The organization's spec.apiKeys.maxLifetime limits its lifetime."
 	}
-	return conditions.Ready(message)
+	return conditions.Ready(message + rotation)
 }
 
 func expired(status v1alpha1.APIKeyStatus, now time.Time) bool {
@@ -53,6 +65,11 @@ func (r *Reconciler) announce(s *scope) {
 	if after.KeyID != "" && after.KeyID == before.KeyID && after.ExpiresAt.Before(before.ExpiresAt) && shortened(s) {
 		r.Recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, "LifetimeShortened", "BoundLifetime",
 			"The organization's spec.apiKeys.maxLifetime ends the token %s earlier", after.KeyID)
+	}
+	if isNotRotated(s) && before.ObservedGeneration != after.ObservedGeneration {
+		r.Recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, "RotationIgnored", "IssueToken",
+			"Nothing is rotated by spec.rotation.serial %d: for a new token set it to %d", s.Object.Spec.Rotation.Serial,
+			after.RotationSerial+1)
 	}
 	if isExpired(after) && !isExpired(before) {
 		r.Recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, v1alpha1.ReasonExpired, "ExpireToken",

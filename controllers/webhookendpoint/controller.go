@@ -163,6 +163,11 @@ func (r *Reconciler) announce(s *scope) {
 		ready.Reason == v1alpha1.ReasonUnknownEvents && (was == nil || was.Message != ready.Message) {
 		r.Recorder.Eventf(endpoint, nil, corev1.EventTypeWarning, ready.Reason, "Deliver", "%s", ready.Message)
 	}
+	if isNotRotated(endpoint) && s.Before.ObservedGeneration != s.Status.ObservedGeneration {
+		r.Recorder.Eventf(endpoint, nil, corev1.EventTypeWarning, "RotationIgnored", "RotateSecret",
+			"Nothing is rotated by spec.rotation.serial %d: for a new signing secret set it to %d",
+			endpoint.Spec.Rotation.Serial, s.Status.RotationSerial+1)
+	}
 	was := v1alpha1.FindCondition(before, v1alpha1.ConditionBacklogged)
 	is := v1alpha1.FindCondition(after, v1alpha1.ConditionBacklogged)
 	switch {

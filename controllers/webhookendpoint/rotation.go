@@ -17,6 +17,11 @@ func serialOf(s *scope, secret *corev1.Secret) int64 {
 	return max(s.Before.RotationSerial, min(ownsecret.Serial(secret), s.Object.Spec.Rotation.WantedSerial()))
 }
 
+// isNotRotated reports whether the spec asks for an earlier rotation than the last one.
+func isNotRotated(endpoint *v1alpha1.WebhookEndpoint) bool {
+	return endpoint.Spec.Rotation != nil && endpoint.Spec.Rotation.Serial < endpoint.Status.RotationSerial
+}
+
 // rotated returns the data of the Secret after a rotation at this time. An invalid previous secret
 // is not kept.
 func rotated(data map[string][]byte, rotation *v1alpha1.WebhookSecretRotation, now time.Time) map[string][]byte {

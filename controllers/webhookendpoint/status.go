@@ -20,8 +20,16 @@ import (
 // worked counts as failing; for an endpoint that never has, one is enough.
 const failuresBeforeFailing = 3
 
+// notRotated is said of a rotation that looks as if it had been carried out.
+const notRotated = " The signing secret is not rotated, because spec.rotation.serial is lower than " +
+	"status.rotationSerial: raise it above that."
+
 // judge returns the conditions' verdict on the endpoint.
 func judge(endpoint *v1alpha1.WebhookEndpoint, served bool, f found) conditions.Verdict {
+	rotation := ""
+	if isNotRotated(endpoint) {
+		rotation = notRotated
+	}
 	switch {
 	case !served:
 		return conditions.Verdict{
@@ -36,14 +44,14 @@ func judge(endpoint *v1alpha1.WebhookEndpoint, served bool, f found) conditions.
 		return conditions.Verdict{
 			Reason: v1alpha1.ReasonEndpointDisabled,
 			Message: "Nothing is sent while spec.disabled is set: remove it to send the pending deliveries. Events without a " +
-				"delivery are not sent later.",
+				"delivery are not sent later." + rotation,
 		}
 	case endpoint.DisabledByControllers() != nil:
 		return disabledVerdict(endpoint.DisabledByControllers())
 	case failing(endpoint.Status):
 		return conditions.Verdict{
 			Reason:  v1alpha1.ReasonDeliveryFailing,
-			Message: "The last attempts failed: status.attempts of the endpoint's WebhookDeliveries tells why.",
+			Message: "The last attempts failed: status.attempts of the endpoint's WebhookDeliveries tells why." + rotation,
 		}
 	}
 	if unmatched := webhooks.Unmatched(endpoint.Spec.Events); len(unmatched) > 0 {
@@ -51,11 +59,11 @@ func judge(endpoint *v1alpha1.WebhookEndpoint, served bool, f found) conditions.
 			Ready: true, Reason: v1alpha1.ReasonUnknownEvents,
 			Message: fmt.Sprintf("No event matches these entries of spec.events: %s. Correct or remove them. Known are types "+
 				"and groups such as finding.created, finding.* and scan.completed; pages are selected by the types that they "+
-				"contain, not by finding.batch.", conditions.Shortened(strings.Join(unmatched, ", "))),
+				"contain, not by finding.batch.", conditions.Shortened(strings.Join(unmatched, ", "))) + rotation,
 		}
 	}
 	return conditions.Ready(fmt.Sprintf("Events are signed with the secret in Secret %q under the key %q.", f.name,
-		v1alpha1.WebhookSecretKey))
+		v1alpha1.WebhookSecretKey) + rotation)
 }
 
 func disabledVerdict(disabled *v1alpha1.WebhookDisabled) conditions.Verdict {

@@ -1,6 +1,7 @@
 package webhookendpoint
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -119,5 +120,35 @@ func TestRemember(t *testing.T) {
 	}
 	for _, c := range cases {
 		harness.Same(t, c.reason, c.want, remember(c.before, c.inUse, noon))
+	}
+}
+
+// A leaked secret would sign on while its owner takes it for replaced.
+func TestARotationThatWasCarriedOutBeforeIsSaidToDoNothing(t *testing.T) {
+	for serial, want := range map[int64]bool{0: false, 2: true, 3: false} {
+		s, recorder := newScope(), events.NewFakeRecorder(10)
+		s.Object = builder.WebhookEndpoint("team").Build()
+		s.Status = &s.Object.Status
+		s.Status.RotationSerial = 3
+		if serial > 0 {
+			s.Object.Spec.Rotation = &v1alpha1.WebhookSecretRotation{Serial: serial}
+		}
+		s.Begin(noon)
+		s.Status.ObservedGeneration = 2
+		for _, disabled := range []bool{false, true} {
+			s.Object.Spec.Disabled = disabled
+			message := judge(s.Object, true, found{name: "team-webhook"}).Message
+			harness.Same(t, fmt.Sprintf("serial %d: %s", serial, message), want, strings.Contains(message, "not rotated"))
+		}
+		r := &Reconciler{Base: reconcile.Base{Recorder: recorder}}
+		r.announce(s)
+		announced := ""
+		if len(recorder.Events) > 0 {
+			announced = <-recorder.Events
+		}
+		harness.Same(t, fmt.Sprintf("serial %d: %s", serial, announced), want, strings.HasSuffix(announced, "set it to 4"))
+		s.Begin(noon)
+		r.announce(s)
+		harness.Same(t, "announced again", 0, len(recorder.Events))
 	}
 }
