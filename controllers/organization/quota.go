@@ -121,9 +121,13 @@ func (s *scope) judgeQuotas() {
 		v1alpha1.RemoveCondition(&s.Status.Conditions, v1alpha1.ConditionQuotaExceeded)
 		return
 	}
+	consequence := ""
+	if slices.Contains(s.usedUp, "webhookdeliveries") {
+		consequence = " Until a webhook delivery can be created, the status of objects that owe too many does not change."
+	}
 	s.Condition(v1alpha1.ConditionQuotaExceeded, true, v1alpha1.ReasonQuotaReached,
 		fmt.Sprintf("The quota is used up for: %s. Delete objects that are no longer needed, set spec.retention to remove them, or raise spec.quotas.",
-			strings.Join(s.usedUp, ", ")))
+			strings.Join(s.usedUp, ", "))+consequence)
 }
 
 // announceQuotas sends an Event when the set of exhausted quotas changes.

@@ -251,3 +251,12 @@ func TestHowManyAreHeldIsToldByOneObject(t *testing.T) {
 		harness.Same(t, fmt.Sprint(n), want, roughly(n))
 	}
 }
+
+func TestAQuotaOfDeliveriesIsSaidToHoldUpStatuses(t *testing.T) {
+	for kind, want := range map[string]bool{"findings": false, "webhookdeliveries": true} {
+		s := &scope{Scope: reconcile.NewScope(&v1alpha1.Organization{}), usedUp: []string{kind}}
+		s.judgeQuotas()
+		message := v1alpha1.FindCondition(s.Status.Conditions, v1alpha1.ConditionQuotaExceeded).Message
+		harness.Same(t, message, want, strings.Contains(message, "the status of objects that owe too many does not change"))
+	}
+}
