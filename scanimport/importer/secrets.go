@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
@@ -46,7 +47,8 @@ var (
 
 // withoutQuotes removes from a message what it quotes of the snippet: a line, or a value. A word that also occurs in
 // prose, such as "text" of `type = "text"`, counts as a quotation only if the message puts it into quotation marks, or
-// the code's name for it is that of a credential. Quotations that overlap are removed as one.
+// the code's name for it is that of a credential. Quotations that overlap are removed as one. Without code nobody knows
+// what the message quotes, so it returns "".
 func withoutQuotes(message, snippet string) string {
 	quotes, ok := quotesIn(snippet)
 	if !ok {
@@ -73,9 +75,12 @@ func withoutQuotes(message, snippet string) string {
 	return out.String()
 }
 
-// quotesIn returns the lines and values of a snippet, and whether the code calls them by a credential's name. It
-// reports whether they are few enough.
+// quotesIn returns the lines and values of a snippet, and whether the code calls them by a credential's name. ok is
+// false if there are none, because the tool gives or shows no code, or too many.
 func quotesIn(snippet string) (quotes map[string]bool, ok bool) {
+	if fingerprints.IsPlaceholder(snippet) {
+		return nil, false
+	}
 	quotes = map[string]bool{}
 	add := func(value string, named bool) { quotes[value] = quotes[value] || named }
 	lines := 0
@@ -94,7 +99,7 @@ func quotesIn(snippet string) (quotes map[string]bool, ok bool) {
 			return nil, false
 		}
 	}
-	return quotes, true
+	return quotes, len(quotes) > 0
 }
 
 // mark notes in ends where the message quotes a value; named reports that the code calls it by a credential's name.

@@ -62,26 +62,32 @@ func TestSpecSaysWhatTheFileSays(t *testing.T) {
 // Nothing that is stored may contain the secret, whatever the scanner quotes.
 func TestSecretsAreNotKept(t *testing.T) {
 	const secret = "hunter2-S3cr3tV4lue"
+	const around = "x\nKEY=" + secret
 	for name, tc := range map[string]struct {
 		reason   string
 		category v1alpha1.FindingCategory
 		rule     sarif.Rule
 		cwes     []string
 		snippet  string
+		context  string
 	}{
-		"secret scanner":      {"that is what it quotes", v1alpha1.CategorySecret, sarif.Rule{Name: "x"}, nil, secret},
-		"secret of trivy":     {"it looks for secrets beside packages", v1alpha1.CategoryPackage, sarif.Rule{Name: "Secret"}, nil, secret + "\n"},
-		"rule about secrets":  {"the tag says so", v1alpha1.CategoryCode, sarif.Rule{Name: "x", Tags: []string{"Secrets"}}, nil, "\tpw := `" + secret + "`\n"},
-		"hard-coded password": {"CWE-798 shows it", v1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-798"}, `const pw = "` + secret + `" // TODO`},
-		"hard-coded key":      {"its name shows it", v1alpha1.CategoryCode, sarif.Rule{Name: "DoNotStoreTokensOrKeysInSourceCode"}, nil, `key: "` + secret + `"`},
-		"in a setting":        {"it is not quoted", v1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-259"}, "password=" + secret},
-		"around it":           {"the tool gives no snippet but of what is around", v1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-798"}, ""},
+		"secret scanner":      {"that is what it quotes", v1alpha1.CategorySecret, sarif.Rule{Name: "x"}, nil, secret, around},
+		"secret of trivy":     {"it looks for secrets beside packages", v1alpha1.CategoryPackage, sarif.Rule{Name: "Secret"}, nil, secret + "\n", around},
+		"rule about secrets":  {"the tag says so", v1alpha1.CategoryCode, sarif.Rule{Name: "x", Tags: []string{"Secrets"}}, nil, "\tpw := `" + secret + "`\n", around},
+		"hard-coded password": {"CWE-798 shows it", v1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-798"}, `const pw = "` + secret + `" // TODO`, around},
+		"hard-coded key":      {"its name shows it", v1alpha1.CategoryCode, sarif.Rule{Name: "DoNotStoreTokensOrKeysInSourceCode"}, nil, `key: "` + secret + `"`, around},
+		"in a setting":        {"it is not quoted", v1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-259"}, "password=" + secret, around},
+		"around it":           {"the tool gives no snippet but of what is around", v1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-798"}, "", around},
+		"no code at all":      {"CodeQL gives none by default", v1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-798"}, "", ""},
+		"hidden code":         {"the tool redacts it", v1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-798"}, "REDACTED", ""},
+		"code of no use":      {"nothing in it is searched for", v1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-798"}, "}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := testContext(tc.category).spec(&sarif.Result{
 				RuleID: "generic-key", Rule: &tc.rule, CWEs: tc.cwes, Severity: v1alpha1.LevelHigh,
 				Message:      "found " + secret + " in config",
-				Location:     sarif.Location{Path: "a.env", Line: 1, Snippet: tc.snippet, Context: "x\nKEY=" + secret},
+				Location:     sarif.Location{Path: "a.env", Line: 1, Snippet: tc.snippet, Context: tc.context},
+				Suppression:  &sarif.Suppression{Justification: secret + " is a sample"},
 				Fixes:        []sarif.Fix{{Description: "remove " + secret, Inserted: []string{secret}}},
 				Fingerprints: map[string]string{"secret": secret},
 			})
