@@ -80,3 +80,13 @@ func labelsOf(text string) map[string]string {
 	}
 	return out
 }
+
+// factsOf returns the labels of a message that begins with one, as those of package scanners do; otherwise none. Other
+// messages quote code, whose author could otherwise choose the severity and the package.
+func factsOf(message string) map[string]string {
+	first, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
+	if len(labelsOf(first)) == 0 {
+		return nil
+	}
+	return labelsOf(message)
+}

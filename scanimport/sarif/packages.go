@@ -45,7 +45,7 @@ var (
 func packageOf(wire *wireResult, rule *Rule, ruleID, message string) *Package {
 	help := rule.labelled()
 	for _, read := range []func() *Package{
-		func() *Package { return labelledPackage(labelsOf(message)) },
+		func() *Package { return labelledPackage(factsOf(message)) },
 		func() *Package { return packageInMessage(message) },
 		func() *Package { return packageInLocation(wire, rule, ruleID, help) },
 		func() *Package { return labelledPackage(help) },

@@ -136,7 +136,7 @@ func toolSeverity(wire *wireResult, rule *Rule, message string) string {
 	words := []string{
 		string(wire.Properties.Severity), string(wire.Properties.IssueSeverity),
 		knownWord(string(wire.Properties.SecuritySeverity)),
-		labelsOf(message)["severity"], submatch(severityInSentence, message), submatch(severityInTitle,
+		factsOf(message)["severity"], submatch(severityInSentence, message), submatch(severityInTitle,
 			rule.ShortDescription),
 		rule.severityWord, rule.labelled()["severity"],
 	}
