@@ -1,6 +1,8 @@
 package importer
 
 import (
+	"cmp"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -76,14 +78,41 @@ func about(r *sarif.Result) string {
 // isResource reports whether a kind of logical locations, in lower case, is for resources.
 func isResource(kind string) bool { return kind == "" || kind == "resource" || kind == "module" }
 
-// messageDigest ignores the path, which some tools repeat in the message, and the image: moving a file or building an
-// image does not change the message.
+// inCommit matches the commit in gitleaks's messages. In a shallow clone it is the one that is scanned, whatever commit
+// brought the secret.
+var inCommit = regexp.MustCompile(` at commit [0-9a-f]{7,64}\b`)
+
+// messageDigest ignores the path, which some tools repeat in the message, the image and the commit: moving a file,
+// building an image or pushing a commit does not change the message.
 func messageDigest(r *sarif.Result) string {
-	message := withoutImage(r.Message)
+	return digestOf(r, inCommit.ReplaceAllString(r.Message, ""))
+}
+
+// digestOf returns the digest of a result's message.
+func digestOf(r *sarif.Result, message string) string {
+	message = withoutImage(message)
 	if len(r.Location.Path) > 1 {
 		message = strings.ReplaceAll(message, r.Location.Path, "")
 	}
 	return fingerprints.ShortDigest(strings.Join(strings.Fields(message), " "))
+}
+
+// renewDigests replaces in the evidence of findings the digests of messages that an earlier version stored: they
+// included the commit.
+func renewDigests(results []reported, is []recognition.Evidence, there []recognition.Known) {
+	message := func(e *recognition.Evidence, digest string) recognition.Evidence {
+		return recognition.Evidence{Rule: e.Rule, Path: e.Path, Message: digest}
+	}
+	renewed := map[recognition.Evidence]string{}
+	for i := range results {
+		if r := results[i].result; r != nil && inCommit.MatchString(r.Message) {
+			renewed[message(&is[i], digestOf(r, r.Message))] = is[i].Message
+		}
+	}
+	for i := range there {
+		was := &there[i].Evidence
+		was.Message = cmp.Or(renewed[message(was, was.Message)], was.Message)
+	}
 }
 
 // codeDigest returns the digest of code as a finding stores it.

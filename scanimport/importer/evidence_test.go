@@ -137,6 +137,49 @@ func TestAFindingOfJFrogXrayStaysWhenItsCVEsChange(t *testing.T) {
 	l.want("read by an earlier version, and raised", l.scans(of(two, "4.17.20")), first...)
 }
 
+// gitleaks names the scanned commit in its messages, which is another at each push. The code is redacted.
+func TestACommitInAMessageChangesNoFinding(t *testing.T) {
+	at := func(commit string, line int32) sarif.Result {
+		r := inFile("a.go", "REDACTED", line)
+		r.Message = "aws-key has detected secret for file a.go" + commit + "."
+		return r
+	}
+	l := newLife(t)
+	first := l.scans(at(" at commit 0123456789abcdef0123456789abcdef01234567", 5), at(" at commit 0123456789abcdef0123456789abcdef01234567", 9))
+	l.mute()
+	for reason, commit := range map[string]string{"another commit": " at commit abcdef0", "no commit": ""} {
+		l.want(reason, l.scans(at(commit, 8), at(commit, 12)), first...)
+		for _, name := range first {
+			if doubt := l.findings[name].Spec.Doubt; doubt != nil {
+				t.Errorf("%s: %s is in doubt: %s", reason, name, doubt.Reason)
+			}
+		}
+	}
+}
+
+// An earlier version digested the commit too.
+func TestADigestOfACommitIsRenewed(t *testing.T) {
+	at := func(line int32) sarif.Result {
+		r := inFile("a.go", "REDACTED", line)
+		r.Message = "aws-key has detected secret for file a.go at commit abcdef0."
+		return r
+	}
+	l := newLife(t)
+	r := at(5)
+	first, evidence := l.scans(r)[0], digestOf(&r, r.Message)
+	f := l.findings[first]
+	if f.Spec.Evidence == evidence {
+		t.Fatal("the evidence depends on the commit")
+	}
+	f.Spec.Evidence = evidence
+	l.findings[first] = f
+	l.mute()
+	l.want("after the upgrade", l.scans(r), first)
+	if f := l.findings[first]; f.Spec.Doubt != nil || f.Spec.Evidence == evidence {
+		t.Errorf("the evidence is %s, was %s, in doubt: %v", f.Spec.Evidence, evidence, f.Spec.Doubt)
+	}
+}
+
 // A location may give its name only by its index in the run.
 func TestResultsAtDifferentLogicalLocationsAreDifferent(t *testing.T) {
 	log, err := sarif.Parse(strings.NewReader(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}},"results":[

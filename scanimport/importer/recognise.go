@@ -66,6 +66,7 @@ func pair(results []reported, there []v1alpha1.Finding, unfinished map[string]bo
 			Unfinished: unfinished[lastScan(spec)], Added: unfinished[lastScan(spec)] && addedByLast(spec),
 		}
 	}
+	renewDigests(results, evidence, before)
 	for i, aliases := range aliasesOf(results, there) {
 		if i < len(results) {
 			evidence[i].Aliases = aliases
