@@ -111,3 +111,14 @@ func TestADoubtfulMatchInTheBaseHidesNoOpenIssue(t *testing.T) {
 		harness.Same(t, tc.reason+": known, in doubt, fixed", [3]int{tc.known, tc.inDoubt, tc.fixed}, [3]int{s.Base.Known, s.Base.InDoubt, s.Base.Fixed})
 	}
 }
+
+// Until the tool's own file for the commit comes, the commit does not show its issues.
+func TestADoubtfulMatchInTheBaseHidesNoIssueOfTheCommitBefore(t *testing.T) {
+	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c.importsResults(t, "c0", results("20 eval:eval(b)"), nil)
+	c.importsResults(t, "c1", resultsOf("gosec", "5 x"), nil)
+	im := New(c.serve(t, results("10 eval:eval(a)"), start.Add(-time.Hour)), pr, Options{DryRun: true})
+	s, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{batchOf("ESLint", "20 eval:eval(b)")})
+	harness.Must(t, err)
+	harness.Same(t, "open, known, fixed", [3]int{2, 0, 1}, [3]int{s.Open, s.Base.Known, s.Base.Fixed})
+}

@@ -231,12 +231,14 @@ func (p *plan) toolOf(name string) string {
 }
 
 // wasResolved reports whether the issue was resolved before the commit was reviewed. A commit that was reviewed before
-// shows the same issues again.
+// shows the same issues again, and another file for it may show those of the commit before it.
 func (p *plan) wasResolved(issue *v1alpha1.ReviewIssueSpec) bool {
-	if contains(p.before, p.commit) {
-		return !p.shows(issue)
+	at := slices.IndexFunc(p.before, func(c v1alpha1.ReviewedCommit) bool { return c.SHA == p.commit })
+	if at < 0 {
+		return reviewstate.Observe(issue, p.before).State == v1alpha1.ReviewIssueResolved
 	}
-	return reviewstate.Observe(issue, p.before).State == v1alpha1.ReviewIssueResolved
+	return !p.shows(issue) &&
+		(at == 0 || !slices.Contains(issue.SeenInCommits, v1alpha1.CommitSHA(p.before[at-1].SHA)))
 }
 
 // byName adds the issues without evidence, which earlier versions imported: the name must be confirmed by the key or by

@@ -54,6 +54,22 @@ func TestADecisionStaysWithItsProblem(t *testing.T) {
 	}
 }
 
+// Each tool may send a file of its own for a commit. Until ESLint's comes, its issues are not shown by the commit.
+func TestADecisionStaysIfAnotherFileForTheCommitComesFirst(t *testing.T) {
+	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c.importsResults(t, "c0", results("10 eval", "50 call"), nil)
+	c.mute(10)
+	c.importsResults(t, "c1", resultsOf("gosec", "5 x"), nil)
+	s := c.importsResults(t, "c1", results("13 eval", "53 call"), nil)
+	harness.Same(t, "issues", []string{"13 open muted", "5 open c1", "53 open c0"}, c.lines())
+	harness.Same(t, "created, reopened, seen", [3]int{0, 0, 2}, [3]int{s.Created, s.Reopened, s.Seen})
+	for _, issue := range s.Issues {
+		if issue.New {
+			t.Errorf("%s is new", issue.Place)
+		}
+	}
+}
+
 // A scanner may report under another of its names, or under one that the user gives.
 func TestADecisionStaysWithItsProblemUnderAnotherNameOfTheTool(t *testing.T) {
 	for _, tc := range []struct {

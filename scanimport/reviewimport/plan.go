@@ -183,6 +183,8 @@ func (p *plan) action(ch *change, next *v1alpha1.ReviewIssueSpec) Action {
 		return ActionKeep
 	case is == v1alpha1.ReviewIssueResolved:
 		return ActionResolve
+	case !p.wasResolved(&ch.before.Spec): // only an earlier file for the commit did not show it
+		return ActionSee
 	default:
 		return ActionReopen
 	}
