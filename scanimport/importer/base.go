@@ -22,11 +22,13 @@ type Base struct {
 	// Since is when the pull request began. A finding that was closed later still counts as present in the base; one
 	// that was detected later cannot have been fixed by the pull request.
 	Since time.Time
-	// Own returns the results that are certainly open issues of the pull request, if the base has the known ones. Each
-	// result is the index of its batch, and that in its Results. A doubtful match does not make such a result known.
-	// nil: none is.
-	Own func(known map[[2]int]bool) map[[2]int]bool
+	// Own returns for a tool a function that returns the tool's results that are certainly open issues of the pull
+	// request, if the base has the known ones. A doubtful match does not make such a result known. nil: none is.
+	Own func(tool string) func(known ResultSet) ResultSet
 }
+
+// ResultSet holds results, each as the index of its batch and that in the batch's Results.
+type ResultSet map[[2]int]bool
 
 // Compared reports which results of some batches the base already has.
 type Compared struct {
@@ -140,7 +142,11 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	}
 	unreported := ofJobs(batches, places, past, findings)
 	analyses := map[problemAtLine][]string{} // of the reported findings
-	results, of, matches := b.pair(results, of, findings)
+	var own func(known ResultSet) ResultSet
+	if b.Own != nil {
+		own = b.Own(batches[places[0]].Tool)
+	}
+	results, of, matches := pairBase(results, of, findings, own)
 	for i, m := range matches {
 		if m.before == nil {
 			continue
@@ -167,13 +173,14 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	return nil
 }
 
-// pair matches the results with the findings, and returns the results that it has matched, with their batches. A result
-// of which Own says that it is an issue takes no finding in doubt. The findings are then matched again without all
-// results that stay issues: another result may be such a finding, but none of them may become it because there are
-// fewer.
-func (b *Base) pair(results []reported, of []int, findings []v1alpha1.Finding) ([]reported, []int, []match) {
+// pairBase matches the results with the findings, and returns the results that it has matched, with their batches. A
+// result of which issues says that it is an issue takes no finding in doubt. The findings are then matched again
+// without all results that stay issues: another result may be such a finding, but none of them may become it because
+// there are fewer. issues is what Base.Own returns for the tool, or nil.
+func pairBase(results []reported, of []int, findings []v1alpha1.Finding,
+	issues func(known ResultSet) ResultSet) ([]reported, []int, []match) {
 	matches := pair(results, findings, nil, nil)
-	own := b.own(results, of, matches)
+	own := ownOf(results, of, matches, issues)
 	var others []reported
 	var ofOthers []int
 	inDoubt := false
@@ -187,16 +194,16 @@ func (b *Base) pair(results []reported, of []int, findings []v1alpha1.Finding) (
 	if !inDoubt {
 		return results, of, matches
 	}
-	return b.pair(others, ofOthers, findings)
+	return pairBase(others, ofOthers, findings, issues)
 }
 
-// own returns the results that are certainly open issues of the pull request. Among results that are alike none is
+// ownOf returns the results that are certainly open issues of the pull request. Among results that are alike none is
 // certain, so those are left out that the base certainly has, and then those too that have the code of their finding.
-func (b *Base) own(results []reported, of []int, matches []match) map[[2]int]bool {
-	if b.Own == nil || !slices.ContainsFunc(matches, func(m match) bool { return m.inDoubt() }) {
+func ownOf(results []reported, of []int, matches []match, issues func(known ResultSet) ResultSet) ResultSet {
+	if issues == nil || !slices.ContainsFunc(matches, func(m match) bool { return m.inDoubt() }) {
 		return nil
 	}
-	certain, sameCode := map[[2]int]bool{}, map[[2]int]bool{}
+	certain, sameCode := ResultSet{}, ResultSet{}
 	for i, m := range matches {
 		if m.before == nil {
 			continue
@@ -209,8 +216,10 @@ func (b *Base) own(results []reported, of []int, matches []match) map[[2]int]boo
 			sameCode[result] = true
 		}
 	}
-	own := b.Own(certain)
-	maps.Copy(own, b.Own(sameCode))
+	own := issues(certain)
+	if len(sameCode) > len(certain) { // each call compares all results of the tool with its issues
+		maps.Copy(own, issues(sameCode))
+	}
 	return own
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/recognition"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -32,5 +33,28 @@ func TestABaseOfWhichNoScanHasSucceededIsNamed(t *testing.T) {
 				t.Errorf("%s: %s", tc.reason, warning)
 			}
 		}
+	}
+}
+
+// With many results each look for issues takes long.
+func TestIssuesAreLookedForAgainOnlyWithoutMoreResults(t *testing.T) {
+	doubtful := match{before: &v1alpha1.Finding{}, doubt: recognition.DoubtLine}
+	same := doubtful
+	same.is.Snippet, same.was.Snippet = "x", "x"
+	for _, tc := range []struct {
+		reason string
+		match  match
+		want   int
+	}{
+		{"the results have other code", doubtful, 1},
+		{"one has the code of its finding", same, 2},
+		{"none is in doubt", match{before: &v1alpha1.Finding{}}, 0},
+	} {
+		looked := 0
+		ownOf([]reported{{}}, []int{0}, []match{tc.match}, func(ResultSet) ResultSet {
+			looked++
+			return ResultSet{}
+		})
+		harness.Same(t, tc.reason, tc.want, looked)
 	}
 }

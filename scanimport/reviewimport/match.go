@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
@@ -38,31 +39,49 @@ func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
 	slices.SortFunc(p.changes, func(a, b change) int { return cmp.Compare(a.name, b.name) })
 }
 
-// own returns the results that are certainly open issues, by batch and index. A similar finding of the base must not
-// hide such a result: nothing would show the issue, and it would count as resolved. known are results that the base
-// has: they are no issues.
-func (p *plan) own(results []found, there []v1alpha1.ReviewIssue, known map[[2]int]bool) map[[2]int]bool {
-	own, existing := map[[2]int]bool{}, indexed(there)
+// own returns a function that returns the tool's results that are certainly open issues. A similar finding of the base
+// must not hide such a result: nothing would show the issue, and it would count as resolved. known are results that the
+// base has: they are no issues.
+func (p *plan) own(results []found, there []v1alpha1.ReviewIssue,
+	tool string) func(known importer.ResultSet) importer.ResultSet {
+	results, existing := p.ofTool(tool, results, there)
 	all, _ := merge(results)
-	for i, name := range p.certain(all, existing) {
-		// Elsewhere it may be another: two results as far from two issues count as certain though all have the same code.
-		_, line, _ := place(&all[i].Details)
-		if known[[2]int{all[i].batch, all[i].Index}] && name != "" && line == existing[name].Spec.Line {
-			delete(existing, name) // it is this result, and no other
+	certain := sync.OnceValue(func() []string { return p.certain(all, existing) })
+	return func(known importer.ResultSet) importer.ResultSet {
+		own, left := importer.ResultSet{}, maps.Clone(existing)
+		for i, name := range certain() {
+			// Elsewhere it may be another: two results as far from two issues count as certain though all have the same
+			// code.
+			_, line, _ := place(&all[i].Details)
+			if known[[2]int{all[i].batch, all[i].Index}] && name != "" && line == existing[name].Spec.Line {
+				delete(left, name) // it is this result, and no other
+			}
 		}
+		distinct, again := merge(slices.DeleteFunc(slices.Clone(results), func(f found) bool {
+			return known[[2]int{f.batch, f.Index}]
+		}))
+		for i, name := range p.certain(distinct, left) {
+			if name == "" || p.wasResolved(&left[name].Spec) {
+				continue
+			}
+			for _, f := range append(again[i], distinct[i]) {
+				own[[2]int{f.batch, f.Index}] = true
+			}
+		}
+		return own
 	}
-	distinct, again := merge(slices.DeleteFunc(slices.Clone(results), func(f found) bool {
-		return known[[2]int{f.batch, f.Index}]
-	}))
-	for i, name := range p.certain(distinct, existing) {
-		if name == "" || p.wasResolved(&existing[name].Spec) {
-			continue
-		}
-		for _, f := range append(again[i], distinct[i]) {
-			own[[2]int{f.batch, f.Index}] = true
-		}
-	}
-	return own
+}
+
+// ofTool returns the results and the issues of a tool, under all its names. An issue without a result may be that of any
+// tool.
+func (p *plan) ofTool(tool string, results []found, there []v1alpha1.ReviewIssue) ([]found,
+	map[string]*v1alpha1.ReviewIssue) {
+	tool = p.toolOf(tool)
+	existing := indexed(there)
+	maps.DeleteFunc(existing, func(_ string, issue *v1alpha1.ReviewIssue) bool {
+		return issue.Spec.Result != nil && p.toolOf(issue.Spec.Result.Tool) != tool
+	})
+	return slices.DeleteFunc(slices.Clone(results), func(f found) bool { return p.toolOf(f.Facts.Tool) != tool }), existing
 }
 
 // indexed returns the issues by name.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
@@ -68,6 +69,22 @@ func TestADecisionStaysIfAnotherFileForTheCommitComesFirst(t *testing.T) {
 			t.Errorf("%s is new", issue.Place)
 		}
 	}
+}
+
+// The base is compared tool by tool: the others' results are no part of it.
+func TestOnlyTheToolsOwnResultsAreLookedFor(t *testing.T) {
+	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	both := slices.Concat(resultsOf("gosec", "5 x"), results("20 eval"))
+	c.importsResults(t, "c0", both, nil)
+	for i := range both {
+		both[i].batch = i
+	}
+	var there []v1alpha1.ReviewIssue
+	for name, spec := range c.issues {
+		there = append(there, v1alpha1.ReviewIssue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
+	}
+	p := &plan{commit: "c1", before: c.review.ReviewedCommits}
+	harness.Same(t, "open issues", importer.ResultSet{{1, 0}: true}, p.own(both, there, "ESLint")(nil))
 }
 
 // A scanner may report under another of its names, or under one that the user gives.
