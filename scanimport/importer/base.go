@@ -3,7 +3,7 @@ package importer
 import (
 	"context"
 	"fmt"
-	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -22,13 +22,17 @@ type Base struct {
 	// Since is when the pull request began. A finding that was closed later still counts as present in the base; one
 	// that was detected later cannot have been fixed by the pull request.
 	Since time.Time
-	// Own returns for a tool a function that returns the tool's results that are certainly open issues of the pull
-	// request, if the base has the known ones. A doubtful match does not make such a result known. nil: none is.
-	Own func(tool string) func(known ResultSet) ResultSet
+	// Own returns for a tool a function that returns the tool's results that are, or may be, open issues of the pull
+	// request, if the base has the known ones. A doubtful match in the base makes such a result known only if its line
+	// is nearer. nil: none is an issue.
+	Own func(tool string) func(known ResultSet) Distances
 }
 
 // ResultSet holds results, each as the index of its batch and that in the batch's Results.
 type ResultSet map[[2]int]bool
+
+// Distances holds how many lines results, as in a ResultSet, are from their issues; 0 if they are certainly these.
+type Distances map[[2]int]int32
 
 // Compared reports which results of some batches the base already has.
 type Compared struct {
@@ -142,7 +146,7 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	}
 	unreported := ofJobs(batches, places, past, findings)
 	analyses := map[problemAtLine][]string{} // of the reported findings
-	var own func(known ResultSet) ResultSet
+	var own func(known ResultSet) Distances
 	if b.Own != nil {
 		own = b.Own(batches[places[0]].Tool)
 	}
@@ -174,18 +178,19 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 }
 
 // pairBase matches the results with the findings, and returns the results that it has matched, with their batches. A
-// result of which issues says that it is an issue takes no finding in doubt. The findings are then matched again
-// without all results that stay issues: another result may be such a finding, but none of them may become it because
-// there are fewer. issues is what Base.Own returns for the tool, or nil.
+// result that is an issue, or is at least as near to one, takes no finding in doubt. The findings are then matched
+// again without all results that stay issues: another result may be such a finding, but none of them may become it
+// because there are fewer. issues is what Base.Own returns for the tool, or nil.
 func pairBase(results []reported, of []int, findings []v1alpha1.Finding,
-	issues func(known ResultSet) ResultSet) ([]reported, []int, []match) {
+	issues func(known ResultSet) Distances) ([]reported, []int, []match) {
 	matches := pair(results, findings, nil, nil)
 	own := ownOf(results, of, matches, issues)
 	var others []reported
 	var ofOthers []int
 	inDoubt := false
 	for i, m := range matches {
-		own := own[[2]int{of[i], results[i].index}]
+		lines, own := own[[2]int{of[i], results[i].index}]
+		own = own && (!m.inDoubt() || lines <= m.lines())
 		inDoubt = inDoubt || own && m.inDoubt()
 		if !own || m.before != nil && m.doubt == "" {
 			others, ofOthers = append(others, results[i]), append(ofOthers, of[i])
@@ -197,9 +202,9 @@ func pairBase(results []reported, of []int, findings []v1alpha1.Finding,
 	return pairBase(others, ofOthers, findings, issues)
 }
 
-// ownOf returns the results that are certainly open issues of the pull request. Among results that are alike none is
+// ownOf returns the results that are open issues of the pull request, or may be. Among results that are alike none is
 // certain, so those are left out that the base certainly has, and then those too that have the code of their finding.
-func ownOf(results []reported, of []int, matches []match, issues func(known ResultSet) ResultSet) ResultSet {
+func ownOf(results []reported, of []int, matches []match, issues func(known ResultSet) Distances) Distances {
 	if issues == nil || !slices.ContainsFunc(matches, func(m match) bool { return m.inDoubt() }) {
 		return nil
 	}
@@ -218,13 +223,28 @@ func ownOf(results []reported, of []int, matches []match, issues func(known Resu
 	}
 	own := issues(certain)
 	if len(sameCode) > len(certain) { // each call compares all results of the tool with its issues
-		maps.Copy(own, issues(sameCode))
+		for result, lines := range issues(sameCode) {
+			if before, there := own[result]; !there || lines < before {
+				own[result] = lines
+			}
+		}
 	}
 	return own
 }
 
 // inDoubt reports whether the result may be another problem than its finding.
 func (m *match) inDoubt() bool { return m.before != nil && m.doubt != "" }
+
+// lines returns how many lines the result is from its finding; in another file it is further than from any issue.
+func (m *match) lines() int32 {
+	if m.was.Path != m.is.Path {
+		return math.MaxInt32
+	}
+	return LinesBetween(m.is.Line, m.was.Line)
+}
+
+// LinesBetween returns how many lines apart two lines are.
+func LinesBetween(a, b int32) int32 { return max(a-b, b-a) }
 
 // problemAtLine is what the findings of several analyses share if they are one problem.
 type problemAtLine struct {

@@ -51,9 +51,9 @@ func TestIssuesAreLookedForAgainOnlyWithoutMoreResults(t *testing.T) {
 		{"none is in doubt", match{before: &v1alpha1.Finding{}}, 0},
 	} {
 		looked := 0
-		ownOf([]reported{{}}, []int{0}, []match{tc.match}, func(ResultSet) ResultSet {
+		ownOf([]reported{{}}, []int{0}, []match{tc.match}, func(ResultSet) Distances {
 			looked++
-			return ResultSet{}
+			return Distances{}
 		})
 		harness.Same(t, tc.reason, tc.want, looked)
 	}

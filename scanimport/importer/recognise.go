@@ -86,19 +86,24 @@ func pair(results []reported, there []v1alpha1.Finding, unfinished map[string]bo
 	return out
 }
 
-// Certain returns for each result the name of the known finding in its file that it certainly is, or "". All must be of
-// one tool.
-func Certain(results []v1alpha1.FindingSpec, there []v1alpha1.Finding) []string {
-	list, names := make([]reported, len(results)), make([]string, len(results))
+// Certain returns for each result the name of the known finding in its file that it certainly is, or "". In doubt, it
+// returns the name of the one that says the same. All must be of one tool.
+func Certain(results []v1alpha1.FindingSpec, there []v1alpha1.Finding) (certain, doubtful []string) {
+	list := make([]reported, len(results))
+	certain, doubtful = make([]string, len(results)), make([]string, len(results))
 	for i := range results {
 		list[i].spec = results[i]
 	}
 	for i, m := range pair(list, there, nil, nil) {
-		if m.before != nil && m.doubt == "" && m.was.Path == m.is.Path {
-			names[i] = m.name
+		switch {
+		case m.before == nil || m.was.Path != m.is.Path:
+		case m.doubt == "":
+			certain[i] = m.name
+		case m.was.Message == m.is.Message:
+			doubtful[i] = m.name
 		}
 	}
-	return names
+	return certain, doubtful
 }
 
 // namer computes the names of results on demand: a scan without new results needs none.

@@ -96,6 +96,8 @@ func TestADoubtfulMatchInTheBaseHidesNoOpenIssue(t *testing.T) {
 		{"two issues move, and two problems of the base with their code are nearer to their lines", []string{"14 eval:eval(b)", "16 eval:eval(b)"}, "c1",
 			[]string{"10 eval:eval(b)", "12 eval:eval(b)", "30 eval:eval(a)", "32 eval:eval(a)"}, -time.Hour,
 			[]string{"10 eval:eval(b)", "12 eval:eval(b)", "20 eval:eval(b)", "22 eval:eval(b)"}, 2, 0, 2},
+		{"the matches of both are in doubt, and the issue is nearer", []string{"25 eval"}, "c1", []string{"10 eval"}, -time.Hour, []string{"27 eval"}, 0, 0, 1},
+		{"both are as near", []string{"20 eval"}, "c1", []string{"10 eval"}, -time.Hour, []string{"15 eval"}, 0, 0, 1},
 		{"the base has one that is alike, and all problems move", []string{"25 eval:eval(b)"}, "c1",
 			[]string{"10 eval:eval(b)", "30 eval:eval(a)"}, -time.Hour,
 			[]string{"13 eval:eval(b)", "28 eval:eval(b)"}, 1, 0, 1},
@@ -121,4 +123,13 @@ func TestADoubtfulMatchInTheBaseHidesNoIssueOfTheCommitBefore(t *testing.T) {
 	s, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{batchOf("ESLint", "20 eval:eval(b)")})
 	harness.Must(t, err)
 	harness.Same(t, "open, known, fixed", [3]int{2, 0, 1}, [3]int{s.Open, s.Base.Known, s.Base.Fixed})
+}
+
+func TestOfTwoDoubtfulMatchesTheNearerCounts(t *testing.T) {
+	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c.importsResults(t, "c0", results("25 eval"), nil)
+	im := New(c.serve(t, results("10 eval"), start.Add(-time.Hour)), pr, Options{DryRun: true})
+	s, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{batchOf("ESLint", "12 eval")})
+	harness.Must(t, err)
+	harness.Same(t, "open, resolved, known", [3]int{0, 1, 1}, [3]int{s.Open, s.Resolved, s.Base.Known})
 }

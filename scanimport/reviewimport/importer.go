@@ -166,7 +166,7 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 	}
 	base := importer.Base{Namespace: im.pr.Namespace, Project: im.pr.Project,
 		Since: im.pr.began(review, next),
-		Own:   func(tool string) func(known importer.ResultSet) importer.ResultSet { return p.own(all, there, tool) }}
+		Own:   func(tool string) func(known importer.ResultSet) importer.Distances { return p.own(all, there, tool) }}
 	if im.pr.Project == "" {
 		projects, err := routing.Read(ctx, im.client, im.key(im.pr.Repository), false)
 		if err != nil {

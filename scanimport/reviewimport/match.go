@@ -39,16 +39,16 @@ func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
 	slices.SortFunc(p.changes, func(a, b change) int { return cmp.Compare(a.name, b.name) })
 }
 
-// own returns a function that returns the tool's results that are certainly open issues. A similar finding of the base
+// own returns a function that returns the tool's results that are open issues, or may be. A similar finding of the base
 // must not hide such a result: nothing would show the issue, and it would count as resolved. known are results that the
 // base has: they are no issues.
 func (p *plan) own(results []found, there []v1alpha1.ReviewIssue,
-	tool string) func(known importer.ResultSet) importer.ResultSet {
+	tool string) func(known importer.ResultSet) importer.Distances {
 	results, existing := p.ofTool(tool, results, there)
 	all, _ := merge(results)
 	certain := sync.OnceValue(func() []string { return p.certain(all, existing) })
-	return func(known importer.ResultSet) importer.ResultSet {
-		own, left := importer.ResultSet{}, maps.Clone(existing)
+	return func(known importer.ResultSet) importer.Distances {
+		own, left := importer.Distances{}, maps.Clone(existing)
 		for i, name := range certain() {
 			// Elsewhere it may be another: two results as far from two issues count as certain though all have the same
 			// code.
@@ -60,20 +60,26 @@ func (p *plan) own(results []found, there []v1alpha1.ReviewIssue,
 		distinct, again := merge(slices.DeleteFunc(slices.Clone(results), func(f found) bool {
 			return known[[2]int{f.batch, f.Index}]
 		}))
-		for i, name := range p.certain(distinct, left) {
-			if name == "" || p.wasResolved(&left[name].Spec) {
+		names, doubtful := p.pair(distinct, left)
+		for i, name := range names {
+			issue := left[cmp.Or(name, doubtful[i])]
+			if issue == nil || p.wasResolved(&issue.Spec) {
 				continue
 			}
 			for _, f := range append(again[i], distinct[i]) {
-				own[[2]int{f.batch, f.Index}] = true
+				var lines int32
+				if _, line, _ := place(&f.Details); name == "" {
+					lines = importer.LinesBetween(line, issue.Spec.Line)
+				}
+				own[[2]int{f.batch, f.Index}] = lines
 			}
 		}
 		return own
 	}
 }
 
-// ofTool returns the results and the issues of a tool, under all its names. An issue without a result may be that of any
-// tool.
+// ofTool returns the results and the issues of a tool, under all its names. An issue without a result may be that of
+// any tool.
 func (p *plan) ofTool(tool string, results []found, there []v1alpha1.ReviewIssue) ([]found,
 	map[string]*v1alpha1.ReviewIssue) {
 	tool = p.toolOf(tool)
@@ -200,7 +206,13 @@ func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewI
 // certain returns for each result the name of the issue that it certainly is by its evidence, or "". Two jobs may have
 // reported one problem under two names of a tool: of equal issues it is the one that somebody has decided about.
 func (p *plan) certain(results []*found, existing map[string]*v1alpha1.ReviewIssue) []string {
-	names := make([]string, len(results))
+	names, _ := p.pair(results, existing)
+	return names
+}
+
+// pair also returns for each other result the name of the issue that it may be, or "".
+func (p *plan) pair(results []*found, existing map[string]*v1alpha1.ReviewIssue) (names, doubtful []string) {
+	names, doubtful = make([]string, len(results)), make([]string, len(results))
 	known := map[string][]v1alpha1.Finding{}
 	for _, name := range slices.SortedFunc(maps.Keys(existing), func(a, b string) int {
 		decisions := cmp.Compare(reviewstate.UserStatus(existing[a]), reviewstate.UserStatus(existing[b])) // open is last
@@ -222,12 +234,13 @@ func (p *plan) certain(results []*found, existing map[string]*v1alpha1.ReviewIss
 				of, facts = append(of, i), append(facts, results[i].Facts)
 			}
 		}
-		for i, name := range importer.Certain(facts, issues) {
-			names[of[i]] = name
+		certain, inDoubt := importer.Certain(facts, issues)
+		for i, at := range of {
+			names[at], doubtful[at] = certain[i], inDoubt[i]
 		}
 	}
 	byName(results, existing, names)
-	return names
+	return names, doubtful
 }
 
 // outgrown reports whether the result is no longer what a decision to mute its issue covers. A commit before the last
