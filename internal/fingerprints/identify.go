@@ -57,7 +57,11 @@ type Identity struct {
 
 // Identify returns an identity for each result of one scan, in the order given.
 func Identify(scope Scope, results []Result) []Identity {
-	constant := constants(results)
+	all := make([]map[string]string, len(results))
+	for i := range results {
+		all[i] = results[i].Fingerprints
+	}
+	constant := Constants(all)
 	keyed := make([]*keyedResult, len(results))
 	for i := range results {
 		keyed[i] = newKeyed(&results[i], content(&results[i], constant))

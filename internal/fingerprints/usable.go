@@ -1,7 +1,6 @@
 package fingerprints
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 )
@@ -27,19 +26,17 @@ var placeholders = map[string]bool{
 // IsPlaceholder reports whether tools write this value if they have none, or hide it.
 func IsPlaceholder(value string) bool { return placeholders[strings.ToLower(strings.TrimSpace(value))] }
 
-// Constants returns the names of fingerprints whose value is the same in all results, if at least
-// constantFrom have them.
-func Constants(results []map[string]string) map[string]bool {
-	list := make([]Result, len(results))
-	for i := range results {
-		list[i].Fingerprints = results[i]
-	}
-	return constants(list)
-}
-
 // Best returns the name and the value of the best usable fingerprint, as one text; "" if there is
 // none. Those named in constant are ignored.
 func Best(all map[string]string, constant map[string]bool) string {
+	if best := bestName(all, constant); best != "" {
+		return frame(best, all[best])
+	}
+	return ""
+}
+
+// bestName returns the name of the best usable fingerprint, or "".
+func bestName(all map[string]string, constant map[string]bool) string {
 	best := ""
 	for name, value := range all {
 		if !IsContent(name, value) || constant[name] {
@@ -49,10 +46,7 @@ func Best(all map[string]string, constant map[string]bool) string {
 			best = name
 		}
 	}
-	if best == "" {
-		return ""
-	}
-	return frame(best, all[best])
+	return best
 }
 
 // IsContent reports whether a fingerprint can identify a finding across scans: its name is one of
@@ -74,17 +68,17 @@ func rank(name string) int {
 // Fewer results may have the same value by chance, and one more result would change the decision.
 const constantFrom = 5
 
-// constants returns the names whose value is the same in all results that have them, if these are
-// at least constantFrom.
-func constants(results []Result) map[string]bool {
+// Constants returns the names of fingerprints whose value is the same in all results that have them,
+// if these are at least constantFrom.
+func Constants(results []map[string]string) map[string]bool {
 	type tally struct {
 		value string
 		count int
 		mixed bool
 	}
 	tallies := map[string]*tally{}
-	for i := range results {
-		for name, value := range results[i].Fingerprints {
+	for _, fingerprints := range results {
+		for name, value := range fingerprints {
 			t := tallies[name]
 			if t == nil {
 				t = &tally{value: value}
@@ -106,15 +100,8 @@ func constants(results []Result) map[string]bool {
 // content returns the content that identifies a result: its best usable fingerprint, else its
 // message and snippet.
 func content(result *Result, constant map[string]bool) string {
-	names := make([]string, 0, len(result.Fingerprints))
-	for name, value := range result.Fingerprints {
-		if IsContent(name, value) && !constant[name] {
-			names = append(names, name)
-		}
+	if best := bestName(result.Fingerprints, constant); best != "" {
+		return frame("fingerprint", best, result.Fingerprints[best])
 	}
-	if len(names) == 0 {
-		return frame("message and snippet", result.Message, result.Snippet)
-	}
-	best := slices.MinFunc(names, func(a, b string) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a, b)) })
-	return frame("fingerprint", best, result.Fingerprints[best])
+	return frame("message and snippet", result.Message, result.Snippet)
 }
