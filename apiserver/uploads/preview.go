@@ -21,12 +21,7 @@ func preview(j *job) *openapi.Upload {
 	}
 	for i, summary := range j.summaries {
 		upload.Scans = append(upload.Scans, previewScan(j, i, summary))
-		for _, change := range summary.Changes {
-			upload.Changes = append(upload.Changes, openapi.UploadChange{
-				Tool: summary.Tool, Action: string(change.Action), FindingId: change.Name,
-				Severity: openapi.Severity(change.Severity), Title: change.Title, Place: change.Place, Because: change.Because,
-			})
-		}
+		previewChanges(upload, summary.Tool, summary.Changes)
 		upload.UnlistedChanges += int32(summary.Unlisted) //nolint:gosec // bounded by sarif.Limits
 	}
 	return upload
@@ -40,14 +35,19 @@ func previewReview(upload *openapi.Upload, j *job) {
 		shown.ReviewId, shown.CommitHash = j.reviewed.Review, j.reviewed.Commit
 		upload.Scans = append(upload.Scans, shown)
 	}
-	for _, change := range j.reviewed.Changes {
-		upload.Changes = append(upload.Changes, openapi.UploadChange{
-			Action: string(change.Action), FindingId: change.Name,
-			Severity: openapi.Severity(change.Severity), Title: change.Title, Place: change.Place,
-		})
-	}
+	previewChanges(upload, "", j.reviewed.Changes)
 	all := j.reviewed.Created + j.reviewed.Reopened + j.reviewed.Seen + j.reviewed.Resolved
 	upload.UnlistedChanges = int32(all - len(j.reviewed.Changes)) //nolint:gosec // bounded by sarif.Limits
+}
+
+// previewChanges adds the changes that a tool's scan, or a review, would make.
+func previewChanges(upload *openapi.Upload, tool string, changes []importer.Change) {
+	for _, change := range changes {
+		upload.Changes = append(upload.Changes, openapi.UploadChange{
+			Tool: tool, Action: string(change.Action), FindingId: change.Name,
+			Severity: openapi.Severity(change.Severity), Title: change.Title, Place: change.Place, Because: change.Because,
+		})
+	}
 }
 
 func previewScan(j *job, i int, summary *importer.Summary) openapi.Scan {
