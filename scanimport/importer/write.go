@@ -91,13 +91,19 @@ func (w *writer) guard() error {
 }
 
 func (w *writer) all(ctx context.Context, changes []change) error {
+	return Each(ctx, w.im.options.Concurrency, changes, w.one)
+}
+
+// Each calls do for each item, at most limit at a time. It returns the first error of one, after which it begins no
+// other, or the cause of the context's end.
+func Each[T any](ctx context.Context, limit int, items []T, do func(context.Context, *T) error) error {
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(w.im.options.Concurrency)
-	for _, ch := range changes {
+	group.SetLimit(limit)
+	for i := range items {
 		if groupCtx.Err() != nil {
 			break
 		}
-		group.Go(safely.Func(func() error { return w.one(groupCtx, ch) }))
+		group.Go(safely.Func(func() error { return do(groupCtx, &items[i]) }))
 	}
 	if err := group.Wait(); err != nil {
 		return err
@@ -105,18 +111,18 @@ func (w *writer) all(ctx context.Context, changes []change) error {
 	return context.Cause(ctx)
 }
 
-func (w *writer) one(ctx context.Context, ch change) error {
+func (w *writer) one(ctx context.Context, ch *change) error {
 	err := w.lock.sure(ctx)
 	if err != nil {
 		return err
 	}
 	if ch.action == ActionCreate {
-		err = w.create(ctx, &ch)
+		err = w.create(ctx, ch)
 	} else {
-		err = w.change(ctx, &ch)
+		err = w.change(ctx, ch)
 	}
 	if err != nil && RefusesObject(err) {
-		w.refused(&ch, err)
+		w.refused(ch, err)
 		return nil
 	}
 	if err != nil {

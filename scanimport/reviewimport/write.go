@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/kube"
-	"github.com/appsec-dev/findings-operator/internal/safely"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
@@ -142,18 +140,7 @@ func (im *Importer) writeIssues(ctx context.Context, p *plan, s *Summary) error 
 	w := &writer{im: im, plan: p, summary: s}
 	im.progress.Begin(len(p.changes))
 	im.options.OnProgress(0, len(p.changes))
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(im.options.Concurrency)
-	for i := range p.changes {
-		if groupCtx.Err() != nil {
-			break
-		}
-		group.Go(safely.Func(func() error { return w.one(groupCtx, &p.changes[i]) }))
-	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	return context.Cause(ctx)
+	return importer.Each(ctx, im.options.Concurrency, p.changes, w.one)
 }
 
 type writer struct {
