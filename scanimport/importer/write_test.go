@@ -51,7 +51,7 @@ func TestA404OfAnotherServerIsNoDeletion(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	lease := func(name string) *lock {
-		return leaseLock(c, client.ObjectKey{Namespace: "org-acme", Name: name}, DefaultLeaseDuration, nil)
+		return leaseLock(c, client.ObjectKey{Namespace: "org-acme", Name: name}, nil)
 	}
 	w := &writer{im: New(c, Target{Namespace: "org-acme"}, Options{}), summary: &Summary{}, progress: &Progress{}}
 	_, _, readErr := Read[v1alpha1.Finding](ctx, c, "org-acme", "f-1")
