@@ -7,6 +7,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
 // Described is a result as it is shown to people: within the bounds of the CRDs, and without credentials that the
@@ -18,6 +19,8 @@ type Described struct {
 	Facts v1alpha1.FindingSpec
 	// Index of the result in the batch's Results.
 	Index int
+
+	result *sarif.Result
 }
 
 // Describe identifies and describes the results of a batch, sorted by name. scope is the part of a repository that the
@@ -40,7 +43,7 @@ func Describe(b *Batch, repository *v1alpha1.Repository,
 		if err := b.budget.share(&facts); err != nil {
 			return nil, nil, err
 		}
-		out = append(out, Described{Identity: identity, Details: facts.Details, Facts: facts, Index: i})
+		out = append(out, Described{Identity: identity, Details: facts.Details, Facts: facts, Index: i, result: r})
 	}
 	slices.SortFunc(out, func(a, b Described) int { return cmp.Compare(a.Name, b.Name) })
 	return out, skipped, nil

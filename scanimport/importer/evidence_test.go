@@ -174,6 +174,9 @@ func TestADigestOfACommitIsRenewed(t *testing.T) {
 	f.Spec.Evidence = evidence
 	l.findings[first] = f
 	l.mute()
+	described := &Described{Facts: testContext(v1alpha1.CategoryCode).spec(&r), result: &r}
+	certain, _ := Certain([]*Described{described}, l.there())
+	l.want("in a review", certain, first)
 	l.want("after the upgrade", l.scans(r), first)
 	if f := l.findings[first]; f.Spec.Doubt != nil || f.Spec.Evidence == evidence {
 		t.Errorf("the evidence is %s, was %s, in doubt: %v", f.Spec.Evidence, evidence, f.Spec.Doubt)

@@ -88,11 +88,11 @@ func pair(results []reported, there []v1alpha1.Finding, unfinished map[string]bo
 
 // Certain returns for each result the name of the known finding in its file that it certainly is, or "". In doubt, it
 // returns the name of the one that says the same. All must be of one tool.
-func Certain(results []v1alpha1.FindingSpec, there []v1alpha1.Finding) (certain, doubtful []string) {
+func Certain(results []*Described, there []v1alpha1.Finding) (certain, doubtful []string) {
 	list := make([]reported, len(results))
 	certain, doubtful = make([]string, len(results)), make([]string, len(results))
-	for i := range results {
-		list[i].spec = results[i]
+	for i, d := range results {
+		list[i] = reported{result: d.result, spec: d.Facts}
 	}
 	for i, m := range pair(list, there, nil, nil) {
 		switch {

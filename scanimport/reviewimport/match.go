@@ -228,13 +228,13 @@ func (p *plan) pair(results []*found, existing map[string]*v1alpha1.ReviewIssue)
 	}
 	for tool, issues := range known {
 		var of []int
-		var facts []v1alpha1.FindingSpec
+		var described []*importer.Described
 		for i := range results {
 			if p.toolOf(results[i].Facts.Tool) == tool {
-				of, facts = append(of, i), append(facts, results[i].Facts)
+				of, described = append(of, i), append(described, &results[i].Described)
 			}
 		}
-		certain, inDoubt := importer.Certain(facts, issues)
+		certain, inDoubt := importer.Certain(described, issues)
 		for i, at := range of {
 			names[at], doubtful[at] = certain[i], inDoubt[i]
 		}
