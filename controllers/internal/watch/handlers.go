@@ -96,7 +96,8 @@ func AddLast(q Queue, delay time.Duration, requests []ctrl.Request) {
 const Many = 300
 
 // AddChanged adds the requests for the objects that one change concerns: behind all others if they are many, so that
-// other organizations do not wait for them. They are served while the queue holds no others, as after a start.
+// imports and decisions do not wait for them. They are served while the queue holds no others, as after a start; a
+// queue of NewFairQueue serves them while it holds no others of their namespace.
 func AddChanged(q Queue, requests []ctrl.Request) {
 	if len(requests) > Many {
 		AddLast(q, 0, requests)
@@ -140,8 +141,8 @@ func List(ctx context.Context, c client.Reader, kind client.ObjectList, options 
 	return requests
 }
 
-// LogError logs the error of a cached list in a handler, if there is one. A handler cannot return it, and the list fails
-// only while the manager stops.
+// LogError logs the error of a cached list in a handler, if there is one. A handler cannot return it, and the list
+// fails only while the manager stops.
 func LogError(ctx context.Context, err error, tried string, details ...any) {
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, tried, details...)
