@@ -50,6 +50,8 @@ var refusedExpressions = []struct{ match, because string }{
 	{"finding.path.matches('(a{0,30}){30}b')", "too large"},
 	{filled("finding.path.matches('(?:.?){300}b')"), "too large"},
 	{"finding.path.matches(finding.title)", "must be a literal"},
+	{"[finding.path.split('')].exists(p, [[" + strings.Repeat("p,", 400) + "p]].exists(q, [" + strings.Repeat("q,", 300) +
+		"q] == [" + strings.Repeat("q,", 300) + "q]))", "cannot be compared"},
 	{"finding.path.replace('', finding.path) == ''", "not available"},
 	{"[finding.path, finding.path].join(finding.path) == ''", "not available"},
 }
