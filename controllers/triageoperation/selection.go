@@ -305,7 +305,7 @@ func record(s *scope, set []chosen) {
 		if c.finding == nil {
 			continue
 		}
-		if rules.WouldChange(s.Object, &c.entry, c.finding, s.Now) {
+		if step := rules.Plan(s.Object, &c.entry, c.finding, s.Now, false); len(step.Triage) > 0 {
 			s.Status.WouldChange++
 		}
 		if findingstate.Decided(c.finding) {

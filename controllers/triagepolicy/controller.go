@@ -76,7 +76,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 func (r *Reconciler) setUp(mgr ctrl.Manager, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.TriagePolicy{}, builder.WithPredicates(watch.SpecChanged)).
-		Watches(&v1alpha1.TriagePolicy{}, r.recount(), builder.WithPredicates(decidesOtherwise)).
+		Watches(&v1alpha1.TriagePolicy{}, r.recount(), builder.WithPredicates(policies.DecidesOtherwise)).
 		Watches(&v1alpha1.Finding{}, r.recount(), builder.WithPredicates(countsOtherwise)).
 		Watches(&v1alpha1.Project{}, r.recount(), builder.WithPredicates(watch.Updates(rules.ProjectFactsDiffer))).
 		Watches(&v1alpha1.Repository{}, r.recount(), builder.WithPredicates(watch.Updates(rules.RepositoryFactsDiffer))).
@@ -89,19 +89,6 @@ func newReconciler(base reconcile.Base) *Reconciler {
 		Base: base, local: clock.RealClock{}, policies: policies.NewBook(base.Client), numbers: theNumbers,
 		longestCount: longestCount, evaluations: theEvaluations,
 	}
-}
-
-// decidesOtherwise passes over updates that do not affect the counts of other policies.
-var decidesOtherwise = watch.Updates(func(before, after *v1alpha1.TriagePolicy) bool {
-	return generationInForce(before) != generationInForce(after)
-})
-
-// generationInForce returns the generation in force; 0 if there is none.
-func generationInForce(policy *v1alpha1.TriagePolicy) int64 {
-	if policy.Status.InForce == nil {
-		return 0
-	}
-	return policy.Status.InForce.Generation
 }
 
 // countsOtherwise passes over updates that do not affect any count, such as a finding's history and

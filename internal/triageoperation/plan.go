@@ -142,12 +142,6 @@ func restore(to, from v1alpha1.FindingTriage) map[string]any {
 	return changes
 }
 
-// WouldChange reports whether the operation would change the finding in its current state.
-func WouldChange(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding, now time.Time) bool {
-	step := Plan(operation, entry, finding, now, false)
-	return len(step.Triage) > 0
-}
-
 // Undo returns the entry with which an undo of the operation restores the previous decision. now is the current
 // finding; nil if it does not exist. A finding for which the operation's decision no longer stands is not changed.
 func Undo(entry *Entry, now *v1alpha1.Finding, stands bool) Entry {
