@@ -611,6 +611,30 @@ func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {
 	}
 }
 
+func TestShuttingThePanelLeavesTheReaderWhereTheListIs(t *testing.T) {
+	const n = 30
+	o := newOrganization(t)
+	o.has(some(n)...)
+	p := loggedIn(t, o.key("ada"))
+	p.goes("/console/findings")
+	p.presses("j", kb.Enter)
+	p.reads("#panel h1", fmt.Sprintf("Finding number %d", n-1))
+	p.presses(slices.Repeat([]string{"j"}, n-1)...)
+	p.reads("#panel h1", "Finding number 0")
+	p.evaluates("window.scrollBy(0, -20)", nil) // by hand
+	var before, after float64
+	p.evaluates("scrollY", &before)
+	p.presses(kb.Escape)
+	p.sees("document.querySelector('#panel').hidden && location.hash === ''")
+	p.evaluates("new Promise((next) => requestAnimationFrame(() => requestAnimationFrame(() => next(scrollY))))", &after)
+	if before == 0 || before != after {
+		t.Errorf("the list is scrolled from %v to %v", before, after)
+	}
+	p.goes("/console/policies")
+	p.do(chromedp.NavigateBack())
+	p.sees(fmt.Sprintf("document.querySelector('#panel').hidden && scrollY === %v", before))
+}
+
 func TestAllThatMatchAreMutedAfterAPreviewAndUndone(t *testing.T) {
 	o := newOrganization(t)
 	o.has(some(6)...)

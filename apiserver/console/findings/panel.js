@@ -140,7 +140,7 @@ function hide() {
   panel.hidden = true;
   panel.replaceChildren();
   const row = standing();
-  if (row) titleOf(row)?.focus();
+  if (row) titleOf(row)?.focus({ preventScroll: true });
 }
 
 /** Keeps the finding that is shown in the address, so that Back closes it, and a copied address shows it.
@@ -148,9 +148,19 @@ function hide() {
 function remember(url) {
   const hash = `#${nameIn(url)}`;
   if (location.hash === hash) return;
-  if (location.hash) history.replaceState(history.state, "", hash);
-  else history.pushState({ panel: true }, "", hash);
+  if (location.hash) {
+    history.replaceState(history.state, "", hash);
+    return;
+  }
+  // To shut the panel leaves the reader where the list was scrolled to since.
+  history.scrollRestoration = "manual";
+  history.pushState({ panel: true }, "", hash);
 }
+
+// Who comes back from another page finds the list where it was left.
+window.addEventListener("pagehide", () => {
+  history.scrollRestoration = "auto";
+});
 
 /** The id of the finding that the address names. An address may be damaged. */
 function named() {
