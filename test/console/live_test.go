@@ -144,6 +144,35 @@ func TestOnlySomeOfTheRowsThatARescanChangesAreLookedAt(t *testing.T) {
 	p.sees("document.querySelectorAll('.row.changed').length === 99 && looks === 60")
 }
 
+// After a gap in the stream, rows that are on no page that is asked for anew may be outdated.
+func TestWhatMayHaveChangedInAGapIsMarked(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(2)...)
+	bob := o.key("bob")
+	p := loggedIn(t, o.key("ada"))
+	p.prepares("window.EventSource = class extends EventTarget { constructor() { super(); window.stream = this; } close() {} };")
+	p.goes("/console/findings#f-0000")
+	p.reads("#panel h1", "Finding number 0")
+	p.evaluates(`((row) => {
+		const further = row.cloneNode(true);
+		further.id = "f-further";
+		row.after(further);
+	})(document.querySelector(".row"))`, nil)
+	p.evaluates(`((send) => {
+		window.fetch = (at, request) => {
+			if (at.startsWith(location.origin)) history.replaceState(history.state, "", "#f-0001"); // as when another finding is opened
+			return send(at, request);
+		};
+	})(window.fetch)`, nil)
+	o.decides(bob, "f-0000", `{"user_status":"muted"}`)
+	p.evaluates("void stream.dispatchEvent(new MessageEvent('reset'))", nil)
+	p.reads("#f-0000.changed .age", "changed")
+	p.reads("#panel .news-of", "changed")
+	p.reads(".news", "Some rows may have changed, show")
+	p.clicks(".news a")
+	p.sees("!document.querySelector('.news, #f-further')")
+}
+
 // Its stream tells of no further change.
 func TestAPageAsksAgainAfterAnAnswerThatDidNotCome(t *testing.T) {
 	p := loggedIn(t, newOrganization(t).key("ada"))

@@ -2,7 +2,7 @@
 // anew, and for new findings there is a line above the list.
 import { answered, live, seldom } from "../ui/live.js";
 import { askFragment, button, fragment, Refusal, report, say } from "../ui/ui.js";
-import { markShown } from "./panel.js";
+import { about, markShown } from "./panel.js";
 import { freshRow, replaceRow, results, rowOf, titleOf } from "./rows.js";
 
 /** @typedef {import("../ui/live.js").Change} Change */
@@ -23,15 +23,25 @@ const created = new Set();
 /** @type {Set<string>} Those of them that the last count did not find: a replica may be behind. */
 let missed = new Set();
 
+/** How often changes may have been missed, and how often before the list that is shown was asked for. */
+let gaps = 0;
+let gapsBefore = 0;
+
 /** To be called before the list is asked for. Returns what is to be called when it is shown: findings that came before
  * are no longer new. */
 export function beginListing() {
   const known = [...created];
-  return () => known.forEach((id) => created.delete(id));
+  const before = gaps;
+  return () => {
+    known.forEach((id) => created.delete(id));
+    gapsBefore = before;
+  };
 }
 
 /** @type {Map<string, Change>} What has yet to be shown, by the finding's id. */
 const waiting = new Map();
+
+const panelChanged = "The finding in the panel changed.";
 
 /** @param {number} n @param {string} one @param {string} many */
 const counted = (n, one, many) => `${n} ${n === 1 ? one : many}`;
@@ -77,7 +87,7 @@ async function markChanged() {
     marked++;
   }
   const news = [];
-  if (shown) news.push("The finding in the panel changed.");
+  if (shown) news.push(panelChanged);
   if (marked > 0) news.push(`${counted(marked, "finding", "findings")} of the list changed.`);
   if (news.length > 0) say(news.join(" "));
 }
@@ -104,14 +114,17 @@ async function shows(row) {
   }
 }
 
+/** The address of the list, whatever finding is beside it. */
+const addressOfList = () => location.href.split("#")[0];
+
 /** Asks for the list anew, and shows its counts and how many new findings there are. */
 async function count() {
-  const at = location.href;
+  const at = addressOfList();
   const createdBefore = [...created];
   try {
     const now = await askFragment(at);
     answered();
-    if (location.href !== at) return;
+    if (addressOfList() !== at) return;
     const total = results.querySelector(".total");
     const fresh = now.querySelector(".total");
     if (total && fresh && total.textContent !== fresh.textContent) total.replaceChildren(...fresh.childNodes);
@@ -130,11 +143,11 @@ async function count() {
 }
 
 /** Counts the new findings of the list: those on the first page of the newest.
- * @param {string} at @param {ParentNode} now The list at that address as it is now.
+ * @param {string} at @param {DocumentFragment} now The list at that address as it is now.
  * @param {string[]} createdBefore What had come before the list was asked for now. */
 async function countNew(at, now, createdBefore) {
   const page = createdBefore.length === 0 || isNewestFirst(at) ? now : await newest(at);
-  if (location.href !== at) return;
+  if (addressOfList() !== at) return;
   const rows = [...page.querySelectorAll(".row")];
   const ids = new Set(rows.map((row) => row.id));
   const missing = createdBefore.filter((id) => !ids.has(id));
@@ -142,8 +155,13 @@ async function countNew(at, now, createdBefore) {
   for (const id of missing) if (missed.has(id)) created.delete(id);
   missed = new Set(missing);
   const n = rows.filter((row) => created.has(row.id) && !rowOf(row.id)).length;
-  tellNew(n, n > 0 && n === rows.length && page.querySelector("[data-next]") !== null);
+  tellNew(n, n > 0 && n === rows.length && page.querySelector("[data-next]") !== null, mayBeOutdated(now));
 }
+
+/** Whether changes may have been missed of rows that are shown and that the list begins without now: the others are
+ * compared.
+ * @param {DocumentFragment} now */
+const mayBeOutdated = (now) => gaps > gapsBefore && [...results.querySelectorAll(".row")].some((row) => !now.getElementById(row.id));
 
 /** @param {string} at The address of a list. */
 function isNewestFirst(at) {
@@ -168,15 +186,17 @@ function compare(now) {
   if (now.dataset.seen !== row.dataset.seen || now.dataset.stands !== row.dataset.stands) mark(row, false);
 }
 
-/** @param {number} n @param {boolean} more Whether there may be more than those that were counted. */
-function tellNew(n, more) {
+/** @param {number} n @param {boolean} more Whether there may be more than those that were counted.
+ * @param {boolean} outdated Whether rows may be outdated. */
+function tellNew(n, more, outdated) {
   const before = results.querySelector(".news");
-  if (n === 0) {
+  if (n === 0 && !outdated) {
     before?.remove();
     return;
   }
   const line = Object.assign(document.createElement("p"), { className: "news" });
-  const news = more ? `${n} or more new findings` : counted(n, "new finding", "new findings");
+  const found = more ? `${n} or more new findings` : counted(n, "new finding", "new findings");
+  const news = n === 0 ? "Some rows may have changed" : outdated ? `${found}, and some rows may have changed` : found;
   const offer = `${news}, show`;
   if (before?.textContent === offer) return;
   const url = new URL(location.href);
@@ -187,6 +207,13 @@ function tellNew(n, more) {
   if (before) before.replaceWith(line);
   else results.querySelector(".tools")?.after(line);
   say(`${news}.`);
+}
+
+/** Marks the finding in the panel if changes of it were missed. */
+async function checkPanel() {
+  const id = about();
+  const removed = (/** @type {unknown} */ error) => error instanceof Refusal && error.status === 404 && markShown(id, true);
+  if (await markShown(id, false).catch(removed)) say(panelChanged);
 }
 
 const markSoon = seldom(markChanged, 1000);
@@ -202,7 +229,11 @@ live(["finding"], {
     markSoon();
     countSoon();
   },
-  again: countSoon,
+  again: () => {
+    gaps++;
+    countSoon();
+    checkPanel();
+  },
   connected: (is, refused) => {
     // The answer for the list says whether the session has ended, or goes on.
     if (heard !== is || refused) countSoon();
