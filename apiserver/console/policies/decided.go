@@ -9,8 +9,8 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// decidedCounts is the number of findings that each policy currently decides about. A policy's status only counts them once
-// all verdicts are recorded; this count matches the list of findings even before.
+// decidedCounts is the number of findings that each policy currently decides about. A policy's status only counts them
+// once all verdicts are recorded; this count matches the list of findings even before.
 type decidedCounts client.FieldCounts
 
 // readDecided counts the findings by the policy of their verdict. The request's bound of 1000 policies is above the
