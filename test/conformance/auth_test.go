@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -155,18 +154,13 @@ func TestAuth_TheTokenIsAJWTThatSaysWhoseItIs(t *testing.T) {
 	if header["alg"] != "EdDSA" || header["kid"] == nil {
 		t.Errorf("the header is %v", header)
 	}
-	if claims["sub"] != string(key.UID) || claims["org"] != o.name || claims["jti"] != key.Status.KeyID {
-		t.Errorf("the claims are %v", claims)
-	}
+	wantsMembers(t, "the claims", record{"sub": string(key.UID), "org": o.name, "jti": key.Status.KeyID}, claims)
 	for _, name := range []string{"iss", "iat", "exp"} {
 		if claims[name] == nil {
 			t.Errorf("the claim %s is missing", name)
 		}
 	}
-	const defaultLife = 90 * 24 * 60 * 60
-	if life := claims["exp"].(float64) - claims["iat"].(float64); life != defaultLife {
-		t.Errorf("the key lives %v seconds, want %d", life, defaultLife)
-	}
+	harness.Same(t, "the default life of a key, in seconds", 90.*24*60*60, claims["exp"].(float64)-claims["iat"].(float64))
 }
 
 func (c *caller) refusedSoon(reason string) {
@@ -236,9 +230,7 @@ func TestAuth_AKeyCanAskWhatItMayDo(t *testing.T) {
 	c := o.key("triage", v1alpha1.ScopeFindingsTriage)
 	who := c.get("/v2/whoami").wants(200, "any key").object()
 	wantsShape(t, "the key", who, whoAmIShape)
-	if who["organization_id"] != o.name || who["key"] != "triage" || fmt.Sprint(who["scopes"]) != "[findings:triage]" {
-		t.Errorf("the key is %v of %s", who, o.name)
-	}
+	wantsMembers(t, "the key", record{"organization_id": o.name, "key": "triage", "scopes": []any{"findings:triage"}}, who)
 	if all := o.key("unlimited").get("/v2/whoami").wants(200, "no scope listed").object().list("scopes"); len(all) != 5 {
 		t.Errorf("a key that lists no scope has %v", all)
 	}

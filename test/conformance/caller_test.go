@@ -135,9 +135,7 @@ func (a answer) wantsError(status int, message, reason string) answer {
 // wantsCode fails the test unless the error has that code and names no field.
 func (a answer) wantsCode(code string) {
 	a.t.Helper()
-	if got := a.object(); got["code"] != code || got["field"] != "" {
-		a.t.Errorf("%.200s: got %q, %q; want %q", a.request, got["code"], got["field"], code)
-	}
+	wantsMembers(a.t, a.request, record{"code": code, "field": ""}, a.object())
 }
 
 // wantsDetail fails the test unless the error's detail contains the text.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/test/apiclient"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestErrors_TheBodyHasTheDescribedMembersAlone(t *testing.T) {
@@ -62,9 +63,7 @@ func TestErrors_TheCodeAndTheFieldSayWhatIsWrong(t *testing.T) {
 		{anonymous(t).get("/v1/findings"), "unauthorized", ""},
 	} {
 		got := test.answer.wants(cmp.Or(statuses[test.code], 400), test.code).object()
-		if got["code"] != test.code || got["field"] != test.field {
-			t.Errorf("%.200s: got %q, %q; want %q, %q", test.answer.request, got["code"], got["field"], test.code, test.field)
-		}
+		wantsMembers(t, test.code+" of "+test.answer.request, record{"code": test.code, "field": test.field}, got)
 	}
 }
 
@@ -101,10 +100,7 @@ func TestErrors_UnknownPathsAre404(t *testing.T) {
 		"/v1/findings/f-1/x", "/v1/./findings", "/v1/findings/../findings", "/v1/%66indings", "/v1%2Ffindings", "/v1/repos", "/v1/webhooks", "/healthz", "/readyz", "/metrics", "/debug/pprof/", "/api",
 		"/v2/repos//projects/p/findings/f", findingPath("r", "p", ""), findingPath("r", "p", "f") + "/",
 	} {
-		a := c.get(path).notFound(path)
-		if location := a.Header.Get("Location"); location != "" {
-			t.Errorf("%s: redirects to %s", path, location)
-		}
+		harness.Same(t, path+": redirects to", "", c.get(path).notFound(path).Header.Get("Location"))
 	}
 }
 
@@ -186,9 +182,7 @@ func TestErrors_TellNothingOfTheInside(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"Server", "X-Powered-By"} {
-			if value := a.Header.Get(name); value != "" {
-				t.Errorf("%s: the header %s says %q", a.request, name, value)
-			}
+			harness.Same(t, a.request+": the header "+name, "", a.Header.Get(name))
 		}
 	}
 }

@@ -30,9 +30,7 @@ var exportColumns = strings.Fields(`id title severity score status user_status r
 func (a answer) csvRows() (rows []map[string]string) {
 	a.t.Helper()
 	all, err := csv.NewReader(bytes.NewReader(a.wants(200, "an export").Body)).ReadAll()
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	harness.Must(a.t, err)
 	if diff := cmp.Diff(exportColumns, all[0]); diff != "" {
 		a.t.Fatalf("the columns (-want +got):\n%s", diff)
 	}
@@ -106,13 +104,9 @@ func TestExport_SaysWhatWasDecidedAndNoCellIsAFormula(t *testing.T) {
 		"title": `'=HYPERLINK("https://evil.example")`, "comments": "'@all: seen", "user_status": "muted", "status": "open_muted", "reason": "false-positive",
 		"decided_by": by, "file": "api/a b.go", "line": "7", "tool": "gosec", "rule": "G304",
 	} {
-		if row[column] != want {
-			t.Errorf("%s is %q, want %q", column, row[column], want)
-		}
+		harness.Same(t, column, want, row[column])
 	}
-	if got := csvs.Header.Get("Content-Disposition"); got != "attachment; filename=findings.csv" {
-		t.Errorf("content-disposition is %q", got)
-	}
+	harness.Same(t, "content-disposition", "attachment; filename=findings.csv", csvs.Header.Get("Content-Disposition"))
 	result := record(o.get(exportPath + "?format=sarif").sarifResults()["gosec"][0].(map[string]any))
 	want := []any{
 		map[string]any{"kind": "inSource", "status": "accepted", "justification": "generated"},

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -92,9 +91,7 @@ func TestFindingsV1_StatusIsOneOfTheEnumeration(t *testing.T) {
 func TestFindingsV1_CreatedAtIsTheResourcesOwnWhereNothingElseIsKnown(t *testing.T) {
 	o := newOrganization(t)
 	finding := o.finding(builder.Finding("f-1"))
-	if got, want := o.listed("/v1/findings", "f-1").text("created_at"), shownTime(finding.CreationTimestamp.Time); got != want {
-		t.Errorf("created_at is %s, want %s", got, want)
-	}
+	harness.Same(t, "created_at", shownTime(finding.CreationTimestamp.Time), o.listed("/v1/findings", "f-1").text("created_at"))
 }
 
 func TestFindingsV1_FindingOfAMissingProjectIsShown(t *testing.T) {
@@ -103,9 +100,7 @@ func TestFindingsV1_FindingOfAMissingProjectIsShown(t *testing.T) {
 	o.settled(1)
 	got := o.listed("/v1/findings", "f-1")
 	wantsShape(t, "item", got, findingV1Shape)
-	if got["repo_id"] != "nowhere" || got["project_id"] != "nothing" || got["repo_url"] != "" {
-		t.Errorf("got %v", got)
-	}
+	wantsMembers(t, "item", record{"repo_id": "nowhere", "project_id": "nothing", "repo_url": ""}, got)
 }
 
 func TestFindingsV1_PatchReturnsTheUpdatedFinding(t *testing.T) {
@@ -115,15 +110,11 @@ func TestFindingsV1_PatchReturnsTheUpdatedFinding(t *testing.T) {
 	for _, status := range []string{"muted", "active", "open"} {
 		got := o.patch("/v1/findings/f-1", `{"user_status":"`+status+`"}`).wants(200, status).object()
 		wantsShape(t, "the finding", got, findingV1Shape)
-		if got["user_status"] != status {
-			t.Errorf("user_status is %v, want %s", got["user_status"], status)
-		}
+		harness.Same(t, "user_status", status, got["user_status"])
 		for _, name := range []string{"user_status", "status", "updated_at"} {
 			got[name] = before[name]
 		}
-		if diff := cmp.Diff(before, got); diff != "" {
-			t.Errorf("%s: more has changed (-before +after):\n%s", status, diff)
-		}
+		harness.Same(t, status+": more has changed", before, got)
 	}
 }
 
@@ -135,9 +126,7 @@ func TestFindingsV1_AnyUserStatusMayFollowAny(t *testing.T) {
 		for _, to := range statuses {
 			o.patch("/v1/findings/f-1", `{"user_status":"`+from+`"}`).wants(200, "to start from "+from)
 			got := o.patch("/v1/findings/f-1", `{"user_status":"`+to+`"}`).wants(200, from+" to "+to).object()
-			if got["user_status"] != to {
-				t.Errorf("%s to %s: got %v", from, to, got["user_status"])
-			}
+			harness.Same(t, from+" to "+to, to, got["user_status"])
 		}
 	}
 }
@@ -146,9 +135,8 @@ func TestFindingsV1_MutingMakesTheStatusOpenMuted(t *testing.T) {
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1"))
 	for _, step := range []struct{ user, status string }{{"muted", "open_muted"}, {"active", "open"}, {"muted", "open_muted"}, {"open", "open"}} {
-		if got := o.patch("/v1/findings/f-1", `{"user_status":"`+step.user+`"}`).object(); got["status"] != step.status {
-			t.Errorf("%s: status is %v, want %s", step.user, got["status"], step.status)
-		}
+		got := o.patch("/v1/findings/f-1", `{"user_status":"`+step.user+`"}`).object()
+		harness.Same(t, step.user+": status", step.status, got["status"])
 	}
 }
 
@@ -156,9 +144,8 @@ func TestFindingsV1_ClosedStaysClosedWhateverPeopleDecide(t *testing.T) {
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1").Closed(firstFinding, ""))
 	for _, status := range []string{"muted", "active", "open"} {
-		if got := o.patch("/v1/findings/f-1", `{"user_status":"`+status+`"}`).object(); got["status"] != "closed" || got["user_status"] != status {
-			t.Errorf("%s: got status %v, user_status %v", status, got["status"], got["user_status"])
-		}
+		got := o.patch("/v1/findings/f-1", `{"user_status":"`+status+`"}`).object()
+		wantsMembers(t, status, record{"status": "closed", "user_status": status}, got)
 	}
 }
 
@@ -174,9 +161,7 @@ func TestFindingsV1_PatchMovesUpdatedAtAndOneThatChangesNothingDoesNot(t *testin
 	o.finding(builder.Finding("f-1"))
 	before := o.listed("/v1/findings", "f-1").text("updated_at")
 	same := o.patch("/v1/findings/f-1", `{"user_status":"open"}`).wants(200, "as it is").object()
-	if got := same.text("updated_at"); got != before {
-		t.Errorf("updated_at went from %s to %s, and nothing has changed", before, got)
-	}
+	harness.Same(t, "updated_at, and nothing has changed", before, same.text("updated_at"))
 	// The resolution is one second, so it may take several patches until the time changes.
 	harness.Eventually(t, func(g Gomega) {
 		o.patch("/v1/findings/f-1", `{"user_status":"active"}`)
@@ -226,9 +211,7 @@ func TestFindingsV1_PatchIgnoresUnknownMembers(t *testing.T) {
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1"))
 	got := o.patch("/v1/findings/f-1", `{"user_status":"muted","name":"x","x":{"y":[null]}}`).wants(200, "unknown members").object()
-	if got["user_status"] != "muted" || got["name"] != "Title of f-1" {
-		t.Errorf("got %v", got)
-	}
+	wantsMembers(t, "the finding", record{"user_status": "muted", "name": "Title of f-1"}, got)
 }
 
 func TestFindingsV1_PatchLeavesTheCommentsAlone(t *testing.T) {

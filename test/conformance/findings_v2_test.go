@@ -2,14 +2,12 @@ package conformance
 
 import (
 	"bytes"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -34,24 +32,14 @@ func TestFindingsV2_ItemsHaveExactlyTheDocumentedMembers(t *testing.T) {
 }
 
 func TestFindingsV2_GetHasExactlyTheDocumentedMembers(t *testing.T) {
-	enter(t)
-	path, c := findingPath("full", "full", "f-full"), (*caller)(nil)
-	switch f := theDeployment.fixtures.Finding; {
-	case theDeployment.cluster != nil:
-		c = sampleOrganization(t).caller
-	case f.ID != "":
-		path, c = findingPath(f.RepoID, f.ProjectID, f.ID), anyKey(t)
-	default:
-		notRun(t, "needs -kubeconfig, or -fixtures with a finding")
-	}
-	got := c.get(path).wants(200, "a finding").object()
+	f := theDeployment.fixtures.Finding
+	got := existing(t, "finding", findingPath("full", "full", "f-full"), f.ID, findingPath(f.RepoID, f.ProjectID, f.ID))
 	wantsFindingV2(t, got)
 }
 
 func TestFindingsV2_EveryMemberShowsItsFact(t *testing.T) {
 	o := sampleOrganization(t)
 	got := o.get(findingPath("full", "full", "f-full")).wants(200, "a finding").object()
-	delete(got, "updated_at") // the controllers' clock
 	want := record{
 		"id": "f-full", "organization_id": o.name, "comments": "", "created_at": shownTime(fullDetectedAt), "status": "open", "user_status": "open",
 		"agent": map[string]any{"custom_agent_vector_id": "vector-1", "description": "Looks at Go.", "name": "gosec", "vector": "taint"},
@@ -81,7 +69,7 @@ func TestFindingsV2_EveryMemberShowsItsFact(t *testing.T) {
 		"repo":         map[string]any{"id": "full", "name": "full", "provider": "github", "url": "https://github.com/acme/full"},
 		"scan_details": map[string]any{"analyzed_at": shownTime(analyzedAt), "rejected_at": shownTime(rejectedAt), "scan_id": "scan-1", "verified_at": shownTime(verifiedAt)},
 	}
-	harness.Same(t, "the finding", want, got)
+	wantsFacts(t, "the finding", want, got, "updated_at") // the controllers' clock
 }
 
 func TestFindingsV2_AbsentValuesAreNullOrEmpty(t *testing.T) {
@@ -98,9 +86,7 @@ func TestFindingsV2_AbsentValuesAreNullOrEmpty(t *testing.T) {
 		"scan_details": map[string]any{"analyzed_at": nil, "rejected_at": nil, "scan_id": "", "verified_at": nil},
 		"comments":     "",
 	}
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		harness.Same(t, name, want[name], got[name])
-	}
+	wantsMembers(t, "the finding", want, got)
 	context := map[string]any{"business_criticality": nil, "deployment": "", "exposure": nil, "owner": "", "sensitive_data_types": []any{}}
 	harness.Same(t, "project.context", any(context), got.object("project")["context"])
 }
@@ -110,9 +96,8 @@ func TestFindingsV2_ProjectNameIsDisplayNameElsePathElseID(t *testing.T) {
 	for id, test := range map[string]struct{ project, name string }{
 		"f-full": {"full", "Payments API"}, "f-by-path": {"by-path", "services/by-path"}, "f-bare": {"bare", "bare"},
 	} {
-		if got := o.get(findingPath("full", test.project, id)).object().object("project").text("name"); got != test.name {
-			t.Errorf("%s: project.name is %q, want %q", id, got, test.name)
-		}
+		got := o.get(findingPath("full", test.project, id)).object().object("project")
+		harness.Same(t, id+": project.name", test.name, got.text("name"))
 	}
 }
 
@@ -123,17 +108,14 @@ func TestFindingsV2_StatusIsTheSameWordAsInV1(t *testing.T) {
 		v1[item.text("id")] = item["status"]
 	}
 	for _, item := range c.walk("/v2/findings?size=1000") {
-		if v1[item.text("id")] != item["status"] {
-			t.Errorf("%s is %v in v1 and %v in v2", item.text("id"), v1[item.text("id")], item["status"])
-		}
+		harness.Same(t, "the status of "+item.text("id")+" in v2", v1[item.text("id")], item["status"])
 	}
 }
 
 func TestFindingsV2_ListShowsWhatGetShows(t *testing.T) {
 	o := sampleOrganization(t)
-	if diff := cmp.Diff(o.get(findingPath("full", "full", "f-full")).object(), o.listed("/v2/findings", "f-full")); diff != "" {
-		t.Errorf("-get +list:\n%s", diff)
-	}
+	alone := o.get(findingPath("full", "full", "f-full")).object()
+	harness.Same(t, "listed, where alone is wanted", alone, o.listed("/v2/findings", "f-full"))
 }
 
 func TestFindingsV2_GetNeedsAllThreeIDsToAgree(t *testing.T) {
@@ -163,9 +145,7 @@ func TestFindingsV2_PatchSetsUserStatusAndComments(t *testing.T) {
 	} {
 		got := o.patch("/v2/findings/f-1", step.body).wants(200, step.body).object()
 		wantsFindingV2(t, got)
-		if got["user_status"] != step.status || got["comments"] != step.comments {
-			t.Errorf("%s: user_status is %v, comments %q", step.body, got["user_status"], got["comments"])
-		}
+		wantsMembers(t, step.body, record{"user_status": step.status, "comments": step.comments}, got)
 		if stored := o.storedFinding("f-1").Spec.Triage; string(stored.UserStatus) != step.status || stored.Comments != step.comments || stored.By != "apikey/conformance" {
 			t.Errorf("%s: the cluster has %+v", step.body, stored)
 		}
@@ -196,9 +176,7 @@ func TestFindingsV2_PatchOfWhatIsTheSameWritesNothing(t *testing.T) {
 	for _, body := range []string{`{"user_status":"muted"}`, `{"comments":"why"}`, `{"user_status":"muted","comments":"why"}`} {
 		o.patch("/v2/findings/f-1", body).wants(200, "unchanged: "+body)
 	}
-	if after := o.storedFinding("f-1"); after.Generation != before.Generation {
-		t.Errorf("the generation went from %d to %d", before.Generation, after.Generation)
-	}
+	harness.Same(t, "the generation", before.Generation, o.storedFinding("f-1").Generation)
 }
 
 func TestFindingsV2_CommentsHoldAtMost10000Characters(t *testing.T) {
@@ -233,9 +211,7 @@ func TestFindingsV2_PatchIgnoresUnknownMembers(t *testing.T) {
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1"))
 	got := o.patch("/v2/findings/f-1", `{"comments":"x","status":"closed","details":{"severity":"low"}}`).wants(200, "unknown members").object()
-	if got["comments"] != "x" || got["status"] != "open" {
-		t.Errorf("got %v", got)
-	}
+	wantsMembers(t, "the finding", record{"comments": "x", "status": "open"}, got)
 	o.patch("/v2/findings/f-1", " {\r\n\t\"user_status\" : \"open\", \"Comments\":7 } \n").wants(200, "white space, and a member in another case")
 }
 
@@ -253,9 +229,7 @@ func TestFindingsV2_PatchFindsTheFindingByItsIDs(t *testing.T) {
 		{"every id there is", "/v2/findings/repo-2?finding_id=f-2&project_id=proj-2&repo_id=repo-2", `,"repo_id":"repo-2","project_id":"proj-2"`, "f-2"},
 	} {
 		got := o.patch(test.path, `{"user_status":"active"`+test.ids+`}`).wants(200, test.reason).object()
-		if got.text("id") != test.found {
-			t.Errorf("%s: changed %s, want %s", test.reason, got.text("id"), test.found)
-		}
+		harness.Same(t, test.reason+": changed", test.found, got.text("id"))
 	}
 }
 
@@ -282,9 +256,7 @@ func TestFindingsV2_PatchWithIDsThatDisagreeIs404(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"f-1", "f-2"} {
-		if got := o.storedFinding(id).Spec.Triage.UserStatus; got != "open" {
-			t.Errorf("%s is now %s", id, got)
-		}
+		harness.Same(t, id, v1alpha1.UserStatusOpen, o.storedFinding(id).Spec.Triage.UserStatus)
 	}
 }
 

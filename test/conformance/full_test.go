@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 
 	"github.com/appsec-dev/findings-operator/test/apiclient"
@@ -42,13 +41,9 @@ func TestFull_AFindingShowsWhatTheDocumentedShapeDoesNot(t *testing.T) {
 		"vulnerability": map[string]any{"aliases": []any{"GHSA-29mw-wpgm-hmr9"}, "id": "CVE-2019-1549"},
 	}
 	harness.Same(t, "facts", want, got.object("facts"))
-	if got["commit_hash"] != "8f3e1c2d" || got["closed_at"] != nil {
-		t.Errorf("commit_hash is %q, closed_at %v", got["commit_hash"], got["closed_at"])
-	}
+	wantsMembers(t, "the finding", record{"commit_hash": "8f3e1c2d", "closed_at": nil}, got)
 	closed := o.get("/v2/findings/f-closed").object()
-	if closed["closed_at"] != fullDetectedAt.Format(time.RFC3339) || closed["closed_scan_id"] != "scan-2" {
-		t.Errorf("closed_at is %v by %v", closed["closed_at"], closed["closed_scan_id"])
-	}
+	wantsMembers(t, "a closed finding", record{"closed_at": fullDetectedAt.Format(time.RFC3339), "closed_scan_id": "scan-2"}, closed)
 	if score := o.get("/v2/findings/f-bare").object().object("facts")["score"]; score != nil {
 		t.Errorf("the score of a finding without one is %v, want null", score)
 	}
@@ -58,14 +53,8 @@ func TestFull_AFindingShowsWhatTheDocumentedShapeDoesNot(t *testing.T) {
 func TestFull_ContainsTheDocumentedShape(t *testing.T) {
 	o := sampleOrganization(t)
 	full := o.listed("/v2/full-findings", "f-full")
-	if diff := cmp.Diff(o.get("/v2/findings/f-full").object(), full); diff != "" {
-		t.Errorf("-alone +listed:\n%s", diff)
-	}
-	for name, value := range o.get(findingPath("full", "full", "f-full")).object() {
-		if diff := cmp.Diff(value, full[name]); diff != "" {
-			t.Errorf("%s (-documented +full):\n%s", name, diff)
-		}
-	}
+	harness.Same(t, "listed, where alone is wanted", o.get("/v2/findings/f-full").object(), full)
+	wantsMembers(t, "the full shape", o.get(findingPath("full", "full", "f-full")).object(), full)
 }
 
 // A client that has read the full shape may make a conditional change with its tag.
@@ -74,14 +63,10 @@ func TestFull_TheTagIsThatOfTheDocumentedShape(t *testing.T) {
 	o.finding(builder.Finding("f-1"))
 	full := o.get("/v2/findings/f-1")
 	tag := strings.Replace(full.Header.Get("Etag"), `-gzip"`, `"`, 1) // the longer answer may be compressed
-	if documented := o.get(findingPath("repo", "proj", "f-1")).Header.Get("Etag"); documented != tag {
-		t.Errorf("the tag is %s, that of the documented shape %s", tag, documented)
-	}
+	harness.Same(t, "the tag of the documented shape", tag, o.get(findingPath("repo", "proj", "f-1")).Header.Get("Etag"))
 	o.get("/v2/findings/f-1", apiclient.Header("If-None-Match", tag)).wants(304, "the same state")
 	changed := o.patch("/v2/findings/f-1", `{"user_status":"muted"}`, apiclient.Header("If-Match", tag)).wants(200, "the tag of the full shape")
-	if by := o.get("/v2/findings/f-1").object().text("decided_by"); by != "apikey/conformance" {
-		t.Errorf("decided_by is %q", by)
-	}
+	harness.Same(t, "decided_by", "apikey/conformance", o.get("/v2/findings/f-1").object().text("decided_by"))
 	if changed.Header.Get("Etag") == tag {
 		t.Error("a decision has left the tag as it was")
 	}
@@ -100,9 +85,7 @@ func TestHistory_TellsWhatHappenedInOrder(t *testing.T) {
 	wantsShapes(t, "transitions", got.list("transitions"), transitionShape)
 	created, _ := got.list("transitions")[0].(map[string]any)
 	decided, _ := got.list("transitions")[1].(map[string]any)
-	if created["type"] != "created" || created["seq"] != 1.0 || created["to"] != "open" {
-		t.Errorf("first: %v", created)
-	}
+	wantsMembers(t, "first", record{"type": "created", "seq": 1.0, "to": "open"}, created)
 	delete(decided, "at")
 	want := map[string]any{
 		"type": "triaged", "seq": 2.0, "from": "open", "to": "muted", "by": "apikey/conformance", "author": "", "comment": "The gateway validates it.", "imported_by": "", "scan_id": "",

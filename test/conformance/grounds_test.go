@@ -62,9 +62,7 @@ func testGroundsGoWithTheirDecision(t *testing.T, c *caller, d decidable) {
 		"nobody has decided":  {`{"user_status":"open","reason":"duplicate"}`, "reason"},
 		"a reason that is no": {`{"user_status":"muted","reason":1}`, "reason"},
 	} {
-		if field := c.patch(d.path, wrong[0]).wants(400, reason).object()["field"]; field != wrong[1] {
-			t.Errorf("%s: field is %v, want %s", reason, field, wrong[1])
-		}
+		harness.Same(t, reason+": field", wrong[1], c.patch(d.path, wrong[0]).wants(400, reason).object()["field"])
 	}
 }
 
@@ -81,9 +79,7 @@ func TestGrounds_TheEndOpensTheFindingAgain(t *testing.T) {
 	o.finding(builder.Finding("f-1"))
 	end := time.Now().Add(8 * time.Second).UTC().Truncate(time.Second)
 	muted := o.patch("/v2/findings/f-1", fmt.Sprintf(`{"user_status":"muted","reason":"used-in-tests","expires_at":%q}`, end.Format(time.RFC3339))).wants(200, "muted").object()
-	if muted["user_status"] != "muted" || muted["status"] != "open_muted" {
-		t.Errorf("muted: %v, %v", muted["user_status"], muted["status"])
-	}
+	wantsMembers(t, "muted", record{"user_status": "muted", "status": "open_muted"}, muted)
 	var ended record
 	harness.Eventually(t, func(g Gomega) {
 		ended = o.get("/v2/findings/f-1").object()
@@ -94,13 +90,11 @@ func TestGrounds_TheEndOpensTheFindingAgain(t *testing.T) {
 	}
 	history := o.get("/v2/findings/f-1/history").object().list("transitions")
 	last, _ := history[len(history)-1].(map[string]any)
-	if last["type"] != "expired" || last["from"] != "muted" || last["to"] != "open" || last["by"] != "apikey/conformance" || last["reason"] != "used-in-tests" || last["expires_at"] != end.Format(time.RFC3339) {
-		t.Errorf("the history ends with %v", last)
-	}
+	wantsMembers(t, "the end of the history", record{
+		"type": "expired", "from": "muted", "to": "open", "by": "apikey/conformance", "reason": "used-in-tests", "expires_at": end.Format(time.RFC3339),
+	}, last)
 	again := o.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wants(200, "the same decision again").object()
-	if again["user_status"] != "muted" || again["status"] != "open_muted" {
-		t.Errorf("muted again: %v, %v", again["user_status"], again["status"])
-	}
+	wantsMembers(t, "muted again", record{"user_status": "muted", "status": "open_muted"}, again)
 }
 
 func TestGrounds_AReasonIsRequiredWhereTheOrganizationSaysSo(t *testing.T) {

@@ -2,13 +2,10 @@ package conformance
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,11 +58,7 @@ func TestIssueDecisions_TheFullRecordHasExactlyTheDescribedMembers(t *testing.T)
 		got := o.get("/v2/full-issues/"+id).wants(200, "an issue").object()
 		wantsShape(t, id, got, reviewIssueFullShape)
 		wantsShape(t, id+".verdict", got.object("verdict"), verdictShape)
-		for name, value := range o.get("/v2/issues/" + id).object() {
-			if diff := cmp.Diff(value, got[name]); diff != "" {
-				t.Errorf("%s of %s (-documented +full):\n%s", name, id, diff)
-			}
-		}
+		wantsMembers(t, id+" in full", o.get("/v2/issues/"+id).object(), got)
 	}
 	o.get("/v2/full-issues/none").notFound("no issue")
 }
@@ -74,14 +67,8 @@ func TestReviews_TheFullRecordHasExactlyTheDescribedMembers(t *testing.T) {
 	o := sampleOrganization(t)
 	got := o.get("/v2/reviews/rv-open").wants(200, "a review").object()
 	wantsShape(t, "a review", got, reviewFullShape)
-	if diff := cmp.Diff(o.listed("/v2/full-reviews", "rv-open"), got); diff != "" {
-		t.Errorf("-listed +alone:\n%s", diff)
-	}
-	for name, value := range o.listed("/v1/reviews", "rv-open") {
-		if diff := cmp.Diff(value, got[name]); diff != "" {
-			t.Errorf("%s (-documented +full):\n%s", name, diff)
-		}
-	}
+	harness.Same(t, "alone, where listed is wanted", o.listed("/v2/full-reviews", "rv-open"), got)
+	wantsMembers(t, "the full record", o.listed("/v1/reviews", "rv-open"), got)
 	o.get("/v2/reviews/none").notFound("no review")
 }
 
@@ -95,11 +82,7 @@ func TestIssueDecisions_AreStoredAndShown(t *testing.T) {
 		wants(200, "a decision").object()
 	wantsShape(t, "the answer", shown, reviewIssueFullShape)
 	want := record{"user_status": "muted", "reason": "used-in-tests", "comments": "a <test>", "expires_at": end, "decided_by": "apikey/conformance", "status": "open"}
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if shown[name] != want[name] {
-			t.Errorf("%s is %v, want %v", name, shown[name], want[name])
-		}
-	}
+	wantsMembers(t, "the answer", want, shown)
 	if got := o.storedIssue("ri-1").Spec.Triage; got.UserStatus != "muted" || got.Reason != "used-in-tests" || got.Comments != "a <test>" || got.By != "apikey/conformance" || shownTime(got.ExpiresAt.Time) != end {
 		t.Errorf("the cluster has %+v", got)
 	}
@@ -115,9 +98,7 @@ func TestIssueDecisions_AreStoredAndShown(t *testing.T) {
 	if was := updated(before); updated(after) < was {
 		t.Error("updated_at of the documented record goes back")
 	}
-	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("the documented record (-before +after):\n%s", diff)
-	}
+	harness.Same(t, "the documented record changed", before, after)
 	for query, ids := range map[string][]string{"user_status=muted": {"ri-1"}, "user_status=open": {"ri-2"}, "user_status=active": {}, "user_status=muted&status=resolved": {}} {
 		for _, path := range []string{"/v2/reviews/rv/issues", "/v2/reviews/rv/full-issues"} {
 			harness.Same(t, fmt.Sprintf("%s?%s", path, query), ids, o.get(with(path, query)).page().ids())
@@ -169,19 +150,14 @@ func TestIssueDecisions_TheSameAgainWritesNothing(t *testing.T) {
 	decided := o.storedIssue("ri-1").Generation
 	another := o.key("another", v1alpha1.ScopeFindingsTriage)
 	for _, body := range []string{`{"user_status":"muted"}`, `{"comments":"why"}`, `{"user_status":"muted","reason":"duplicate","comments":"why"}`} {
-		if got := another.patch(issuePath, body).wants(200, "unchanged: "+body).object(); got["decided_by"] != "apikey/conformance" {
-			t.Errorf("%s: decided_by is %v", body, got["decided_by"])
-		}
+		got := another.patch(issuePath, body).wants(200, "unchanged: "+body).object()
+		harness.Same(t, body+": decided_by", "apikey/conformance", got["decided_by"])
 	}
-	if got := o.storedIssue("ri-1").Generation; got != decided {
-		t.Errorf("the generation went from %d to %d", decided, got)
-	}
+	harness.Same(t, "the generation", decided, o.storedIssue("ri-1").Generation)
 	// The cluster's state determines whether a decision is unchanged, not what this replica shows.
 	o.patchResource(o.storedIssue("ri-1"), `{"spec":{"triage":{"userStatus":"active"}}}`)
 	o.patch(issuePath, `{"user_status":"muted"}`).wants(200, "what was so before")
-	if got := o.storedIssue("ri-1").Spec.Triage.UserStatus; got != "muted" {
-		t.Errorf("the issue is %s", got)
-	}
+	harness.Same(t, "the issue's user status", v1alpha1.UserStatusMuted, o.storedIssue("ri-1").Spec.Triage.UserStatus)
 }
 
 // The same tag is valid for the documented record and the full one.
@@ -194,12 +170,10 @@ func TestIssueDecisions_AreMadeOnTheStateThatWasRead(t *testing.T) {
 	}
 	o.patch(issuePath, `{"comments":"theirs"}`, apiclient.Header("If-Match", tag)).wants(200, "the state that was read")
 	stale := o.patch(issuePath, `{"user_status":"muted"}`, apiclient.Header("If-Match", tag)).wantsError(412, "Precondition failed", "a state that is over")
-	if got := stale.object(); got["detail"] != "the review issue has changed since; read it again" || got["code"] != "changed" || got["field"] != "if-match" {
-		t.Errorf("the answer is %v", got)
-	}
-	if got := o.storedIssue("ri-1").Spec.Triage.UserStatus; got != "open" {
-		t.Errorf("the issue is %s", got)
-	}
+	wantsMembers(t, "the answer", record{
+		"detail": "the review issue has changed since; read it again", "code": "changed", "field": "if-match",
+	}, stale.object())
+	harness.Same(t, "the issue's user status", v1alpha1.UserStatusOpen, o.storedIssue("ri-1").Spec.Triage.UserStatus)
 	o.get(fullIssuePath, apiclient.Header("If-None-Match", tag)).wants(200, "a decision is another state")
 	o.patch(issuePath, `{"user_status":"muted"}`, apiclient.Header("If-Match", "*")).wants(200, "any state")
 }
@@ -218,9 +192,8 @@ func TestIssueDecisions_EndByThemselves(t *testing.T) {
 	if ended["reason"] != "used-in-tests" || ended["expires_at"] != end || ended.text("updated_at") < end {
 		t.Errorf("ended: reason %v, expires_at %v, updated_at %v", ended["reason"], ended["expires_at"], ended["updated_at"])
 	}
-	if again := o.patch(issuePath, `{"user_status":"muted"}`).wants(200, "the same again").object(); again["user_status"] != "muted" || again["expires_at"] != nil {
-		t.Errorf("muted again: %v until %v", again["user_status"], again["expires_at"])
-	}
+	again := o.patch(issuePath, `{"user_status":"muted"}`).wants(200, "the same again").object()
+	wantsMembers(t, "muted again", record{"user_status": "muted", "expires_at": nil}, again)
 }
 
 func TestIssueHistory_TellsWhatHappenedInOrder(t *testing.T) {
@@ -239,9 +212,9 @@ func TestIssueHistory_TellsWhatHappenedInOrder(t *testing.T) {
 	if got["issue_id"] != "ri-1" || opened["type"] != "opened" || opened["to"] != "open" {
 		t.Errorf("first: %v of %v", opened, got["issue_id"])
 	}
-	if decided["type"] != "triaged" || decided["from"] != "open" || decided["to"] != "muted" || decided["by"] != "apikey/conformance" || decided["reason"] != "duplicate" || decided["comment"] != "See the other." {
-		t.Errorf("then: %v", decided)
-	}
+	wantsMembers(t, "then", record{
+		"type": "triaged", "from": "open", "to": "muted", "by": "apikey/conformance", "reason": "duplicate", "comment": "See the other.",
+	}, decided)
 }
 
 // A policy's decision is shown separately, and only while no person has decided.
@@ -261,9 +234,7 @@ func TestIssueDecisions_ComeBeforeAPolicys(t *testing.T) {
 	}
 	harness.Eventually(t, judged)
 	decided := o.patch(issuePath, `{"user_status":"active"}`).wants(200, "a person's decision").object()
-	if verdict := decided.object("verdict"); verdict["user_status"] != nil || verdict["policy"] != "" {
-		t.Errorf("the verdict still counts: %v", verdict)
-	}
+	wantsMembers(t, "the verdict still counts", record{"user_status": nil, "policy": ""}, decided.object("verdict"))
 	o.patch(issuePath, `{"user_status":"open"}`).wants(200, "taken back")
 	harness.Eventually(t, judged)
 }

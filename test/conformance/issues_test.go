@@ -10,24 +10,13 @@ import (
 )
 
 func TestIssues_HaveExactlyTheDocumentedMembers(t *testing.T) {
-	enter(t)
-	id, c := "ri-open", (*caller)(nil)
-	switch issue := theDeployment.fixtures.ReviewIssue; {
-	case theDeployment.cluster != nil:
-		c = sampleOrganization(t).caller
-	case issue != "":
-		id, c = issue, anyKey(t)
-	default:
-		notRun(t, "needs -kubeconfig, or -fixtures with a review_issue")
-	}
-	wantsShape(t, "issue", c.get("/v2/issues/"+id).wants(200, "an issue").object(), reviewIssueShape)
+	issue := theDeployment.fixtures.ReviewIssue
+	wantsShape(t, "issue", existing(t, "review_issue", "/v2/issues/ri-open", issue, "/v2/issues/"+issue), reviewIssueShape)
 }
 
 func TestIssues_EveryMemberShowsItsFact(t *testing.T) {
 	o := sampleOrganization(t)
 	got := o.get("/v2/issues/ri-resolved").wants(200, "an issue").object()
-	delete(got, "created_at")
-	delete(got, "updated_at")
 	want := record{
 		"id": "ri-resolved", "review_id": "rv-open", "title": "Title of ri-resolved", "description": "What is wrong.", "severity": "low", "status": "resolved",
 		"provider": "github", "repo_id": "full", "repo_name": "full", "repo_owner": "acme", "pr_number": 101.0,
@@ -35,7 +24,7 @@ func TestIssues_EveryMemberShowsItsFact(t *testing.T) {
 		"commit_sha": "sha-1", "commit_link": "https://github.com/acme/full/commit/sha-1", "seen_in_commits": []any{"sha-1"},
 		"resolved_by": "sha-2", "resolved_at": shownTime(secondReviewAt), "first_seen_at": shownTime(firstReviewAt), "last_seen_at": shownTime(firstReviewAt),
 	}
-	harness.Same(t, "the issue", want, got)
+	wantsFacts(t, "the issue", want, got, "created_at", "updated_at")
 }
 
 func TestIssues_AbsentValuesAreNullOrEmpty(t *testing.T) {
@@ -44,19 +33,13 @@ func TestIssues_AbsentValuesAreNullOrEmpty(t *testing.T) {
 	want := map[string]any{
 		"description": "", "file_path": "", "line_number": 0.0, "file_location_link": "", "commit_link": "", "resolved_by": "", "resolved_at": nil,
 	}
-	for name, value := range want {
-		if got[name] != value {
-			t.Errorf("%s is %v, want %v", name, got[name], value)
-		}
-	}
+	wantsMembers(t, "the issue", want, got)
 }
 
 func TestIssues_AnIssueThatTheLastCommitShowsIsOpen(t *testing.T) {
 	o := sampleOrganization(t)
 	got := o.get("/v2/issues/ri-open").object()
-	if got["status"] != "open" || got["last_seen_at"] != shownTime(secondReviewAt) {
-		t.Errorf("status is %v, last_seen_at %v", got["status"], got["last_seen_at"])
-	}
+	wantsMembers(t, "the issue", record{"status": "open", "last_seen_at": shownTime(secondReviewAt)}, got)
 }
 
 func TestIssues_AReviewedCommitWithoutTheIssueResolvesIt(t *testing.T) {

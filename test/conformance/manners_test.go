@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
@@ -20,9 +19,7 @@ import (
 func TestManners_AnswersAreJSON(t *testing.T) {
 	c := anyKey(t)
 	for _, a := range []answer{c.get("/v1/findings"), c.get("/nowhere"), c.do("DELETE", "/v1/findings", ""), anonymous(t).get("/v1/findings")} {
-		if got := a.Header.Get("Content-Type"); got != "application/json" {
-			t.Errorf("%s: Content-Type is %q", a.request, got)
-		}
+		harness.Same(t, a.request+": Content-Type", "application/json", a.Header.Get("Content-Type"))
 	}
 }
 
@@ -30,9 +27,7 @@ func TestManners_HeadIsGetWithoutTheBody(t *testing.T) {
 	c := anyKey(t)
 	for _, path := range []string{"/v1/findings", "/v2/findings", "/v2/repos", "/v1/reviews", "/v1/findings?size=0", "/v2/finding-export", "/v2/finding-export?format=sarif", "/nowhere", findingPath("r", "p", "f"), "/openapi.json", "/docs"} {
 		get, head := c.get(path, apiclient.Header("Accept-Encoding", "identity")), c.do(http.MethodHead, path, "", apiclient.Header("Accept-Encoding", "identity"))
-		if head.Status != get.Status {
-			t.Errorf("%s: HEAD has %d, GET %d", path, head.Status, get.Status)
-		}
+		harness.Same(t, path+": the status of HEAD", get.Status, head.Status)
 		if len(head.Body) > 0 {
 			t.Errorf("%s: HEAD has a body of %d bytes", path, len(head.Body))
 		}
@@ -81,12 +76,8 @@ func TestManners_LongAnswersAreCompressedForThoseWhoAskForIt(t *testing.T) {
 		t.Error("the page came as it is, though gzip was asked for")
 	}
 	plain := o.get("/v1/findings", apiclient.Header("Accept-Encoding", "identity"))
-	if plain.Header.Get("Content-Encoding") != "" {
-		t.Errorf("Content-Encoding is %q, and identity was asked for", plain.Header.Get("Content-Encoding"))
-	}
-	if diff := cmp.Diff(plain.page(), compressed.page()); diff != "" {
-		t.Errorf("-plain +compressed:\n%s", diff)
-	}
+	harness.Same(t, "Content-Encoding where identity was asked for", "", plain.Header.Get("Content-Encoding"))
+	harness.Same(t, "compressed, where plain is wanted", plain.page(), compressed.page())
 	for _, a := range []answer{compressed, plain} {
 		if !strings.Contains(strings.ToLower(strings.Join(a.Header.Values("Vary"), ",")), "accept-encoding") {
 			t.Errorf("Vary is %q: a cache could send the wrong form", a.Header.Values("Vary"))
@@ -113,9 +104,7 @@ func TestManners_SingleReadsHaveAnETag(t *testing.T) {
 			t.Errorf("%s: the ETag is %q, then %q", path, first, second)
 		}
 	}
-	if got := o.get("/v1/findings").Header.Get("Etag"); got != "" {
-		t.Errorf("a list has the ETag %s", got)
-	}
+	harness.Same(t, "the ETag of a list", "", o.get("/v1/findings").Header.Get("Etag"))
 }
 
 func TestManners_IfNoneMatchOfTheSameStateIs304(t *testing.T) {
@@ -124,9 +113,7 @@ func TestManners_IfNoneMatchOfTheSameStateIs304(t *testing.T) {
 		tag := o.get(path).Header.Get("Etag")
 		for _, condition := range []string{tag, `"other", ` + tag, "*", "W/" + strings.TrimPrefix(tag, "W/")} {
 			a := o.get(path, apiclient.Header("If-None-Match", condition)).wants(304, condition)
-			if a.Header.Get("Etag") != tag {
-				t.Errorf("%s: the ETag is %q, want %q", path, a.Header.Get("Etag"), tag)
-			}
+			harness.Same(t, path+": the ETag", tag, a.Header.Get("Etag"))
 		}
 		o.do(http.MethodHead, path, "", apiclient.Header("If-None-Match", tag)).wants(304, "HEAD")
 		o.get(path, apiclient.Header("If-None-Match", `"other"`)).wants(200, "another state")
@@ -171,9 +158,8 @@ func TestManners_IfMatchOfAnotherStateIs412AndWritesNothing(t *testing.T) {
 func TestManners_ARequestIDIsKeptIfItIsFitForALog(t *testing.T) {
 	c := anyKey(t)
 	const given = "conformance-7f3a"
-	if got := c.get("/v1/findings?size=1", apiclient.Header("X-Request-Id", given)).Header.Get("X-Request-Id"); got != given {
-		t.Errorf("x-request-id is %q, want %q", got, given)
-	}
+	got := c.get("/v1/findings?size=1", apiclient.Header("X-Request-Id", given)).Header.Get("X-Request-Id")
+	harness.Same(t, "x-request-id", given, got)
 	for _, bad := range []string{strings.Repeat("a", 500), "a b", "<script>", `"x"`} {
 		if got := c.get("/v1/findings?size=1", apiclient.Header("X-Request-Id", bad)).Header.Get("X-Request-Id"); got == bad || got == "" {
 			t.Errorf("x-request-id is %q", got)
@@ -187,9 +173,7 @@ func TestManners_RequestIDsDiffer(t *testing.T) {
 	for range 20 {
 		seen[c.get("/v1/findings?size=1").Header.Get("X-Request-Id")] = true
 	}
-	if len(seen) != 20 {
-		t.Errorf("%d different ids in 20 answers", len(seen))
-	}
+	harness.Same(t, "the different ids in 20 answers", 20, len(seen))
 }
 
 func TestManners_AnswersAreNotKeptByCachesNorSniffed(t *testing.T) {
@@ -199,9 +183,7 @@ func TestManners_AnswersAreNotKeptByCachesNorSniffed(t *testing.T) {
 		if got := a.Header.Get("Cache-Control"); !strings.Contains(got, "no-store") && !strings.Contains(got, "private") && !strings.Contains(got, "no-cache") {
 			t.Errorf("%s: Cache-Control is %q", path, got)
 		}
-		if got := a.Header.Get("X-Content-Type-Options"); got != "nosniff" {
-			t.Errorf("%s: X-Content-Type-Options is %q", path, got)
-		}
+		harness.Same(t, path+": X-Content-Type-Options", "nosniff", a.Header.Get("X-Content-Type-Options"))
 	}
 }
 
@@ -209,9 +191,7 @@ func TestVersioning_TheContractIsServedAndLabeled2(t *testing.T) {
 	var served map[string]any
 	a := anonymous(t).get("/openapi.json").wants(200, "to anybody")
 	harness.Must(t, json.Unmarshal(a.Body, &served))
-	if got := fmt.Sprint(record(served).object("info")["version"]); got != "2.0.0" {
-		t.Errorf("info.version is %s", got)
-	}
+	harness.Same(t, "info.version", "2.0.0", record(served).object("info")["version"])
 	if got := record(served).text("openapi"); !strings.HasPrefix(got, "3.1") {
 		t.Errorf("openapi is %s", got)
 	}
@@ -231,9 +211,7 @@ func TestVersioning_TheServedContractIsThatOfThisRepository(t *testing.T) {
 			}
 		}
 	}
-	if got := len(served.object("paths")); got != spec.Paths.Len() {
-		t.Errorf("%d paths are served, %d are known here", got, spec.Paths.Len())
-	}
+	harness.Same(t, "the paths that are served", spec.Paths.Len(), len(served.object("paths")))
 }
 
 func TestVersioning_TheDocumentationNeedsNoOtherHost(t *testing.T) {

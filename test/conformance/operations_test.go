@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -46,9 +45,7 @@ func (o *organization) operate(body, phase string) record {
 	if made.Status != 201 && made.Status != 202 {
 		o.t.Fatalf("%s: got %d %s", body, made.Status, made.Body)
 	}
-	if want := operationsPath + "/" + made.object().text("id"); made.Header.Get("Location") != want {
-		o.t.Errorf("the location is %q, want %q", made.Header.Get("Location"), want)
-	}
+	harness.Same(o.t, "the location", operationsPath+"/"+made.object().text("id"), made.Header.Get("Location"))
 	return o.awaitPhase(made.object(), phase)
 }
 
@@ -93,21 +90,15 @@ func TestTriageOperations_APreviewMatchesWhatTheListShows(t *testing.T) {
 			given[name] = filterValues[name][random.IntN(len(filterValues[name]))]
 			query.Set(name, given[name])
 		}
-		body, err := json.Marshal(map[string]any{"filters": given, "set": map[string]string{"comments": "x"}})
-		harness.Must(t, err)
+		body := string(harness.JSON(t, map[string]any{"filters": given, "set": map[string]string{"comments": "x"}}))
 		want := o.get(with("/v2/findings", query.Encode())).page().Total
-		got := o.operate(string(body), "preview")
-		if got["matched"] != float64(want) {
-			t.Errorf("%s: matched %v, the list has %d", body, got["matched"], want)
-		}
+		harness.Same(t, body+": matched", float64(want), o.operate(body, "preview")["matched"])
 		matched += want
 	}
 	if matched < 20 {
 		t.Errorf("all filters together match %d findings: they say little", matched)
 	}
-	if got := o.get("/v2/findings/f-1").object()["comments"]; got != "" {
-		t.Errorf("previews have changed a finding: %v", got)
-	}
+	harness.Same(t, "the comments after previews", "", o.get("/v2/findings/f-1").object()["comments"])
 }
 
 func TestTriageOperations_FromPreviewToUndo(t *testing.T) {
@@ -120,9 +111,7 @@ func TestTriageOperations_FromPreviewToUndo(t *testing.T) {
 	wantsShape(t, "a preview", preview, triageOperationShape)
 	wantsShape(t, "what it sets", preview.object("set"), triageOperationSetShape)
 	wantsShapes(t, "who had decided", preview.list("decided"), triageOperationDeciderShape)
-	if preview["matched"] != 4.0 || preview["would_change"] != 4.0 || preview["created_by"] != "apikey/conformance" || preview["committed_by"] != "" {
-		t.Errorf("the preview is %v", preview)
-	}
+	wantsMembers(t, "the preview", record{"matched": 4.0, "would_change": 4.0, "created_by": "apikey/conformance", "committed_by": ""}, preview)
 	for _, request := range []answer{
 		other.in(t).get(path), other.in(t).get(path + "/findings"), other.in(t).post(path+"/commit", ""),
 	} {
@@ -136,9 +125,7 @@ func TestTriageOperations_FromPreviewToUndo(t *testing.T) {
 	o.patch("/v2/findings/f-002", `{"user_status":"active","comments":"mine"}`).wants(200, "a person")
 	done := o.awaitPhase(o.post(path+"/commit", "").object(), "completed")
 	wantsShapes(t, "what was left alone", done.list("conflicts"), triageOperationExampleShape)
-	if done["changed"] != 3.0 || done["conflicted"] != 1.0 || done["failed"] != 0.0 || done["committed_by"] != "apikey/conformance" {
-		t.Errorf("it came to %v", done)
-	}
+	wantsMembers(t, "it came to", record{"changed": 3.0, "conflicted": 1.0, "failed": 0.0, "committed_by": "apikey/conformance"}, done)
 	harness.Same(t, "a second commit has changed it",
 		done, o.post(path+"/commit", "").wants(200, "committed already").object())
 	o.triaged(map[string]string{"f-000": "muted c", "f-001": "muted c", "f-002": "active mine", "f-003": "muted c"})
@@ -155,9 +142,7 @@ func TestTriageOperations_FromPreviewToUndo(t *testing.T) {
 		t.Errorf("the undo came to %v", undo)
 	}
 	o.triaged(map[string]string{"f-000": "open ", "f-001": "active before", "f-002": "active mine", "f-003": "open "})
-	if got, want := o.get(operationsPath).page(), 2; got.Total != want {
-		t.Errorf("the list has %d, want %d", got.Total, want)
-	}
+	harness.Same(t, "operations in the list", 2, o.get(operationsPath).page().Total)
 	all := o.walk(operationsPath + "?size=1&order=asc")
 	wantsShapes(t, "the list", []any{map[string]any(all[0]), map[string]any(all[1])}, triageOperationShape)
 	if !sorted(all, "created_at", "asc") {
@@ -189,9 +174,7 @@ func (o *organization) operationsFindings(path string) {
 			wantsShape(o.t, "a finding of an operation", item, triageOperationFindingShape)
 			got += item.text("finding_id") + " " + item.text("outcome") + " "
 		}
-		if got != want {
-			o.t.Errorf("%s: got %q, want %q", query, got, want)
-		}
+		harness.Same(o.t, query, want, got)
 	}
 	for outcome, want := range map[string]int{"changed": 3, "conflicted": 1} {
 		if got := o.get(path + "/findings?size=1&outcome=" + outcome).page(); got.Total != want || got.HasMore != (want > 1) {
@@ -221,9 +204,7 @@ func TestTriageOperations_WhatIsNotOneIsRefused(t *testing.T) {
 		`{"filters":{"created_since":"2026-03-02T00:00:00Z","created_until":"2026-03-01T00:00:00Z"},` + muted + `}`: "filters.created_until",
 		`{"filters":{"text":"1 2 3 4 5 6 7 8 9"},` + muted + `}`:                                                    "filters.text",
 	} {
-		if got := o.post(operationsPath, body).badRequest(body).object()["field"]; got != field {
-			t.Errorf("%s: the field is %v, want %q", body, got, field)
-		}
+		harness.Same(t, body+": the field", field, o.post(operationsPath, body).badRequest(body).object()["field"])
 	}
 	// A script with an unset variable must not decide about every finding.
 	for name := range filterValues {
@@ -236,9 +217,7 @@ func TestTriageOperations_WhatIsNotOneIsRefused(t *testing.T) {
 			t.Errorf("%s: got %v", body, problem)
 		}
 	}
-	if got := o.get(operationsPath).page().Total; got != 0 {
-		t.Errorf("%d operations were made", got)
-	}
+	harness.Same(t, "the operations that were made", 0, o.get(operationsPath).page().Total)
 	undo := o.post(operationsPath, `{"undo":"op-none"}`).badRequest("a failed operation looks like none that is made")
 	failed := undo.Header.Get("Location")
 	why := o.get(failed).wants(200, "the operation that failed").object().text("detail")

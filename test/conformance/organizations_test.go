@@ -69,9 +69,7 @@ func TestOrganizations_TheIDIsTheOrganizationsName(t *testing.T) {
 	o := sampleOrganization(t)
 	items := slices.Concat(o.get("/v2/findings").page().Items, o.get("/v2/repos").page().Items, []record{o.get(projectPath("full", "full")).object()})
 	for _, item := range items {
-		if got := item.text("organization_id"); got != o.name {
-			t.Errorf("%s: organization_id is %q, want %q", item.text("id"), got, o.name)
-		}
+		harness.Same(t, item.text("id")+": organization_id", o.name, item.text("organization_id"))
 	}
 }
 
@@ -116,12 +114,9 @@ func TestOrganizations_AnotherOrganizationsIDIsLikeOneThatDoesNotExist(t *testin
 			t.Errorf("%s %s: %s differs from %s", test.method, test.theirs, theirs.Body, none.Body)
 		}
 	}
-	if got := anotherOrganization(t).storedFinding("f-theirs").Spec.Triage.UserStatus; got != v1alpha1.UserStatusOpen {
-		t.Errorf("another organization's finding is now %s", got)
-	}
-	if got := anotherOrganization(t).storedIssue("ri-theirs").Spec.Triage.UserStatus; got != v1alpha1.UserStatusOpen {
-		t.Errorf("another organization's review issue is now %s", got)
-	}
+	another := anotherOrganization(t)
+	harness.Same(t, "another organization's finding", v1alpha1.UserStatusOpen, another.storedFinding("f-theirs").Spec.Triage.UserStatus)
+	harness.Same(t, "another organization's review issue", v1alpha1.UserStatusOpen, another.storedIssue("ri-theirs").Spec.Triage.UserStatus)
 }
 
 func TestOrganizations_TheSameIDMayBeInTwo(t *testing.T) {
@@ -130,7 +125,5 @@ func TestOrganizations_TheSameIDMayBeInTwo(t *testing.T) {
 	other.finding(builder.Finding("f-same").Title("theirs"))
 	o.patch("/v1/findings/f-same", `{"user_status":"muted"}`).wants(200, "ours")
 	got := other.listed("/v1/findings", "f-same")
-	if got["user_status"] != "open" || got["name"] != "theirs" {
-		t.Errorf("the other's is now %v", got)
-	}
+	wantsMembers(t, "the other's", record{"user_status": "open", "name": "theirs"}, got)
 }

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,9 +44,7 @@ func TestPagination_ItemsIsAnArrayWhereThereIsNothing(t *testing.T) {
 		var raw map[string]json.RawMessage
 		harness.Must(t, json.Unmarshal(a.Body, &raw))
 		for name, want := range map[string]string{"items": "[]", "has_more": "false", "next_cursor": `""`, "total": "0"} {
-			if got := string(raw[name]); got != want {
-				t.Errorf("%s is %s, want %s", name, got, want)
-			}
+			harness.Same(t, name, want, string(raw[name]))
 		}
 	})
 }
@@ -235,9 +232,8 @@ func TestPagination_UnknownParametersAreIgnored(t *testing.T) {
 	o := populated(t)
 	forEachList(t, func(t *testing.T, l list) {
 		c := o.in(t)
-		if diff := cmp.Diff(c.get(l.path).page().ids(), c.get(with(l.path, "limit=1&page=7&page=8&Size=0&x&foo[bar]=%ff&a;b=%zz")).page().ids()); diff != "" {
-			t.Errorf("-without +with:\n%s", diff)
-		}
+		unknown := with(l.path, "limit=1&page=7&page=8&Size=0&x&foo[bar]=%ff&a;b=%zz")
+		harness.Same(t, "with them", c.get(l.path).page().ids(), c.get(unknown).page().ids())
 	})
 }
 

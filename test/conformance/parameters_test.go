@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/test/apiclient"
@@ -52,10 +51,7 @@ func TestParameters_AnEmptyQueryParameterIsAsIfItWereNotGiven(t *testing.T) {
 		for _, name := range names {
 			for _, query := range []string{name + "=", name} {
 				if slices.Contains(names, "cursor") {
-					want := without().page()
-					if diff := cmp.Diff(want, rows.in(t).get(with(path, query)).page()); diff != "" {
-						t.Errorf("-without +?%s:\n%s", query, diff)
-					}
+					harness.Same(t, "with ?"+query, without().page(), rows.in(t).get(with(path, query)).page())
 					continue
 				}
 				switch path {
@@ -63,10 +59,7 @@ func TestParameters_AnEmptyQueryParameterIsAsIfItWereNotGiven(t *testing.T) {
 					o.in(t).upload(with(projectPath("repo", "proj")+"/scans", query), sarifOf("one", "alpha")).wants(200, query)
 					continue
 				case "/v2/finding-counts", "/v2/trends":
-					want := without().object()
-					if diff := cmp.Diff(want, rows.in(t).get(with(path, query)).object()); diff != "" {
-						t.Errorf("-without +?%s:\n%s", query, diff)
-					}
+					harness.Same(t, "with ?"+query, without().object(), rows.in(t).get(with(path, query)).object())
 					continue
 				case "/v2/finding-export":
 					if want, got := without().Body, rows.in(t).get(with(path, query)).Body; !bytes.Equal(want, got) {
@@ -89,9 +82,7 @@ func TestParameters_AnEmptyQueryParameterIsAsIfItWereNotGiven(t *testing.T) {
 func TestParameters_AnEmptyValueBesideAnotherIsNoSecondOne(t *testing.T) {
 	o := populated(t)
 	forEachList(t, func(t *testing.T, l list) {
-		if got := len(o.in(t).get(with(l.path, "size=&size=1&size=")).page().Items); got != 1 {
-			t.Errorf("%d rows, want 1", got)
-		}
+		harness.Same(t, "rows", 1, len(o.in(t).get(with(l.path, "size=&size=1&size=")).page().Items))
 	})
 }
 
@@ -125,9 +116,7 @@ func TestParameters_AnIDInThePathOfAGetIsNoBodysFault(t *testing.T) {
 				continue
 			}
 			a := c.in(t).get(filled(path, operation, name, "a%00")).badQuery(name + " with a control character")
-			if want, got := name+" in the path must hold no control characters", a.object().text("detail"); got != want {
-				t.Errorf("the detail is %q, want %q", got, want)
-			}
+			harness.Same(t, "the detail", name+" in the path must hold no control characters", a.object().text("detail"))
 		}
 	})
 }

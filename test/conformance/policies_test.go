@@ -67,22 +67,19 @@ func TestTriagePolicies_FromPreviewToForceAndBack(t *testing.T) {
 	wantsShape(t, "a preview", preview, triagePolicyShape)
 	wantsShape(t, "what it decides", record(preview["set"].(map[string]any)), triagePolicySetShape)
 	wantsShapes(t, "its conditions", preview.list("conditions"), conditionShape)
-	if preview["mode"] != "preview" || preview["in_force"] != false || preview["matched"] != 1.0 || preview["would_apply"] != 1.0 ||
-		preview["author"] != "apikey/ci" || preview["max_findings"] != 5.0 || condition(preview, "InForce")["reason"] != "Preview" {
-		t.Errorf("the preview is %v", preview)
-	}
+	wantsMembers(t, "the preview", record{
+		"mode": "preview", "in_force": false, "matched": 1.0, "would_apply": 1.0, "author": "apikey/ci", "max_findings": 5.0,
+	}, preview)
+	wantsMembers(t, "the preview's condition InForce", record{"reason": "Preview"}, condition(preview, "InForce"))
 	o.shows("f-test", "open", "a preview decides nothing")
 	c.post(policiesPath, given).wantsError(409, "Conflict", "the name is taken")
 
-	if again := c.patch(policiesPath+"/mute-one", `{"mode":"preview"}`).wants(200, "the mode that it has").object(); again["author"] != "apikey/ci" {
-		t.Errorf("a change that changes nothing has an author: %v", again["author"])
-	}
+	again := c.patch(policiesPath+"/mute-one", `{"mode":"preview"}`).wants(200, "the mode that it has").object()
+	harness.Same(t, "the author after a change that changes nothing", "apikey/ci", again["author"])
 	c.patch(policiesPath+"/mute-one", `{"mode":"apply","generation":7}`).wantsError(412, "Precondition failed", "another was looked at")
 	c.patch(policiesPath+"/mute-one", `{"mode":"apply","generation":1,"uid":"of-one-before"}`).wantsError(412, "Precondition failed", "another was made")
 	applied := o.awaitPolicy(c.patch(policiesPath+"/mute-one", fmt.Sprintf(`{"mode":"apply","generation":1,"uid":%q}`, preview.text("uid"))).wants(200, "apply").object())
-	if applied["mode"] != "apply" || applied["in_force"] != true || applied["applied"] != 1.0 {
-		t.Errorf("in force it is %v", applied)
-	}
+	wantsMembers(t, "in force it", record{"mode": "apply", "in_force": true, "applied": 1.0}, applied)
 	o.shows("f-test", "open_muted", "a policy in force decides")
 	o.shows("f-other", "open", "about nothing else")
 	decided := o.wantsDecidedBy("mute-one", "f-test")
@@ -94,9 +91,8 @@ func TestTriagePolicies_FromPreviewToForceAndBack(t *testing.T) {
 	o.wantsDecidedBy("mute-one")
 	o.patch("/v2/findings/f-test", `{"user_status":"open"}`).wants(200, "taken back")
 	o.shows("f-test", "open_muted", "the policy decides again")
-	if stopped := o.awaitPolicy(c.patch(policiesPath+"/mute-one", `{"mode":"preview"}`).wants(200, "stop").object()); stopped["in_force"] != false {
-		t.Errorf("stopped it is %v", stopped)
-	}
+	stopped := o.awaitPolicy(c.patch(policiesPath+"/mute-one", `{"mode":"preview"}`).wants(200, "stop").object())
+	harness.Same(t, "stopped it is in force", false, stopped["in_force"])
 	o.shows("f-test", "open", "what a policy decided goes with it")
 }
 
@@ -110,12 +106,10 @@ func (o *organization) wantsDecidedBy(policy string, ids ...string) map[string]f
 			o.t.Errorf("%s: got %v, total %d; want %v", path, page.ids(), page.Total, ids)
 		}
 	}
-	if rows := strings.Count(string(o.get("/v2/finding-export?policy="+policy).wants(200, "an export").Body), "\r\n"); rows != 1+len(ids) {
-		o.t.Errorf("the export has %d lines, want a header and %d", rows, len(ids))
-	}
-	if got := o.operate(`{"filters":{"policy":"`+policy+`"},"set":{"comments":"x"}}`, "preview"); got["matched"] != float64(len(ids)) {
-		o.t.Errorf("an operation matches %v, want %d", got["matched"], len(ids))
-	}
+	export := string(o.get("/v2/finding-export?policy="+policy).wants(200, "an export").Body)
+	harness.Same(o.t, "the lines of the export, with its header", 1+len(ids), strings.Count(export, "\r\n"))
+	preview := o.operate(`{"filters":{"policy":"`+policy+`"},"set":{"comments":"x"}}`, "preview")
+	harness.Same(o.t, "what an operation matches", float64(len(ids)), preview["matched"])
 	return o.counted("field=policy")["policy"]
 }
 
@@ -153,9 +147,7 @@ func TestTriagePolicies_WhatIsNotOneIsRefused(t *testing.T) {
 	for _, body := range []string{`{"mode":"stop"}`, `{"mode":"apply","match":"true"}`, `{}`} {
 		c.patch(policiesPath+"/none", body).badRequest(body)
 	}
-	if total := o.get(policiesPath).page().Total; total != 0 {
-		t.Errorf("%d policies were made", total)
-	}
+	harness.Same(t, "the policies that were made", 0, o.get(policiesPath).page().Total)
 }
 
 // A key that may not make decisions may neither create a policy nor apply another's preview.

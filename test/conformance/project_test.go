@@ -23,17 +23,8 @@ func projectPath(repository, project string) string {
 }
 
 func TestProject_HasExactlyTheDocumentedMembers(t *testing.T) {
-	enter(t)
-	path, c := projectPath("full", "full"), (*caller)(nil)
-	switch f := theDeployment.fixtures.Project; {
-	case theDeployment.cluster != nil:
-		c = sampleOrganization(t).caller
-	case f.ID != "":
-		path, c = projectPath(f.RepoID, f.ID), anyKey(t)
-	default:
-		notRun(t, "needs -kubeconfig, or -fixtures with a project")
-	}
-	got := c.get(path).wants(200, "a project").object()
+	f := theDeployment.fixtures.Project
+	got := existing(t, "project", projectPath("full", "full"), f.ID, projectPath(f.RepoID, f.ID))
 	wantsShape(t, "project", got, projectShape)
 	wantsShape(t, "project.repo", got.object("repo"), projectRepoShape)
 }
@@ -45,9 +36,7 @@ func TestProject_ShowsTheSubsetOfWhatTheRepositoryShows(t *testing.T) {
 		delete(want, name)
 	}
 	got := o.get(projectPath("full", "full")).wants(200, "a project").object()
-	delete(got, "created_at")
-	delete(got, "updated_at")
-	harness.Same(t, "the project", want, got)
+	wantsFacts(t, "the project", want, got, "created_at", "updated_at")
 }
 
 func TestProject_AbsentValuesAreNullOrEmpty(t *testing.T) {

@@ -75,24 +75,18 @@ func TestRateLimit_IsInEveryAnswer(t *testing.T) {
 
 func TestRateLimit_Is600ByDefault(t *testing.T) {
 	o := emptyOrganization(t, 0)
-	if got := o.get("/v1/findings").limits().limit; got != 600 {
-		t.Errorf("x-ratelimit-limit is %d", got)
-	}
+	harness.Same(t, "x-ratelimit-limit", 600, o.get("/v1/findings").limits().limit)
 }
 
 func TestRateLimit_IsTheOrganizations(t *testing.T) {
 	o := emptyOrganization(t, 1234)
-	if got := o.get("/v1/findings").limits().limit; got != 1234 {
-		t.Errorf("x-ratelimit-limit is %d", got)
-	}
+	harness.Same(t, "x-ratelimit-limit", 1234, o.get("/v1/findings").limits().limit)
 }
 
 func TestRateLimit_OfAKeyComesBeforeTheOrganizations(t *testing.T) {
 	o := emptyOrganization(t, 1234)
 	for limit, name := range map[int32]string{77: "lower", 4321: "higher"} {
-		if got := o.keyWithLimit(name, limit).get("/v1/findings").limits().limit; got != int(limit) {
-			t.Errorf("x-ratelimit-limit is %d, want %d", got, limit)
-		}
+		harness.Same(t, "x-ratelimit-limit", int(limit), o.keyWithLimit(name, limit).get("/v1/findings").limits().limit)
 	}
 }
 
@@ -164,9 +158,7 @@ func TestRateLimit_RefusedRequestsWriteNothing(t *testing.T) {
 	c := o.keyWithLimit("ci", 3)
 	c.useUp(3)
 	c.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wants(429, "blocked")
-	if got := o.storedFinding("f-1").Spec.Triage.UserStatus; got != v1alpha1.UserStatusOpen {
-		t.Errorf("the finding is now %s", got)
-	}
+	harness.Same(t, "the finding's user status", v1alpha1.UserStatusOpen, o.storedFinding("f-1").Spec.Triage.UserStatus)
 }
 
 // This takes a minute: only waiting shows that the window ends when the headers say, and that
@@ -194,17 +186,13 @@ func TestRateLimit_EndsWithTheWindowThoughBlockedRequestsGoOn(t *testing.T) {
 		return
 	}
 	a := c.get("/v1/findings").wants(200, "after the seconds of retry-after")
-	if got := a.limits().remaining; got != 2 {
-		t.Errorf("a new window begins with %d remaining, want 2", got)
-	}
+	harness.Same(t, "what remains in a new window", 2, a.limits().remaining)
 }
 
 func TestRateLimit_CallersWithoutAKeyAreCountedByAddress(t *testing.T) {
 	c := anonymous(t)
 	first := c.with("GET", "/v1/findings", "", nil).limits()
-	if first.limit != 600 {
-		t.Errorf("x-ratelimit-limit is %d, want 600", first.limit)
-	}
+	harness.Same(t, "x-ratelimit-limit", 600, first.limit)
 	second := c.with("GET", "/v1/findings", "", []string{"Bearer another-invalid-key"}).limits()
 	if second.remaining >= first.remaining && second.reset <= first.reset {
 		t.Errorf("remaining went from %d to %d; another invalid key is no new caller", first.remaining, second.remaining)

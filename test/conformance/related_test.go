@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Reading a repository by its id and the issues of a review are additions to the contract.
@@ -15,9 +15,7 @@ func TestRepository_ByItsIDIsAsListed(t *testing.T) {
 	for _, id := range []string{"full", "bare"} {
 		got := o.get("/v2/repos/"+id).wants(200, "a repository").object()
 		wantsShape(t, id, got, repositoryShape)
-		if diff := cmp.Diff(o.listed("/v2/repos", id), got); diff != "" {
-			t.Errorf("%s (-listed +alone):\n%s", id, diff)
-		}
+		harness.Same(t, id+" alone, where listed is wanted", o.listed("/v2/repos", id), got)
 	}
 	o.get("/v2/repos/none").notFound("no repository")
 }

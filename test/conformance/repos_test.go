@@ -101,9 +101,7 @@ func TestRepos_HasCustomMetadataWhereAnyUserValueIsSet(t *testing.T) {
 	o := sampleOrganization(t)
 	for _, project := range o.listed("/v2/repos", "full").list("projects") {
 		got := record(project.(map[string]any))
-		if want := got.text("id") == "full"; got["has_custom_metadata"] != want {
-			t.Errorf("%s: has_custom_metadata is %v", got.text("id"), got["has_custom_metadata"])
-		}
+		harness.Same(t, got.text("id")+": has_custom_metadata", got.text("id") == "full", got["has_custom_metadata"])
 	}
 }
 

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"net/url"
 	"testing"
 	"time"
@@ -53,9 +54,7 @@ func TestTrends_AgreeWithTheCountsOnTheDayTheyAreTaken(t *testing.T) {
 	for _, query := range []url.Values{{}, {"project_id": {"b"}}, {"owner": {"team-a"}}, {"repo_id": {"repo"}}, {"repo_id": {"none"}}} {
 		days := o.get(with("/v2/trends", query.Encode())).wants(200, "the trends").object().list("days")
 		if query.Get("repo_id") == "none" {
-			if len(days) != 0 {
-				t.Errorf("%d days of no project", len(days))
-			}
+			harness.Same(t, "the days of no project", 0, len(days))
 			continue
 		}
 		today := record(days[len(days)-1].(map[string]any))
@@ -77,9 +76,7 @@ func TestTrends_AgreeWithTheCountsOnTheDayTheyAreTaken(t *testing.T) {
 			for name, values := range query {
 				c.of[name] = values
 			}
-			if want := o.total(c.of); c.told != want {
-				t.Errorf("of %q %v are %s, and the count is %v", query.Encode(), c.told, c.what, want)
-			}
+			harness.Same(t, fmt.Sprintf("of %q those that are %s", query.Encode(), c.what), o.total(c.of), c.told)
 		}
 	}
 }

@@ -76,9 +76,7 @@ func TestUploads_APullRequestShowsWhatTheBaseDoesNotHave(t *testing.T) {
 	same := o.upload(path+"?ref=refs/pull/7/head&fail_on=new&commit=8f3e1c2d", sarifOf("one", "alpha")).wants(200, "the base itself").object()
 	review := record(same.list("reviews")[0].(map[string]any))
 	wantsShape(t, "a review", review, uploadReviewShape)
-	if review["gate"] != "passed" || review["open"] != 0.0 || review["known"] != 1.0 {
-		t.Errorf("the base itself has %v", review)
-	}
+	wantsMembers(t, "the base itself", record{"gate": "passed", "open": 0.0, "known": 1.0}, review)
 	moved := strings.ReplaceAll(sarifOf("two", "alpha"), "R1", "R2")
 	upload := o.upload(path+"?pull_request=7&fail_on=high&commit=9e8d7c6b", moved).wants(200, "the next commit").object()
 	wantsShape(t, "an upload", upload, uploadShape)
@@ -141,12 +139,8 @@ func TestUploads_TheSameAgainChangesNothing(t *testing.T) {
 	harness.Eventually(t, func(g Gomega) { g.Expect(o.get("/v1/findings").page().Total).To(Equal(1)) })
 	before := o.get("/v1/findings").page().Items[0]
 	scan := record(o.upload(path, sarifOf("one", "alpha")).wants(200, "the second").object().list("scans")[0].(map[string]any))
-	if counts := scan["counts"].(map[string]any); counts["unchanged"] != 1.0 || counts["created"] != 0.0 {
-		t.Errorf("counts are %v", counts)
-	}
-	if diff := cmp.Diff(before, o.get("/v1/findings").page().Items[0]); diff != "" {
-		t.Errorf("the finding changed (-before +after):\n%s", diff)
-	}
+	wantsMembers(t, "counts", record{"unchanged": 1.0, "created": 0.0}, scan.object("counts"))
+	harness.Same(t, "the finding changed", before, o.get("/v1/findings").page().Items[0])
 }
 
 func TestUploads_ADryRunHasTheChangesAndStoresNothing(t *testing.T) {
@@ -155,9 +149,7 @@ func TestUploads_ADryRunHasTheChangesAndStoresNothing(t *testing.T) {
 	wantsShape(t, "a dry run", upload, uploadShape)
 	wantsShapes(t, "its scans", upload.list("scans"), scanShape)
 	wantsShapes(t, "its changes", upload.list("changes"), uploadChangeShape)
-	if upload["status"] != nil || upload["dry_run"] != true {
-		t.Errorf("the answer is %v", upload)
-	}
+	wantsMembers(t, "the answer", record{"status": nil, "dry_run": true}, upload)
 	// Another tool's file, which closes nothing of the first one's, is all that is ever shown.
 	other := strings.ReplaceAll(sarifOf("one", "beta"), "src/a.go", "src/b.go")
 	scan := record(o.upload(path, other).wants(200, "an upload").object().list("scans")[0].(map[string]any))

@@ -28,8 +28,32 @@ func (c *caller) wantsList(path, alone string, ids []string) {
 		c.t.Errorf("%s: total %d (-want +got):\n%s", path, page.Total, diff)
 	}
 	for _, item := range page.Items {
-		if diff := cmp.Diff(c.get(alone+item.text("id")).object(), item); diff != "" {
-			c.t.Errorf("%s (-alone +listed):\n%s", item.text("id"), diff)
-		}
+		harness.Same(c.t, item.text("id")+" listed, where alone is wanted", c.get(alone+item.text("id")).object(), item)
 	}
+}
+
+// wantsMembers checks the members of an item that are in want. An absent member is null.
+func wantsMembers(t *testing.T, what string, want, got record) {
+	t.Helper()
+	members := record{}
+	for name := range want {
+		members[name] = got[name]
+	}
+	harness.Same(t, what, want, members)
+}
+
+// existing returns a record of that kind: the sample's or, without a cluster, that of the fixtures, if these name one.
+func existing(t *testing.T, kind, ofSample, fixture, ofFixtures string) record {
+	t.Helper()
+	enter(t)
+	path, c := ofSample, (*caller)(nil)
+	switch {
+	case theDeployment.cluster != nil:
+		c = sampleOrganization(t).caller
+	case fixture != "":
+		path, c = ofFixtures, anyKey(t)
+	default:
+		notRun(t, "needs -kubeconfig, or -fixtures with a "+kind)
+	}
+	return c.get(path).wants(200, "a "+kind).object()
 }

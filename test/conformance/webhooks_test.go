@@ -133,9 +133,7 @@ func TestWebhooks_WhatWasSentIsVerified(t *testing.T) {
 	c, sent := delivery(t)
 	a := verify(c, sent.id, sent.payload, sent.signature)
 	a.wantsVerdict("verified")
-	if got := a.object()["delivery_id"]; got != sent.id {
-		t.Errorf("delivery_id is %v, want %s", got, sent.id)
-	}
+	harness.Same(t, "delivery_id", sent.id, a.object()["delivery_id"])
 }
 
 func TestWebhooks_OneOfSeveralSignaturesIsEnough(t *testing.T) {
