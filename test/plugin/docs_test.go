@@ -29,12 +29,11 @@ var console = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 // Every command of docs/kubectl-findings.md is run, in order, and prints what the page shows.
 func TestTheExamplesOfTheDocumentation(t *testing.T) {
 	page := filepath.Join(testenv.RepositoryRoot(), "docs", "kubectl-findings.md")
-	content, err := os.ReadFile(page)
-	harness.Must(t, err)
+	content := harness.File(t, page)
 	rosa := documented(t)
-	folder := folderOf(t, manifestsOf(t, string(content)))
+	folder := folderOf(t, manifestsOf(t, content))
 	commands := 0
-	written := console.ReplaceAllStringFunc(string(content), func(block string) string {
+	written := console.ReplaceAllStringFunc(content, func(block string) string {
 		documented := console.FindStringSubmatch(block)[1]
 		var got strings.Builder
 		for line := range strings.Lines(documented) {

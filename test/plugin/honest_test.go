@@ -96,9 +96,7 @@ func TestAFlagGivenTwiceIsAnError(t *testing.T) {
 		p.findings(strings.Fields(arguments)...).fails(want, "use it once")
 	}
 	p.findings("list", "--severity", "high", "--severity", "low", "--state", "open", "--state", "closed").wants("f-1")
-	if status := o.finding("f-1").Spec.Triage.UserStatus; status != v1alpha1.UserStatusOpen {
-		t.Errorf("a command that was refused has decided: %s", status)
-	}
+	harness.Same(t, "a command that was refused has decided", v1alpha1.UserStatusOpen, o.finding("f-1").Spec.Triage.UserStatus)
 }
 
 // The controllers lag behind an import. Findings that they have not observed yet are also decided about,
@@ -120,12 +118,8 @@ func TestATriageReachesWhatTheControllersHaveYetToSee(t *testing.T) {
 	triager.findings("list", "--state", "open", "--limit", "20").wants("more findings match than the 20 shown")
 	triager.findings("triage", "--state", "open", "--mute", "--yes", "-q").
 		wants(fmt.Sprintf("findings: %d muted, 0 unchanged, 0 failed", n+1))
-	if muted := o.withVerdict(v1alpha1.UserStatusMuted); muted != n+1 {
-		t.Errorf("%d findings are muted, want %d", muted, n+1)
-	}
-	if status := o.finding("f-gone").Spec.Triage.UserStatus; status != v1alpha1.UserStatusOpen {
-		t.Errorf("a finding that the scan closed was decided about: %s", status)
-	}
+	harness.Same(t, "the muted findings", n+1, o.withVerdict(v1alpha1.UserStatusMuted))
+	harness.Same(t, "a finding that the scan closed was decided about", v1alpha1.UserStatusOpen, o.finding("f-gone").Spec.Triage.UserStatus)
 	triager.findings("list", "--state", "open").wants("no findings match")
 }
 
@@ -160,11 +154,7 @@ func TestFindingsAreChosenByWhatTheScannerNamed(t *testing.T) {
 		"--severity high --sort-by severity":    "f-es f-lodash f-none",
 		"--package lodash-es --severity medium": "",
 	} {
-		a := viewer.findings(append([]string{"list", "-o", "name"}, strings.Fields(arguments)...)...).wants()
-		got := strings.ReplaceAll(strings.Join(strings.Fields(a.stdout), " "), "finding.appsec.dev/", "")
-		if got != want {
-			t.Errorf("list %s shows %q, want %q", arguments, got, want)
-		}
+		harness.Same(t, "list "+arguments, want, viewer.lists(arguments))
 	}
 	o.member(testenv.Triager).findings("triage", "--package", "lodash", "--mute", "--yes").wants("1 muted")
 }
@@ -205,11 +195,7 @@ func TestFindingsAreChosenByOwnerTimesScoreAndWords(t *testing.T) {
 		if strings.HasPrefix(arguments, "-A") {
 			who = o.administrator()
 		}
-		a := who.findings(append([]string{"list", "-o", "name"}, strings.Fields(arguments)...)...).wants()
-		got := strings.ReplaceAll(strings.Join(strings.Fields(a.stdout), " "), "finding.appsec.dev/", "")
-		if got != want {
-			t.Errorf("list %s shows %q, want %q", arguments, got, want)
-		}
+		harness.Same(t, "list "+arguments, want, who.lists(arguments))
 	}
 	viewer.findings("list", "--created-since", "monday").fails("--created-since", "monday")
 	viewer.findings("list", "--min-score", "11").fails("--min-score", "from 0 to 10")

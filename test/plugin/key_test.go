@@ -115,9 +115,7 @@ func TestALostAnswerRotatesAKeyOnce(t *testing.T) {
 		if err == nil {
 			err = env.Client.Patch(t.Context(), o.key("dashboard"), client.RawPatch(types.MergePatchType, patch))
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		harness.NoError(t, "rotate the key", err)
 		harness.Eventually(t, func(g Gomega) { g.Expect(o.key("dashboard").Status.RotationSerial).To(BeEquivalentTo(1)) })
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return true

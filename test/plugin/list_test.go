@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,11 +71,7 @@ func TestTheAPIServerDoesTheChoosing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := &organization{t, o.name, o.namespace}
 			g := &gateway{}
-			a := o.as(g.through(o, token)).findings(append([]string{"list", "-o", "name"}, strings.Fields(tc.flags)...)...).wants()
-			got := strings.ReplaceAll(strings.Join(strings.Fields(a.stdout), " "), "finding.appsec.dev/", "")
-			if got != tc.want {
-				t.Errorf("it lists %q, want %q: %s", got, tc.want, tc.reason)
-			}
+			harness.Same(t, tc.reason, tc.want, o.as(g.through(o, token)).lists(tc.flags))
 			lists := g.sent(http.MethodGet, "/findings")
 			want := len(strings.Fields(tc.want))
 			switch {
@@ -186,9 +181,7 @@ func TestTheFormsOfAList(t *testing.T) {
 		}
 	}
 	a = viewer.findings("list", "--severity", "high", "-o", "jsonpath={.items[*].metadata.name}").wants()
-	if a.stdout != "f-high f-muted" {
-		t.Errorf("jsonpath prints %q", a.stdout)
-	}
+	harness.Same(t, "jsonpath", "f-high f-muted", a.stdout)
 }
 
 // Control characters in a scanner's output must not affect a reader's terminal.
@@ -282,7 +275,5 @@ func TestTheAPIServerSelectsByTheFieldsThatAreNamed(t *testing.T) {
 	for field := range strings.SplitSeq(named, ", ") {
 		o.member(testenv.Viewer).findings("list", "--field-selector", field+"=x").wants()
 	}
-	if diff := cmp.Diff(10, len(strings.Split(named, ", "))); diff != "" {
-		t.Errorf("number of fields (-want +got): %s in %q", diff, named)
-	}
+	harness.Same(t, "the number of fields in "+named, 10, len(strings.Split(named, ", ")))
 }

@@ -219,6 +219,13 @@ func (p *person) findings(arguments ...string) *answer {
 	return p.ended(p.command(arguments...))
 }
 
+// lists returns the names of the findings that the command list prints with these flags.
+func (p *person) lists(flags string) string {
+	p.Helper()
+	a := p.findings(append([]string{"list", "-o", "name"}, strings.Fields(flags)...)...).wants()
+	return strings.ReplaceAll(strings.Join(strings.Fields(a.stdout), " "), "finding.appsec.dev/", "")
+}
+
 func (p *person) ended(cmd *exec.Cmd) *answer {
 	p.Helper()
 	var stdout, stderr bytes.Buffer

@@ -17,6 +17,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -92,15 +93,11 @@ func TestWhatFiltersChooseAnOperationDecidesAndUndoes(t *testing.T) {
 	triager.findings("triage", "--undo", name[1], "--dry-run").fails("dry run (client): 3 restored, 0 unchanged, 1 failed", "1 are left as they are")
 	triager.findings("__complete", "triage", "--undo", "").wants(name[1]+"\tmute, Completed, 4 changed", ":4\n")
 	triager.findings("triage", "--undo", "mute-").fails("Did you mean " + name[1] + "?")
-	if n := len(o.operations()); n != 1 {
-		t.Errorf("%d operations, want the first alone: nobody has agreed to another", n)
-	}
+	harness.Same(t, "operations, and nobody has agreed to another than the first", 1, len(o.operations()))
 	triager.findings("triage", "--undo", name[1], "--yes").
 		fails("f-0001", "active", "1 are left as they are", "failed f-0003: ", "in the meantime", "3 restored, 0 unchanged, 1 failed", "--undo undo-")
 	before["f-0003"] = mine
-	if diff := cmp.Diff(before, o.decisions()); diff != "" {
-		t.Errorf("(-before +after the undo):\n%s", diff)
-	}
+	harness.Same(t, "the decisions after the undo", before, o.decisions())
 	a = triager.findings("ops", "--no-headers").wants("undo "+name[1], "Completed", me)
 	if n := strings.Count(a.stdout, "\n"); n != 2 {
 		t.Errorf("%d operations are listed, want 2:\n%s", n, a.stdout)
@@ -168,9 +165,7 @@ func TestAnInterruptedPreviewLeavesNothing(t *testing.T) {
 		t.Errorf("the client library writes lines of its own:\n%s", stderr.String())
 	}
 	o.hasNoOperations()
-	if n := o.withVerdict(v1alpha1.UserStatusMuted); n != 0 {
-		t.Errorf("%d findings are muted", n)
-	}
+	harness.Same(t, "the muted findings", 0, o.withVerdict(v1alpha1.UserStatusMuted))
 }
 
 func TestWithoutOperationsTheClusterIsToBeUpgraded(t *testing.T) {
@@ -184,9 +179,7 @@ func TestWithoutOperationsTheClusterIsToBeUpgraded(t *testing.T) {
 	old.findings("triage", "--severity", "low", "--mute", "--yes").fails("knows no triage operations", "upgrade")
 	old.findings("triage", "--undo", "mute-abcdef", "--yes").fails("knows no triage operations", "upgrade")
 	old.findings("operations").fails("knows no triage operations", "upgrade")
-	if n := o.withVerdict(v1alpha1.UserStatusMuted); n != 0 {
-		t.Errorf("%d findings are muted", n)
-	}
+	harness.Same(t, "the muted findings", 0, o.withVerdict(v1alpha1.UserStatusMuted))
 	old.findings("triage", "f-0000", "--mute").wants("1 muted")
 }
 
@@ -205,16 +198,10 @@ func TestAnOperationChoosesByFiltersOfItsOwn(t *testing.T) {
 		t.Errorf("summary:\n%s", a.stdout)
 	}
 	triager.findings("triage", "--project", "web", "--confirm", "--yes", "-o", "name").wants("finding.appsec.dev/f-3\n")
-	if n := len(o.operations()); n != 2 {
-		t.Errorf("%d operations, want 2", n)
-	}
+	harness.Same(t, "operations", 2, len(o.operations()))
 	triager.findings("triage", "--project", "web", "--confirm", "--yes").wants("0 confirmed, 2 unchanged, 0 failed")
-	if n := len(o.operations()); n != 2 {
-		t.Errorf("%d operations, want 2: one that changes nothing is not kept", n)
-	}
-	if status := o.finding("f-2").Spec.Triage.UserStatus; status != v1alpha1.UserStatusOpen {
-		t.Errorf("f-2 is %s, and does not match", status)
-	}
+	harness.Same(t, "operations: one that changes nothing is not kept", 2, len(o.operations()))
+	harness.Same(t, "f-2, which does not match", v1alpha1.UserStatusOpen, o.finding("f-2").Spec.Triage.UserStatus)
 }
 
 // A decision that has expired counts as open, for a list and for an operation.

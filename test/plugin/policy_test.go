@@ -100,11 +100,7 @@ func TestPoliciesAreTestedAgainstTheCluster(t *testing.T) {
 		p[0].Lost[0].Title != "Title 0" {
 		t.Errorf("the JSON says %+v", got)
 	}
-	for name, version := range o.versions() {
-		if version != before[name] {
-			t.Errorf("%s was written", name)
-		}
-	}
+	harness.Same(t, "the findings' versions", before, o.versions())
 	policy := &v1alpha1.TriagePolicyList{}
 	o.must(env.Client.List(t.Context(), policy))
 	for _, p := range policy.Items {
@@ -125,9 +121,7 @@ func TestAPolicyThatTheClusterForbidsIsRefused(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
 		_, err := w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"not on Fridays"}`))
-		if err != nil {
-			t.Error(err)
-		}
+		harness.NoError(t, "answer", err)
 		return true
 	}}
 	arguments := []string{"policy", "test", "-f", file}

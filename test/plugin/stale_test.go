@@ -6,6 +6,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -33,9 +34,7 @@ func TestAStaleDecisionIsListedAndRepeated(t *testing.T) {
 		t.Errorf("the triage is %+v", got)
 	}
 	triager.findings("triage", "f-0001", "--mute").wants("0 muted, 1 unchanged")
-	if after := o.versions(); after["f-0000"] != before["f-0000"] {
-		t.Error("a decision about the same facts was written again")
-	}
+	harness.Same(t, "a decision about the same facts was written again", before["f-0000"], o.versions()["f-0000"])
 }
 
 // The person has decided about the facts in the preview: if a scan changes them afterwards, the decision is

@@ -137,21 +137,16 @@ func TestAConflictIsTriedAgain(t *testing.T) {
 	}}
 	triager := o.as(g.through(o, o.token(testenv.Triager)))
 	triager.findings("triage", "f-0000", "f-0001", "--mute").wants("2 muted, 0 unchanged, 0 failed")
-	if n := len(g.sent(http.MethodPatch, "/findings/f-0000")); n != 2 {
-		t.Errorf("%d patches of the finding, want a second one after the conflict", n)
-	}
-	if n := o.withVerdict(v1alpha1.UserStatusMuted); n != 2 {
-		t.Errorf("%d findings are muted, want 2", n)
-	}
+	patches := g.sent(http.MethodPatch, "/findings/f-0000")
+	harness.Same(t, "patches of the finding, with a second one after the conflict", 2, len(patches))
+	harness.Same(t, "the muted findings", 2, o.withVerdict(v1alpha1.UserStatusMuted))
 }
 
 // changed writes a finding as an administrator would.
 func (o *organization) changed(name string, change func(*v1alpha1.Finding)) {
 	f := o.finding(name)
 	change(f)
-	if err := env.Client.Update(o.Context(), f); err != nil {
-		o.Error(err)
-	}
+	harness.NoError(o, "change "+name, env.Client.Update(o.Context(), f))
 }
 
 // A user who has agreed to mute undecided findings has not agreed to overrule somebody else's
@@ -175,12 +170,8 @@ func TestADecisionMadeInTheMeantimeStays(t *testing.T) {
 	if diff := cmp.Diff([]string{"f-0000", "f-0002"}, summary.Done); diff != "" || len(summary.Failed) != 1 || summary.Failed[0].Name != "f-0001" {
 		t.Errorf("summary:\n%s", a.stdout)
 	}
-	if got := o.finding("f-0001").Spec.Triage.UserStatus; got != v1alpha1.UserStatusActive {
-		t.Errorf("the other's decision is now %q", got)
-	}
-	if got, want := o.finding("f-0000").Spec.Triage.By, "operation/"+summary.Operation; got != want {
-		t.Errorf("it is decided by %q, want %q", got, want)
-	}
+	harness.Same(t, "the other's decision", v1alpha1.UserStatusActive, o.finding("f-0001").Spec.Triage.UserStatus)
+	harness.Same(t, "it is decided by", "operation/"+summary.Operation, o.finding("f-0000").Spec.Triage.By)
 }
 
 func TestSomeMayFail(t *testing.T) {
@@ -189,13 +180,9 @@ func TestSomeMayFail(t *testing.T) {
 	triager := o.member(testenv.Triager)
 	triager.findings("triage", "f-0000", "f-000", "f-0001", "--mute").
 		fails("failed f-000: ", "2 muted, 0 unchanged, 1 failed", "1 of 3 findings failed", "Did you mean f-0000 or f-0001?")
-	if n := o.withVerdict(v1alpha1.UserStatusMuted); n != 2 {
-		t.Errorf("%d findings are muted, want 2", n)
-	}
+	harness.Same(t, "the muted findings", 2, o.withVerdict(v1alpha1.UserStatusMuted))
 	a := triager.findings("triage", "f-0000", "f-0001", "--reopen", "-o", "name").wants()
-	if a.stdout != "finding.appsec.dev/f-0000\nfinding.appsec.dev/f-0001\n" {
-		t.Errorf("-o name prints %q", a.stdout)
-	}
+	harness.Same(t, "-o name", "finding.appsec.dev/f-0000\nfinding.appsec.dev/f-0001\n", a.stdout)
 }
 
 func TestABusyAPIServerIsAskedAgain(t *testing.T) {
@@ -222,13 +209,9 @@ func TestABusyAPIServerIsAskedAgain(t *testing.T) {
 	}
 	triager := o.as(g.through(o, o.token(testenv.Triager)))
 	triager.findings("triage", "f-0000", "f-0001", "f-0002", "--mute").wants("3 muted, 0 unchanged, 0 failed")
-	if n := count(); n != 3 {
-		t.Errorf("%d findings were refused at first, want 3", n)
-	}
+	harness.Same(t, "the findings that were refused at first", 3, count())
 	triager.findings("triage", "--severity", "low", "--confirm", "--yes").wants("3 confirmed, 0 unchanged, 0 failed")
-	if n := count(); n != 5 {
-		t.Errorf("%d writes were refused at first, want that of each finding, the operation and its commit", n)
-	}
+	harness.Same(t, "the writes refused at first: of each finding, of the operation and of its commit", 5, count())
 }
 
 func TestAThousandAreMutedAtOnce(t *testing.T) {
@@ -238,9 +221,7 @@ func TestAThousandAreMutedAtOnce(t *testing.T) {
 	triager := o.as(g.through(o, o.token(testenv.Triager)))
 	triager.findings("triage", "--user-status", "open", "--mute", "--comment", "noise", "--yes").
 		wants("... and 980 more", "findings: 1000 muted, 0 unchanged, 0 failed")
-	if n := o.withVerdict(v1alpha1.UserStatusMuted); n != 1000 {
-		t.Errorf("%d findings are muted, want 1000", n)
-	}
+	harness.Same(t, "the muted findings", 1000, o.withVerdict(v1alpha1.UserStatusMuted))
 	patches, reads := 0, 0
 	for _, r := range g.requests {
 		switch {
@@ -292,9 +273,7 @@ func (p *person) onTerminal(cmd *exec.Cmd, typed string) string {
 	p.Helper()
 	terminal, program := openTerminal(p.T)
 	onTerminal(cmd, program)
-	if err := cmd.Start(); err != nil {
-		p.Fatal(err)
-	}
+	harness.Must(p, cmd.Start())
 	_ = program.Close() // reading ends when the command does
 	var screen strings.Builder
 	buffer := make([]byte, 4096)
@@ -306,9 +285,8 @@ func (p *person) onTerminal(cmd *exec.Cmd, typed string) string {
 			return screen.String()
 		}
 		if typed != "" && strings.Contains(screen.String(), "[y/N]") {
-			if _, err := terminal.WriteString(typed); err != nil {
-				p.Fatal(err)
-			}
+			_, err := terminal.WriteString(typed)
+			harness.Must(p, err)
 			typed = ""
 		}
 	}
@@ -340,9 +318,8 @@ func TestAFindingThatGoesIsNamed(t *testing.T) {
 	o := newOrganization(t, "gone")
 	o.has(many(3)...)
 	g := beforeCommit(func() {
-		if err := env.Client.Delete(o.Context(), builder.Finding("f-0002").In(o.namespace).Build(), client.GracePeriodSeconds(0)); err != nil {
-			o.Error(err)
-		}
+		gone := builder.Finding("f-0002").In(o.namespace).Build()
+		harness.NoError(o, "delete f-0002", env.Client.Delete(o.Context(), gone, client.GracePeriodSeconds(0)))
 	})
 	o.as(g.through(o, o.token(testenv.Triager))).findings("triage", "--severity", "low", "--mute", "--yes").
 		fails("failed f-0002: the finding no longer exists", "2 muted, 0 unchanged, 1 failed")
