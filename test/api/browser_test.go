@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -48,8 +47,6 @@ func opened(t *testing.T, origin string) (dom string, asked []string) {
 // log.
 func requestsOf(t *testing.T, origin, netLog string) (asked []string) {
 	t.Helper()
-	content, err := os.ReadFile(netLog)
-	harness.Must(t, err)
 	var log struct {
 		Events []struct {
 			Params struct {
@@ -58,7 +55,7 @@ func requestsOf(t *testing.T, origin, netLog string) (asked []string) {
 			} `json:"params"`
 		} `json:"events"`
 	}
-	if err := json.Unmarshal(content, &log); err != nil {
+	if err := json.Unmarshal([]byte(harness.File(t, netLog)), &log); err != nil {
 		t.Fatalf("the browser's log of its requests: %v", err)
 	}
 	for _, event := range log.Events {

@@ -50,9 +50,7 @@ func newCheckout(t *testing.T, service, key string) *job {
 	j := &job{t: t, folder: t.TempDir(), env: map[string]string{
 		"FINDINGS_URL": service, "FINDINGS_API_KEY": key, "REPOSITORY": "repo", "PROJECT": "proj",
 	}}
-	script, err := os.ReadFile(filepath.Join(testenv.RepositoryRoot(), "docs", "findings.sh"))
-	harness.Must(t, err)
-	j.write("findings.sh", string(script))
+	j.write("findings.sh", harness.RepositoryFile(t, "docs", "findings.sh"))
 	return j
 }
 
@@ -111,9 +109,7 @@ type recipe struct {
 
 func section(t *testing.T, name, language string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(testenv.RepositoryRoot(), "docs", "ci.md"))
-	harness.Must(t, err)
-	_, rest, found := strings.Cut(string(page), "\n## "+name+"\n")
+	_, rest, found := strings.Cut(harness.RepositoryFile(t, "docs", "ci.md"), "\n## "+name+"\n")
 	_, rest, fenced := strings.Cut(rest, "```"+language+"\n")
 	block, _, ended := strings.Cut(rest, "\n```")
 	if !found || !fenced || !ended {

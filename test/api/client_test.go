@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -88,6 +89,17 @@ func (a answer) wants(status int, reason string) answer {
 	a.t.Helper()
 	if a.status != status {
 		a.t.Errorf("%s: got %d %.300s, want %d", reason, a.status, a.body, status)
+	}
+	return a
+}
+
+// says fails the test unless the answer contains all of these texts.
+func (a answer) says(words ...string) answer {
+	a.t.Helper()
+	for _, word := range words {
+		if !strings.Contains(string(a.body), word) {
+			a.t.Errorf("the answer is %s, want %q in it", a.body, word)
+		}
 	}
 	return a
 }

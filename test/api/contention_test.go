@@ -61,11 +61,7 @@ func TestWritersOfOneFindingAllSucceed(t *testing.T) {
 	o.shows(callers[1], finding)
 	ctx, stop := context.WithCancel(t.Context())
 	var controllers, writers sync.WaitGroup
-	controllers.Go(func() {
-		if err := o.reconcile(ctx, "f-1"); err != nil {
-			t.Error(err)
-		}
-	})
+	controllers.Go(func() { harness.NoError(t, "the controller", o.reconcile(ctx, "f-1")) })
 	const enough = 25
 	var mu sync.Mutex
 	var written [8]int
@@ -177,9 +173,8 @@ func TestWhoCommitsAnOperationWhileOthersDoGetsItCommitted(t *testing.T) {
 	o, c := newOrganization(t), facadeClient(t)
 	operation := builder.TriageOperation("op-1", "R1").In(o.namespace).Build()
 	operation.Spec.By = "apikey/ci"
-	if _, err := c.CreateOperation(t.Context(), operation); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.CreateOperation(t.Context(), operation)
+	harness.Must(t, err)
 	var committers [8]string
 	var group sync.WaitGroup
 	for i := range committers {
@@ -203,10 +198,9 @@ func TestAnOperationWhoseDecisionWouldHaveEndedIsNotCommitted(t *testing.T) {
 	operation := builder.TriageOperation("op-1", "R1").In(o.namespace).Build()
 	past := v1alpha1.NewTime(time.Unix(0, 0))
 	operation.Spec.By, operation.Spec.Set.ExpiresAt = "apikey/ci", &past
-	if _, err := c.CreateOperation(t.Context(), operation); err != nil {
-		t.Fatal(err)
-	}
-	_, err := c.CommitOperation(t.Context(), o.namespace, "op-1", "apikey/ci")
+	_, err := c.CreateOperation(t.Context(), operation)
+	harness.Must(t, err)
+	_, err = c.CommitOperation(t.Context(), o.namespace, "op-1", "apikey/ci")
 	if p := problem.Of(err); p.Status != http.StatusBadRequest || p.Field != "set.expires_at" {
 		t.Errorf("got %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 const payload = `{"type":"finding.created","timestamp":"2026-03-01T08:30:00Z","data":{"id":"f-1"}}`
@@ -23,9 +24,7 @@ func (o *organization) delivery(name string, expires *v1alpha1.Time) (signature 
 	at := time.Now().Truncate(time.Second)
 	secret, _ := signatures.NewSecret()
 	signed, err := signatures.Sign(name, at, payload, []signatures.Expiring{{Secret: secret}})
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	harness.Must(o.t, err)
 	delivery := builder.WebhookDelivery(name, at).In(o.namespace).Payload(payload).Build()
 	o.create(delivery)
 	delivery.Status.Phase = v1alpha1.WebhookDeliveryDelivered
@@ -33,9 +32,7 @@ func (o *organization) delivery(name string, expires *v1alpha1.Time) (signature 
 		At: v1alpha1.Time{Time: at}, Outcome: v1alpha1.WebhookAttemptSucceeded, Code: 200,
 		Signatures: []v1alpha1.WebhookSignature{{Digest: signed[0].Digest(), SecretID: secret.ID(), ExpiresAt: expires}},
 	}}
-	if err := controller.Status().Update(o.t.Context(), delivery); err != nil {
-		o.t.Fatal(err)
-	}
+	harness.Must(o.t, controller.Status().Update(o.t.Context(), delivery))
 	return signatures.Header(signed)
 }
 
@@ -44,9 +41,7 @@ func (o *organization) delivery(name string, expires *v1alpha1.Time) (signature 
 func (o *organization) sends(delivery *v1alpha1.WebhookDelivery, at time.Time, secrets ...signatures.Expiring) string {
 	o.t.Helper()
 	signed, err := signatures.Sign(delivery.Name, at, payload, secrets)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	harness.Must(o.t, err)
 	attempt := v1alpha1.WebhookAttempt{At: v1alpha1.Time{Time: at}, Outcome: v1alpha1.WebhookAttemptFailed, Code: 500}
 	for _, signature := range signed {
 		entry := v1alpha1.WebhookSignature{Digest: signature.Digest(), SecretID: signature.Secret().ID()}
@@ -57,9 +52,7 @@ func (o *organization) sends(delivery *v1alpha1.WebhookDelivery, at time.Time, s
 	}
 	webhooks.AddAttempt(&delivery.Status, attempt)
 	delivery.Status.Phase = v1alpha1.WebhookDeliveryPending
-	if err := controller.Status().Update(o.t.Context(), delivery); err != nil {
-		o.t.Fatal(err)
-	}
+	harness.Must(o.t, controller.Status().Update(o.t.Context(), delivery))
 	return signatures.Header(signed)
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -28,13 +27,10 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // Every curl command of docs/rest.md is sent, in order, and answered as the page shows.
 func TestTheExamplesOfTheDocumentation(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(testenv.RepositoryRoot(), "docs", "rest.md"))
-	harness.Must(t, err)
 	o := documentedOrganization(t)
 	harness.Must(t, env.LetUploads(t.Context(), o.namespace))
 	harness.Must(t, env.LetOperate(t.Context(), o.namespace))
@@ -51,7 +47,7 @@ func TestTheExamplesOfTheDocumentation(t *testing.T) {
 	})
 	variables := map[string]string{"FINDINGS_URL": facade.url(""), "FINDINGS_API_KEY": key.token}
 	commands := 0
-	for _, example := range examples(t, string(page)) {
+	for _, example := range examples(t, harness.RepositoryFile(t, "docs", "rest.md")) {
 		for _, command := range example.commands {
 			if commands++; strings.Contains(command, "/v2/triage-operations") {
 				controllers()

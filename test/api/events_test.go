@@ -206,9 +206,7 @@ func TestEventsAreResumedOnAnyReplicaWithoutAGapOrARepeat(t *testing.T) {
 	for name, want := range map[string]string{
 		"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no", "Content-Encoding": "", "Etag": "",
 	} {
-		if got := s.header.Get(name); got != want {
-			t.Errorf("%s is %q, want %q", name, got, want)
-		}
+		harness.Same(t, name, want, s.header.Get(name))
 	}
 	if remaining := s.header.Get("X-Ratelimit-Remaining"); remaining == "" {
 		t.Error("the stream does not count against the limit")

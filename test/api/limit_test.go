@@ -9,6 +9,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func (a answer) number(name string) int {
@@ -79,9 +80,7 @@ func TestEveryRequestOfAKeyIsCounted(t *testing.T) {
 func TestCallersWithoutAKeyAreLimitedByAddress(t *testing.T) {
 	guesser, other := newCaller(t, facade, "guess"), newCaller(t, facade, "guess")
 	limit := guesser.get("/v1/findings").wants(401, "no valid key").number("X-Ratelimit-Limit")
-	if limit != 600 {
-		t.Errorf("the limit is %d", limit)
-	}
+	harness.Same(t, "the limit", 600, limit)
 	for range limit - 1 {
 		guesser.get("/v1/findings").wants(401, "within the limit")
 	}

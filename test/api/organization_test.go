@@ -85,15 +85,11 @@ func (o *organization) issue(name string, scopes ...v1alpha1.Scope) (token strin
 		IssuedAt: time.Now().Truncate(time.Second), ExpiresAt: tokensEnd,
 	}
 	token, err := signingKey.Sign(claims)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	harness.Must(o.t, err)
 	key.Status.KeyID = claims.ID
 	key.Status.IssuedAt = &v1alpha1.Time{Time: claims.IssuedAt}
 	key.Status.ExpiresAt = &v1alpha1.Time{Time: claims.ExpiresAt}
-	if err := controller.Status().Update(o.t.Context(), key); err != nil {
-		o.t.Fatal(err)
-	}
+	harness.Must(o.t, controller.Status().Update(o.t.Context(), key))
 	return token
 }
 
@@ -146,9 +142,7 @@ func (o *organization) eventually(check func(Gomega)) {
 func (o *organization) stored(name string) *v1alpha1.Finding {
 	o.t.Helper()
 	finding := &v1alpha1.Finding{}
-	if err := env.Client.Get(o.t.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, finding); err != nil {
-		o.t.Fatal(err)
-	}
+	harness.Must(o.t, env.Client.Get(o.t.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, finding))
 	return finding
 }
 

@@ -145,10 +145,8 @@ func TestARepositoryComesWithAnUploadToItsID(t *testing.T) {
 	told := strings.Replace(sarif("one"), `"results":`, `"versionControlProvenance":[{"repositoryUri":"https://github.com/acme/web"}],"results":`, 1)
 	as := header("Content-Type", "application/sarif+json")
 	post := func(path, query string) answer { return c.do(http.MethodPost, path+"/scans"+query, told, as) }
-	a := c.do(http.MethodPost, "/v2/repos/web/projects/app/scans", sarif("one"), as).wants(http.StatusConflict, "a name that nothing tells of")
-	if !strings.Contains(string(a.body), "versionControlProvenance") {
-		t.Errorf("the refusal is %s", a.body)
-	}
+	c.do(http.MethodPost, "/v2/repos/web/projects/app/scans", sarif("one"), as).wants(http.StatusConflict, "a name that nothing tells of").
+		says("versionControlProvenance")
 	upload := decoded[openapi.Upload](post("/v2/repos/web/projects/app", "?dry_run=true&ref=refs/heads/main").wants(http.StatusOK, "a dry run"))
 	if said := strings.Join(upload.Warnings, "\n"); !strings.Contains(said, "repository web") || !strings.Contains(said, "project app") || len(o.came()) != 0 {
 		t.Errorf("a dry run says %q, and there are %d repositories", said, len(o.came()))
@@ -158,9 +156,7 @@ func TestARepositoryComesWithAnUploadToItsID(t *testing.T) {
 		t.Errorf("an upload says %q", said)
 	}
 	later := decoded[openapi.Upload](c.get("/v2/uploads/"+upload.Id).wants(http.StatusOK, "the upload, read later"))
-	if diff := cmp.Diff(upload.Warnings, later.Warnings); diff != "" {
-		t.Errorf("its warnings (-answer +later):\n%s", diff)
-	}
+	harness.Same(t, "its warnings, read later", upload.Warnings, later.Warnings)
 	o.eventually(func(g Gomega) { g.Expect(c.get("/v2/repos/web/projects/app").status).To(Equal(http.StatusOK)) })
 	post("/v2/repos/web/projects/proj", "").wants(http.StatusConflict, "a project of another repository")
 	post("/v2/repos/web/projects/apq", "").wants(http.StatusConflict, "a project that is rather misspelt")
@@ -176,9 +172,7 @@ func TestNothingComesWhereItIsNotWanted(t *testing.T) {
 	theirs.create(builder.Repository("theirs").In(theirs.namespace).Mutate(func(r *v1alpha1.Repository) { r.Spec.FullName = "globex/theirs" }).Build())
 	o, c := uploader(t)
 	c.do(http.MethodPost, "/repos/acme/shop/code-scanning/sarifs", forGitHub(sarif("one"))).wants(http.StatusNotFound, "not wanted")
-	if len(o.came()) != 0 {
-		t.Errorf("%d repositories came", len(o.came()))
-	}
+	harness.Same(t, "the repositories that came", 0, len(o.came()))
 	o, c = newcomer(t)
 	c.wantsComplete(c.submitTo("globex/theirs", forGitHub(sarif("one"))))
 	if came := o.came(); len(came) != 1 || came[0].Namespace != o.namespace || len(theirs.everything()) != 0 {
@@ -189,7 +183,5 @@ func TestNothingComesWhereItIsNotWanted(t *testing.T) {
 			t.Errorf("%s: %d %s", hostile, a.status, a.body)
 		}
 	}
-	if len(o.came()) != 1 {
-		t.Errorf("%d repositories came", len(o.came()))
-	}
+	harness.Same(t, "the repositories that came", 1, len(o.came()))
 }

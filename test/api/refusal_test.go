@@ -21,9 +21,7 @@ func TestARefusedKeyShowsInMetricsAndEventsAndNotInTheAnswer(t *testing.T) {
 	o := newOrganization(t)
 	o.server = ownServer(t, apiserver.Options{}, nil)
 	c := o.key("ci")
-	if n := o.server.refusals(t, "disabled"); n != 0 {
-		t.Errorf("%d refusals are counted before there was any", n)
-	}
+	harness.Same(t, "the refusals that are counted before there was any", 0, o.server.refusals(t, "disabled"))
 	key := builder.APIKey("ci").In(o.namespace).Build()
 	env.Patch(t, key, `{"spec":{"disabled":true}}`)
 	o.eventually(func(g Gomega) { g.Expect(c.get("/v1/findings").status).To(Equal(401)) })
@@ -36,13 +34,9 @@ func TestARefusedKeyShowsInMetricsAndEventsAndNotInTheAnswer(t *testing.T) {
 		if !bytes.Equal(a.body, nobody.body) {
 			t.Errorf("the body differs from that of any other refusal: %s", a.body)
 		}
-		if got := a.header.Get("WWW-Authenticate"); got != "Bearer" {
-			t.Errorf("WWW-Authenticate is %q", got)
-		}
+		harness.Same(t, "WWW-Authenticate", "Bearer", a.header.Get("WWW-Authenticate"))
 	}
-	if got := o.server.refusals(t, "disabled"); got != counted+requests {
-		t.Errorf("%d refusals are counted after %d and %d more", got, counted, requests)
-	}
+	harness.Same(t, "the refusals that are counted", counted+requests, o.server.refusals(t, "disabled"))
 
 	o.eventually(func(g Gomega) {
 		events := &eventsv1.EventList{}

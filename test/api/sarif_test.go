@@ -107,9 +107,7 @@ func TestAnUploadInGitHubsShapeIsImported(t *testing.T) {
 	for _, below := range []string{"", "/api/v3"} {
 		a := c.do(http.MethodPost, below+sarifsPath, forGitHub(sarif("one", "two"))).wants(http.StatusAccepted, below)
 		receipt := decoded[openapi.SarifReceipt](a)
-		if want := c.server.url("") + below + sarifsPath + "/" + receipt.Id; receipt.Url != want {
-			t.Errorf("the upload is at %s, want %s", receipt.Url, want)
-		}
+		harness.Same(t, "the URL of the upload", c.server.url("")+below+sarifsPath+"/"+receipt.Id, receipt.Url)
 		status := c.follow(a)
 		c.wantsComplete(status)
 		upload := decoded[openapi.Upload](c.get(strings.TrimPrefix(status.AnalysesUrl, c.server.url(""))).wants(http.StatusOK, "its scans"))
@@ -183,13 +181,9 @@ func TestWhatIsNoUploadToGitHubIsRejected(t *testing.T) {
 			}
 		})
 	}
-	if got := len(o.everything()); got != 0 {
-		t.Errorf("%d findings are stored", got)
-	}
-	long := c.do(http.MethodPost, sarifsPath, forGitHub(sarif(), `"x":"`+strings.Repeat("a", 100_000)+`"`)).wants(http.StatusRequestEntityTooLarge, "too long")
-	if !strings.Contains(string(long.body), `"message":"rejecting SARIF: `) {
-		t.Errorf("the answer is %s", long.body)
-	}
+	harness.Same(t, "the findings that are stored", 0, len(o.everything()))
+	long := forGitHub(sarif(), `"x":"`+strings.Repeat("a", 100_000)+`"`)
+	c.do(http.MethodPost, sarifsPath, long).wants(http.StatusRequestEntityTooLarge, "too long").says(`"message":"rejecting SARIF: `)
 }
 
 func TestAnUploadOfAnotherRefFailsAndSaysWhy(t *testing.T) {
@@ -198,9 +192,7 @@ func TestAnUploadOfAnotherRefFailsAndSaysWhy(t *testing.T) {
 		status := c.submit(strings.Replace(forGitHub(sarif("one")), "refs/heads/main", ref, 1))
 		c.wantsFailed(status, ref+" is not the branch main")
 	}
-	if got := len(o.everything()); got != 0 {
-		t.Errorf("%d findings are stored", got)
-	}
+	harness.Same(t, "the findings that are stored", 0, len(o.everything()))
 }
 
 func TestAPullRequestIsReviewedInGitHubsShape(t *testing.T) {
@@ -251,9 +243,7 @@ func TestAnUploadThatNoProjectTakesFailsAndNamesThem(t *testing.T) {
 	c.wantsFailed(c.submit(forGitHub(sarif())), "which of the projects")
 	o.projects(map[string]string{"proj": "src", "web": "src"})
 	c.wantsFailed(c.submit(forGitHub(sarif("one"))), "proj, web have the same spec.relativePath")
-	if got := len(o.everything()); got != 0 {
-		t.Errorf("%d findings are stored", got)
-	}
+	harness.Same(t, "the findings that are stored", 0, len(o.everything()))
 }
 
 func TestWhatIsRefusedForOneProjectIsImportedIntoNone(t *testing.T) {
@@ -277,10 +267,7 @@ func TestARepositoryIsFoundByItsFullName(t *testing.T) {
 	post("acme/"+strings.Repeat("b", 254)).wants(http.StatusBadRequest, "a long name")
 	o.create(builder.Repository("second").In(o.namespace).Build())
 	o.rename(c, "second", "acme/Payments")
-	a := post("acme/payments").wants(http.StatusConflict, "two of one name")
-	if !strings.Contains(string(a.body), "repo, second") {
-		t.Errorf("the answer is %s", a.body)
-	}
+	post("acme/payments").wants(http.StatusConflict, "two of one name").says("repo, second")
 	o.rename(c, "second", "acme/group/Payments")
 	o.create(builder.Project("theirs").In(o.namespace).Repository("second").Build())
 	post("acme%2Fgroup/payments").wants(http.StatusAccepted, "a group in a group")
@@ -301,18 +288,14 @@ func TestTheHostTellsRepositoriesOfOneNameApart(t *testing.T) {
 		c.wantsComplete(c.follow(post(root).wants(http.StatusAccepted, root)))
 	}
 	const elsewhere = "https://ghe.example.com/acme/payments"
-	if a := post(elsewhere).wants(http.StatusConflict, "another host"); !strings.Contains(string(a.body), "the repository repo with that full name has another URL") {
-		t.Errorf("the answer is %s", a.body)
-	}
+	post(elsewhere).wants(http.StatusConflict, "another host").says("the repository repo with that full name has another URL")
 	o.create(builder.Repository("second").In(o.namespace).Build())
 	o.create(builder.Project("theirs").In(o.namespace).Repository("second").Build())
 	at("second", elsewhere)
 	o.rename(c, "second", "acme/payments")
 	c.wantsComplete(c.follow(post(elsewhere).wants(http.StatusAccepted, "the other of two")))
 	harness.Same(t, "open findings", map[string]int{"proj": 1, "theirs": 1}, o.open())
-	if a := post("file:///src").wants(http.StatusConflict, "either of two"); !strings.Contains(string(a.body), "repo, second") {
-		t.Errorf("the answer is %s", a.body)
-	}
+	post("file:///src").wants(http.StatusConflict, "either of two").says("repo, second")
 }
 
 func TestAnUploadIsReadWithItsRepositoryAlone(t *testing.T) {
@@ -325,9 +308,7 @@ func TestAnUploadIsReadWithItsRepositoryAlone(t *testing.T) {
 	c.get(sarifsPath+"/u-none").wants(http.StatusNotFound, "no upload")
 	other, stranger := named(t)
 	stranger.get(sarifsPath+"/"+id).wants(http.StatusNotFound, "another organization")
-	if len(other.everything()) != 0 {
-		t.Error("another organization has findings")
-	}
+	harness.Same(t, "the findings of another organization", 0, len(other.everything()))
 }
 
 func TestTheSchemeTokenIsTakenWhereGitHubsClientsAre(t *testing.T) {
@@ -344,10 +325,7 @@ func TestABombInGitHubsShapeIsRefused(t *testing.T) {
 	o.rename(c, "repo", "acme/payments")
 	bomb := forGitHub(`{"version":"2.1.0","x":"` + strings.Repeat(" ", 2<<20) + `"`)
 	for range 3 {
-		a := c.do(http.MethodPost, sarifsPath, bomb).wants(http.StatusRequestEntityTooLarge, "a bomb")
-		if !strings.Contains(string(a.body), "larger than 1 MiB") {
-			t.Errorf("the answer is %s", a.body)
-		}
+		c.do(http.MethodPost, sarifsPath, bomb).wants(http.StatusRequestEntityTooLarge, "a bomb").says("larger than 1 MiB")
 	}
 	harness.Within(t, time.Minute, func(g Gomega) {
 		g.Expect(c.do(http.MethodPost, sarifsPath, forGitHub(sarif("one"))).status).To(Equal(http.StatusAccepted))

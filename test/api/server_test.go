@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -35,11 +36,7 @@ func ownServer(t *testing.T, options apiserver.Options, alter func(*rest.Config)
 	s, err := newServer(config, options)
 	harness.Must(t, err)
 	s.stop = sync.OnceValue(s.stop)
-	t.Cleanup(func() {
-		if err := s.stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { harness.NoError(t, "stop", s.stop()) })
 	return s
 }
 
@@ -86,9 +83,7 @@ func TestWithoutTheAPIServerReadsGoOnUntilKeysAreStale(t *testing.T) {
 	o.server = s
 	c := o.key("ci")
 	f := o.finding(c, builder.Finding("f-1"))
-	if age := c.get("/v1/findings").wants(200, "all is well").header.Get("X-Data-Age"); age != "" {
-		t.Errorf("all is well, and x-data-age is %q", age)
-	}
+	harness.Same(t, "x-data-age, and all is well", "", c.get("/v1/findings").wants(200, "all is well").header.Get("X-Data-Age"))
 	l.set(true)
 	c.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wantsError(500, "Internal server error", "a write that cannot be stored")
 	aged := false
@@ -138,9 +133,7 @@ func TestAFacadeThatCannotReachTheAPIServerIsNotReady(t *testing.T) {
 	c := newCaller(t, s, newOrganization(t).issue("ci"))
 	c.get("/v1/findings").wants(500, "a facade that knows no keys yet")
 	l.set(false)
-	if err := s.waitUntilReady(t.Context()); err != nil {
-		t.Error(err)
-	}
+	harness.NoError(t, "wait until it is ready", s.waitUntilReady(t.Context()))
 	c.get("/v1/findings").wants(200, "a facade that is ready")
 }
 
@@ -182,9 +175,7 @@ func TestTheLogNamesRequestsAndHoldsNoSecrets(t *testing.T) {
 	c := o.key("ci-bot")
 	o.finding(c, builder.Finding("f-1"))
 	given := c.get("/v1/findings?class=from-the-query", header("X-Request-Id", "from-the-proxy.1"))
-	if got := given.header.Get("X-Request-Id"); got != "from-the-proxy.1" {
-		t.Errorf("the request's name is now %q", got)
-	}
+	harness.Same(t, "the request's name", "from-the-proxy.1", given.header.Get("X-Request-Id"))
 	if got := c.get("/v1/findings", header("X-Request-Id", "no name\tof ours")).header.Get("X-Request-Id"); strings.Contains(got, "ours") {
 		t.Errorf("the log takes %q", got)
 	}
@@ -227,9 +218,7 @@ func TestRequestsOfOddForm(t *testing.T) {
 		{"a body cut short", "PATCH /v1/findings/f-1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 5\r\n" + authorization + "\r\n{}", 400},
 		{"no HTTP", "hello", 400},
 	} {
-		if got := rawStatus(t, facade.Address(), test.head+"\r\n\r\n"); got != test.status {
-			t.Errorf("%s: got %d, want %d", test.reason, got, test.status)
-		}
+		harness.Same(t, test.reason, test.status, rawStatus(t, facade.Address(), test.head+"\r\n\r\n"))
 	}
 }
 
@@ -239,9 +228,8 @@ func rawStatus(t *testing.T, address, request string) int {
 	harness.Must(t, err)
 	defer conn.Close() //nolint:errcheck // a test's own
 	harness.Must(t, conn.SetDeadline(time.Now().Add(patience)))
-	if _, err := io.WriteString(conn, request); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(conn, request)
+	harness.Must(t, err)
 	harness.Must(t, conn.(*net.TCPConn).CloseWrite())
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -298,17 +286,10 @@ func TestStoppingAnswersWhatHasBegun(t *testing.T) {
 	if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(report, "[-] not stopping") {
 		t.Errorf("readyz while stopping: %d %q, %v", status, report, err)
 	}
-	if _, err := io.WriteString(writer, body); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(writer, body)
+	harness.Must(t, err)
 	writer.Close() //nolint:errcheck,gosec // never fails
-	if got := <-answered; got != 200 {
-		t.Errorf("the request that had begun got %d", got)
-	}
-	if err := <-stopped; err != nil {
-		t.Errorf("stop: %v", err)
-	}
-	if got := o.stored("f-1").Spec.Triage.UserStatus; got != "muted" {
-		t.Errorf("the finding is %s", got)
-	}
+	harness.Same(t, "the status of the request that had begun", 200, <-answered)
+	harness.NoError(t, "stop", <-stopped)
+	harness.Same(t, "the finding's user status", v1alpha1.UserStatusMuted, o.stored("f-1").Spec.Triage.UserStatus)
 }

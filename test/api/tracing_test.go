@@ -101,20 +101,6 @@ func (r *receiver) trace(id string) (paths []string, spans []*tracev1.Span) {
 	return paths, spans
 }
 
-// meddler changes a finding just before the facade's first patch of it arrives.
-type meddler struct {
-	http.RoundTripper
-	once   sync.Once
-	meddle func()
-}
-
-func (m *meddler) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Method == http.MethodPatch && strings.Contains(request.URL.Path, "/findings/") {
-		m.once.Do(m.meddle)
-	}
-	return m.RoundTripper.RoundTrip(request)
-}
-
 const (
 	givenTrace = "0af7651916cd43dd8448eb211c80319c"
 	givenSpan  = "b7ad6b7169203331"
@@ -125,15 +111,16 @@ func TestATraceLeadsFromTheRequestToThePatch(t *testing.T) {
 	r, log := newReceiver(t), &harness.Buffer{}
 	o := newOrganization(t)
 	f := builder.Finding("f-1").In(o.namespace).Build()
+	var once sync.Once // another writer changes the finding just before the first patch arrives
 	s := ownServer(t, apiserver.Options{
 		TraceEndpoint: r.URL, TraceSampleRatio: 0, Log: slog.New(slog.NewJSONHandler(log, nil)),
 	}, func(config *rest.Config) {
-		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return &meddler{RoundTripper: next, meddle: func() {
-				if err := env.Client.Patch(t.Context(), f, testenv.MergePatch(`{"metadata":{"labels":{"a":"b"}}}`)); err != nil {
-					t.Error(err)
-				}
-			}}
+		harness.Between(config, func(next http.RoundTripper, request *http.Request) (*http.Response, error) {
+			if request.Method == http.MethodPatch && strings.Contains(request.URL.Path, "/findings/") {
+				patch := testenv.MergePatch(`{"metadata":{"labels":{"a":"b"}}}`)
+				once.Do(func() { harness.NoError(t, "patch", env.Client.Patch(t.Context(), f, patch)) })
+			}
+			return next.RoundTrip(request)
 		})
 	})
 	o.server = s
@@ -143,9 +130,7 @@ func TestATraceLeadsFromTheRequestToThePatch(t *testing.T) {
 	c.patch("/v1/findings/f-1?x=from-the-query", `{"user_status":"muted"}`,
 		header("Traceparent", "00-"+givenTrace+"-"+givenSpan+"-01"), header("Tracestate", "from=the-header"),
 		header("X-Request-Id", "named-by-the-proxy")).wants(200, "a decision")
-	if err := s.stop(); err != nil { // stop sends the queued spans
-		t.Fatal(err)
-	}
+	harness.Must(t, s.stop()) // stop sends the queued spans
 	paths, spans := r.trace(givenTrace)
 	const root = "PATCH /v1/findings/{id}"
 	NewWithT(t).Expect(paths).To(ConsistOf(
@@ -225,9 +210,7 @@ func TestNobodyWaitsForTheCollector(t *testing.T) {
 		g.Expect(metrics).To(MatchRegexp(`findings_api_trace_spans_total\{outcome="lost"\} [1-9]`))
 	})
 	stopping := time.Now()
-	if err := s.stop(); err != nil {
-		t.Errorf("stop: %v", err)
-	}
+	harness.NoError(t, "stop", s.stop())
 	if took := time.Since(stopping); took > 20*time.Second {
 		t.Errorf("the server stopped after %s", took)
 	}

@@ -69,9 +69,7 @@ func TestADecisionIsRepeatedWhereItIsStale(t *testing.T) {
 	if stale := o.stored("f-1"); !findingstate.Stale(stale) {
 		t.Errorf("other facts make it stale: %+v", stale.Spec.Triage)
 	}
-	if why := decoded[known](second.get("/v2/findings/f-1")).DecisionStale; why != "severity low, now high" {
-		t.Errorf("decision_stale is %q", why)
-	}
+	harness.Same(t, "decision_stale", "severity low, now high", decoded[known](second.get("/v2/findings/f-1")).DecisionStale)
 	second.patch("/v2/findings/f-1", `{"comments":"why"}`).wants(200, "a comment alone")
 	if stale := o.stored("f-1"); !findingstate.Stale(stale) {
 		t.Errorf("a comment alone repeats nothing: %+v", stale.Spec.Triage)
@@ -79,9 +77,7 @@ func TestADecisionIsRepeatedWhereItIsStale(t *testing.T) {
 	second.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wants(200, "the same about other facts")
 	want := v1alpha1.FindingTriage{UserStatus: "muted", Comments: "why", By: "apikey/second", Basis: "rated=high"}
 	harness.Same(t, "spec.triage", want, o.stored("f-1").Spec.Triage)
-	if why := decoded[known](second.get("/v2/findings/f-1")).DecisionStale; why != "" {
-		t.Errorf("decision_stale is %q after the decision was repeated", why)
-	}
+	harness.Same(t, "decision_stale after the decision was repeated", "", decoded[known](second.get("/v2/findings/f-1")).DecisionStale)
 	second.patch("/v2/findings/f-1", `{"user_status":"open"}`).wants(200, "no decision")
 	want = v1alpha1.FindingTriage{UserStatus: "open", Comments: "why", By: "apikey/second"}
 	harness.Same(t, "spec.triage", want, o.stored("f-1").Spec.Triage)
@@ -98,9 +94,7 @@ func TestADecisionRestsOnWhatWasSeen(t *testing.T) {
 	for range 2 {
 		written, err := facadeClient(t).Findings.Triage(t.Context(), asSeen(seen), always, decision)
 		harness.Must(t, err)
-		if got := findingstate.WhyStale(written); got != "severity low, now high" {
-			t.Errorf("stale because of %q", got)
-		}
+		harness.Same(t, "stale because of", "severity low, now high", findingstate.WhyStale(written))
 	}
 }
 
@@ -109,9 +103,7 @@ func TestASuppressedFindingIsOpenMuted(t *testing.T) {
 	c := o.key("ci")
 	o.finding(c, builder.Finding("f-1").Suppressed("inSource", "a test"))
 	o.lists(c, "/v2/findings?status=open_muted&user_status=open", "f-1")
-	if got := decoded[known](c.get("/v2/findings/f-1")).Facts.Suppression; got != (suppression{"inSource", "a test"}) {
-		t.Errorf("it shows %+v", got)
-	}
+	harness.Same(t, "the suppression", suppression{"inSource", "a test"}, decoded[known](c.get("/v2/findings/f-1")).Facts.Suppression)
 	c.patch("/v2/findings/f-1", `{"user_status":"active"}`).wants(200, "a person's decision stands beside it")
 	o.lists(c, "/v1/findings?status=open_muted&user_status=active", "f-1")
 	harness.Must(t, o.kubectlPatch(t.Context(), "f-1", `{"spec":{"suppression":null}}`))
@@ -238,9 +230,7 @@ func TestAFindingThatWasMadeAgainElsewhereIsNotTheOneThatWasMeant(t *testing.T) 
 	if p := problem.Of(err); err == nil || p.Status != 404 {
 		t.Errorf("got %v, want a 404", err)
 	}
-	if got := o.stored("f-1").Spec.Triage.UserStatus; got != "open" {
-		t.Errorf("the other finding is now %s", got)
-	}
+	harness.Same(t, "the other finding's user status", v1alpha1.UserStatusOpen, o.stored("f-1").Spec.Triage.UserStatus)
 }
 
 func TestWhenTheTimeIsOverTheClientMayTryAgain(t *testing.T) {
@@ -250,9 +240,8 @@ func TestWhenTheTimeIsOverTheClientMayTryAgain(t *testing.T) {
 	// Another writer changes the finding between every read and every patch.
 	meddle := func(knownFinding) error {
 		tries++
-		if err := o.kubectlPatch(t.Context(), "f-1", fmt.Sprintf(`{"spec":{"triage":{"comments":"%d"}}}`, tries)); err != nil {
-			t.Error(err)
-		}
+		patch := fmt.Sprintf(`{"spec":{"triage":{"comments":"%d"}}}`, tries)
+		harness.NoError(t, "patch", o.kubectlPatch(t.Context(), "f-1", patch))
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

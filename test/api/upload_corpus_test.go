@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -69,9 +67,7 @@ func beginning(t *testing.T, content []byte) []byte {
 		results := run["results"].([]any)
 		run["results"] = results[:min(len(results), mostResults)]
 	}
-	content, err := json.Marshal(log)
-	harness.Must(t, err)
-	return content
+	return harness.JSON(t, log)
 }
 
 // facts returns the facts of a project's findings, by name, without members that differ between
@@ -145,8 +141,7 @@ func TestEveryCorpusFileComesInByUploadAsByThePlugin(t *testing.T) {
 					is.Expect(string(reader.get("/v2/repos?size=10").body)).To(ContainSubstring(`"` + repository + `"`))
 				}
 			})
-			content, err := os.ReadFile(file) //nolint:gosec // a test names its own files
-			harness.Must(t, err)
+			content := []byte(harness.File(t, file))
 			if len(content) > largeFile {
 				content = beginning(t, content)
 			}
@@ -162,12 +157,10 @@ func TestEveryCorpusFileComesInByUploadAsByThePlugin(t *testing.T) {
 			upload, facts := c.ended(a), plugin.facts(project)
 			g.follow(b.wants(http.StatusAccepted, "an upload in GitHub's shape"))
 			shaped := decoded[openapi.Upload](g.get("/v2/uploads/" + decoded[openapi.SarifReceipt](b).Id))
-			if diff := cmp.Diff(want, scanCounts(upload)) + cmp.Diff(want, scanCounts(shaped)); diff != "" {
-				t.Errorf("counts (-plugin +upload, -plugin +GitHub):\n%s", diff)
-			}
-			if diff := cmp.Diff(facts, uploaded.facts(project)) + cmp.Diff(facts, github.facts(project)); diff != "" {
-				t.Errorf("findings (-plugin +upload, -plugin +GitHub):\n%s", diff)
-			}
+			harness.Same(t, "the counts of the upload", want, scanCounts(upload))
+			harness.Same(t, "the counts in GitHub's shape", want, scanCounts(shaped))
+			harness.Same(t, "the findings of the upload", facts, uploaded.facts(project))
+			harness.Same(t, "the findings in GitHub's shape", facts, github.facts(project))
 			c.reviewsItsBase(repository, project, i+1, string(content), *upload.Status)
 		})
 	}

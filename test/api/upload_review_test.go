@@ -61,9 +61,7 @@ func TestAnUploadOfAPullRequestShowsOnlyWhatTheBaseDoesNotHave(t *testing.T) {
 	if len(reviews) != 1 || reviews[0].Name != review.ReviewId || reviews[0].Spec.PRTitle != "Refunds" || reviews[0].Spec.PRAuthor != "jo" || len(issues) != 1 {
 		t.Errorf("stored are %+v and %+v", reviews, issues)
 	}
-	if diff := cmp.Diff(base, o.everything()); diff != "" {
-		t.Errorf("findings changed (-before +after):\n%s", diff)
-	}
+	harness.Same(t, "the findings changed", base, o.everything())
 	o.eventually(func(g Gomega) {
 		read := decoded[openapi.Upload](c.get("/v2/uploads/"+upload.Id).wants(http.StatusOK, "the upload"))
 		g.Expect(cmp.Diff(upload, read)).To(BeEmpty(), "read again, on any replica")
@@ -81,9 +79,8 @@ func TestTheSameUploadOfAPullRequestAgainWritesNothing(t *testing.T) {
 		t.Errorf("the review is %+v", review)
 	}
 	reviews, issues := o.ofReviews()
-	if diff := cmp.Diff(reviewsBefore, reviews) + cmp.Diff(issuesBefore, issues); diff != "" {
-		t.Errorf("what is stored changed (-before +after):\n%s", diff)
-	}
+	harness.Same(t, "the reviews changed", reviewsBefore, reviews)
+	harness.Same(t, "the issues changed", issuesBefore, issues)
 }
 
 // The provider is not asked: what became of a pull request comes with an upload.
@@ -130,9 +127,7 @@ func TestAScanOfAPullRequestIsNoneOfTheBranch(t *testing.T) {
 	c.upload("?started_at=2026-01-03T00:00:00Z&pull_request=5&commit="+headCommit, sarif("three")).wants(http.StatusOK, "the pull request")
 	upload := decoded[openapi.Upload](c.upload("?started_at=2026-01-02T00:00:00Z", sarif("one", "two")).wants(http.StatusOK, "the base, before the pull request"))
 	harness.Same(t, "counts", openapi.ScanCounts{Unchanged: 2}, upload.Scans[0].Counts)
-	if got := len(o.everything()); got != 2 {
-		t.Errorf("%d findings, want 2", got)
-	}
+	harness.Same(t, "the findings", 2, len(o.everything()))
 }
 
 func TestADryRunOfAPullRequestJudgesAndStoresNothing(t *testing.T) {
@@ -155,10 +150,8 @@ func TestADryRunOfAPullRequestJudgesAndStoresNothing(t *testing.T) {
 func TestAPullRequestsScannerThatCrashedFailsTheUpload(t *testing.T) {
 	o, c := uploader(t)
 	crashed := strings.Replace(sarif("one"), `"results"`, `"invocations":[{"executionSuccessful":false}],"results"`, 1)
-	a := c.upload("?pull_request=5&fail_on=high&commit="+headCommit, crashed).wants(http.StatusConflict, "a scanner that crashed")
-	if !strings.Contains(string(a.body), "lint did not cover everything") {
-		t.Errorf("the answer is %s", a.body)
-	}
+	c.upload("?pull_request=5&fail_on=high&commit="+headCommit, crashed).wants(http.StatusConflict, "a scanner that crashed").
+		says("lint did not cover everything")
 	if reviews, issues := o.ofReviews(); len(reviews)+len(issues) != 0 {
 		t.Errorf("stored are %v and %v", reviews, issues)
 	}
@@ -194,10 +187,7 @@ func TestAQueryOfAPullRequestThatContradictsItselfIsRefused(t *testing.T) {
 		{"?pull_request=5&fail_on=low", "fail_on"},
 		{"?pull_request=5&pr_status=gone", "pr_status"},
 	} {
-		a := c.upload(tc.query, sarif("one")).wants(http.StatusBadRequest, tc.query)
-		if !strings.Contains(string(a.body), tc.want) {
-			t.Errorf("%s: the answer is %s, want %q in it", tc.query, a.body, tc.want)
-		}
+		c.upload(tc.query, sarif("one")).wants(http.StatusBadRequest, tc.query).says(tc.want)
 	}
 	if reviews, issues := o.ofReviews(); len(reviews)+len(issues)+len(o.everything()) != 0 {
 		t.Errorf("stored are %v and %v", reviews, issues)

@@ -68,9 +68,7 @@ func (o *organization) everything() []v1alpha1.Finding {
 func TestAnUploadIsStoredWhenItIsAnswered(t *testing.T) {
 	o, c := uploader(t)
 	upload := decoded[openapi.Upload](c.upload("?commit=abc", sarif("one", "two")).wants(http.StatusOK, "stored"))
-	if got := len(o.everything()); got != 2 {
-		t.Errorf("%d findings are stored, want 2", got)
-	}
+	harness.Same(t, "the findings that are stored", 2, len(o.everything()))
 	if upload.Status == nil || *upload.Status != openapi.ScanStatusCompleted || upload.ScanCount != 1 || len(upload.Scans) != 1 {
 		t.Fatalf("the upload is %+v", upload)
 	}
@@ -86,9 +84,7 @@ func TestAnUploadIsStoredWhenItIsAnswered(t *testing.T) {
 		g.Expect(listed.Total).To(BeEquivalentTo(1))
 	})
 	read := decoded[openapi.Upload](c.get("/v2/uploads/"+upload.Id).wants(http.StatusOK, "the upload"))
-	if diff := cmp.Diff(upload, read); diff != "" {
-		t.Errorf("read again (-answered +read):\n%s", diff)
-	}
+	harness.Same(t, "the upload, read again", upload, read)
 }
 
 func TestTheSameUploadAgainChangesNothing(t *testing.T) {
@@ -97,9 +93,7 @@ func TestTheSameUploadAgainChangesNothing(t *testing.T) {
 	before := o.everything()
 	upload := decoded[openapi.Upload](c.upload("", sarif("one", "two")).wants(http.StatusOK, "the second"))
 	harness.Same(t, "counts", openapi.ScanCounts{Unchanged: 2}, upload.Scans[0].Counts)
-	if diff := cmp.Diff(before, o.everything()); diff != "" {
-		t.Errorf("what is stored changed (-before +after):\n%s", diff)
-	}
+	harness.Same(t, "what is stored changed", before, o.everything())
 }
 
 func TestAnUploadNeverChangesADecision(t *testing.T) {
@@ -117,9 +111,7 @@ func TestAnUploadNeverChangesADecision(t *testing.T) {
 func TestACompressedUploadIsUnfolded(t *testing.T) {
 	o, c := uploader(t)
 	c.upload("", apiclient.Gzip(sarif("one")), header("Content-Encoding", "gzip")).wants(http.StatusOK, "compressed")
-	if got := len(o.everything()); got != 1 {
-		t.Errorf("%d findings are stored, want 1", got)
-	}
+	harness.Same(t, "the findings that are stored", 1, len(o.everything()))
 }
 
 func TestADryRunAnswersWhatWouldChangeAndWritesNothing(t *testing.T) {
@@ -130,9 +122,7 @@ func TestADryRunAnswersWhatWouldChangeAndWritesNothing(t *testing.T) {
 	}
 	scans := &v1alpha1.ScanList{}
 	harness.Must(t, env.Client.List(t.Context(), scans, client.InNamespace(o.namespace)))
-	if len(scans.Items) != 0 {
-		t.Errorf("%d scans are recorded", len(scans.Items))
-	}
+	harness.Same(t, "the scans that are recorded", 0, len(scans.Items))
 }
 
 func TestAFileThatIsNotSARIFIsRefused(t *testing.T) {
@@ -155,24 +145,16 @@ func TestAFileThatIsNotSARIFIsRefused(t *testing.T) {
 		"too deep":               {body: strings.Repeat("[", 10_000), want: "nested deeper than 256 levels"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := c.upload(tc.query, tc.body, tc.changes...).wants(http.StatusBadRequest, name)
-			if !strings.Contains(string(a.body), tc.want) {
-				t.Errorf("the answer is %s, want %q in it", a.body, tc.want)
-			}
+			c.upload(tc.query, tc.body, tc.changes...).wants(http.StatusBadRequest, name).says(tc.want)
 		})
 	}
-	if got := len(o.everything()); got != 0 {
-		t.Errorf("%d findings are stored", got)
-	}
+	harness.Same(t, "the findings that are stored", 0, len(o.everything()))
 }
 
 func TestAnUploadThatWouldCloseMostIsRefusedInThePluginsWords(t *testing.T) {
 	o, c := uploader(t)
 	c.upload("", sarif(numbered(30)...)).wants(http.StatusOK, "the first")
-	a := c.upload("", sarif("other")).wants(http.StatusConflict, "most would be closed")
-	if !strings.Contains(string(a.body), "it would close 30 of 30 open findings") {
-		t.Errorf("the answer is %s", a.body)
-	}
+	c.upload("", sarif("other")).wants(http.StatusConflict, "most would be closed").says("it would close 30 of 30 open findings")
 	o.eventually(func(g Gomega) {
 		failed := decoded[openapi.ScanList](c.get("/v2/scans?status=failed")).Items
 		g.Expect(failed).To(HaveLen(1))
@@ -192,9 +174,7 @@ func TestAnUploadReachesItsOwnOrganizationAlone(t *testing.T) {
 	foreign := post("/v2/repos/theirs/projects/theirs/scans").wants(http.StatusNotFound, "another organization's")
 	absent := post("/v2/repos/none/projects/none/scans").wants(http.StatusNotFound, "nobody's")
 	harness.Same(t, "the answers differ", string(absent.body), string(foreign.body))
-	if len(o.everything())+len(other.everything()) != 0 {
-		t.Error("something is stored")
-	}
+	harness.Same(t, "the findings that are stored", 0, len(o.everything())+len(other.everything()))
 	upload := decoded[openapi.Upload](c.upload("", sarif("one")).wants(http.StatusOK, "ours"))
 	theirs := other.key("reader", v1alpha1.ScopeFindingsImport)
 	theirs.get("/v2/uploads/"+upload.Id).wants(http.StatusNotFound, "another organization's upload")
@@ -219,10 +199,7 @@ func TestABombIsRefusedAndItsMemoryGivenBack(t *testing.T) {
 	_, c := bounded(t, uploads.Limits{Total: 1, PerOrganization: 1, Bytes: 2 << 20})
 	bomb := apiclient.Gzip(`{"version":"2.1.0","x":"` + strings.Repeat(" ", 2<<20) + `"`)
 	for range 3 {
-		a := c.upload("", bomb, header("Content-Encoding", "gzip")).wants(http.StatusBadRequest, "a bomb")
-		if !strings.Contains(string(a.body), "larger than 1 MiB") {
-			t.Errorf("the answer is %s", a.body)
-		}
+		c.upload("", bomb, header("Content-Encoding", "gzip")).wants(http.StatusBadRequest, "a bomb").says("larger than 1 MiB")
 	}
 	c.upload("", sarif("one")).wants(http.StatusOK, "what follows")
 }
@@ -240,9 +217,7 @@ func TestMoreUploadsThanAtATimeAreToldToWait(t *testing.T) {
 	first := make(chan answer, 1)
 	go func() {
 		a, err := c.try(http.MethodPost, uploadPath, "", header("Content-Type", "application/sarif+json"), slowly)
-		if err != nil {
-			t.Error(err)
-		}
+		harness.NoError(t, "the first", err)
 		first <- a
 	}()
 	select {
@@ -251,12 +226,9 @@ func TestMoreUploadsThanAtATimeAreToldToWait(t *testing.T) {
 		t.Fatalf("the first is over before its body came: %d %s", a.status, a.body)
 	}
 	refused := c.upload("", sarif("two")).wants(http.StatusTooManyRequests, "the second")
-	if after := refused.header.Get("Retry-After"); after != "10" {
-		t.Errorf("retry-after is %q", after)
-	}
-	if n := c.server.ofUploads(t)[`findings_uploads_refused_total{reason="organization_limit"}`]; n != 1 {
-		t.Errorf("%v refused uploads are counted", n)
-	}
+	harness.Same(t, "retry-after", "10", refused.header.Get("Retry-After"))
+	counted := c.server.ofUploads(t)[`findings_uploads_refused_total{reason="organization_limit"}`]
+	harness.Same(t, "the refused uploads that are counted", 1., counted)
 	_, err := io.WriteString(rest, sarif("one"))
 	harness.Must(t, err)
 	harness.Must(t, rest.Close())
@@ -277,9 +249,7 @@ func TestAFacadeThatStopsLeavesNoImportUnderWay(t *testing.T) {
 	answered := make(chan answer, 1)
 	go func() {
 		a, err := mine.try(http.MethodPost, uploadPath, sarif(numbered(results)...), header("Content-Type", "application/sarif+json"))
-		if err != nil {
-			t.Error(err)
-		}
+		harness.NoError(t, "the upload", err)
 		answered <- a
 	}()
 	scans := &v1alpha1.ScanList{}
