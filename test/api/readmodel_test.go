@@ -49,47 +49,6 @@ func runModel(t *testing.T, f *faults) *readmodel.Model {
 	return model
 }
 
-func mute(ctx context.Context, namespace, name string) (*v1alpha1.Finding, error) {
-	patched := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	patch := testenv.MergePatch(`{"spec":{"triage":{"userStatus":"muted"}}}`)
-	return patched, env.Client.Patch(ctx, patched, patch)
-}
-
-func TestKubectlPatchShowsUp(t *testing.T) {
-	g := NewWithT(t)
-	namespace := env.Organization(t, "shows")
-	env.Create(t,
-		builder.Repository("repo").In(namespace).Build(),
-		builder.Project("proj").In(namespace).Build(),
-		builder.Finding("f-1").In(namespace).Build())
-	model := runModel(t, &faults{})
-	item, ok := model.Finding("shows", "f-1")
-	g.Expect(ok).To(BeTrue(), "ready, and the finding is missing")
-	g.Expect(item.UserStatus).To(Equal("open"))
-	before := item.UpdatedAt
-
-	patched, err := mute(t.Context(), namespace, "f-1")
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Eventually(func(g Gomega) {
-		item, _ := model.Finding("shows", "f-1")
-		g.Expect(item.Object().ResourceVersion).To(Equal(patched.ResourceVersion))
-		g.Expect(item.Status).To(Equal("open_muted"))
-		g.Expect(item.UpdatedAt >= before).To(BeTrue(), "updated_at went back")
-	}, patience).Should(Succeed())
-
-	env.Patch(t, builder.Project("proj").In(namespace).Build(), `{"spec":{"displayName":"Renamed"}}`)
-	g.Eventually(func() string {
-		item, _ := model.Finding("shows", "f-1")
-		return string(item.V2().AppendTo(nil))
-	}, patience).Should(ContainSubstring(`"name":"Renamed"`))
-
-	g.Expect(env.Client.Delete(t.Context(), builder.Finding("f-1").In(namespace).Build())).To(Succeed())
-	g.Eventually(func() bool {
-		_, ok := model.Finding("shows", "f-1")
-		return ok
-	}, patience).Should(BeFalse())
-}
-
 // The facade's service account may watch every kind, and a write with kubectl shows wherever the object is
 // joined.
 func TestRelatedKindsShowUp(t *testing.T) {
@@ -153,7 +112,8 @@ func TestModelConverges(t *testing.T) {
 			err := env.Client.Create(t.Context(), builder.Finding(name).In(namespace).Build())
 			g.Expect(client.IgnoreAlreadyExists(err)).NotTo(HaveOccurred())
 		case i%3 == 0:
-			patched, err := mute(t.Context(), namespace, name)
+			patched := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+			err := env.Client.Patch(t.Context(), patched, testenv.MergePatch(`{"spec":{"triage":{"userStatus":"muted"}}}`))
 			if !apierrors.IsNotFound(err) {
 				g.Expect(err).NotTo(HaveOccurred())
 				_, err = model.Apply(patched)
