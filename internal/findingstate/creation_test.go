@@ -101,9 +101,7 @@ func TestTheFirstChangeIsRecordedAsIfTheStatusHadBeenStored(t *testing.T) {
 			if reason == "rewritten" {
 				f.Status.Transitions[0].Scan = "s-1" // not known any longer
 			}
-			if d := cmp.Diff(stored.Status, f.Status); d != "" {
-				t.Errorf("with a stored status (-) and without (+):\n%s", d)
-			}
+			harness.Same(t, "with and without a stored status", stored.Status, f.Status)
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -41,9 +40,7 @@ func TestADecisionEndsAtItsSecond(t *testing.T) {
 		t.Errorf("it waits %s for the end", wait)
 	}
 	before := f.Status
-	if d := cmp.Diff(before, findingstate.Observe(f, nil, end.Add(-time.Nanosecond))); d != "" {
-		t.Errorf("before the end something changed:\n%s", d)
-	}
+	harness.Same(t, "status before the end", before, findingstate.Observe(f, nil, end.Add(-time.Nanosecond)))
 	spec := f.Spec.DeepCopy()
 	seq := findingstate.History(&f.Status).LastSeq()
 	reconcile(f, end)
@@ -55,14 +52,10 @@ func TestADecisionEndsAtItsSecond(t *testing.T) {
 		t.Errorf("updatedAt is %s, want the end %s", f.Status.UpdatedAt, end)
 	}
 	harness.Same(t, "the history", []string{"expired muted open ann accepted-risk"}, since(f, seq))
-	if d := cmp.Diff(*spec, f.Spec); d != "" {
-		t.Errorf("the spec changed:\n%s", d)
-	}
+	harness.Same(t, "spec", *spec, f.Spec)
 	after := f.Status
 	for _, later := range []time.Time{end, end.Add(time.Hour), now} {
-		if d := cmp.Diff(after, findingstate.Observe(f, nil, later)); d != "" {
-			t.Errorf("at %s, once it has ended, something changed:\n%s", later, d)
-		}
+		harness.Same(t, "status at "+later.String()+", once it has ended", after, findingstate.Observe(f, nil, later))
 	}
 }
 

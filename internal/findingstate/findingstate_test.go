@@ -245,9 +245,7 @@ func TestADecisionWaitsUntilTheStatusRecordsIt(t *testing.T) {
 func TestObserveOfUnchangedSpecChangesNothing(t *testing.T) {
 	f := finding()
 	reconcile(f, now)
-	if diff := cmp.Diff(f.Status, findingstate.Observe(f, nil, now.Add(time.Hour))); diff != "" {
-		t.Errorf("a reconcile without a change must lead to no write (-before +after):\n%s", diff)
-	}
+	harness.Same(t, "a reconcile without a change must lead to no write", f.Status, findingstate.Observe(f, nil, now.Add(time.Hour)))
 }
 
 func TestTransitionsThatAreNotEmittedAreNeverDropped(t *testing.T) {

@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // written returns the metadata of an object of that generation whose spec was last written in that
@@ -80,9 +80,7 @@ func TestWithoutItsReviewAnIssueStaysWhatItWas(t *testing.T) {
 		UserStatus: v1alpha1.UserStatusOpen, TriageDigest: findingstate.TriageDigest(&v1alpha1.FindingSpec{}),
 	}
 	issue := v1alpha1.ReviewIssue{ObjectMeta: written(1, 5), Status: resolved}
-	if diff := cmp.Diff(resolved, reviewstate.IssueStatus(&issue, nil, at(60).Time)); diff != "" {
-		t.Errorf("the status changed (-before +after):\n%s", diff)
-	}
+	harness.Same(t, "status", resolved, reviewstate.IssueStatus(&issue, nil, at(60).Time))
 	issue.Status = v1alpha1.ReviewIssueStatus{}
 	if got := reviewstate.IssueStatus(&issue, nil, at(60).Time).State; got != v1alpha1.ReviewIssueOpen {
 		t.Errorf("an issue of a review that was never there is %q, want open", got)
@@ -94,12 +92,8 @@ func TestASecondLookChangesNothing(t *testing.T) {
 	now := time.Date(2026, time.March, 1, 13, 0, 0, 123456789, time.UTC)
 	review := v1alpha1.Review{ObjectMeta: written(3, 30), Spec: v1alpha1.ReviewSpec{ReviewedCommits: reviewed("a", "b")}}
 	review.Status = reviewstate.ReviewStatus(&review, reviewstate.Counts{Open: 1}, now)
-	if diff := cmp.Diff(review.Status, reviewstate.ReviewStatus(&review, reviewstate.Counts{Open: 1}, now.Add(time.Hour))); diff != "" {
-		t.Errorf("review (-first +second):\n%s", diff)
-	}
+	harness.Same(t, "review", review.Status, reviewstate.ReviewStatus(&review, reviewstate.Counts{Open: 1}, now.Add(time.Hour)))
 	issue := v1alpha1.ReviewIssue{ObjectMeta: written(3, 30), Spec: *seenIn("a")}
 	issue.Status = reviewstate.IssueStatus(&issue, &review.Spec, now)
-	if diff := cmp.Diff(issue.Status, reviewstate.IssueStatus(&issue, &review.Spec, now.Add(time.Hour))); diff != "" {
-		t.Errorf("issue (-first +second):\n%s", diff)
-	}
+	harness.Same(t, "issue", issue.Status, reviewstate.IssueStatus(&issue, &review.Spec, now.Add(time.Hour)))
 }

@@ -132,14 +132,8 @@ func TestParseSecrets(t *testing.T) {
 	}
 	for _, c := range cases {
 		secrets, err := ParseSecrets(c.data)
-		if c.refused != "" {
-			if err == nil || !strings.Contains(err.Error(), c.refused) {
-				t.Errorf("%s: got %v", c.reason, err)
-			}
-			continue
-		}
-		if err != nil {
-			t.Errorf("%s: %v", c.reason, err)
+		harness.Says(t, c.reason, err, c.refused)
+		if err != nil || c.refused != "" {
 			continue
 		}
 		harness.Same(t, fmt.Sprintf("%s, before the end", c.reason),

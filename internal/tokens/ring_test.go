@@ -47,9 +47,8 @@ func TestRingKeepsNoPrivateKeyThatSignsNoMore(t *testing.T) {
 	}
 	ring, err := DecodeRing(data)
 	harness.Must(t, err)
-	if _, err := ring.Public().VerifySignature(sign(t, first, someClaims())); err != nil {
-		t.Errorf("a token of the key before: %v", err)
-	}
+	_, err = ring.Public().VerifySignature(sign(t, first, someClaims()))
+	harness.NoError(t, "a token of the key before", err)
 }
 
 func TestSpoiltRingIsRefusedAndNotQuoted(t *testing.T) {

@@ -56,9 +56,7 @@ func TestTokenSaysWhatWasSigned(t *testing.T) {
 	key := newKey(t)
 	got, err := key.Public().VerifySignature(sign(t, key, someClaims()))
 	harness.Must(t, err)
-	if diff := cmp.Diff(Verified{Claims: someClaims(), KeyID: key.ID()}, got); diff != "" {
-		t.Errorf("-signed +verified:\n%s", diff)
-	}
+	harness.Same(t, "verified", Verified{Claims: someClaims(), KeyID: key.ID()}, got)
 }
 
 func TestTokenEndsAtItsExpiry(t *testing.T) {

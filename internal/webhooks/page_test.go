@@ -3,7 +3,6 @@ package webhooks
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -227,10 +226,9 @@ func TestOnlyPagesCoverAnything(t *testing.T) {
 
 // The examples in the docs equal the code's output, byte for byte.
 func TestExamplesInTheDocs(t *testing.T) {
-	page, err := os.ReadFile("../../docs/webhooks.md")
-	harness.Must(t, err)
+	page := harness.RepositoryFile(t, "docs", "webhooks.md")
 	seen := map[string]bool{}
-	for _, block := range strings.Split(string(page), "```json\n")[1:] {
+	for _, block := range strings.Split(page, "```json\n")[1:] {
 		example, _, _ := strings.Cut(block, "\n```")
 		var kind struct{ Type string }
 		if err := json.Unmarshal([]byte(example), &kind); err != nil {
@@ -244,9 +242,7 @@ func TestExamplesInTheDocs(t *testing.T) {
 		content := envelope{Data: data}
 		decoder := json.NewDecoder(strings.NewReader(example))
 		decoder.DisallowUnknownFields()
-		if err := decoder.Decode(&content); err != nil {
-			t.Errorf("%s: %v", kind.Type, err)
-		}
+		harness.NoError(t, kind.Type, decoder.Decode(&content))
 		again, err := json.Marshal(content)
 		if diff := cmp.Diff(example, string(again)); err != nil || diff != "" {
 			t.Errorf("%s: %v\n%s", kind.Type, err, diff)

@@ -2,7 +2,6 @@ package webhooks
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"testing"
@@ -80,10 +79,9 @@ func TestSubscribes(t *testing.T) {
 
 // Every type in the documentation is known, and no other.
 func TestUnmatched(t *testing.T) {
-	page, err := os.ReadFile("../../docs/webhooks.md")
-	harness.Must(t, err)
+	page := harness.RepositoryFile(t, "docs", "webhooks.md")
 	documented := []v1alpha1.WebhookEventPattern{}
-	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z_]+\\.[a-z]+`(, )?)+ \\|").FindAllString(string(page), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z_]+\\.[a-z]+`(, )?)+ \\|").FindAllString(page, -1) {
 		for _, quoted := range regexp.MustCompile("`(.+?)`").FindAllStringSubmatch(row, -1) {
 			documented = append(documented, v1alpha1.WebhookEventPattern(quoted[1]))
 		}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // ev returns evidence at a location; the options add more.
@@ -308,9 +310,7 @@ func TestManyFilesAlikeThatMovedAreRecognised(t *testing.T) {
 			t.Fatalf("%s became %s", before[p.Known].Path, after[p.Result].Path)
 		}
 	}
-	if pairs := Recognise(Scan{Results: after, Known: open(before...)}); len(pairs) != kinds*files {
-		t.Errorf("%d of %d are recognised", len(pairs), kinds*files)
-	}
+	harness.Same(t, "recognised", kinds*files, len(Recognise(Scan{Results: after, Known: open(before...)})))
 }
 
 // A vulnerability may be reported under another of its ids.
@@ -320,7 +320,5 @@ func TestAVulnerabilityIsKnownByItsAliases(t *testing.T) {
 	}
 	got := Recognise(Scan{Results: []Evidence{by("CVE-1", "ssl"), by("CVE-1", "crypto")}, Known: open(by("GHSA-1", "crypto"), by("GHSA-1", "ssl"))})
 	want := []Match{{Result: 0, Known: 1, Rung: Package}, {Result: 1, Known: 0, Rung: Package}}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
+	harness.Same(t, "recognised", want, got)
 }

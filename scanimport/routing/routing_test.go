@@ -11,6 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/routing"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestOf(t *testing.T) {
@@ -105,9 +106,7 @@ func TestABatchOfNoPlaceBesideOthersIsTold(t *testing.T) {
 	if said := strings.Join(parts[0].Warnings, "; "); !strings.Contains(said, "left out of this upload: idle (Code)") || !strings.Contains(said, "a file is missing") {
 		t.Errorf("the warnings are %q", said)
 	}
-	if got := parts[0].Skipped["idle (Code), left out: passed"]; got != 3 {
-		t.Errorf("%d are counted as skipped: %v", got, parts[0].Skipped)
-	}
+	harness.Same(t, "results counted as skipped", 3, parts[0].Skipped["idle (Code), left out: passed"])
 	if len(placed.Warnings) != 0 || len(placed.Skipped) != 0 {
 		t.Error("the batch itself was changed")
 	}
@@ -144,9 +143,7 @@ func TestScannedAreTheProjectsThatHoldSomething(t *testing.T) {
 			if scanned == nil {
 				got = "all"
 			}
-			if got != tc.want {
-				t.Errorf("%s: scanned are %q, want %q", tc.reason, got, tc.want)
-			}
+			harness.Same(t, tc.reason+": scanned", tc.want, got)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestErrorsThatToolsReport(t *testing.T) {
@@ -39,7 +41,5 @@ func TestErrorsThatToolsReport(t *testing.T) {
 func TestWarningsOfARunAreBounded(t *testing.T) {
 	one := `{"toolExecutionNotifications":[{"level":"error","locations":[{"physicalLocation":{"artifactLocation":{"uri":"a"}}}]}]}`
 	run := parseOne(t, file(`"results":[],"invocations":[`+strings.Join(slices.Repeat([]string{one}, 20), ",")+`]`), Options{})
-	if len(run.Warnings) != mostWarnings {
-		t.Errorf("%d warnings, want %d", len(run.Warnings), mostWarnings)
-	}
+	harness.Same(t, "warnings", mostWarnings, len(run.Warnings))
 }

@@ -76,9 +76,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse(strings.NewReader(tc.document), Options{Limits: small})
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("error %v, want one that says %q: %s", err, tc.want, tc.reason)
-			}
+			harness.Says(t, tc.reason, err, tc.want)
 		})
 	}
 }
@@ -142,9 +140,7 @@ func TestEntriesThatAreNoFindings(t *testing.T) {
 			if run.Incomplete != "" != slices.Contains([]SkipReason{SkipNotAnObject, SkipRuleIndex}, tc.want) {
 				t.Errorf("incomplete %q: only what cannot be read may be a known result: %s", run.Incomplete, tc.reason)
 			}
-			if last := run.Results[len(run.Results)-1]; last.RuleID != "R1" {
-				t.Errorf("the result after it was lost: %s", tc.reason)
-			}
+			harness.Same(t, tc.reason+": the result after it", "R1", run.Results[len(run.Results)-1].RuleID)
 		})
 	}
 }
@@ -264,9 +260,7 @@ func TestConfigurationOverride(t *testing.T) {
 	for _, descriptor := range []string{`{"id":"R0"}`, `{"index":0}`} {
 		got := parseResult(t, file(`"results":[{"ruleId":"R0"}],"invocations":[{"executionSuccessful":true,
 			"ruleConfigurationOverrides":[{"descriptor":`+descriptor+`,"configuration":{"level":"note"}}]}]`))
-		if got.Level != "note" {
-			t.Errorf("descriptor %s: level %s, want note", descriptor, got.Level)
-		}
+		harness.Same(t, "the level of descriptor "+descriptor, "note", got.Level)
 	}
 }
 

@@ -1,7 +1,6 @@
 package sarif
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -15,8 +14,7 @@ func member(t *testing.T, name, value string) string {
 	if value == "" {
 		return ""
 	}
-	encoded, err := json.Marshal(value)
-	harness.Must(t, err)
+	encoded := harness.JSON(t, value)
 	return `,"` + name + `":` + string(encoded)
 }
 
