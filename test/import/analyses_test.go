@@ -3,7 +3,6 @@ package import_test
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -54,13 +53,9 @@ func TestAnalysesOfOneToolLeaveEachOtherAlone(t *testing.T) {
 		t.Errorf("Python after Ruby: %+v, want 3 created and none closed", *s)
 	}
 	p.wantState("both", 6, 0, 3)
-	if s := p.imports(ruby, commitB); s.Unchanged != 3 || s.Closed != 0 {
-		t.Errorf("Ruby again: %+v, want 3 unchanged", *s)
-	}
+	p.did("Ruby again", p.imports(ruby, commitB), counts{Unchanged: 3})
 	fewer := inAnalysis("/language:python/2", documentOf("CodeQL", results[4:]...))
-	if s := p.imports(fewer, commitB); s.Unchanged != 2 || s.Closed != 1 {
-		t.Errorf("another run of Python: %+v, want 2 unchanged and its third closed", *s)
-	}
+	p.did("another run of Python, without its third", p.imports(fewer, commitB), counts{Unchanged: 2, Closed: 1})
 	p.wantState("in the end", 5, 1, 3)
 	analyses := map[string]int{}
 	for _, scan := range p.scans() {
@@ -75,8 +70,7 @@ func TestTwoRunsOfOneAnalysisAreOneScan(t *testing.T) {
 	p := newProject(t)
 	results := numbered(4)
 	batches := collect(t, importer.Choices{}, inAnalysis("a/1", document(results[:2]...)), inAnalysis("a/2", document(results[2:3]...)), inAnalysis("b/1", document(results[3:]...)))
-	summaries, err := p.tryImport(importer.Options{}, batches)
-	p.must(err)
+	summaries := p.importsAll(importer.Options{}, batches)
 	if len(summaries) != 2 || summaries[0].Created != 3 || summaries[1].Created != 1 {
 		t.Errorf("%d scans, the first %+v; want one of 3 and one of 1", len(summaries), *summaries[0])
 	}
@@ -91,18 +85,10 @@ func TestFindingsOfNoAnalysisAreTakenOverByWhatReportsThem(t *testing.T) {
 	p.muteAll()
 	before := p.versions()
 	ruby, python := inAnalysis("ruby/", document(results[:2]...)), inAnalysis("python/", document(results[2:4]...))
-	if s := p.imports(ruby, commitB); s.Adopted != 2 || s.NotAdopted != 4 || s.Created+s.Closed != 0 {
-		t.Errorf("the first import of Ruby: %+v, want 2 adopted and 4 left", *s)
-	}
-	if s := p.imports(python, commitB); s.Adopted != 2 || s.NotAdopted != 2 || s.Created+s.Closed != 0 {
-		t.Errorf("the first import of Python: %+v, want 2 adopted and 2 left", *s)
-	}
-	if s := p.imports(ruby, commitB); s.Unchanged != 2 || s.Closed != 2 {
-		t.Errorf("the second import of Ruby: %+v, want the 2 closed that neither reports", *s)
-	}
-	if s := p.imports(python, commitB); s.Unchanged != 2 || s.Closed != 0 {
-		t.Errorf("the second import of Python: %+v, want nothing new", *s)
-	}
+	p.did("the first import of Ruby", p.imports(ruby, commitB), counts{Updated: 2, Adopted: 2, NotAdopted: 4})
+	p.did("the first import of Python", p.imports(python, commitB), counts{Updated: 2, Adopted: 2, NotAdopted: 2})
+	p.did("the second import of Ruby, which closes what neither reports", p.imports(ruby, commitB), counts{Unchanged: 2, Closed: 2})
+	p.did("the second import of Python", p.imports(python, commitB), counts{Unchanged: 2})
 	p.wantState("in the end", 4, 2, 6)
 	for name := range p.findings() {
 		if before[name] == "" {
@@ -117,13 +103,10 @@ func TestAJobOfNoAnalysisKeepsItsFindings(t *testing.T) {
 	results := numbered(4)
 	plain, named := document(results[:2]...), inAnalysis("other/", document(results[2:]...))
 	earlier := collect(t, importer.Choices{StartedAt: time.Now().Add(-time.Hour)}, named)
-	_, err := p.tryImport(importer.Options{}, earlier)
-	p.must(err)
+	p.importsAll(importer.Options{}, earlier)
 	p.imports(plain, commitA)
-	for range 2 {
-		if s := p.imports(named, commitB); s.Closed+s.Adopted+s.Created != 0 {
-			t.Errorf("the analysis touches what is of none: %+v", *s)
-		}
+	for _, want := range []counts{{Updated: 2}, {Unchanged: 2}} { // the commit is new, and then known
+		p.did("the analysis, which leaves what is of none", p.imports(named, commitB), want)
 	}
 	p.wantState("both", 4, 0, 0)
 }
@@ -139,9 +122,8 @@ func TestAnAnalysisThatChangesWithEachRunIsRefused(t *testing.T) {
 	_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{}, day("nightly/2026-11-22/")))
 	p.wantRefused(err, `"nightly/2026-11-22"`, `--analysis "nightly/2026-11-21"`)
 	stable := "nightly/2026-11-21"
-	summaries, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{Analysis: &stable}, day("nightly/2026-11-23/")))
-	p.must(err)
-	if s := summaries[0]; s.Unchanged != 3 || len(s.Warnings) != 0 || fmt.Sprint(before) != fmt.Sprint(p.versions()) {
+	s = p.importsAll(importer.Options{}, collect(t, importer.Choices{Analysis: &stable}, day("nightly/2026-11-23/")))[0]
+	if s.Unchanged != 3 || len(s.Warnings) != 0 || fmt.Sprint(before) != fmt.Sprint(p.versions()) {
 		t.Errorf("with --analysis: %+v, want 3 unchanged and nothing written", *s)
 	}
 }
@@ -151,19 +133,15 @@ func TestARenamedAnalysisIsRefusedWhereSomebodyHasDecided(t *testing.T) {
 	p := newProject(t)
 	p.imports(inAnalysis("shop/", document(numbered(3)...)), commitA)
 	p.muteAll()
-	for _, other := range []string{inAnalysis("store/", document(numbered(3)...)), document(numbered(3)...)} {
+	renamed := inAnalysis("store/", document(numbered(3)...))
+	for _, other := range []string{renamed, document(numbered(3)...)} {
 		_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{}, other))
 		p.wantRefused(err, "3 of 3 results", `--analysis "shop"`, "--force")
 	}
 	p.wantState("refused", 3, 0, 3)
-	summaries, err := p.tryImport(importer.Options{Force: true}, collect(t, importer.Choices{}, inAnalysis("store/", document(numbered(3)...))))
-	p.must(err)
-	if s := summaries[0]; s.Created != 3 {
-		t.Errorf("with force: %+v, want 3 created", *s)
-	}
-	if s := p.imports(inAnalysis("store/", document(numbered(3)...)), ""); s.Unchanged != 3 {
-		t.Errorf("once it is known: %+v, want 3 unchanged", *s)
-	}
+	forced := p.importsAll(importer.Options{Force: true}, collect(t, importer.Choices{}, renamed))
+	p.did("with force", forced[0], counts{Created: 3})
+	p.did("once it is known", p.imports(renamed, ""), counts{Unchanged: 3})
 }
 
 // lastStart returns the start of the project's latest scan.
@@ -183,9 +161,8 @@ func TestAnalysesHaveAgesOfTheirOwn(t *testing.T) {
 	p := newProject(t)
 	p.imports(inAnalysis("new/", document(numbered(1)...)), commitA)
 	old := p.lastStart().Add(-time.Hour)
-	_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{StartedAt: old}, inAnalysis("old/", document(numbered(2)[1:]...))))
-	p.must(err)
-	_, err = p.tryImport(importer.Options{}, collect(t, importer.Choices{StartedAt: old}, inAnalysis("new/", document(numbered(1)...))))
+	p.importsAll(importer.Options{}, collect(t, importer.Choices{StartedAt: old}, inAnalysis("old/", document(numbered(2)[1:]...))))
+	_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{StartedAt: old}, inAnalysis("new/", document(numbered(1)...))))
 	p.wantRefused(err, "before the last completed one")
 }
 
@@ -194,13 +171,9 @@ func TestAFindingThatIsTakenOverMeanwhileIsLeftAlone(t *testing.T) {
 	p := newProject(t)
 	p.imports(document(numbered(2)...), commitA)
 	taken := p.titled("problem 000").Name
-	var once sync.Once
-	summaries, err := p.tryImport(importer.Options{OnProgress: func(int, int) {
-		once.Do(func() { p.triage(taken, `{"spec":{"analysis":"python"}}`) })
-	}}, collect(t, importer.Choices{}, inAnalysis("ruby/", document(numbered(2)...))))
-	p.must(err)
-	p.wantAdds(summaries[0])
-	if s := summaries[0]; s.Updated != 1 || s.Skipped != 1 || p.findings()[taken].Spec.Analysis != "python" {
+	adopt := during(func() { p.triage(taken, `{"spec":{"analysis":"python"}}`) })
+	s := p.importsAll(adopt, collect(t, importer.Choices{}, inAnalysis("ruby/", document(numbered(2)...))))[0]
+	if s.Updated != 1 || s.Skipped != 1 || p.findings()[taken].Spec.Analysis != "python" {
 		t.Errorf("%+v, want 1 updated, and 1 skipped that is Python's", *s)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // ofBase is a problem that the base also has.
@@ -39,7 +40,7 @@ func TestOnlyWhatTheBaseDoesNotHaveIsAnIssue(t *testing.T) {
 	if got := s.Base.FixedExamples; len(got) != 1 || got[0].Title != "goes" {
 		t.Errorf("fixed are %+v, want \"goes\"", got)
 	}
-	wantSame(t, "states", map[string]string{"comes": "open"}, p.states())
+	harness.Same(t, "states", map[string]string{"comes": "open"}, p.states())
 	// If the same problem occurs twice, one occurrence is the base's and the other is new.
 	twice := ofBase
 	twice.line = 90
@@ -62,16 +63,14 @@ func TestWhatTheBaseClosedAfterThePullRequestBeganIsNoIssueOfIt(t *testing.T) {
 		{"it began later, and brings the problem back", time.Now(), 1},
 	} {
 		p.OpenedAt = c.opened
-		s, err := p.try(reviewimport.Options{DryRun: true}, &reviewimport.Commit{SHA: commitC}, document(stays, ofBase))
-		p.must(err)
+		s := p.imports(reviewimport.Options{DryRun: true}, &reviewimport.Commit{SHA: commitC}, document(stays, ofBase))
 		if s.Open != c.open || s.Base.Known != 2-c.open {
 			t.Errorf("%s: %d open, base %+v; want %d open", c.reason, s.Open, *s.Base, c.open)
 		}
 	}
 	// Found in the base after the pull request began, so the pull request cannot have fixed it.
 	p.OpenedAt = time.Now().Add(-time.Hour)
-	s, err := p.try(reviewimport.Options{DryRun: true}, &reviewimport.Commit{SHA: commitC}, document())
-	p.must(err)
+	s := p.imports(reviewimport.Options{DryRun: true}, &reviewimport.Commit{SHA: commitC}, document())
 	if s.Base.Fixed != 0 {
 		t.Errorf("base %+v, want none fixed: all was found after the pull request began", *s.Base)
 	}
@@ -80,8 +79,7 @@ func TestWhatTheBaseClosedAfterThePullRequestBeganIsNoIssueOfIt(t *testing.T) {
 func TestAnAnalysisThatIsNotReviewedIsNotFixed(t *testing.T) {
 	p := newPull(t)
 	ruby, python := inAnalysis("/language:ruby/", document(stays)), inAnalysis("/language:python/", document(goes))
-	_, err := p.base().tryImport(importer.Options{}, collect(t, importer.Choices{}, ruby, python))
-	p.must(err)
+	p.base().importsAll(importer.Options{}, collect(t, importer.Choices{}, ruby, python))
 	if s := p.reviews(commitA, inAnalysis("/language:ruby/", document())); s.Base.Fixed != 1 || s.Base.FixedExamples[0].Title != "stays" {
 		t.Errorf("base %+v, want what was Ruby's fixed", *s.Base)
 	}
@@ -93,8 +91,7 @@ func TestAProblemOfTwoAnalysesIsNotFixed(t *testing.T) {
 	again := stays
 	again.line = 90
 	all := document(stays, again, goes)
-	_, err := p.base().tryImport(importer.Options{Force: true}, collect(t, importer.Choices{}, inAnalysis("linux/", all), inAnalysis("windows/", all)))
-	p.must(err)
+	p.base().importsAll(importer.Options{Force: true}, collect(t, importer.Choices{}, inAnalysis("linux/", all), inAnalysis("windows/", all)))
 	if s := p.reviews(commitA, inAnalysis("linux/", all), inAnalysis("windows/", all)); s.Open != 0 || s.Base.Fixed != 0 {
 		t.Errorf("%d open, base %+v; want nothing fixed", s.Open, *s.Base)
 	}
@@ -117,30 +114,28 @@ func TestABaseIsAProjectOfTheRepository(t *testing.T) {
 	p := newPull(t)
 	p.Project = "nowhere"
 	_, err := p.try(reviewimport.Options{}, &reviewimport.Commit{SHA: commitA}, document(stays))
-	if _, refused := errors.AsType[*importer.RefusedError](err); !refused || !strings.Contains(err.Error(), `no project "nowhere"`) {
-		t.Errorf("%v, want a refusal", err)
-	}
+	p.base().wantRefused(err, `no project "nowhere"`)
 }
 
 // A job of a monorepo scans one project: the findings of the others are neither known nor fixed.
 func TestAProjectThatWasNotScannedIsNotTheBase(t *testing.T) {
 	p := newPull(t)
 	p.Repository = p.Project
-	p.must(env.Client.Create(t.Context(), builder.Repository(p.Repository).In(namespace).URL("https://github.com/acme/monorepo").Build()))
+	harness.Must(p, env.Client.Create(t.Context(), builder.Repository(p.Repository).In(namespace).URL("https://github.com/acme/monorepo").Build()))
 	in := func(folder string, r result) result {
 		r.path = folder + "/" + r.path
 		return r
 	}
 	for _, folder := range []string{"api", "web"} {
 		name := p.Repository + "-" + folder
-		p.must(env.Client.Create(t.Context(), builder.Project(name).In(namespace).Repository(p.Repository).
+		harness.Must(p, env.Client.Create(t.Context(), builder.Project(name).In(namespace).Repository(p.Repository).
 			Mutate(func(p *v1alpha1.Project) { p.Spec.RelativePath = folder }).Build()))
 		c, err := importer.NewClient(scanner)
-		p.must(err)
+		harness.Must(p, err)
 		target := importer.Target{Namespace: namespace, Repository: p.Repository, Project: name}
 		base := document(in(folder, goes), in(folder, result{rule: folder, path: "x.go", message: folder, level: "error", line: 3, code: folder + "()"}))
 		_, err = importer.New(c, target, importer.Options{}).Import(t.Context(), collect(t, importer.Choices{}, base))
-		p.must(err)
+		harness.Must(p, err)
 	}
 	p.Project = ""
 	copied := result{rule: "api", path: "new.go", message: "api", level: "error", line: 9, code: "api()"}
@@ -173,7 +168,7 @@ func TestThePluginJudgesAPullRequest(t *testing.T) {
 		if exit, exited := errors.AsType[*exec.ExitError](err); exited {
 			status = exit.ExitCode()
 		} else {
-			p.must(err)
+			harness.Must(p, err)
 		}
 		if status != c.status || !strings.Contains(string(out), c.want) {
 			t.Errorf("%s: exit status %d, and it says\n%s\nwant %d and %q", c.reason, status, out, c.status, c.want)

@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
@@ -33,12 +32,9 @@ func TestEveryCorpusFileImportsTwiceWithoutASecondWrite(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".sarif"), func(t *testing.T) {
 			p := newProject(t)
 			first, err := collectFile(file, importer.Choices{Commit: commitA})
-			p.must(err)
-			summaries, err := p.tryImport(importer.Options{}, first)
-			p.must(err)
+			harness.Must(p, err)
 			created := 0
-			for _, s := range summaries {
-				p.wantAdds(s)
+			for _, s := range p.importsAll(importer.Options{}, first) {
 				if s.Created != s.Results-s.Skipped {
 					p.Errorf("first import of %s: %d of %d created: %+v", s.Tool, s.Created, s.Results-s.Skipped, *s)
 				}
@@ -46,23 +42,16 @@ func TestEveryCorpusFileImportsTwiceWithoutASecondWrite(t *testing.T) {
 				t.Logf("%s (%s): %d results, %d created, %d skipped %v, notes %v", s.Tool, s.Category, s.Results, s.Created, s.Skipped, s.SkippedBecause, s.Notes)
 			}
 			before := p.versions()
-			if len(before) != created {
-				p.Errorf("%d findings in the cluster, %d counted as created", len(before), created)
-			}
+			harness.Same(t, "findings in the cluster, compared with those counted as created", created, len(before))
 
 			second, err := collectFile(file, importer.Choices{Commit: commitB})
-			p.must(err)
-			summaries, err = p.tryImport(importer.Options{}, second)
-			p.must(err)
-			for _, s := range summaries {
-				p.wantAdds(s)
+			harness.Must(p, err)
+			for _, s := range p.importsAll(importer.Options{}, second) {
 				if s.Unchanged != s.Results-s.Skipped || s.Closed != 0 {
 					p.Errorf("second import of %s wrote: %+v", s.Tool, *s)
 				}
 			}
-			if d := cmp.Diff(before, p.versions()); d != "" {
-				p.Errorf("the second import changed resource versions (-first +second):\n%s", d)
-			}
+			harness.Same(t, "resource versions after the second import", before, p.versions())
 		})
 	}
 }
@@ -85,27 +74,17 @@ func TestEveryBadCorpusFileIsRefusedOrItsSkipsCounted(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".sarif")
 		t.Run(name, func(t *testing.T) {
 			batches, err := collectFile(file, importer.Choices{Commit: commitA})
-			if want, ok := refused[name]; ok {
-				if err == nil || !strings.Contains(err.Error(), want) {
-					t.Fatalf("error %v, want one that says %q", err, want)
-				}
+			harness.Says(t, "reading it", err, refused[name])
+			if err != nil || refused[name] != "" {
 				return
 			}
-			if err != nil {
-				t.Fatalf("refused: %v", err)
-			}
 			p := newProject(t)
-			summaries, err := p.tryImport(importer.Options{}, batches)
-			p.must(err)
 			created := 0
-			for _, s := range summaries {
-				p.wantAdds(s)
+			for _, s := range p.importsAll(importer.Options{}, batches) {
 				created += s.Created
 				t.Logf("%s: %d results, %d created, skipped %v, notes %v, incomplete %v", s.Tool, s.Results, s.Created, s.SkippedBecause, s.Notes, s.Incomplete)
 			}
-			if n := len(p.findings()); n != created {
-				p.Errorf("%d findings in the cluster, %d counted as created", n, created)
-			}
+			harness.Same(t, "findings in the cluster, compared with those counted as created", created, len(p.findings()))
 			for _, scan := range p.scans() {
 				if scan.Spec.CompletedAt == nil {
 					p.Errorf("scan %s has no end", scan.Name)

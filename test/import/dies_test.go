@@ -68,7 +68,7 @@ func TestTheScanOfAnImportThatDiesIsFailedWithinAMinuteAndTheSameImportFinishesT
 			p.imports(document(all[:50]...), commitA)
 			file := sarifFile(p, document(all[50:]...))
 			cmd, out := p.begin(file, 20, "--force")
-			p.must(cmd.Process.Signal(signal))
+			harness.Must(p, cmd.Process.Signal(signal))
 			t.Cleanup(func() { _ = cmd.Process.Kill() })
 			open, closed := p.openAndClosed()
 			if open == 650 || closed > 0 {
@@ -88,12 +88,10 @@ func TestTheScanOfAnImportThatDiesIsFailedWithinAMinuteAndTheSameImportFinishesT
 			}
 			p.wantOneEnd(half - 50)
 			if signal == syscall.SIGSTOP {
-				p.must(cmd.Process.Signal(syscall.SIGCONT))
+				harness.Must(p, cmd.Process.Signal(syscall.SIGCONT))
 			}
 			err = cmd.Wait()
-			if open, closed := p.openAndClosed(); open != 600 || closed != 50 {
-				t.Errorf("%d open and %d closed, want 600 and 50", open, closed)
-			}
+			p.wantState("the same import again", 600, 50, 0)
 			if signal != syscall.SIGSTOP {
 				return
 			}

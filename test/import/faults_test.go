@@ -61,29 +61,20 @@ func TestAnImportGetsThroughFaults(t *testing.T) {
 	p := newProject(t)
 	config, faults := flaky(t)
 	c, err := importer.NewClient(config)
-	p.must(err)
+	harness.Must(p, err)
 	im := importer.New(c, p.target(), importer.Options{Force: true})
 
 	summaries, err := im.Import(t.Context(), collect(t, importer.Choices{}, document(numbered(12)...)))
-	p.must(err)
-	if s := summaries[0]; s.Created != 12 || len(p.findings()) != 12 {
-		t.Errorf("%+v and %d findings, want 12 created", *s, len(p.findings()))
-	}
+	harness.Must(p, err)
+	p.did("12 new", summaries[0], counts{Created: 12})
+	p.wantState("12 new", 12, 0, 0)
 	// If the answer to a closing is lost, the retry finds a newer version: its own write.
 	summaries, err = im.Import(t.Context(), collect(t, importer.Choices{}, document()))
-	p.must(err)
-	if s := summaries[0]; s.Closed != 12 || s.LeftOpen != 0 {
-		t.Errorf("%+v, want 12 closed and none left open", *s)
-	}
-	for _, f := range p.findings() {
-		if f.Spec.Closed == nil {
-			t.Errorf("finding %s is open", f.Name)
-		}
-	}
+	harness.Must(p, err)
+	p.did("all repaired", summaries[0], counts{Closed: 12})
+	p.wantState("all repaired", 0, 12, 0)
 	for _, scan := range p.scans() {
-		if scan.Spec.Outcome != v1alpha1.ScanSucceeded {
-			t.Errorf("scan %s: %s", scan.Name, scan.Spec.Outcome)
-		}
+		harness.Same(t, "outcome of scan "+scan.Name, v1alpha1.ScanSucceeded, scan.Spec.Outcome)
 	}
 	if faults.Load() < 9 {
 		t.Errorf("%d faults, want at least 9: nothing was tried", faults.Load())
@@ -112,10 +103,6 @@ func TestHugeAndOddTextIsStoredAsItIsCompared(t *testing.T) {
 			}}},
 		}},
 	}}})
-	if s := p.imports(file, commitA); s.Created != 1 {
-		t.Fatalf("%+v, want 1 created", *s)
-	}
-	if s := p.imports(file, commitB); s.Unchanged != 1 {
-		t.Errorf("%+v, want 1 unchanged", *s)
-	}
+	p.did("the first import", p.imports(file, commitA), counts{Created: 1})
+	p.did("the second import", p.imports(file, commitB), counts{Unchanged: 1})
 }

@@ -31,9 +31,7 @@ func TestChangedGoneAndReturnedResultsKeepTheirTriage(t *testing.T) {
 	stays := result{rule: "stays", path: "a.go", message: "stays", level: "error", line: 1}
 	moves := result{rule: "moves", path: "b.go", message: "moves", level: "error", line: 2}
 	goes := result{rule: "goes", path: "c.go", message: "goes", level: "warning", line: 3}
-	if s := p.imports(document(stays, moves, goes), commitA); s.Created != 3 {
-		t.Fatalf("first import: %+v, want 3 created", *s)
-	}
+	p.did("the first import", p.imports(document(stays, moves, goes), commitA), counts{Created: 3})
 	muted := p.titled("goes")
 	detectedAt := muted.Spec.DetectedAt
 	p.triage(muted.Name, `{"spec":{"triage":{"userStatus":"muted","reason":"not-reachable","expiresAt":"2099-12-31T00:00:00Z","comments":"not reachable"}}}`)
@@ -42,12 +40,8 @@ func TestChangedGoneAndReturnedResultsKeepTheirTriage(t *testing.T) {
 
 	moves.line = 40
 	s := p.imports(document(stays, moves), commitB)
-	if s.Updated != 1 || s.Closed != 1 || s.Unchanged != 1 || s.Created+s.Reopened != 0 {
-		t.Errorf("second import: %+v, want 1 updated, 1 closed, 1 unchanged", *s)
-	}
-	if got := p.titled("stays").ResourceVersion; got != kept {
-		t.Errorf("the finding that did not change went from version %s to %s", kept, got)
-	}
+	p.did("the second import", s, counts{Updated: 1, Unchanged: 1, Closed: 1})
+	harness.Same(t, "version of the finding that did not change", kept, p.titled("stays").ResourceVersion)
 	moved := p.titled("moves")
 	if moved.Spec.Details.Location.LineNumber != 40 || moved.Spec.CommitHash != commitB || moved.Spec.Scan.ScanID != s.Scan {
 		t.Errorf("the finding that changed: line %d, commit %s, scan %s", moved.Spec.Details.Location.LineNumber, moved.Spec.CommitHash, moved.Spec.Scan.ScanID)
@@ -56,34 +50,26 @@ func TestChangedGoneAndReturnedResultsKeepTheirTriage(t *testing.T) {
 	if gone.Spec.Closed == nil || gone.Spec.Closed.ScanID != s.Scan || gone.Spec.CommitHash != commitA {
 		t.Errorf("the finding that is gone: closed %+v, commit %s; want closed by %s, with its facts as they were", gone.Spec.Closed, gone.Spec.CommitHash, s.Scan)
 	}
-	if d := cmp.Diff(want, gone.Spec.Triage); d != "" {
-		t.Errorf("closing changed the triage (-before +after):\n%s", d)
-	}
+	harness.Same(t, "triage after closing", want, gone.Spec.Triage)
 
-	version := gone.ResourceVersion
-	if s := p.imports(document(stays, moves), commitB); s.Closed != 0 || s.Unchanged != 2 || p.titled("goes").ResourceVersion != version {
-		t.Errorf("a closed finding was written again: %+v", *s)
-	}
+	p.did("once more", p.imports(document(stays, moves), commitB), counts{Unchanged: 2})
+	harness.Same(t, "version of the closed finding", gone.ResourceVersion, p.titled("goes").ResourceVersion)
 
-	if s := p.imports(document(stays, moves, goes), commitB); s.Reopened != 1 || s.Unchanged != 2 {
-		t.Errorf("last import: %+v, want 1 reopened, 2 unchanged", *s)
-	}
+	p.did("the last import", p.imports(document(stays, moves, goes), commitB), counts{Reopened: 1, Unchanged: 2})
 	back := p.titled("goes")
 	if back.Spec.Closed != nil || back.Name != muted.Name || !back.Spec.DetectedAt.Equal(detectedAt) {
 		t.Errorf("the finding that is back: closed %v, name %s, detected %s; want open, %s, %s", back.Spec.Closed, back.Name, back.Spec.DetectedAt, muted.Name, detectedAt)
 	}
-	if d := cmp.Diff(want, back.Spec.Triage); d != "" {
-		t.Errorf("reopening changed the triage (-before +after):\n%s", d)
-	}
+	harness.Same(t, "triage after reopening", want, back.Spec.Triage)
 }
 
 // restore replaces the findings by those that a backup creates: their client then owns every fact.
 func (p *project) restore() {
 	p.Helper()
 	for _, f := range p.findings() {
-		p.must(env.Client.Delete(p.Context(), &f))
+		harness.Must(p, env.Client.Delete(p.Context(), &f))
 		f.ResourceVersion, f.UID, f.ManagedFields = "", "", nil
-		p.must(env.Client.Create(p.Context(), &f, client.FieldOwner("kubectl-create")))
+		harness.Must(p, env.Client.Create(p.Context(), &f, client.FieldOwner("kubectl-create")))
 	}
 }
 
@@ -92,18 +78,16 @@ func (p *project) crossed() *importer.Client {
 	p.Helper()
 	var seen sync.Map
 	config := rest.CopyConfig(scanner)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return harness.RoundTripper(func(r *http.Request) (*http.Response, error) {
-			if r.Header.Get("Content-Type") == string(types.JSONPatchType) {
-				if _, crossed := seen.LoadOrStore(r.URL.Path, true); !crossed {
-					env.Patch(p, partial("Finding", path.Base(r.URL.Path)), `{"metadata":{"annotations":{"other":"write"}}}`)
-				}
+	harness.Between(config, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+		if r.Header.Get("Content-Type") == string(types.JSONPatchType) {
+			if _, crossed := seen.LoadOrStore(r.URL.Path, true); !crossed {
+				env.Patch(p, partial("Finding", path.Base(r.URL.Path)), `{"metadata":{"annotations":{"other":"write"}}}`)
 			}
-			return next.RoundTrip(r)
-		})
+		}
+		return next.RoundTrip(r)
 	})
 	c, err := importer.NewClient(config)
-	p.must(err)
+	harness.Must(p, err)
 	return c
 }
 
@@ -124,18 +108,15 @@ func TestWhatAnImportLeavesOutGoesFromARestoredFinding(t *testing.T) {
 			document := documentOf(tool, gone, muted)
 			batches := collect(t, importer.Choices{Formerly: map[string]string{"lint-new": "lint"}[tool]}, document)
 			summaries, err := importer.New(p.crossed(), p.target(), importer.Options{}).Import(t.Context(), batches)
-			p.must(err)
-			if s := summaries[0]; s.Reopened != 1 || s.Updated != 1 {
-				t.Errorf("the import after the restore: %+v, want 1 reopened, 1 updated", *s)
-			}
+			harness.Must(p, err)
+			p.did("the import after the restore", summaries[0], counts{Updated: 1, Reopened: 1})
 			back, now := p.titled("gone"), p.titled("muted")
 			if back.Spec.Closed != nil || now.Spec.Suppression != nil || now.Spec.Details.Code != "" || now.Spec.CommitHash != "" {
 				t.Errorf("closed %+v, suppression %+v, code %q, commit %q; want none", back.Spec.Closed, now.Spec.Suppression, now.Spec.Details.Code, now.Spec.CommitHash)
 			}
 			harness.Same(t, "the person's decision", want, now.Spec.Triage)
-			if s := p.imports(document, ""); s.Unchanged != 2 || p.titled("muted").ResourceVersion != now.ResourceVersion {
-				t.Errorf("the next import: %+v, want 2 unchanged", *s)
-			}
+			p.did("the next import", p.imports(document, ""), counts{Unchanged: 2})
+			harness.Same(t, "version after the next import", now.ResourceVersion, p.titled("muted").ResourceVersion)
 		})
 	}
 }
@@ -169,16 +150,12 @@ func TestTriageStaysWhileResultsLikeItComeAndGo(t *testing.T) {
 	first := described("n is unused")
 	p.triage(first.Name, `{"spec":{"triage":{"userStatus":"muted"}}}`)
 
-	if s := p.imports(file("m is unused", "n is unused"), commitB); s.Created != 1 || s.Unchanged != 1 || s.Closed != 0 {
-		t.Errorf("one more: %+v, want 1 created, 1 unchanged", *s)
-	}
+	p.did("one more", p.imports(file("m is unused", "n is unused"), commitB), counts{Created: 1, Unchanged: 1})
 	second := described("m is unused")
 	if second.Spec.Triage.UserStatus != v1alpha1.UserStatusOpen || described("n is unused").Name != first.Name {
 		t.Errorf("the new result took the triage of the old one: new %s %s, old %s", second.Name, second.Spec.Triage.UserStatus, described("n is unused").Name)
 	}
-	if s := p.imports(file("m is unused"), commitB); s.Unchanged != 1 || s.Closed != 1 || s.Created != 0 {
-		t.Errorf("one less: %+v, want 1 unchanged, 1 closed", *s)
-	}
+	p.did("one less", p.imports(file("m is unused"), commitB), counts{Unchanged: 1, Closed: 1})
 	if got := described("m is unused"); got.Name != second.Name || got.Spec.Closed != nil || described("n is unused").Spec.Closed == nil {
 		t.Errorf("the wrong one was closed: %s is %v", got.Name, got.Spec.Closed)
 	}
@@ -191,12 +168,8 @@ func TestOneFileForTwoProjectsGivesTwoSets(t *testing.T) {
 	file := document(numbered(5)...)
 	a.imports(file, commitA)
 	versions := a.versions()
-	if s := b.imports(file, commitA); s.Created != 5 {
-		t.Errorf("second project: %+v, want 5 created", *s)
-	}
-	if d := cmp.Diff(versions, a.versions()); d != "" {
-		t.Errorf("the import into one project changed the other (-before +after):\n%s", d)
-	}
+	b.did("the second project", b.imports(file, commitA), counts{Created: 5})
+	harness.Same(t, "versions in the first project", versions, a.versions())
 	for name := range b.findings() {
 		if _, shared := versions[name]; shared {
 			t.Errorf("finding %s is in both projects", name)
@@ -208,16 +181,10 @@ func TestTwoToolsLeaveEachOthersFindingsAlone(t *testing.T) {
 	p := newProject(t)
 	p.imports(documentOf("first", numbered(3)...), commitA)
 	versions := p.versions()
-	if s := p.imports(documentOf("second", numbered(3)...), commitA); s.Created != 3 || s.Closed != 0 {
-		t.Errorf("second tool: %+v, want 3 created, none closed", *s)
-	}
-	if s := p.imports(documentOf("second"), commitA); s.Closed != 3 {
-		t.Errorf("second tool, clean: %+v, want its 3 closed", *s)
-	}
+	p.did("the second tool", p.imports(documentOf("second", numbered(3)...), commitA), counts{Created: 3})
+	p.did("the second tool, clean", p.imports(documentOf("second"), commitA), counts{Closed: 3})
 	for name, version := range versions {
-		if got := p.versions()[name]; got != version {
-			t.Errorf("finding %s of the first tool went from version %s to %s", name, version, got)
-		}
+		harness.Same(t, "version of the first tool's finding "+name, version, p.versions()[name])
 	}
 }
 
@@ -225,14 +192,11 @@ func TestSeveralFilesOfOneToolAreOneScan(t *testing.T) {
 	p := newProject(t)
 	results := numbered(4)
 	batches := collect(t, importer.Choices{Commit: commitA}, document(results[:2]...), document(results[2:]...), documentOf("other", results[0]))
-	summaries, err := p.tryImport(importer.Options{}, batches)
-	p.must(err)
+	summaries := p.importsAll(importer.Options{}, batches)
 	if len(summaries) != 2 || summaries[0].Created != 4 || summaries[1].Created != 1 {
 		t.Errorf("two files of one tool and one of another: %d scans, want 2 of 4 and 1 created", len(summaries))
 	}
-	if scans := p.scans(); len(scans) != 2 {
-		t.Errorf("%d scans recorded, want 2", len(scans))
-	}
+	harness.Same(t, "recorded scans", 2, len(p.scans()))
 }
 
 func TestAnIncompleteRunClosesNothing(t *testing.T) {
@@ -250,9 +214,7 @@ func TestAnIncompleteRunClosesNothing(t *testing.T) {
 			if s.Closed != 0 || s.NotReported != 2 {
 				t.Errorf("%s: %+v, want none closed and 2 not reported", tc.reason, *s)
 			}
-			if d := cmp.Diff(before, p.versions()); d != "" {
-				t.Errorf("%s: findings were written (-before +after):\n%s", tc.reason, d)
-			}
+			harness.Same(t, tc.reason+": versions of the findings", before, p.versions())
 			for _, scan := range p.scans() {
 				if scan.Name == s.Scan && scan.Spec.Outcome != v1alpha1.ScanFailed {
 					t.Errorf("%s: the scan counts as %s", tc.reason, scan.Spec.Outcome)
@@ -271,27 +233,10 @@ func TestClosingMostFindingsIsRefused(t *testing.T) {
 	few := collect(t, importer.Choices{Commit: commitB}, document(results[:9]...))
 	_, err := p.tryImport(importer.Options{}, few)
 	p.wantRefused(err, "11 of 20", "--force", "--dry-run")
-	if d := cmp.Diff(before, p.versions()); d != "" {
-		t.Errorf("a refused import wrote findings (-before +after):\n%s", d)
-	}
-	failed := 0
-	for _, scan := range p.scans() {
-		if scan.Spec.CompletedAt == nil {
-			t.Errorf("scan %s has no end", scan.Name)
-		}
-		if scan.Spec.Outcome == v1alpha1.ScanFailed && strings.Contains(scan.Spec.Message, "more than half") {
-			failed++
-		}
-	}
-	if failed != 1 {
-		t.Errorf("%d scans say that the closing was refused, want 1", failed)
-	}
+	harness.Same(t, "versions of the findings after a refused import", before, p.versions())
+	wantOneFailed(t, p.scans(), "more than half")
 
-	summaries, err := p.tryImport(importer.Options{Force: true}, few)
-	p.must(err)
-	if summaries[0].Closed != 11 {
-		t.Errorf("with force: %+v, want 11 closed", *summaries[0])
-	}
+	p.did("with force", p.importsAll(importer.Options{Force: true}, few)[0], counts{Unchanged: 9, Closed: 11})
 }
 
 // If one tool's results are refused, those of the other must not be written either.
@@ -301,9 +246,7 @@ func TestARefusedBatchHoldsBackTheOthers(t *testing.T) {
 	before := p.versions()
 	_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{}, documentOf("alpha", numbered(3)...), documentOf("zeta")))
 	p.wantRefused(err, "zeta", "20 of 20")
-	if d := cmp.Diff(before, p.versions()); d != "" {
-		t.Errorf("findings were written (-before +after):\n%s", d)
-	}
+	harness.Same(t, "versions of the findings after a refused import", before, p.versions())
 }
 
 func TestAnOlderScanIsRefused(t *testing.T) {
@@ -312,29 +255,24 @@ func TestAnOlderScanIsRefused(t *testing.T) {
 	at := func(started time.Time, results ...result) []*importer.Batch {
 		return collect(t, importer.Choices{StartedAt: started}, document(results...))
 	}
-	_, err := p.tryImport(importer.Options{}, at(now, numbered(2)...))
-	p.must(err)
+	p.importsAll(importer.Options{}, at(now, numbered(2)...))
 	before, scans := p.versions(), len(p.scans())
 
-	_, err = p.tryImport(importer.Options{}, at(now.Add(-time.Hour), numbered(1)...))
+	_, err := p.tryImport(importer.Options{}, at(now.Add(-time.Hour), numbered(1)...))
 	p.wantRefused(err, "before the last completed one", "--force")
 	if d := cmp.Diff(before, p.versions()); d != "" || len(p.scans()) != scans {
 		t.Errorf("a refused import wrote: %d scans, before %d; findings (-before +after):\n%s", len(p.scans()), scans, d)
 	}
-	if _, err = p.tryImport(importer.Options{}, at(now, numbered(2)...)); err != nil {
-		t.Errorf("the same scan again: %v, want it imported", err)
-	}
-	summaries, err := p.tryImport(importer.Options{Force: true}, at(now.Add(-time.Hour), numbered(1)...))
-	p.must(err)
-	if summaries[0].Closed != 1 {
-		t.Errorf("with force: %+v, want 1 closed", *summaries[0])
-	}
+	again := p.importsAll(importer.Options{}, at(now, numbered(2)...))
+	p.did("the same scan again", again[0], counts{Unchanged: 2})
+	forced := p.importsAll(importer.Options{Force: true}, at(now.Add(-time.Hour), numbered(1)...))
+	p.did("with force", forced[0], counts{Unchanged: 1, Closed: 1})
 }
 
 func TestATargetThatIsNotThereIsRefused(t *testing.T) {
 	p := newProject(t)
 	c, err := importer.NewClient(scanner)
-	p.must(err)
+	harness.Must(p, err)
 	for name, tc := range map[string]struct {
 		reason string
 		target importer.Target
@@ -348,9 +286,7 @@ func TestATargetThatIsNotThereIsRefused(t *testing.T) {
 			p.wantRefused(err, tc.words...)
 		})
 	}
-	if n := len(p.findings()) + len(p.scans()); n != 0 {
-		t.Errorf("%d objects were written", n)
-	}
+	harness.Same(t, "objects written", 0, len(p.findings())+len(p.scans()))
 }
 
 func TestADryRunShowsTheDifferenceAndWritesNothing(t *testing.T) {
@@ -361,12 +297,9 @@ func TestADryRunShowsTheDifferenceAndWritesNothing(t *testing.T) {
 
 	results[1].level = "note"
 	batches := collect(t, importer.Choices{}, document(results[1:]...), documentOf("new", results[0]))
-	summaries, err := p.tryImport(importer.Options{DryRun: true}, batches)
-	p.must(err)
-	s := summaries[0]
-	if s.Created != 1 || s.Updated != 1 || s.Closed != 1 || s.Unchanged != 1 || s.Scan != "" {
-		t.Errorf("dry run: %+v, want 1 created, updated, closed and unchanged each, and no scan", *s)
-	}
+	s := p.importsAll(importer.Options{DryRun: true}, batches)[0]
+	p.did("dry run", s, counts{Created: 1, Updated: 1, Unchanged: 1, Closed: 1})
+	harness.Same(t, "scan of a dry run", "", s.Scan)
 	actions := map[importer.Action]string{}
 	for _, c := range s.Changes {
 		actions[c.Action] = c.Place

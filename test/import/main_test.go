@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -72,15 +73,8 @@ func newProject(t *testing.T) *project {
 	}, t.Name()), "-")
 	p := &project{t, name[max(0, len(name)-60):]}
 	p.name = strings.Trim(p.name, "-")
-	p.must(env.Client.Create(t.Context(), builder.Project(p.name).In(namespace).Repository(repositoryName).Build()))
+	harness.Must(p, env.Client.Create(t.Context(), builder.Project(p.name).In(namespace).Repository(repositoryName).Build()))
 	return p
-}
-
-func (p *project) must(err error) {
-	p.Helper()
-	if err != nil {
-		p.Fatal(err)
-	}
 }
 
 func (p *project) target() importer.Target {
@@ -111,20 +105,46 @@ func (p *project) tryImport(options importer.Options, batches []*importer.Batch)
 	as := scanner
 	if options.ImportedBy != "" { // a scanner may not set it
 		as = env.Impersonate(testenv.ServiceAccountUsername(namespace, v1alpha1.UploadsServiceAccount))
-		p.must(env.LetUploads(p.Context(), namespace))
+		harness.Must(p, env.LetUploads(p.Context(), namespace))
 	}
 	c, err := importer.NewClient(as)
-	p.must(err)
+	harness.Must(p, err)
 	return importer.New(c, p.target(), options).Import(p.Context(), batches)
+}
+
+// importsAll imports, and expects success.
+func (p *project) importsAll(options importer.Options, batches []*importer.Batch) []*importer.Summary {
+	p.Helper()
+	summaries, err := p.tryImport(options, batches)
+	harness.Must(p, err)
+	for _, s := range summaries {
+		p.wantAdds(s)
+	}
+	return summaries
 }
 
 // imports imports one document of one tool, and expects success.
 func (p *project) imports(document string, commit string) *importer.Summary {
 	p.Helper()
-	summaries, err := p.tryImport(importer.Options{}, collect(p, importer.Choices{Commit: commit}, document))
-	p.must(err)
-	p.wantAdds(summaries[0])
-	return summaries[0]
+	return p.importsAll(importer.Options{}, collect(p, importer.Choices{Commit: commit}, document))[0]
+}
+
+// during returns options that make a change once, in the middle of an import.
+func during(change func()) importer.Options {
+	once := sync.OnceFunc(change)
+	return importer.Options{OnProgress: func(int, int) { once() }}
+}
+
+// counts are the numbers of a Summary.
+type counts struct{ Created, Updated, Reopened, Unchanged, Closed, Skipped, Adopted, NotAdopted, LeftOpen int }
+
+// did fails the test unless an import counted exactly that.
+func (p *project) did(what string, s *importer.Summary, want counts) {
+	p.Helper()
+	got := counts{s.Created, s.Updated, s.Reopened, s.Unchanged, s.Closed, s.Skipped, s.Adopted, s.NotAdopted, s.LeftOpen}
+	if got != want {
+		p.Errorf("%s: %+v, want %+v", what, *s, want)
+	}
 }
 
 func (p *project) wantAdds(s *importer.Summary) {
@@ -148,7 +168,7 @@ func (p *project) wantAdds(s *importer.Summary) {
 func (p *project) findings() map[string]v1alpha1.Finding {
 	p.Helper()
 	list := &v1alpha1.FindingList{}
-	p.must(env.Client.List(p.Context(), list, client.InNamespace(namespace), client.MatchingFields{"spec.projectRef.name": p.name}))
+	harness.Must(p, env.Client.List(p.Context(), list, client.InNamespace(namespace), client.MatchingFields{"spec.projectRef.name": p.name}))
 	out := map[string]v1alpha1.Finding{}
 	for _, f := range list.Items {
 		out[f.Name] = f
@@ -159,7 +179,7 @@ func (p *project) findings() map[string]v1alpha1.Finding {
 func (p *project) scans() []v1alpha1.Scan {
 	p.Helper()
 	list := &v1alpha1.ScanList{}
-	p.must(env.Client.List(p.Context(), list, client.InNamespace(namespace), client.MatchingFields{"spec.projectRef.name": p.name}))
+	harness.Must(p, env.Client.List(p.Context(), list, client.InNamespace(namespace), client.MatchingFields{"spec.projectRef.name": p.name}))
 	return list.Items
 }
 
@@ -186,6 +206,23 @@ func (p *project) titled(title string) v1alpha1.Finding {
 		p.Fatalf("%d findings are titled %q, want 1", len(found), title)
 	}
 	return found[0]
+}
+
+// wantOneFailed fails the test unless one of the scans failed for that reason, and all have an end.
+func wantOneFailed(t testing.TB, scans []v1alpha1.Scan, because string) {
+	t.Helper()
+	failed := 0
+	for _, scan := range scans {
+		if scan.Spec.CompletedAt == nil {
+			t.Errorf("scan %s has no end", scan.Name)
+		}
+		if scan.Spec.Outcome == v1alpha1.ScanFailed && strings.Contains(scan.Spec.Message, because) {
+			failed++
+		}
+	}
+	if failed != 1 {
+		t.Errorf("%d scans failed with %q in the message, want 1", failed, because)
+	}
 }
 
 func (p *project) wantRefused(err error, words ...string) {

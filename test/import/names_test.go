@@ -1,22 +1,18 @@
 package import_test
 
 import (
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // importsAs imports a document of a tool that formerly had another name.
 func (p *project) importsAs(former, document string) *importer.Summary {
 	p.Helper()
-	summaries, err := p.tryImport(importer.Options{}, collect(p, importer.Choices{Formerly: former}, document))
-	p.must(err)
-	p.wantAdds(summaries[0])
-	return summaries[0]
+	return p.importsAll(importer.Options{}, collect(p, importer.Choices{Formerly: former}, document))[0]
 }
 
 // wantNoFactOf fails the test if a finding still has a fact with a tool's former name.
@@ -59,9 +55,8 @@ func TestAToolUnderItsNewNameTakesItsFindingsOver(t *testing.T) {
 	if f := p.titled("problem 002"); f.Spec.Closed != nil {
 		t.Errorf("the finding that is back is closed: %+v", f.Spec.Closed)
 	}
-	if s := p.imports(documentOf("new", results...), ""); s.Reopened != 2 || s.Unchanged != 2 {
-		t.Errorf("what the old name closed comes back under the new one: %+v, want 2 reopened", *s)
-	}
+	s = p.imports(documentOf("new", results...), "")
+	p.did("what the old name closed comes back under the new one", s, counts{Reopened: 2, Unchanged: 2})
 	p.wantState("all back", 4, 0, 4)
 	if s := p.importsAs("old", documentOf("new", results...)); s.Unchanged != 4 || len(s.Warnings) != 1 {
 		t.Errorf("once more: %+v, want 4 unchanged and a warning that nothing is left to take over", *s)
@@ -78,16 +73,11 @@ func TestAKnownOtherNameOfAToolIsTheSameTool(t *testing.T) {
 	}
 	p.wantState("taken over", 4, 0, 4)
 	p.wantNoFactOf("semgrep")
-	versions := p.versions()
 	both := collect(t, importer.Choices{Commit: commitB}, documentOf("semgrep", numbered(2)...), documentOf("Semgrep OSS", numbered(4)[2:]...))
 	if len(both) != 1 || both[0].Tool != "Semgrep OSS" {
 		t.Fatalf("%d scans of %s, want one of the newest name", len(both), both[0].Tool)
 	}
-	summaries, err := p.tryImport(importer.Options{}, both)
-	p.must(err)
-	if s := summaries[0]; s.Unchanged != 4 || len(versions) != 4 {
-		t.Errorf("files of both names: %+v, want 4 unchanged", *s)
-	}
+	p.did("files of both names", p.importsAll(importer.Options{}, both)[0], counts{Unchanged: 4})
 }
 
 // If an earlier version created a second set under the new name, the set with decisions is kept.
@@ -96,9 +86,8 @@ func TestOfTwoSetsTheDecidedOneStays(t *testing.T) {
 	p.imports(documentOf("lint-old", numbered(3)...), commitA)
 	p.muteAll()
 	p.imports(documentOf("lint-new", numbered(3)...), commitA)
-	if s := p.importsAs("lint-old", documentOf("lint-new", numbered(3)...)); s.Updated != 3 || s.Closed != 3 {
-		t.Errorf("%+v, want the 3 decided ones taken over, the others closed", *s)
-	}
+	s := p.importsAs("lint-old", documentOf("lint-new", numbered(3)...))
+	p.did("the decided ones are taken over, the others closed", s, counts{Updated: 3, Closed: 3})
 	p.wantState("one set", 3, 3, 3)
 	for _, f := range p.findings() {
 		if (f.Spec.Closed == nil) != (f.Spec.Triage.UserStatus == v1alpha1.UserStatusMuted) {
@@ -112,14 +101,9 @@ func TestADecisionDuringATakeoverStays(t *testing.T) {
 	p := newProject(t)
 	p.imports(documentOf("old", numbered(2)...), commitA)
 	name := p.titled("problem 000").Name
-	var once sync.Once
-	summaries, err := p.tryImport(importer.Options{OnProgress: func(int, int) {
-		once.Do(func() { p.triage(name, `{"spec":{"triage":{"userStatus":"muted"}}}`) })
-	}}, collect(t, importer.Choices{Formerly: "old"}, documentOf("new", numbered(2)...)))
-	p.must(err)
-	if s := summaries[0]; s.Updated != 2 {
-		t.Errorf("%+v, want 2 updated", *s)
-	}
+	mute := during(func() { p.triage(name, `{"spec":{"triage":{"userStatus":"muted"}}}`) })
+	batches := collect(t, importer.Choices{Formerly: "old"}, documentOf("new", numbered(2)...))
+	p.did("the takeover", p.importsAll(mute, batches)[0], counts{Updated: 2})
 	p.wantState("decided", 2, 0, 1)
 	p.wantNoFactOf("old")
 }
@@ -137,9 +121,8 @@ func TestAFormerNameThatCannotBeOneIsRefused(t *testing.T) {
 			for _, d := range tc.documents {
 				files = append(files, importer.File{Name: "f", Log: parse(t, d)})
 			}
-			if _, err := importer.Collect(files, importer.Choices{Formerly: tc.former}, time.Now()); err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("%s: error %v, want %q in it", tc.reason, err, tc.want)
-			}
+			_, err := importer.Collect(files, importer.Choices{Formerly: tc.former}, time.Now())
+			harness.Says(t, tc.reason, err, tc.want)
 		})
 	}
 }
@@ -152,11 +135,8 @@ func TestADecisionDuringAnImportCarriesItsDoubt(t *testing.T) {
 	p.imports(document(one), commitA)
 	name := p.titled("m").Name
 	one.line = 90
-	var once sync.Once
-	_, err := p.tryImport(importer.Options{OnProgress: func(int, int) {
-		once.Do(func() { p.triage(name, `{"spec":{"triage":{"userStatus":"muted"}}}`) })
-	}}, collect(t, importer.Choices{}, document(one)))
-	p.must(err)
+	mute := during(func() { p.triage(name, `{"spec":{"triage":{"userStatus":"muted"}}}`) })
+	p.importsAll(mute, collect(t, importer.Choices{}, document(one)))
 	if f := p.findings()[name]; f.Spec.Doubt == nil || f.Spec.Triage.UserStatus != v1alpha1.UserStatusMuted {
 		t.Errorf("doubt %v, triage %s; want the decision marked", f.Spec.Doubt, f.Spec.Triage.UserStatus)
 	}

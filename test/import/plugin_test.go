@@ -130,7 +130,7 @@ func (p *project) latest() string {
 	latest := 0
 	for _, version := range p.versions() {
 		number, err := strconv.Atoi(version)
-		p.must(err)
+		harness.Must(p, err)
 		latest = max(latest, number)
 	}
 	return strconv.Itoa(latest)
@@ -179,9 +179,7 @@ func TestThePluginSaysWhatToDoNext(t *testing.T) {
 			}
 		})
 	}
-	if n := len(p.findings()) + len(p.scans()); n != 0 {
-		t.Errorf("%d objects were written", n)
-	}
+	harness.Same(t, "objects written", 0, len(p.findings())+len(p.scans()))
 }
 
 // begin starts an import and returns once it has written some findings.
@@ -191,7 +189,7 @@ func (p *project) begin(file string, written int, arguments ...string) (*exec.Cm
 	cmd := direct(p, p.kubectl(file, append([]string{"--concurrency", "1"}, arguments...)...)) // one by one, to last long enough
 	cmd.Stdout, cmd.Stderr = &out, &out
 	before := len(p.findings())
-	p.must(cmd.Start())
+	harness.Must(p, cmd.Start())
 	gomega.NewWithT(p).Eventually(func() int { return len(p.findings()) }, time.Minute, 10*time.Millisecond).
 		Should(gomega.BeNumerically(">=", before+written))
 	return cmd, &out
@@ -203,7 +201,7 @@ func TestAnInterruptedImportEndsInGoodOrder(t *testing.T) {
 	p.imports(old, commitA)
 	file := sarifFile(p, document(numbered(600)...))
 	cmd, out := p.begin(file, 20)
-	p.must(cmd.Process.Signal(syscall.SIGINT))
+	harness.Must(p, cmd.Process.Signal(syscall.SIGINT))
 	if err := cmd.Wait(); err == nil {
 		t.Fatalf("an interrupted import succeeded:\n%s", out)
 	}
@@ -213,18 +211,7 @@ func TestAnInterruptedImportEndsInGoodOrder(t *testing.T) {
 	if f := p.titled("old"); f.Spec.Closed != nil {
 		t.Error("it closed a finding before all that is there had been seen to")
 	}
-	failed := 0
-	for _, scan := range p.scans() {
-		if scan.Spec.Outcome == v1alpha1.ScanFailed && strings.Contains(scan.Spec.Message, "interrupt") {
-			failed++
-		}
-		if scan.Spec.CompletedAt == nil {
-			t.Errorf("scan %s has no end", scan.Name)
-		}
-	}
-	if failed != 1 {
-		t.Errorf("%d scans are Failed for the interruption, want 1", failed)
-	}
+	wantOneFailed(t, p.scans(), "interrupt")
 	// The Lease is released immediately.
 	again, err := p.kubectl(file).CombinedOutput()
 	if err != nil || strings.Contains(string(again), "waiting") || len(p.findings()) != 601 {

@@ -198,12 +198,8 @@ func TestImportsAtTheSameTimeMakeOneRepository(t *testing.T) {
 	for _, err := range errs {
 		harness.Must(t, err)
 	}
-	if there := tn.repositories(); len(there) != 1 {
-		t.Errorf("there are %d repositories: %v", len(there), there)
-	}
-	if got := tn.projects(); !slices.Equal(got, []string{"src"}) {
-		t.Errorf("there are the projects %q", got)
-	}
+	harness.Same(t, "repositories", 1, len(tn.repositories()))
+	harness.Same(t, "folders of the projects", []string{"src"}, tn.projects())
 }
 
 // Each import names another project of the same new repository: one of them creates the first project, and the
@@ -275,9 +271,7 @@ func TestFoldersBecomeProjects(t *testing.T) {
 	}
 	_, err = provisions(importer.Place{}, at("services/api/main.go"), at("README.md"))
 	harness.Must(t, err)
-	if got := tn.projects(); !slices.Equal(got, []string{"", "services/api"}) {
-		t.Errorf("there are the projects %q", got)
-	}
+	harness.Same(t, "folders of the projects", []string{"", "services/api"}, tn.projects())
 	made, err = provisions(importer.Place{}, at("services/api/main.go"), at("services/web/main.go"))
 	harness.Must(t, err)
 	if len(made) != 1 || made[0].Of != "services/web" {

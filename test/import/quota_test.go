@@ -1,15 +1,13 @@
 package import_test
 
 import (
-	"context"
 	"strings"
 	"testing"
-	"time"
 
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -23,19 +21,15 @@ import (
 // next import.
 func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 	env.StartControllerManager(t, "resourcequota-controller")
-	must := func(err error) {
-		t.Helper()
-		harness.Must(t, err)
-	}
 	// A separate organization, because the quota would block all other tests.
 	tight, err := env.NewOrganization(t.Context(), "tight")
-	must(err)
+	harness.Must(t, err)
 	config, err := env.Member(t.Context(), tight, "scanner", testenv.Scanner)
-	must(err)
-	must(env.Client.Create(t.Context(), builder.Repository(repositoryName).In(tight).URL("https://github.com/acme/shop").Build()))
-	must(env.Client.Create(t.Context(), builder.Project("app").In(tight).Repository(repositoryName).Build()))
+	harness.Must(t, err)
+	harness.Must(t, env.Client.Create(t.Context(), builder.Repository(repositoryName).In(tight).URL("https://github.com/acme/shop").Build()))
+	harness.Must(t, env.Client.Create(t.Context(), builder.Project("app").In(tight).Repository(repositoryName).Build()))
 	c, err := importer.NewClient(config)
-	must(err)
+	harness.Must(t, err)
 	imports := func(results ...result) (*importer.Summary, error) {
 		im := importer.New(c, importer.Target{Namespace: tight, Repository: repositoryName, Project: "app"}, importer.Options{Force: true})
 		summaries, err := im.Import(t.Context(), collect(t, importer.Choices{}, document(results...)))
@@ -44,23 +38,20 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 	// The first of these findings is not in the second import, which would close it.
 	all := numbered(9)
 	_, err = imports(all[:3]...)
-	must(err)
+	harness.Must(t, err)
 
 	quota := &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: tight, Name: "findings-quota"},
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/findings.appsec.dev": resource.MustParse("5")}},
 	}
-	must(env.Client.Create(t.Context(), quota))
+	harness.Must(t, env.Client.Create(t.Context(), quota))
 	untilInForce := func(limit string) {
 		t.Helper()
-		inForce := func(ctx context.Context) (bool, error) {
-			err := env.Client.Get(ctx, client.ObjectKeyFromObject(quota), quota)
-			hard, there := quota.Status.Hard["count/findings.appsec.dev"]
-			return there && hard.String() == limit, err
-		}
-		if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, inForce); err != nil {
-			t.Fatalf("the quota of %s is not in force: %v: %+v", limit, err, quota.Status)
-		}
+		harness.Eventually(t, func(g Gomega) {
+			g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota)).To(Succeed())
+			hard := quota.Status.Hard["count/findings.appsec.dev"]
+			g.Expect(hard.String()).To(Equal(limit), "the quota is not in force")
+		})
 	}
 	untilInForce("5")
 
@@ -69,7 +60,7 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 		t.Fatalf("error is %v; want one that says that the quota is used up, and where to raise it", err)
 	}
 	findings := &v1alpha1.FindingList{}
-	must(env.Client.List(t.Context(), findings, client.InNamespace(tight)))
+	harness.Must(t, env.Client.List(t.Context(), findings, client.InNamespace(tight)))
 	for _, f := range findings.Items {
 		if f.Spec.Closed != nil {
 			t.Errorf("finding %s was closed by half an import", f.Name)
@@ -81,21 +72,13 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 		t.Errorf("%d findings, want those from before and as many as there may be", there)
 	}
 	scans := &v1alpha1.ScanList{}
-	must(env.Client.List(t.Context(), scans, client.InNamespace(tight)))
-	failed := 0
-	for _, scan := range scans.Items {
-		if scan.Spec.Outcome == v1alpha1.ScanFailed && strings.Contains(scan.Spec.Message, "quota") {
-			failed++
-		}
-	}
-	if failed != 1 {
-		t.Errorf("%d scans have failed for the quota, want 1", failed)
-	}
+	harness.Must(t, env.Client.List(t.Context(), scans, client.InNamespace(tight)))
+	wantOneFailed(t, scans.Items, "quota")
 
 	env.Patch(t, quota, `{"spec":{"hard":{"count/findings.appsec.dev":"50"}}}`)
 	untilInForce("50")
 	summary, err := imports(all[1:]...)
-	must(err)
+	harness.Must(t, err)
 	if missing := len(all) - there; summary.Created != missing || summary.Closed != 1 {
 		t.Errorf("%+v, want the %d that were missing created and the first closed", *summary, missing)
 	}

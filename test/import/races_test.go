@@ -21,7 +21,7 @@ import (
 func (p *project) leases() int {
 	p.Helper()
 	list := &coordinationv1.LeaseList{}
-	p.must(env.Client.List(p.Context(), list, client.InNamespace(namespace)))
+	harness.Must(p, env.Client.List(p.Context(), list, client.InNamespace(namespace)))
 	return len(list.Items)
 }
 
@@ -43,9 +43,7 @@ func TestConcurrentImportsFollowEachOther(t *testing.T) {
 				case <-time.After(time.Minute):
 					t.Error("the second import does not wait")
 				}
-				if n := len(p.scans()); n != 1 {
-					t.Errorf("%d scans while the second import waits, want 1", n)
-				}
+				harness.Same(t, "scans while the second import waits", 1, len(p.scans()))
 			})
 		}}, collect(t, importer.Choices{}, file))
 		if err != nil {
@@ -87,21 +85,13 @@ func TestAFindingThatChangesBeforeItsClosingIsLeftOpen(t *testing.T) {
 	results := numbered(3)
 	p.imports(document(results...), commitA)
 	decided := p.titled("problem 000").Name
-	var once sync.Once
-	summaries, err := p.tryImport(importer.Options{OnProgress: func(int, int) {
-		once.Do(func() { p.triage(decided, `{"spec":{"triage":{"userStatus":"active"}}}`) })
-	}}, collect(t, importer.Choices{}, document(results[2:]...)))
-	p.must(err)
-	p.wantAdds(summaries[0])
-	if s := summaries[0]; s.LeftOpen != 1 || s.Closed != 1 {
-		t.Errorf("%+v, want 1 left open and 1 closed", *s)
-	}
+	decide := during(func() { p.triage(decided, `{"spec":{"triage":{"userStatus":"active"}}}`) })
+	s := p.importsAll(decide, collect(t, importer.Choices{}, document(results[2:]...)))[0]
+	p.did("the import meanwhile", s, counts{Unchanged: 1, Closed: 1, LeftOpen: 1})
 	if f := p.findings()[decided]; f.Spec.Closed != nil || f.Spec.Triage.UserStatus != v1alpha1.UserStatusActive {
 		t.Errorf("closed %v, triage %s; want it open and active", f.Spec.Closed, f.Spec.Triage.UserStatus)
 	}
-	if s := p.imports(document(results[2:]...), commitB); s.Closed != 1 || s.LeftOpen != 0 {
-		t.Errorf("the next import: %+v, want the one left open closed", *s)
-	}
+	p.did("the next import", p.imports(document(results[2:]...), commitB), counts{Unchanged: 1, Closed: 1})
 }
 
 // A cluster's own rule about one finding does not hold up the others.
@@ -152,10 +142,8 @@ func TestFindingsAreClosedThoughAllNewOnesAreRefused(t *testing.T) {
 		g.Expect(env.Client.Create(t.Context(), probe.DeepCopy(), client.DryRunAll)).To(MatchError(ContainSubstring("a legal hold")))
 	})
 	summaries, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{Commit: commitB}, document(results[3:]...)))
-	p.must(err)
-	if s := summaries[0]; s.Closed != 3 || s.Skipped != 2 {
-		t.Errorf("%+v, want the 3 repaired ones closed", *s)
-	}
+	harness.Must(p, err)
+	p.did("the repaired ones are closed", summaries[0], counts{Closed: 3, Skipped: 2})
 }
 
 // refuse makes a cluster administrator's admission policy for the updates of a finding.
@@ -192,19 +180,15 @@ func TestAFindingWhoseStatusIsWrittenBeforeItsClosingIsClosed(t *testing.T) {
 	results := numbered(3)
 	p.imports(document(results...), commitA)
 	noted := p.titled("problem 000").Name
-	var once sync.Once
-	summaries, err := p.tryImport(importer.Options{OnProgress: func(int, int) {
-		once.Do(func() {
-			finding := &v1alpha1.Finding{}
-			p.must(controller.Get(p.Context(), client.ObjectKey{Namespace: namespace, Name: noted}, finding))
-			finding.Status.State = v1alpha1.FindingStateOpen
-			p.must(controller.Status().Update(p.Context(), finding))
-		})
-	}}, collect(t, importer.Choices{}, document(results[2:]...)))
-	p.must(err)
-	if s := summaries[0]; s.LeftOpen != 0 || s.Closed != 2 || p.findings()[noted].Spec.Closed == nil {
-		t.Errorf("%+v, want 2 closed and none left open", *s)
-	}
+	note := during(func() {
+		finding := &v1alpha1.Finding{}
+		harness.Must(p, controller.Get(p.Context(), client.ObjectKey{Namespace: namespace, Name: noted}, finding))
+		finding.Status.State = v1alpha1.FindingStateOpen
+		harness.Must(p, controller.Status().Update(p.Context(), finding))
+	})
+	s := p.importsAll(note, collect(t, importer.Choices{}, document(results[2:]...)))[0]
+	p.did("the import meanwhile", s, counts{Unchanged: 1, Closed: 2})
+	p.wantState("the import meanwhile", 1, 2, 0)
 }
 
 // A create never overwrites an existing object, whoever created it: the import lists only findings
@@ -214,17 +198,15 @@ func TestACreateLeavesAnObjectOfItsNameAlone(t *testing.T) {
 	p.imports(document(numbered(1)...), commitA)
 	name := p.titled("problem 000").Name
 	other := p.findings()[name]
-	p.must(env.Client.Delete(p.Context(), &other))
+	harness.Must(p, env.Client.Delete(p.Context(), &other))
 	foreign := &v1alpha1.Finding{}
 	foreign.Namespace, foreign.Name = namespace, name
 	foreign.Spec = v1alpha1.FindingSpec{RepositoryRef: other.Spec.RepositoryRef, ProjectRef: other.Spec.ProjectRef, Tool: "another",
 		Details: v1alpha1.FindingDetails{Title: "by hand", Severity: v1alpha1.LevelLow}}
-	p.must(env.Client.Create(p.Context(), foreign))
+	harness.Must(p, env.Client.Create(p.Context(), foreign))
 
-	for scan, want := range []importer.Summary{{Created: 1}, {Unchanged: 1}} {
-		if s := p.imports(document(numbered(1)...), commitA); s.Created != want.Created || s.Unchanged != want.Unchanged {
-			t.Errorf("import %d: %+v, want %d created, %d unchanged", scan, *s, want.Created, want.Unchanged)
-		}
+	for scan, want := range []counts{{Created: 1}, {Unchanged: 1}} {
+		p.did("the import of what somebody else has made", p.imports(document(numbered(1)...), commitA), want)
 		if now := p.findings()[name]; now.ResourceVersion != foreign.ResourceVersion || p.titled("problem 000").Name == name {
 			t.Errorf("import %d wrote the finding that somebody else has made: %+v", scan, now.Spec)
 		}
@@ -237,13 +219,10 @@ func TestAFindingDeletedBeforeItsClosingStaysGone(t *testing.T) {
 	results := numbered(3)
 	p.imports(document(results...), commitA)
 	deleted := p.titled("problem 000")
-	var once sync.Once
-	summaries, err := p.tryImport(importer.Options{OnProgress: func(int, int) {
-		once.Do(func() { p.must(env.Client.Delete(p.Context(), &deleted)) })
-	}}, collect(t, importer.Choices{}, document(results[2:]...)))
-	p.must(err)
-	if _, there := p.findings()[deleted.Name]; there || summaries[0].Closed != 1 {
-		t.Errorf("the deleted finding is there: %v; %+v, want 1 closed", there, *summaries[0])
+	remove := during(func() { harness.Must(p, env.Client.Delete(p.Context(), &deleted)) })
+	s := p.importsAll(remove, collect(t, importer.Choices{}, document(results[2:]...)))[0]
+	if _, there := p.findings()[deleted.Name]; there || s.Closed != 1 {
+		t.Errorf("the deleted finding is there: %v; %+v, want 1 closed", there, *s)
 	}
 }
 
@@ -256,10 +235,8 @@ func TestAMovedFindingKeepsItsDecisionAndADryRunSaysWhy(t *testing.T) {
 	muted := p.titled("problem 001")
 	p.triage(muted.Name, `{"spec":{"triage":{"userStatus":"muted"}}}`)
 	results[1].path = "lib/file001.go"
-	batches := collect(t, importer.Choices{}, document(results...))
-	summaries, err := p.tryImport(importer.Options{DryRun: true}, batches)
-	p.must(err)
-	if s := summaries[0]; len(s.Changes) != 1 || s.Changes[0].Because != "recognised by file moved: moved from src/file001.go; in doubt: found in another file, and nothing confirms the move" {
+	s := p.importsAll(importer.Options{DryRun: true}, collect(t, importer.Choices{}, document(results...)))[0]
+	if len(s.Changes) != 1 || s.Changes[0].Because != "recognised by file moved: moved from src/file001.go; in doubt: found in another file, and nothing confirms the move" {
 		t.Errorf("dry run: %+v, want one update that says from where it moved, and that one result alone confirms nothing", *s)
 	}
 	if s := p.imports(document(results...), commitB); s.Updated != 1 || s.Unchanged != 2 || s.Closed != 0 || s.Recognised["file moved"] != 1 {

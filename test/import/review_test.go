@@ -44,25 +44,18 @@ func newPull(t *testing.T) *pull {
 	_, _ = h.Write([]byte(t.Name()))
 	p := &pull{t, reviewimport.PullRequest{Namespace: namespace, Repository: repositoryName, Number: int32(h.Sum32()>>1) | 1}} //nolint:gosec // any number does
 	p.Project = fmt.Sprintf("pull-%d", p.Number)                                                                               // in which nothing is found but what the test imports
-	p.must(env.Client.Create(t.Context(), builder.Project(p.Project).In(namespace).Repository(repositoryName).Build()))
+	harness.Must(p, env.Client.Create(t.Context(), builder.Project(p.Project).In(namespace).Repository(repositoryName).Build()))
 	return p
 }
 
 // base returns the project that the pull request's results are compared with.
 func (p *pull) base() *project { return &project{p.T, p.Project} }
 
-func (p *pull) must(err error) {
-	p.Helper()
-	if err != nil {
-		p.Fatal(err)
-	}
-}
-
 // try imports as the scanner, and leaves the error to the caller.
 func (p *pull) try(options reviewimport.Options, commit *reviewimport.Commit, documents ...string) (*reviewimport.Summary, error) {
 	p.Helper()
 	c, err := importer.NewClient(scanner)
-	p.must(err)
+	harness.Must(p, err)
 	var batches []*importer.Batch
 	if len(documents) > 0 {
 		batches = collect(p, importer.Choices{Commit: commit.SHA, Analysis: new(string)}, documents...)
@@ -73,8 +66,14 @@ func (p *pull) try(options reviewimport.Options, commit *reviewimport.Commit, do
 // reviews reviews a commit, and expects success.
 func (p *pull) reviews(sha string, documents ...string) *reviewimport.Summary {
 	p.Helper()
-	s, err := p.try(reviewimport.Options{}, &reviewimport.Commit{SHA: sha}, documents...)
-	p.must(err)
+	return p.imports(reviewimport.Options{}, &reviewimport.Commit{SHA: sha}, documents...)
+}
+
+// imports imports as the scanner, and expects success.
+func (p *pull) imports(options reviewimport.Options, commit *reviewimport.Commit, documents ...string) *reviewimport.Summary {
+	p.Helper()
+	s, err := p.try(options, commit, documents...)
+	harness.Must(p, err)
 	sum := s.Created + s.Reopened + s.Seen + s.Unchanged + s.Skipped
 	if s.Base != nil {
 		sum += s.Base.Known
@@ -88,7 +87,7 @@ func (p *pull) reviews(sha string, documents ...string) *reviewimport.Summary {
 func (p *pull) review() *v1alpha1.Review {
 	p.Helper()
 	review := &v1alpha1.Review{}
-	p.must(env.Client.Get(p.Context(), client.ObjectKey{Namespace: namespace, Name: reviewimport.Name(repositoryName, p.Number)}, review))
+	harness.Must(p, env.Client.Get(p.Context(), client.ObjectKey{Namespace: namespace, Name: reviewimport.Name(repositoryName, p.Number)}, review))
 	return review
 }
 
@@ -101,15 +100,13 @@ func (p *pull) issues() map[string]v1alpha1.ReviewIssue {
 func (p *pull) issuesBy(key func(*v1alpha1.ReviewIssue) string) map[string]v1alpha1.ReviewIssue {
 	p.Helper()
 	list := &v1alpha1.ReviewIssueList{}
-	p.must(env.Client.List(p.Context(), list, client.InNamespace(namespace),
+	harness.Must(p, env.Client.List(p.Context(), list, client.InNamespace(namespace),
 		client.MatchingFields{"spec.reviewRef.name": reviewimport.Name(repositoryName, p.Number)}))
 	out := map[string]v1alpha1.ReviewIssue{}
 	for _, issue := range list.Items {
 		out[key(&issue)] = issue
 	}
-	if len(out) != len(list.Items) {
-		p.Errorf("%d issues have %d names", len(list.Items), len(out))
-	}
+	harness.Same(p, "different names of the issues", len(list.Items), len(out))
 	return out
 }
 
@@ -136,11 +133,6 @@ func (p *pull) versions() map[string]string {
 	return out
 }
 
-func wantSame[T any](t *testing.T, what string, want, got T) {
-	t.Helper()
-	harness.Same(t, what, want, got)
-}
-
 var (
 	stays = result{rule: "stays", path: "a.go", message: "stays", level: "error", line: 1}
 	goes  = result{rule: "goes", path: "b.go", message: "goes", level: "warning", line: 2}
@@ -160,19 +152,19 @@ func TestAReviewOfThreeCommits(t *testing.T) {
 	if s := p.reviews(commitB, document(moved, comes)); s.Created != 1 || s.Seen != 1 || s.Resolved != 1 || s.Open != 2 {
 		t.Errorf("second commit: %+v, want 1 created, seen and resolved each, 2 open", *s)
 	}
-	wantSame(t, "states", map[string]string{"stays": "open", "goes": "resolved " + commitB, "comes": "open"}, p.states())
+	harness.Same(t, "states", map[string]string{"stays": "open", "goes": "resolved " + commitB, "comes": "open"}, p.states())
 	if s := p.reviews(commitC, document(moved, goes)); s.Reopened != 1 || s.Seen != 1 || s.Resolved != 1 || s.Open != 2 {
 		t.Errorf("third commit: %+v, want 1 reopened, seen and resolved each, 2 open", *s)
 	}
-	wantSame(t, "states", map[string]string{"stays": "open", "goes": "open", "comes": "resolved " + commitC}, p.states())
+	harness.Same(t, "states", map[string]string{"stays": "open", "goes": "open", "comes": "resolved " + commitC}, p.states())
 
 	spec := p.review().Spec
 	var shas []string
 	for _, c := range spec.ReviewedCommits {
 		shas = append(shas, c.SHA)
 	}
-	wantSame(t, "commits in the order of their review", []string{commitA, commitB, commitC}, shas)
-	wantSame(t, "pull request", []string{"Refund orders", "jo", "github", "open"},
+	harness.Same(t, "commits in the order of their review", []string{commitA, commitB, commitC}, shas)
+	harness.Same(t, "pull request", []string{"Refund orders", "jo", "github", "open"},
 		[]string{spec.PRTitle, spec.PRAuthor, spec.Provider, string(spec.PRStatus)})
 
 	issue := p.issues()["stays"]
@@ -191,7 +183,7 @@ func TestAReviewOfThreeCommits(t *testing.T) {
 		},
 		Triage: v1alpha1.ReviewIssueTriage{UserStatus: v1alpha1.UserStatusOpen},
 	}
-	wantSame(t, "the issue that stays", want, issue.Spec)
+	harness.Same(t, "the issue that stays", want, issue.Spec)
 	if issue.Name != first.Name || !strings.HasPrefix(issue.Name, "i-") || !strings.HasPrefix(p.review().Name, "r-") {
 		t.Errorf("issue %s was %s; review %s", issue.Name, first.Name, p.review().Name)
 	}
@@ -207,7 +199,7 @@ func TestTheSameFileAtTheSameCommitWritesNothing(t *testing.T) {
 	} {
 		before := p.versions()
 		s := p.reviews(again.sha, again.file)
-		wantSame(t, again.reason+" again: what was written", before, p.versions())
+		harness.Same(t, again.reason+" again: what was written", before, p.versions())
 		if s.Unchanged != s.Results || s.Resolved != 0 {
 			t.Errorf("%s again: %+v, want all unchanged", again.reason, *s)
 		}
@@ -220,10 +212,8 @@ func TestAnotherFileForAReviewedCommitAddsToIt(t *testing.T) {
 	p.reviews(commitA, document(stays, goes))
 	before := p.review().ResourceVersion
 	p.reviews(commitA, documentOf("other", comes))
-	wantSame(t, "states", map[string]string{"stays": "open", "goes": "open", "comes": "open"}, p.states())
-	if got := p.review().ResourceVersion; got != before {
-		t.Errorf("the review was written: version %s, was %s", got, before)
-	}
+	harness.Same(t, "states", map[string]string{"stays": "open", "goes": "open", "comes": "open"}, p.states())
+	harness.Same(t, "version of the review", before, p.review().ResourceVersion)
 }
 
 // An issue describes the last commit: a late file for an earlier commit does not change it.
@@ -246,8 +236,7 @@ func TestTheCommitIsTheLastThingWritten(t *testing.T) {
 	for n, sha := range []string{commitA, commitB} {
 		early := 0
 		options := reviewimport.Options{OnProgress: func(int, int) { early = max(early, len(p.review().Spec.ReviewedCommits)-n) }}
-		_, err := p.try(options, &reviewimport.Commit{SHA: sha}, document(numbered(5)...))
-		p.must(err)
+		p.imports(options, &reviewimport.Commit{SHA: sha}, document(numbered(5)...))
 		if early != 0 || len(p.review().Spec.ReviewedCommits) != n+1 {
 			t.Errorf("commit %d was recorded while its issues were written, or never", n+1)
 		}
@@ -260,7 +249,7 @@ func TestACleanCommitResolvesEverything(t *testing.T) {
 	if s := p.reviews(commitB); s.Resolved != 2 || s.Open != 0 {
 		t.Errorf("clean: %+v, want 2 resolved", *s)
 	}
-	wantSame(t, "states", map[string]string{"stays": "resolved " + commitB, "goes": "resolved " + commitB}, p.states())
+	harness.Same(t, "states", map[string]string{"stays": "resolved " + commitB, "goes": "resolved " + commitB}, p.states())
 }
 
 func TestOnlyThePullRequest(t *testing.T) {
@@ -268,21 +257,16 @@ func TestOnlyThePullRequest(t *testing.T) {
 	p.reviews(commitA, document(stays))
 	issue := p.issues()["stays"].ResourceVersion
 	p.Status = v1alpha1.PullRequestMerged
-	_, err := p.try(reviewimport.Options{}, nil)
-	p.must(err)
+	p.imports(reviewimport.Options{}, nil)
 	if got := p.review().Spec; got.PRStatus != v1alpha1.PullRequestMerged || len(got.ReviewedCommits) != 1 {
 		t.Errorf("the pull request is %s with %d commits", got.PRStatus, len(got.ReviewedCommits))
 	}
-	if got := p.issues()["stays"].ResourceVersion; got != issue {
-		t.Error("the issue was written")
-	}
+	harness.Same(t, "version of the issue", issue, p.issues()["stays"].ResourceVersion)
 	p.Status = v1alpha1.PullRequestOpen
 	before := p.versions()
-	var refused *importer.RefusedError
-	if _, err = p.try(reviewimport.Options{}, &reviewimport.Commit{SHA: commitB}, document(goes)); !errors.As(err, &refused) {
-		t.Errorf("a merged pull request was opened: %v", err)
-	}
-	wantSame(t, "a refused import wrote", before, p.versions())
+	_, err := p.try(reviewimport.Options{}, &reviewimport.Commit{SHA: commitB}, document(goes))
+	p.base().wantRefused(err) // a merged pull request is not opened
+	harness.Same(t, "a refused import wrote", before, p.versions())
 	p.Status = ""
 	p.reviews(commitB, document(stays))
 	if got := p.review().Spec; got.PRStatus != v1alpha1.PullRequestMerged || len(got.ReviewedCommits) != 2 {
@@ -314,29 +298,24 @@ func TestWhatAReviewRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want a refusal that says %q: %s", name, err, tc.words, tc.reason)
 		}
 	}
-	wantSame(t, "a refused import wrote", before, p.versions())
+	harness.Same(t, "a refused import wrote", before, p.versions())
 }
 
 func TestADryRunOfAReviewWritesNothing(t *testing.T) {
 	p := newPull(t)
-	if _, err := p.try(reviewimport.Options{DryRun: true}, &reviewimport.Commit{SHA: commitA}, document(stays)); err != nil {
-		t.Errorf("dry run without a review: %v", err)
-	}
-	if n := len(p.issues()); n != 0 {
-		t.Errorf("a dry run wrote %d issues", n)
-	}
+	p.imports(reviewimport.Options{DryRun: true}, &reviewimport.Commit{SHA: commitA}, document(stays))
+	harness.Same(t, "issues after a dry run without a review", 0, len(p.issues()))
 	p.reviews(commitA, document(stays, goes))
 	before := p.versions()
-	s, err := p.try(reviewimport.Options{DryRun: true}, &reviewimport.Commit{SHA: commitB}, document(stays, comes))
-	p.must(err)
+	s := p.imports(reviewimport.Options{DryRun: true}, &reviewimport.Commit{SHA: commitB}, document(stays, comes))
 	got := map[string]reviewimport.Action{}
 	for _, c := range s.Changes {
 		got[c.Title] = c.Action
 	}
-	wantSame(t, "changes", map[string]reviewimport.Action{
+	harness.Same(t, "changes", map[string]reviewimport.Action{
 		"stays": reviewimport.ActionSee, "goes": reviewimport.ActionResolve, "comes": reviewimport.ActionCreate,
 	}, got)
-	wantSame(t, "a dry run wrote", before, p.versions())
+	harness.Same(t, "a dry run wrote", before, p.versions())
 	p.reviews(commitB, document(stays, comes))
 	if s.Open != 2 || len(p.issues()) != 3 {
 		t.Errorf("the dry run foretold %d open issues, and there are %d in all", s.Open, len(p.issues()))
@@ -356,7 +335,7 @@ func TestReviewsOfOnePullRequestDoNotCross(t *testing.T) {
 			return err
 		})
 	}
-	p.must(group.Wait())
+	harness.Must(p, group.Wait())
 	reviewed := p.review().Spec.ReviewedCommits
 	if len(reviewed) != commits {
 		t.Fatalf("%d commits are recorded, want %d", len(reviewed), commits)
@@ -367,9 +346,7 @@ func TestReviewsOfOnePullRequestDoNotCross(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := commits - max(0, n-9)
-		if len(issue.Spec.SeenInCommits) != want {
-			t.Errorf("%s is seen in %d commits, want %d", title, len(issue.Spec.SeenInCommits), want)
-		}
+		harness.Same(t, "commits in which "+title+" is seen", want, len(issue.Spec.SeenInCommits))
 	}
 }
 
@@ -386,18 +363,15 @@ func TestAForeignChangeOfTheReviewStays(t *testing.T) {
 		review := p.review()
 		review.Spec.PRTitle = "Renamed"
 		review.Spec.ReviewedCommits = append(review.Spec.ReviewedCommits, v1alpha1.ReviewedCommit{SHA: commitC, ReviewedAt: review.Spec.ReviewedCommits[0].ReviewedAt})
-		if err := env.Client.Update(p.Context(), review); err != nil {
-			t.Error(err)
-		}
+		harness.NoError(t, "update the review", env.Client.Update(p.Context(), review))
 	}}
-	_, err := p.try(options, &reviewimport.Commit{SHA: commitB}, document(numbered(30)...))
-	p.must(err)
+	p.imports(options, &reviewimport.Commit{SHA: commitB}, document(numbered(30)...))
 	spec := p.review().Spec
 	got := []string{spec.PRTitle}
 	for _, c := range spec.ReviewedCommits {
 		got = append(got, c.SHA)
 	}
-	wantSame(t, "title and commits", []string{"Renamed", commitA, commitC, commitB}, got)
+	harness.Same(t, "title and commits", []string{"Renamed", commitA, commitC, commitB}, got)
 }
 
 func TestAReviewHoldsItsLeaseAndFreesIt(t *testing.T) {
@@ -405,7 +379,7 @@ func TestAReviewHoldsItsLeaseAndFreesIt(t *testing.T) {
 	held := 0
 	leases := func() (n int) {
 		list := &coordinationv1.LeaseList{}
-		p.must(env.Client.List(p.Context(), list, client.InNamespace(namespace)))
+		harness.Must(p, env.Client.List(p.Context(), list, client.InNamespace(namespace)))
 		for _, lease := range list.Items {
 			if strings.HasPrefix(lease.Name, "review-") && lease.Spec.HolderIdentity != nil {
 				n++
@@ -413,8 +387,7 @@ func TestAReviewHoldsItsLeaseAndFreesIt(t *testing.T) {
 		}
 		return n
 	}
-	_, err := p.try(reviewimport.Options{OnProgress: func(int, int) { held = max(held, leases()) }}, &reviewimport.Commit{SHA: commitA}, document(stays))
-	p.must(err)
+	p.imports(reviewimport.Options{OnProgress: func(int, int) { held = max(held, leases()) }}, &reviewimport.Commit{SHA: commitA}, document(stays))
 	if held != 1 || leases() != 0 {
 		t.Errorf("%d Leases were held at work and %d after it, want 1 and none", held, leases())
 	}
@@ -488,9 +461,7 @@ func TestThePluginSaysWhatIsMissingOfAReview(t *testing.T) {
 			t.Errorf("%s: it says %q and prints %q, want %q: %s", name, stderr.String(), stdout.String(), tc.want, tc.reason)
 		}
 	}
-	if n := len(p.issues()); n != 0 {
-		t.Errorf("%d issues were written", n)
-	}
+	harness.Same(t, "issues written", 0, len(p.issues()))
 }
 
 // A review that is killed in the middle resolves nothing, and the next review converges.
@@ -499,7 +470,7 @@ func TestAReviewThatIsKilledResolvesNothing(t *testing.T) {
 	p.reviews(commitA, document(append(numbered(400), goes)...))
 	file := sarifFile(p, document(numbered(400)...))
 	cmd := direct(p, p.kubectl(file, "--commit", commitB, "--concurrency", "1"))
-	p.must(cmd.Start())
+	harness.Must(p, cmd.Start())
 	written := func() (n int) {
 		for _, issue := range p.issues() {
 			if len(issue.Spec.SeenInCommits) == 2 {
@@ -509,15 +480,13 @@ func TestAReviewThatIsKilledResolvesNothing(t *testing.T) {
 		return n
 	}
 	gomega.NewWithT(t).Eventually(written, time.Minute, 10*time.Millisecond).Should(gomega.BeNumerically(">=", 10))
-	p.must(cmd.Process.Kill())
+	harness.Must(p, cmd.Process.Kill())
 	_ = cmd.Wait()
 	if n := written(); n == 400 {
 		t.Fatal("the review came to its end before it was killed: this test shows nothing")
 	}
 	for title, state := range p.states() {
-		if state != "open" {
-			t.Errorf("%s is %s", title, state)
-		}
+		harness.Same(t, title, "open", state)
 	}
 	s := p.reviews(commitB, document(numbered(400)...))
 	if s.Resolved != 1 || s.Open != 400 || p.states()["goes"] != "resolved "+commitB {
@@ -538,7 +507,7 @@ func TestAReviewKeepsWhatPeopleDecidedAboutAnIssue(t *testing.T) {
 	p.reviews(commitB, document(moved))
 	p.reviews(commitC, document(goes))
 	kept := p.issues()["stays"]
-	wantSame(t, "the decision", declared, kept.Spec.Triage)
+	harness.Same(t, "the decision", declared, kept.Spec.Triage)
 	if kept.Spec.Line != 70 || kept.Spec.Severity != v1alpha1.LevelHigh {
 		t.Errorf("the issue has not moved, or lost the severity that was muted: %+v", kept.Spec)
 	}
@@ -578,28 +547,26 @@ func (p *pull) refusesOnce() *importer.Client {
 	p.Helper()
 	var refused atomic.Bool
 	config := rest.CopyConfig(scanner)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return harness.RoundTripper(func(r *http.Request) (*http.Response, error) {
-			if !strings.Contains(r.URL.Path, "/scans/") {
-				return next.RoundTrip(r)
-			}
-			sent, err := io.ReadAll(r.Body)
-			if err != nil {
-				return nil, err
-			}
-			r.Body = io.NopCloser(bytes.NewReader(sent))
-			if bytes.Contains(sent, []byte(v1alpha1.ScanSucceeded)) && !refused.Swap(true) {
-				answer := httptest.NewRecorder()
-				answer.Header().Set("Content-Type", "application/json")
-				answer.WriteHeader(http.StatusForbidden)
-				_, _ = answer.WriteString(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
-				return answer.Result(), nil
-			}
+	harness.Between(config, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+		if !strings.Contains(r.URL.Path, "/scans/") {
 			return next.RoundTrip(r)
-		})
+		}
+		sent, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(sent))
+		if bytes.Contains(sent, []byte(v1alpha1.ScanSucceeded)) && !refused.Swap(true) {
+			answer := httptest.NewRecorder()
+			answer.Header().Set("Content-Type", "application/json")
+			answer.WriteHeader(http.StatusForbidden)
+			_, _ = answer.WriteString(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
+			return answer.Result(), nil
+		}
+		return next.RoundTrip(r)
 	})
 	c, err := importer.NewClient(config)
-	p.must(err)
+	harness.Must(p, err)
 	return c
 }
 
@@ -609,14 +576,12 @@ func TestAnOutcomeThatCannotBeWrittenChangesNoOther(t *testing.T) {
 	record := &reviewimport.Record{Upload: v1alpha1.ScanUpload{ID: "u-" + p.Project, Scans: 2}, Project: p.Project}
 	_, err := reviewimport.New(p.refusesOnce(), p.PullRequest, reviewimport.Options{Record: record}).
 		Import(t.Context(), &reviewimport.Commit{SHA: commitC}, batches)
-	if err == nil || !strings.Contains(err.Error(), "record the end of scan") {
-		t.Errorf("the import says %v", err)
-	}
+	harness.Says(t, "the import", err, "record the end of scan")
 	list := &v1alpha1.ScanList{}
-	p.must(env.Client.List(t.Context(), list, client.InNamespace(namespace), client.MatchingFields{"spec.projectRef.name": p.Project}))
+	harness.Must(p, env.Client.List(t.Context(), list, client.InNamespace(namespace), client.MatchingFields{"spec.projectRef.name": p.Project}))
 	outcomes := map[v1alpha1.ScanOutcome]int{}
 	for _, scan := range list.Items {
 		outcomes[scan.Spec.Outcome]++
 	}
-	wantSame(t, "outcomes of what was stored", map[v1alpha1.ScanOutcome]int{"": 1, v1alpha1.ScanSucceeded: 1}, outcomes)
+	harness.Same(t, "outcomes of what was stored", map[v1alpha1.ScanOutcome]int{"": 1, v1alpha1.ScanSucceeded: 1}, outcomes)
 }

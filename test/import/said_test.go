@@ -70,9 +70,7 @@ func TestFindingsSayWhatTheToolSaid(t *testing.T) {
 				}
 			}
 			got.words = slices.Sorted(maps.Keys(words))
-			if d := cmp.Diff(want, got, cmp.AllowUnexported(saidBy{})); d != "" {
-				t.Errorf("(-counted by hand +read):\n%s", d)
-			}
+			harness.Same(t, "what was read, compared with what was counted by hand", want, got, cmp.AllowUnexported(saidBy{}))
 		})
 	}
 }
@@ -173,12 +171,9 @@ func TestTheCategoryFollowsTheResult(t *testing.T) {
 		"CVE-2019-1549": v1alpha1.CategoryPackage, "AVD-AWS-0132": v1alpha1.CategoryCode, "aws-access-key-id": v1alpha1.CategorySecret,
 	}
 	batches := collect(t, importer.Choices{Category: v1alpha1.CategoryPackage}, mixedTrivy)
-	_, err := p.tryImport(importer.Options{}, batches)
-	p.must(err)
+	p.importsAll(importer.Options{}, batches)
 	before := p.findings()
-	if s := p.imports(mixedTrivy, commitA); s.Updated != 3 || s.Created != 0 || s.Closed != 0 {
-		t.Errorf("the first import that tells categories apart: %+v, want 3 updated", *s)
-	}
+	p.did("the first import that tells categories apart", p.imports(mixedTrivy, commitA), counts{Updated: 3})
 	harness.Same(t, "categories", want, p.categories())
 	for name := range p.findings() {
 		if _, there := before[name]; !there {
@@ -186,23 +181,23 @@ func TestTheCategoryFollowsTheResult(t *testing.T) {
 		}
 	}
 	versions := p.versions()
-	if s := p.imports(mixedTrivy, commitB); s.Unchanged != 3 {
-		t.Errorf("a rescan: %+v, want 3 unchanged", *s)
-	}
-	if d := cmp.Diff(versions, p.versions()); d != "" {
-		t.Errorf("a rescan wrote:\n%s", d)
-	}
-	if s := p.imports(strings.ReplaceAll(mixedTrivy, "AVD-AWS-0132", "AVD-AWS-0133"), commitB); s.Closed != 1 || s.Created != 1 {
-		t.Errorf("a finding of another category than the scan's is gone: %+v, want 1 closed", *s)
-	}
+	p.did("a rescan", p.imports(mixedTrivy, commitB), counts{Unchanged: 3})
+	harness.Same(t, "versions after a rescan", versions, p.versions())
+	s := p.imports(strings.ReplaceAll(mixedTrivy, "AVD-AWS-0132", "AVD-AWS-0133"), commitB)
+	p.did("a finding of another category than the scan's is gone", s, counts{Created: 1, Unchanged: 2, Closed: 1})
+}
+
+// importsSecret imports a secret as another job of the same tool would: in a category that the job names.
+func (p *project) importsSecret(more string) {
+	p.Helper()
+	file := `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"Trivy"}},` + more + `"results":[{"ruleId":"other-key","message":{"text":"x"}}]}]}`
+	p.importsAll(importer.Options{}, collect(p, importer.Choices{Category: v1alpha1.CategorySecret}, file))
 }
 
 // Jobs of one tool that are separated by category remain separate.
 func TestJobsOfSeveralCategoriesStayApart(t *testing.T) {
 	p := newProject(t)
-	secrets := `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"Trivy"}},"results":[{"ruleId":"other-key","message":{"text":"x"}}]}]}`
-	_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{Category: v1alpha1.CategorySecret}, secrets))
-	p.must(err)
+	p.importsSecret("")
 	p.imports(mixedTrivy, commitA)
 	want := map[string]v1alpha1.FindingCategory{
 		"CVE-2019-1549": v1alpha1.CategoryPackage, "AVD-AWS-0132": v1alpha1.CategoryPackage,
@@ -211,80 +206,42 @@ func TestJobsOfSeveralCategoriesStayApart(t *testing.T) {
 	harness.Same(t, "categories", want, p.categories())
 }
 
-// mute mutes every finding.
-func (p *project) mute() {
-	p.Helper()
-	for name := range p.findings() {
-		p.triage(name, `{"spec":{"triage":{"userStatus":"muted"}}}`)
-	}
-}
-
 // Naming the category that was derived before means the same job: its findings keep names and decisions.
 func TestNamingTheCategoryOrphansNoDecision(t *testing.T) {
 	p := newProject(t)
 	p.imports(mixedTrivy, commitA)
-	before := p.categories()
-	p.mute()
-	_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{Category: v1alpha1.CategoryPackage}, mixedTrivy))
-	p.must(err)
-	findings := p.findings()
-	if len(findings) != len(before) {
-		t.Errorf("%d findings became %d", len(before), len(findings))
+	p.muteAll()
+	p.importsAll(importer.Options{}, collect(t, importer.Choices{Category: v1alpha1.CategoryPackage}, mixedTrivy))
+	p.wantState("the category is named", 3, 0, 3)
+	want := map[string]v1alpha1.FindingCategory{
+		"CVE-2019-1549": v1alpha1.CategoryPackage, "AVD-AWS-0132": v1alpha1.CategoryPackage, "aws-access-key-id": v1alpha1.CategoryPackage,
 	}
-	for _, f := range findings {
-		if f.Spec.Category != v1alpha1.CategoryPackage || f.Spec.Closed != nil || f.Spec.Triage.UserStatus != v1alpha1.UserStatusMuted {
-			t.Errorf("%s is %s, closed %v, %s", f.Spec.RuleID, f.Spec.Category, f.Spec.Closed, f.Spec.Triage.UserStatus)
-		}
-	}
+	harness.Same(t, "categories", want, p.categories())
 }
 
 // A job owns the findings of its scans also before one of them has succeeded.
 func TestAnUnfinishedJobKeepsItsFindings(t *testing.T) {
 	p := newProject(t)
 	p.imports(mixedTrivy, commitA)
-	secrets := func(more string) {
-		t.Helper()
-		file := `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"Trivy"}},` + more + `"results":[{"ruleId":"other-key","message":{"text":"x"}}]}]}`
-		_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{Category: v1alpha1.CategorySecret}, file))
-		p.must(err)
-	}
-	meanwhile := importer.Options{OnRecorded: func(*importer.Batch, string) { secrets(`"invocations":[{"executionSuccessful":false}],`) }}
-	summaries, err := p.tryImport(meanwhile, collect(t, importer.Choices{Commit: commitB}, mixedTrivy))
-	p.must(err)
-	p.mute()
+	meanwhile := importer.Options{OnRecorded: func(*importer.Batch, string) {
+		p.importsSecret(`"invocations":[{"executionSuccessful":false}],`)
+	}}
+	summaries := p.importsAll(meanwhile, collect(t, importer.Choices{Commit: commitB}, mixedTrivy))
+	p.muteAll()
 	for _, s := range append(summaries, p.imports(mixedTrivy, commitB)) {
-		if s.Closed != 0 || s.Unchanged != 3 {
-			t.Errorf("the other job: %+v, want 3 unchanged and none closed", *s)
-		}
+		p.did("the other job", s, counts{Unchanged: 3})
 	}
-	secrets("")
-	findings := p.findings()
-	if len(findings) != 4 {
-		t.Errorf("%d findings, want 4", len(findings))
-	}
-	for _, f := range findings {
-		if f.Spec.Closed != nil || f.Spec.Triage.UserStatus != v1alpha1.UserStatusMuted {
-			t.Errorf("%s is closed %v, %s", f.Spec.RuleID, f.Spec.Closed, f.Spec.Triage.UserStatus)
-		}
-	}
+	p.importsSecret("")
+	p.wantState("both jobs", 4, 0, 4)
 }
 
 // Each of two jobs that share a tool replaces only its own findings, whatever their category.
 func TestJobsThatShareAToolLeaveEachOtherAlone(t *testing.T) {
 	p := newProject(t)
 	p.imports(mixedTrivy, commitA)
-	p.mute()
-	secrets := `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"Trivy"}},"results":[{"ruleId":"other-key","message":{"text":"x"}}]}]}`
-	_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{Category: v1alpha1.CategorySecret}, secrets))
-	p.must(err)
+	p.muteAll()
+	p.importsSecret("")
 	p.imports(mixedTrivy, commitB)
-	findings := p.findings()
-	if len(findings) != 4 {
-		t.Errorf("%d findings, want 4", len(findings))
-	}
-	for _, f := range findings {
-		if decided := f.Spec.Triage.UserStatus == v1alpha1.UserStatusMuted; f.Spec.Closed != nil || decided != (f.Spec.RuleID != "other-key") {
-			t.Errorf("%s is closed %v, %s", f.Spec.RuleID, f.Spec.Closed, f.Spec.Triage.UserStatus)
-		}
-	}
+	p.wantState("both jobs", 4, 0, 3)
+	harness.Same(t, "decision about the other job's secret", v1alpha1.UserStatusOpen, p.titled("other-key").Spec.Triage.UserStatus)
 }

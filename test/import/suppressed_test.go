@@ -3,8 +3,6 @@ package import_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -29,31 +27,19 @@ func TestSuppressedInTheSourceIsNotFixed(t *testing.T) {
 	finding := p.titled("suppressed")
 	want := &v1alpha1.FindingSuppression{Kind: v1alpha1.SuppressionInSource, Justification: r.suppressed}
 	harness.Same(t, "suppression", want, finding.Spec.Suppression)
-	if state := findingstate.State(&finding); state != v1alpha1.FindingStateOpenMuted {
-		t.Errorf("the state is %s", state)
-	}
-	if d := cmp.Diff(decision, finding.Spec.Triage); d != "" {
-		t.Errorf("the person's decision (-before +after):\n%s", d)
-	}
-	if n := len(p.findings()); n != 1 {
-		t.Errorf("%d findings: one that was never seen is not to be imported", n)
-	}
+	harness.Same(t, "state", v1alpha1.FindingStateOpenMuted, findingstate.State(&finding))
+	harness.Same(t, "the person's decision", decision, finding.Spec.Triage)
+	harness.Same(t, "findings without the one that was never seen", 1, len(p.findings()))
 
 	p.imports(document(), commitB)
-	if s := p.imports(document(r), commitB); s.Reopened != 1 {
-		t.Errorf("what was closed and is back, suppressed: %+v", *s)
-	}
+	p.did("what was closed and is back, suppressed", p.imports(document(r), commitB), counts{Reopened: 1})
 	r.suppressed = ""
-	if s := p.imports(document(r), commitB); s.Updated != 1 {
-		t.Errorf("without the suppression: %+v", *s)
-	}
+	p.did("without the suppression", p.imports(document(r), commitB), counts{Updated: 1})
 	finding = p.titled("suppressed")
 	if state := findingstate.State(&finding); state != v1alpha1.FindingStateOpen || finding.Spec.Suppression != nil {
 		t.Errorf("the state is %s, the suppression %+v", state, finding.Spec.Suppression)
 	}
-	if d := cmp.Diff(decision, finding.Spec.Triage); d != "" {
-		t.Errorf("the person's decision (-before +after):\n%s", d)
-	}
+	harness.Same(t, "the person's decision", decision, finding.Spec.Triage)
 }
 
 func TestAnImportMakesADecisionStaleAndKeepsIt(t *testing.T) {

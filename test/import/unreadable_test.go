@@ -2,8 +2,6 @@ package import_test
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -27,11 +25,7 @@ func spoil(t *testing.T, resource string, object client.Object, change func(spec
 	delete(content["metadata"].(map[string]any), "managedFields")
 	delete(content["metadata"].(map[string]any), "resourceVersion")
 	change(content["spec"].(map[string]any))
-	encoded, err := json.Marshal(content)
-	if err == nil {
-		err = env.PutIntoEtcd(t.Context(), resource, namespace, object.GetName(), encoded)
-	}
-	harness.Must(t, err)
+	harness.Must(t, env.PutIntoEtcd(t.Context(), resource, namespace, object.GetName(), harness.JSON(t, content)))
 }
 
 // noTime returns a change that sets a time that an earlier schema accepted and that Go cannot
@@ -51,7 +45,7 @@ func (p *project) versionsOf(names ...string) map[string]string {
 	out := map[string]string{}
 	for _, name := range names {
 		object := partial("Finding", name)
-		p.must(env.Client.Get(p.Context(), client.ObjectKeyFromObject(object), object))
+		harness.Must(p, env.Client.Get(p.Context(), client.ObjectKeyFromObject(object), object))
 		out[name] = object.ResourceVersion
 	}
 	return out
@@ -68,18 +62,15 @@ func TestWhatCannotBeReadIsPassedOver(t *testing.T) {
 	spoil(t, "scans", &scan, noTime("completedAt"))
 	t.Cleanup(func() {
 		for _, name := range []string{odd.Name, oddGone.Name} {
-			p.must(client.IgnoreNotFound(env.Client.Delete(context.Background(), partial("Finding", name))))
+			harness.Must(p, client.IgnoreNotFound(env.Client.Delete(context.Background(), partial("Finding", name))))
 		}
-		p.must(client.IgnoreNotFound(env.Client.Delete(context.Background(), partial("Scan", scan.Name))))
+		harness.Must(p, client.IgnoreNotFound(env.Client.Delete(context.Background(), partial("Scan", scan.Name))))
 	})
 	before := p.versionsOf(odd.Name, oddGone.Name)
 
 	results := numbered(6)
 	results[2].level = "note"
-	summaries, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{Commit: commitA}, document(append(results[1:3], results[4:]...)...)))
-	p.must(err)
-	s := summaries[0]
-	p.wantAdds(s)
+	s := p.importsAll(importer.Options{}, collect(t, importer.Choices{Commit: commitA}, document(append(results[1:3], results[4:]...)...)))[0]
 	if s.Created != 2 || s.Updated != 1 || s.Closed != 1 || s.SkippedBecause["its finding cannot be read"] != 1 {
 		t.Errorf("%+v, want 2 created, 1 updated, 1 closed, 1 skipped", *s)
 	}
@@ -89,9 +80,7 @@ func TestWhatCannotBeReadIsPassedOver(t *testing.T) {
 			t.Errorf("warnings do not say %q:\n%s", want, warnings)
 		}
 	}
-	if after := p.versionsOf(odd.Name, oddGone.Name); fmt.Sprint(after) != fmt.Sprint(before) {
-		t.Errorf("what cannot be read was written: %v, before %v", after, before)
-	}
+	harness.Same(t, "versions of what cannot be read", before, p.versionsOf(odd.Name, oddGone.Name))
 }
 
 // A create conflicts with an unreadable object that the list does not show: the object is not
@@ -105,30 +94,24 @@ func TestACreateLeavesWhatCannotBeReadAlone(t *testing.T) {
 		noTime("scan", "analyzedAt")(spec)
 	})
 	t.Cleanup(func() {
-		p.must(client.IgnoreNotFound(env.Client.Delete(context.Background(), partial("Finding", odd.Name))))
+		harness.Must(p, client.IgnoreNotFound(env.Client.Delete(context.Background(), partial("Finding", odd.Name))))
 	})
-	summaries, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{}, document(numbered(2)...)))
-	p.must(err)
-	if s := summaries[0]; s.Created != 1 || s.SkippedBecause["its finding cannot be read"] != 1 {
+	if s := p.imports(document(numbered(2)...), ""); s.Created != 1 || s.SkippedBecause["its finding cannot be read"] != 1 {
 		t.Errorf("%+v, want 1 created and 1 skipped", *s)
 	}
 }
 
 func TestAReviewPassesOverWhatCannotBeRead(t *testing.T) {
 	p := newPull(t)
-	first := reviewimport.Commit{SHA: commitA}
-	_, err := p.try(reviewimport.Options{}, &first, document(numbered(3)...))
-	p.must(err)
+	p.imports(reviewimport.Options{}, &reviewimport.Commit{SHA: commitA}, document(numbered(3)...))
 	list := &v1alpha1.ReviewIssueList{}
-	p.must(env.Client.List(p.Context(), list, client.InNamespace(namespace), client.MatchingFields{"spec.reviewRef.name": reviewimport.Name(p.Repository, p.Number)}))
+	harness.Must(p, env.Client.List(p.Context(), list, client.InNamespace(namespace), client.MatchingFields{"spec.reviewRef.name": reviewimport.Name(p.Repository, p.Number)}))
 	odd := list.Items[0]
 	spoil(t, "reviewissues", &odd, func(spec map[string]any) { spec["line"] = int64(4294967296) })
 	t.Cleanup(func() {
-		p.must(client.IgnoreNotFound(env.Client.Delete(context.Background(), partial("ReviewIssue", odd.Name))))
+		harness.Must(p, client.IgnoreNotFound(env.Client.Delete(context.Background(), partial("ReviewIssue", odd.Name))))
 	})
-	second := reviewimport.Commit{SHA: commitB}
-	s, err := p.try(reviewimport.Options{}, &second, document(numbered(3)...))
-	p.must(err)
+	s := p.imports(reviewimport.Options{}, &reviewimport.Commit{SHA: commitB}, document(numbered(3)...))
 	if s.Created != 0 || s.Skipped != 1 || len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], odd.Name) {
 		t.Errorf("%+v, want 1 skipped, none created, and a warning of %s", *s, odd.Name)
 	}

@@ -51,7 +51,7 @@ func TestAScanThatRunsTellsItsUploadItsHeartbeatAndHowFarItIs(t *testing.T) {
 			})
 		},
 	}, collect(t, importer.Choices{}, document(append(numbered(30), numbered(1)...)...)))
-	p.must(err)
+	harness.Must(p, err)
 	spec := p.only(NewWithT(t))
 	harness.Same(t, "progress at the end", &v1alpha1.ScanProgress{Done: 30, Total: 30}, spec.Progress)
 	harness.Same(t, "skipped",
@@ -66,9 +66,8 @@ func TestAnUploadThatIsRefusedIsRecordedInItsScan(t *testing.T) {
 	at := func(when time.Time) []*importer.Batch {
 		return collect(t, importer.Choices{StartedAt: when}, document(numbered(1)...))
 	}
-	_, err := p.tryImport(importer.Options{}, at(now))
-	p.must(err)
-	_, err = p.tryImport(importer.Options{Upload: &v1alpha1.ScanUpload{ID: "u-2", Scans: 1}}, at(now.Add(-time.Hour)))
+	p.importsAll(importer.Options{}, at(now))
+	_, err := p.tryImport(importer.Options{Upload: &v1alpha1.ScanUpload{ID: "u-2", Scans: 1}}, at(now.Add(-time.Hour)))
 	p.wantRefused(err, "before the last completed one")
 	g := NewWithT(t)
 	var refused []v1alpha1.Scan
