@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // world is a cluster whose writes reach each replica with a different delay.
@@ -189,22 +191,16 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	for version := uint64(1000); version < 2000; version++ {
 		put(l, "a", Findings, version)
 	}
-	if got := len(l.feeds["a"].changes); got != 50 {
-		t.Errorf("%d changes are held, in bytes as many as 50", got)
-	}
+	harness.Same(t, "held changes, in bytes as many as 50", 50, len(l.feeds["a"].changes))
 	for version := uint64(2000); version < 2020; version++ {
 		put(l, "b", Findings, version)
 	}
 	if got := l.Held(); got > 60 {
 		t.Errorf("%d changes are held in all", got)
 	}
-	if got := len(l.feeds["b"].changes); got != 20 {
-		t.Errorf("of the organization with few changes %d are held: the other's had to go", got)
-	}
+	harness.Same(t, "held changes of the organization with few", 20, len(l.feeds["b"].changes))
 	l.Disown("a")
-	if got := l.Held(); got != 20 {
-		t.Errorf("%d are held of an organization with 20", got)
-	}
+	harness.Same(t, "held of an organization with 20", 20, l.Held())
 }
 
 func TestAReaderWhoseChangesAreForgottenEnds(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var hot = types.NamespacedName{Namespace: "org-acme", Name: "f-1"}
@@ -84,9 +86,7 @@ func TestAFindingIsLeftToOtherReplicasAfterEachRound(t *testing.T) {
 	for n := range 4 {
 		go func() {
 			leave, err := l.enter(t.Context(), hot)
-			if err != nil {
-				t.Error(err)
-			}
+			harness.NoError(t, "enter", err)
 			entered <- leave
 		}()
 		g.Eventually(func() int { return l.waitingFor(hot) }).Should(Equal(n + 1))

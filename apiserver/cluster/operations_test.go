@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"encoding/json"
 	"net/http"
 	"testing"
 	"time"
@@ -18,9 +17,8 @@ func TestAClockThatIsAheadRefusesNoOperation(t *testing.T) {
 		s.Set.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(-24 * time.Hour))) // only by the local clock it has come
 	}).Build()
 	operation.APIVersion, operation.Kind = v1alpha1.GroupVersion.String(), "TriageOperation"
-	stored, err := json.Marshal(operation)
-	harness.Must(t, err)
+	stored := harness.JSON(t, operation)
 	client := answering(t, func(*http.Request) string { return string(stored) })
-	_, err = client.CommitOperation(t.Context(), "org-acme", operation.Name, "key:k")
+	_, err := client.CommitOperation(t.Context(), "org-acme", operation.Name, "key:k")
 	harness.Must(t, err)
 }

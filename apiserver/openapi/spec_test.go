@@ -15,11 +15,8 @@ import (
 
 // The document is valid OpenAPI, and its examples match their schemas.
 func TestTheContractIsValid(t *testing.T) {
-	spec, err := openapi.Load()
-	harness.Must(t, err)
-	if err := spec.Validate(t.Context(), openapi3.IsOpenAPI31OrLater()); err != nil {
-		t.Errorf("openapi.yaml is not valid OpenAPI: %v", err)
-	}
+	spec, _ := operations(t)
+	harness.NoError(t, "openapi.yaml is not valid OpenAPI", spec.Validate(t.Context(), openapi3.IsOpenAPI31OrLater()))
 	harness.Same(t, "info.version", "2.0.0", spec.Info.Version)
 }
 
@@ -40,15 +37,12 @@ func TestTheContractAsJSONIsTheSameDocument(t *testing.T) {
 
 func encoded(t *testing.T, spec *openapi3.T) string {
 	t.Helper()
-	content, err := json.Marshal(spec)
-	harness.Must(t, err)
-	return string(content)
+	return string(harness.JSON(t, spec))
 }
 
 // Every member of a response is documented as always present.
 func TestEveryMemberOfAResponseIsRequired(t *testing.T) {
-	spec, err := openapi.Load()
-	harness.Must(t, err)
+	spec, _ := operations(t)
 	requests := map[string]bool{"FindingV1Update": true, "FindingV2Update": true, "WebhookVerificationRequest": true,
 		"ReviewIssueUpdate": true, "SarifUpload": true, "TriageOperationRequest": true, "TriageOperationFilters": true, "GivenTriage": true,
 		"TriagePolicyRequest": true, "TriagePolicyChange": true, "GivenPolicyDecision": true}
@@ -73,8 +67,7 @@ func TestEveryMemberOfAResponseIsRequired(t *testing.T) {
 
 // What a list can be asked for can be decided about.
 func TestTheFiltersOfAnOperationAreAsLongAsThoseOfAList(t *testing.T) {
-	spec, err := openapi.Load()
-	harness.Must(t, err)
+	spec, _ := operations(t)
 	list := spec.Paths.Find("/v2/findings").Get.Parameters
 	for name, filter := range spec.Components.Schemas["TriageOperationFilters"].Value.Properties {
 		parameter := list.GetByInAndName("query", name)
@@ -88,8 +81,7 @@ func TestTheFiltersOfAnOperationAreAsLongAsThoseOfAList(t *testing.T) {
 
 // A client that checks enumerations would take an answer with a new value for a broken one.
 func TestWhatMayGetMoreValuesIsNoEnumeration(t *testing.T) {
-	spec, err := openapi.Load()
-	harness.Must(t, err)
+	spec, _ := operations(t)
 	for name, ref := range spec.Components.Schemas {
 		for member, schema := range ref.Value.Properties {
 			if strings.Contains(schema.Value.Description, "More may be added") && schema.Value.Enum != nil {
@@ -101,8 +93,7 @@ func TestWhatMayGetMoreValuesIsNoEnumeration(t *testing.T) {
 
 // Only an operation that takes `if-match` answers that it does not match.
 func TestAConditionThatFailsIsOneThatTheOperationTakes(t *testing.T) {
-	spec, err := openapi.Load()
-	harness.Must(t, err)
+	spec, _ := operations(t)
 	for path, item := range spec.Paths.Map() {
 		for method, operation := range item.Operations() {
 			takes := operation.Parameters.GetByInAndName(openapi3.ParameterInHeader, openapi.HeaderIfMatch) != nil
@@ -116,8 +107,7 @@ func TestAConditionThatFailsIsOneThatTheOperationTakes(t *testing.T) {
 
 // Who reads an operation's description learns that it refuses what the others ignore.
 func TestAnOperationThatRefusesUnknownParametersSaysSo(t *testing.T) {
-	spec, err := openapi.Load()
-	harness.Must(t, err)
+	spec, _ := operations(t)
 	for path, item := range spec.Paths.Map() {
 		for method, operation := range item.Operations() {
 			refuses, _ := operation.Extensions["x-strict-query"].(bool)
@@ -130,8 +120,7 @@ func TestAnOperationThatRefusesUnknownParametersSaysSo(t *testing.T) {
 
 // Every operation lists the errors that any operation may return.
 func TestEveryOperationListsTheSameErrors(t *testing.T) {
-	spec, err := openapi.Load()
-	harness.Must(t, err)
+	spec, _ := operations(t)
 	for path, item := range spec.Paths.Map() {
 		for method, operation := range item.Operations() {
 			success := func(status int) bool { return operation.Responses.Status(status) != nil }

@@ -340,9 +340,7 @@ findings_ratelimit_requests_total{outcome="allowed",store="memory"} 2
 findings_ratelimit_requests_total{outcome="blocked",store="memory"} 1
 `
 	err = testutil.GatherAndCompare(registry, strings.NewReader(want), "findings_ratelimit_requests_total", "findings_ratelimit_redis_in_use")
-	if err != nil {
-		t.Error(err)
-	}
+	harness.NoError(t, "metrics", err)
 	if _, err := New(Options{Registerer: registry}); err == nil {
 		t.Error("a second limiter on the same registry would hide the first one's metrics")
 	}

@@ -2,8 +2,6 @@ package render_test
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -58,11 +56,10 @@ var documented = []shape{
 // rows.
 func TestEveryMemberHasARow(t *testing.T) {
 	spec := loadSpec(t)
-	content, err := os.ReadFile(filepath.Join("..", "..", "docs", "decisions", "fields.md"))
-	harness.Must(t, err)
+	content := harness.RepositoryFile(t, "docs", "decisions", "fields.md")
 	for _, s := range documented {
 		members := membersOf(t, spec, s.schema)
-		for _, row := range rowsOf(string(content), s.section) {
+		for _, row := range rowsOf(content, s.section) {
 			member := strings.Trim(row[s.column], "`")
 			if s.yes > 0 && row[s.yes] == "no" || member == "-" {
 				if s.yes > 0 && members[member] {

@@ -165,10 +165,9 @@ func golden(t *testing.T, reason, name string, got []byte) {
 	if *update {
 		harness.Must(t, os.WriteFile(path, indented.Bytes(), 0o600))
 	}
-	want, err := os.ReadFile(path) //nolint:gosec // a test names its own files
-	harness.Must(t, err)
+	want := harness.File(t, path)
 	harness.Same(t, fmt.Sprintf("%s (%s): run the test with -update if this is meant", name, reason),
-		string(want), indented.String())
+		want, indented.String())
 }
 
 // No member of the full finding may be empty: an empty member was forgotten.

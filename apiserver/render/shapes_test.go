@@ -162,9 +162,7 @@ func TestShapesAreThoseOfTheContract(t *testing.T) {
 		var value map[string]any
 		harness.Must(t, json.Unmarshal(content, &value))
 		schema := spec.Components.Schemas[schemas[shape]].Value
-		if err := schema.VisitJSON(value, openapi3.EnableFormatValidation(), openapi3.MultiErrors()); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		harness.NoError(t, name, schema.VisitJSON(value, openapi3.EnableFormatValidation(), openapi3.MultiErrors()))
 		members := len(schema.Properties)
 		for _, part := range schema.AllOf {
 			members += len(part.Value.Properties)

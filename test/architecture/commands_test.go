@@ -1,8 +1,6 @@
 package architecture
 
 import (
-	"os"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -33,9 +31,8 @@ func TestCommandsThatSaveOrDeleteAllNameKindsWithTheirGroup(t *testing.T) {
 	}
 	seen := 0
 	for _, name := range []string{"backup.md", "install.md"} {
-		page, err := os.ReadFile(filepath.Join(repositoryRoot(t), "docs", name))
-		harness.Must(t, err)
-		for _, call := range calls.FindAllString(strings.Join(block.FindAllString(string(page), -1), "\n"), -1) {
+		page := harness.RepositoryFile(t, "docs", name)
+		for _, call := range calls.FindAllString(strings.Join(block.FindAllString(page, -1), "\n"), -1) {
 			for word := range strings.FieldsFuncSeq(call, separates) {
 				if kind, full := strings.CutSuffix(word, "."+v1alpha1.GroupName); kinds[kind] {
 					seen++

@@ -13,14 +13,12 @@ import (
 
 // Moving a page breaks links to it, and checking them by hand is not practical.
 func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
-	root := repositoryRoot(t)
+	root := harness.Root()
 	seen := 0
 	for _, page := range trackedPages(t, root) {
 		for _, target := range links(readPage(t, page)) {
 			seen++
-			if reason := broken(t, page, target); reason != "" {
-				t.Errorf("%s links to %s: %s", strings.TrimPrefix(page, root+"/"), target, reason)
-			}
+			harness.Same(t, strings.TrimPrefix(page, root+"/")+" links to "+target, "", broken(t, page, target))
 		}
 	}
 	if seen < 50 {
@@ -30,7 +28,7 @@ func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
 
 // The code map is useful only while it is correct.
 func TestEveryPathOfTheCodeMapExists(t *testing.T) {
-	root := repositoryRoot(t)
+	root := harness.Root()
 	paths := named.FindAllStringSubmatch(readPage(t, filepath.Join(root, "docs", "code-map.md")), -1)
 	for _, path := range paths {
 		if !exists(filepath.Join(root, path[1])) {
@@ -53,13 +51,6 @@ func TestALinkIsBrokenWithoutItsFileOrItsHeading(t *testing.T) {
 			t.Errorf("%s: %q", target, reason)
 		}
 	}
-}
-
-func repositoryRoot(t *testing.T) string {
-	t.Helper()
-	root, err := filepath.Abs(filepath.Join("..", ".."))
-	harness.Must(t, err)
-	return root
 }
 
 func trackedPages(t *testing.T, root string) []string {
@@ -86,9 +77,7 @@ func exists(path string) bool {
 
 func readPage(t *testing.T, path string) string {
 	t.Helper()
-	content, err := os.ReadFile(path)
-	harness.Must(t, err)
-	return fenced.ReplaceAllString(string(content), "")
+	return fenced.ReplaceAllString(harness.File(t, path), "")
 }
 
 var (

@@ -1,14 +1,12 @@
 package architecture
 
 import (
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
@@ -19,16 +17,14 @@ import (
 
 // Tools trust PROJECT for the list of kinds and controllers.
 func TestTheProjectFileListsEveryKindAndItsController(t *testing.T) {
-	root := repositoryRoot(t)
-	content, err := os.ReadFile(filepath.Join(root, "PROJECT"))
-	harness.Must(t, err)
+	root := harness.Root()
 	var project struct {
 		Resources []struct {
 			Kind, Path string
 			Controller bool
 		}
 	}
-	harness.Must(t, yaml.Unmarshal(content, &project))
+	harness.Must(t, yaml.Unmarshal([]byte(harness.RepositoryFile(t, "PROJECT")), &project))
 	var listed, known []string
 	for _, resource := range project.Resources {
 		listed = append(listed, resource.Kind)
@@ -48,7 +44,5 @@ func TestTheProjectFileListsEveryKindAndItsController(t *testing.T) {
 	}
 	slices.Sort(listed)
 	slices.Sort(known)
-	if diff := cmp.Diff(known, listed); diff != "" {
-		t.Errorf("PROJECT lists other kinds than internal/kube (-known +listed):\n%s", diff)
-	}
+	harness.Same(t, "the kinds in PROJECT, compared with those of internal/kube", known, listed)
 }
