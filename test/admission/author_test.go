@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,9 +52,7 @@ func TestAForgedSignatureAloneChangesNothing(t *testing.T) {
 				if name != facade && err != nil {
 					t.Errorf("want the old signature put back in silence, got %v", err)
 				}
-				if diff := cmp.Diff(content(before), content(read(t.Context(), t, before))); diff != "" {
-					t.Errorf("the object changed (-before +after):\n%s", diff)
-				}
+				harness.Same(t, "the object", content(before), content(read(t.Context(), t, before)))
 			})
 		}
 	}
@@ -147,13 +144,9 @@ func TestTakingTheSignatureAwayPutsItBack(t *testing.T) {
 	c := newCast(t, "signature-removed")
 	before := decided(t, c, "f")
 	for _, name := range []who{triager, admin, scanner} {
-		if err := sendMergePatch(t.Context(), t, c.as(name), before, triage(map[string]any{"by": nil}), ""); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		harness.NoError(t, string(name), sendMergePatch(t.Context(), t, c.as(name), before, triage(map[string]any{"by": nil}), ""))
 	}
-	if diff := cmp.Diff(content(before), content(read(t.Context(), t, before))); diff != "" {
-		t.Errorf("the object changed (-before +after):\n%s", diff)
-	}
+	harness.Same(t, "the object", content(before), content(read(t.Context(), t, before)))
 }
 
 func TestTheFacadeSignsForAnAPIKey(t *testing.T) {
@@ -179,13 +172,9 @@ func TestTheFacadeSignsForAnAPIKey(t *testing.T) {
 		t.Run(row.by, func(t *testing.T) {
 			live := applied(t.Context(), t, builder.Finding(next()).In(c.namespace).Build())
 			err := sendMergePatch(t.Context(), t, c.as(facade), live, triage(map[string]any{"userStatus": "muted", "by": row.by}), "")
+			wantAnswer(t, err, row.allowed, row.reason)
 			if row.allowed {
-				if err != nil {
-					t.Fatalf("refused: %v\nreason it must be allowed: %s", err, row.reason)
-				}
 				wantTriage(t, read(t.Context(), t, live), map[string]any{"userStatus": "muted", "by": row.by})
-			} else if !isRefusal(err) {
-				t.Errorf("want a refusal, got error %v\nreason it must be refused: %s", err, row.reason)
 			}
 		})
 	}
@@ -212,7 +201,5 @@ func TestTheLastToDecideSigns(t *testing.T) {
 	wantTriage(t, live, map[string]any{"userStatus": "active", "comments": "", "by": c.members[triager].username})
 	version := live.GetResourceVersion()
 	harness.Must(t, sendMergePatch(t.Context(), t, c.as(admin), live, triage(map[string]any{"userStatus": "active"}), ""))
-	if got := read(t.Context(), t, live).GetResourceVersion(); got != version {
-		t.Errorf("saying the same again wrote the object: resourceVersion %s, was %s", got, version)
-	}
+	harness.Same(t, "resourceVersion after saying the same again", version, read(t.Context(), t, live).GetResourceVersion())
 }

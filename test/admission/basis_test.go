@@ -131,9 +131,7 @@ func TestADecisionThatIsInForceAgainRestsOnTheFactsOfNow(t *testing.T) {
 		harness.Must(t, sendMergePatch(t.Context(), t, c.as(controller), live, fragment{"status": map[string]any{"endedAt": end}}, "status"))
 		harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, triage(again.patch), ""))
 		got, _, _ := unstructured.NestedString(read(t.Context(), t, live).Object, "spec", "triage", "basis")
-		if got != again.basis {
-			t.Errorf("%s: it rests on %q, want %q", reason, got, again.basis)
-		}
+		harness.Same(t, reason+": basis", again.basis, got)
 		harness.Must(t, env.Client.Delete(t.Context(), live))
 	}
 }
@@ -164,7 +162,5 @@ func TestOnlyWhoMayTriageRepeatsADecision(t *testing.T) {
 			}
 		}
 	}
-	if got := read(t.Context(), t, live); got.GetGeneration() != live.GetGeneration() {
-		t.Errorf("the finding has changed: %v", got.Object["spec"])
-	}
+	harness.Same(t, "the finding's generation", live.GetGeneration(), read(t.Context(), t, live).GetGeneration())
 }

@@ -2,7 +2,6 @@ package admission_test
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"testing"
 
@@ -23,19 +22,12 @@ const owner = "fixture-owner"
 // fragment is a change in the form of a JSON merge patch.
 type fragment map[string]any
 
-func (f fragment) json(t *testing.T) []byte {
-	t.Helper()
-	out, err := json.Marshal(f)
-	harness.Must(t, err)
-	return out
-}
-
 // onto returns object with the fragment merged in.
 func (f fragment) onto(t *testing.T, object *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	before, err := object.MarshalJSON()
 	harness.Must(t, err)
-	after, err := jsonmergepatch.MergePatch(before, f.json(t))
+	after, err := jsonmergepatch.MergePatch(before, harness.JSON(t, f))
 	harness.Must(t, err)
 	out := &unstructured.Unstructured{}
 	harness.Must(t, out.UnmarshalJSON(after))
@@ -88,7 +80,7 @@ func sendUpdate(ctx context.Context, t *testing.T, as client.Client, live *unstr
 }
 
 func sendMergePatch(ctx context.Context, t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error {
-	return sendPatch(ctx, as, live, client.RawPatch(types.MergePatchType, change.json(t)), at)
+	return sendPatch(ctx, as, live, client.RawPatch(types.MergePatchType, harness.JSON(t, change)), at)
 }
 
 func sendJSONPatch(ctx context.Context, t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error {
@@ -98,9 +90,7 @@ func sendJSONPatch(ctx context.Context, t *testing.T, as client.Client, live *un
 	harness.Must(t, err)
 	operations, err := jsonpatch.CreatePatch(before, after)
 	harness.Must(t, err)
-	body, err := json.Marshal(operations)
-	harness.Must(t, err)
-	return sendPatch(ctx, as, live, client.RawPatch(types.JSONPatchType, body), at)
+	return sendPatch(ctx, as, live, client.RawPatch(types.JSONPatchType, harness.JSON(t, operations)), at)
 }
 
 func sendApplyAsOwner(ctx context.Context, t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error {
@@ -117,7 +107,7 @@ func sendApplyAsOwner(ctx context.Context, t *testing.T, as client.Client, live 
 			metadata[member] = value
 		}
 	}
-	return sendPatch(ctx, as, live, client.RawPatch(types.ApplyPatchType, mustJSON(t, body)), at, client.FieldOwner(owner))
+	return sendPatch(ctx, as, live, client.RawPatch(types.ApplyPatchType, harness.JSON(t, body)), at, client.FieldOwner(owner))
 }
 
 func sendForcedApply(ctx context.Context, t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error {
@@ -129,7 +119,7 @@ func sendForcedApply(ctx context.Context, t *testing.T, as client.Client, live *
 		}
 		maps.Copy(body["metadata"].(map[string]any), value.(map[string]any))
 	}
-	return sendPatch(ctx, as, live, client.RawPatch(types.ApplyPatchType, mustJSON(t, body)), at,
+	return sendPatch(ctx, as, live, client.RawPatch(types.ApplyPatchType, harness.JSON(t, body)), at,
 		client.FieldOwner("another-manager"), client.ForceOwnership)
 }
 
@@ -151,13 +141,6 @@ func sendPatch(ctx context.Context, as client.Client, live *unstructured.Unstruc
 		sub = append(sub, option.(client.SubResourcePatchOption))
 	}
 	return as.SubResource(at).Patch(ctx, target, patch, sub...)
-}
-
-func mustJSON(t *testing.T, value any) []byte {
-	t.Helper()
-	out, err := json.Marshal(value)
-	harness.Must(t, err)
-	return out
 }
 
 // toUnstructured drops the members that a create must not contain.
@@ -194,6 +177,17 @@ func read(ctx context.Context, t *testing.T, object *unstructured.Unstructured) 
 
 // isRefusal reports whether the API server denied the request.
 func isRefusal(err error) bool { return apierrors.IsForbidden(err) }
+
+// wantAnswer checks that the API server accepted or denied the request.
+func wantAnswer(t *testing.T, err error, allowed bool, reason string) {
+	t.Helper()
+	switch {
+	case allowed && err != nil:
+		t.Errorf("refused: %v\nreason it must be allowed: %s", err, reason)
+	case !allowed && !isRefusal(err):
+		t.Errorf("want a refusal, got error %v\nreason it must be refused: %s", err, reason)
+	}
+}
 
 // wantRefusal checks that the API server denied the request.
 func wantRefusal(t *testing.T, what string, err error) {

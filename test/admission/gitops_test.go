@@ -76,7 +76,7 @@ func TestASyncOfADecisionThatRESTHasChangedEndsInAConflict(t *testing.T) {
 	git.commit("f", mutedInGit)
 	git.mustSync()
 	rest := triage(map[string]any{"userStatus": "active", "by": "apikey/ci"})
-	err := c.as(facade).Patch(t.Context(), finding.DeepCopy(), client.RawPatch("application/merge-patch+json", rest.json(t)),
+	err := c.as(facade).Patch(t.Context(), finding.DeepCopy(), client.RawPatch("application/merge-patch+json", harness.JSON(t, rest)),
 		client.FieldOwner(v1alpha1.APIFieldManager))
 	harness.Must(t, err)
 	byREST := map[string]any{"userStatus": "active", "comments": "accepted", "by": "apikey/ci"}

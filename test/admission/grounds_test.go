@@ -79,7 +79,7 @@ func TestADecisionAfterTheEndOfAnotherComesIntoForceWhileNoControllerRuns(t *tes
 	end := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
 	harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live,
 		triage(map[string]any{"userStatus": "muted", "reason": "accepted-risk", "expiresAt": end}), ""))
-	confirm := client.RawPatch(types.MergePatchType, mustJSON(t, triage(map[string]any{"userStatus": "active"})))
+	confirm := client.RawPatch(types.MergePatchType, harness.JSON(t, triage(map[string]any{"userStatus": "active"})))
 	harness.Eventually(t, func(g Gomega) {
 		now := live.DeepCopy()
 		g.Expect(c.as(admin).Patch(t.Context(), now, confirm, client.DryRunAll)).To(Succeed())
@@ -123,9 +123,7 @@ func TestTheFacadeSignsReasonsAndEnds(t *testing.T) {
 	for _, change := range []map[string]any{{"reason": "duplicate"}, {"expiresAt": "2026-12-31T00:00:00Z"}} {
 		wantRefusal(t, fmt.Sprintf("%v without a signature", change), sendMergePatch(t.Context(), t, c.as(facade), live, triage(change), ""))
 		change["by"] = "apikey/ci"
-		if err := sendMergePatch(t.Context(), t, c.as(facade), live, triage(change), ""); err != nil {
-			t.Errorf("%v, signed: %v", change, err)
-		}
+		harness.NoError(t, fmt.Sprintf("%v, signed", change), sendMergePatch(t.Context(), t, c.as(facade), live, triage(change), ""))
 		harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"comments": "mine"}), ""))
 		harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"comments": nil}), ""))
 	}
@@ -144,7 +142,7 @@ func TestAReasonIsRequiredWhereTheOrganizationSaysSo(t *testing.T) {
 	harness.Must(t, sendMergePatch(t.Context(), t, c.as(controller), ended, fragment{"status": map[string]any{"endedAt": end}}, "status"))
 	requireReasons(t, "requires-reasons")
 	harness.Eventually(t, func(g Gomega) {
-		err := c.as(triager).Patch(t.Context(), live.DeepCopy(), client.RawPatch("application/merge-patch+json", mustJSON(t, mute)), client.DryRunAll)
+		err := c.as(triager).Patch(t.Context(), live.DeepCopy(), client.RawPatch("application/merge-patch+json", harness.JSON(t, mute)), client.DryRunAll)
 		g.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 		g.Expect(err).To(MatchError(ContainSubstring("requires a reason to mute a finding: set spec.triage.reason")))
 	})
@@ -160,18 +158,12 @@ func TestAReasonIsRequiredWhereTheOrganizationSaysSo(t *testing.T) {
 			t.Errorf("%s: %v", reason, err)
 		}
 	}
-	if err := sendMergePatch(t.Context(), t, other.as(triager), elsewhere, mute, ""); err != nil {
-		t.Errorf("another organization: %v", err)
-	}
-	if err := sendMergePatch(t.Context(), t, c.as(scanner), before, fragment{"spec": map[string]any{"details": map[string]any{"title": "other"}}}, ""); err != nil {
-		t.Errorf("a scan changes what was muted before: %v", err)
-	}
+	harness.NoError(t, "another organization", sendMergePatch(t.Context(), t, other.as(triager), elsewhere, mute, ""))
+	harness.NoError(t, "a scan changes what was muted before", sendMergePatch(t.Context(), t, c.as(scanner), before, fragment{"spec": map[string]any{"details": map[string]any{"title": "other"}}}, ""))
 	if err := sendMergePatch(t.Context(), t, c.as(triager), before, triage(map[string]any{"comments": "c"}), ""); !apierrors.IsInvalid(err) {
 		t.Errorf("a comment on what was muted before: %v", err)
 	}
-	if err := sendMergePatch(t.Context(), t, c.as(triager), ended, triage(map[string]any{"comments": "c"}), ""); err != nil {
-		t.Errorf("a comment on what is no longer muted: %v", err)
-	}
+	harness.NoError(t, "a comment on what is no longer muted", sendMergePatch(t.Context(), t, c.as(triager), ended, triage(map[string]any{"comments": "c"}), ""))
 	if err := sendMergePatch(t.Context(), t, c.as(triager), ended, triage(map[string]any{"expiresAt": nil}), ""); !apierrors.IsInvalid(err) {
 		t.Errorf("a decision that has ended, in force again: %v", err)
 	}

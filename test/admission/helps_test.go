@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -30,9 +31,8 @@ func bind(t *testing.T, c *cast, name who, allowed client.Object, config *rest.C
 
 func TestARefusalOfAFactNamesWhatHelps(t *testing.T) {
 	c := newCast(t, "helps")
-	if _, err := env.Member(t.Context(), c.namespace, string(helped), testenv.Role("test-editor")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := env.Member(t.Context(), c.namespace, string(helped), testenv.Role("test-editor"))
+	harness.Must(t, err)
 	config, err := env.Member(t.Context(), c.namespace, string(helped), testenv.Scanner)
 	bind(t, c, helped, builder.Finding("first").In(c.namespace).Build(), config, err)
 	config, err = env.Member(t.Context(), c.namespace, string(organizationAdmin), testenv.Admin)
@@ -61,9 +61,7 @@ func TestARefusalOfAFactNamesWhatHelps(t *testing.T) {
 			} else if !strings.Contains(refusal.Error(), "(ClusterRole "+string(testenv.Scanner)+")") {
 				t.Errorf("the refusal names no role: %v", refusal)
 			}
-			if err := create(helps); err != nil {
-				t.Errorf("what the refusal names does not help: %v", err)
-			}
+			harness.NoError(t, "what the refusal names", create(helps))
 		})
 	}
 }

@@ -41,11 +41,9 @@ func TestAReasonIsRequiredToMuteAnIssueWhereTheOrganizationSaysSo(t *testing.T) 
 	requireReasons(t, "issue-reasons")
 	mute := triage(map[string]any{"userStatus": "muted"})
 	harness.Eventually(t, func(g Gomega) {
-		err := c.as(triager).Patch(t.Context(), live.DeepCopy(), client.RawPatch("application/merge-patch+json", mustJSON(t, mute)), client.DryRunAll)
+		err := c.as(triager).Patch(t.Context(), live.DeepCopy(), client.RawPatch("application/merge-patch+json", harness.JSON(t, mute)), client.DryRunAll)
 		g.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 		g.Expect(err).To(MatchError(ContainSubstring("requires a reason to mute a review issue")))
 	})
-	if err := sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"userStatus": "muted", "reason": "duplicate"}), ""); err != nil {
-		t.Error(err)
-	}
+	harness.NoError(t, "mute with a reason", sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"userStatus": "muted", "reason": "duplicate"}), ""))
 }

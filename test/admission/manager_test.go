@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,7 +35,7 @@ func declare(ctx context.Context, t *testing.T, as client.Client, name, namespac
 		"spec":     map[string]any{"triage": decision},
 	}
 	target := &unstructured.Unstructured{Object: body}
-	patch := client.RawPatch(types.ApplyPatchType, mustJSON(t, body))
+	patch := client.RawPatch(types.ApplyPatchType, harness.JSON(t, body))
 	return as.Patch(ctx, target, patch, append(options, client.FieldOwner("gitops"))...)
 }
 
@@ -74,14 +73,10 @@ func TestAnUnchangedRescanWritesNothing(t *testing.T) {
 	c := newCast(t, "rescan-same")
 	before := decided(t, c, "f")
 	facts := builder.Finding("f").In(c.namespace).Build()
-	if err := scan(t.Context(), t, c.as(scanner), facts); err != nil {
-		t.Fatal(err) // takes ownership, which is a write
-	}
+	harness.Must(t, scan(t.Context(), t, c.as(scanner), facts)) // takes ownership, which is a write
 	version := read(t.Context(), t, before).GetResourceVersion()
 	harness.Must(t, scan(t.Context(), t, c.as(scanner), facts))
-	if got := read(t.Context(), t, before).GetResourceVersion(); got != version {
-		t.Errorf("resourceVersion %s, was %s", got, version)
-	}
+	harness.Same(t, "resourceVersion", version, read(t.Context(), t, before).GetResourceVersion())
 }
 
 // An apply deletes the fields that its field manager owned and that it omits: under the name of a
@@ -99,14 +94,12 @@ func TestABorrowedFieldManagerTakesNoDecisionAway(t *testing.T) {
 		if force {
 			options = append(options, client.ForceOwnership)
 		}
-		err := c.as(scanner).Patch(t.Context(), live.DeepCopy(), client.RawPatch(types.ApplyPatchType, mustJSON(t, body)), options...)
+		err := c.as(scanner).Patch(t.Context(), live.DeepCopy(), client.RawPatch(types.ApplyPatchType, harness.JSON(t, body)), options...)
 		if !isRefusal(err) && !apierrors.IsConflict(err) {
 			t.Errorf("force=%t: want a refusal, got %v", force, err)
 		}
 	}
-	if diff := cmp.Diff(content(before), content(read(t.Context(), t, before))); diff != "" {
-		t.Errorf("the object changed (-before +after):\n%s", diff)
-	}
+	harness.Same(t, "the object", content(before), content(read(t.Context(), t, before)))
 }
 
 // A triage that GitOps declares in spec.triage is owned by GitOps: its next forced sync overrides
@@ -131,9 +124,7 @@ func TestGitOpsOwnsTheTriageItDeclares(t *testing.T) {
 	if err := sync(); err != nil {
 		t.Fatalf("the second sync meets no conflict over the stamp: %v", err)
 	}
-	if got := read(ctx, t, live).GetResourceVersion(); got != version {
-		t.Errorf("a sync without a difference wrote the object: resourceVersion %s, was %s", got, version)
-	}
+	harness.Same(t, "resourceVersion after a sync without a difference", version, read(ctx, t, live).GetResourceVersion())
 
 	if err := scan(ctx, t, c.as(scanner), builder.Finding("f").In(c.namespace).Severity(v1alpha1.LevelHigh).Build()); err != nil {
 		t.Fatalf("a rescan goes on: %v", err)

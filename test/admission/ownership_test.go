@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -157,18 +156,11 @@ func tryChange(t *testing.T, c *cast, row change, object string, name who, form 
 	before := applied(t.Context(), t, fixture)
 	err := form.send(t.Context(), t, c.as(name), before, row.change, at)
 	after := read(t.Context(), t, before)
-	switch {
-	case allowed && err != nil:
-		t.Errorf("refused: %v\nreason it must be allowed: %s", err, row.reason)
-	case allowed:
-		wantChange(t, before, after, c.members[name].username, row)
-	case !isRefusal(err):
-		t.Errorf("want a refusal, got error %v\nreason it must be refused: %s", err, row.reason)
-	}
+	wantAnswer(t, err, allowed, row.reason)
 	if !allowed {
-		if diff := cmp.Diff(content(before), content(after)); diff != "" {
-			t.Errorf("a refused request changed the object (-before +after):\n%s\nreason: %s", diff, row.reason)
-		}
+		harness.Same(t, "the object after a refused request ("+row.reason+")", content(before), content(after))
+	} else if err == nil {
+		wantChange(t, before, after, c.members[name].username, row)
 	}
 }
 
@@ -187,9 +179,7 @@ func wantChange(t *testing.T, before, after *unstructured.Unstructured, username
 			set(t, wanted, username, "spec", "triage", "by")
 		}
 	}
-	if diff := cmp.Diff(content(wanted), content(after)); diff != "" {
-		t.Errorf("stored is not what was asked for (-asked +stored):\n%s\nreason: %s", diff, row.reason)
-	}
+	harness.Same(t, "what is stored, compared with what was asked for ("+row.reason+")", content(wanted), content(after))
 }
 
 func set(t *testing.T, object *unstructured.Unstructured, value any, path ...string) {

@@ -1,7 +1,6 @@
 package admission_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -23,9 +22,8 @@ import (
 
 func TestRights(t *testing.T) {
 	c := newCast(t, "rights")
-	if _, err := env.NewOrganization(t.Context(), "elsewhere"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := env.NewOrganization(t.Context(), "elsewhere")
+	harness.Must(t, err)
 	const ours, theirs, system = "org-rights", "org-elsewhere", testenv.SystemNamespace
 	table := []struct {
 		who                                        who
@@ -136,9 +134,7 @@ func TestRights(t *testing.T) {
 				},
 			}}
 			harness.Must(t, c.as(row.who).Create(t.Context(), review))
-			if review.Status.Allowed != row.allowed {
-				t.Errorf("allowed %t, want %t\nreason: %s", review.Status.Allowed, row.allowed, row.reason)
-			}
+			harness.Same(t, "allowed, since "+row.reason, row.allowed, review.Status.Allowed)
 		})
 	}
 }
@@ -181,14 +177,10 @@ func TestWhoSaysWhichNamespaceIsAnOrganizations(t *testing.T) {
 	remove := testenv.MergePatch(`{"metadata":{"annotations":{"appsec.dev/organization-uid":null}}}`)
 	wantRefusal(t, "remove the annotation", maker.Patch(t.Context(), ours, remove))
 	relabel := testenv.MergePatch(`{"metadata":{"labels":{"team":"payments"}}}`)
-	if err := maker.Patch(t.Context(), ours, relabel); err != nil {
-		t.Errorf("label an organization's namespace: %v", err)
-	}
+	harness.NoError(t, "label an organization's namespace", maker.Patch(t.Context(), ours, relabel))
 	adopted := plain("org-adopted")
 	adopted.Annotations = mark
-	if err := c.as(controller).Create(t.Context(), adopted); err != nil {
-		t.Errorf("the controller adopts: %v", err)
-	}
+	harness.NoError(t, "the controller adopts", c.as(controller).Create(t.Context(), adopted))
 }
 
 // Each replica of the REST API reads all keys each second, and everybody waits for that.
@@ -267,8 +259,7 @@ func TestAKeysManagedFieldsAreBounded(t *testing.T) {
 		for i := range fields {
 			claimed[fmt.Sprintf("f:%0100d", i)] = map[string]any{}
 		}
-		raw, err := json.Marshal(map[string]any{"f:metadata": map[string]any{"f:annotations": claimed}})
-		harness.Must(t, err)
+		raw := harness.JSON(t, map[string]any{"f:metadata": map[string]any{"f:annotations": claimed}})
 		return builder.APIKey(name).In(c.namespace).Mutate(func(k *v1alpha1.APIKey) {
 			k.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", Operation: metav1.ManagedFieldsOperationUpdate,
 				APIVersion: v1alpha1.GroupVersion.String(), FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(raw))}}
@@ -302,9 +293,7 @@ func TestWhatTheControllersChangeOfANamespace(t *testing.T) {
 	}
 	const label = `{"metadata":{"labels":{"appsec.dev/require-reason":"true"}}}`
 	for _, body := range []string{label, `{"metadata":{"labels":{"appsec.dev/require-reason":null,"appsec.dev/imports-create":"false"}}}`} {
-		if err := patch(ours, body); err != nil {
-			t.Errorf("%s: %v", body, err)
-		}
+		harness.NoError(t, body, patch(ours, body))
 	}
 	wantRefusal(t, "a namespace of no organization", patch(foreign, label))
 	wantRefusal(t, "another label", patch(ours, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`))
@@ -314,9 +303,7 @@ func TestWhatTheControllersChangeOfANamespace(t *testing.T) {
 	wantRefusal(t, "a finalizer", patch(ours, `{"metadata":{"finalizers":["appsec.dev/keep"]}}`))
 	foreign.Name = env.Namespace(t) // Kubernetes lets nobody delete default
 	wantRefusal(t, "delete one of no organization", c.as(controller).Delete(t.Context(), foreign, client.DryRunAll))
-	if err := c.as(controller).Delete(t.Context(), ours, client.DryRunAll); err != nil {
-		t.Errorf("delete an organization's: %v", err)
-	}
+	harness.NoError(t, "delete an organization's", c.as(controller).Delete(t.Context(), ours, client.DryRunAll))
 }
 
 // The rights to write these kinds hold in every namespace, and are for those of organizations.
@@ -398,9 +385,7 @@ func TestWhoAsksForARedelivery(t *testing.T) {
 	delivery := builder.WebhookDelivery("d", start).In(c.namespace).Build()
 	harness.Must(t, env.Client.Create(t.Context(), delivery))
 	ask := testenv.MergePatch(`{"metadata":{"annotations":{"` + v1alpha1.RedeliverAnnotation + `":"1"}}}`)
-	if err := c.as(triager).Patch(t.Context(), delivery.DeepCopy(), ask); err != nil {
-		t.Errorf("the triager: %v", err)
-	}
+	harness.NoError(t, "the triager", c.as(triager).Patch(t.Context(), delivery.DeepCopy(), ask))
 	for _, name := range []who{viewer, scanner} {
 		wantRefusal(t, string(name), c.as(name).Patch(t.Context(), delivery.DeepCopy(), ask))
 	}
@@ -418,11 +403,9 @@ func TestWhoAsksForARedelivery(t *testing.T) {
 func TestWhoPutsAFinalizerOnAnOrganization(t *testing.T) {
 	c := newCast(t, "finalized")
 	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "finalized"}}
-	patch := client.RawPatch(types.MergePatchType, finalizer.json(t))
+	patch := client.RawPatch(types.MergePatchType, harness.JSON(t, finalizer))
 	wantRefusal(t, "without update on organizations/finalizers", namespaceMaker(t).Patch(t.Context(), organization, patch))
-	if err := c.as(controller).Patch(t.Context(), organization, patch); err != nil {
-		t.Errorf("the controller: %v", err)
-	}
+	harness.NoError(t, "the controller", c.as(controller).Patch(t.Context(), organization, patch))
 }
 
 // namespaceMaker is a service account that may write namespaces and organizations, but has no custom

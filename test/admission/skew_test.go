@@ -1,7 +1,6 @@
 package admission_test
 
 import (
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -41,10 +40,9 @@ func (w *warnings) take() string {
 // release installs the policy under another name, as the chart of that release contains it.
 func release(t *testing.T, version string) {
 	t.Helper()
-	manifest, err := os.ReadFile("../../config/admission/skew.yaml")
-	harness.Must(t, err)
+	manifest := harness.RepositoryFile(t, "config", "admission", "skew.yaml")
 	text := strings.NewReplacer("findings-operator/devel", "findings-operator/"+version,
-		"findings-skew.appsec.dev", "findings-skew-tried.appsec.dev").Replace(string(manifest))
+		"findings-skew.appsec.dev", "findings-skew-tried.appsec.dev").Replace(manifest)
 	for document := range strings.SplitSeq(text, "\n---\n") {
 		object := &unstructured.Unstructured{}
 		harness.Must(t, yaml.Unmarshal([]byte(document), object))

@@ -57,7 +57,7 @@ func TestTheFacadeTakesNothingFromAKeysStatus(t *testing.T) {
 		status(map[string]any{"keyID": nil}), status(map[string]any{"lastUsedAt": nil}), {"status": nil},
 	} {
 		live = read(t.Context(), t, live)
-		wantRefusal(t, fmt.Sprintf("facade sent %s", removal.json(t)), sendMergePatch(t.Context(), t, c.as(facade), live, removal, "status"))
+		wantRefusal(t, fmt.Sprintf("facade sent %s", harness.JSON(t, removal)), sendMergePatch(t.Context(), t, c.as(facade), live, removal, "status"))
 	}
 }
 
