@@ -25,14 +25,12 @@ func TestCacheKeepsWhoWroteAndWhen(t *testing.T) {
 	full.FieldsType, full.FieldsV1 = "FieldsV1", metav1.NewFieldsV1(`{"f:spec":{}}`)
 	finding := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{full}}}
 
-	if _, err := dropFieldSets(finding); err != nil {
-		t.Fatal(err)
-	}
+	_, err := dropFieldSets(finding)
+	harness.Must(t, err)
 	harness.Same(t, "managed fields", []metav1.ManagedFieldsEntry{entry}, finding.ManagedFields)
 	kept := &finding.ManagedFields[0]
-	if _, err := dropFieldSets(finding); err != nil {
-		t.Fatal(err)
-	}
+	_, err = dropFieldSets(finding)
+	harness.Must(t, err)
 	if kept != &finding.ManagedFields[0] {
 		t.Error("an object that is in the cache already was written to, while others may read it")
 	}
@@ -48,9 +46,8 @@ func TestCacheDropsWhatKubectlApplyWroteDown(t *testing.T) {
 			}
 		}
 		object.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "note": "kept"})
-		if _, err := transform(object); err != nil {
-			t.Fatal(err)
-		}
+		_, err := transform(object)
+		harness.Must(t, err)
 		harness.Same(t, fmt.Sprintf("%T", object), map[string]string{"note": "kept"}, object.GetAnnotations())
 	}
 }
@@ -64,9 +61,8 @@ func TestCacheHoldsEqualCommentsOnce(t *testing.T) {
 		finding := &cached[i]
 		finding.ManagedFields = []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1("{}")}}
 		finding.Spec.Triage.Comments = strings.Repeat("x", length)
-		if _, err := transform(finding); err != nil {
-			t.Fatal(err)
-		}
+		_, err := transform(finding)
+		harness.Must(t, err)
 	}
 	if more := (heap() - before) / count; more > length/10 {
 		t.Errorf("comments of %d characters take %d bytes per finding, a tenth at most is expected", length, more)

@@ -16,6 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestAnAttemptDoesNotWaitForeverForTheAPIServer(t *testing.T) {
@@ -53,9 +54,7 @@ func TestAnAttemptThatAWrongClockDatedDelaysNoOther(t *testing.T) {
 			At: *at(c.ahead), EndedAt: at(c.ahead), RetryAt: at(c.ahead + time.Hour), Outcome: v1alpha1.WebhookAttemptFailed,
 		})
 		next := decide(s)
-		if next.outlook != c.want {
-			t.Errorf("%s: the outlook is %d, want %d", c.reason, next.outlook, c.want)
-		}
+		harness.Same(t, c.reason+": the outlook", c.want, next.outlook)
 		if next.outlook == outlookDue && next.next.After(noon) {
 			t.Errorf("%s: it is due, and planned for %s", c.reason, next.next)
 		}

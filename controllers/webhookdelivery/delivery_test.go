@@ -73,9 +73,7 @@ func TestTheAttemptIsRecordedBeforeTheRequestLeaves(t *testing.T) {
 	seen := make(chan v1alpha1.WebhookDeliveryStatus, 1)
 	r := newReceiver(t, func(http.ResponseWriter, *http.Request) {
 		stored := &v1alpha1.WebhookDelivery{}
-		if err := env.Client.Get(t.Context(), key, stored); err != nil {
-			t.Errorf("read the delivery: %v", err)
-		}
+		harness.NoError(t, "read the delivery", env.Client.Get(t.Context(), key, stored))
 		seen <- stored.Status
 	})
 	quiet(t, ns, "team", r.URL)

@@ -16,6 +16,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/appsec-dev/findings-operator/internal/safely"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // bench runs a dispatcher whose work waits to be released, and records what ran.
@@ -244,9 +245,7 @@ func TestOnlyWhoAnswersGetsSeveralAtATime(t *testing.T) {
 	b.release(at(0), standingProven)
 	b.next(4)
 	b.wantsRunning(4, "it has answered")
-	if got := b.running("a"); got != 4 {
-		t.Errorf("%d at a time", got)
-	}
+	harness.Same(t, "attempts at a time", 4, b.running("a"))
 	for n := 1; n < 5; n++ {
 		b.release(at(n), standingFailing)
 		b.until(func() bool { return b.running("a") == 4-n || n == 4 })
@@ -271,9 +270,7 @@ func TestFailingEndpointsLeaveRoomForTheOthers(t *testing.T) {
 		}
 	}
 	for endpoint, n := range b.next(failingLimit) {
-		if n != 1 {
-			t.Errorf("%s has %d at a time", endpoint, n)
-		}
+		harness.Same(t, endpoint+": attempts at a time", 1, n)
 	}
 	b.wantsRunning(failingLimit, "the half of the failing ones is taken")
 	for n := range 30 {
@@ -293,9 +290,7 @@ func TestFailingEndpointsLeaveRoomForTheOthers(t *testing.T) {
 	b.wantsRunning(all, "time makes no more of them")
 	b.release(types.NamespacedName{Name: "healthy/0"}, standingProven)
 	for began := range b.next(1) {
-		if began != "healthy" {
-			t.Errorf("%s began", began)
-		}
+		harness.Same(t, "what began", "healthy", began)
 	}
 	if b.hasRoom(types.NamespacedName{Name: "dead-201"}, standingFailing, false) {
 		t.Error("there is room for one more that fails")

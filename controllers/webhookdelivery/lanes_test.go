@@ -125,9 +125,7 @@ func TestUrgentWorkBeginsFirst(t *testing.T) {
 		t.Errorf("%s began before the urgent work", began.Name)
 	}
 	b.release(urgent, standingProven)
-	if began := b.nextJob(); began.Name != "a/1" {
-		t.Errorf("after the urgent work, %s began", began.Name)
-	}
+	harness.Same(t, "what began after the urgent work", "a/1", b.nextJob().Name)
 }
 
 func TestUrgentWorkDoesNotWaitForASlowReceiver(t *testing.T) {
@@ -162,10 +160,6 @@ func TestOtherWorkBeginsAmongUrgentWork(t *testing.T) {
 			t.Errorf("%s is taken as number %d", next.Name, n+1)
 		}
 	}
-	if next := q.take(); next.Name != "other" {
-		t.Errorf("%s is taken after %d pieces of urgent work", next.Name, urgentRun)
-	}
-	if next := q.take(); next.Name != "urgent" {
-		t.Errorf("%s is taken after other work", next.Name)
-	}
+	harness.Same(t, "what is taken after so much urgent work", "other", q.take().Name)
+	harness.Same(t, "what is taken after other work", "urgent", q.take().Name)
 }

@@ -38,12 +38,8 @@ func newReceiver(t *testing.T, answer http.HandlerFunc) *receiver {
 	r := &receiver{}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		body, err := io.ReadAll(request.Body)
-		if err != nil {
-			t.Errorf("read a request: %v", err)
-		}
-		if request.Method != http.MethodPost {
-			t.Errorf("got a %s", request.Method)
-		}
+		harness.NoError(t, "read a request", err)
+		harness.Same(t, "the method", http.MethodPost, request.Method)
 		r.mu.Lock()
 		r.messages = append(r.messages, message{header: request.Header.Clone(), body: string(body)})
 		r.mu.Unlock()

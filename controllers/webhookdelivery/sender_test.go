@@ -183,9 +183,7 @@ func (r relayed) Write(data []byte) (int, error) {
 func relayedHTTP2(t *testing.T, timeout time.Duration) (*relay, func() result) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
-		if request.ProtoMajor != 2 {
-			t.Errorf("got %s", request.Proto)
-		}
+		harness.Same(t, "the major version of HTTP", 2, request.ProtoMajor)
 		_, _ = io.Copy(io.Discard, request.Body) // or the stream is reset after the response
 	}))
 	server.EnableHTTP2 = true

@@ -40,9 +40,7 @@ func namespace(t *testing.T) string {
 	ns := testenv.Create(t, env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "webhooks-"}})
 	t.Cleanup(func() {
 		for _, kind := range []client.Object{&v1alpha1.WebhookDelivery{}, &v1alpha1.WebhookEndpoint{}} {
-			if err := env.Client.DeleteAllOf(context.Background(), kind, client.InNamespace(ns.Name)); err != nil {
-				t.Error(err)
-			}
+			harness.NoError(t, "clean up", env.Client.DeleteAllOf(context.Background(), kind, client.InNamespace(ns.Name)))
 		}
 	})
 	return ns.Name

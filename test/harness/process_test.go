@@ -74,9 +74,7 @@ func TestStopReportsHowAProcessEnds(t *testing.T) {
 		p := shell(t, c.script)
 		harness.Must(t, p.Start())
 		harness.Eventually(t, func(g Gomega) { g.Expect(p.LogTail()).To(Equal("ready")) })
-		if err := p.Stop(); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("Stop of %q returned %v, want %q: %s", c.script, err, c.want, c.reason)
-		}
+		harness.Says(t, c.script+" ("+c.reason+")", p.Stop(), c.want)
 		if p.Running() {
 			t.Errorf("%q runs after Stop", c.script)
 		}
@@ -90,12 +88,8 @@ func TestAnEndThatNobodyAskedForIsAnError(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "script ended by itself: exit status 3") || !strings.Contains(err.Error(), "cause") {
 		t.Errorf("AwaitReady returned %v; want how the process ended, and its log", err)
 	}
-	if err := p.Stop(); err == nil || !strings.Contains(err.Error(), "ended by itself") {
-		t.Errorf("Stop returned %v; want that the process had ended before", err)
-	}
-	if err := p.Stop(); err != nil {
-		t.Errorf("a second Stop returned %v", err)
-	}
+	harness.Says(t, "Stop, which says that the process had ended before", p.Stop(), "ended by itself")
+	harness.NoError(t, "a second Stop", p.Stop())
 }
 
 func TestARevivedProcessComesBack(t *testing.T) {
@@ -127,7 +121,5 @@ func TestFreeAddressesAreDifferent(t *testing.T) {
 		}
 		seen[address] = true
 	}
-	if len(seen) != 100 {
-		t.Errorf("got %d addresses, want 100", len(seen))
-	}
+	harness.Same(t, "addresses", 100, len(seen))
 }

@@ -38,9 +38,7 @@ func TestSet(t *testing.T) {
 		got := map[string]shown{}
 		for _, c := range list {
 			got[c.Type] = shown{string(c.Status), c.Reason, c.LastTransitionTime.Sub(start)}
-			if c.ObservedGeneration != int64(i+1) {
-				t.Errorf("%s: %s is of generation %d", step.reason, c.Type, c.ObservedGeneration)
-			}
+			harness.Same(t, step.reason+": generation of "+c.Type, int64(i+1), c.ObservedGeneration)
 		}
 		harness.Same(t, step.reason, step.want, got)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestOnlyWhatWasLeftAndHasNotChangedNeedsNoStatus(t *testing.T) {
@@ -27,9 +28,7 @@ func TestOnlyWhatWasLeftAndHasNotChangedNeedsNoStatus(t *testing.T) {
 	}{
 		"left": {f, true}, "changed": {changed, false}, "created again": {again, false}, "not seen yet": {other, false},
 	} {
-		if got := statuses.Suffice(c.finding); got != c.want {
-			t.Errorf("%s: suffices is %t", reason, got)
-		}
+		harness.Same(t, reason, c.want, statuses.Suffice(c.finding))
 	}
 	statuses.Forget(client.ObjectKeyFromObject(f))
 	if statuses.Suffice(f) {

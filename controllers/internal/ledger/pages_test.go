@@ -94,12 +94,8 @@ func TestOnlyPagesThatTheCacheDoesNotShowAreRead(t *testing.T) {
 		findings, pages = append(findings, *finding), append(pages, page[0])
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		if path.Base(request.URL.Path) != pages[1].GetName() {
-			t.Errorf("reads %s", request.URL.Path)
-		}
-		if err := json.NewEncoder(w).Encode(pages[1]); err != nil {
-			t.Error(err)
-		}
+		harness.Same(t, "what it reads", pages[1].GetName(), path.Base(request.URL.Path))
+		harness.NoError(t, "answer", json.NewEncoder(w).Encode(pages[1]))
 	}))
 	defer server.Close()
 	own, err := kube.NewClient(&rest.Config{Host: server.URL})

@@ -93,9 +93,7 @@ func TestAFullQuotaIsAskedOnceInAWhile(t *testing.T) {
 			t.Fatal("what is refused counts as made")
 		}
 	}
-	if got := f.asked["full"]; got != 2 {
-		t.Errorf("%d deliveries tried, want one more after the pause", got)
-	}
+	harness.Same(t, "deliveries tried after the pause", 2, f.asked["full"])
 }
 
 func TestARefusalThatTookLongerThanThePauseIsTriedAgain(t *testing.T) {
@@ -118,9 +116,7 @@ func TestTheLastDeliveriesOfAnObjectAreTriedWhileOthersWait(t *testing.T) {
 	scan := f.owing("full", "s-2")
 	harness.Must(t, f.client.Create(t.Context(), scan))
 	harness.Must(t, f.EmitLast(t.Context(), scan, func(context.Context) (bool, error) { return true, nil }))
-	if scan.Status.EmittedSeq != 1 {
-		t.Errorf("emitted up to %d, want 1", scan.Status.EmittedSeq)
-	}
+	harness.Same(t, "emitted up to", int64(1), scan.Status.EmittedSeq)
 }
 
 func TestWhatWaitsForRoomIsMadeOnceThereIsSome(t *testing.T) {

@@ -25,9 +25,8 @@ func TestCompiledExpressionsAreKeptWithinABound(t *testing.T) {
 		t.Error("a wrong expression compiles")
 	}
 	for i := range 100 {
-		if _, err := c.compile(fmt.Sprintf("finding.path.matches('a{9}%d')", i)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.compile(fmt.Sprintf("finding.path.matches('a{9}%d')", i))
+		harness.Must(t, err)
 		if c.bytes > c.most {
 			t.Fatalf("%d bytes are kept after %d expressions", c.bytes, i)
 		}

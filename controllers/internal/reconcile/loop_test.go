@@ -118,22 +118,18 @@ func TestWhatWasObservedIsStoredThoughALaterPhaseFails(t *testing.T) {
 	if !errors.Is(err, broken) {
 		t.Errorf("the failure is not reported: %v", err)
 	}
-	if got := stored(t, project).Status.Summary; got != "observed" {
-		t.Errorf("stored %q", got)
-	}
+	harness.Same(t, "the stored summary", "observed", stored(t, project).Status.Summary)
 	harness.Same(t, "reported as stored", []string{" -> observed"}, reported)
 }
 
 func TestAPhaseEndsAReconcileAndKeepsTheStatusFromBeingStored(t *testing.T) {
 	project := newProject(t)
-	if _, err := reconcileOnce(t, project, Loop[*scope]{Phases: []Phase[*scope]{stops, observe}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := reconcileOnce(t, project, Loop[*scope]{Phases: []Phase[*scope]{stops, observe}})
+	harness.Must(t, err)
 	before := stored(t, project)
 	leave := func(_ context.Context, s *scope) error { s.LeaveStatus(); return nil }
-	if _, err := reconcileOnce(t, project, Loop[*scope]{Phases: []Phase[*scope]{leave, observe}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = reconcileOnce(t, project, Loop[*scope]{Phases: []Phase[*scope]{leave, observe}})
+	harness.Must(t, err)
 	if got := stored(t, project); got.Status.Summary != "" || got.ResourceVersion != before.ResourceVersion {
 		t.Errorf("stored %q", got.Status.Summary)
 	}
@@ -194,13 +190,10 @@ func TestNothingIsDoneAboutWhatIsDeletedWithoutOurFinalizer(t *testing.T) {
 	env.Create(t, project)
 	harness.Must(t, env.Client.Delete(t.Context(), project))
 	for _, removal := range [][]Phase[*scope]{nil, {observe}} {
-		if _, err := reconcileOnce(t, project, Loop[*scope]{Phases: []Phase[*scope]{observe}, Removal: removal}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := reconcileOnce(t, project, Loop[*scope]{Phases: []Phase[*scope]{observe}, Removal: removal})
+		harness.Must(t, err)
 	}
-	if got := stored(t, project); got.Status.Summary != "" {
-		t.Errorf("stored %q", got.Status.Summary)
-	}
+	harness.Same(t, "the stored summary", "", stored(t, project).Status.Summary)
 }
 
 func TestWhatDoesNotExistIsReportedAsGone(t *testing.T) {
