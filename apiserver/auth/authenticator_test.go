@@ -120,9 +120,7 @@ func TestWithdrawnSigningKeyEndsItsTokensThoughTheyAreRemembered(t *testing.T) {
 	_, header := acceptedKey(t, a, "withdrawn")
 	ours, _ := signer()
 	t.Cleanup(func() {
-		if err := publish(context.Background(), ours.Public()); err != nil {
-			t.Error(err)
-		}
+		harness.NoError(t, "publish the keys again", publish(context.Background(), ours.Public()))
 	})
 	harness.Must(t, publish(t.Context(), tokens.KeySet{}))
 	waitUntilRefused(t, a, header, ReasonUnknownKey)
@@ -134,9 +132,8 @@ func TestBadHeadersAreRefused(t *testing.T) {
 	a := start(t)
 	key, good := acceptedKey(t, a, "headers")
 	token := good[len("Bearer "):]
-	if _, err := a.Authenticate("bearer "+token, time.Now()); err != nil {
-		t.Errorf("the case of the scheme does not matter: %v", err)
-	}
+	_, err := a.Authenticate("bearer "+token, time.Now())
+	harness.NoError(t, "the case of the scheme does not matter", err)
 	cases := map[string]struct {
 		header string
 		want   Reason
@@ -187,9 +184,8 @@ func TestNothingIsDecidedUponOldKnowledge(t *testing.T) {
 	}), func(o *Options) { o.Staleness = 3 * time.Second })
 	waitUntilAccepted(t, a, header)
 	broken.Store(true)
-	if _, err := a.Authenticate(header, time.Now()); err != nil {
-		t.Errorf("young knowledge holds while the API server is away: %v", err)
-	}
+	_, err = a.Authenticate(header, time.Now())
+	harness.NoError(t, "young knowledge holds while the API server is away", err)
 	harness.Eventually(t, func(g Gomega) {
 		identity, err := a.Authenticate(header, time.Now())
 		g.Expect(err).To(MatchError(ErrStale))
@@ -353,9 +349,7 @@ func TestGivingUpAListLeavesTheConnectionsOfOtherFeeds(t *testing.T) {
 		t.Error("the list that was given up goes on")
 	}
 	close(answer)
-	if err := <-kept; err != nil {
-		t.Errorf("the list of the other feed: %v", err)
-	}
+	harness.NoError(t, "the list of the other feed", <-kept)
 }
 
 func TestConcurrentRequestsSeeOneTruth(t *testing.T) {

@@ -173,9 +173,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	r = newRefusals()
 	r.pick(refusal(1, now))
 	r.pick(refusal(1, now.Add(refusalInterval-time.Second)))
-	if len(r.queue) != 1 {
-		t.Error("one key is announced twice within the interval")
-	}
+	harness.Same(t, "announcements of one key within the interval", 1, len(r.queue))
 	r.pick(refusal(1, now.Add(refusalInterval+usageInterval)))
 	if len(r.queue) != 2 || len(r.queued.at) != 1 {
 		t.Errorf("after the interval %d are queued and %d remembered, want 2 and 1", len(r.queue), len(r.queued.at))

@@ -110,18 +110,14 @@ func storedFinding(t *testing.T, i int) []byte {
 		{Manager: "scanner/gosec", Operation: "Apply", APIVersion: "appsec.dev/v1alpha1", Time: &metav1.Time{Time: spec.DetectedAt.Time}, FieldsType: "FieldsV1", FieldsV1: ownedBy(t, spec)},
 		{Manager: v1alpha1.ControllerFieldManager, Operation: "Update", APIVersion: "appsec.dev/v1alpha1", Time: &metav1.Time{Time: spec.DetectedAt.Time}, FieldsType: "FieldsV1", Subresource: "status", FieldsV1: ownedBy(t, object.Status)},
 	}
-	content, err := json.Marshal(object)
-	harness.Must(t, err)
-	return content
+	return harness.JSON(t, object)
 }
 
 // ownedBy returns the fields of a value in the format of managedFields.
 func ownedBy(t *testing.T, value any) *metav1.FieldsV1 {
 	t.Helper()
-	content, err := json.Marshal(value)
-	harness.Must(t, err)
 	var members any
-	harness.Must(t, json.Unmarshal(content, &members))
+	harness.Must(t, json.Unmarshal(harness.JSON(t, value), &members))
 	var owned func(any) any
 	owned = func(value any) any {
 		out := map[string]any{}
@@ -132,9 +128,7 @@ func ownedBy(t *testing.T, value any) *metav1.FieldsV1 {
 		}
 		return out
 	}
-	content, err = json.Marshal(owned(members))
-	harness.Must(t, err)
 	fields := &metav1.FieldsV1{}
-	harness.Must(t, fields.UnmarshalJSON(content))
+	harness.Must(t, fields.UnmarshalJSON(harness.JSON(t, owned(members))))
 	return fields
 }

@@ -76,9 +76,7 @@ findings_read_model_items{kind="scans"} 0
 findings_read_model_items{kind="triageoperations"} 0
 findings_read_model_items{kind="webhookdeliveries"} 0
 `
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "findings_read_model_items"); err != nil {
-		t.Error(err)
-	}
+	harness.NoError(t, "metrics", testutil.GatherAndCompare(registry, strings.NewReader(want), "findings_read_model_items"))
 	if n, err := testutil.GatherAndCount(registry, "findings_read_model_catch_up_seconds"); err != nil || n != 1 {
 		t.Errorf("the histogram is there %d times, %v", n, err)
 	}

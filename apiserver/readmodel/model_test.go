@@ -130,9 +130,7 @@ func TestApplyShowsTheWriteAtOnce(t *testing.T) {
 	harness.Same(t, "nothing was published, and a read shows", openapi.UserStatusMuted, shown(t, m, acme, "f-1").UserStatus)
 
 	show(t, m, findings, finding("f-1", 11))
-	if got := shown(t, m, acme, "f-1"); got.UserStatus != openapi.UserStatusMuted {
-		t.Error("a watch event of before the patch undid it")
-	}
+	harness.Same(t, "user status after a watch event of before the patch", openapi.UserStatusMuted, shown(t, m, acme, "f-1").UserStatus)
 }
 
 func TestApplyOfAnOldAnswer(t *testing.T) {
@@ -142,9 +140,7 @@ func TestApplyOfAnOldAnswer(t *testing.T) {
 	if err != nil || item.UserStatus != "muted" {
 		t.Fatalf("the answer is that of the object given: got %+v, %v", item, err)
 	}
-	if got := shown(t, m, acme, "f-1"); got.UserStatus != openapi.UserStatusOpen {
-		t.Error("the model went back to an older state")
-	}
+	harness.Same(t, "user status in the model", openapi.UserStatusOpen, shown(t, m, acme, "f-1").UserStatus)
 	feedDeletion(t, m, findings, finding("f-1", 30))
 	_, err = m.Apply(finding("f-1", 25, muted))
 	harness.Must(t, err)
@@ -183,9 +179,7 @@ func TestRelistKeepsWhatIsNewer(t *testing.T) {
 	if diff := cmp.Diff([]string{"changed", "late", "new"}, ids(page.Items)); diff != "" || err != nil {
 		t.Errorf("after the list: %s, %v", diff, err)
 	}
-	if got := shown(t, m, acme, "changed"); got.UserStatus != openapi.UserStatusMuted {
-		t.Error("the list undid a newer patch")
-	}
+	harness.Same(t, "user status after the list", openapi.UserStatusMuted, shown(t, m, acme, "changed").UserStatus)
 }
 
 // After a restore, say: a decision that was lost must not be shown.
@@ -234,9 +228,7 @@ func TestNothingIsRenderedAnewForWhatFindingsDoNotShow(t *testing.T) {
 	counted := project("api", 7)
 	counted.Status.FindingsCount = 99
 	feed(t, m, projects, counted)
-	if len(m.queue.groups) != 0 {
-		t.Error("a project's count made its findings be rendered anew")
-	}
+	harness.Same(t, "groups to be rendered anew after a project's count", 0, len(m.queue.groups))
 	settle(t, m)
 	if after, _ := m.Finding(acme, "f-1"); after != before {
 		t.Error("the item is another")
@@ -342,9 +334,7 @@ func TestReadyAlthoughARepositoryKeepsChanging(t *testing.T) {
 	if !m.Ready() {
 		t.Fatal("not ready after 50 changes of a repository")
 	}
-	if shown(t, m, acme, "f-1").Project.Name != "The api" {
-		t.Error("ready, and what is shown is not joined")
-	}
+	harness.Same(t, "the name of the project, once it is ready", "The api", shown(t, m, acme, "f-1").Project.Name)
 }
 
 // movedRepository returns the repository with a URL that no other version has.
@@ -385,9 +375,7 @@ func TestReadyWhenListedAndJoined(t *testing.T) {
 	if !m.Ready() {
 		t.Fatal("not ready although all is listed and joined")
 	}
-	if shown(t, m, acme, "f-1").Project.Name != "The api" {
-		t.Error("ready, and what is shown is not joined")
-	}
+	harness.Same(t, "the name of the project, once it is ready", "The api", shown(t, m, acme, "f-1").Project.Name)
 }
 
 func TestMemoryOfWhatIsGoneIsGivenBack(t *testing.T) {

@@ -256,9 +256,7 @@ func TestRotationWithoutOverlapEndsTheTokenBefore(t *testing.T) {
 	_, second := waitUntilIssued(t, key)
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation.Serial = 3 })
 	observed(t, key)
-	if key.Status.KeyID != second.ID {
-		t.Error("a lowered serial gave a new token")
-	}
+	harness.Same(t, "the token after a lowered serial", second.ID, key.Status.KeyID)
 }
 
 func TestSecretThatIsLostOrSpoiltGivesANewToken(t *testing.T) {
@@ -336,9 +334,7 @@ func TestSecretOfAnotherIsNotTouched(t *testing.T) {
 	if secret := testenv.Get(t, NewWithT(t), env, tokenSecret(key)); string(secret.Data["token"]) != "someone's" || secret.ResourceVersion != other.ResourceVersion {
 		t.Error("another's Secret was written")
 	}
-	if key.Status.KeyID != "" {
-		t.Errorf("token %q is in force that nobody can have", key.Status.KeyID)
-	}
+	harness.Same(t, "the token in force, that nobody can have", "", key.Status.KeyID)
 	harness.Must(t, env.Client.Delete(t.Context(), other))
 	waitUntilIssued(t, key)
 }
@@ -413,9 +409,7 @@ func TestSecretThatCannotBeReplacedIsAConflict(t *testing.T) {
 		_, before := waitUntilIssued(t, key)
 		key = keep(t, key)
 		waitForReason(t, key, v1alpha1.ReasonSecretConflict)
-		if key.Status.KeyID != "" {
-			t.Errorf("%s: the token %s is valid", reason, key.Status.KeyID)
-		}
+		harness.Same(t, reason+": the token", "", key.Status.KeyID)
 		testenv.Change(t, env, tokenSecret(key), release)
 		waitUntilIssued(t, key, func(g Gomega) { g.Expect(key.Status.KeyID).NotTo(Equal(before.ID), reason) })
 	}
@@ -436,14 +430,10 @@ func TestTokenStaysValidThoughTheNewSigningKeyCannotSignIt(t *testing.T) {
 	harness.Must(t, err)
 	testenv.Change(t, env, signingSecret(), func(s *corev1.Secret) { s.Data = data })
 	waitForReason(t, key, v1alpha1.ReasonSecretConflict)
-	if key.Status.KeyID != claims.ID {
-		t.Errorf("the key has token %q, want the one in the Secret", key.Status.KeyID)
-	}
+	harness.Same(t, "the token of the key, which is the one in the Secret", claims.ID, key.Status.KeyID)
 	testenv.Change(t, env, tokenSecret(key), func(s *corev1.Secret) { s.Finalizers = nil })
 	waitUntilIssued(t, key, func(g Gomega) { g.Expect(key.Status.SigningKeyID).To(Equal(next.ID())) })
-	if key.Status.KeyID != claims.ID {
-		t.Errorf("the key has token %q, want the same one signed anew", key.Status.KeyID)
-	}
+	harness.Same(t, "the token of the key, which is the same one signed anew", claims.ID, key.Status.KeyID)
 	noSigningKey(t)
 }
 

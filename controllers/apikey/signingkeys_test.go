@@ -135,9 +135,8 @@ func TestNothingIsSignedBeforeItIsPublished(t *testing.T) {
 		t.Errorf("without a key: %v, want errUnpublished", err)
 	}
 	reconcileOnce(t, k)
-	if _, err := k.current(t.Context()); err != nil {
-		t.Errorf("with a key that is published: %v", err)
-	}
+	_, err := k.current(t.Context())
+	harness.NoError(t, "with a key that is published", err)
 	harness.Must(t, env.Client.Delete(t.Context(), signingConfigMap()))
 	if _, err := k.current(t.Context()); !errors.Is(err, errUnpublished) {
 		t.Errorf("with a key that is not published: %v, want errUnpublished", err)

@@ -36,9 +36,7 @@ func TestReplicaInWaitingFillsItsCaches(t *testing.T) {
 		go func() { done <- m.Start(ctx) }()
 		t.Cleanup(func() {
 			cancel()
-			if err := <-done; err != nil {
-				t.Errorf("the manager stopped with %v", err)
-			}
+			harness.NoError(t, "the end of the manager", <-done)
 		})
 	}
 	leader, standby := mgr(), mgr()

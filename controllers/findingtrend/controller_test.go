@@ -137,9 +137,7 @@ func TestRowsAreKeptFromDayToDayAndQuarterToQuarter(t *testing.T) {
 	}
 	r.later(20 * time.Minute)
 	r.closes(first)
-	if again := r.reconcile().RequeueAfter; again != 40*time.Minute {
-		t.Errorf("within the hour it comes back in %s", again)
-	}
+	harness.Same(t, "when it comes back, within the hour", 40*time.Minute, r.reconcile().RequeueAfter)
 	r.later(40 * time.Minute)
 	r.reconcile()
 	r.wants("an hour later", "2026-03-30 open 1 opened 2 closed 1")
@@ -147,9 +145,7 @@ func TestRowsAreKeptFromDayToDayAndQuarterToQuarter(t *testing.T) {
 	written = r.kept()["proj-2026q1"]
 	r.later(26 * time.Hour)
 	r.reconcile()
-	if now := r.kept()["proj-2026q1"]; now.ResourceVersion != written.ResourceVersion {
-		t.Error("nothing has changed for a day, and it was written")
-	}
+	harness.Same(t, "the version after a day without a change", written.ResourceVersion, r.kept()["proj-2026q1"].ResourceVersion)
 	r.later(24 * time.Hour)
 	r.finds("f-3")
 	// Another process: it knows only what is stored.
@@ -182,9 +178,7 @@ func TestWhatHappenedWhileNoControllerRanCountsOnItsDay(t *testing.T) {
 	r.later(2 * time.Hour)
 	r.closesUnrecorded(first)
 	r.later(36 * time.Hour)
-	if again := r.reconcile().RequeueAfter; again != gatherDelay {
-		t.Errorf("before the status is recorded it comes back in %s", again)
-	}
+	harness.Same(t, "when it comes back, before the status is recorded", gatherDelay, r.reconcile().RequeueAfter)
 	r.records(first)
 	r.later(2 * time.Hour)
 	r.reconcile()
@@ -210,9 +204,7 @@ func TestTrendsAreKeptForTwoYears(t *testing.T) {
 	r.reconcile()
 	end := time.Date(2028, time.April, 1, 0, 0, 0, 0, time.UTC)
 	r.clock.SetTime(end.Add(-time.Hour))
-	if again := r.reconcile().RequeueAfter; again != time.Hour {
-		t.Errorf("it comes back in %s", again)
-	}
+	harness.Same(t, "when it comes back", time.Hour, r.reconcile().RequeueAfter)
 	if len(r.kept()) != 1 {
 		t.Fatalf("kept %v", r.kept())
 	}

@@ -148,9 +148,7 @@ func TestConflictEndsWhenTheAnnotationIsPutRight(t *testing.T) {
 	namespace.Annotations = map[string]string{v1alpha1.OrganizationUIDAnnotation: string(organization.UID)}
 	harness.Must(t, env.Client.Update(t.Context(), namespace))
 	waitUntilReady(t, organization)
-	if got := reason(organization, v1alpha1.ConditionStalled); got != "absent" {
-		t.Errorf("Stalled is %s, want it absent", got)
-	}
+	harness.Same(t, "Stalled", "absent", reason(organization, v1alpha1.ConditionStalled))
 }
 
 // To delete the namespace would delete all decisions of the backup.
@@ -269,9 +267,7 @@ func TestForgedRoleReferenceIsReplacedAtTheStart(t *testing.T) {
 	env.Create(t, forged)
 	start(t)
 	waitUntilReady(t, organization)
-	if have := testenv.Get(t, NewWithT(t), env, binding("org-forged", viewerRole)); have.RoleRef.Name != viewerRole {
-		t.Errorf("the binding grants %s, want %s", have.RoleRef.Name, viewerRole)
-	}
+	harness.Same(t, "the role that the binding grants", viewerRole, testenv.Get(t, NewWithT(t), env, binding("org-forged", viewerRole)).RoleRef.Name)
 }
 
 func TestCountsFollowWhatTheOrganizationHas(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestWorthReconciling(t *testing.T) {
@@ -31,8 +32,6 @@ func TestWorthReconciling(t *testing.T) {
 		{"somebody has taken the finalizer off", project(1, ready, v1alpha1.CleanupFinalizer), project(1, ready), true},
 	}
 	for _, c := range cases {
-		if got := worthReconciling.Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}); got != c.want {
-			t.Errorf("%s: got %t", c.reason, got)
-		}
+		harness.Same(t, c.reason, c.want, worthReconciling.Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestInEffect(t *testing.T) {
@@ -21,8 +22,6 @@ func TestInEffect(t *testing.T) {
 	}
 	for _, c := range cases {
 		spec := v1alpha1.ProjectSpec{User: c.user, Scanner: c.scanner}
-		if got := spec.InEffect(); got != c.want {
-			t.Errorf("%s: got %+v, want %+v", c.reason, got, c.want)
-		}
+		harness.Same(t, c.reason, c.want, spec.InEffect())
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // If too many come into force at the same time, exactly those that decide last are taken out again.
@@ -29,8 +30,6 @@ func TestNoMoreThanMayBeAreInForce(t *testing.T) {
 	} {
 		s := newScope()
 		s.Object.Name, s.Object.Status.InForce = c.name, c.inForce
-		if got := full(s, c.others); got != c.want {
-			t.Errorf("%s: got %v", c.reason, got)
-		}
+		harness.Same(t, c.reason, c.want, full(s, c.others))
 	}
 }

@@ -92,9 +92,7 @@ func same(t *testing.T, before map[client.Object]string) {
 	t.Helper()
 	for object, version := range before {
 		testenv.Get(t, NewWithT(t), env, object)
-		if got := object.GetResourceVersion(); got != version {
-			t.Errorf("%s was written: it is of version %s, and was of %s", object.GetName(), got, version)
-		}
+		harness.Same(t, "the version of "+object.GetName(), version, object.GetResourceVersion())
 	}
 }
 

@@ -133,9 +133,7 @@ func TestBacklogsAreAddedUp(t *testing.T) {
 	b.note(name(1), backlog{}, false)
 	b.forget(name(2))
 	wants("nothing waits any longer", 0, 0)
-	if len(b.endpoints) != 0 {
-		t.Errorf("%d are kept", len(b.endpoints))
-	}
+	harness.Same(t, "endpoints that are kept", 0, len(b.endpoints))
 	if n, err := testutil.GatherAndCount(registry); err != nil || n != 2 {
 		t.Errorf("%d series, %v: one for each figure, however many endpoints there are", n, err)
 	}

@@ -181,9 +181,7 @@ func TestALeaseIsKeptWhileItsWorkLasts(t *testing.T) {
 	var group sync.WaitGroup
 	err := l.with(t.Context(), func(ctx context.Context) error {
 		group.Go(func() {
-			if err := other.with(t.Context(), func(context.Context) error { close(taken); return nil }); err != nil {
-				t.Error(err)
-			}
+			harness.NoError(t, "the other import", other.with(t.Context(), func(context.Context) error { close(taken); return nil }))
 		})
 		<-waits
 		// Longer than the Lease lasts without renewal.
@@ -198,9 +196,7 @@ func TestALeaseIsKeptWhileItsWorkLasts(t *testing.T) {
 			return nil
 		}
 	})
-	if err != nil {
-		t.Errorf("the Lease was lost while it was renewed: %v", err)
-	}
+	harness.NoError(t, "the Lease was lost while it was renewed", err)
 	group.Wait()
 	if got := holder(t, l.key); got != "" {
 		t.Errorf("holder %q after all work, want none", got)
@@ -261,9 +257,7 @@ func TestAtMostOneHolds(t *testing.T) {
 				mu.Unlock()
 				return err
 			})
-			if err != nil {
-				t.Error(err)
-			}
+			harness.NoError(t, "import", err)
 		})
 	}
 	group.Wait()

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
@@ -101,9 +100,7 @@ func TestFindingsOfAnEarlierVersionKeepNamesAndDecisions(t *testing.T) {
 						}
 					}
 				}
-				if d := cmp.Diff(before, slices.Sorted(maps.Keys(m.findings))); d != "" {
-					t.Errorf("moved by %d lines: names (-before +after):\n%s", moved, d)
-				}
+				harness.Same(t, fmt.Sprintf("moved by %d lines: names", moved), before, slices.Sorted(maps.Keys(m.findings)))
 				m.observe()
 				for name, f := range m.findings {
 					if why := findingstate.WhyStale(&f); why != "" && f.Spec.Doubt == nil {
@@ -241,9 +238,7 @@ func TestAnImportThatWasCutOffGivesTheSameNames(t *testing.T) {
 		l.scans(after...)
 		l.lost = nil
 		l.want(fmt.Sprintf("cut off after %d writes", cut), l.scans(after...), want...)
-		if d := cmp.Diff(slices.Sorted(maps.Keys(whole.findings)), slices.Sorted(maps.Keys(l.findings))); d != "" {
-			t.Errorf("cut off after %d writes: findings (-uncut +cut):\n%s", cut, d)
-		}
+		harness.Same(t, fmt.Sprintf("cut off after %d writes: findings", cut), slices.Sorted(maps.Keys(whole.findings)), slices.Sorted(maps.Keys(l.findings)))
 	}
 }
 
@@ -365,9 +360,7 @@ func TestADoubtIsKeptWithTheDecision(t *testing.T) {
 		t.Fatalf("doubt %+v, want that of the third scan", doubt)
 	}
 	l.scans(result)
-	if d := cmp.Diff(doubt, l.findings[name].Spec.Doubt); d != "" {
-		t.Errorf("a scan that changes nothing changed the doubt:\n%s", d)
-	}
+	harness.Same(t, "doubt after a scan that changes nothing", doubt, l.findings[name].Spec.Doubt)
 }
 
 // What a failed scan added is known like everything else once the scan was repeated: then it is no rival for a file that
