@@ -4,13 +4,14 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,7 +37,7 @@ func CacheOptions() cache.Options {
 			&rbacv1.RoleBinding{}:    madeByUs,
 			&corev1.ResourceQuota{}:  madeByUs,
 			// updatedAt and the end of a scan are derived from the times in managedFields.
-			&v1alpha1.Finding{}:     {Transform: shareComments},
+			&v1alpha1.Finding{}:     {Transform: shareComments(lru.New(recentComments))},
 			&v1alpha1.Project{}:     whoAndWhen,
 			&v1alpha1.Repository{}:  whoAndWhen,
 			&v1alpha1.Review{}:      whoAndWhen,
@@ -109,13 +110,23 @@ func dropFieldSets(in any) (any, error) {
 	return in, nil
 }
 
-// shareComments does what dropFieldSets does, and makes findings share equal comments: an operation writes the same
-// ones into each finding of its set, megabytes in all.
-func shareComments(in any) (any, error) {
-	if finding, ok := in.(*v1alpha1.Finding); ok && !isSlim(finding.ManagedFields) {
-		finding.Spec.Triage.Comments = unique.Make(finding.Spec.Triage.Comments).Value()
+// recentComments is how many different comments are kept to be shared: 40 kB each at most.
+const recentComments = 256
+
+// shareComments returns a function that does what dropFieldSets does, and makes findings share equal comments: an
+// operation writes the same ones into each finding of its set, megabytes in all.
+func shareComments(recent *lru.Cache) toolscache.TransformFunc {
+	return func(in any) (any, error) {
+		if finding, ok := in.(*v1alpha1.Finding); ok && !isSlim(finding.ManagedFields) && finding.Spec.Triage.Comments != "" {
+			comments := &finding.Spec.Triage.Comments
+			if same, known := recent.Get(*comments); known {
+				*comments = same.(string)
+			} else {
+				recent.Add(*comments, *comments)
+			}
+		}
+		return dropFieldSets(in)
 	}
-	return dropFieldSets(in)
 }
 
 // isSlim reports whether dropFieldSets has nothing to drop, as of an object that is in the cache.

@@ -60,8 +60,9 @@ func Select(operation *v1alpha1.TriageOperation, finding *v1alpha1.Finding, now 
 	return NewEntry(finding)
 }
 
-// decidedSince reports whether a person has decided about the finding in a later second than the given one. Only
-// operations that were created earlier have decided meanwhile: theirs are not newer decisions.
+// decidedSince reports whether a person has, or may have, decided about the finding in a later second than the given
+// one: the time of a decision that is not recorded yet is that of the last write. Only operations that were created
+// earlier have decided meanwhile: theirs are not newer decisions.
 func decidedSince(finding *v1alpha1.Finding, second, now time.Time) bool {
 	if findingstate.DecisionWaits(finding) && !isAuthor(finding.Spec.Triage.By) &&
 		findingstate.UpdatedAt(finding, now).After(second) {

@@ -237,6 +237,7 @@ func TestAnOperationThatWasCommittedBeforeItsTurnReplacesNoDecisionOfThatTime(t 
 		{"somebody later, not recorded yet", written("ann", later), true, Conflicted},
 		{"somebody before, not recorded yet", written("ann", requested), true, Changed},
 		{"somebody before, and a scan later", scanned(decided("ann", requested), later), true, Changed},
+		{"somebody before and a scan later, not recorded yet", scanned(written("ann", requested), later), true, Conflicted},
 		{"an older operation, in its turn", decided("operation/older", later), true, Changed},
 		{"an older operation, not recorded yet", written("operation/older", later), true, Changed},
 	} {

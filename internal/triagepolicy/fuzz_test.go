@@ -28,6 +28,8 @@ func FuzzMatch(f *testing.F) {
 		"'x'.format([1])", "1/0 == 1", "strings.quote('x') == 'x'", "'a' + 'b' == string(finding.score)",
 		"[finding.path.split('')].exists(p, [[" + strings.Repeat("p,", 400) + "p]].exists(q, [" +
 			strings.Repeat("q,", 300) + "q] == [" + strings.Repeat("q,", 300) + "q]))",
+		"[finding.path + finding.path + finding.path + finding.path].exists(a, finding.path.split('').all(c, " +
+			strings.Repeat("a != '' && ", 30) + "a.contains('')))",
 	} {
 		f.Add(match, "services/api", "7.2")
 	}

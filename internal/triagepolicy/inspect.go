@@ -61,7 +61,8 @@ func (i *inspector) visitCall(e ast.Expr, call ast.CallExpr) {
 		name == operators.In && isCollection(i.typeOf(arguments[0])),
 		name == operators.Index && isCollection(i.typeOf(arguments[1])):
 		// CEL counts the items of the outer list alone.
-		i.refuse(e, "lists and maps within lists or maps cannot be compared")
+		i.refuse(e, "lists and maps within lists or maps cannot be compared: compare texts, such as "+
+			"finding.ruleID + ' ' + finding.path in ['G101 cmd/a.go']")
 	case name == operators.Add && isCollection(i.typeOf(e)) && !isAccumulator(arguments[0]):
 		if i.concatenations++; i.concatenations > maxConcatenations {
 			i.refuse(e, "the expression may concatenate lists %d times at most", maxConcatenations)
@@ -121,10 +122,17 @@ func isEquality(function string) bool {
 	return function == operators.Equals || function == operators.NotEquals
 }
 
+func isComparison(function string) bool {
+	switch function {
+	case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+		return true
+	}
+	return isEquality(function)
+}
+
 // isAccumulator reports whether it is the list to which a macro appends.
 func isAccumulator(e ast.Expr) bool {
-	return e.Kind() == ast.IdentKind &&
-		(e.AsIdent() == parser.AccumulatorName || e.AsIdent() == parser.HiddenAccumulatorName)
+	return e.Kind() == ast.IdentKind && e.AsIdent() == parser.HiddenAccumulatorName
 }
 
 // isInZone reports whether the call takes a timestamp apart in a time zone. The arguments do not include the target.

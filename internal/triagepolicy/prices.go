@@ -13,8 +13,11 @@ import (
 
 const (
 	// maxText bounds the texts that an expression may put together, in characters. CEL counts one unit for some steps
-	// through a whole text, such as looking for it in a list.
-	maxText = 16 << 10
+	// through a whole text, such as looking for it in a list, or for nothing in it.
+	maxText = 4 << 10
+	// bytesPerUnit is how many bytes of two texts are compared for one unit: a character has four at most, and CEL's own
+	// estimate is a unit for ten of them.
+	bytesPerUnit = 40
 	// zoneCost is the cost of reading a time zone, which CEL counts as one unit.
 	zoneCost = 500
 )
@@ -32,8 +35,10 @@ func (p prices) CallCost(function, _ string, arguments []ref.Val, _ ref.Val) *ui
 	switch {
 	case function == functionMatches:
 		return p.patterns.cost(arguments)
-	case isEquality(function) && len(arguments) == 2:
-		return costOfEquality(arguments[0], arguments[1])
+	case isComparison(function) && len(arguments) == 2:
+		return costOfComparison(arguments[0], arguments[1])
+	case function == "contains" && len(arguments) == 2:
+		return costOfSearch(arguments[0], arguments[1])
 	case readers[function] && len(arguments) == 1:
 		if text, is := arguments[0].(types.String); is {
 			return new(1 + lengthCost(text))
@@ -44,20 +49,39 @@ func (p prices) CallCost(function, _ string, arguments []ref.Val, _ ref.Val) *ui
 	return nil
 }
 
-// costOfEquality returns the cost of comparing two lists or maps; nil for other values.
-func costOfEquality(a, b ref.Val) *uint64 {
-	switch a.Type() {
-	case types.ListType, types.MapType:
-	default:
-		return nil
+// costOfComparison returns the cost of comparing two lists, maps or texts; nil for other values. CEL would count all
+// characters of both texts to learn the price, even if one of them is empty.
+func costOfComparison(a, b ref.Val) *uint64 {
+	if one, other, are := texts(a, b); are {
+		return new(units(min(len(one), len(other))))
 	}
 	one, sized := a.(traits.Sizer)
 	other, bothSized := b.(traits.Sizer)
-	if !sized || !bothSized {
+	if !isSequence(a) || !sized || !bothSized {
 		return nil
 	}
 	return new(1 + min(sizeOfValue(one), sizeOfValue(other)))
 }
+
+// costOfSearch returns the cost of looking for a text in another one; nil for other values.
+func costOfSearch(a, b ref.Val) *uint64 {
+	text, part, are := texts(a, b)
+	if !are {
+		return nil
+	}
+	return new(units(len(text)) * units(len(part)))
+}
+
+func texts(a, b ref.Val) (one, other types.String, are bool) {
+	one, is := a.(types.String)
+	other, are = b.(types.String)
+	return one, other, is && are
+}
+
+// units returns the cost of reading so many bytes, one unit at least.
+func units(bytes int) uint64 { return 1 + uint64(max(0, bytes))/bytesPerUnit }
+
+func isSequence(v ref.Val) bool { return v.Type() == types.ListType || v.Type() == types.MapType }
 
 func sizeOfValue(value traits.Sizer) uint64 {
 	size, _ := value.Size().(types.Int)
@@ -86,9 +110,19 @@ func (p prices) EstimateCallCost(function, _ string, target *checker.AstNode,
 		size := min(sizeOfNode(arguments[0]).Max, sizeOfNode(arguments[1]).Max)
 		return estimateOf(checker.CostEstimate{Max: size})
 	case readers[function] && len(arguments) == 1 && arguments[0].Type().Kind() == types.StringKind:
-		return estimateOf(sizeOfNode(arguments[0]).MultiplyByCostFactor(common.StringTraversalCostFactor))
+		return estimateOfReading(arguments[0])
 	}
 	return nil
+}
+
+// estimateOfReading returns the estimate for reading a whole text; nil, for one unit, if its size is unknown, as of a part
+// of another text. The actual cost bounds that.
+func estimateOfReading(text checker.AstNode) *checker.CallEstimate {
+	size := text.ComputedSize()
+	if size == nil {
+		return nil
+	}
+	return estimateOf(size.MultiplyByCostFactor(common.StringTraversalCostFactor))
 }
 
 // estimateOf returns the estimate for a call that costs one unit more.

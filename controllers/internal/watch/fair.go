@@ -171,7 +171,9 @@ func (t *turns) Pop() ctrl.Request {
 	s := t.next()
 	r, lane := s.take(t.waiting)
 	delete(t.waiting, r)
-	s.waiting--
+	if s.waiting--; s.waiting == 0 {
+		clear(s.lanes) // what is left is outdated
+	}
 	s.running++
 	t.running[r] = run{t.clock.Now(), lane}
 	return r
@@ -222,12 +224,15 @@ func (t *turns) laneOfRunning(r ctrl.Request) int {
 	return t.running[r].lane
 }
 
+// mostDebt bounds how long a namespace waits for others after requests that hung, as while the API server did not answer.
+const mostDebt = 10 * time.Second
+
 // done adds the time since a worker got the request to what its namespace has used.
 func (t *turns) done(r ctrl.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.shares[r.Namespace]
 	s.running--
-	s.used += t.clock.Since(t.running[r].began)
+	s.used = min(s.used+t.clock.Since(t.running[r].began), max(s.used, t.least+mostDebt))
 	delete(t.running, r)
 }

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -94,6 +95,18 @@ func TestAnIdleNamespaceSavesUpNoTime(t *testing.T) {
 	b.add(0, "idle", "1", "2", "3", "4")
 	if got := b.work(t, 4, takes); !slices.Contains(got, "busy/e") {
 		t.Errorf("the other namespace waits for all of %v", got)
+	}
+}
+
+func TestANamespaceWhoseRequestHungWaitsForOthersNoLongerThanSeconds(t *testing.T) {
+	b, takes := newFairBench(t), map[string]time.Duration{"hung": 2 * time.Minute, "other": time.Second}
+	b.add(0, "hung", "a", "b")
+	b.work(t, 1, takes)
+	for i := range 20 {
+		b.add(0, "other", strconv.Itoa(i))
+	}
+	if got := b.work(t, 15, takes); !slices.Contains(got, "hung/b") {
+		t.Errorf("it waits for all of %v", got)
 	}
 }
 

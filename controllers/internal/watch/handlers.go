@@ -82,7 +82,7 @@ const (
 	last  = handler.LowPriority
 )
 
-// AddLast adds requests to the queue after a delay, behind all others.
+// AddLast adds requests to the queue after a delay, behind all others; in a queue of NewFairQueue, of their namespace.
 func AddLast(q Queue, delay time.Duration, requests []ctrl.Request) {
 	if priorities, ok := q.(priorityqueue.PriorityQueue[ctrl.Request]); ok {
 		priorities.AddWithOpts(priorityqueue.AddOpts{After: delay, Priority: new(last)}, requests...)
@@ -106,7 +106,8 @@ func AddChanged(q Queue, requests []ctrl.Request) {
 	AddAfter(q, 0, requests)
 }
 
-// EnqueueFirst enqueues the changed object ahead of all others. It is for changes that a user waits for.
+// EnqueueFirst enqueues the changed object ahead of all others; in a queue of NewFairQueue, of its namespace. It is for
+// changes that a user waits for.
 func EnqueueFirst() handler.EventHandler {
 	return Changes(func(_ context.Context, change Change, q Queue) {
 		request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(change.Object())}
