@@ -22,7 +22,7 @@ var errSecretMoved = errors.New("the endpoint's status does not yet name the sig
 
 // attempt makes one attempt, if one is still due: it records the start, sends the request, and
 // records the outcome. It runs in the dispatcher, one at a time per delivery, and returns the
-// endpoint's standing after it: unknown if it sent nothing.
+// endpoint's standing after it.
 func (r *Reconciler) attempt(ctx context.Context, key types.NamespacedName) (standing, error) {
 	prepared, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()

@@ -84,11 +84,10 @@ type Reconciler struct {
 	ended      chan event.TypedGenericEvent[ended]
 }
 
-// ended reports that work on a delivery has ended: without an attempt if it was idle, with an error if there was
-// trouble.
+// ended reports that work on a delivery has ended, and whether it failed with an error.
 type ended struct {
-	delivery      types.NamespacedName
-	idle, trouble bool
+	delivery types.NamespacedName
+	trouble  bool
 }
 
 // SetupWithManager adds the controller of WebhookDeliveries to the manager.
@@ -107,6 +106,7 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 	if err := index.AddReference(ctx, mgr, &v1alpha1.WebhookDelivery{}, endpointIndex, index.EndpointOf); err != nil {
 		return err
 	}
+	options.NewQueue = watch.NewFairQueue
 	return ctrl.NewControllerManagedBy(mgr).
 		// Only this controller writes the status, and requeues itself where needed.
 		For(&v1alpha1.WebhookDelivery{}, builder.WithPredicates(worthReconciling, predicate.Not(urgent))).

@@ -96,9 +96,9 @@ type dispatcher struct {
 	clock clock.WithDelayedExecution
 	// work does the work for a delivery, and returns the endpoint's standing after it.
 	work func(ctx context.Context, delivery types.NamespacedName) (standing, error)
-	// done is called after work with what it returned, when the delivery is no longer busy. Its context ends when the
+	// done is called after work, when the delivery is no longer busy. Its context ends when the
 	// dispatcher is stopped.
-	done func(ctx context.Context, delivery types.NamespacedName, after standing, err error)
+	done func(ctx context.Context, delivery types.NamespacedName, err error)
 
 	mu sync.Mutex
 	// ctx is the context of the work, stop that of Start. Both are nil until Start, and ctx is nil
@@ -249,7 +249,7 @@ func (d *dispatcher) run(ctx, stop context.Context, j *job) {
 	timer.Stop()
 	d.end(j, after)
 	// Last, when the delivery is no longer busy: done may cause it to be submitted again.
-	d.done(stop, j.delivery, after, err)
+	d.done(stop, j.delivery, err)
 }
 
 // slowDown makes room for others when a job is slow: the endpoint is no longer proven, and the job

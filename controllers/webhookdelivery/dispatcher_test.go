@@ -48,7 +48,7 @@ func newBench(t *testing.T, l limits) *bench {
 		}
 		return standingUnknown, ctx.Err()
 	}
-	b.done = func(context.Context, types.NamespacedName, standing, error) { b.finished.Done() }
+	b.done = func(context.Context, types.NamespacedName, error) { b.finished.Done() }
 	return b
 }
 
@@ -207,7 +207,7 @@ func TestAPanicFailsItsDeliveryAlone(t *testing.T) {
 	b := newBench(t, roomy)
 	b.work = func(context.Context, types.NamespacedName) (standing, error) { panic("no such payload") }
 	ended := make(chan error, 1)
-	b.done = func(_ context.Context, _ types.NamespacedName, _ standing, err error) { ended <- err }
+	b.done = func(_ context.Context, _ types.NamespacedName, err error) { ended <- err }
 	b.run(t)
 	b.submit(types.NamespacedName{Name: "a/0"}, types.NamespacedName{Name: "a"}, standingProven, false)
 	if err := <-ended; safely.Stack(err) == "" {
@@ -224,7 +224,7 @@ func TestOnlyAPanicIsLoggedWithAStack(t *testing.T) {
 		var logged string
 		ctx := logf.IntoContext(t.Context(), funcr.New(func(_, line string) { logged = line }, funcr.Options{}))
 		r := &Reconciler{ended: make(chan event.TypedGenericEvent[ended], 1)}
-		r.reportEnd(ctx, types.NamespacedName{Name: "a"}, standingUnknown, failed)
+		r.reportEnd(ctx, types.NamespacedName{Name: "a"}, failed)
 		if got := strings.Contains(logged, `"stack"`); got != want {
 			t.Errorf("logged %s", logged)
 		}

@@ -34,8 +34,8 @@ var concernsDeliveries = watch.Updates(func(before, after *v1alpha1.WebhookEndpo
 })
 
 // enqueueDeliveries enqueues the deliveries of a changed endpoint: those that may be sent now as any new delivery,
-// unless they are many, and all others behind those of other endpoints. There may be hundreds of thousands, kept for
-// verification.
+// unless they are many, and all others behind those of other endpoints of the namespace. There may be hundreds of
+// thousands, kept for verification.
 func (r *Reconciler) enqueueDeliveries() handler.EventHandler {
 	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
 		endpoint, isEndpoint := change.Object().(*v1alpha1.WebhookEndpoint)
@@ -76,7 +76,7 @@ var redeliveryAsked = predicate.NewPredicateFuncs(func(object client.Object) boo
 
 // reportEnd enqueues the delivery: it may be due again, or wait for something else. The context is
 // done's.
-func (r *Reconciler) reportEnd(ctx context.Context, delivery types.NamespacedName, after standing, err error) {
+func (r *Reconciler) reportEnd(ctx context.Context, delivery types.NamespacedName, err error) {
 	if err != nil {
 		log := logf.FromContext(ctx).WithValues("namespace", delivery.Namespace, "delivery", delivery.Name)
 		if stack := safely.Stack(err); stack != "" {
@@ -85,25 +85,19 @@ func (r *Reconciler) reportEnd(ctx context.Context, delivery types.NamespacedNam
 		log.Error(err, "attempt to deliver a webhook")
 	}
 	select {
-	case r.ended <- event.TypedGenericEvent[ended]{Object: ended{
-		delivery: delivery, idle: after == standingUnknown && err == nil, trouble: err != nil,
-	}}:
+	case r.ended <- event.TypedGenericEvent[ended]{Object: ended{delivery: delivery, trouble: err != nil}}:
 	case <-ctx.Done(): // the controller stops: the next one reconciles every delivery
 	}
 }
 
-// enqueueEnded adds a delivery to the queue again, with a longer delay after an error. One that was not sent goes
-// behind all others: its endpoint was disabled or deleted, perhaps with thousands of deliveries.
+// enqueueEnded adds a delivery to the queue again, with a longer delay after an error.
 var enqueueEnded = handler.TypedFuncs[ended, reconcile.Request]{
 	GenericFunc: func(_ context.Context, e event.TypedGenericEvent[ended], q watch.Queue) {
 		request := reconcile.Request{NamespacedName: e.Object.delivery}
-		switch {
-		case e.Object.trouble:
-			q.AddAfter(request, wait.Jitter(troubleDelay, 1))
-		case e.Object.idle:
-			watch.AddLast(q, wait.Jitter(settleDelay, 1), []reconcile.Request{request})
-		default:
-			q.AddAfter(request, wait.Jitter(settleDelay, 1))
+		rest := settleDelay
+		if e.Object.trouble {
+			rest = troubleDelay
 		}
+		q.AddAfter(request, wait.Jitter(rest, 1))
 	},
 }

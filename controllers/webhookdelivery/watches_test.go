@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -114,18 +113,5 @@ func TestManyPendingDeliveriesOfAChangedEndpointGoBehindOthers(t *testing.T) {
 		_, got, _ := q.GetWithPriority()
 		q.ShutDown()
 		harness.Same(t, fmt.Sprintf("priority of %d", n), want, got)
-	}
-}
-
-// All deliveries that wait for their turn end so once their endpoint is disabled or deleted.
-func TestADeliveryThatWasNotSentGoesBehindOthers(t *testing.T) {
-	for after, want := range map[standing]int{standingUnknown: handler.LowPriority, standingProven: 0, standingFailing: 0} {
-		r := &Reconciler{ended: make(chan event.TypedGenericEvent[ended], 1)}
-		r.reportEnd(t.Context(), types.NamespacedName{Name: "d"}, after, nil)
-		q := priorityqueue.New[reconcile.Request]("ended")
-		enqueueEnded.Generic(t.Context(), <-r.ended, q)
-		_, got, _ := q.GetWithPriority()
-		q.ShutDown()
-		harness.Same(t, fmt.Sprintf("priority after %d", after), want, got)
 	}
 }
