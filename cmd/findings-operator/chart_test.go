@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +16,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // valuesSchema is the part of the chart's schema that the test reads.
@@ -85,10 +82,7 @@ func TestTheChartsSchemaTakesWhatTheBinaryTakes(t *testing.T) {
 
 func readChart(t *testing.T, file string) []byte {
 	t.Helper()
-	path := filepath.Join(testenv.RepositoryRoot(), "charts", "findings-operator", file)
-	content, err := os.ReadFile(path) //nolint:gosec // a test names its own files
-	harness.Must(t, err)
-	return content
+	return []byte(harness.RepositoryFile(t, "charts", "findings-operator", file))
 }
 
 func compileSchema(t *testing.T, content []byte) *jsonschema.Schema {

@@ -91,9 +91,7 @@ func run(t *testing.T, o *controllerOptions) (stop func()) {
 		}
 		stopped = true
 		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the controllers ended with %v", err)
-		}
+		harness.NoError(t, "the end of the controllers", <-done)
 	}
 	t.Cleanup(stop)
 	return stop
@@ -471,9 +469,7 @@ func TestFindingsPlaneAwayFromTheLease(t *testing.T) {
 	elsewhere, err := testenv.Start()
 	harness.Must(t, err)
 	t.Cleanup(func() {
-		if err := elsewhere.Stop(); err != nil {
-			t.Error(err)
-		}
+		harness.NoError(t, "stop the other cluster", elsewhere.Stop())
 	})
 	account, err := elsewhere.ServiceAccount(t.Context(), testenv.SystemNamespace, "findings-controller")
 	harness.Must(t, err)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,9 +32,8 @@ func TestManifestsInTheDocsApply(t *testing.T) {
 		Name: "org-of-docs", Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: "x"},
 	}})
 	for _, page := range pages {
-		content, err := os.ReadFile(page) //nolint:gosec // a test names its own files
-		harness.Must(t, err)
-		for _, manifest := range manifests(string(content)) {
+		content := harness.File(t, page)
+		for _, manifest := range manifests(content) {
 			object := &unstructured.Unstructured{}
 			if err := yaml.UnmarshalStrict([]byte(manifest), &object.Object); err != nil {
 				t.Errorf("%s: %v\n%s", filepath.Base(page), err, manifest)

@@ -1,24 +1,20 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // The figures that size computes with equal the measured ones, at each size.
 func TestSizesAreThoseThatWereMeasured(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(testenv.RepositoryRoot(), "docs", "performance", "sizes.md"))
-	harness.Must(t, err)
+	page := harness.RepositoryFile(t, "docs", "performance", "sizes.md")
 	const tolerance = 0.25
 	processes := []footprint{sizedAPIServer, sizedEtcd, sizedControl, sizedREST}
-	rows := regexp.MustCompile(`(?m)^\| (\d+) \| (\d+) \|(.*)\|$`).FindAllStringSubmatch(string(page), -1)
+	rows := regexp.MustCompile(`(?m)^\| (\d+) \| (\d+) \|(.*)\|$`).FindAllStringSubmatch(page, -1)
 	if len(rows) < 3 {
 		t.Fatalf("the page has %d sizes", len(rows))
 	}

@@ -126,9 +126,7 @@ func TestAWaitOutlastsManyRestarts(t *testing.T) {
 	for range restart.Steps {
 		outcomes = append(outcomes, down, down, v1alpha1.OperationRunning)
 	}
-	if err := waiting(nil, append(outcomes, v1alpha1.OperationCompleted)...).finish(t.Context()); err != nil {
-		t.Errorf("it ends with %v", err)
-	}
+	harness.NoError(t, "the end of a completed operation", waiting(nil, append(outcomes, v1alpha1.OperationCompleted)...).finish(t.Context()))
 }
 
 func TestAWaitThatFailsSaysWhatTheOperationDoesAndHasDone(t *testing.T) {

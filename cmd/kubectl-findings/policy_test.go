@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -286,8 +285,7 @@ func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
 func TestTheJSONSaysHowManyFindingsAStoppedPolicyMayMatch(t *testing.T) {
 	two := func(s *v1alpha1.TriagePolicySpec) { s.MaxFindings = 2 }
 	stopped, file := stoppedInCluster("p", "false", two), inCluster("p", "false", two)
-	text, err := json.Marshal(tested(t, []*v1alpha1.TriagePolicy{stopped}, []*v1alpha1.TriagePolicy{file})["p"])
-	harness.Must(t, err)
+	text := harness.JSON(t, tested(t, []*v1alpha1.TriagePolicy{stopped}, []*v1alpha1.TriagePolicy{file})["p"])
 	if want := `"maxFindings":2,"limit":1,`; !strings.Contains(string(text), want) {
 		t.Errorf("no %s in %s", want, text)
 	}

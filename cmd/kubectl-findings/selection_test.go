@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -14,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -54,9 +51,7 @@ func TestTheFilterIsAFieldSelector(t *testing.T) {
 		"open: what has ended, too":   {"--user-status open --user-status muted", ""},
 	} {
 		f := flagged(t, strings.Fields(tc.flags)...)
-		if err := f.read(); err != nil {
-			t.Errorf("%s: %v", reason, err)
-		}
+		harness.NoError(t, reason, f.read())
 		options, err := f.options("org-acme")
 		if err != nil || options.Namespace != "org-acme" {
 			t.Errorf("%s: namespace %q, error %v", reason, options.Namespace, err)
@@ -106,9 +101,7 @@ func TestTheFlagsAreASelection(t *testing.T) {
 		"--field-selector=status.state!=closed": {FieldSelector: "status.state!=closed"},
 	} {
 		f := flagged(t, strings.Fields(flags)...)
-		if err := f.read(); err != nil {
-			t.Errorf("%s: %v", flags, err)
-		}
+		harness.NoError(t, flags, f.read())
 		harness.Same(t, flags, want, f.asked)
 		harness.Same(t, flags+": empty", reflect.ValueOf(want).IsZero(), f.empty())
 		for i := range reflect.TypeFor[v1alpha1.FindingSelection]().NumField() {
@@ -175,16 +168,13 @@ func TestALimitedListReadsNotOneByOne(t *testing.T) {
 // The documented selectable fields are those that the API server selects by.
 func TestTheFieldsAreThoseOfTheCRD(t *testing.T) {
 	for kind, ours := range map[string][]string{"findings": selectable, "webhookdeliveries": selectableOfDeliveries} {
-		content, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "bases", "appsec.dev_"+kind+".yaml"))
-		harness.Must(t, err)
+		content := harness.RepositoryFile(t, "config", "crd", "bases", "appsec.dev_"+kind+".yaml")
 		var crd apiextensionsv1.CustomResourceDefinition
-		harness.Must(t, yaml.Unmarshal(content, &crd))
+		harness.Must(t, yaml.Unmarshal([]byte(content), &crd))
 		var want []string
 		for _, field := range crd.Spec.Versions[0].SelectableFields {
 			want = append(want, strings.TrimPrefix(field.JSONPath, "."))
 		}
-		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(ours))); diff != "" {
-			t.Errorf("fields of %s (-CRD +ours):\n%s", kind, diff)
-		}
+		harness.Same(t, "fields of "+kind, slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(ours)))
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
@@ -159,7 +158,7 @@ func conditionsSchema(t *testing.T, kind string) apiextensionsv1.JSONSchemaProps
 	harness.Must(t, err)
 	for _, file := range files {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
-		harness.Must(t, yaml.Unmarshal([]byte(read(t, "config", "crd", "bases", file.Name())), crd))
+		harness.Must(t, yaml.Unmarshal([]byte(harness.RepositoryFile(t, "config", "crd", "bases", file.Name())), crd))
 		if crd.Spec.Names.Kind == kind {
 			return crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["conditions"]
 		}
@@ -196,9 +195,7 @@ func TestEveryKindDeclaresItsConditions(t *testing.T) {
 			if items == nil {
 				items = schema.Items.Schema
 			}
-			if diff := cmp.Diff(items, schema.Items.Schema); diff != "" {
-				t.Errorf("has another form of condition (-others +%s):\n%s", kind, diff)
-			}
+			harness.Same(t, "form of the condition, compared with other kinds", items, schema.Items.Schema)
 			for _, bounded := range []string{"type", "reason", "message"} {
 				if property := schema.Items.Schema.Properties[bounded]; property.MaxLength == nil {
 					t.Errorf("%s has no bound", bounded)

@@ -120,9 +120,7 @@ func checkHindered(t *testing.T, kind string, want hindered) {
 		g.Expect(ready.Reason).To(Equal(want.reason))
 		g.Expect(ready.ObservedGeneration).To(Equal(object.GetGeneration()))
 	})
-	if ready.Status != metav1.ConditionFalse {
-		t.Errorf("Ready is %s", ready.Status)
-	}
+	harness.Same(t, "Ready", metav1.ConditionFalse, ready.Status)
 	if (stalled != nil) != want.stalled {
 		t.Errorf("Stalled is %v, want it there: %t", stalled, want.stalled)
 	}

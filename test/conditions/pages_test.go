@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -16,7 +15,7 @@ import (
 // page returns the kind's page in docs/kinds.
 func page(t *testing.T, kind string) string {
 	t.Helper()
-	return read(t, "docs", "kinds", strings.ToLower(kind)+".md")
+	return harness.RepositoryFile(t, "docs", "kinds", strings.ToLower(kind)+".md")
 }
 
 var (
@@ -81,9 +80,7 @@ func checkTables(t *testing.T, kind string) {
 	}
 	for _, table := range shown {
 		header, _, _ := strings.Cut(env.Kubectl(t, "default", strings.Fields(table[1])...), "\n")
-		if diff := cmp.Diff(columns(table[2]), columns(header)); diff != "" {
-			t.Errorf("kubectl %s has other columns than the page of %s shows (-page +kubectl):\n%s", table[1], kind, diff)
-		}
+		harness.Same(t, "columns of kubectl "+table[1]+", compared with the page of "+kind, columns(table[2]), columns(header))
 	}
 }
 

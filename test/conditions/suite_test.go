@@ -5,8 +5,6 @@ package conditions_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -50,14 +48,6 @@ func resource(t *testing.T, kind string) string {
 	mapping, err := env.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: v1alpha1.GroupName, Kind: kind})
 	harness.Must(t, err)
 	return mapping.Resource.Resource
-}
-
-// read returns a file of the repository.
-func read(t *testing.T, path ...string) string {
-	t.Helper()
-	content, err := os.ReadFile(filepath.Join(append([]string{testenv.RepositoryRoot()}, path...)...))
-	harness.Must(t, err)
-	return string(content)
 }
 
 // controllers is `findings-operator controller` in a separate process.

@@ -29,9 +29,7 @@ func TestTheSecretIsMadeOnceWithTheRightsOfTheControllers(t *testing.T) {
 	}
 	another := run(t, config) // a replica, or the same after a restart
 	harness.Eventually(t, func(g Gomega) { g.Expect(another.HasWaiters()).To(BeTrue()) })
-	if difference := cmp.Diff(made, eventually(t, another)); difference != "" {
-		t.Errorf("the Secret was written again:\n%s", difference)
-	}
+	harness.Same(t, "the Secret", made, eventually(t, another))
 }
 
 // SECURITY.md tells users to delete the Secret if it leaks.
@@ -90,9 +88,7 @@ func run(t *testing.T, config *rest.Config) *testclock.FakeClock {
 	go func() { ended <- maker.Start(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		harness.NoError(t, "the end of the controller", <-ended)
 	})
 	return clock
 }

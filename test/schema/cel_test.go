@@ -264,9 +264,7 @@ func TestRulesAtUpdate(t *testing.T) {
 			row.before.apply(object.Object)
 			env.Create(t, object)
 			t.Cleanup(func() {
-				if err := env.Client.Delete(context.WithoutCancel(t.Context()), object); err != nil {
-					t.Error(err)
-				}
+				harness.NoError(t, "clean up", env.Client.Delete(context.WithoutCancel(t.Context()), object))
 			})
 			changed := object.DeepCopy()
 			row.edit.apply(changed.Object)

@@ -133,9 +133,7 @@ func (k *kindUnderTest) writeStatuses(t *testing.T, all []corpus.Odd) (accepted 
 		k.mu.Unlock()
 		object.Object["status"] = corpus.Part(k.schema, "status", odd.Path, odd.Value)
 		version, stored, err := k.send(t.Context(), http.MethodPut, k.path()+"/"+object.GetName()+"/status", object, odd)
-		if err != nil {
-			t.Error(err)
-		}
+		harness.NoError(t, "send it", err)
 		if stored {
 			accepted++
 			object.SetResourceVersion(version)
@@ -178,12 +176,9 @@ func (k *kindUnderTest) listed(t *testing.T) {
 	harness.Must(t, err)
 	config, err := rest.RESTClientFor(typedConfig(k))
 	harness.Must(t, err)
-	if err := config.Get().Resource(k.kind.Resource).Do(t.Context()).Into(all); err != nil {
-		t.Errorf("the typed list of %s: %v", k.kind.Resource, err)
-	}
-	if _, err := k.reader.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
-		t.Error(err)
-	}
+	harness.NoError(t, "the typed list of "+k.kind.Resource, config.Get().Resource(k.kind.Resource).Do(t.Context()).Into(all))
+	_, err = k.reader.ListWithContext(t.Context(), metav1.ListOptions{})
+	harness.NoError(t, "the list", err)
 	k.wantAllRead(t)
 }
 

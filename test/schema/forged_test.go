@@ -40,8 +40,7 @@ func TestForgedMetadataCostsNobodyElse(t *testing.T) {
 			for _, entry := range metadata["managedFields"].([]any) {
 				entry.(map[string]any)["time"] = at
 			}
-			content, err := json.Marshal(object)
-			harness.Must(t, err)
+			content := harness.JSON(t, object)
 			status, answer = ask(t, client, http.MethodPut, path, content)
 			if status != http.StatusOK && status != http.StatusBadRequest {
 				t.Errorf("update: %d %.300s", status, answer)

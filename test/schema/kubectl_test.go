@@ -42,12 +42,8 @@ func TestEverySelectableFieldSelects(t *testing.T) {
 			list := &unstructured.UnstructuredList{}
 			list.SetAPIVersion(v1alpha1.GroupVersion.String())
 			list.SetKind(crd.Spec.Names.ListKind)
-			if err := env.Client.List(t.Context(), list, client.MatchingFields{path: "no-such-value"}); err != nil {
-				t.Errorf("%s by %s: %v", kind, path, err)
-			}
-			if len(list.Items) != 0 {
-				t.Errorf("%s by %s: %d objects have a value that none has", kind, path, len(list.Items))
-			}
+			harness.NoError(t, kind+" by "+path, env.Client.List(t.Context(), list, client.MatchingFields{path: "no-such-value"}))
+			harness.Same(t, kind+" by "+path+": objects with a value that none has", 0, len(list.Items))
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package schema_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -35,9 +34,7 @@ func TestEveryKindHasASampleAndTheAPIServerTakesAll(t *testing.T) {
 			}
 			sampled[sample.GetKind()] = true
 			strict := client.WithFieldValidation(env.Client, metav1.FieldValidationStrict)
-			if err := strict.Create(t.Context(), sample); err != nil {
-				t.Error(err)
-			}
+			harness.NoError(t, "create it", strict.Create(t.Context(), sample))
 		})
 	}
 	for kind := range crds(t) {
@@ -50,9 +47,8 @@ func TestEveryKindHasASampleAndTheAPIServerTakesAll(t *testing.T) {
 
 func readSample(t *testing.T, file string) *unstructured.Unstructured {
 	t.Helper()
-	content, err := os.ReadFile(file)
-	harness.Must(t, err)
+	content := harness.File(t, file)
 	sample := &unstructured.Unstructured{}
-	harness.Must(t, yaml.UnmarshalStrict(content, &sample.Object))
+	harness.Must(t, yaml.UnmarshalStrict([]byte(content), &sample.Object))
 	return sample
 }

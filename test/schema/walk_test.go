@@ -9,6 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/appsec-dev/findings-operator/test/corpus"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // maxCharacters is the limit for spec and status of an object together. Stored JSON encodes some
@@ -115,9 +116,7 @@ func TestTheWalkReportsWhatHasNoBound(t *testing.T) {
 	for name, schema := range table {
 		reports := 0
 		extent(&schema, "x", func(string, string) { reports++ })
-		if reports != 1 {
-			t.Errorf("%s: %d reports, want 1", name, reports)
-		}
+		harness.Same(t, name+": reports", 1, reports)
 	}
 }
 

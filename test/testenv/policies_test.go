@@ -1,7 +1,6 @@
 package testenv
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -18,9 +17,8 @@ func TestPoliciesWithParametersIgnoreTheirFailuresAndMatchFewWrites(t *testing.T
 	harness.Must(t, err)
 	var found int
 	for _, file := range files {
-		content, err := os.ReadFile(file) //nolint:gosec // a test names its own files
-		harness.Must(t, err)
-		for document := range strings.SplitSeq(string(content), "\n---\n") {
+		content := harness.File(t, file)
+		for document := range strings.SplitSeq(content, "\n---\n") {
 			if !strings.Contains(document, "\n  paramKind:\n") {
 				continue
 			}
@@ -48,9 +46,8 @@ func TestEveryPolicyHasAProbe(t *testing.T) {
 	policy := regexp.MustCompile(`(?m)^kind: (?:Validating|Mutating)AdmissionPolicy\nmetadata:\n  name: (\S+)$`)
 	seen := map[string]bool{}
 	for _, file := range files {
-		content, err := os.ReadFile(file) //nolint:gosec // a test names its own files
-		harness.Must(t, err)
-		for _, match := range policy.FindAllStringSubmatch(string(content), -1) {
+		content := harness.File(t, file)
+		for _, match := range policy.FindAllStringSubmatch(content, -1) {
 			seen[match[1]] = true
 			if policyProbes[match[1]] == nil {
 				t.Errorf("policy %s has no probe in policyProbes", match[1])
