@@ -244,8 +244,7 @@ func newStubCluster(tb testing.TB) *stubCluster {
 	}
 	stub := &stubCluster{token: token, key: key, lists: map[string][]byte{}}
 	for resource, list := range lists {
-		stub.lists[resource], err = json.Marshal(list)
-		harness.Must(tb, err)
+		stub.lists[resource] = harness.JSON(tb, list)
 	}
 	return stub
 }
@@ -263,8 +262,7 @@ func (s *stubCluster) changeKey(tb testing.TB, change func(*v1alpha1.APIKeySpec)
 	key := s.key.DeepCopy()
 	key.ResourceVersion = "2"
 	change(&key.Spec)
-	list, err := json.Marshal(keyList(key))
-	harness.Must(tb, err)
+	list := harness.JSON(tb, keyList(key))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lists["apikeys"] = list

@@ -66,9 +66,7 @@ func (w *watched) bookmark(t *testing.T, resource string) {
 func TestEachKindThatGoesDeafIsNamedAndMarksWhatRestsOnIt(t *testing.T) {
 	w := newWatched(t)
 	s := &Server{model: w.model, auth: w.authenticator(t)}
-	if report := s.deafness(); report != "" {
-		t.Errorf("a model that hears all reports %q", report)
-	}
+	harness.Same(t, "what a model that hears all reports", "", s.deafness())
 	for _, deaf := range w.model.Kinds() {
 		w.clock.Step(deafAfter + time.Second)
 		for _, kind := range w.model.Kinds() {

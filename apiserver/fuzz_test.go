@@ -125,9 +125,7 @@ func fuzzModelOf(f testing.TB, objects ...client.Object) *readmodel.Model {
 	go func() { done <- model.Run(ctx) }()
 	f.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
-			f.Error(err)
-		}
+		harness.NoError(f, "the end of the model", <-done)
 	})
 	if err := wait.PollUntilContextTimeout(ctx, time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
 		return model.Ready(), nil
@@ -472,8 +470,7 @@ func FuzzOperationBodies(f *testing.F) {
 func FuzzVerifyBodies(f *testing.F) {
 	s := newFuzzServer(f)
 	const sent = "@" // stands for the signature
-	quoted, err := json.Marshal(fuzzPayload)
-	harness.Must(f, err)
+	quoted := harness.JSON(f, fuzzPayload)
 	for _, seed := range []string{
 		`{"payload":` + string(quoted) + `,"signature":"@"}`, `{"payload":` + string(quoted) + `,"signature":"v1,AAAA @"}`, `{"payload":"","signature":""}`,
 		`{"payload":"x","signature":"@"}`, `{"signature":"@"}`, `{"payload":null,"signature":"@"}`, `{"payload":"x","payload":"y","signature":"@"}`,

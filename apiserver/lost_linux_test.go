@@ -27,15 +27,11 @@ func TestALostClientIsGivenUpSoonButAfterASlowOne(t *testing.T) {
 			if err == nil {
 				err = raw.Control(func(fd uintptr) {
 					set, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT)
-					if err != nil {
-						t.Error(err)
-					}
+					harness.NoError(t, "serve", err)
 					got <- time.Duration(set) * time.Millisecond
 				})
 			}
-			if err != nil {
-				t.Error(err)
-			}
+			harness.NoError(t, "close", err)
 		}))
 		server.Config.ConnContext = withConnection
 		map[bool]func(){false: server.Start, true: server.StartTLS}[encrypted]()

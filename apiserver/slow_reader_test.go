@@ -47,9 +47,7 @@ func TestASlowReaderBlocksNobody(t *testing.T) {
 	go func() { others <- f.readAndWrite(50) }()
 	select {
 	case err := <-others:
-		if err != nil {
-			t.Error(err)
-		}
+		harness.NoError(t, "the others", err)
 	case <-time.After(2 * time.Minute):
 		t.Fatal("others wait for a client that does not read")
 	}

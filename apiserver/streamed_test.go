@@ -190,9 +190,7 @@ func TestAFewExportsAreUnderWayAtATime(t *testing.T) {
 		if answer.Code != http.StatusTooManyRequests || answer.Header().Get("Retry-After") == "" || !strings.Contains(answer.Body.String(), `"code":"busy"`) {
 			t.Errorf("a third export gets %d %s", answer.Code, answer.Body)
 		}
-		if err := f.readAndWrite(5); err != nil {
-			t.Error(err)
-		}
+		harness.NoError(t, "read and write during the exports", f.readAndWrite(5))
 	})
 	<-requests
 	<-requests
@@ -236,9 +234,7 @@ func TestAnExportHoldsLittle(t *testing.T) {
 	for format, rows := range map[string]func(io.Reader) int{
 		"csv": func(r io.Reader) int {
 			all, err := csv.NewReader(r).ReadAll()
-			if err != nil {
-				t.Error(err)
-			}
+			harness.NoError(t, "read CSV", err)
 			return len(all) - 1
 		},
 		"sarif": func(r io.Reader) (rows int) {
@@ -271,9 +267,7 @@ func TestAnExportEndsWithItsClient(t *testing.T) {
 		if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) {
 			t.Errorf("got %v, want the connection to be aborted", err)
 		}
-		if f.exports.InUse() != 0 {
-			t.Error("its place is not given back")
-		}
+		harness.Same(t, "places that are not given back", 0, f.exports.InUse())
 	}()
 	f.ServeHTTP(httptest.NewRecorder(), f.request(http.MethodGet, "/v2/finding-export", "").WithContext(ctx))
 }

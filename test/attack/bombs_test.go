@@ -160,9 +160,7 @@ func TestBombs_AreRefusedOrCountedWithinBounds(t *testing.T) {
 		most := mostOfAnyFile + mostOfEachByte*float64(len(content))/(1<<20)
 		t.Logf("%s: a file of %.1f MiB took %.0f MiB", b.what, float64(len(content))/(1<<20), used)
 		attempt(t, bombs, used <= most, "%s: a file of %.1f MiB took %.0f MiB, want at most %.0f", b.what, float64(len(content))/(1<<20), used, most)
-		if err := os.Remove(path); err != nil {
-			t.Error(err)
-		}
+		harness.NoError(t, "remove the file", os.Remove(path))
 	}
 }
 

@@ -3,7 +3,6 @@ package attack
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -190,11 +189,7 @@ func (op operation) content(m message) string {
 			values[name] = "x"
 		}
 	}
-	body, err := json.Marshal(values)
-	if err != nil {
-		panic(err) // strings always encode
-	}
-	return string(body)
+	return text(values)
 }
 
 // shotAt aims the operation at ids.

@@ -346,9 +346,7 @@ func (p *poisoner) remove(t *testing.T) {
 		object := &metav1.PartialObjectMetadata{}
 		object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
 		if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
-			if err := target.admin.DeleteAllOf(t.Context(), object, client.InNamespace(p.namespaces[kind])); err != nil {
-				t.Errorf("remove objects of %s: %v", kind, err)
-			}
+			harness.NoError(t, "remove objects of "+kind, target.admin.DeleteAllOf(t.Context(), object, client.InNamespace(p.namespaces[kind])))
 			continue
 		}
 		list := &metav1.PartialObjectMetadataList{}
@@ -356,9 +354,7 @@ func (p *poisoner) remove(t *testing.T) {
 		harness.Must(t, target.admin.List(t.Context(), list))
 		for i := range list.Items {
 			if item := &list.Items[i]; strings.Contains(item.Name, "-"+p.mark+"-") {
-				if err := client.IgnoreNotFound(target.admin.Delete(t.Context(), item)); err != nil {
-					t.Errorf("remove %s %s: %v", kind, item.Name, err)
-				}
+				harness.NoError(t, "remove "+kind+" "+item.Name, client.IgnoreNotFound(target.admin.Delete(t.Context(), item)))
 			}
 		}
 	}

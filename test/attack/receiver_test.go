@@ -1,7 +1,6 @@
 package attack
 
 import (
-	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -19,11 +18,7 @@ type message struct{ id, payload, signature string }
 
 // verification returns the body that asks whether the message is genuine.
 func (m message) verification() string {
-	body, err := json.Marshal(map[string]string{"payload": m.payload, "signature": m.signature})
-	if err != nil {
-		panic(err) // strings always encode
-	}
-	return string(body)
+	return text(map[string]string{"payload": m.payload, "signature": m.signature})
 }
 
 // listen serves on that address of this machine.

@@ -1,7 +1,6 @@
 package attack
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -16,14 +15,6 @@ func edge(t *testing.T, o *tenant, what string, s shot, want int) *answer {
 	a := target.facade.send(t, o.token, s)
 	attempt(t, inputOf, a.status == want, "%s: got %s, want %d", what, a, want)
 	return a
-}
-
-func quoted(value string) string {
-	content, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // a string always encodes
-	}
-	return string(content)
 }
 
 // escaped returns the text as JSON with the longest encoding of every character.
@@ -47,7 +38,7 @@ func TestInput_SizesAtTheirEdges(t *testing.T) {
 	for letter, name := range map[string]string{"a": "one byte", "é": "two bytes", "€": "three bytes", "𝄞": "four bytes", "\u0301": "no width", "\\": "an escape"} {
 		for length, want := range map[int]int{9_999: 200, 10_000: 200, 10_001: 400} {
 			comments := strings.Repeat(letter, length)
-			edge(t, o, fmt.Sprintf("%d characters of %s", length, name), shot{method: "PATCH", path: triage, body: `{"comments":` + quoted(comments) + `}`}, want)
+			edge(t, o, fmt.Sprintf("%d characters of %s", length, name), shot{method: "PATCH", path: triage, body: `{"comments":` + text(comments) + `}`}, want)
 			edge(t, o, fmt.Sprintf("%d characters of %s, escaped", length, name), shot{method: "PATCH", path: triage, body: `{"comments":` + escaped(comments) + `}`}, want)
 		}
 	}

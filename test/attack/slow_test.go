@@ -47,9 +47,8 @@ func crowd(t *testing.T, n int, head string) []net.Conn {
 				return
 			}
 			conns[i] = conn
-			if _, err := io.WriteString(conn, head); err != nil {
-				t.Errorf("connection %d: %v", i, err)
-			}
+			_, err = io.WriteString(conn, head)
+			harness.NoError(t, fmt.Sprint("connection ", i), err)
 		})
 	}
 	wait.Wait()

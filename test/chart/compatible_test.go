@@ -34,7 +34,7 @@ const acceptedFile = "incompatible.txt"
 // applies that commit's samples to them.
 func TestCRDsStayCompatible(t *testing.T) {
 	commit := lastBefore(t)
-	accepted := strings.Split(readFile(t, "test", "chart", "testdata", acceptedFile), "\n")
+	accepted := strings.Split(harness.RepositoryFile(t, "test", "chart", "testdata", acceptedFile), "\n")
 	for name, content := range filesAt(t, commit, "config/crd/bases") {
 		after, err := readCRD([]byte(readFileOrEmpty(filepath.Join(testenv.RepositoryRoot(), "config", "crd", "bases", name))))
 		if err != nil {
@@ -82,13 +82,9 @@ func TestObjectsOutliveAnUpgradeOfTheCRDs(t *testing.T) {
 		harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), stored))
 		apply(t, content)
 		harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
-		if object.GetGeneration() != stored.GetGeneration() {
-			t.Errorf("%s of the commit %s has another spec after the upgrade", name, commit)
-		}
+		harness.Same(t, fmt.Sprintf("generation of %s of the commit %s after the upgrade", name, commit), stored.GetGeneration(), object.GetGeneration())
 		// Stored objects may continue to violate a new rule; new objects may not.
-		if err := env.Client.Create(t.Context(), renamed(t, content), client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
-			t.Errorf("%s of the commit %s could not be made anew: %v", name, commit, err)
-		}
+		harness.NoError(t, fmt.Sprintf("%s of the commit %s, made anew", name, commit), env.Client.Create(t.Context(), renamed(t, content), client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)))
 	}
 }
 
@@ -263,9 +259,7 @@ func TestIncompatibleChangesAreFound(t *testing.T) {
 		after := thing()
 		test.change(after)
 		got := strings.Join(Incompatible(thing(), after), "\n")
-		if got != test.want {
-			t.Errorf("%s: got %q, want %q", test.reason, got, test.want)
-		}
+		harness.Same(t, test.reason, test.want, got)
 	}
 }
 

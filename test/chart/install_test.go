@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,14 +43,12 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 
 	// As docs/install.md stops the controllers before an upgrade: helm refuses one after other numbers.
 	env.Kubectl(t, namespace, "scale", "deployment/findings-controller", "--replicas=0")
-	if _, err := release.Helm(t, "upgrade", release.Name, Folder(), "--set", "api.replicas=4"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := release.Helm(t, "upgrade", release.Name, Folder(), "--set", "api.replicas=4")
+	harness.Must(t, err)
 	checkKept(t, "the upgrade", organization, crds)
 
-	if _, err := release.Helm(t, "uninstall", release.Name); err != nil {
-		t.Fatal(err)
-	}
+	_, err = release.Helm(t, "uninstall", release.Name)
+	harness.Must(t, err)
 	checkKept(t, "uninstalling", organization, crds)
 	var left []string
 	for _, name := range everything(t) {
@@ -69,9 +66,8 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	// What remains does not prevent another install.
 	release.Install(t)
 	checkKept(t, "installing again", organization, crds)
-	if _, err := release.Helm(t, "uninstall", release.Name); err != nil {
-		t.Fatal(err)
-	}
+	_, err = release.Helm(t, "uninstall", release.Name)
+	harness.Must(t, err)
 	removeCRDs(t)
 }
 
@@ -113,25 +109,19 @@ func checkPods(t *testing.T, namespace string) {
 				harness.Must(t, env.Client.Create(t.Context(), account, client.DryRunAll))
 				continue // created by a release of another name
 			}
-			if err := env.Client.Create(t.Context(), pod, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
-				t.Errorf("%s: %v", file, err)
-			}
+			harness.NoError(t, file, env.Client.Create(t.Context(), pod, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)))
 		}
 	}
 }
 
 func checkKept(t *testing.T, reason string, organization *v1alpha1.Organization, crds map[string]string) {
 	t.Helper()
-	if difference := cmp.Diff(crds, uids(t)); difference != "" {
-		t.Errorf("%s made CRDs anew:\n%s", reason, difference)
-	}
+	harness.Same(t, "the CRDs after "+reason, crds, uids(t))
 	now := &v1alpha1.Organization{}
 	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), now); err != nil {
 		t.Fatalf("%s lost data: %v", reason, err)
 	}
-	if difference := cmp.Diff(organization, now); difference != "" {
-		t.Errorf("%s changed data:\n%s", reason, difference)
-	}
+	harness.Same(t, "data after "+reason, organization, now)
 }
 
 // crdList returns this project's CRDs.
@@ -216,9 +206,8 @@ func TestPoliciesAndRolesHoldUnderAnotherName(t *testing.T) {
 	release := NewRelease(t, env, "renamed", "elsewhere")
 	release.Install(t)
 	t.Cleanup(func() {
-		if _, err := release.Helm(t, "uninstall", release.Name); err != nil {
-			t.Error(err)
-		}
+		_, err := release.Helm(t, "uninstall", release.Name)
+		harness.NoError(t, "uninstall", err)
 		removeCRDs(t)
 	})
 	waitForKinds(t)
@@ -239,12 +228,8 @@ func TestPoliciesAndRolesHoldUnderAnotherName(t *testing.T) {
 	eventually(t, func() error {
 		return facade.Status().Patch(t.Context(), key.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"lastUsedAt":"2026-01-01T00:00:00Z"}}`)))
 	})
-	if err := wantForbidden(facade.Status().Patch(t.Context(), key.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"keyID":"forged"}}`)))); err != nil {
-		t.Errorf("the facade sets more than lastUsedAt: %v", err)
-	}
-	if err := wantForbidden(facade.List(t.Context(), &corev1.SecretList{})); err != nil {
-		t.Errorf("the facade reads Secrets: %v", err)
-	}
+	harness.NoError(t, "the facade sets more than lastUsedAt", wantForbidden(facade.Status().Patch(t.Context(), key.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"keyID":"forged"}}`)))))
+	harness.NoError(t, "the facade reads Secrets", wantForbidden(facade.List(t.Context(), &corev1.SecretList{})))
 }
 
 func setNamespace(t *testing.T, as client.Client, organization *v1alpha1.Organization) error {
@@ -276,9 +261,7 @@ func TestKustomizeInstalls(t *testing.T) {
 			t.Errorf("applied again: %s", line)
 		}
 	}
-	if out := kubectl("diff", "--server-side"); out != "" {
-		t.Errorf("what is applied differs:\n%s", out)
-	}
+	harness.Same(t, "difference of what is applied", "", kubectl("diff", "--server-side"))
 
 	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "applied"}}
 	harness.Must(t, env.Client.Create(t.Context(), organization))

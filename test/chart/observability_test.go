@@ -26,8 +26,7 @@ func TestAlertsAndDashboardAskForMetricsThatThereAre(t *testing.T) {
 	if !json.Valid([]byte(dashboard)) {
 		t.Fatal("the dashboard is no JSON")
 	}
-	rules, err := json.Marshal(one(t, objects, "PrometheusRule", "everything").Object)
-	harness.Must(t, err)
+	rules := harness.JSON(t, one(t, objects, "PrometheusRule", "everything").Object)
 	source := goSource(t)
 	// Metrics of controller-runtime and of the Prometheus client, which every process has.
 	libraries := map[string]bool{
@@ -99,7 +98,7 @@ func expressions(t *testing.T) map[string]string {
 			Targets []struct{ Expr string }
 		}
 	}
-	content := readFile(t, "charts", "findings-operator", "files", "dashboard.json")
+	content := harness.RepositoryFile(t, "charts", "findings-operator", "files", "dashboard.json")
 	harness.Must(t, json.Unmarshal([]byte(content), &dashboard))
 	for _, panel := range dashboard.Panels {
 		for i, target := range panel.Targets {
@@ -144,7 +143,7 @@ func goSource(t *testing.T) string {
 
 // A broken runbook link would otherwise be found only during an incident.
 func TestEveryAlertHasItsRunbook(t *testing.T) {
-	page := readFile(t, "docs", "operations.md")
+	page := harness.RepositoryFile(t, "docs", "operations.md")
 	alerts := alerts(t)
 	for name, alert := range alerts {
 		link, _ := alert["annotations"].(map[string]any)["runbook_url"].(string) //nolint:errcheck // none fails below

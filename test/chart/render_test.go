@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -84,7 +83,7 @@ func TestTheSchemaRefusesMistakesAndSaysWhere(t *testing.T) {
 func TestNoDefaultCanBeDropped(t *testing.T) {
 	var values, schema map[string]any
 	for name, into := range map[string]*map[string]any{"values.yaml": &values, "values.schema.json": &schema} {
-		harness.Must(t, yaml.Unmarshal([]byte(readFile(t, "charts", "findings-operator", name)), into))
+		harness.Must(t, yaml.Unmarshal([]byte(harness.RepositoryFile(t, "charts", "findings-operator", name)), into))
 	}
 	defaults := 0
 	var dropped []string
@@ -114,17 +113,14 @@ func TestNoDefaultCanBeDropped(t *testing.T) {
 		t.Errorf("only %d defaults were looked at", defaults)
 	}
 	with, without := Render(t, "findings", "findings-system"), Render(t, "findings", "findings-system", dropped...)
-	if difference := cmp.Diff(byName(t, with), byName(t, without)); difference != "" {
-		t.Errorf("empty defaults (-) and none (+) differ:\n%s", difference)
-	}
+	harness.Same(t, "objects with empty defaults, compared with none", byName(t, with), byName(t, without))
 }
 
 // A member that the schema does not name is a mistake: nothing reads it.
 func TestTheSchemaIsClosed(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join(Folder(), "values.schema.json"))
-	harness.Must(t, err)
+	content := harness.File(t, filepath.Join(Folder(), "values.schema.json"))
 	var schema any
-	harness.Must(t, json.Unmarshal(content, &schema))
+	harness.Must(t, json.Unmarshal([]byte(content), &schema))
 	// Values of other charts, which helm also passes to this one.
 	open := []string{"/properties/global"}
 	objects := 0
@@ -164,9 +160,7 @@ func TestKustomizeGivesTheSameAsTheChart(t *testing.T) {
 	chart := byName(t, Render(t, "findings", "findings-system"))
 	delete(chart, "Pod findings-test")
 	delete(chart, "NetworkPolicy findings-test")
-	if difference := cmp.Diff(kustomize, chart); difference != "" {
-		t.Errorf("config/default (-) and the chart (+) differ:\n%s", difference)
-	}
+	harness.Same(t, "the chart, compared with config/default", kustomize, chart)
 }
 
 // Deleting config/default would delete every object of the kinds with the CRDs, and the keys with the namespace.
@@ -174,9 +168,7 @@ func TestUninstallingWithKustomizeDeletesWhatHelmDeletes(t *testing.T) {
 	want := slices.DeleteFunc(names(Decode(t, kustomization(t, "default"))), func(name string) bool {
 		return strings.HasPrefix(name, "CustomResourceDefinition/") || strings.HasPrefix(name, "Namespace/")
 	})
-	if difference := cmp.Diff(want, names(Decode(t, kustomization(t, "uninstall")))); difference != "" {
-		t.Errorf("config/uninstall (+) is not config/default without CRDs and namespace (-):\n%s", difference)
-	}
+	harness.Same(t, "config/uninstall, compared with config/default without CRDs and namespace", want, names(Decode(t, kustomization(t, "uninstall"))))
 }
 
 // kustomization returns what a folder of config/ stands for.
@@ -256,7 +248,7 @@ func TestTheImageIsWhatTheValuesSay(t *testing.T) {
 }
 
 func TestTheRollBackInTheDocsChangesAnImageByDigest(t *testing.T) {
-	_, section, _ := strings.Cut(readFile(t, "docs", "install.md"), "\n## Roll back\n")
+	_, section, _ := strings.Cut(harness.RepositoryFile(t, "docs", "install.md"), "\n## Roll back\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	arguments := []string{"--set", "image.digest=" + sum}
 	for _, found := range regexp.MustCompile(`--set (\S+)`).FindAllStringSubmatch(section, -1) {
@@ -273,7 +265,7 @@ const sum = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789ab
 
 func appVersion(t *testing.T) string {
 	t.Helper()
-	found := regexp.MustCompile(`(?m)^appVersion: (\S+)$`).FindStringSubmatch(readFile(t, "charts", "findings-operator", "Chart.yaml"))
+	found := regexp.MustCompile(`(?m)^appVersion: (\S+)$`).FindStringSubmatch(harness.RepositoryFile(t, "charts", "findings-operator", "Chart.yaml"))
 	if found == nil {
 		t.Fatal("Chart.yaml has no appVersion")
 	}
@@ -350,8 +342,7 @@ func TestNamesFollowTheRelease(t *testing.T) {
 	objects := Render(t, "security", "elsewhere", "--values", filepath.Join("testdata", "values", "default.yaml"))
 	accounts := map[string]bool{}
 	for _, object := range objects {
-		content, err := json.Marshal(object.Object)
-		harness.Must(t, err)
+		content := harness.JSON(t, object.Object)
 		for _, usual := range []string{"findings-system", "findings-controller", "findings-api"} {
 			// Quoted in CEL, it is the name of the binary's own field manager, which does not
 			// change.

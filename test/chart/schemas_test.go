@@ -115,10 +115,9 @@ func writeGroup(t *testing.T, folder string, content []byte) int {
 			continue
 		}
 		kind := kinds[0].(map[string]any)
-		schema, err := json.Marshal(map[string]any{
+		schema := harness.JSON(t, map[string]any{
 			"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/components/schemas/" + name, "components": document.Components,
 		})
-		harness.Must(t, err)
 		// kubeconform uses the version as the group for the core group.
 		group := cmp.Or(kind["group"].(string), kind["version"].(string))
 		file := fmt.Sprintf("%s-%s-%s.json", strings.ToLower(kind["kind"].(string)), group, kind["version"])
@@ -161,9 +160,7 @@ func TestForeignKindsHaveTheFormTheirDocumentsGive(t *testing.T) {
 	}
 	for _, object := range objects {
 		if object.GetKind() == "ServiceMonitor" {
-			if object.GetAPIVersion() != "monitoring.coreos.com/v1" {
-				t.Errorf("%s is of %s", object.GetName(), object.GetAPIVersion())
-			}
+			harness.Same(t, object.GetName(), "monitoring.coreos.com/v1", object.GetAPIVersion())
 			if selected := selectedServices(object, services); len(selected) != 1 || !strings.HasSuffix(selected[0], "-metrics") {
 				t.Errorf("ServiceMonitor %s finds the port metrics in %v; want one Service", object.GetName(), selected)
 			}

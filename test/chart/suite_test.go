@@ -60,13 +60,6 @@ func names(objects []*unstructured.Unstructured) []string {
 	return out
 }
 
-func readFile(t *testing.T, path ...string) string {
-	t.Helper()
-	content, err := os.ReadFile(filepath.Join(append([]string{testenv.RepositoryRoot()}, path...)...))
-	harness.Must(t, err)
-	return string(content)
-}
-
 // readFileOrEmpty returns "" for a file that does not exist.
 func readFileOrEmpty(path string) string {
 	content, err := os.ReadFile(path)

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -73,9 +71,7 @@ func checkBackup(t *testing.T, r *run) {
 	// What the controllers do with it changes none of it.
 	r.kubectl(t, "wait", "--for=jsonpath={.status.observedGeneration}", "finding/f-2", "finding/f-3", "--namespace=org-sample", "--timeout=2m")
 	r.kubectl(t, "wait", "--for=condition=Ready", "triagepolicies", "--all", "--namespace=org-sample", "--timeout=2m")
-	if diff := cmp.Diff(before, r.specs(t)); diff != "" {
-		t.Errorf("what people and scanners wrote: -before +after the restore:\n%s", diff)
-	}
+	harness.Same(t, "what people and scanners wrote, after the restore", before, r.specs(t))
 	if triage, _ := before["Finding/f-3"]["triage"].(map[string]any); triage["by"] != "ann" || triage["expiresAt"] != "2099-12-31T00:00:00Z" {
 		t.Errorf("the backup has the decision %v", triage)
 	}
@@ -90,9 +86,8 @@ func checkBackup(t *testing.T, r *run) {
 // backupCommands returns the block of docs/backup.md that begins with the comment, for the sample organization.
 func backupCommands(t *testing.T, name string) string {
 	t.Helper()
-	page, err := os.ReadFile(repositoryFile(t, "docs", "backup.md"))
-	harness.Must(t, err)
-	_, commands, found := strings.Cut(string(page), "# "+name+"\n")
+	page := harness.RepositoryFile(t, "docs", "backup.md")
+	_, commands, found := strings.Cut(page, "# "+name+"\n")
 	commands, _, closed := strings.Cut(commands, "```")
 	if !found || !closed {
 		t.Fatalf("docs/backup.md has no commands %q", name)

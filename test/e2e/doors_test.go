@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"os"
@@ -42,9 +41,7 @@ func TestFindingsThroughBothDoorsAndAcrossRestarts(t *testing.T) {
 
 	ids := identities(rest.list(t, "/v1/findings", 1000))
 	t.Run("pages of two show the same findings", func(t *testing.T) {
-		if diff := cmp.Diff(ids, identities(rest.list(t, "/v1/findings", 2))); diff != "" {
-			t.Errorf("-in one page +in pages of two:\n%s", diff)
-		}
+		harness.Same(t, "findings in pages of two", ids, identities(rest.list(t, "/v1/findings", 2)))
 	})
 	if len(ids) < 2 {
 		t.Fatalf("the scan found %d findings; the tests need two", len(ids))
@@ -65,9 +62,7 @@ func TestFindingsThroughBothDoorsAndAcrossRestarts(t *testing.T) {
 	if len(pids) != 5 {
 		t.Errorf("the run has the children %v; want five", pids)
 	}
-	if code := r.interrupt(t); code != 0 {
-		t.Errorf("after Ctrl-C the run ended with code %d", code)
-	}
+	harness.Same(t, "exit code after Ctrl-C", 0, r.interrupt(t))
 	r.checkGone(t, pids)
 	if _, err := os.Stat(r.path("env")); !os.IsNotExist(err) {
 		t.Errorf("the env file outlives the run: %v", err)
@@ -77,12 +72,8 @@ func TestFindingsThroughBothDoorsAndAcrossRestarts(t *testing.T) {
 	if again.env["FINDINGS_API_KEY"] != r.env["FINDINGS_API_KEY"] {
 		t.Error("a restart made another token; clients keep theirs")
 	}
-	if diff := cmp.Diff(before, newRESTClient(again).list(t, "/v1/findings", 1000)); diff != "" {
-		t.Errorf("a restart and a scan with the same results changed findings: -before +after:\n%s", diff)
-	}
-	if diff := cmp.Diff(reviews, newRESTClient(again).list(t, "/v1/reviews", 1000)); diff != "" {
-		t.Errorf("a restart that records the same reviews changed some: -before +after:\n%s", diff)
-	}
+	harness.Same(t, "findings after a restart and a scan with the same results", before, newRESTClient(again).list(t, "/v1/findings", 1000))
+	harness.Same(t, "reviews after a restart that records the same ones", reviews, newRESTClient(again).list(t, "/v1/reviews", 1000))
 
 	t.Run("what was received before the restart is verified after it", func(t *testing.T) {
 		checkWebhook(t, again, newRESTClient(again))
@@ -112,9 +103,7 @@ func TestFindingsThroughBothDoorsAndAcrossRestarts(t *testing.T) {
 func checkEnvironment(t *testing.T, r *run) {
 	info, err := os.Stat(r.path("env"))
 	harness.Must(t, err)
-	if mode := info.Mode().Perm(); mode != 0o600 {
-		t.Errorf("the env file has mode %o; it holds a key", mode)
-	}
+	harness.Same(t, "mode of the env file, which holds a key", os.FileMode(0o600), info.Mode().Perm())
 	want := []string{"FINDINGS_API_KEY", "FINDINGS_NAMESPACE", "FINDINGS_URL", "KUBECONFIG"}
 	harness.Same(t, "the env file's names", want, slices.Sorted(maps.Keys(r.env)))
 	// The terminal is written after the file.
@@ -131,9 +120,8 @@ func checkNoLogHolds(t *testing.T, r *run, secret string) {
 		t.Fatalf("there are no logs: %v", err)
 	}
 	for _, log := range logs {
-		content, err := os.ReadFile(log)
-		harness.Must(t, err)
-		if bytes.Contains(content, []byte(secret)) {
+		content := harness.File(t, log)
+		if strings.Contains(content, secret) {
 			t.Errorf("%s holds the API key's token", log)
 		}
 	}
@@ -151,9 +139,7 @@ func checkFindings(t *testing.T, rest *restClient) {
 		if diff := cmp.Diff(v1Members, slices.Sorted(maps.Keys(finding))); diff != "" {
 			t.Fatalf("the members of %s: -want +got:\n%s", finding.text("id"), diff)
 		}
-		if got := finding.text("status") + " " + finding.text("user_status"); got != "open open" {
-			t.Errorf("%s is %q before anyone triaged it", finding.text("id"), got)
-		}
+		harness.Same(t, finding.text("id")+" before anyone triaged it", "open open", finding.text("status")+" "+finding.text("user_status"))
 		if location, ok := finding["location"].(map[string]any); ok {
 			files[item(location).text("file_path")] = true
 		}
@@ -170,9 +156,8 @@ func checkFindings(t *testing.T, rest *restClient) {
 
 func idsInREADME(t *testing.T) []string {
 	t.Helper()
-	content, err := os.ReadFile(repositoryFile(t, "README.md"))
-	harness.Must(t, err)
-	ids := regexp.MustCompile(`\bf-[a-z2-7]{26}\b`).FindAllString(string(content), -1)
+	content := harness.RepositoryFile(t, "README.md")
+	ids := regexp.MustCompile(`\bf-[a-z2-7]{26}\b`).FindAllString(content, -1)
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
@@ -180,9 +165,7 @@ func idsInREADME(t *testing.T) []string {
 func checkRESTToKubectl(t *testing.T, r *run, rest *restClient, id string) {
 	before := rest.find(t, id)
 	answer := rest.patch(t, "/v1/findings/"+id, map[string]string{"user_status": "muted"})
-	if got := answer.text("status") + " " + answer.text("user_status"); got != "open_muted muted" {
-		t.Errorf("the answer says %q", got)
-	}
+	harness.Same(t, "status and user_status in the answer", "open_muted muted", answer.text("status")+" "+answer.text("user_status"))
 	finding := r.finding(t, id)
 	if got := finding.Spec.Triage; got.UserStatus != v1alpha1.UserStatusMuted || got.By != "apikey/sample" {
 		t.Errorf("kubectl shows the triage %+v; want muted by apikey/sample", got)
@@ -202,9 +185,7 @@ func checkKubectlToREST(t *testing.T, r *run, rest *restClient, id string) {
 		return rest.find(t, id).text("user_status") == "active"
 	})
 	t.Logf("REST showed the change after %s", time.Since(patched).Round(time.Millisecond))
-	if by := r.finding(t, id).Spec.Triage.By; by != "admin" {
-		t.Errorf("the triage is signed by %q; want the user of the kubeconfig", by)
-	}
+	harness.Same(t, "signer of the triage: the user of the kubeconfig", "admin", r.finding(t, id).Spec.Triage.By)
 	r.checkAgreement(t, rest, id, before)
 }
 
@@ -226,25 +207,18 @@ func (r *run) checkAgreement(t *testing.T, rest *restClient, id string, before i
 	if now.text("updated_at") < before.text("updated_at") {
 		t.Errorf("updated_at went back from %s to %s", before.text("updated_at"), now.text("updated_at"))
 	}
-	if now.text("status") != string(finding.Status.State) {
-		t.Errorf("REST says %q, kubectl says %q", now.text("status"), finding.Status.State)
-	}
+	harness.Same(t, "the state that REST reports, compared with kubectl", string(finding.Status.State), now.text("status"))
 }
 
 func checkRefused(t *testing.T, r *run) {
 	second := launch(t, r.folder, freePort(t))
-	if code := second.waitForEnd(t); code != 1 {
-		t.Errorf("the second run ended with code %d", code)
-	}
+	harness.Same(t, "exit code of the second run", 1, second.waitForEnd(t))
 	if said := second.output.String(); !strings.Contains(said, "RUN_DIR=") {
 		t.Errorf("the refusal does not say what to do:\n%s", said)
 	}
-	if err := syscall.Kill(r.process.Process.Pid, 0); err != nil {
-		t.Errorf("the first run has ended: %v", err)
-	}
-	if _, err := os.Stat(r.path("env")); err != nil {
-		t.Errorf("the refused run took the first run's env file away: %v", err)
-	}
+	harness.NoError(t, "the first run, after the second", syscall.Kill(r.process.Process.Pid, 0))
+	_, err := os.Stat(r.path("env"))
+	harness.NoError(t, "the first run's env file, after the second", err)
 }
 
 // finding reads a Finding by kubectl.

@@ -3,12 +3,9 @@ package e2e
 import (
 	"encoding/json"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -48,9 +45,7 @@ func checkRepositories(t *testing.T, rest *restClient) {
 	if len(listed) != 2 {
 		t.Errorf("findings are in the projects %v; the sample has two", listed)
 	}
-	if diff := cmp.Diff(listed, counts); diff != "" {
-		t.Errorf("the projects count their findings otherwise than the list: -list +projects:\n%s", diff)
-	}
+	harness.Same(t, "counts of the projects, compared with the list", listed, counts)
 }
 
 func checkFindingByPath(t *testing.T, rest *restClient) {
@@ -59,9 +54,7 @@ func checkFindingByPath(t *testing.T, rest *restClient) {
 	project, _ := listed["project"].(map[string]any)
 	var alone item
 	rest.get(t, "/v2/repos/"+item(repository).text("id")+"/projects/"+item(project).text("id")+"/findings/"+listed.text("id"), &alone)
-	if diff := cmp.Diff(listed, alone); diff != "" {
-		t.Errorf("a finding by its path is another than in the list: -list +path:\n%s", diff)
-	}
+	harness.Same(t, "a finding by its path, compared with the list", listed, alone)
 }
 
 func checkReviews(t *testing.T, rest *restClient) {
@@ -148,9 +141,8 @@ func completedScans(t *testing.T, r *run) map[string]v1alpha1.WebhookDelivery {
 // received returns the line that the receiver logged about a delivery that it has verified.
 func received(t *testing.T, r *run, id string) item {
 	t.Helper()
-	content, err := os.ReadFile(r.path("logs", "receiver.log"))
-	harness.Must(t, err)
-	for line := range strings.Lines(string(content)) {
+	content := harness.File(t, r.path("logs", "receiver.log"))
+	for line := range strings.Lines(content) {
 		var got item
 		if err := json.Unmarshal([]byte(line), &got); err != nil {
 			t.Fatalf("the receiver logged %q: %v", line, err)

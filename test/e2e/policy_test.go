@@ -1,12 +1,9 @@
 package e2e
 
 import (
-	"os"
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
@@ -21,9 +18,8 @@ type shown struct{ command, output string }
 // blockOfREADME returns the block of commands that contains the text.
 func blockOfREADME(t *testing.T, text string) []shown {
 	t.Helper()
-	page, err := os.ReadFile(repositoryFile(t, "README.md"))
-	harness.Must(t, err)
-	for _, block := range consoleBlock.FindAllStringSubmatch(string(page), -1) {
+	page := harness.RepositoryFile(t, "README.md")
+	for _, block := range consoleBlock.FindAllStringSubmatch(page, -1) {
 		if strings.Contains(block[1], text) {
 			return commandsOf(block[1])
 		}
@@ -60,9 +56,7 @@ func goesOn(command string) bool {
 // uploads.
 func checkPolicy(t *testing.T, r *run) {
 	for _, c := range blockOfREADME(t, "kubectl findings policy test") {
-		if diff := cmp.Diff(c.output, r.shell(t, t.TempDir(), c.command)); diff != "" {
-			t.Errorf("%s-README +this run:\n%s", c.command, diff)
-		}
+		harness.Same(t, c.command+", compared with the README", c.output, r.shell(t, t.TempDir(), c.command))
 	}
 }
 

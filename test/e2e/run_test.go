@@ -138,9 +138,8 @@ func (r *run) pids(t *testing.T) map[string]int {
 
 func (r *run) pid(t *testing.T, name string) int {
 	t.Helper()
-	content, err := os.ReadFile(r.path("pids", name))
-	harness.Must(t, err)
-	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	content := harness.File(t, r.path("pids", name))
+	pid, err := strconv.Atoi(strings.TrimSpace(content))
 	if err != nil {
 		t.Fatalf("the pid of %s: %v", name, err)
 	}
@@ -229,10 +228,9 @@ func processesWith(text string) []string {
 
 func readEnvironment(t *testing.T, path string) map[string]string {
 	t.Helper()
-	content, err := os.ReadFile(path)
-	harness.Must(t, err)
+	content := harness.File(t, path)
 	env := map[string]string{}
-	for lines := bufio.NewScanner(bytes.NewReader(content)); lines.Scan(); {
+	for lines := bufio.NewScanner(strings.NewReader(content)); lines.Scan(); {
 		assignment, isExport := strings.CutPrefix(lines.Text(), "export ")
 		name, value, isAssignment := strings.Cut(assignment, "=")
 		if !isExport || !isAssignment {

@@ -118,9 +118,7 @@ func checkKilledUpload(t *testing.T, r *run, rest *restClient) {
 			stored++
 		}
 	}
-	if stored != killedResults {
-		t.Errorf("%d findings are stored, want %d", stored, killedResults)
-	}
+	harness.Same(t, "stored findings", killedResults, stored)
 }
 
 // checkKilledReview checks the same for a pull request, whose issues must all exist once, and whose commit must
@@ -149,9 +147,7 @@ func checkKilledReview(t *testing.T, r *run, rest *restClient) {
 			stored++
 		}
 	}
-	if stored != killedResults {
-		t.Errorf("%d issues are stored, want %d", stored, killedResults)
-	}
+	harness.Same(t, "stored issues", killedResults, stored)
 }
 
 // findings reads all Findings with kubectl.

@@ -131,7 +131,7 @@ func (w *webhookTrial) prepare(t *testing.T) {
 		w.receiver.expect(t, name, string(secret.Data[v1alpha1.WebhookSecretKey]))
 		// The receiver can verify requests only from now on.
 		endpoint := &v1alpha1.WebhookEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
-		w.must(t, w.client.Patch(t.Context(), endpoint, testenv.MergePatch(`{"spec":{"disabled":false}}`)))
+		harness.Must(t, w.client.Patch(t.Context(), endpoint, testenv.MergePatch(`{"spec":{"disabled":false}}`)))
 		w.endpoints[name] = endpoint.UID
 	}
 	w.eventually(t, "each endpoint is greeted", func(context.Context) (bool, error) {
@@ -334,7 +334,7 @@ func (w *webhookTrial) killAmongEvents(t *testing.T) {
 func (w *webhookTrial) restartController(t *testing.T) {
 	t.Helper()
 	pid := w.pid(t, "controller")
-	w.must(t, syscall.Kill(pid, syscall.SIGKILL))
+	harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 	w.eventually(t, "the controller is started again", func(context.Context) (bool, error) {
 		return w.pid(t, "controller") != pid, nil
 	})
@@ -395,7 +395,7 @@ func (w *webhookTrial) observed(t *testing.T) []observedObject {
 	findings, reviews := &v1alpha1.FindingList{}, &v1alpha1.ReviewList{}
 	issues, scans := &v1alpha1.ReviewIssueList{}, &v1alpha1.ScanList{}
 	for _, list := range []client.ObjectList{findings, reviews, issues, scans} {
-		w.must(t, w.client.List(t.Context(), list, client.InNamespace(w.namespace)))
+		harness.Must(t, w.client.List(t.Context(), list, client.InNamespace(w.namespace)))
 	}
 	var out []observedObject
 	add := func(kind, prefix string, m *metav1.ObjectMeta, seen, emitted int64, transitions []v1alpha1.Transition) {
@@ -462,7 +462,7 @@ func (w *webhookTrial) checkWork(t *testing.T, recorded map[change]string) {
 		counts[event]++
 	}
 	scans := &v1alpha1.ScanList{}
-	w.must(t, w.client.List(t.Context(), scans, client.InNamespace(w.namespace)))
+	harness.Must(t, w.client.List(t.Context(), scans, client.InNamespace(w.namespace)))
 	half := pullRequests * (issuesOfEach - issuesOfEach/2)
 	for event, want := range map[string]int{
 		"finding.created": foundFindings, "finding.closed": missedFindings, "finding.reopened": missedFindings,
@@ -479,7 +479,7 @@ func (w *webhookTrial) checkWork(t *testing.T, recorded map[change]string) {
 		}
 	}
 	findings := &v1alpha1.FindingList{}
-	w.must(t, w.client.List(t.Context(), findings, client.InNamespace(w.namespace)))
+	harness.Must(t, w.client.List(t.Context(), findings, client.InNamespace(w.namespace)))
 	stored := slices.DeleteFunc(findings.Items, func(f v1alpha1.Finding) bool { return hasNoStatus(&f) })
 	if len(stored) > missedFindings+triagedFindings+10 {
 		t.Errorf("%d of %d findings have a status, though most have not changed", len(stored), foundFindings)
@@ -490,7 +490,7 @@ func (w *webhookTrial) checkWork(t *testing.T, recorded map[change]string) {
 func (w *webhookTrial) deliveries(t *testing.T) []v1alpha1.WebhookDelivery {
 	t.Helper()
 	list := &v1alpha1.WebhookDeliveryList{}
-	w.must(t, w.client.List(t.Context(), list, client.InNamespace(w.namespace)))
+	harness.Must(t, w.client.List(t.Context(), list, client.InNamespace(w.namespace)))
 	return list.Items
 }
 
@@ -518,7 +518,7 @@ func (w *webhookTrial) checkOneDeliveryEach(t *testing.T, recorded map[change]st
 				Seq int64
 			}
 		}
-		w.must(t, json.Unmarshal([]byte(d.Spec.Payload), &payload))
+		harness.Must(t, json.Unmarshal([]byte(d.Spec.Payload), &payload))
 		what := change{event.Subject.Kind, string(event.Subject.Name), payload.Data.UID, payload.Data.Seq}
 		if recorded[what] != event.Type || payload.Type != event.Type || !asksFor(subscriptions[endpoint], event.Type) {
 			t.Errorf("%s is sent to %s: %s; %+v is recorded as %q", event.Type, endpoint, d.Spec.Payload, what, recorded[what])
@@ -529,9 +529,7 @@ func (w *webhookTrial) checkOneDeliveryEach(t *testing.T, recorded map[change]st
 		of[endpoint][what] = append(of[endpoint][what], event.ID)
 	}
 	for endpoint, patterns := range subscriptions {
-		if pings[endpoint] != 1 {
-			t.Errorf("%s got %d pings", endpoint, pings[endpoint])
-		}
+		harness.Same(t, "pings of "+endpoint, 1, pings[endpoint])
 		for what, event := range recorded {
 			if asksFor(patterns, event) && len(of[endpoint][what]) != 1 {
 				t.Errorf("%s has the webhook-ids %v for %s of %+v; want one", endpoint, of[endpoint][what], event, what)
@@ -582,7 +580,7 @@ func (w *webhookTrial) checkReceived(t *testing.T, sent map[string]v1alpha1.Webh
 // only these recorded, and restarts it.
 func (w *webhookTrial) checkNothingIsSentAgain(t *testing.T, recorded int) {
 	t.Helper()
-	w.must(t, w.client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(w.namespace)))
+	harness.Must(t, w.client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(w.namespace)))
 	w.eventually(t, "the deliveries are gone", func(context.Context) (bool, error) { return len(w.deliveries(t)) == 0, nil })
 	w.eventually(t, "statuses record what was sent", func(ctx context.Context) (bool, error) {
 		findings := &v1alpha1.FindingList{}
@@ -602,9 +600,7 @@ func (w *webhookTrial) checkNothingIsSentAgain(t *testing.T, recorded int) {
 	w.eventually(t, "the new controller has looked at everything", func(ctx context.Context) (bool, error) {
 		return w.controllerHasSettled(ctx, t, objects), nil
 	})
-	if again := w.creates(t); again != creates {
-		t.Errorf("%v deliveries were created anew", again-creates)
-	}
+	harness.Same(t, "created deliveries after the restart", creates, w.creates(t))
 	for _, d := range w.deliveries(t) {
 		t.Errorf("%s is there again: %s", d.Name, d.Spec.Payload)
 	}
@@ -619,7 +615,7 @@ func (w *webhookTrial) creates(t *testing.T) float64 {
 	t.Helper()
 	sum, err := harness.Sum(w.kubectl(t, "get", "--raw", "/metrics"), "apiserver_request_total",
 		map[string]string{"resource": "webhookdeliveries", "verb": "POST"})
-	w.must(t, err)
+	harness.Must(t, err)
 	return sum
 }
 
@@ -662,17 +658,12 @@ func (w *webhookTrial) controllerFlag(t *testing.T, name string) string {
 
 func (w *webhookTrial) create(t *testing.T, object client.Object) {
 	t.Helper()
-	w.must(t, w.client.Create(t.Context(), object))
-}
-
-func (w *webhookTrial) must(t *testing.T, err error) {
-	t.Helper()
-	harness.Must(t, err)
+	harness.Must(t, w.client.Create(t.Context(), object))
 }
 
 func (w *webhookTrial) eventually(t *testing.T, what string, condition wait.ConditionWithContextFunc) {
 	t.Helper()
-	w.must(t, w.poll(t.Context(), what, condition))
+	harness.Must(t, w.poll(t.Context(), what, condition))
 }
 
 // poll polls slowly: some of the checks are expensive, and the machine has other work.

@@ -1,7 +1,6 @@
 package etcdcost
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -31,7 +30,7 @@ func document(t *testing.T, n int, wording string) string {
 			"partialFingerprints": map[string]any{"primaryLocationLineHash": fmt.Sprintf("%016x:1", i)},
 		}
 	}
-	content, err := json.Marshal(map[string]any{
+	content := harness.JSON(t, map[string]any{
 		"version": "2.1.0",
 		"runs": []any{map[string]any{
 			"tool": map[string]any{"driver": map[string]any{
@@ -47,6 +46,5 @@ func document(t *testing.T, n int, wording string) string {
 			"results": results,
 		}},
 	})
-	harness.Must(t, err)
 	return string(content)
 }

@@ -1,7 +1,6 @@
 package etcdcost
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -219,9 +218,7 @@ func (l *life) judgeDeliveries(s *step, n int) {
 		n = 0
 	}
 	made := written(s.counted, request{"webhookdeliveries", "POST"})
-	if made != n {
-		l.Errorf("%s: %d deliveries were made, want %d", s.name, made, n)
-	}
+	harness.Same(l, s.name+": deliveries made", n, made)
 	const stored = 3
 	if got := int(s.counted.stored["webhookdeliveries"]); got > stored*n {
 		l.Errorf("%s: deliveries were stored %d times, want %d at most", s.name, got, stored*n)
@@ -325,8 +322,7 @@ func (l *life) names() []string {
 func (l *life) triageByREST(status, comments string) {
 	l.Helper()
 	for _, name := range l.names() {
-		body, err := json.Marshal(map[string]string{"user_status": status, "comments": comments})
-		harness.Must(l.T, err)
+		body := harness.JSON(l.T, map[string]string{"user_status": status, "comments": comments})
 		answer, err := l.rest.Do(l.Context(), http.MethodPatch, "/v2/findings/"+name, string(body))
 		harness.Must(l.T, err)
 		if answer.Status != http.StatusOK {
@@ -338,8 +334,7 @@ func (l *life) triageByREST(status, comments string) {
 // triageByKubectl sends the same request as `kubectl patch --type=merge`.
 func (l *life) triageByKubectl(status, comments string) {
 	l.Helper()
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"triage": map[string]string{"userStatus": status, "comments": comments}}})
-	harness.Must(l.T, err)
+	patch := harness.JSON(l.T, map[string]any{"spec": map[string]any{"triage": map[string]string{"userStatus": status, "comments": comments}}})
 	for _, name := range l.names() {
 		finding := builder.Finding(name).In(l.namespace).Build()
 		harness.Must(l.T, l.person.Patch(l.Context(), finding, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("kubectl-patch")))

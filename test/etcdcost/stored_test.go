@@ -112,9 +112,7 @@ func (l *life) all() map[string]*v1alpha1.Finding {
 	l.Helper()
 	list := &v1alpha1.FindingList{}
 	harness.Must(l.T, env.Client.List(l.Context(), list, client.InNamespace(l.namespace)))
-	if len(list.Items) != l.n {
-		l.Errorf("%d findings, want %d", len(list.Items), l.n)
-	}
+	harness.Same(l.T, "findings", l.n, len(list.Items))
 	out := map[string]*v1alpha1.Finding{}
 	for i := range list.Items {
 		out[list.Items[i].Name] = &list.Items[i]
@@ -126,9 +124,7 @@ func (l *life) all() map[string]*v1alpha1.Finding {
 func (l *life) wantTriage(got, stored map[string]*v1alpha1.Finding) {
 	l.Helper()
 	for name, was := range stored {
-		if diff := cmp.Diff(was.Spec.Triage, got[name].Spec.Triage); diff != "" {
-			l.Errorf("%s: the triage (-stored +got):\n%s", name, diff)
-		}
+		harness.Same(l.T, name+": the triage", was.Spec.Triage, got[name].Spec.Triage)
 	}
 }
 

@@ -51,35 +51,25 @@ func TestImage(t *testing.T) {
 	})
 
 	t.Run("it runs the operator as nobody", func(t *testing.T) {
-		if got := image.config.Config.User; got != "65532:65532" {
-			t.Errorf("user %q", got)
-		}
-		if difference := cmp.Diff([]string{"/findings-operator"}, image.config.Config.Entrypoint); difference != "" {
-			t.Error(difference)
-		}
+		harness.Same(t, "user", "65532:65532", image.config.Config.User)
+		harness.Same(t, "entrypoint", []string{"/findings-operator"}, image.config.Config.Entrypoint)
 		if image.config.OS != "linux" || image.config.Architecture != runtime.GOARCH {
 			t.Errorf("it is for %s/%s", image.config.OS, image.config.Architecture)
 		}
 		for label, want := range map[string]string{
 			"org.opencontainers.image.version": "v0.0.0-test", "org.opencontainers.image.revision": "0123", "org.opencontainers.image.licenses": "Apache-2.0",
 		} {
-			if got := image.config.Config.Labels[label]; got != want {
-				t.Errorf("label %s is %q, want %q", label, got, want)
-			}
+			harness.Same(t, "label "+label, want, image.config.Config.Labels[label])
 		}
 	})
 
 	t.Run("it has a name that containerd imports it by", func(t *testing.T) {
-		if got := image.index.Manifests[0].Annotations["io.containerd.image.name"]; got != "ghcr.io/appsec-dev/findings-operator:v0.0.0-test" {
-			t.Errorf("name %q", got)
-		}
+		harness.Same(t, "name", "ghcr.io/appsec-dev/findings-operator:v0.0.0-test", image.index.Manifests[0].Annotations["io.containerd.image.name"])
 	})
 
 	t.Run("it holds the binary, certificates and the SBOM, and nothing else", func(t *testing.T) {
 		want := []string{"etc/ssl/certs/ca-certificates.crt", "findings-operator", "usr/share/sbom/findings-operator.cdx.json"}
-		if difference := cmp.Diff(want, image.names()); difference != "" {
-			t.Error(difference)
-		}
+		harness.Same(t, "files", want, image.names())
 	})
 
 	t.Run("the binary is static", func(t *testing.T) {
@@ -119,9 +109,7 @@ func TestTheDockerfileLinksLikeMakeImage(t *testing.T) {
 	compile := filepath.Join("hack", "image", "compile.go")
 	want := flags(compile, `"-ldflags=([^"]*)"\+stamp\+`) + flags(compile, `stamp = "(-X )"`) +
 		flags("go.mod", `module (\S+)`) + flags(compile, `modulePath \+ "([^"]*)"`) + "${VERSION#v}"
-	if got := flags("Dockerfile", `-ldflags="([^"]*)"`); got != want {
-		t.Errorf("the Dockerfile links with %q, want %q", got, want)
-	}
+	harness.Same(t, "flags of the linker in the Dockerfile", want, flags("Dockerfile", `-ldflags="([^"]*)"`))
 }
 
 func build(t *testing.T, builder, root string) string {
@@ -290,7 +278,5 @@ func untar(t *testing.T, content []byte) map[string][]byte {
 
 func readFile(t *testing.T, folder, name string) []byte {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(folder, name))
-	harness.Must(t, err)
-	return content
+	return []byte(harness.File(t, filepath.Join(folder, name)))
 }

@@ -3,14 +3,11 @@
 package plane
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // page holds the section's blocks of commands by their first line, which is a comment.
@@ -18,9 +15,8 @@ type page map[string]string
 
 func readPage(t *testing.T) page {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(testenv.RepositoryRoot(), "docs", "findings-plane.md"))
-	harness.Must(t, err)
-	_, section, found := strings.Cut(string(content), "\n## A plane without a cluster\n")
+	content := harness.RepositoryFile(t, "docs", "findings-plane.md")
+	_, section, found := strings.Cut(content, "\n## A plane without a cluster\n")
 	if !found {
 		t.Fatal("docs/findings-plane.md has no section about a plane without a cluster")
 	}

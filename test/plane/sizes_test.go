@@ -168,8 +168,7 @@ func putIntoEtcd(t *testing.T, value string, there, n int) int {
 
 func askEtcd(t *testing.T, path string, body any) []byte {
 	t.Helper()
-	content, err := json.Marshal(body)
-	harness.Must(t, err)
+	content := harness.JSON(t, body)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, workload.EtcdURL()+path, bytes.NewReader(content))
@@ -207,9 +206,8 @@ func memory(t *testing.T, pid int, file, figure string) int {
 func childrenOf(t *testing.T, pid int) []int {
 	t.Helper()
 	out := []int{pid}
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	harness.Must(t, err)
-	for _, field := range strings.Fields(string(content)) {
+	content := harness.File(t, fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	for _, field := range strings.Fields(content) {
 		child, err := strconv.Atoi(field)
 		harness.Must(t, err)
 		out = append(out, child)

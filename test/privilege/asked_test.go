@@ -151,9 +151,7 @@ func without(t *testing.T, g grant) {
 	harness.Must(t, env.Client.Update(t.Context(), role))
 	t.Cleanup(func() {
 		before.ResourceVersion = ""
-		if err := env.Client.Update(context.WithoutCancel(t.Context()), before); err != nil {
-			t.Errorf("put the role back: %v", err)
-		}
+		harness.NoError(t, "put the role back", env.Client.Update(context.WithoutCancel(t.Context()), before))
 	})
 }
 

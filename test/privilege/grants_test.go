@@ -2,10 +2,8 @@ package privilege
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -177,10 +175,9 @@ func (r request) String() string {
 // requests returns the accounts' requests in the audit log.
 func requests(t *testing.T) []request {
 	t.Helper()
-	content, err := os.ReadFile(auditLog())
-	harness.Must(t, err)
+	content := harness.File(t, auditLog())
 	var out []request
-	lines := bufio.NewScanner(bytes.NewReader(content))
+	lines := bufio.NewScanner(strings.NewReader(content))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var event struct {

@@ -196,9 +196,7 @@ esac`)
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}
-	content, err := os.ReadFile(filepath.Join(root, "bin", "k8s", "etcd"))
-	harness.Must(t, err)
-	harness.Same(t, "bin/k8s/etcd", "go.etcd.io/etcd/server/v3\n", string(content))
+	harness.Same(t, "bin/k8s/etcd", "go.etcd.io/etcd/server/v3\n", harness.File(t, filepath.Join(root, "bin", "k8s", "etcd")))
 }
 
 // recorded runs `make test` with a go that only records how the tests would be run.
@@ -216,9 +214,7 @@ esac`)
 	if code != 0 {
 		t.Fatalf("make test: exit status %d\n%s", code, output)
 	}
-	content, err := os.ReadFile(record) //nolint:gosec // the test's own file
-	harness.Must(t, err)
-	return string(content), output
+	return harness.File(t, record), output
 }
 
 func TestMakeTestRunsWithoutTheRaceDetectorWhereThereIsNoCCompiler(t *testing.T) {
@@ -247,9 +243,7 @@ esac`)
 	if out, code := run(t, []string{"PATH=" + folder}, "hack/test.sh", flags...); code != 0 {
 		t.Fatalf("exit status %d:\n%s", code, out)
 	}
-	content, err := os.ReadFile(record) //nolint:gosec // the test's own file
-	harness.Must(t, err)
-	return strings.Split(strings.TrimSpace(string(content)), "\n")
+	return strings.Split(strings.TrimSpace(harness.File(t, record)), "\n")
 }
 
 func TestEachPackageIsTestedOnce(t *testing.T) {
@@ -311,9 +305,7 @@ func TestTheCountIsOfTests(t *testing.T) {
 			"PATH=" + os.Getenv("PATH"), "TESTS_TOTAL=" + strconv.Itoa(c.total), "TESTS_FAILED=" + strconv.Itoa(c.failed),
 			"TESTS_SKIPPED=" + strconv.Itoa(c.skipped), "TESTS_ERRORS=" + strconv.Itoa(c.errors),
 		}, "hack/count.sh")
-		if got := strings.TrimSpace(out); got != c.want {
-			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
-		}
+		harness.Same(t, c.reason, c.want, strings.TrimSpace(out))
 	}
 }
 
@@ -329,9 +321,8 @@ func newNode(t *testing.T) *node {
 	t.Helper()
 	n := &node{scripts: t.TempDir(), dir: t.TempDir(), process: exec.CommandContext(t.Context(), "sleep", "3600"), ended: make(chan struct{})}
 	for _, name := range []string{"addresses.sh", "processes.sh", "down.sh", "with.sh"} {
-		content, err := os.ReadFile(filepath.Join(harness.Root(), "hack", "node", name))
-		harness.Must(t, err)
-		own := strings.NewReplacer("link=findings-host", "link=findings-none", "group=findings-node", "group=findings-none").Replace(string(content))
+		content := harness.RepositoryFile(t, "hack", "node", name)
+		own := strings.NewReplacer("link=findings-host", "link=findings-none", "group=findings-node", "group=findings-none").Replace(content)
 		if err := os.WriteFile(filepath.Join(n.scripts, name), []byte(own), 0o700); err != nil { //nolint:gosec // to be run
 			t.Fatal(err)
 		}
@@ -388,9 +379,7 @@ func TestTheNodeGetsNewCertificatesBeforeItsOwnExpire(t *testing.T) {
 	dir, path := t.TempDir(), []string{"PATH=" + os.Getenv("PATH")}
 	stored := func() string {
 		t.Helper()
-		content, err := os.ReadFile(filepath.Join(dir, "pki", "ca.crt")) //nolint:gosec // the test's own file
-		harness.Must(t, err)
-		return string(content)
+		return harness.File(t, filepath.Join(dir, "pki", "ca.crt"))
 	}
 	authority := func() string {
 		t.Helper()
@@ -458,9 +447,8 @@ func TestTheNodeAndTheCommandEndOnASignal(t *testing.T) {
 				t.Error("it succeeds, although it was interrupted")
 			}
 			n.mustHaveEnded(t)
-			content, err := os.ReadFile(started) //nolint:gosec // the test's own file
-			harness.Must(t, err)
-			pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
+			content := harness.File(t, started)
+			pid, err := strconv.Atoi(strings.TrimSpace(content))
 			harness.Must(t, err)
 			g.Eventually(func() error { return syscall.Kill(pid, 0) }).WithTimeout(patience).Should(MatchError(syscall.ESRCH))
 		})

@@ -70,9 +70,8 @@ func (s *service) counted(t *testing.T, want map[string]int) {
 				g.Expect(metrics).To(ContainSubstring("findings_unreadable_objects{kind=%q} %d\n", crd.Spec.Names.Plural, want[kind]))
 			}
 		})
-		if _, err := harness.Get(t.Context(), nil, "http://"+process.HealthAddress+"/readyz"); err != nil {
-			t.Errorf("not ready: %v", err)
-		}
+		_, err := harness.Get(t.Context(), nil, "http://"+process.HealthAddress+"/readyz")
+		harness.NoError(t, "not ready", err)
 	}
 }
 
@@ -118,9 +117,7 @@ func (o *organization) ask(t *testing.T, method, path, body string) int {
 	if err != nil {
 		return 0
 	}
-	if age := answer.Header.Get("X-Data-Age"); age != "" {
-		t.Errorf("%s %s shows data that is %s old", method, path, age)
-	}
+	harness.Same(t, "age of the data of "+method+" "+path, "", answer.Header.Get("X-Data-Age"))
 	return answer.Status
 }
 
@@ -136,9 +133,7 @@ func (o *organization) goesOn(t *testing.T, name string) {
 	env.Create(t, finding)
 	path := "/v2/repos/a/projects/a/findings/" + name
 	harness.Within(t, mostLate, func(g Gomega) { g.Expect(o.get(t, path)).To(Equal(http.StatusOK)) })
-	if status := o.ask(t, http.MethodPatch, "/v2/findings/"+name, `{"user_status":"muted"}`); status != http.StatusOK {
-		t.Errorf("PATCH answers %d", status)
-	}
+	harness.Same(t, "status of PATCH", http.StatusOK, o.ask(t, http.MethodPatch, "/v2/findings/"+name, `{"user_status":"muted"}`))
 	harness.Within(t, mostLate, func(g Gomega) {
 		testenv.Get(t, g, env, finding)
 		g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))

@@ -38,9 +38,7 @@ func TestWhatCannotBeReadCostsItselfOnly(t *testing.T) {
 	good.goesOn(t, "at-run")
 	s.organization(t, "new-at-run").goesOn(t, "first")
 	odd.reported(t)
-	if status := odd.get(t, "/v2/repos/a/projects/a/findings/poison"); status != http.StatusNotFound {
-		t.Errorf("REST answers %d for what cannot be read", status)
-	}
+	harness.Same(t, "status of GET for what cannot be read", http.StatusNotFound, odd.get(t, "/v2/repos/a/projects/a/findings/poison"))
 	odd.goesOn(t, "beside")
 	odd.countsFindings(t, 1)
 
@@ -60,9 +58,7 @@ func TestWhatCannotBeReadCostsItselfOnly(t *testing.T) {
 	want["Finding"] += many + 1
 	s.counted(t, want)
 	good.goesOn(t, "with-many")
-	if status := odd.get(t, "/v2/repos/a/projects/a/findings/beside"); status != http.StatusNotFound {
-		t.Errorf("REST answers %d for what cannot be read any more", status)
-	}
+	harness.Same(t, "status of GET for what can no longer be read", http.StatusNotFound, odd.get(t, "/v2/repos/a/projects/a/findings/beside"))
 	odd.countsFindings(t, 0)
 
 	// At startup.

@@ -45,7 +45,7 @@ func TestTheSummaryIsPutBetweenItsMarksAndNothingElseIsTouched(t *testing.T) {
 		"| [Writes](performance/writes.md) | other | at least 3 | not here | not run |\n" +
 		"| [Writes](performance/writes.md) | 1 more figures |  |  | reached |\n\n" +
 		"<!-- end of bench summary -->\n\nMore by hand.\n"
-	if diff := cmp.Diff(want, read(t, filepath.Join(folder, documentName))); diff != "" {
+	if diff := cmp.Diff(want, harness.File(t, filepath.Join(folder, documentName))); diff != "" {
 		t.Error("(-want +got)\n", diff)
 	}
 }
@@ -53,7 +53,7 @@ func TestTheSummaryIsPutBetweenItsMarksAndNothingElseIsTouched(t *testing.T) {
 func TestADocumentWithoutASummaryGetsOneAtItsEnd(t *testing.T) {
 	folder := t.TempDir()
 	harness.Must(t, section(1).Write(folder, run))
-	if text := read(t, filepath.Join(folder, documentName)); !strings.HasPrefix(text, "# Performance\n\n"+summaryBegins) {
+	if text := harness.File(t, filepath.Join(folder, documentName)); !strings.HasPrefix(text, "# Performance\n\n"+summaryBegins) {
 		t.Error(text)
 	}
 }
@@ -61,7 +61,7 @@ func TestADocumentWithoutASummaryGetsOneAtItsEnd(t *testing.T) {
 func TestASectionHasAPageAndAPicture(t *testing.T) {
 	folder := t.TempDir()
 	harness.Must(t, section(0.6).Write(folder, run))
-	page := read(t, filepath.Join(folder, pagesFolder, "reads.md"))
+	page := harness.File(t, filepath.Join(folder, pagesFolder, "reads.md"))
 	for _, want := range []string{
 		"# Reads & more\n\nHow.\n", "| of the ceiling | at least 0.50 | 0.60 | reached |", "| other | at least 3 | not here | not run |",
 		"](reads.svg)", "| we | 7 |", "commit abc", "2 cores", "24 GB",
@@ -70,19 +70,12 @@ func TestASectionHasAPageAndAPicture(t *testing.T) {
 			t.Errorf("it lacks %q:\n%s", want, page)
 		}
 	}
-	read(t, filepath.Join(folder, pagesFolder, "reads.svg"))
+	harness.File(t, filepath.Join(folder, pagesFolder, "reads.svg"))
 }
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	harness.Must(t, os.WriteFile(path, []byte(text), 0o600))
-}
-
-func read(t *testing.T, path string) string {
-	t.Helper()
-	content, err := os.ReadFile(path)
-	harness.Must(t, err)
-	return string(content)
 }
 
 func TestWhatIsNotReachedIsSaid(t *testing.T) {
@@ -136,8 +129,7 @@ func TestThePictureNamesWhatItShowsAndHasABarForEachFigure(t *testing.T) {
 // A section may have no figures, if nothing of it was run.
 func TestAPictureWithoutFiguresIsDrawn(t *testing.T) {
 	for _, charts := range [][]Chart{nil, {{Title: "Reads", Groups: []Group{{Bars: []Bar{{"we", 0}}}}}}} {
-		if _, err := (&Section{Charts: charts}).SVG(); err != nil {
-			t.Error(err)
-		}
+		_, err := (&Section{Charts: charts}).SVG()
+		harness.NoError(t, "a picture without figures", err)
 	}
 }
