@@ -53,9 +53,7 @@ func TestTheComparisonInShort(t *testing.T) {
 	})
 	harness.Must(t, err)
 	defer func() { // before the test's context ends, and with it the processes
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
+		harness.NoError(t, "close", b.Close())
 	}()
 	f, err := b.Fixture(t.Context(), b.Largest())
 	harness.Must(t, err)

@@ -23,9 +23,7 @@ func start(t *testing.T) *Server {
 	}
 	harness.Must(t, err)
 	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
+		harness.NoError(t, "stop", server.Stop())
 		if _, err := os.Stat(server.folder); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s is left: %v", server.folder, err)
 		}
