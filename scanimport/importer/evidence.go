@@ -97,8 +97,8 @@ func digestOf(r *sarif.Result, message string) string {
 	return fingerprints.ShortDigest(strings.Join(strings.Fields(message), " "))
 }
 
-// renewDigests replaces in the evidence of findings the digests of messages that an earlier version stored: they
-// included the commit.
+// renewDigests replaces in the evidence of findings the digests of messages that an earlier version stored, if the
+// message still names the same commit: they included it. What is stored stays, because keys depend on it; see changeFor.
 func renewDigests(results []reported, is []recognition.Evidence, there []recognition.Known) {
 	message := func(e *recognition.Evidence, digest string) recognition.Evidence {
 		return recognition.Evidence{Rule: e.Rule, Path: e.Path, Message: digest}

@@ -157,8 +157,8 @@ func TestACommitInAMessageChangesNoFinding(t *testing.T) {
 	}
 }
 
-// An earlier version digested the commit too.
-func TestADigestOfACommitIsRenewed(t *testing.T) {
+// An earlier version digested the commit too. The issue of a merged pull request has the key of that digest.
+func TestAFindingKeepsTheKeyOfADigestOfACommit(t *testing.T) {
 	at := func(line int32) sarif.Result {
 		r := inFile("a.go", "REDACTED", line)
 		r.Message = "aws-key has detected secret for file a.go at commit abcdef0."
@@ -173,13 +173,17 @@ func TestADigestOfACommitIsRenewed(t *testing.T) {
 	}
 	f.Spec.Evidence = evidence
 	l.findings[first] = f
+	key := fingerprints.Key(&f.Spec)
 	l.mute()
 	described := &Described{Facts: testContext(v1alpha1.CategoryCode).spec(&r), result: &r}
 	certain, _ := Certain([]*Described{described}, l.there())
 	l.want("in a review", certain, first)
 	l.want("after the upgrade", l.scans(r), first)
-	if f := l.findings[first]; f.Spec.Doubt != nil || f.Spec.Evidence == evidence {
-		t.Errorf("the evidence is %s, was %s, in doubt: %v", f.Spec.Evidence, evidence, f.Spec.Doubt)
+	f = l.findings[first]
+	harness.Same(t, "evidence", evidence, f.Spec.Evidence)
+	harness.Same(t, "key", key, fingerprints.Key(&f.Spec))
+	if f.Spec.Doubt != nil {
+		t.Errorf("in doubt: %s", f.Spec.Doubt.Reason)
 	}
 }
 
