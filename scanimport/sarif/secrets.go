@@ -14,7 +14,7 @@ var secretRule = regexp.MustCompile(`\bhard ?coded?(?: \w+){0,3} ` + sensitive +
 	`|\b` + sensitive + `(?: \w+){0,3} hard ?coded?\b` +
 	`|\bpasswords and secrets\b` +
 	`|\bstor(?:e|ed|ing)(?: \w+){0,4} ` + sensitive + `(?: \w+){0,3} in (?:the )?(?:source )?code\b` +
-	`|^no secrets?\b|\bno secrets?$` +
+	`|^no secrets no pattern match$|\bno secrets?$` +
 	`|^(?:\w+ ){0,4}(?:api|private) keys?(?: (?:detected|found|exposed|leaked|disclosed|disclosure))?$`)
 
 var (
