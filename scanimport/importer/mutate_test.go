@@ -301,7 +301,7 @@ var mutations = []mutation{
 		return renameTool(doc, func(name string) string { return name + " Community" })
 	}},
 	{name: "reworded", apply: func(doc object) bool {
-		eachText(doc, func(s string) string { return "Attention: read on.\n" + s + "\nRead the handbook." })
+		eachText(doc, func(s string) string { return s + "\nAttention: read on.\nRead the handbook." })
 		return true
 	}},
 	{name: "re-rated", apply: rerate},

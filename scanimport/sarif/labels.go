@@ -81,12 +81,20 @@ func labelsOf(text string) map[string]string {
 	return out
 }
 
-// factsOf returns the labels of a message that begins with one, as those of package scanners do; otherwise none. Other
-// messages quote code, whose author could otherwise choose the severity and the package.
+// firstLabels are the labels with which the messages of package scanners begin.
+var firstLabels = map[string]bool{
+	"artifact": true, "component": true, "package": true, "package name": true, "severity": true, "vulnerability": true,
+	"vulnerable module": true,
+}
+
+// factsOf returns the labels of a message that begins with one of firstLabels; otherwise none. Other messages quote
+// code, whose author could otherwise choose the severity and the package.
 func factsOf(message string) map[string]string {
 	first, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
-	if len(labelsOf(first)) == 0 {
-		return nil
+	for label := range labelsOf(first) {
+		if firstLabels[label] {
+			return labelsOf(message)
+		}
 	}
-	return labelsOf(message)
+	return nil
 }

@@ -105,6 +105,7 @@ func TestWhichPackageAndVulnerability(t *testing.T) {
 				FixedVersion: "1.1.1w"}, vulnerability: &Vulnerability{ID: "CVE-2022-1000"},
 		},
 		"code that is quoted": {reason: "its author would choose the package", id: "R", message: "Bad chart, line 3:\npackage: lodash\nversion: 1"},
+		"code after a colon":  {reason: "such a line is no label of a package scanner", id: "R", message: "Found: x\npackage: lodash"},
 		"code":                {reason: "a rule may mention a CVE that it is not about", id: "openssl-heartbeat", message: "Like CVE-2014-0160.", full: "(CVE-2014-0160) x"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,6 +143,7 @@ func TestScoreAndTheToolsOwnWord(t *testing.T) {
 		"markdown":              {"scorecard", `"help":{"markdown":"**Severity**: High"}`, ``, "", "High"},
 		"the message":           {"Trivy: the rule is that of several packages", `"properties":{"tags":["LOW"]}`, `"message":{"text":"Package: x\nSeverity: CRITICAL"}`, "", "CRITICAL"},
 		"code in the message":   {"its author would choose the severity", `"properties":{"tags":["HIGH"]}`, `"message":{"text":"This is bad.\nseverity: low"}`, "", "HIGH"},
+		"code after a colon":    {"its first line is no label of a package scanner", `"properties":{"tags":["HIGH"]}`, `"message":{"text":"Dangerous call: run(\nseverity: low"}`, "", "HIGH"},
 		"grype":                 {"its message begins with it", ``, `"level":"note","message":{"text":"A low vulnerability in apk package: x"}`, "", "low"},
 		"Snyk":                  {"its rule's title begins with it", `"shortDescription":{"text":"Critical severity - X vulnerability in y"}`, ``, "", "Critical"},
 		"a property":            {"the plainest", `"properties":{"severity":"Blocker"}`, ``, "", "Blocker"},
