@@ -98,7 +98,7 @@ func digestOf(r *sarif.Result, message string) string {
 }
 
 // renewDigests replaces in the evidence of findings the digests of messages that an earlier version stored, if the
-// message still names the same commit: they included it. What is stored stays, because keys depend on it; see changeFor.
+// message still names the same commit: they included it. What is stored stays, as keys depend on it; see changeFor.
 func renewDigests(results []reported, is []recognition.Evidence, there []recognition.Known) {
 	message := func(e *recognition.Evidence, digest string) recognition.Evidence {
 		return recognition.Evidence{Rule: e.Rule, Path: e.Path, Message: digest}
