@@ -184,12 +184,12 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 func pairBase(results []reported, of []int, findings []v1alpha1.Finding,
 	issues func(known ResultSet) Distances) ([]reported, []int, []match) {
 	matches := pair(results, findings, nil, nil)
-	own := ownOf(results, of, matches, issues)
+	distances := ownOf(results, of, matches, issues)
 	var others []reported
 	var ofOthers []int
 	inDoubt := false
 	for i, m := range matches {
-		lines, own := own[[2]int{of[i], results[i].index}]
+		lines, own := distances[[2]int{of[i], results[i].index}]
 		own = own && (!m.inDoubt() || lines <= m.lines())
 		inDoubt = inDoubt || own && m.inDoubt()
 		if !own || m.before != nil && m.doubt == "" {
