@@ -38,7 +38,7 @@ func unknownEnd(upload *openapi.Upload) string {
 	if len(upload.Scans) < int(upload.ScanCount) {
 		return "how the upload ended is not known any more: some of its scans were removed by the organization's retention"
 	}
-	return "how the upload ended is not known: more scans have its id than an upload stores, see its warnings at analyses_url"
+	return "how the upload ended is not known: more scans have its id than allowed, see its warnings at analyses_url"
 }
 
 // sarifError returns why a scan failed, empty if it did not. The prefix tells clients whether the file was

@@ -33,8 +33,8 @@ type pastScan struct {
 
 // follows reports whether the scan was imported after another one of its series; their Lease keeps imports from running
 // at the same time. When the scans started does not matter: a file may be imported again, or an older one if forced.
-// The ends are compared because recordedAt does not survive a restore. Earlier versions took them from the clocks of the
-// importers' machines: a failed scan whose clock was ahead counts as unfinished until a success ends after it.
+// The ends are compared because recordedAt does not survive a restore. Earlier versions took them from the clocks of
+// the importers' machines: a failed scan whose clock was ahead counts as unfinished until a success ends after it.
 func (s pastScan) follows(other pastScan) bool {
 	if s.completedAt.IsZero() || other.completedAt.IsZero() {
 		return s.recordedAt.After(other.recordedAt)
