@@ -37,6 +37,7 @@ func (s *Service) Get(ctx context.Context, namespace, id string) (*openapi.Uploa
 		return nil, problem.NotFound("upload")
 	case len(scans) > mostScans:
 		upload := render.Upload(scans[:mostScans])
+		upload.ScanCount = min(upload.ScanCount, mostScans)
 		upload.Status, upload.Warnings = nil, append(upload.Warnings, fmt.Sprintf(textTooMany, mostScans))
 		return &upload, nil
 	}

@@ -58,6 +58,7 @@ func TestAnUploadWithTooManyScansIsNotReadWhole(t *testing.T) {
 		t.Errorf("status %v, %d scans, warnings %q; want no status, %d scans and a warning",
 			upload.Status, len(upload.Scans), upload.Warnings, mostScans)
 	}
+	harness.Same(t, "scan count", mostScans, int(upload.ScanCount))
 	if sent() > 2*mostScans {
 		t.Errorf("%d Scans were read", sent())
 	}
