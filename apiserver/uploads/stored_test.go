@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -17,12 +18,19 @@ import (
 )
 
 // storing returns a service whose API server holds so many succeeded Scans of one upload and returns at most perPage in
-// a response, and a function that returns how many it has returned.
+// a response, and a function that returns how many it has returned. It refuses the first continue token as
+// expired, with one that continues at the same place.
 func storing(t *testing.T, n, perPage int) (*Service, func() int) {
 	t.Helper()
-	sent := 0
+	sent, expired := 0, false
 	url := harness.ServeJSON(t, func(r *http.Request) (code int, content any) {
 		from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+		if from > 0 && !expired {
+			expired = true
+			refusal := apierrors.NewResourceExpired("the list is too old")
+			refusal.ErrStatus.Continue = strconv.Itoa(from)
+			return harness.Refusal(refusal)
+		}
 		to := min(n, from+perPage)
 		if limit, _ := strconv.Atoi(r.URL.Query().Get("limit")); limit > 0 {
 			to = min(to, from+limit)
