@@ -1,6 +1,16 @@
 package changes
 
-import "sync"
+import (
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// aheadAtMost is how long a reader's position may be ahead of the log. Another replica may have seen more of the
+// watch, by up to the two minutes that the first bookmark takes. After that, the store has gone back to an
+// earlier state.
+const aheadAtMost = 150 * time.Second
 
 // Limits bound how many changes are remembered.
 type Limits struct {
@@ -16,6 +26,7 @@ var DefaultLimits = Limits{Changes: 4096, Bytes: 1 << 20, Total: 64 << 10}
 // Changes of one kind must be put in the order of their versions, without a gap between two restarts.
 type Log struct {
 	limits Limits
+	clock  clock.PassiveClock
 
 	mu sync.Mutex
 	// heads are the versions up to which all changes were put, across all organizations.
@@ -41,8 +52,8 @@ type feed struct {
 }
 
 // New returns an empty log.
-func New(limits Limits) *Log {
-	return &Log{limits: limits, feeds: map[string]*feed{}}
+func New(limits Limits, clock clock.PassiveClock) *Log {
+	return &Log{limits: limits, clock: clock, feeds: map[string]*feed{}}
 }
 
 // Own starts to record the changes of an organization. Existing readers, which belong to its former namespace,
@@ -151,8 +162,9 @@ func (f *feed) tell() {
 }
 
 // Read returns a reader of an organization's changes of the given kinds, after a position, or from now on if
-// the position is nil. The reader begins with a reset if changes after the position may be missing. Read
-// returns nil for an organization that is not owned.
+// the position is nil. The reader begins with a reset if changes after the position may be missing, and gets one
+// later if the log does not reach the position in time, which may be that of another replica. Read returns nil
+// for an organization that is not owned.
 func (l *Log) Read(organization string, kinds Set, after *Position) *Reader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,23 +172,13 @@ func (l *Log) Read(organization string, kinds Set, after *Position) *Reader {
 	if f == nil {
 		return nil
 	}
-	r := &Reader{log: l, feed: f, kinds: kinds, resets: f.resets}
-	if after != nil && f.reaches(kinds, after) {
+	r := &Reader{log: l, feed: f, kinds: kinds, began: l.clock.Now(), resets: f.resets}
+	if after != nil && after.reaches(kinds, &f.base) { // all later changes are held
 		r.next, r.at = f.first, *after
 		return r
 	}
 	r.next, r.at, r.owed = f.first+uint64(len(f.changes)), l.heads, after != nil
 	return r
-}
-
-// reaches reports whether all changes of the kinds after a position are held.
-func (f *feed) reaches(kinds Set, after *Position) bool {
-	for k := range Kinds {
-		if kinds.Has(k) && after[k] < f.base[k] {
-			return false
-		}
-	}
-	return true
 }
 
 // Reader reads the changes of an organization. It is not safe for concurrent use, need not be closed, and
@@ -185,6 +187,8 @@ type Reader struct {
 	log   *Log
 	feed  *feed
 	kinds Set
+	// began is when the reader got its position, the only one that may be ahead of the log.
+	began time.Time
 	// next is the number of the change to be read next.
 	next uint64
 	at   Position
@@ -224,6 +228,9 @@ func (r *Reader) Next(most int) Batch {
 		// was restored.
 		b.Reset, r.resets, r.next, r.at = true, f.resets, f.first, f.base
 	}
+	if r.isLost() {
+		b.Reset, r.next, r.at = true, f.first+uint64(len(f.changes)), r.log.heads
+	}
 	if r.owed {
 		b.Reset, r.owed = true, false
 	}
@@ -248,6 +255,22 @@ func (r *Reader) Next(most int) Batch {
 	}
 	b.At = r.at
 	return b
+}
+
+// isLost reports whether the store no longer has the state of the reader's position: changes up to that version
+// would be taken for those that the client has seen.
+func (r *Reader) isLost() bool {
+	return !r.log.heads.reaches(r.kinds, &r.at) && r.log.clock.Since(r.began) > aheadAtMost
+}
+
+// reaches reports whether the position is at or after another one in all of the kinds.
+func (p *Position) reaches(kinds Set, other *Position) bool {
+	for k := range Kinds {
+		if kinds.Has(k) && p[k] < other[k] {
+			return false
+		}
+	}
+	return true
 }
 
 func (p Position) later(other Position) Position {

@@ -3,7 +3,9 @@ package changes
 import (
 	"fmt"
 	"testing"
+	"time"
 
+	clocktesting "k8s.io/utils/clock/testing"
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -27,10 +29,13 @@ type replica struct {
 
 const acme = "acme"
 
+// standing is a clock that stands still.
+var standing = clocktesting.NewFakePassiveClock(time.Time{})
+
 var allKinds = Set(1<<Kinds - 1)
 
 func newReplica(w *world) *replica {
-	r := &replica{log: New(Limits{Changes: 4, Bytes: 1 << 20, Total: 6})}
+	r := &replica{log: New(Limits{Changes: 4, Bytes: 1 << 20, Total: 6}, standing)}
 	r.log.Own(acme)
 	r.list(w)
 	return r
@@ -185,7 +190,7 @@ func put(l *Log, organization string, k Kind, version uint64) {
 }
 
 func TestWhatIsRememberedIsBounded(t *testing.T) {
-	l := New(Limits{Changes: 100, Bytes: 50 * (fixedBytes + 4), Total: 60})
+	l := New(Limits{Changes: 100, Bytes: 50 * (fixedBytes + 4), Total: 60}, standing)
 	l.Own("a")
 	l.Own("b")
 	for version := uint64(1000); version < 2000; version++ {
@@ -204,7 +209,7 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 }
 
 func TestAReaderWhoseChangesAreForgottenEnds(t *testing.T) {
-	l := New(Limits{Changes: 3, Bytes: 1 << 20, Total: 100})
+	l := New(Limits{Changes: 3, Bytes: 1 << 20, Total: 100}, standing)
 	l.Own(acme)
 	slow, gone := l.Read(acme, allKinds, nil), l.Read(acme, allKinds, nil)
 	if b := slow.Next(10); b.Wake == nil || len(b.Changes) > 0 {
@@ -226,7 +231,7 @@ func TestAReaderWhoseChangesAreForgottenEnds(t *testing.T) {
 }
 
 func TestOnlyTheKindsAskedForAreTold(t *testing.T) {
-	l := New(DefaultLimits)
+	l := New(DefaultLimits, standing)
 	l.Own(acme)
 	r := l.Read(acme, Set(0).With(Reviews), nil)
 	put(l, acme, Findings, 1)
@@ -234,5 +239,40 @@ func TestOnlyTheKindsAskedForAreTold(t *testing.T) {
 	b := r.Next(10)
 	if len(b.Changes) != 1 || b.Changes[0].Kind != Reviews {
 		t.Errorf("got %+v", b.Changes)
+	}
+}
+
+// A place that is ahead is usual for a while: another replica may have seen more.
+func TestAPlaceThatTheStoreHasLostIsReset(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Time{})
+	step := func(d time.Duration) { clock.SetTime(clock.Now().Add(d)) }
+	l := New(DefaultLimits, clock)
+	l.Own(acme)
+	for k := range Kinds {
+		l.Restart(k, 500)
+	}
+	place := func(version uint64) *Position { return &Position{version, 500, 500, 500, 500} }
+	lost, reached := l.Read(acme, allKinds, place(1000)), l.Read(acme, allKinds, place(501))
+	other := l.Read(acme, Set(0).With(Reviews), place(1000))
+	put(l, acme, Findings, 501)
+	step(aheadAtMost)
+	if b := lost.Next(10); b.Reset || len(b.Changes) > 0 {
+		t.Errorf("a place that another replica may have given out is answered with %+v", b)
+	}
+	step(time.Second)
+	b := lost.Next(10)
+	harness.Same(t, "reset of the lost place", true, b.Reset)
+	harness.Same(t, "place after the reset", *place(501), b.At)
+	put(l, acme, Findings, 502)
+	step(2 * aheadAtMost)
+	b = lost.Next(10)
+	if b.Reset || len(b.Changes) != 1 || b.Changes[0].Version != 502 {
+		t.Errorf("after the reset comes %+v, want the change 502", b)
+	}
+	if b := reached.Next(10); b.Reset || len(b.Changes) != 1 {
+		t.Errorf("a place that the log has reached is answered with %+v, want the change 502", b)
+	}
+	if b := other.Next(10); b.Reset {
+		t.Error("a reader of other kinds is reset")
 	}
 }

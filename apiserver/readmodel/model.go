@@ -99,13 +99,13 @@ func New(options Options) (*Model, error) {
 		namespaces:  map[string]string{},
 		queue:       queue{queued: map[rejoin]struct{}{}},
 		applied:     map[applied]unreported{},
-		changes:     changes.New(changes.DefaultLimits),
 		changed:     make(chan struct{}, 1),
 		enqueued:    make(chan struct{}, 1),
 	}
 	if m.clock == nil {
 		m.clock = clock.RealClock{}
 	}
+	m.changes = changes.New(changes.DefaultLimits, m.clock)
 	if m.unreadables == nil {
 		m.unreadables = kube.NewUnreadables(options.Log, nil)
 	}
