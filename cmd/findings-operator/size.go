@@ -9,6 +9,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
+	"github.com/appsec-dev/findings-operator/apiserver/uploads"
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
 )
 
@@ -25,8 +26,8 @@ func newSizeCommand() *cobra.Command {
 		Long: `Print the memory and machines that a number of findings needs, with the calculation.
 
 The figures are those of docs/performance/sizes.md, where memory was measured with up to 100,000 findings, and
-leave room for all of them to change at once. Closed findings count until retention removes them. Pull requests'
-issues, scans and webhook deliveries are as large as findings or smaller: if you keep many, add them.`,
+leave room for all of them to change at once, and for uploads. Closed findings count until retention removes them.
+Pull requests' issues, scans and webhook deliveries are as large as findings or smaller: if you keep many, add them.`,
 		Example: `  # What do ten organizations with 100,000 findings together need?
   findings-operator size --findings 100000 --organizations 10`,
 		Args: flagerror.NoArguments(""),
@@ -71,8 +72,15 @@ func (o *sizeOptions) report() string {
 		findings, organizations, some, organizationObjects, objects, each)
 	say("Memory of a process, in MB: %d x (base + objects x each)\n", underLoad)
 	for _, f := range []footprint{sizedAPIServer, sizedEtcd, sizedControl, sizedREST} {
-		say("  %-14s = %d x (%.0f + %d x %.4f) = %.0f\n", f.process, underLoad, f.base/1e6, objects, f.finding/1e6, f.of(objects)/1e6)
+		forUploads := ""
+		if f.uploads > 0 {
+			forUploads = p.Sprintf(" + %.0f for uploads", f.uploads/1e6)
+		}
+		say("  %-14s = %d x (%.0f + %d x %.4f)%s = %.0f\n",
+			f.process, underLoad, f.base/1e6, objects, f.finding/1e6, forUploads, f.of(objects)/1e6)
 	}
+	say("Uploads take %d x --uploads-mib of the REST API, here the default of %d MiB.\n",
+		uploadCopies, uploads.DefaultLimits.Bytes>>20)
 	say("\netcd's --quota-backend-bytes, in MB: objects x %.4f x %d versions, at least %.0f\n  = %.0f\n",
 		storedBytes/1e6, versions, leastQuota/1e6, quotaFor(objects)/1e6)
 	say("\nMachines%s:\n  1 with %d GiB for kube-apiserver and etcd (3 of them to survive the loss of one)\n"+

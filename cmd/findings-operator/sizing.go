@@ -1,18 +1,26 @@
 package main
 
-import "math"
+import (
+	"math"
+
+	"github.com/appsec-dev/findings-operator/apiserver/uploads"
+)
 
 // Measured by `make bench BENCH="--only sizes"`: see docs/performance/sizes.md, which a test compares them with.
 var (
-	sizedAPIServer = footprint{"kube-apiserver", 510e6, 48e3}
-	sizedEtcd      = footprint{"etcd", 100e6, 12e3}
-	sizedControl   = footprint{"controllers", 150e6, 15e3}
-	sizedREST      = footprint{"REST API", 120e6, 14.5e3}
+	sizedAPIServer = footprint{process: "kube-apiserver", base: 510e6, finding: 48e3}
+	sizedEtcd      = footprint{process: "etcd", base: 100e6, finding: 12e3}
+	sizedControl   = footprint{process: "controllers", base: 150e6, finding: 15e3}
+	sizedREST      = footprint{
+		process: "REST API", base: 120e6, finding: 14.5e3, uploads: uploadCopies * float64(uploads.DefaultLimits.Bytes),
+	}
 )
 
 const (
 	// underLoad is the factor by which memory grows while all findings change.
 	underLoad = 2
+	// uploadCopies is the memory that uploads take per byte of SARIF that they hold: see --uploads-mib.
+	uploadCopies = 3
 	// storedBytes is what etcd stores per finding, including its share of everything else.
 	storedBytes = 3.6e3
 	// versions is how many versions of a finding etcd keeps until the next compaction, if all findings are imported,
@@ -27,14 +35,20 @@ const (
 	organizationObjects = 20
 )
 
-// footprint is a process's memory use, in bytes, while nothing changes.
+// footprint is a process's memory use, in bytes.
 type footprint struct {
-	process       string
+	process string
+	// base and finding are what the process takes, and per object, while nothing changes.
 	base, finding float64
+	// uploads is what all concurrent uploads take together, however many objects are stored.
+	uploads float64
 }
 
-// of returns the memory for that many objects while all of them change.
-func (f footprint) of(objects int) float64 { return underLoad * (f.base + float64(objects)*f.finding) }
+// atRest returns the memory for that many objects while nothing changes.
+func (f footprint) atRest(objects int) float64 { return f.base + float64(objects)*f.finding }
+
+// of returns the memory for that many objects while all of them change and uploads are at their limit.
+func (f footprint) of(objects int) float64 { return underLoad*f.atRest(objects) + f.uploads }
 
 // objectsOf returns the number of objects for that many findings and organizations.
 func objectsOf(findings, organizations int) int { return findings + organizations*organizationObjects }

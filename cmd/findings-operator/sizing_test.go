@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/appsec-dev/findings-operator/apiserver/uploads"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -27,13 +28,23 @@ func TestSizesAreThoseThatWereMeasured(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%d findings, %s: %v", findings, processes[i].process, err)
 			}
-			computed := processes[i].of(findings) / underLoad / 1e6
+			computed := processes[i].atRest(findings) / 1e6
 			if computed < measured*(1-tolerance) || computed > measured*(1+tolerance)+50 {
 				t.Errorf("%d findings: %s takes %.0f MB, and size computes with %.0f", findings, processes[i].process, measured, computed)
 			}
 		}
 		if findings > onePlane {
 			t.Errorf("%d findings were tried, and size says that one plane takes at most %d", findings, onePlane)
+		}
+	}
+}
+
+// Who sets the memory that size prints can upload as much as the default limits allow.
+func TestSizeLeavesRoomForUploads(t *testing.T) {
+	for _, objects := range []int{0, 10_000} {
+		room := sizedREST.of(objects) - underLoad*sizedREST.atRest(objects)
+		if least := 3 * float64(uploads.DefaultLimits.Bytes); room < least {
+			t.Errorf("%d objects: %.0f MB are left for uploads, and they take %.0f", objects, room/1e6, least/1e6)
 		}
 	}
 }
