@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
@@ -61,14 +60,10 @@ func (o *commonOptions) validate() error {
 
 // logger returns the logger that the flags configure, and makes the libraries use it too.
 func (o *commonOptions) logger() *slog.Logger {
-	options := &slog.HandlerOptions{Level: logLevels[o.logLevel]}
-	var handler slog.Handler = slog.NewJSONHandler(os.Stderr, options)
-	if o.logFormat != "json" {
-		handler = slog.NewTextHandler(os.Stderr, options)
-	}
-	log := slog.New(handler)
+	level := logLevels[o.logLevel]
+	log := slog.New(newHandler(os.Stderr, o.logFormat, level))
 	klog.SetSlogLogger(log)
-	ctrl.SetLogger(logr.FromSlogHandler(handler))
+	ctrl.SetLogger(newLibraryLogger(os.Stderr, o.logFormat, level))
 	return log
 }
 
