@@ -247,6 +247,24 @@ func TestTheImageIsWhatTheValuesSay(t *testing.T) {
 	}
 }
 
+// Where the cluster places pods only with tolerations or selectors, the Pod of `helm test` needs those of the REST API.
+func TestThePodOfHelmTestIsScheduledLikeTheRESTAPI(t *testing.T) {
+	everything := valueSets(t)["everything"]
+	placed := map[string]map[string]any{}
+	for _, object := range Render(t, "findings", "findings-system", "--values", everything) {
+		if spec, _, _ := unstructured.NestedMap(podOf(object), "spec"); spec != nil { //nolint:errcheck // most are no pods
+			placed[object.GetName()] = spec
+		}
+	}
+	api, test := placed["everything-api"], placed["everything-test"]
+	for _, member := range []string{"priorityClassName", "nodeSelector", "affinity", "tolerations"} {
+		if api[member] == nil {
+			t.Errorf("%s is not set, so nothing is compared", member)
+		}
+		harness.Same(t, member, api[member], test[member])
+	}
+}
+
 func TestTheRollBackInTheDocsChangesAnImageByDigest(t *testing.T) {
 	_, section, _ := strings.Cut(harness.RepositoryFile(t, "docs", "install.md"), "\n## Roll back\n")
 	section, _, _ = strings.Cut(section, "\n## ")
