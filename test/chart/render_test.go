@@ -270,17 +270,45 @@ func TestThePodOfHelmTestIsScheduledLikeTheRESTAPI(t *testing.T) {
 }
 
 func TestTheRollBackInTheDocsChangesAnImageByDigest(t *testing.T) {
-	_, section, _ := strings.Cut(harness.RepositoryFile(t, "docs", "install.md"), "\n## Roll back\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	arguments := []string{"--set", "image.digest=" + sum}
-	for _, found := range regexp.MustCompile(`--set (\S+)`).FindAllStringSubmatch(section, -1) {
-		arguments = append(arguments, "--set", strings.ReplaceAll(found[1], `"`, ""))
+	arguments := slices.Concat([]string{"--set", "image.digest=" + sum}, setInTheDocs(t, "Roll back"))
+	harness.Same(t, "images", []string{"ghcr.io/appsec-dev/findings-operator:build-1"}, images(t, arguments))
+}
+
+// Under the same reference the Deployments do not change, and no new process starts.
+func TestTheUpgradeInTheDocsChangesTheImage(t *testing.T) {
+	install := setInTheDocs(t, "With helm")
+	installed, upgraded := images(t, install), images(t, slices.Concat(install, setInTheDocs(t, "Upgrade")))
+	if len(installed) != 1 || len(upgraded) != 1 || installed[0] == upgraded[0] {
+		t.Errorf("the release runs %q, and after the upgrade %q", installed, upgraded)
 	}
+}
+
+// setInTheDocs returns the values that the commands of a section of docs/install.md set, as arguments.
+func setInTheDocs(t *testing.T, section string) []string {
+	t.Helper()
+	_, text, found := strings.Cut(harness.RepositoryFile(t, "docs", "install.md"), "\n## "+section+"\n")
+	if !found {
+		t.Fatalf("docs/install.md has no section %q", section)
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	var out []string
+	for _, found := range regexp.MustCompile(`--set ([\w.]+=\S+)`).FindAllStringSubmatch(text, -1) {
+		out = append(out, "--set", strings.ReplaceAll(found[1], `"`, ""))
+	}
+	return out
+}
+
+// images returns the images of a release with these arguments, each once.
+func images(t *testing.T, arguments []string) []string {
+	t.Helper()
+	var out []string
 	for _, object := range Render(t, "findings", "findings-system", arguments...) {
 		for _, container := range containers(object) {
-			harness.Same(t, object.GetName(), any("ghcr.io/appsec-dev/findings-operator:0.1.0"), container["image"])
+			out = append(out, fmt.Sprint(container["image"]))
 		}
 	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 const sum = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
