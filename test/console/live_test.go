@@ -144,22 +144,30 @@ func TestOnlySomeOfTheRowsThatARescanChangesAreLookedAt(t *testing.T) {
 	p.sees("document.querySelectorAll('.row.changed').length === 99 && looks === 60")
 }
 
+// heldStream replaces the stream of changes by one in which the test dispatches them.
+const heldStream = "window.EventSource = class extends EventTarget { constructor() { super(); window.stream = this; } close() {} };"
+
 // After a gap in the stream, rows that are on no page that is asked for anew may be outdated.
 func TestWhatMayHaveChangedInAGapIsMarked(t *testing.T) {
 	o := newOrganization(t)
 	o.has(some(2)...)
 	bob := o.key("bob")
 	p := loggedIn(t, o.key("ada"))
-	p.prepares("window.EventSource = class extends EventTarget { constructor() { super(); window.stream = this; } close() {} };")
+	p.prepares(heldStream)
 	p.goes("/console/findings#f-0000")
 	p.reads("#panel h1", "Finding number 0")
-	p.evaluates(`((row) => {
+	p.evaluates(`((row, another) => {
 		const further = row.cloneNode(true);
 		further.id = "f-further";
 		row.after(further);
-	})(document.querySelector(".row"))`, nil)
+		another.textContent = "What a rescan has worded anew";
+	})(document.querySelector(".row"), document.querySelector("#f-0001 .what a"))`, nil)
 	p.evaluates(`((send) => {
 		window.fetch = (at, request) => {
+			if (at === "/console/findings/f-0000" && !window.refused) {
+				window.refused = true;
+				return Promise.resolve(new Response("", { status: 502 }));
+			}
 			if (at.startsWith(location.origin)) history.replaceState(history.state, "", "#f-0001"); // as when another finding is opened
 			return send(at, request);
 		};
@@ -167,16 +175,44 @@ func TestWhatMayHaveChangedInAGapIsMarked(t *testing.T) {
 	o.decides(bob, "f-0000", `{"user_status":"muted"}`)
 	p.evaluates("void stream.dispatchEvent(new MessageEvent('reset'))", nil)
 	p.reads("#f-0000.changed .age", "changed")
-	p.reads("#panel .news-of", "changed")
+	p.reads("#f-0001.changed .age", "changed")
 	p.reads(".news", "Some rows may have changed, show")
+	p.sees("window.refused")
+	p.tells("created", "f-none")
+	p.reads("#panel .news-of", "changed")
 	p.clicks(".news a")
 	p.sees("!document.querySelector('.news, #f-further')")
+}
+
+// tells dispatches a change of a finding in the stream that the test holds.
+func (p *person) tells(change, finding string) {
+	p.Helper()
+	p.evaluates(fmt.Sprintf(`void stream.dispatchEvent(new MessageEvent("finding", { data: JSON.stringify({ change: %s, id: %s }) }))`,
+		quoted(change), quoted(finding)), nil)
+}
+
+// Rows that come after a gap, as one scrolls or decides, show what was missed.
+func TestRowsThatComeAfterAGapAreNotInDoubt(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(2)...)
+	p := loggedIn(t, o.key("ada"))
+	p.prepares(heldStream)
+	p.goes("/console/findings")
+	p.evaluates(`((row) => {
+		stream.dispatchEvent(new MessageEvent("reset"));
+		const next = row.cloneNode(true);
+		next.id = "f-next";
+		row.after(next);
+	})(document.querySelector(".row"))`, nil)
+	o.has(builder.Finding("f-new").DetectedAt(found.Add(24 * time.Hour)))
+	p.tells("created", "f-new")
+	p.sees("document.querySelector('.news')?.textContent === '1 new finding, show'")
 }
 
 // Its stream tells of no further change.
 func TestAPageAsksAgainAfterAnAnswerThatDidNotCome(t *testing.T) {
 	p := loggedIn(t, newOrganization(t).key("ada"))
-	p.prepares(`window.EventSource = class extends EventTarget { constructor() { super(); window.stream = this; } close() {} };
+	p.prepares(heldStream + `
 		((later) => { window.setTimeout = (task, after) => later(task, after / 20); })(window.setTimeout);`)
 	p.goes("/console/")
 	p.evaluates(`((send) => {

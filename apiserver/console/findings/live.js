@@ -2,7 +2,7 @@
 // anew, and for new findings there is a line above the list.
 import { answered, live, seldom } from "../ui/live.js";
 import { askFragment, button, fragment, Refusal, report, say } from "../ui/ui.js";
-import { about, markShown } from "./panel.js";
+import { markShown, shownId } from "./panel.js";
 import { freshRow, replaceRow, results, rowOf, titleOf } from "./rows.js";
 
 /** @typedef {import("../ui/live.js").Change} Change */
@@ -23,9 +23,17 @@ const created = new Set();
 /** @type {Set<string>} Those of them that the last count did not find: a replica may be behind. */
 let missed = new Set();
 
-/** How often changes may have been missed, and how often before the list that is shown was asked for. */
+/** How often changes may have been missed, and how often before the panel was compared. */
 let gaps = 0;
-let gapsBefore = 0;
+let checked = 0;
+
+/** @type {Set<Element>} Rows that were shown when changes may have been missed, and have not been compared since. */
+const unsure = new Set();
+
+function doubtRows() {
+  for (const row of results.querySelectorAll(".row")) unsure.add(row);
+  countSoon();
+}
 
 /** To be called before the list is asked for. Returns what is to be called when it is shown: findings that came before
  * are no longer new. */
@@ -34,7 +42,8 @@ export function beginListing() {
   const before = gaps;
   return () => {
     known.forEach((id) => created.delete(id));
-    gapsBefore = before;
+    unsure.clear();
+    if (gaps > before) doubtRows();
   };
 }
 
@@ -121,24 +130,34 @@ const addressOfList = () => location.href.split("#")[0];
 async function count() {
   const at = addressOfList();
   const createdBefore = [...created];
+  const before = gaps;
   try {
     const now = await askFragment(at);
     answered();
-    if (addressOfList() !== at) return;
-    const total = results.querySelector(".total");
-    const fresh = now.querySelector(".total");
-    if (total && fresh && total.textContent !== fresh.textContent) total.replaceChildren(...fresh.childNodes);
-    for (const link of now.querySelectorAll(".facet a")) {
-      const shown = results.querySelector(`.facet a[href="${CSS.escape(link.getAttribute("href") ?? "")}"] .count`);
-      const counted = link.querySelector(".count")?.textContent ?? "";
-      if (shown && shown.textContent !== counted) shown.textContent = counted;
+    if (addressOfList() === at) {
+      showCounts(now);
+      for (const row of now.querySelectorAll(".row")) compare(/** @type {HTMLElement} */ (row), gaps === before);
+      await countNew(at, now, createdBefore);
     }
-    await countNew(at, now, createdBefore);
-    const rows = now.querySelectorAll(".row");
-    for (const row of rows) compare(/** @type {HTMLElement} */ (row));
+    if (before > checked) {
+      await checkPanel();
+      checked = before;
+    }
   } catch (error) {
     // It is asked for again with the next change, as long as changes are heard of.
     answered(error);
+  }
+}
+
+/** @param {DocumentFragment} now The list as it is now. */
+function showCounts(now) {
+  const total = results.querySelector(".total");
+  const fresh = now.querySelector(".total");
+  if (total && fresh && total.textContent !== fresh.textContent) total.replaceChildren(...fresh.childNodes);
+  for (const link of now.querySelectorAll(".facet a")) {
+    const shown = results.querySelector(`.facet a[href="${CSS.escape(link.getAttribute("href") ?? "")}"] .count`);
+    const counted = link.querySelector(".count")?.textContent ?? "";
+    if (shown && shown.textContent !== counted) shown.textContent = counted;
   }
 }
 
@@ -155,13 +174,11 @@ async function countNew(at, now, createdBefore) {
   for (const id of missing) if (missed.has(id)) created.delete(id);
   missed = new Set(missing);
   const n = rows.filter((row) => created.has(row.id) && !rowOf(row.id)).length;
-  tellNew(n, n > 0 && n === rows.length && page.querySelector("[data-next]") !== null, mayBeOutdated(now));
+  tellNew(n, n > 0 && n === rows.length && page.querySelector("[data-next]") !== null, mayBeOutdated());
 }
 
-/** Whether changes may have been missed of rows that are shown and that the list begins without now: the others are
- * compared.
- * @param {DocumentFragment} now */
-const mayBeOutdated = (now) => gaps > gapsBefore && [...results.querySelectorAll(".row")].some((row) => !now.getElementById(row.id));
+/** Whether changes may have been missed of rows that are shown. */
+const mayBeOutdated = () => [...unsure].some((row) => row.isConnected && !row.classList.contains("changed"));
 
 /** @param {string} at The address of a list. */
 function isNewestFirst(at) {
@@ -178,12 +195,17 @@ async function newest(at) {
   return askFragment(url.href);
 }
 
-/** Marks a row of the list that is shown otherwise than it would be now.
- * @param {HTMLElement} now */
-function compare(now) {
+/** Marks a row of the list that is shown otherwise than it would be now. What else of it changed, such as its title, is
+ * heard of, unless changes were missed.
+ * @param {HTMLElement} now @param {boolean} current Whether no changes were missed since it was asked for. */
+function compare(now, current) {
   const row = rowOf(now.id);
-  if (!row || row.classList.contains("changed")) return;
-  if (now.dataset.seen !== row.dataset.seen || now.dataset.stands !== row.dataset.stands) mark(row, false);
+  if (!row) return;
+  const doubted = unsure.has(row);
+  if (current) unsure.delete(row);
+  if (row.classList.contains("changed")) return;
+  const same = now.dataset.seen === row.dataset.seen && now.dataset.stands === row.dataset.stands;
+  if (!same || (doubted && words(now) !== words(row))) mark(row, false);
 }
 
 /** @param {number} n @param {boolean} more Whether there may be more than those that were counted.
@@ -211,8 +233,11 @@ function tellNew(n, more, outdated) {
 
 /** Marks the finding in the panel if changes of it were missed. */
 async function checkPanel() {
-  const id = about();
-  const removed = (/** @type {unknown} */ error) => error instanceof Refusal && error.status === 404 && markShown(id, true);
+  const id = shownId();
+  const removed = (/** @type {unknown} */ error) => {
+    if (!(error instanceof Refusal) || error.status !== 404) throw error;
+    return markShown(id, true);
+  };
   if (await markShown(id, false).catch(removed)) say(panelChanged);
 }
 
@@ -231,8 +256,7 @@ live(["finding"], {
   },
   again: () => {
     gaps++;
-    countSoon();
-    checkPanel();
+    doubtRows();
   },
   connected: (is, refused) => {
     // The answer for the list says whether the session has ended, or goes on.

@@ -11,7 +11,7 @@ let asking;
 let wanted = "";
 
 /** The id of the finding that is shown, if any. */
-const shownId = () => panel.querySelector("article")?.dataset.id ?? "";
+export const shownId = () => panel.querySelector("article")?.dataset.id ?? "";
 
 /** The id of the finding that the panel shows, or is about to show. */
 export const about = () => wanted || shownId();
