@@ -209,6 +209,40 @@ func TestRowsThatComeAfterAGapAreNotInDoubt(t *testing.T) {
 	p.sees("document.querySelector('.news')?.textContent === '1 new finding, show'")
 }
 
+// A change that is heard and the check after a gap may find out at the same time.
+func TestTheFindingInThePanelIsMarkedOnce(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(2)...)
+	p := loggedIn(t, o.key("ada"))
+	p.prepares(heldStream)
+	p.goes("/console/findings#f-0000")
+	p.reads("#panel h1", "Finding number 0")
+	p.evaluates(`((send) => {
+		const held = [];
+		window.fetch = async (at, request) => {
+			const answer = await send(at, request);
+			if (at !== "/console/findings/f-0000") return answer;
+			const text = await answer.text();
+			await new Promise((release) => {
+				held.push(release);
+				if (held.length === 2) held.forEach((each) => each());
+			});
+			return new Response(text);
+		};
+	})(window.fetch)`, nil)
+	o.decides(o.key("bob"), "f-0000", `{"user_status":"muted"}`)
+	p.tells("updated", "f-0000")
+	p.evaluates("void stream.dispatchEvent(new MessageEvent('reset'))", nil)
+	p.reads("#panel .news-of", "changed")
+	// What is told now is shown when both are done.
+	o.has(builder.Finding("f-new").DetectedAt(found.Add(24 * time.Hour)))
+	p.tells("created", "f-new")
+	p.tells("removed", "f-0001")
+	p.reads("#f-0001 .age", "removed")
+	p.reads(".news", "1 new finding")
+	p.sees("document.querySelectorAll('#panel .news-of').length === 1")
+}
+
 // Its stream tells of no further change.
 func TestAPageAsksAgainAfterAnAnswerThatDidNotCome(t *testing.T) {
 	p := loggedIn(t, newOrganization(t).key("ada"))

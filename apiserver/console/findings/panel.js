@@ -113,7 +113,7 @@ export async function markShown(id, removed) {
   if (panel.hidden || shown?.dataset.id !== id || panel.querySelector(".news-of")) return false;
   if (!removed) {
     const now = (await askFragment(addressOf(id))).querySelector("article");
-    if (!now || !shown.isConnected) return false;
+    if (!now || !shown.isConnected || panel.querySelector(".news-of")) return false;
     if (words(now) === words(shown)) {
       const happened = "[aria-labelledby=history]";
       const before = shown.querySelector(happened);
