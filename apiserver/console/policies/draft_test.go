@@ -85,6 +85,9 @@ func TestAPolicyThatIsSentTwiceIsShown(t *testing.T) {
 		response, err := create(t.Context(), v)
 		harness.Must(t, err)
 		harness.Same(t, why, c.status, response.Status)
+		if c.status == http.StatusSeeOther {
+			harness.Same(t, why, "/console/policies/mute-x", response.Location)
+		}
 	}
 }
 
