@@ -23,12 +23,12 @@ type subject struct {
 // kinds are the kinds of subjects: the word for it, its page, its path in the REST API, and the scope needed to read
 // its title there. Without a path, the id is a name.
 var kinds = map[string]struct{ word, page, api, scope string }{
-	"Finding":         {"finding", "/console/findings/", "/v2/findings/", "findings:read"},
-	"Review":          {"pull request", "/console/reviews/", "/v2/reviews/", "reviews:read"},
-	"ReviewIssue":     {"issue of a pull request", "", "/v2/full-issues/", "reviews:read"},
-	"Scan":            {"scan", "/console/scans/", "/v2/scans/", "findings:read"},
-	"TriageOperation": {"operation", "/console/operations/", "", ""},
-	"TriagePolicy":    {"policy", "/console/policies/", "", ""},
+	"Finding":         {"finding", "/console/findings", "/v2/findings", "findings:read"},
+	"Review":          {"pull request", "/console/reviews", "/v2/reviews", "reviews:read"},
+	"ReviewIssue":     {"issue of a pull request", "", "/v2/full-issues", "reviews:read"},
+	"Scan":            {"scan", "/console/scans", "/v2/scans", "findings:read"},
+	"TriageOperation": {"operation", "/console/operations", "", ""},
+	"TriagePolicy":    {"policy", "/console/policies", "", ""},
 	"WebhookEndpoint": {"endpoint", "", "", ""},
 }
 
@@ -37,7 +37,7 @@ func newSubject(d client.WebhookDelivery) subject {
 	kind := kinds[d.SubjectKind]
 	s := subject{Kind: cmp.Or(kind.word, d.SubjectKind), Title: d.SubjectId}
 	if kind.page != "" {
-		s.Page = kind.page + url.PathEscape(d.SubjectId)
+		s.Page = page.Of(kind.page, d.SubjectId)
 	}
 	return s
 }
@@ -99,13 +99,13 @@ func readSubject(ctx context.Context, v *page.Visit, d client.WebhookDelivery) (
 		return s, nil
 	}
 	var found titled
-	_, err := v.API.Get(ctx, kind.api+url.PathEscape(d.SubjectId), nil, &found)
+	_, err := v.API.Get(ctx, page.Of(kind.api, d.SubjectId), nil, &found)
 	if api.Is(err, http.StatusNotFound) {
 		return s, nil
 	}
 	s.Title = cmp.Or(found.title(), s.Title)
 	if d.SubjectKind == "ReviewIssue" && found.ReviewID != "" {
-		s.Page = kinds["Review"].page + url.PathEscape(found.ReviewID) + "#" + url.PathEscape(d.SubjectId)
+		s.Page = page.Of(kinds["Review"].page, found.ReviewID) + "#" + url.PathEscape(d.SubjectId)
 	}
 	return s, err
 }

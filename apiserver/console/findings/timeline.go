@@ -54,10 +54,10 @@ func timeline(history []client.Transition, deliveries []client.WebhookDelivery) 
 // pageOf returns the address of the policy or the operation that changed the finding; "" for another author.
 func pageOf(by string) string {
 	for prefix, pages := range map[string]string{
-		"operation/": "/console/operations/", "policy/": "/console/policies/",
+		"operation/": "/console/operations", "policy/": "/console/policies",
 	} {
 		if name, is := strings.CutPrefix(by, prefix); is {
-			return pages + url.PathEscape(name)
+			return page.Of(pages, name)
 		}
 	}
 	return ""

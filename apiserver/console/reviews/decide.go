@@ -15,7 +15,7 @@ import (
 // the issue was shown.
 func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 	issue := v.Path("issue")
-	before, overtaken, err := decision.Store(ctx, v, "/v2/full-issues/"+url.PathEscape(issue), "/v2/issues/"+url.PathEscape(issue))
+	before, overtaken, err := decision.Store(ctx, v, page.Of("/v2/full-issues", issue), page.Of("/v2/issues", issue))
 	switch {
 	case err != nil:
 		return page.Response{}, err

@@ -24,7 +24,7 @@ func readLink(ctx context.Context, v *page.Visit, r client.ReviewFull) (string, 
 		return "", nil
 	}
 	var repository client.Repository
-	_, err := v.API.Get(ctx, "/v2/repos/"+url.PathEscape(r.RepoId), nil, &repository)
+	_, err := v.API.Get(ctx, page.Of("/v2/repos", r.RepoId), nil, &repository)
 	if api.Is(err, http.StatusNotFound) {
 		return "", nil
 	}
