@@ -262,7 +262,7 @@ func (w *operating) finish(ctx context.Context) error {
 	w.progress.finish()
 	status := &w.operation.Status
 	switch {
-	case err != nil && status.Phase == v1alpha1.OperationFailed && status.Changed > 0:
+	case status.Phase == v1alpha1.OperationFailed && status.Changed > 0:
 		return fmt.Errorf("%w\nBefore that it changed %d of %d findings.\n%s", err, status.Changed, status.Matched,
 			w.undoIt())
 	case err == nil, status.Phase == v1alpha1.OperationFailed, apierrors.IsNotFound(err):
@@ -279,6 +279,7 @@ func (w *operating) whatNext() string {
 		w.undoIt())
 }
 
+// undoIt returns the line that says how to undo the operation.
 func (w *operating) undoIt() string {
 	return fmt.Sprintf("Undo it with: kubectl findings triage --undo %s -n %s", w.name, w.session.namespace)
 }

@@ -32,7 +32,7 @@ async function go(url, record) {
     const text = await (await ask(url, { signal })).text();
     const address = new URL(url, location.href);
     address.hash = location.hash; // the finding beside the list stays
-    history.scrollRestoration = "auto"; // as before the panel was opened
+    history.scrollRestoration = "auto"; // this entry may still have the panel's setting
     if (record === "push") history.pushState(null, "", address);
     if (record === "replace") history.replaceState(null, "", address);
     shown = location.pathname + location.search;

@@ -152,7 +152,7 @@ function remember(url) {
     history.replaceState(history.state, "", hash);
     return;
   }
-  // To shut the panel leaves the reader where the list was scrolled to since.
+  // Closing the panel must not scroll the list back to where it was when the panel was opened.
   history.scrollRestoration = "manual";
   history.pushState({ panel: true }, "", hash);
 }
