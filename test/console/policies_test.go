@@ -85,6 +85,7 @@ func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
 	p.clicks(`button[formaction="/console/policies/_new"]`)
 	p.sees(`document.querySelector("#match")?.value.includes("finding.tool == 'semgrep'") && !document.querySelector("#match").value.includes("severity")`)
 	p.sees(`((form) => [1, 2].map(() => form.dispatchEvent(new SubmitEvent("submit", { cancelable: true }))).join() === "true,false")(document.querySelector(".draft"))`)
+	p.reads("#messages", "It is being sent. Wait for the answer.")
 
 	p.goes("/console/keys")
 	p.reads("main", "ada", "yours", "valid", "described", "The signing key is in the source", "policies:write")

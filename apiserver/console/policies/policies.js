@@ -13,14 +13,18 @@ if (navigator.clipboard) {
   if (main) new MutationObserver(showButtons).observe(main, { childList: true, subtree: true });
 }
 
-/** How long the service may take to answer the form. */
-const answerTime = 15_000;
+/** How long to wait for the answer to the form. */
+const answerTime = 30_000;
 
 let sent = false;
 
 // A policy without a name that is sent twice would be created twice.
 document.querySelector("form.draft")?.addEventListener("submit", (event) => {
-  if (sent) event.preventDefault();
+  if (sent) {
+    event.preventDefault();
+    message("It is being sent. Wait for the answer.");
+    return;
+  }
   sent = true;
   setTimeout(() => {
     sent = false;
