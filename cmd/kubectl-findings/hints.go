@@ -51,7 +51,7 @@ func (s *session) next(err error, n need) string {
 	case kube.IsUnknownKind(err) && n.kind == kindOperation:
 		return fmt.Sprintf("The API server %s knows no triage operations: upgrade its findings-operator, the CRDs too, or use a plugin of the server's version. Decisions about findings that are named need no operations.", s.host)
 	case kube.IsUnknownKind(err):
-		return fmt.Sprintf("The API server %s knows no findings: install findings-operator there (kubectl apply -k config/default), or choose another with --context or --kubeconfig.", s.host)
+		return fmt.Sprintf("The API server %s knows no findings: install findings-operator there (docs/install.md), or choose another with --context or --kubeconfig.", s.host)
 	case kube.LacksField(err):
 		return fmt.Sprintf("The CRDs of the API server %s are older than this plugin: upgrade its findings-operator, the CRDs too, or use a plugin of the server's version.", s.host)
 	case apierrors.IsUnauthorized(err):
