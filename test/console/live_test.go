@@ -243,19 +243,43 @@ func TestTheFindingInThePanelIsMarkedOnce(t *testing.T) {
 	p.sees("document.querySelectorAll('#panel .news-of').length === 1")
 }
 
+// impatient is a script with which pages wait for half a second instead of half a minute for an answer.
+const impatient = "((limit) => { AbortSignal.timeout = (after) => limit.call(AbortSignal, after / 60); })(AbortSignal.timeout);"
+
+// unanswered is what fetch returns for a request to which no answer comes.
+const unanswered = "new Promise((_, reject) => { request.signal?.addEventListener('abort', () => reject(request.signal.reason)); })"
+
 // Its stream tells of no further change.
 func TestAPageAsksAgainAfterAnAnswerThatDidNotCome(t *testing.T) {
 	p := loggedIn(t, newOrganization(t).key("ada"))
 	p.prepares(heldStream + `
-		((later) => { window.setTimeout = (task, after) => later(task, after / 20); })(window.setTimeout);`)
-	p.goes("/console/")
-	p.evaluates(`((send) => {
-		window.asked = 0;
-		window.fetch = (at, request) => ++asked > 1 ? send(at, request) : Promise.resolve(new Response("", { status: 502 }));
-		stream.dispatchEvent(new Event("open"));
-		stream.dispatchEvent(new MessageEvent("finding", { data: JSON.stringify({ change: "updated", id: "f-1" }) }));
-	})(window.fetch)`, nil)
-	p.sees("asked > 1")
+		((later) => { window.setTimeout = (task, after) => later(task, after / 20); })(window.setTimeout);` + impatient)
+	for _, first := range []string{`Promise.resolve(new Response("", { status: 502 }))`, unanswered} {
+		p.goes("/console/")
+		p.evaluates(fmt.Sprintf(`((send) => {
+			window.asked = 0;
+			window.fetch = (at, request) => ++asked > 1 ? send(at, request) : %s;
+			stream.dispatchEvent(new Event("open"));
+			stream.dispatchEvent(new MessageEvent("finding", { data: JSON.stringify({ change: "updated", id: "f-1" }) }));
+		})(window.fetch)`, first), nil)
+		p.sees("asked > 1")
+	}
+}
+
+func TestAPageSaysWhyThereIsNoAnswer(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(1)...)
+	p := loggedIn(t, o.key("ada"))
+	p.prepares(impatient)
+	p.goes("/console/findings")
+	for _, row := range []struct{ fetched, words string }{
+		{unanswered, "The service did not answer. Try again."},
+		{"Promise.reject(new TypeError('Failed to fetch'))", "The service cannot be reached. What is shown is as it was; try again."},
+	} {
+		p.evaluates("void (window.fetch = (at, request) => "+row.fetched+")", nil)
+		p.clicks("#f-0000 .what a")
+		p.reads("#messages .wrong:last-child", row.words)
+	}
 }
 
 func TestTheOverviewCountsWhileOneLooks(t *testing.T) {

@@ -14,9 +14,6 @@ let sending = Promise.resolve();
 /** How many decisions have no answer yet. */
 let unanswered = 0;
 
-/** How long to wait for the answer to a decision. */
-const answerTime = 30_000;
-
 /** @type {Map<string, string>} What this page's last decision about each finding has made of it. */
 const made = new Map();
 
@@ -143,8 +140,7 @@ function anticipate(id, status) {
 async function send(id, form, inPanel) {
   const row = rowOf(id);
   try {
-    const signal = AbortSignal.timeout(answerTime);
-    const answer = await (await ask(addressOf(id), { form, signal })).json();
+    const answer = await (await ask(addressOf(id), { form })).json();
     made.set(id, answer.seen);
     if (row) replaceRow(row, answer.row);
     refresh(id, inPanel ? null : undefined);
@@ -167,7 +163,7 @@ async function send(id, form, inPanel) {
 /** Shows a row as it is now, where nobody knows what became of a decision. What to do if this fails too has been said.
  * @param {string} id */
 async function look(id) {
-  const now = await freshRow(id, AbortSignal.timeout(answerTime)).catch(() => "");
+  const now = await freshRow(id).catch(() => "");
   const row = rowOf(id);
   if (row && now) replaceRow(row, now);
 }

@@ -63,9 +63,9 @@ export function replaceRow(row, html) {
  * @param {string} id */
 export const addressOf = (id) => `/console/findings/${encodeURIComponent(id)}`;
 
-/** @param {string} id @param {AbortSignal} [signal] @returns {Promise<string>} The finding's row as it is now. */
-export async function freshRow(id, signal) {
-  return (await (await ask(`${addressOf(id)}/row`, { signal })).json()).row;
+/** @param {string} id @returns {Promise<string>} The finding's row as it is now. */
+export async function freshRow(id) {
+  return (await (await ask(`${addressOf(id)}/row`)).json()).row;
 }
 
 /** Puts the next rows in the place of the link to them.

@@ -27,13 +27,23 @@ export class Refusal extends Error {
   }
 }
 
+const unreachable = "The service cannot be reached. What is shown is as it was; try again.";
+
+/** How long to wait for an answer, and for all of it. */
+const answerTime = 30_000;
+
 /** Asks the console for a part of a page, or for JSON.
  * @param {string} url
  * @param {{form?: URLSearchParams, signal?: AbortSignal}} [options] */
 export async function ask(url, options = {}) {
   const headers = new Headers({ "X-Console-Fragment": "1", "X-Console-Token": token });
+  const late = AbortSignal.timeout(answerTime);
+  const signal = options.signal ? AbortSignal.any([options.signal, late]) : late;
   const response = await fetch(url, {
-    method: options.form ? "POST" : "GET", body: options.form, headers, signal: options.signal, credentials: "same-origin",
+    method: options.form ? "POST" : "GET", body: options.form, headers, signal, credentials: "same-origin",
+  }).catch((error) => {
+    // The browser's words for a lost connection are not for people.
+    throw error instanceof TypeError ? new Error(unreachable, { cause: error }) : error;
   });
   if (response.status === 401) {
     throw new Refusal(response.status, {
@@ -135,7 +145,9 @@ export function message(text, options = {}) {
  * @param {unknown} error @param {{action?: string, run?: () => void}} [options] */
 export function report(error, options = {}) {
   if (error instanceof DOMException && error.name === "AbortError") return undefined;
-  return message(error instanceof Error ? error.message : String(error), { ...options, wrong: true });
+  const late = error instanceof DOMException && error.name === "TimeoutError";
+  const words = error instanceof Error ? error.message : String(error);
+  return message(late ? "The service did not answer. Try again." : words, { ...options, wrong: true });
 }
 
 /** The fields of a form as they are sent.
