@@ -27,11 +27,11 @@ func TestALostClientIsGivenUpSoonButAfterASlowOne(t *testing.T) {
 			if err == nil {
 				err = raw.Control(func(fd uintptr) {
 					set, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT)
-					harness.NoError(t, "serve", err)
+					harness.NoError(t, "read TCP_USER_TIMEOUT", err)
 					got <- time.Duration(set) * time.Millisecond
 				})
 			}
-			harness.NoError(t, "close", err)
+			harness.NoError(t, "reach the socket", err)
 		}))
 		server.Config.ConnContext = withConnection
 		map[bool]func(){false: server.Start, true: server.StartTLS}[encrypted]()

@@ -61,7 +61,7 @@ func TestScansAreSelectedByWhatTheQueryNames(t *testing.T) {
 		}
 	}
 	harness.Same(t, "scans of the upload", 2, len(m.Upload(acme, "u-1")))
-	harness.Same(t, "uploads that another organization sees", 0, len(m.Upload("other", "u-1")))
+	harness.Same(t, "scans of the upload that another organization sees", 0, len(m.Upload("other", "u-1")))
 	if _, there := m.ScanJSON("other", "s-1"); there {
 		t.Error("another organization sees a scan")
 	}

@@ -39,6 +39,8 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte
+	// reason is that of the last wants.
+	reason string
 }
 
 // change alters a request before it is sent.
@@ -90,6 +92,7 @@ func (a answer) wants(status int, reason string) answer {
 	if a.status != status {
 		a.t.Errorf("%s: got %d %.300s, want %d", reason, a.status, a.body, status)
 	}
+	a.reason = reason
 	return a
 }
 
@@ -98,7 +101,7 @@ func (a answer) says(words ...string) answer {
 	a.t.Helper()
 	for _, word := range words {
 		if !strings.Contains(string(a.body), word) {
-			a.t.Errorf("the answer is %s, want %q in it", a.body, word)
+			a.t.Errorf("%s: the answer is %s, want %q in it", a.reason, a.body, word)
 		}
 	}
 	return a

@@ -135,10 +135,10 @@ func during(change func()) importer.Options {
 	return importer.Options{OnProgress: func(int, int) { once() }}
 }
 
-// counts are the numbers of a Summary.
+// counts are the numbers of a Summary that say what became of results and findings.
 type counts struct{ Created, Updated, Reopened, Unchanged, Closed, Skipped, Adopted, NotAdopted, LeftOpen int }
 
-// did fails the test unless an import counted exactly that.
+// did fails the test unless an import counted exactly that, in the numbers of counts.
 func (p *project) did(what string, s *importer.Summary, want counts) {
 	p.Helper()
 	got := counts{s.Created, s.Updated, s.Reopened, s.Unchanged, s.Closed, s.Skipped, s.Adopted, s.NotAdopted, s.LeftOpen}
