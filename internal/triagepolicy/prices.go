@@ -115,8 +115,8 @@ func (p prices) EstimateCallCost(function, _ string, target *checker.AstNode,
 	return nil
 }
 
-// estimateOfReading returns the estimate for reading a whole text; nil, for one unit, if its size is unknown, as of a part
-// of another text. The actual cost bounds that.
+// estimateOfReading returns the estimate for reading a whole text; nil, for one unit, if its size is unknown, as of a
+// part of another text. The actual cost bounds that.
 func estimateOfReading(text checker.AstNode) *checker.CallEstimate {
 	size := text.ComputedSize()
 	if size == nil {

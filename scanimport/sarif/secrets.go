@@ -15,6 +15,7 @@ var secretRule = regexp.MustCompile(`\bhard ?coded?(?: \w+){0,3} ` + sensitive +
 	`|\bpasswords and secrets\b` +
 	`|\bstor(?:e|ed|ing)(?: \w+){0,4} ` + sensitive + `(?: \w+){0,3} in (?:the )?(?:source )?code\b` +
 	`|^no secrets no pattern match$|\bno secrets?$` +
+	`|^no secrets?(?: \w+){0,3} in (?:the )?(?:source )?code\b` +
 	`|^(?:\w+ ){0,4}(?:api|private) keys?(?: (?:detected|found|exposed|leaked|disclosed|disclosure))?$`)
 
 var (

@@ -24,6 +24,7 @@ func TestRulesAboutCredentialsInCode(t *testing.T) {
 		{"a tag", Rule{ID: "R", Tags: []string{"security", "Secrets"}}, true},
 		{"no credential in the code", Rule{ID: "csrf", ShortDescription: "Missing CSRF token"}, false},
 		{"the browser's storage", Rule{ShortDescription: "Do not store session tokens in localStorage"}, false},
+		{"in code, by its name", Rule{Name: "NoSecretsInCode"}, true},
 		{"logging, by its name", Rule{Name: "NoSecretsInLogs"}, false},
 		{"logging", Rule{ShortDescription: "Ensure no secrets are logged"}, false},
 		{"a tokenizer", Rule{ID: "hardcoded-tokenizer"}, false},

@@ -261,6 +261,11 @@ func TestThePodOfHelmTestIsScheduledLikeTheRESTAPI(t *testing.T) {
 		}
 	}
 	api, test := placed["everything-api"], placed["everything-test"]
+	affinity, _ := api["affinity"].(map[string]any)
+	if affinity["podAntiAffinity"] == nil {
+		t.Error("no rule about other Pods is set")
+	}
+	delete(affinity, "podAntiAffinity")
 	for _, member := range []string{"priorityClassName", "nodeSelector", "affinity", "tolerations"} {
 		if api[member] == nil {
 			t.Errorf("%s is not set, so nothing is compared", member)

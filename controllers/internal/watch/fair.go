@@ -224,7 +224,8 @@ func (t *turns) laneOfRunning(r ctrl.Request) int {
 	return t.running[r].lane
 }
 
-// mostDebt bounds how long a namespace waits for others after requests that hung, as while the API server did not answer.
+// mostDebt bounds how long a namespace waits for others after requests that hung, as while the API server did not
+// answer.
 const mostDebt = 10 * time.Second
 
 // done adds the time since a worker got the request to what its namespace has used.
