@@ -94,9 +94,9 @@ func New(options Options) (*Authenticator, error) {
 		refusals:   newRefusals(),
 	}
 	a.signingKeys.Store(&tokens.KeySet{})
-	a.keys = newView(func(*v1alpha1.APIKey) string { return "" }, admitsAlike,
+	a.keys = newView(func(*v1alpha1.APIKey) string { return "" }, keysDecideAlike,
 		func(map[types.NamespacedName]*v1alpha1.APIKey) { a.changed.ring() })
-	a.organizations = newView(func(o *v1alpha1.Organization) string { return o.Status.Namespace }, ownsAlike,
+	a.organizations = newView(func(o *v1alpha1.Organization) string { return o.Status.Namespace }, organizationsDecideAlike,
 		func(map[types.NamespacedName]*v1alpha1.Organization) { a.changed.ring() })
 	return a, a.connect(options)
 }

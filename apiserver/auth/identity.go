@@ -138,9 +138,9 @@ func requestsPerMinute(key *v1alpha1.APIKey, organization *v1alpha1.Organization
 	return limit
 }
 
-// admitsAlike reports whether admit decides alike with both states of a key: no more differs than what is recorded of
+// keysDecideAlike reports whether admit decides alike with both states of a key: no more differs than what is recorded of
 // its use and in its conditions.
-func admitsAlike(before, after *v1alpha1.APIKey) bool {
+func keysDecideAlike(before, after *v1alpha1.APIKey) bool {
 	a, b := *before, *after
 	for _, key := range []*v1alpha1.APIKey{&a, &b} {
 		key.ResourceVersion, key.Status.LastUsedAt, key.Status.Conditions = "", nil, nil
@@ -148,8 +148,8 @@ func admitsAlike(before, after *v1alpha1.APIKey) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// ownsAlike reports the same for two states of an organization: its counts change with each import.
-func ownsAlike(before, after *v1alpha1.Organization) bool {
+// organizationsDecideAlike reports the same of two states of an organization, whose counts change with each import.
+func organizationsDecideAlike(before, after *v1alpha1.Organization) bool {
 	a, b := *before, *after
 	for _, organization := range []*v1alpha1.Organization{&a, &b} {
 		organization.ResourceVersion, organization.Status.Conditions = "", nil

@@ -22,9 +22,9 @@ type Base struct {
 	// Since is when the pull request began. A finding that was closed later still counts as present in the base; one
 	// that was detected later cannot have been fixed by the pull request.
 	Since time.Time
-	// Own returns for a tool a function that returns the tool's results that are, or may be, open issues of the pull
-	// request, if the base has the known ones. A doubtful match in the base makes such a result known only if its line
-	// is nearer. nil: none is an issue.
+	// Own prepares the comparison of a tool's results with the open issues of the pull request. The function that it
+	// returns reports which results are, or may be, such issues, if the base has the known ones. A doubtful match in the
+	// base makes such a result known only if its line is nearer. nil: none is an issue.
 	Own func(tool string) func(known ResultSet) Distances
 }
 

@@ -98,7 +98,7 @@ func digestOf(r *sarif.Result, message string) string {
 }
 
 // renewDigests replaces in the evidence of findings the digests of messages that an earlier version stored, if the
-// message still names the same commit: they included it. What is stored stays, as keys depend on it; see changeFor.
+// message still names the same commit: they included it. What is stored stays, as keys depend on it; see keepDigest.
 func renewDigests(results []reported, is []recognition.Evidence, there []recognition.Known) {
 	message := func(e *recognition.Evidence, digest string) recognition.Evidence {
 		return recognition.Evidence{Rule: e.Rule, Path: e.Path, Message: digest}
@@ -113,6 +113,17 @@ func renewDigests(results []reported, is []recognition.Evidence, there []recogni
 		was := &there[i].Evidence
 		was.Message = cmp.Or(renewed[message(was, was.Message)], was.Message)
 	}
+}
+
+// keepDigest returns the evidence to be stored of a result that was recognised through a renewed digest: with the digest
+// that its finding has, because issues of merged pull requests have the key of that.
+func keepDigest(m *match, evidence string) string {
+	stored, _, _ := strings.Cut(m.before.Spec.Evidence, ".")
+	if stored == "" || stored == m.was.Message || m.was.Message != m.is.Message {
+		return evidence
+	}
+	_, rest, _ := strings.Cut(evidence, ".")
+	return strings.TrimRight(stored+"."+rest, ".")
 }
 
 // codeDigest returns the digest of code as a finding stores it.

@@ -257,12 +257,7 @@ func changeFor(c *scanContext, r *reported, m *match) change {
 	if m.before == nil {
 		return ch
 	}
-	// Issues of merged pull requests have the key of the digest that an earlier version stored; see renewDigests.
-	stored, _, _ := strings.Cut(m.before.Spec.Evidence, ".")
-	if stored != "" && stored != m.was.Message && m.was.Message == m.is.Message {
-		_, rest, _ := strings.Cut(ch.spec.Evidence, ".")
-		ch.spec.Evidence = strings.TrimRight(stored+"."+rest, ".")
-	}
+	ch.spec.Evidence = keepDigest(m, ch.spec.Evidence)
 	ch.because = strings.Join(slices.DeleteFunc([]string{m.because(), becauseSuppressed(m.before.Spec.Suppression,
 		ch.spec.Suppression)},
 		func(s string) bool { return s == "" }), "; ")
