@@ -96,7 +96,8 @@ func New(options Options) (*Authenticator, error) {
 	a.signingKeys.Store(&tokens.KeySet{})
 	a.keys = newView(func(*v1alpha1.APIKey) string { return "" }, keysDecideAlike,
 		func(map[types.NamespacedName]*v1alpha1.APIKey) { a.changed.ring() })
-	a.organizations = newView(func(o *v1alpha1.Organization) string { return o.Status.Namespace }, organizationsDecideAlike,
+	a.organizations = newView(
+		func(o *v1alpha1.Organization) string { return o.Status.Namespace }, organizationsDecideAlike,
 		func(map[types.NamespacedName]*v1alpha1.Organization) { a.changed.ring() })
 	return a, a.connect(options)
 }

@@ -138,8 +138,8 @@ func requestsPerMinute(key *v1alpha1.APIKey, organization *v1alpha1.Organization
 	return limit
 }
 
-// keysDecideAlike reports whether admit decides alike with both states of a key: no more differs than what is recorded of
-// its use and in its conditions.
+// keysDecideAlike reports whether admit decides alike with both states of a key: no more differs than what is recorded
+// of its use and in its conditions.
 func keysDecideAlike(before, after *v1alpha1.APIKey) bool {
 	a, b := *before, *after
 	for _, key := range []*v1alpha1.APIKey{&a, &b} {

@@ -115,8 +115,8 @@ func renewDigests(results []reported, is []recognition.Evidence, there []recogni
 	}
 }
 
-// keepDigest returns the evidence to be stored of a result that was recognised through a renewed digest: with the digest
-// that its finding has, because issues of merged pull requests have the key of that.
+// keepDigest returns the evidence to be stored of a result. If it was recognised through a renewed digest, its finding
+// keeps the stored one, because issues of merged pull requests have the key of that.
 func keepDigest(m *match, evidence string) string {
 	stored, _, _ := strings.Cut(m.before.Spec.Evidence, ".")
 	if stored == "" || stored == m.was.Message || m.was.Message != m.is.Message {
