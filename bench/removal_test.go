@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers"
 	"github.com/appsec-dev/findings-operator/controllers/project"
 	"github.com/appsec-dev/findings-operator/controllers/repository"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -40,8 +40,8 @@ func TestRemovingARepositoryWithManyFindings(t *testing.T) {
 	n := count(t, "FINDINGS_REMOVED_COUNT", removedDefault)
 	run(t, nil, func(ctx context.Context, mgr ctrl.Manager) error {
 		// Use the default number of workers.
-		return errors.Join(repository.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: 2}),
-			project.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: 4}))
+		return errors.Join(repository.SetupWithManager(ctx, mgr, controllers.Options(2)),
+			project.SetupWithManager(ctx, mgr, controllers.Options(4)))
 	})
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "removal-"}}
 	repo := builder.Repository("repo").Build()

@@ -87,14 +87,9 @@ const (
 	// defaultLease is the Lease that the controllers' leader holds. The chart names it after the release, and passes no
 	// name for a release named findings.
 	defaultLease = "findings-controller"
-	// reconcileTimeout bounds one reconcile, even if the API server is slow.
-	reconcileTimeout = 2 * time.Minute
-	// cacheSyncTimeout bounds how long a controller takes up its watches. The manager has filled the caches before,
-	// however long that takes.
-	cacheSyncTimeout = 10 * time.Minute
 	// shutdownTimeout is how long running reconciles may take to finish.
 	shutdownTimeout = 20 * time.Second
-	// leastRetentionRate ensures that one deletion gets its turn within reconcileTimeout.
+	// leastRetentionRate ensures that one deletion gets its turn within a reconcile's two minutes.
 	leastRetentionRate = 0.1
 	// readinessTimeout bounds the check whether the caches have synced.
 	readinessTimeout = time.Second
@@ -271,16 +266,11 @@ func (o *controllerOptions) run(ctx context.Context, registerer prometheus.Regis
 		return err
 	}
 	for _, c := range o.controllerSetups() {
-		options := controller.Options{
-			MaxConcurrentReconciles: c.workers,
-			ReconciliationTimeout:   reconcileTimeout,
-			CacheSyncTimeout:        cacheSyncTimeout,
-			RateLimiter:             controllers.NewRateLimiter(),
-		}
+		workers := c.workers
 		if n, ok := o.concurrency[c.name]; ok {
-			options.MaxConcurrentReconciles = n
+			workers = n
 		}
-		if err := c.setup(ctx, mgr, options); err != nil {
+		if err := c.setup(ctx, mgr, controllers.Options(workers)); err != nil {
 			return fmt.Errorf("set up the controller %q: %w", c.name, err)
 		}
 	}

@@ -73,7 +73,6 @@ func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, se
 	); err != nil {
 		return err
 	}
-	options.NewQueue = watch.NewFairQueue
 	hourly := policies.NewTicker(r.Client, clock)
 	if err := mgr.Add(hourly); err != nil {
 		return err

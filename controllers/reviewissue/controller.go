@@ -47,7 +47,6 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	if err := index.AddReference(ctx, mgr, &v1alpha1.ReviewIssue{}, reviewIndex, reviewOf); err != nil {
 		return err
 	}
-	options.NewQueue = watch.NewFairQueue
 	hourly := policies.NewTicker(r.Client, clock.RealClock{})
 	if err := mgr.Add(hourly); err != nil {
 		return err

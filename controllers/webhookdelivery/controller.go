@@ -106,7 +106,6 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 	if err := index.AddReference(ctx, mgr, &v1alpha1.WebhookDelivery{}, endpointIndex, index.EndpointOf); err != nil {
 		return err
 	}
-	options.NewQueue = watch.NewFairQueue
 	return ctrl.NewControllerManagedBy(mgr).
 		// Only this controller writes the status, and requeues itself where needed.
 		For(&v1alpha1.WebhookDelivery{}, builder.WithPredicates(worthReconciling, predicate.Not(urgent))).

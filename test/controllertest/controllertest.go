@@ -70,7 +70,7 @@ func Run(env *testenv.Environment, setups ...Setup) (stop func() error, err erro
 		return nil, err
 	}
 	for _, setup := range setups {
-		if err := setup(ctx, mgr, controller.Options{MaxConcurrentReconciles: 4}); err != nil {
+		if err := setup(ctx, mgr, controllers.Options(4)); err != nil {
 			return nil, fmt.Errorf("set up a controller: %w", err)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 // NewFairQueue returns a queue that shares the workers of a controller among the namespaces with waiting requests, so
 // that no namespace waits for the backlog of another: see turns. Within a namespace, what EnqueueFirst adds comes
-// first, and what AddLast adds comes last. It is for controller.Options.NewQueue.
+// first, and what AddLast adds comes last. All controllers use it.
 func NewFairQueue(name string, pauses workqueue.TypedRateLimiter[ctrl.Request]) Queue {
 	return newFairQueue(name, pauses, clock.RealClock{})
 }

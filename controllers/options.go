@@ -5,15 +5,34 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
 
 const (
+	// reconcileTimeout bounds one reconcile, even if the API server is slow.
+	reconcileTimeout = 2 * time.Minute
+	// cacheSyncTimeout bounds how long a controller takes up its watches. The manager has filled the caches before,
+	// however long that takes.
+	cacheSyncTimeout = 10 * time.Minute
 	// firstRetry is the pause after the first failed reconcile of an object; it doubles with each further failure.
 	firstRetry = 5 * time.Millisecond
 	// longestRetry bounds that pause. The default of controller-runtime, 1000 s, would keep what failed during an outage
 	// waiting for a quarter of an hour after its end.
 	longestRetry = time.Minute
 )
+
+// Options returns the options of a controller that reconciles so many objects at a time.
+func Options(workers int) controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: workers,
+		ReconciliationTimeout:   reconcileTimeout,
+		CacheSyncTimeout:        cacheSyncTimeout,
+		RateLimiter:             NewRateLimiter(),
+		NewQueue:                watch.NewFairQueue,
+	}
+}
 
 // NewRateLimiter returns the pauses before failed reconciles of one controller are repeated. Controllers must not share
 // one: it counts failures by the object's name alone.
