@@ -12,6 +12,8 @@ fewer=$((jobs > 1 ? jobs - 1 : 1))
 # The race detector sees only its own process. These packages test programs that run beside them, or only the API server.
 # What some of them also run in their own process has tests of its own with the detector.
 outside='/test/(admission|architecture|attack|chart|conditions|conformance|console|e2e|etcdcost|image|plugin|privilege|schema|targets|unreadable)$'
+# The detector finds nothing where nothing runs at the same time. These words stand wherever something does.
+concurrent='\bgo (func|[a-zA-Z.]+)\(|\bchan\b|"sync|errgroup|AfterFunc|\.Parallel\(|httptest|testenv\.|controllertest\.'
 # Tests that take from a quarter of a minute to minutes with the detector, and seconds without it: they read all real
 # scanner output, hostile files or large sets, or measure memory. Most start no goroutine of ours; what the others start
 # has tests of its own with the detector.
@@ -22,9 +24,11 @@ alone+='|WhatUnfoldsTooFar|Parts(HoldTheSet|OfWhatCompresses)|AnExportHoldsLittl
 longest=(./test/e2e ./test/console ./controllers/webhookdelivery ./controllers/triagepolicy ./controllers/webhookendpoint
   ./controllers/scan ./cmd/findings-operator ./scanimport/importer
   ./controllers/finding ./test/import ./test/api ./test/attack ./test/conformance ./test/plugin)
-# Without -race: programs, scripts and files of other modules, whose changes Go's cache of results does not see.
-plain=(-count=1)
+# Without -race. uncached is for programs, scripts and files of other modules, whose changes Go's cache of results does
+# not see.
+plain=()
 for flag in "$@"; do [ "$flag" = -race ] || plain+=("$flag"); done
+uncached=(-count=1 "${plain[@]}")
 # By default each process with the detector sleeps a second before it exits.
 export GORACE="atexit_sleep_ms=50 ${GORACE:-}"
 
@@ -39,14 +43,25 @@ in_module() {
 }
 
 packages=$(go list -e "${longest[@]}" ./...)
+inside=$(grep -vE "$outside" <<<"$packages")
+# sequential prints those of them in which nothing runs at the same time.
+sequential() {
+  # shellcheck disable=SC2086 # import paths are words
+  go list -e -f '{{.ImportPath}} {{.Dir}}' $inside | while read -r package folder; do
+    grep -qsE "$concurrent" "$folder"/*.go || echo "$package"
+  done
+}
+without=$(sequential)
 # shellcheck disable=SC2046 # import paths are words
-in_module . -p="$jobs" "$@" -skip="$alone" $(grep -vE "$outside" <<<"$packages")
+in_module . -p="$jobs" "$@" -skip="$alone" $(grep -vxF "$without" <<<"$inside")
+# shellcheck disable=SC2086
+in_module . -p="$jobs" "${plain[@]}" -skip="$alone" $without
 # shellcheck disable=SC2046
-in_module . -p="$fewer" "${plain[@]}" $(grep -E "$outside" <<<"$packages")
+in_module . -p="$fewer" "${uncached[@]}" $(grep -E "$outside" <<<"$packages")
 # shellcheck disable=SC2046
-in_module . -p="$fewer" "${plain[@]}" -run="$alone" \
+in_module . -p="$fewer" "${uncached[@]}" -run="$alone" \
   $(grep -lsE "func ${alone#^}" $(go list -e -f '{{.Dir}}/*_test.go' ./...) | xargs -n1 dirname | sort -u)
-in_module bench -p="$fewer" "${plain[@]}" ./...
-in_module test/faults -p="$fewer" "${plain[@]}" ./...
-in_module hack/image "${plain[@]}" ./...
+in_module bench -p="$fewer" "${uncached[@]}" ./...
+in_module test/faults -p="$fewer" "${uncached[@]}" ./...
+in_module hack/image "${uncached[@]}" ./...
 exit "$code"

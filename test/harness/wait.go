@@ -18,8 +18,11 @@ import (
 const (
 	// Patience is how long a condition may take to hold on a busy machine.
 	Patience = 2 * time.Minute
-	// interval is how often a condition is checked.
-	interval = 40 * time.Millisecond
+	// interval is the pause between two checks of a condition. After a check that takes long, such as one that lists
+	// hundreds of objects, the pause is longer, up to longestPause: polling cost a third of the processor time of some
+	// packages.
+	interval     = 40 * time.Millisecond
+	longestPause = 500 * time.Millisecond
 	// answerTimeout bounds a single readiness check.
 	answerTimeout = 5 * time.Second
 )
@@ -33,8 +36,19 @@ func Eventually(t testing.TB, assertions func(g gomega.Gomega)) {
 // Within polls until the assertions hold, for at most patience.
 func Within(t testing.TB, patience time.Duration, assertions func(g gomega.Gomega)) {
 	t.Helper()
-	gomega.NewWithT(t).Eventually(assertions).WithContext(t.Context()).
+	gomega.NewWithT(t).Eventually(paced(t.Context(), assertions)).WithContext(t.Context()).
 		WithTimeout(patience).WithPolling(interval).Should(gomega.Succeed())
+}
+
+// paced returns the assertions with a pause before each check but the first: twice the time of the previous one.
+func paced(ctx context.Context, assertions func(g gomega.Gomega)) func(g gomega.Gomega) {
+	var took time.Duration
+	return func(g gomega.Gomega) {
+		Pause(ctx, min(2*took, longestPause))
+		began := time.Now()
+		defer func() { took = time.Since(began) }() // a failed assertion panics
+		assertions(g)
+	}
 }
 
 // Until polls until the check returns nil, for at most Patience. Its error contains the check's

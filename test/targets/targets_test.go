@@ -263,6 +263,20 @@ func TestEachPackageIsTestedOnce(t *testing.T) {
 	harness.Same(t, "the packages", want, tested)
 }
 
+func TestWhatRunsConcurrentlyIsTestedWithTheRaceDetector(t *testing.T) {
+	calls := testCalls(t, "-race")
+	for path, want := range map[string]bool{
+		"apiserver/readmodel": true, "apiserver/ratelimit": true, "apiserver/uploads": true, "controllers/finding": true,
+		"controllers/internal/watch": true, "scanimport/importer": true, "internal/findingstate": false,
+	} {
+		for _, call := range calls {
+			if strings.Contains(call+" ", "/findings-operator/"+path+" ") {
+				harness.Same(t, path+" is tested with the race detector", want, strings.Contains(call, " -race "))
+			}
+		}
+	}
+}
+
 // Go's cache of results does not see changes of programs, of scripts, of what a child process reads, and of other modules.
 func TestResultsThatTheCacheWouldKeepTooLongAreNotCached(t *testing.T) {
 	matched := 0
