@@ -32,8 +32,8 @@ type noticed struct {
 	change *changes.Change
 	// restart is set for a complete list at the version.
 	restart bool
-	// joined is how many groups must be joined before readers see the change; only of reviews.
-	joined int
+	// joined marks what must be joined before readers see the change; only of reviews.
+	joined mark
 }
 
 // maxNoticed is how many changes may wait until the resources joined with them are rendered.
@@ -148,16 +148,11 @@ func (m *Model) notice(k changes.Kind, n noticed) {
 	m.noticed[k] = append(waiting, n)
 }
 
-// tellChanges reports the changes that readers see now. The caller has just published. A review becomes visible
-// once it is rendered with its issues; until then the changes of later reviews wait too, which keeps their order.
+// tellChanges reports the changes that readers see now. The caller has just published.
 func (m *Model) tellChanges() {
 	for k := range changes.Kinds {
-		told := 0
-		for _, n := range m.noticed[k] {
-			if k == changes.Reviews && !m.queue.hasJoined(n.joined) && len(m.noticed[k])-told < maxNoticed {
-				break
-			}
-			told++
+		told := m.seen(k)
+		for _, n := range m.noticed[k][:told] {
 			switch {
 			case n.restart:
 				m.changes.Restart(k, n.version)
@@ -169,6 +164,23 @@ func (m *Model) tellChanges() {
 		}
 		m.noticed[k] = slices.Delete(m.noticed[k], 0, told)
 	}
+}
+
+// seen returns how many of the noticed changes readers see. A review becomes visible once it is rendered with its
+// issues; until then the changes of later reviews wait too, which keeps their order.
+func (m *Model) seen(k changes.Kind) int {
+	waiting := m.noticed[k]
+	if k != changes.Reviews {
+		return len(waiting)
+	}
+	seen, all := max(0, len(waiting)-maxNoticed+1), true
+	for i := range waiting {
+		// Asked of each, also behind one that waits: this moves the marks.
+		if all = m.queue.hasJoined(&waiting[i].joined) && all; all {
+			seen = max(seen, i+1)
+		}
+	}
+	return seen
 }
 
 func (m *Model) ownerOf(namespace string) string {

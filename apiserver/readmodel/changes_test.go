@@ -105,8 +105,13 @@ func TestAReviewIsToldAlthoughARepositoryOfAnotherOrganizationKeepsChanging(t *t
 		if changes == 0 {
 			feed(t, m, reviews, changed)
 		}
-		m.joinNext(testContext) // the row
-		m.joinNext(testContext) // a group
+		// A change before each step: the queue never runs out of single rows.
+		for _, version := range []int{100 + 2*changes, 101 + 2*changes} {
+			counted := countedProject("api", version)
+			counted.Namespace, counted.UID = "org-other", "uid-other-api"
+			feed(t, m, projects, counted)
+			m.joinNext(testContext)
+		}
 		m.publishAll()
 		if got := told(reader); got != nil {
 			harness.Same(t, "told", []string{"review updated r-1 30 \n"}, got)
@@ -116,6 +121,22 @@ func TestAReviewIsToldAlthoughARepositoryOfAnotherOrganizationKeepsChanging(t *t
 		}
 	}
 	t.Errorf("not told after %d changes of the repository", changes)
+}
+
+func TestAReviewIsToldOnceTheCountsOfItsIssuesAreShown(t *testing.T) {
+	m, reader := listening(t)
+	feed(t, m, reviewIssues, issue("i-1", 40))
+	feed(t, m, reviews, review("r-1", 41))
+	for m.joinNext(testContext) {
+		m.publishAll()
+		if got := told(reader); got != nil {
+			harness.Same(t, "told", []string{"review updated r-1 41 \n"}, got)
+			review, _ := m.Review(acme, "r-1")
+			harness.Same(t, "its open issues then", int32(1), review.openIssueCount)
+			return
+		}
+	}
+	t.Error("not told")
 }
 
 // A decision may read what the watch has yet to report: it is told as created all the same.

@@ -20,8 +20,6 @@ const (
 	byRepository
 	byProject
 	byReview
-	// byNone selects nothing: the entry marks a place in the queue.
-	byNone
 )
 
 // rejoin identifies rows of a namespace to render again: one row, those of a repository, a project or a review,
@@ -33,19 +31,27 @@ type rejoin struct {
 	name      string
 }
 
-// queue holds what is to be rendered, without duplicates. Single rows come before groups: an object that was
-// just changed must not wait for all rows that a renamed repository affects.
+// queue holds what is to be rendered, without duplicates. Single rows come first, and between the batches of a group:
+// an object that was just changed must not wait for all rows that a renamed repository affects. After each batch of
+// rows it is the turn of a group, or else an organization that keeps changing an object would hold back all groups.
 type queue struct {
 	rows, groups []rejoin
 	queued       map[rejoin]struct{}
-	// popped is how many groups were ever popped, and joined is how many of them are joined. rowsOut is set while popped
-	// rows are being joined.
-	popped, joined int
-	rowsOut        bool
+	// popped is how many entries were ever popped, and joined is how many of them are joined.
+	popped, joined progress
+	// groupNext is set once rows were popped since the last group.
+	groupNext bool
 }
 
-// listed marks the end of what was queued when the last kind was listed for the first time.
-var listed = rejoin{by: byNone}
+// progress counts entries of the queue.
+type progress struct{ groups, rows int }
+
+// mark is a place in the queue.
+type mark struct {
+	progress
+	// moved is set once the mark has moved behind the rows that were queued by the entries before it.
+	moved bool
+}
 
 func (q *queue) empty() bool { return len(q.rows)+len(q.groups) == 0 }
 
@@ -69,7 +75,8 @@ func (q *queue) popRows() []rejoin {
 	for _, r := range next {
 		delete(q.queued, r)
 	}
-	q.rowsOut = len(next) > 0
+	q.popped.rows += len(next)
+	q.groupNext = true
 	return next
 }
 
@@ -78,26 +85,39 @@ func (q *queue) popGroup() rejoin {
 	next := q.groups[0]
 	q.groups = q.groups[1:]
 	delete(q.queued, next)
-	q.popped++
+	q.popped.groups++
+	q.groupNext = false
 	return next
 }
 
-// endOfReviews returns how many groups are joined once all queued reviews and issues of the namespace are.
-func (q *queue) endOfReviews(namespace string) int {
-	for i, r := range slices.Backward(q.groups) {
-		if r.namespace == namespace && (r.rows == reviews || r.rows == reviewIssues) {
-			return q.popped + i + 1
-		}
-	}
-	return q.popped
+// end returns the mark behind everything that is queued.
+func (q *queue) end() mark {
+	return mark{progress: progress{q.popped.groups + len(q.groups), q.popped.rows + len(q.rows)}}
 }
 
-// end returns how many groups are joined once all that are queued are.
-func (q *queue) end() int { return q.popped + len(q.groups) }
+// endOfReviews returns a mark behind all queued reviews and issues of the namespace.
+func (q *queue) endOfReviews(namespace string) mark {
+	end := q.end()
+	end.groups = q.popped.groups
+	for i, r := range slices.Backward(q.groups) {
+		if r.namespace == namespace && (r.rows == reviews || r.rows == reviewIssues) {
+			end.groups += i + 1
+			break
+		}
+	}
+	return end
+}
 
-// hasJoined reports whether that many groups are joined, and all rows.
-func (q *queue) hasJoined(groups int) bool {
-	return q.joined >= groups && len(q.rows) == 0 && !q.rowsOut
+// hasJoined reports whether the entries before the mark are joined, and the rows that they have queued: issues queue
+// their review if its counts change. Then it may move the mark.
+func (q *queue) hasJoined(at *mark) bool {
+	if q.joined.groups < at.groups || q.joined.rows < at.rows {
+		return false
+	}
+	if !at.moved {
+		at.rows, at.moved = q.end().rows, true
+	}
+	return q.joined.rows >= at.rows
 }
 
 // enqueue requests rows to be rendered in the background.
@@ -139,14 +159,20 @@ func (m *Model) joinNext(ctx context.Context) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.joining, m.queue.joined = false, m.queue.popped
-	if ctx.Err() == nil && filling != nil {
+	m.signal() // the last rows may have been published before the queue was known to be empty
+	if ctx.Err() != nil {
+		return false
+	}
+	if filling != nil {
 		m.joinedKind(filling)
 	}
-	m.signal() // the last rows may have been published before the queue was known to be empty
-	return ctx.Err() == nil
+	if m.starting != nil && m.queue.hasJoined(m.starting) {
+		m.becomeReady()
+	}
+	return true
 }
 
-// dequeue removes and returns the next entry: single rows, or else the rows of a group. filling is the view
+// dequeue removes and returns the next entries: a batch of single rows, or the rows of a group. filling is the view
 // that gets all rows of a kind with them, if any.
 func (m *Model) dequeue() (rows []rejoin, filling *view, ok bool) {
 	m.mu.Lock()
@@ -155,14 +181,10 @@ func (m *Model) dequeue() (rows []rejoin, filling *view, ok bool) {
 		return nil, nil, false
 	}
 	m.joining = true
-	if rows = m.queue.popRows(); len(rows) > 0 {
-		return rows, nil, true
+	if len(m.queue.groups) == 0 || len(m.queue.rows) > 0 && !m.queue.groupNext {
+		return m.queue.popRows(), nil, true
 	}
 	group := m.queue.popGroup()
-	if group == listed {
-		m.becomeReady()
-		return nil, nil, true
-	}
 	if p := m.partitions[group.namespace]; p != nil && p.view != nil {
 		rows = p.rowsOf(group)
 		if group.by == byAll && p.view.unjoined > 0 { // an earlier claim may have left groups in the queue
@@ -340,7 +362,7 @@ func (m *Model) workFor(p *partition, r rejoin) (work, bool) {
 func (m *Model) finish(batch []work) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.queue.rowsOut = false
+	m.queue.joined.rows = m.queue.popped.rows
 	for _, w := range batch {
 		p := m.partitions[w.row.namespace]
 		if p == nil || p.view != w.view {

@@ -14,10 +14,10 @@ type metrics struct {
 	held [kinds]atomic.Int64
 	// behind is when the oldest change arrived that readers may not see yet; nil if they see all.
 	behind atomic.Pointer[time.Time]
-	// If marked, readers see all changes that were in the queue then once as many groups as end are joined, and later is
-	// when the oldest change since then arrived. The mutex guards marked and end.
+	// If marked, readers see all changes that were in the queue then once end is joined, and later is when the oldest
+	// change since then arrived. The mutex guards marked and end.
 	marked bool
-	end    int
+	end    mark
 	later  atomic.Pointer[time.Time]
 
 	catchUp prometheus.Histogram
@@ -95,7 +95,7 @@ func (m *Model) fallBehind(received time.Time) {
 // repository keeps the queue from becoming empty. The caller holds the mutex and has just published.
 func (m *Model) settleLag() {
 	its, all := m.metrics, !m.joining && m.queue.empty()
-	if !all && its.marked && !m.queue.hasJoined(its.end) {
+	if !all && its.marked && !m.queue.hasJoined(&its.end) {
 		return
 	}
 	if all || its.marked {

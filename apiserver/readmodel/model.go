@@ -76,6 +76,9 @@ type Model struct {
 	// queue holds the rows to render again; joining is set while some of them are being rendered.
 	queue   queue
 	joining bool
+	// starting marks the end of what was queued when the last kind was listed for the first time; nil before that, and
+	// once the model is ready.
+	starting *mark
 	// noticed holds changes until readers see them. applied holds the states of objects that the model showed
 	// before the watch reported them.
 	noticed [changes.Kinds][]noticed
@@ -305,15 +308,17 @@ func (m *Model) publishOrganizations() {
 // later does not count: an organization that keeps changing a repository would keep the model from becoming ready.
 func (m *Model) settleReady() {
 	switch {
-	case m.ready.Load() || slices.Contains(m.synced[:], false):
+	case m.ready.Load() || m.starting != nil || slices.Contains(m.synced[:], false):
 	case m.joining || !m.queue.empty():
-		m.enqueue(listed)
+		end := m.queue.end()
+		m.starting = &end
 	default:
 		m.becomeReady()
 	}
 }
 
 func (m *Model) becomeReady() {
+	m.starting = nil
 	m.publishAll()
 	m.ready.Store(true)
 	m.log.Info("Ready: every kind is listed and joined")

@@ -225,9 +225,7 @@ func TestNothingIsRenderedAnewForWhatFindingsDoNotShow(t *testing.T) {
 	feed(t, m, projects, project("api", 6))
 	show(t, m, findings, finding("f-1", 11))
 	before, _ := m.Finding(acme, "f-1")
-	counted := project("api", 7)
-	counted.Status.FindingsCount = 99
-	feed(t, m, projects, counted)
+	feed(t, m, projects, countedProject("api", 7))
 	harness.Same(t, "groups to be rendered anew after a project's count", 0, len(m.queue.groups))
 	settle(t, m)
 	if after, _ := m.Finding(acme, "f-1"); after != before {
@@ -328,13 +326,23 @@ func TestReadyAlthoughARepositoryKeepsChanging(t *testing.T) {
 	}
 	for version := 21; version < 71 && !m.Ready(); version++ {
 		feed(t, m, repositories, movedRepository("shop", version))
-		m.joinNext(testContext) // the row
-		m.joinNext(testContext) // a group
+		// A change before each step: the queue never runs out of single rows.
+		feed(t, m, projects, countedProject("api", 2*version))
+		m.joinNext(testContext)
+		feed(t, m, projects, countedProject("api", 2*version+1))
+		m.joinNext(testContext)
 	}
 	if !m.Ready() {
 		t.Fatal("not ready after 50 changes of a repository")
 	}
 	harness.Same(t, "the name of the project, once it is ready", "The api", shown(t, m, acme, "f-1").Project.Name)
+}
+
+// countedProject returns the project with a number of findings that no other version has.
+func countedProject(name string, version int) *v1alpha1.Project {
+	p := project(name, version)
+	p.Status.FindingsCount = int32(version)
+	return p
 }
 
 // movedRepository returns the repository with a URL that no other version has.
