@@ -13,7 +13,8 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
-// How long a streamed request body may take: in total, and without receiving a byte.
+// How long a streamed request body may take: in total, and without receiving a byte. The package uploads names both in
+// a message, and docs/rest.md too.
 const (
 	streamTimeout = 10 * time.Minute
 	streamIdle    = 20 * time.Second
