@@ -28,7 +28,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m := &metrics{
 		requests: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "findings_api_requests_total",
-			Help: "Requests that were answered.",
+			Help: "Requests by status; 499 if the client left before an error of the server.",
 		}, labels),
 		duration: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "findings_api_request_duration_seconds",

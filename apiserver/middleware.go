@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -76,9 +77,11 @@ func (r *router) observe(c *gin.Context) {
 	header["Cache-Control"], header["X-Content-Type-Options"] = noStore, noSniff
 	// Deferred, so that an aborted response is logged too.
 	defer func() {
-		tracing.Answered(span, c.Writer.Status())
+		took := time.Since(start)
+		status := r.outcome(c, s, took)
+		tracing.Answered(span, status)
 		span.End()
-		r.record(c, s, start)
+		r.record(c, s, status, took)
 	}()
 	c.Next()
 }
@@ -88,24 +91,53 @@ func (r *router) routeOf(c *gin.Context) string {
 	return cmp.Or(r.templates[c.FullPath()], unmatched)
 }
 
-func (r *router) record(c *gin.Context, s *state, start time.Time) {
-	took := time.Since(start)
-	route := r.templates[c.FullPath()]
-	r.metrics.count(route, c.Request.Method, c.Writer.Status())
-	if !s.lasting {
-		r.metrics.observe(route, c.Request.Method, c.Writer.Status(), took)
+// statusClientGone is logged and counted instead of an error of the server that no client got. Nginx invented it.
+const statusClientGone = 499
+
+// clientStays is how long a request may take until its context tells nothing about the client: net/http cancels it at
+// readTimeout too, if the connection still has that deadline, and can answer all the same.
+const clientStays = readTimeout - readHeaderTimeout
+
+// outcome returns the status to log and to count: the one that was sent, or statusClientGone if the client left before
+// an error of the server. A request that its client gives up often fails, and nobody is to be woken for that. A server
+// that stops cancels requests too.
+func (r *router) outcome(c *gin.Context, s *state, took time.Duration) int {
+	status := c.Writer.Status()
+	if status < http.StatusInternalServerError || !errors.Is(c.Request.Context().Err(), context.Canceled) {
+		return status
 	}
-	r.log.LogAttrs(c.Request.Context(), level(s.err), "Request", accessLine(c, s, route, took)...)
+	if took >= clientStays && s.request.Stream == nil {
+		return status
+	}
+	select {
+	case <-r.leaving:
+		return status
+	default:
+		return statusClientGone
+	}
+}
+
+func (r *router) record(c *gin.Context, s *state, status int, took time.Duration) {
+	route := r.templates[c.FullPath()]
+	r.metrics.count(route, c.Request.Method, status)
+	if !s.lasting {
+		r.metrics.observe(route, c.Request.Method, status, took)
+	}
+	at := level(s.err)
+	if status == statusClientGone {
+		at = slog.LevelInfo
+	}
+	r.log.LogAttrs(c.Request.Context(), at, "Request", accessLine(c, s, route, status, took)...)
 }
 
 // accessLine leaves out the query, headers and bodies: they may contain secrets.
-func accessLine(c *gin.Context, s *state, route string, took time.Duration) []slog.Attr {
+func accessLine(c *gin.Context, s *state, route string, status int, took time.Duration) []slog.Attr {
 	line := []slog.Attr{
 		slog.String("requestID", s.requestID),
 		slog.String("method", shorten(c.Request.Method, mostMethod)),
 		slog.String("path", shorten(c.Request.URL.EscapedPath(), mostPath)),
 		slog.String("route", route),
-		slog.Int("status", c.Writer.Status()),
+		slog.Int("status", status),
 		slog.Int("bytes", max(c.Writer.Size(), 0)),
 		slog.Duration("took", took),
 		slog.String("remote", c.Request.RemoteAddr),
@@ -115,6 +147,9 @@ func accessLine(c *gin.Context, s *state, route string, took time.Duration) []sl
 	}
 	if s.identity.Organization != "" {
 		line = append(line, slog.String("organization", s.identity.Organization), slog.String("key", s.identity.KeyName))
+	}
+	if status == statusClientGone {
+		line = append(line, slog.String("outcome", "the client is gone"))
 	}
 	if s.err != nil {
 		line = append(line, slog.String("error", shorten(s.err.Error(), mostError)))

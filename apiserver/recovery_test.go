@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console"
 	"github.com/appsec-dev/findings-operator/apiserver/console/session"
@@ -24,7 +26,10 @@ import (
 
 // routerWith serves a handler behind the first two middlewares.
 func routerWith(log *bytes.Buffer, handler gin.HandlerFunc) http.Handler {
-	r := &router{metrics: newMetrics(prometheus.NewRegistry()), log: slog.New(slog.NewTextHandler(log, nil))}
+	return engineOf(&router{metrics: newMetrics(prometheus.NewRegistry()), log: slog.New(slog.NewTextHandler(log, nil))}, handler)
+}
+
+func engineOf(r *router, handler gin.HandlerFunc) http.Handler {
 	engine := newEngine()
 	engine.Use(r.observe, recovery)
 	engine.GET("/", handler)
@@ -120,6 +125,45 @@ func TestAPageExplainsARefusalByItsCode(t *testing.T) {
 		}), httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 		if answer.Code != refusal.p.Status || !strings.Contains(answer.Body.String(), refusal.want) {
 			t.Errorf("%s: got %d without %q\n%s", refusal.p.Code, answer.Code, refusal.want, answer.Body)
+		}
+	}
+}
+
+// An import, or a count of many findings, takes longer than some clients wait.
+func TestAnErrorAfterItsClientHasLeftIsNoneOfTheServer(t *testing.T) {
+	stopping := make(chan struct{})
+	close(stopping)
+	for reason, test := range map[string]struct {
+		gone    bool
+		leaving chan struct{}
+		code    string
+		level   string
+	}{
+		"the client is gone":                     {gone: true, code: "499", level: "INFO"},
+		"the client waits":                       {code: "500", level: "ERROR"},
+		"the server stops, and cancels requests": {gone: true, leaving: stopping, code: "500", level: "ERROR"},
+	} {
+		var log bytes.Buffer
+		registry := prometheus.NewRegistry()
+		r := &router{metrics: newMetrics(registry), log: slog.New(slog.NewTextHandler(&log, nil)), leaving: test.leaving}
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		answerOf(engineOf(r, func(c *gin.Context) {
+			if test.gone {
+				leave()
+			}
+			fail(c, problem.TryAgain("away", c.Request.Context().Err()))
+		}), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
+		want := fmt.Sprintf(`
+# HELP findings_api_requests_total Requests by status; 499 if the client left before an error of the server.
+# TYPE findings_api_requests_total counter
+findings_api_requests_total{code=%q,method="GET",route="unmatched"} 1
+`, test.code)
+		harness.NoError(t, reason, testutil.GatherAndCompare(registry, strings.NewReader(want), "findings_api_requests_total"))
+		for _, want := range []string{"level=" + test.level, "status=" + test.code} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("%s: the log lacks %q:\n%s", reason, want, log.String())
+			}
 		}
 	}
 }
