@@ -1,11 +1,13 @@
 package importer
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/scanimport/recognition"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -153,6 +155,52 @@ func TestACommitInAMessageChangesNoFinding(t *testing.T) {
 			if doubt := l.findings[name].Spec.Doubt; doubt != nil {
 				t.Errorf("%s: %s is in doubt: %s", reason, name, doubt.Reason)
 			}
+		}
+	}
+}
+
+// Two redacted secrets at one place differ only in the commit that gitleaks names. Once one of them is no longer
+// reported, nobody knows whether it is the decided one.
+func TestADecisionAboutOneOfTwoRedactedSecretsDoesNotPassToTheOtherSilently(t *testing.T) {
+	in := func(commit string) sarif.Result {
+		r := inFile("a.go", "REDACTED", 5)
+		r.Message, r.TaggedSecret = "aws-key has detected secret for file a.go at commit "+commit+".", true
+		return r
+	}
+	a, b, squashed := in("aaaaaaa"), in("bbbbbbb"), in("ccccccc")
+	for _, left := range []sarif.Result{a, b, squashed} {
+		l := newLife(t)
+		names := l.scans(a, b)
+		l.mute()
+		l.want("both again", slices.Sorted(slices.Values(l.scans(a, b))), slices.Sorted(slices.Values(names))...)
+		for _, name := range names {
+			if d := l.findings[name].Spec.Doubt; d != nil {
+				t.Errorf("both are there, and %s is in doubt: %s", name, d.Reason)
+			}
+		}
+		name := l.scans(left)[0]
+		if d := l.findings[name].Spec.Doubt; d == nil || d.Reason != string(recognition.DoubtCount) {
+			t.Errorf("only %q is left, and %s has the doubt %+v", left.Message, name, d)
+		}
+		harness.Same(t, "in doubt", 1, l.plan.doubtful)
+		l.wantOpen("one is left", 1)
+	}
+}
+
+// Two jobs may report a problem under two names of a tool, or in two analyses: these findings are copies.
+func TestACopyOfAFindingLeavesNoDoubt(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.FindingSpec){
+		"tool":     func(spec *v1alpha1.FindingSpec) { spec.Tool = "former" },
+		"analysis": func(spec *v1alpha1.FindingSpec) { spec.Analysis = "java" },
+		"project":  func(spec *v1alpha1.FindingSpec) { spec.ProjectRef.Name = "api" },
+	} {
+		r := inFile("a.go", "x()", 5)
+		own := testContext(v1alpha1.CategoryCode).spec(&r)
+		other := *own.DeepCopy()
+		change(&other)
+		matches := pair([]reported{{result: &r, spec: own}}, []v1alpha1.Finding{{Spec: own}, {Spec: other}}, nil, nil)
+		if m := matches[0]; m.before == nil || m.doubt != "" {
+			t.Errorf("another %s: the result is known (%v), with the doubt %q", name, m.before != nil, m.doubt)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 )
 
 // sameFacts reports whether a finding already has the reported facts. Fields that depend only on the scan, and so
@@ -53,6 +54,12 @@ func saysTheSame(results []reported, there []v1alpha1.Finding) func(result, know
 		is := digest(side{false, r, endpoints}, *reported, reported)
 		return is == digest(side{true, k, endpoints}, there[k].Spec, reported)
 	}
+}
+
+// factsOf returns a digest of a finding's facts, with the tool's name, the analysis and the project. Findings that
+// differ only in these may be one problem that several jobs report.
+func factsOf(spec *v1alpha1.FindingSpec) string {
+	return fingerprints.Hash(string(comparedFacts(spec, spec)))
 }
 
 // sameSpec reports whether two findings agree in every fact and in their triage.

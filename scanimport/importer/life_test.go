@@ -330,8 +330,9 @@ func TestBecauseSaysWhatChanged(t *testing.T) {
 		match match
 		want  string
 	}{
-		"first rung": {match{rung: recognition.Unchanged, is: was}, ""},
-		"moved":      {match{rung: recognition.Moved, is: recognition.Evidence{Path: "b.go", Line: 5, Message: "m", Snippet: "x", Version: "1"}}, "recognised by moved: moved from a.go"},
+		"first rung":           {match{rung: recognition.Unchanged, is: was}, ""},
+		"first rung, in doubt": {match{rung: recognition.Unchanged, is: was, doubt: recognition.DoubtCount}, "unchanged; in doubt: several results alike, and not as many as before"},
+		"moved":                {match{rung: recognition.Moved, is: recognition.Evidence{Path: "b.go", Line: 5, Message: "m", Snippet: "x", Version: "1"}}, "recognised by moved: moved from a.go"},
 		"much": {match{rung: recognition.Line, doubt: recognition.DoubtLine, is: recognition.Evidence{Path: "a.go", Line: 6, Message: "n", Snippet: "y", Version: "2"}},
 			"recognised by nearest line: line 5 before, version 1 before, message changed, code changed; in doubt: line moved, and no code to compare"},
 	} {

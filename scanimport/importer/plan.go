@@ -53,8 +53,8 @@ type plan struct {
 	// toClose is the number of open findings that the scan no longer reports. They are closed only if the batch is
 	// complete.
 	toClose int
-	// recognised counts the results that were recognised by a rung after the first; doubtful counts those of them that
-	// may be another problem of the same kind.
+	// recognised counts the results that were recognised by a rung after the first, or are in doubt; doubtful counts
+	// those of them that may be another problem of the same kind.
 	recognised map[recognition.Rung]int
 	doubtful   int
 	// suppressed counts the findings that the source suppresses; unseen are suppressed results without a finding.
@@ -243,7 +243,7 @@ func (p *plan) add(c *scanContext, ch change) {
 }
 
 func (p *plan) count(m *match) {
-	if m.before == nil || m.rung == recognition.Unchanged {
+	if m.before == nil || m.rung == recognition.Unchanged && m.doubt == "" {
 		return
 	}
 	p.recognised[m.rung]++

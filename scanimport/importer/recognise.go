@@ -77,6 +77,7 @@ func pair(results []reported, there []v1alpha1.Finding, unfinished map[string]bo
 	out := make([]match, len(results))
 	for _, m := range recognition.Recognise(recognition.Scan{
 		Results: evidence, Known: before, Named: named, Same: saysTheSame(results, there),
+		Facts: func(known int) string { return factsOf(&there[known].Spec) },
 	}) {
 		out[m.Result] = match{
 			name: there[m.Known].Name, before: &there[m.Known], rung: m.Rung, doubt: m.Doubt,
@@ -215,7 +216,7 @@ func FreeName(name string, taken func(string) bool) string {
 // because describes the rung by which a finding was recognised and what has changed: "moved from a.go", "message
 // changed".
 func (m *match) because() string {
-	if m.before == nil || m.rung == recognition.Unchanged {
+	if m.before == nil || m.rung == recognition.Unchanged && m.doubt == "" {
 		return ""
 	}
 	var changed []string
@@ -232,6 +233,9 @@ func (m *match) because() string {
 	add(was.Snippet != is.Snippet && was.Snippet != "" && is.Snippet != "", "code changed")
 	add(was.Fingerprint != is.Fingerprint && was.Fingerprint != "" && is.Fingerprint != "", "fingerprint changed")
 	why := "recognised by " + string(m.rung)
+	if m.rung == recognition.Unchanged {
+		why = "unchanged"
+	}
 	if len(changed) > 0 {
 		why += ": " + strings.Join(changed, ", ")
 	}

@@ -37,8 +37,8 @@ type Summary struct {
 	SkippedExamples []string `json:"skippedExamples,omitempty"`
 	// Notes counts the corrections that were made while reading.
 	Notes map[string]int `json:"notes,omitempty"`
-	// Recognised counts, by evidence, the results that match their finding but differ from it in something: "code",
-	// "moved", "nearest line", ...
+	// Recognised counts, by evidence, the results that match their finding but differ from it in something, or are in
+	// doubt: "code", "moved", "nearest line", ...
 	Recognised map[recognition.Rung]int `json:"recognised,omitempty"`
 	// InDoubt counts those of them that may be another problem of the same kind.
 	InDoubt int `json:"inDoubt,omitempty"`

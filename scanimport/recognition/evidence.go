@@ -49,6 +49,11 @@ type Known struct {
 // apart.
 func (e *Evidence) hasCode() bool { return e.Fingerprint != "" || e.Snippet != "" }
 
+// place is a line and a column of the file.
+type place struct{ line, column int32 }
+
+func placeOf(e *Evidence) place { return place{e.Line, e.Column} }
+
 // compare orders by place and then by everything else, so that the order does not depend on the file.
 func (e *Evidence) compare(o *Evidence) int {
 	return cmp.Or(cmp.Compare(e.Line, o.Line), cmp.Compare(e.Column, o.Column),

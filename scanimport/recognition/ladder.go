@@ -34,7 +34,8 @@ type Doubt string
 
 // The doubts.
 const (
-	// DoubtCount: there are more or fewer similar results than before, and this one moved.
+	// DoubtCount: there are more or fewer similar results than before, and this one moved; or fewer at its place, and
+	// nothing tells them apart.
 	DoubtCount Doubt = "several results alike, and not as many as before"
 	// DoubtLine: the line differs, and neither code nor another pair confirms it.
 	DoubtLine Doubt = "line moved, and no code to compare"
@@ -84,6 +85,9 @@ type Scan struct {
 	// Same reports whether a result and a finding also agree in facts that are not evidence, so that of several with
 	// equal evidence each keeps its own. nil: nothing distinguishes them.
 	Same func(result, known int) bool
+	// Facts returns a text that is the same for findings that agree in these facts too and were reported by the same job:
+	// they are different problems, and nothing tells them apart. nil: all findings agree in them.
+	Facts func(known int) string
 }
 
 // Recognise returns the pairs, at most one for each result and each finding, in the order of
@@ -115,6 +119,7 @@ type matcher struct {
 	known   []Known
 	named   []Match
 	same    func(result, known int) bool
+	facts   func(known int) string
 	rung    Rung
 	// ofResult holds the pair of each result; its rung is empty if there is none yet.
 	ofResult []Match
@@ -132,7 +137,7 @@ const none = -1
 
 func newMatcher(s Scan) *matcher {
 	m := &matcher{
-		results: s.Results, known: s.Known, named: s.Named, same: s.Same,
+		results: s.Results, known: s.Known, named: s.Named, same: s.Same, facts: s.Facts,
 		ofResult: make([]Match, len(s.Results)), taken: make([]int, len(s.Known)), left: len(s.Results),
 		reported: make(map[string]bool),
 	}

@@ -138,6 +138,11 @@ var cases = map[string]one{
 		open(ev("R", "a", 10, hash("h"), message("m")), ev("R", "a", 20, hash("h"), message("m"))),
 		[]Evidence{ev("R", "a", 12, hash("h"), message("m"))}, nil, []int{0}, 1},
 
+	"one of two at one place goes": {"nothing tells which", "",
+		open(ev("R", "a", 5, message("m")), ev("R", "a", 5, message("m"))), []Evidence{ev("R", "a", 5, message("m"))}, nil, []int{0}, 1},
+	"one of two repaired at one place is back": {"nothing tells which", "",
+		closed(ev("R", "a", 5, message("m")), ev("R", "a", 5, message("m"))), []Evidence{ev("R", "a", 5, message("m"))}, nil, []int{0}, 1},
+
 	"copied": {"the copy is new", "",
 		open(ev("R", "a", 5, code("x"))), []Evidence{ev("R", "b", 5, code("x")), ev("R", "a", 5, code("x"))}, nil, []int{-1, 0}, 0},
 	"goes, and another comes far away": {"other code is another problem", "",

@@ -15,7 +15,7 @@ func unchanged(m *matcher) {
 			continue
 		}
 		for _, p := range append(pairs, m.samePlaces(without(g.results, pairs), g.closed)...) {
-			m.pair(p[0], p[1], "")
+			m.pair(p.Result, p.Known, p.Doubt)
 		}
 	}
 }
@@ -24,32 +24,63 @@ func unchanged(m *matcher) {
 func (m *matcher) asWritten(g *group) {
 	written := slices.DeleteFunc(slices.Clone(g.open), func(k int) bool { return !m.known[k].Unfinished })
 	for _, p := range m.samePlaces(g.results, written) {
-		m.pair(p[0], p[1], "")
+		m.pair(p.Result, p.Known, p.Doubt)
 	}
 	g.results, g.open = m.freeOf(g.results), m.untaken(g.open)
 }
 
 // samePlaces returns the pairs of results and findings at the same line and column.
-func (m *matcher) samePlaces(results, known []int) [][2]int {
+func (m *matcher) samePlaces(results, known []int) []Match {
 	if len(known) == 0 {
 		return nil
 	}
-	places := make(map[[2]int32][]int, len(known))
+	places := make(map[place][]int, len(known))
 	for _, k := range known {
-		place := [2]int32{m.known[k].Line, m.known[k].Column}
-		places[place] = append(places[place], k)
+		at := placeOf(&m.known[k].Evidence)
+		places[at] = append(places[at], k)
 	}
-	pairs := make([][2]int, 0, len(results))
+	pairs := make([]Match, 0, len(results))
 	for _, r := range results {
-		place := [2]int32{m.results[r].Line, m.results[r].Column}
-		if ks := places[place]; len(ks) > 0 {
-			at := m.own(r, ks)
-			pairs = append(pairs, [2]int{r, ks[at]})
-			copy(ks[1:], ks[:at]) // what is left keeps its order
-			places[place] = ks[1:]
+		at := placeOf(&m.results[r])
+		if ks := places[at]; len(ks) > 0 {
+			own := m.own(r, ks)
+			pairs = append(pairs, Match{Result: r, Known: ks[own]})
+			copy(ks[1:], ks[:own]) // what is left keeps its order
+			places[at] = ks[1:]
 		}
 	}
+	if len(pairs) < len(known) {
+		m.doubtTwins(pairs, places)
+	}
 	return pairs
+}
+
+// doubtTwins marks the pairs whose finding nothing tells apart from one that is left at the same place: the result may
+// be either.
+func (m *matcher) doubtTwins(pairs []Match, left map[place][]int) {
+	facts := func(known int) string {
+		if m.facts == nil {
+			return ""
+		}
+		return m.facts(known)
+	}
+	twins := map[place]map[string]bool{}
+	for i := range pairs {
+		p := &pairs[i]
+		at := placeOf(&m.results[p.Result])
+		if len(left[at]) == 0 {
+			continue
+		}
+		if twins[at] == nil {
+			twins[at] = map[string]bool{}
+			for _, k := range left[at] {
+				twins[at][facts(k)] = true
+			}
+		}
+		if twins[at][facts(p.Known)] {
+			p.Doubt = DoubtCount
+		}
+	}
 }
 
 // mostSame bounds how many findings with equal evidence are compared with one result.
@@ -65,10 +96,10 @@ func (m *matcher) own(result int, known []int) int {
 }
 
 // without returns the results that are in none of the pairs; pairs are in the order of the results.
-func without(results []int, pairs [][2]int) []int {
+func without(results []int, pairs []Match) []int {
 	var out []int
 	for _, r := range results {
-		if len(pairs) > 0 && pairs[0][0] == r {
+		if len(pairs) > 0 && pairs[0].Result == r {
 			pairs = pairs[1:]
 			continue
 		}

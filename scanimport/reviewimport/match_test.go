@@ -12,6 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -164,6 +165,37 @@ func TestADecisionDoesNotPassToAProblemElsewhereThatGotWorse(t *testing.T) {
 		before := c.clone()
 		c.importsResults(t, "c1", results(tc.now...), nil)
 		harness.Same(t, tc.reason+": the same again", before.issues, c.issues)
+	}
+}
+
+// Two redacted secrets at one place differ only in the commit that gitleaks names: the decision about the first, which
+// is gone, does not cover the other.
+func TestADecisionDoesNotPassToAnotherSecretAtItsPlace(t *testing.T) {
+	in := func(commits ...string) []found {
+		batch := &importer.Batch{Tool: "gitleaks", Category: v1alpha1.CategorySecret}
+		for i, commit := range commits {
+			batch.Results = append(batch.Results, sarif.Result{Index: i, RuleID: "aws-key", Rule: &sarif.Rule{ID: "aws-key"},
+				Severity: v1alpha1.LevelHigh, Message: "aws-key has detected secret for file config.py at commit " + commit + ".",
+				Location: sarif.Location{Path: "config.py", Line: 10, Column: 5, Snippet: "REDACTED"}})
+		}
+		return describedBy(batch)
+	}
+	for reason, left := range map[string]string{"the commit is still there": "bbbbbbb", "the commits are squashed": "ccccccc"} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c.importsResults(t, "c1", in("aaaaaaa"), nil)
+		first := in("aaaaaaa")[0].Name
+		c.mute(10)
+		c.importsResults(t, "c2", in("aaaaaaa", "bbbbbbb"), nil)
+		s := c.importsResults(t, "c3", in(left), nil)
+		harness.Same(t, reason+": open issues", 1, s.Open)
+		for name, issue := range c.issues {
+			if muted := issue.Triage.UserStatus == v1alpha1.UserStatusMuted; muted && c.state(name).State == v1alpha1.ReviewIssueOpen {
+				t.Errorf("%s: %s, the muted issue of %s, is open", reason, name, first)
+			}
+		}
+		before := c.clone()
+		c.importsResults(t, "c3", in(left), nil)
+		harness.Same(t, reason+": the same again", before.issues, c.issues)
 	}
 }
 

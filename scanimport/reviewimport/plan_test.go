@@ -245,9 +245,11 @@ func check(t *rapid.T, step int, c *cluster, h history) {
 // message and, after a colon, its code.
 func results(places ...string) []found { return resultsOf("ESLint", places...) }
 
-func resultsOf(tool string, places ...string) []found {
+func resultsOf(tool string, places ...string) []found { return describedBy(batchOf(tool, places...)) }
+
+func describedBy(batch *importer.Batch) []found {
 	im := &Importer{pr: pr}
-	batches := []*importer.Batch{batchOf(tool, places...)}
+	batches := []*importer.Batch{batch}
 	found, err := im.describe(shop, "c", batches, newSummary(pr, batches))
 	if err != nil {
 		panic(err)
