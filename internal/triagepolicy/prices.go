@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -28,7 +29,11 @@ var readers = map[string]bool{
 }
 
 // prices holds the cost of calls that take longer than CEL counts.
-type prices struct{ patterns patterns }
+type prices struct {
+	patterns patterns
+	// tooLong gets the second operand of the first + whose text may become longer than maxText. It may be nil.
+	tooLong *ast.Expr
+}
 
 // CallCost returns the actual cost of a call; nil to use the libraries' own cost.
 func (p prices) CallCost(function, _ string, arguments []ref.Val, _ ref.Val) *uint64 {
@@ -105,7 +110,7 @@ func (p prices) EstimateCallCost(function, _ string, target *checker.AstNode,
 	case function == functionMatches && len(arguments) > 0:
 		return p.patterns.estimate(arguments)
 	case function == operators.Add && len(arguments) == 2:
-		return refuseLongText(arguments)
+		return p.refuseLongText(arguments)
 	case isEquality(function) && len(arguments) == 2 && isCollection(arguments[0].Type()):
 		size := min(sizeOfNode(arguments[0]).Max, sizeOfNode(arguments[1]).Max)
 		return estimateOf(checker.CostEstimate{Max: size})
@@ -130,12 +135,16 @@ func estimateOf(cost checker.CostEstimate) *checker.CallEstimate {
 	return &checker.CallEstimate{CostEstimate: cost.Add(checker.FixedCostEstimate(1))}
 }
 
-// refuseLongText returns an unlimited cost if the text may become longer than maxText; else nil.
-func refuseLongText(parts []checker.AstNode) *checker.CallEstimate {
+// refuseLongText returns an unlimited cost, and notes the operand, if the text may become longer than maxText; else
+// nil.
+func (p prices) refuseLongText(parts []checker.AstNode) *checker.CallEstimate {
 	kind := parts[0].Type().Kind()
 	isText := kind == types.StringKind || kind == types.BytesKind
 	if !isText || sizeOfNode(parts[0]).Add(sizeOfNode(parts[1])).Max <= maxText {
 		return nil
+	}
+	if p.tooLong != nil && *p.tooLong == nil {
+		*p.tooLong = parts[1].Expr()
 	}
 	return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Max: math.MaxUint64}}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
+	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/ext"
 )
@@ -106,20 +107,46 @@ func Compile(match string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	cost, err := env.EstimateCost(compiled, sizes{prices{known}})
-	if err != nil {
-		return nil, &CompileError{Message: fmt.Sprintf("the cost of the expression cannot be told: %v", err)}
+	if err := affordable(env, compiled, known); err != nil {
+		return nil, err
 	}
-	if cost.Max > MaxCost {
-		return nil, &CompileError{Message: fmt.Sprintf(
-			"the expression may cost too much for one finding: %s, and the limit is %d", costly(cost.Max), MaxCost)}
-	}
-	program, err := env.Program(compiled, cel.CostTracking(prices{known}), cel.CostLimit(MaxCost),
+	program, err := env.Program(compiled, cel.CostTracking(prices{patterns: known}), cel.CostLimit(MaxCost),
 		cel.EvalOptions(cel.OptOptimize))
 	if err != nil {
 		return nil, &CompileError{Message: err.Error()}
 	}
 	return &Program{program: program, usesNow: usesNow, patterned: len(known) > 0}, nil
+}
+
+// affordable refuses an expression that may cost more than MaxCost.
+func affordable(env *cel.Env, compiled *cel.Ast, known patterns) error {
+	var tooLong ast.Expr
+	cost, err := env.EstimateCost(compiled, sizes{prices{known, &tooLong}})
+	switch {
+	case err != nil:
+		return &CompileError{Message: fmt.Sprintf("the cost of the expression cannot be told: %v", err)}
+	case tooLong != nil:
+		return errorAt(compiled.NativeRep(), sumOf(compiled.NativeRep(), tooLong),
+			"texts put together may be longer than %d characters: compare the parts", maxText)
+	case cost.Max > MaxCost:
+		return &CompileError{Message: fmt.Sprintf(
+			"the expression may cost too much for one finding: %s, and the limit is %d", costly(cost.Max), MaxCost)}
+	}
+	return nil
+}
+
+// sumOf returns the + with this second operand.
+func sumOf(compiled *ast.AST, operand ast.Expr) ast.Expr {
+	sum := operand
+	ast.PreOrderVisit(compiled.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() != ast.CallKind {
+			return
+		}
+		if of := e.AsCall().Args(); len(of) == 2 && of[1].ID() == operand.ID() {
+			sum = e
+		}
+	}))
+	return sum
 }
 
 // Footprint estimates the memory of an expression and its program, in bytes; program is nil if it does not compile:
