@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
@@ -79,7 +80,7 @@ func (i *Informers) Register(mgr ctrl.Manager, registerer prometheus.Registerer)
 			return fmt.Errorf("register the metrics of the informers: %w", err)
 		}
 	}
-	i.recorder = mgr.GetEventRecorder(v1alpha1.ControllerFieldManager)
+	i.recorder = reconcile.NewRecorder(mgr)
 	return mgr.Add(i)
 }
 

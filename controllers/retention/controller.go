@@ -81,7 +81,7 @@ type Reconciler struct {
 
 // SetupWithManager adds the controller of retention to the manager.
 func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	r := newReconciler(mgr.GetClient(), mgr.GetEventRecorder(v1alpha1.ControllerFieldManager), s)
+	r := newReconciler(mgr.GetClient(), reconcile.NewRecorder(mgr), s)
 	r.Live = mgr.GetAPIReader()
 	if err := errors.Join(
 		index.Add(ctx, mgr, &v1alpha1.Scan{}, scanSeries, seriesOf),

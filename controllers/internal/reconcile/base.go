@@ -6,7 +6,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/apitime"
 )
 
@@ -15,7 +14,8 @@ type Base struct {
 	Client client.Client
 	// Live reads from the API server, for decisions that must not depend on the cache. Secrets are read only with
 	// it, so that no cache holds a token or private key.
-	Live     client.Reader
+	Live client.Reader
+	// Recorder drops what exceeds the bound of NewRecorder.
 	Recorder events.EventRecorder
 	// Clock tells what is due. It may be set back, so durations are measured with the time package.
 	Clock clock.PassiveClock
@@ -27,7 +27,7 @@ func NewBase(mgr ctrl.Manager) Base {
 	return Base{
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
-		Recorder: mgr.GetEventRecorder(v1alpha1.ControllerFieldManager),
+		Recorder: NewRecorder(mgr),
 		Clock:    apitime.Clock{},
 	}
 }
