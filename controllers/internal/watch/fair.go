@@ -32,6 +32,11 @@ func newFairQueue(name string, pauses workqueue.TypedRateLimiter[ctrl.Request], 
 	return &fairQueue{limited, order}
 }
 
+// soon is the longest delay after which a request comes in its lane, such as the pause before a retry. What is due
+// later comes in lane 0 at best. Noting its lane would raise the request if it is added to the last lane meanwhile:
+// with thousands of decisions that end some day, a changed policy would come before all else.
+const soon = time.Minute
+
 // fairQueue hands out requests in the order of turns.
 type fairQueue struct {
 	workqueue.TypedRateLimitingInterface[ctrl.Request]
@@ -52,7 +57,9 @@ func (q *fairQueue) AddRateLimited(r ctrl.Request) {
 
 func (q *fairQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...ctrl.Request) {
 	for _, r := range requests {
-		q.turns.want(r, laneOf(ptr.Deref(o.Priority, 0)))
+		if lane := laneOf(ptr.Deref(o.Priority, 0)); o.After <= soon || lane == last {
+			q.turns.want(r, lane)
+		}
 		switch {
 		case o.RateLimited:
 			q.TypedRateLimitingInterface.AddRateLimited(r)

@@ -161,6 +161,16 @@ func TestADelayedRequestKeepsItsPriority(t *testing.T) {
 	}
 }
 
+func TestARequestThatIsDueMuchLaterRaisesNothingThatIsAddedMeanwhile(t *testing.T) {
+	b := newFairBench(t)
+	b.AddWithOpts(priorityqueue.AddOpts{After: time.Hour, Priority: new(first)}, requestFor("ns", "decided"))
+	b.AddWithOpts(priorityqueue.AddOpts{After: time.Hour}, requestFor("ns", "ordinary"))
+	b.add(last, "ns", "decided", "ordinary")
+	b.add(0, "ns", "new")
+	want := []string{"ns/new", "ns/decided", "ns/ordinary"}
+	harness.Same(t, "done", want, b.work(t, len(want), nil))
+}
+
 func TestAShutdownIsReportedThoughRequestsWait(t *testing.T) {
 	b := newFairBench(t)
 	b.add(0, "ns", "a", "b")
