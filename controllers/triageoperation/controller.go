@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -43,7 +43,7 @@ type Reconciler struct {
 	local clock.PassiveClock
 	pager *ledger.Pager
 	// refused holds since when the API server refuses an operation's writes of a finding or a part, by the operation's
-	// name.
+	// name: the time of the first refusal, while each reconcile ends with one.
 	refused sync.Map
 	// as returns a client that writes an operation's decisions in that namespace.
 	as func(namespace string) (rest.Interface, error)
@@ -85,12 +85,16 @@ func newScope() *scope { return reconcile.NewScope(&v1alpha1.TriageOperation{}) 
 
 // Reconcile selects an operation's findings once, and works through one part of them.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	return reconcile.Loop[*scope]{
+	result, err := reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
 		Phases: []reconcile.Phase[*scope]{r.afterEnd, r.awaitTurn, r.selectFindings, r.workThroughPart, r.complete},
 		Stored: r.announce,
-		Gone:   func(name types.NamespacedName) { r.refused.Delete(name) },
 	}.Run(ctx, req)
+	if !apierrors.IsForbidden(err) {
+		// Only refusals in a row count: one before an outage and one after it are those of a starting API server.
+		r.refused.Delete(req.NamespacedName)
+	}
+	return result, err
 }
 
 // operations returns the operations in a namespace. They must not be changed.

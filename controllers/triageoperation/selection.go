@@ -265,7 +265,6 @@ func (r *Reconciler) keepSet(ctx context.Context, s *scope, set []chosen, kept i
 			return nil
 		}
 	}
-	r.refused.Delete(client.ObjectKeyFromObject(s.Object))
 	record(s, set)
 	s.Status.NotUndoable, s.Status.Parts, s.Status.SelectedAt = lost, int32(len(parts)), now(s) //nolint:gosec // bounded
 	return nil

@@ -365,3 +365,45 @@ func TestASetThatIsNotTakenFailsOnlyAfterAWhile(t *testing.T) {
 		t.Error("it failed because a part that was in its way has been removed")
 	}
 }
+
+// A starting API server refuses once before an outage, and once after it.
+func TestOnlyRefusalsInARowCountTowardsPatience(t *testing.T) {
+	parts := schema.GroupResource{Resource: "triageoperationparts"}
+	refusal := apierrors.NewForbidden(parts, "o-0-000", errors.New("not yet ready to handle request"))
+	for reason, c := range map[string]struct {
+		meanwhile  error
+		standAside bool
+		phase      v1alpha1.OperationPhase
+	}{
+		"refused all the time": {refusal, false, v1alpha1.OperationFailed},
+		"an outage between":    {errors.New("connection refused"), false, v1alpha1.OperationSelecting},
+		"it stood aside":       {refusal, true, v1alpha1.OperationSelecting},
+	} {
+		r, _ := line(t, 1, "", v1alpha1.TriageOperationStatus{})
+		clock, answer := clocktesting.NewFakeClock(r.Clock.Now()), error(refusal)
+		r.local = clock
+		r.Client = interceptor.NewClient(r.Client.(client.WithWatch), interceptor.Funcs{Create: func(ctx context.Context,
+			c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if _, isPart := object.(*v1alpha1.TriageOperationPart); isPart {
+				return answer
+			}
+			return c.Create(ctx, object, options...)
+		}})
+		harness.Must(t, r.Client.Create(t.Context(), builder.Finding("f-1").In("org-acme").Mutate(
+			func(f *v1alpha1.Finding) { f.Spec.RuleID = "G1" }).Build()))
+		older := builder.TriageOperation("older", "G1").In("org-acme").Build()
+		for _, want := range []error{refusal, c.meanwhile, refusal} {
+			answer = want
+			_, _ = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "org-acme", Name: "o-0"}})
+			switch {
+			case !c.standAside:
+			case older.ResourceVersion == "":
+				harness.Must(t, r.Client.Create(t.Context(), older))
+			default:
+				harness.Must(t, client.IgnoreNotFound(r.Client.Delete(t.Context(), older)))
+			}
+			clock.Step(refusalPatience * 3 / 4)
+		}
+		harness.Same(t, "the phase when "+reason, c.phase, stored(t, r, "o-0").Status.Phase)
+	}
+}

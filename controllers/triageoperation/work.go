@@ -62,7 +62,6 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 			inProgress(s, fmt.Sprintf("A write failed and is being retried: %q.", conditions.Shortened(err.Error())))
 			return err
 		}
-		r.refused.Delete(client.ObjectKeyFromObject(s.Object))
 		if err := r.note(ctx, s, results); err != nil {
 			return err
 		}
