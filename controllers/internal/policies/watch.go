@@ -37,14 +37,11 @@ func decides(object client.Object) int64 {
 	return policy.Status.InForce.Generation
 }
 
-// The fields of projects and repositories that policies read are facts of their findings.
+// The fields of projects and repositories that policies read are facts of their findings, and of review issues, which
+// outlive a project.
 var (
-	ProjectFactsDiffer    = predicate.And(notAtStart, watch.Updates(triagepolicy.ProjectFactsDiffer))
-	RepositoryFactsDiffer = predicate.And(notAtStart, watch.Updates(triagepolicy.RepositoryFactsDiffer))
-	notAtStart            = predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-	}
+	ProjectFactsDiffer    = predicate.And(watch.NewSinceStart, watch.Updates(triagepolicy.ProjectFactsDiffer))
+	RepositoryFactsDiffer = predicate.And(watch.NewSinceStart, watch.Updates(triagepolicy.RepositoryFactsDiffer))
 )
 
 // Ticker triggers a new evaluation for namespaces with policies that depend on the time.
