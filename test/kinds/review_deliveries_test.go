@@ -1,11 +1,18 @@
 package kinds
 
 import (
+	"context"
+	"errors"
 	"maps"
+	"sync"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/review"
@@ -114,6 +121,26 @@ func TestAFullStatusIsEmptiedThoughTheEndpointIsBacklogged(t *testing.T) {
 	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(Equal(updates(review, endpoint, status.EmittedSeq)))
 }
 
+// starting is a manager whose API server has just started: it refuses the first delivery of each object.
+type starting struct{ ctrl.Manager }
+
+func (s starting) GetClient() client.Client { return &refusing{Client: s.Manager.GetClient()} }
+
+type refusing struct {
+	client.Client
+	refused sync.Map
+}
+
+func (r *refusing) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
+	if delivery, is := object.(*v1alpha1.WebhookDelivery); is {
+		if _, again := r.refused.LoadOrStore(delivery.Spec.Event.Subject, true); !again {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "webhookdeliveries"}, delivery.Name,
+				errors.New("not yet ready to handle request"))
+		}
+	}
+	return r.Client.Create(ctx, object, options...)
+}
+
 // Without issues there is only one reconcile before the review is deleted, with issues there are
 // several.
 func TestAReviewThatIsRemovedEmitsWhatItOwes(t *testing.T) {
@@ -135,7 +162,9 @@ func TestAReviewThatIsRemovedEmitsWhatItOwes(t *testing.T) {
 		g.Expect(env.Client.Delete(t.Context(), review)).To(Succeed())
 	}
 	controllertest.SetBacklogged(t, env, endpoint, "")
-	controllertest.Start(t, env, review.SetupWithManager)
+	controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+		return review.SetupWithManager(ctx, starting{mgr}, options)
+	})
 	env.AwaitGone(t, bare, full)
 	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(Equal(want), "and its removal is no event")
 }
