@@ -34,12 +34,14 @@ func (o *importOptions) awaitSettled(ctx context.Context, c client.Reader, names
 			s.SettledAt, err = settledAt(ctx, c, client.ObjectKey{Namespace: namespace, Name: s.Scan})
 			return s.SettledAt != nil, err
 		})
-		if errors.Is(err, context.DeadlineExceeded) {
+		switch {
+		case err == nil:
+		case errors.Is(ctx.Err(), context.DeadlineExceeded): // not err: a single request has a deadline too
 			return fmt.Errorf("the import is complete, but not all states were recorded within %s: see kubectl wait --for=condition=%s scan/%s -n %s",
 				o.timeout, v1alpha1.ConditionSettled, s.Scan, namespace)
-		}
-		if err != nil {
-			return err
+		default:
+			return fmt.Errorf("the import is complete, but scan %s cannot be read to see whether all states are recorded: %w",
+				s.Scan, err)
 		}
 	}
 	return nil

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+)
+
+// Requests that get no answer end with the same error as the whole wait.
+func TestAWaitForStatesSaysWhetherTheAPIServerAnswers(t *testing.T) {
+	for reason, tc := range map[string]struct {
+		timeout time.Duration
+		want    string
+	}{
+		"the API server does not answer": {time.Hour, "the import is complete, but scan s-1 cannot be read"},
+		"the time is up":                 {time.Minute, "not all states were recorded within 1m0s"},
+	} {
+		check := func(t *testing.T) {
+			c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+				Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+					<-ctx.Done()
+					return ctx.Err()
+				},
+			}).Build()
+			o := &importOptions{cli: cli{streams: genericiooptions.NewTestIOStreamsDiscard()}, timeout: tc.timeout}
+			err := o.awaitSettled(t.Context(), c, "org-acme", []*importer.Summary{{Scan: "s-1"}})
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("it ends with %v, want %q", err, tc.want)
+			}
+		}
+		t.Run(reason, func(t *testing.T) { synctest.Test(t, check) })
+	}
+}
