@@ -66,7 +66,7 @@ func checkBackup(t *testing.T, r *run) {
 	// As if the namespace had come with the backup.
 	r.kubectl(t, "annotate", "namespace", "org-sample", "--overwrite", "appsec.dev/organization-uid=former")
 	r.kubectl(t, "wait", "--for=condition=Ready=False", "organization/sample", "--timeout=2m")
-	follow("namespace", "objects")
+	follow("namespace", "objects", "projects", "endpoints")
 
 	// What the controllers do with it changes none of it.
 	r.kubectl(t, "wait", "--for=jsonpath={.status.observedGeneration}", "finding/f-2", "finding/f-3", "--namespace=org-sample", "--timeout=2m")

@@ -1,0 +1,58 @@
+package architecture
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// An API server that does not answer must neither cost the last backup nor pass for a finished restore.
+func TestCommandsOfABackupNoticeThatAnAPIServerDoesNotAnswer(t *testing.T) {
+	for reason, tc := range map[string]struct {
+		block string
+		// kubectl is a script that runs in place of kubectl: its call number n.
+		kubectl string
+		calls   int
+		// prints is what the commands print, and objects the content of objects.yaml afterwards.
+		prints, objects string
+	}{
+		"a save":                 {"save", "echo new", 3, "", "new\n"},
+		"a save that fails":      {"save", "echo new; test $n != 2", 2, "", "old\n"},
+		"a list fails":           {"projects", "case $n in 1) ;; 2) exit 1 ;; 3) echo ProjectNotFound ;; *) echo Ready ;; esac", 4, "ready\n", "old\n"},
+		"projects do not settle": {"projects", "exit 1", 1, "", "old\n"},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			folder := t.TempDir()
+			script := "#!/bin/sh\necho call >> calls\nn=$(wc -l < calls)\n" + tc.kubectl + "\n"
+			for name, content := range map[string]string{"kubectl": script, "sleep": "#!/bin/sh\n", "objects.yaml": "old\n"} {
+				harness.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o700))
+			}
+			shell := exec.CommandContext(t.Context(), "/bin/sh", "-c", commandsOf(t, "backup.md", tc.block))
+			shell.Dir, shell.Env = folder, append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"))
+			printed, err := shell.Output()
+			if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
+				t.Fatal(err)
+			}
+			harness.Same(t, "the calls of kubectl", tc.calls, strings.Count(harness.File(t, filepath.Join(folder, "calls")), "\n"))
+			harness.Same(t, "what the commands print", tc.prints, string(printed))
+			harness.Same(t, "objects.yaml", tc.objects, harness.File(t, filepath.Join(folder, "objects.yaml")))
+		})
+	}
+}
+
+// commandsOf returns the block of a page that begins with the comment.
+func commandsOf(t *testing.T, page, comment string) string {
+	t.Helper()
+	for _, found := range block.FindAllStringSubmatch(harness.RepositoryFile(t, "docs", page), -1) {
+		if strings.HasPrefix(strings.TrimSpace(found[1]), "# "+comment+"\n") {
+			return found[1]
+		}
+	}
+	t.Fatalf("docs/%s has no commands %q", page, comment)
+	return ""
+}
