@@ -3,6 +3,7 @@ package architecture
 import (
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,8 @@ var (
 	block = regexp.MustCompile("(?s)```sh\n(.*?)```")
 	// calls matches a call of kubectl with the lines that continue it.
 	calls = regexp.MustCompile(`kubectl (?:.*\\\n)*.*`)
+	// inText matches a call within a sentence.
+	inText = regexp.MustCompile("`kubectl [^`]+`")
 )
 
 // Clusters have other kinds of these names. On OpenShift `kubectl get projects` would save none of ours.
@@ -45,6 +48,25 @@ func TestCommandsThatSaveOrDeleteAllNameKindsWithTheirGroup(t *testing.T) {
 	}
 	if seen < 20 {
 		t.Errorf("found %d kinds; did the form of the pages change?", seen)
+	}
+}
+
+// The kubeconfig of whoever follows a runbook may have any namespace.
+func TestCommandsOfTheRunbooksNameTheirNamespace(t *testing.T) {
+	page := harness.RepositoryFile(t, "docs", "operations.md")
+	seen := 0
+	for _, call := range append(calls.FindAllString(strings.Join(block.FindAllString(page, -1), "\n"), -1), inText.FindAllString(page, -1)...) {
+		words := strings.Fields(strings.Trim(call, "`"))
+		if len(words) < 3 { // it only names a command, such as `kubectl edit`
+			continue
+		}
+		seen++
+		if !slices.Contains(words, "-n") && !slices.Contains(words, "-A") {
+			t.Errorf("docs/operations.md: %s has neither -n nor -A", call)
+		}
+	}
+	if seen < 8 {
+		t.Errorf("found %d commands; did the form of the page change?", seen)
 	}
 }
 
