@@ -48,7 +48,7 @@ func newKeyCreateCommand(c cli) *cobra.Command {
 		Example: keyCreateExample,
 		Args:    flagerror.Arguments(cobra.ExactArgs(1), "give the name of one key"),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return o.run(cmd.Context(), names[0], cmd.Flags().Changed("expires-in"))
+			return o.run(cmd.Context(), names[0], cmd.Flags().Changed)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -64,8 +64,8 @@ func newKeyCreateCommand(c cli) *cobra.Command {
 
 var scopes = words(v1alpha1.Scopes()...)
 
-func (o *keyCreateOptions) run(ctx context.Context, name string, expires bool) error {
-	spec, err := o.spec(time.Now(), expires)
+func (o *keyCreateOptions) run(ctx context.Context, name string, given func(flag string) bool) error {
+	spec, err := o.spec(time.Now(), given)
 	if err != nil {
 		return err
 	}
@@ -103,21 +103,21 @@ func (o *keyCreateOptions) create(ctx context.Context, s *session, key *v1alpha1
 	return s.explain(err, need{what: "create API keys", role: roleAdmin})
 }
 
-// spec reads the flags; expires reports whether --expires-in is given.
-func (o *keyCreateOptions) spec(now time.Time, expires bool) (v1alpha1.APIKeySpec, error) {
+// spec reads the flags; given reports whether a flag is set.
+func (o *keyCreateOptions) spec(now time.Time, given func(flag string) bool) (v1alpha1.APIKeySpec, error) {
 	spec := v1alpha1.APIKeySpec{Description: o.description}
 	var errs []error
-	switch {
+	switch expires := given("expires-in"); {
 	case expires && o.expiresIn <= 0:
 		errs = append(errs, fmt.Errorf("--expires-in is %s and must be greater than 0", o.expiresIn))
 	case expires:
 		at := v1alpha1.NewTime(now.Add(o.expiresIn))
 		spec.ExpiresAt = &at
 	}
-	switch {
-	case o.requestsPerMinute < 0:
+	switch limited := given("requests-per-minute"); {
+	case limited && o.requestsPerMinute < 1:
 		errs = append(errs, fmt.Errorf("--requests-per-minute is %d and must be from 1", o.requestsPerMinute))
-	case o.requestsPerMinute > 0:
+	case limited:
 		spec.RateLimit = &v1alpha1.RateLimit{RequestsPerMinute: &o.requestsPerMinute}
 	}
 	for _, scope := range o.scopes {

@@ -136,6 +136,7 @@ func TestAKeySaysWhatToDoNext(t *testing.T) {
 		"life":         {"key create a --expires-in -1h", "greater than 0"},
 		"no life":      {"key create a --expires-in 0", "greater than 0"},
 		"rate":         {"key create a --requests-per-minute -1", "from 1"},
+		"no rate":      {"key create a --requests-per-minute 0", "from 1"},
 		"name":         {"key create A_b", "Invalid value"},
 		"overlap":      {"rotate-key a --overlap 721h", "from 0s to 720h"},
 		"no such key":  {"rotate-key a", "not found"},
