@@ -126,6 +126,12 @@ var (
 	bulkFormats    = []string{outputJSON, outputYAML, outputName}
 )
 
+// addSummaryOutput adds --output for a summary that is printed in one of the formats, or as text.
+func addSummaryOutput(cmd *cobra.Command, output *string, formats []string) {
+	cmd.Flags().StringVarP(output, "output", "o", "", "format of the summary: "+alternatives(formats)+"; default: text")
+	completeWords(cmd, "output", formats)
+}
+
 // checkOutput accepts the formats, and none for text.
 func checkOutput(output string, formats []string) error {
 	if output != "" && !slices.Contains(formats, output) {

@@ -111,13 +111,12 @@ func newImportCommand(c cli) *cobra.Command {
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long --wait waits in total")
 	flags.IntVar(&o.concurrency, "concurrency", importer.DefaultConcurrency,
 		"how many findings are written at the same time")
-	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json or yaml; default: text")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print errors only")
 	require(cmd, "repository", "project")
 	completeFlagNames(cmd, "repository", c, "Repository")
 	completeFlagNames(cmd, "project", c, "Project")
 	completeWords(cmd, "category", categoryChoice.values)
-	completeWords(cmd, "output", summaryFormats)
+	addSummaryOutput(cmd, &o.output, summaryFormats)
 	return cmd
 }
 

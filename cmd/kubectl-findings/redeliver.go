@@ -82,10 +82,9 @@ func newRedeliverCommand(c cli) *cobra.Command {
 	flags.BoolVar(&o.wait, "wait", false, "wait until each was delivered or has failed")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait in total")
 	flags.IntVar(&o.concurrency, "concurrency", defaultConcurrency, "how many deliveries are written at the same time")
-	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json, yaml or name; default: text")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress and no preview")
 	completeFlagNames(cmd, "endpoint", c, "WebhookEndpoint")
-	completeWords(cmd, "output", bulkFormats)
+	addSummaryOutput(cmd, &o.output, bulkFormats)
 	return cmd
 }
 

@@ -112,7 +112,6 @@ func newReviewCommand(c cli) *cobra.Command {
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would change and write nothing")
 	flags.IntVar(&o.concurrency, "concurrency", importer.DefaultConcurrency,
 		"how many issues are written at the same time")
-	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json or yaml; default: text")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print errors only")
 	require(cmd, "repository", "pr")
 	completeFlagNames(cmd, "repository", c, "Repository")
@@ -120,7 +119,7 @@ func newReviewCommand(c cli) *cobra.Command {
 	completeWords(cmd, "status", words(pullRequestStatuses...))
 	completeWords(cmd, "fail-on", words(reviewimport.Gates...))
 	completeWords(cmd, "format", []string{formatMarkdown})
-	completeWords(cmd, "output", summaryFormats)
+	addSummaryOutput(cmd, &o.output, summaryFormats)
 	return cmd
 }
 

@@ -104,7 +104,6 @@ func newTriageCommand(c cli) *cobra.Command {
 		"how long to wait for the preview of an operation, and again for its end")
 	flags.IntVar(&o.concurrency, "concurrency", defaultConcurrency,
 		"how many named findings are written at the same time")
-	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json, yaml or name; default: text")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress and no preview")
 	completeFilter(cmd, c)
 	register(cmd, "undo", func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
@@ -112,7 +111,7 @@ func newTriageCommand(c cli) *cobra.Command {
 	})
 	completeWords(cmd, "reason", append(reasonWords(), noGrounds))
 	completeWords(cmd, "dry-run", []string{dryRunNone, dryRunClient, dryRunServer})
-	completeWords(cmd, "output", bulkFormats)
+	addSummaryOutput(cmd, &o.output, bulkFormats)
 	return cmd
 }
 

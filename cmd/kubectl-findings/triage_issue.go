@@ -51,9 +51,8 @@ func newTriageIssueCommand(c cli) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	o.decides.add(flags, "issues")
-	flags.StringVarP(&o.output, "output", "o", "", "format of the summary: json, yaml or name; default: text")
 	completeWords(cmd, "reason", append(reasonWords(), noGrounds))
-	completeWords(cmd, "output", bulkFormats)
+	addSummaryOutput(cmd, &o.output, bulkFormats)
 	return cmd
 }
 
