@@ -46,9 +46,10 @@ func TestAWriteThatTheCRDsDoNotUnderstandIsRefused(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(status)
 	}))
 	defer server.Close()
-	connected, err := newClient(&rest.Config{Host: server.URL})
+	config := &rest.Config{Host: server.URL}
+	connected, err := newClient(config)
 	harness.Must(t, err)
-	s := &session{client: connected, namespace: "org-acme", host: server.URL}
+	s := &session{client: connected, namespace: "org-acme", config: config}
 	finding := builder.Finding("f-1").In("org-acme").Build()
 	for method, err := range map[string]error{
 		"create": s.create(t.Context(), finding.DeepCopy()),
@@ -62,7 +63,7 @@ func TestAWriteThatTheCRDsDoNotUnderstandIsRefused(t *testing.T) {
 }
 
 func TestAnImportThatTheCRDsDoNotUnderstandSaysWhatToDo(t *testing.T) {
-	s := &session{namespace: "org-acme", host: "https://here"}
+	s := &session{namespace: "org-acme", config: &rest.Config{Host: "https://here"}}
 	refusal := apierrors.NewInternalError(errors.New("failed to create typed patch object: .spec.tomorrow: field not declared in schema"))
 	err := s.explainImport(t.Context(), fmt.Errorf("record the scan of lint: %w", refusal), "import scans")
 	if !strings.Contains(err.Error(), "https://here are older than this plugin: upgrade its findings-operator") {

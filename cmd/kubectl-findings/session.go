@@ -60,9 +60,8 @@ const kindOperation = "TriageOperation"
 type session struct {
 	client    client.WithWatch
 	namespace string
-	// config is how the client connects, and host the API server's address, for messages.
+	// config is how the client connects.
 	config *rest.Config
-	host   string
 	// errOut gets warnings about objects that cannot be read, and unreadable counts them.
 	errOut     io.Writer
 	unreadable int
@@ -79,9 +78,7 @@ func (c cli) open() (*session, error) {
 		return nil, err
 	}
 	connected, err := newClient(config)
-	return &session{
-		client: connected, namespace: namespace, config: config, host: config.Host, errOut: c.streams.ErrOut,
-	}, err
+	return &session{client: connected, namespace: namespace, config: config, errOut: c.streams.ErrOut}, err
 }
 
 // newClient returns a client without a rate limit of its own, because the API server's priority and fairness applies
@@ -138,7 +135,7 @@ func (s *session) understood(err error) error {
 	}
 	return apierrors.NewBadRequest(fmt.Sprintf("nothing was written, because the CRDs of the API server %s are older "+
 		"than this plugin (%s): upgrade its findings-operator, the CRDs too, or use a plugin of the server's version",
-		s.host, unknown))
+		s.config.Host, unknown))
 }
 
 // eachPage lists objects of a kind page by page, so that neither side holds a hundred thousand of them, and stops after
@@ -155,7 +152,9 @@ func (s *session) eachPage(ctx context.Context, kind string, limit int64, option
 		}
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
-		if err := s.page(ctx, list, &options); err != nil {
+		listing, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		if err := s.client.List(listing, list, &options); err != nil {
 			return "", err
 		}
 		if err := visit(list.Items); err != nil {
@@ -183,12 +182,6 @@ func (s *session) all(ctx context.Context, n need) (items []unstructured.Unstruc
 		return nil, s.checkPlace(ctx)
 	}
 	return items, nil
-}
-
-func (s *session) page(ctx context.Context, list client.ObjectList, options *client.ListOptions) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	return s.client.List(ctx, list, options)
 }
 
 // readable yields listed objects with their Go types. It leaves out those that cannot be read, so that they affect no
