@@ -100,18 +100,18 @@ func (o *importOptions) text(summaries []*importer.Summary, failed bool) []byte 
 }
 
 // provisioned lists the objects that were created for the import, or would be.
-func provisioned(b *bytes.Buffer, objects []importer.Provisioned, dryRun bool) {
+func provisioned(to io.Writer, objects []importer.Provisioned, dryRun bool) {
 	verb := "created"
 	if dryRun {
 		verb = "would create"
 	}
 	for _, object := range objects {
-		fmt.Fprintf(b, "%s %s\n", verb, printable(object.String()))
+		fmt.Fprintf(to, "%s %s\n", verb, printable(object.String()))
 		if object.ScanBranch != "" {
-			fmt.Fprintf(b, "  its branch is %s: set spec.scanBranch if that is not its main branch\n", printable(object.ScanBranch))
+			fmt.Fprintf(to, "  its branch is %s: set spec.scanBranch if that is not its main branch\n", printable(object.ScanBranch))
 		}
 		if object.HasNoBranch() {
-			b.WriteString("  it has no branch: until you set spec.scanBranch, uploads that name a branch are refused\n")
+			fmt.Fprintln(to, "  it has no branch: until you set spec.scanBranch, uploads that name a branch are refused")
 		}
 	}
 }
@@ -137,9 +137,9 @@ func takenOver(b *bytes.Buffer, s *importer.Summary) {
 	}
 }
 
-func warn(b *bytes.Buffer, warnings []string) {
+func warn(to io.Writer, warnings []string) {
 	for _, w := range warnings {
-		fmt.Fprintf(b, "  warning: %s\n", printable(w))
+		fmt.Fprintf(to, "  warning: %s\n", printable(w))
 	}
 }
 

@@ -142,9 +142,7 @@ func (o *reviewOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return session.explainImport(ctx, err, "record reviews")
 	}
-	if err := o.provisioned(found); err != nil {
-		return err
-	}
+	provisioned(o.streams.ErrOut, found.Provisioned, o.dryRun) // standard output is for the summary
 	o.repository = found.Repository.Name
 	progress := newProgress(o.streams.ErrOut, o.quiet, "issues")
 	pr := reviewimport.PullRequest{
@@ -168,14 +166,6 @@ func (o *reviewOptions) run(ctx context.Context, names []string) error {
 		summary.Gate = reviewimport.Gate(o.failOn).Judge(summary)
 	}
 	return errors.Join(o.print(summary), failedGate(summary.Gate))
-}
-
-// provisioned reports on standard error what was created: standard output is for the summary.
-func (o *reviewOptions) provisioned(found *importer.Found) error {
-	var b bytes.Buffer
-	provisioned(&b, found.Provisioned, o.dryRun)
-	_, err := o.streams.ErrOut.Write(b.Bytes())
-	return err
 }
 
 func (o *reviewOptions) read(names []string) ([]*importer.Batch, error) {
@@ -242,23 +232,15 @@ func (o *reviewOptions) validate(names []string) (*reviewimport.Commit, time.Tim
 func (o *reviewOptions) print(s *reviewimport.Summary) error {
 	switch {
 	case o.format == formatMarkdown && s.Commit != "":
+		if !o.quiet {
+			warn(o.streams.ErrOut, s.Warnings) // the comment has no place for them
+		}
 		_, err := o.streams.Out.Write(s.Markdown())
-		return errors.Join(err, o.warnBeside(s.Warnings))
+		return err
 	case o.quiet && o.output == "":
 		return nil
 	}
 	return write(o.streams.Out, o.output, s, func() []byte { return o.text(s) })
-}
-
-// warnBeside writes the warnings to standard error, beside a comment that has no place for them.
-func (o *reviewOptions) warnBeside(warnings []string) error {
-	if o.quiet {
-		return nil
-	}
-	var b bytes.Buffer
-	warn(&b, warnings)
-	_, err := o.streams.ErrOut.Write(b.Bytes())
-	return err
 }
 
 func (o *reviewOptions) text(s *reviewimport.Summary) []byte {
