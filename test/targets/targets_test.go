@@ -230,9 +230,16 @@ func TestMakeTestRunsWithoutTheRaceDetectorWhereThereIsNoCCompiler(t *testing.T)
 	}
 }
 
-// testCalls returns the arguments of each `go test` by which hack/test.sh runs the tests, with the folder in front.
-func testCalls(t *testing.T, flags ...string) (calls []string) {
+// calls holds what testCalls has recorded; hack/test.sh asks go for all packages, which takes seconds.
+var calls []string
+
+// testCalls returns the arguments of each `go test` by which `hack/test.sh -race` runs the tests, with the folder in
+// front.
+func testCalls(t *testing.T) []string {
 	t.Helper()
+	if calls != nil {
+		return calls
+	}
 	folder, record := machine(t, "git"), filepath.Join(t.TempDir(), "calls")
 	goCommand, err := exec.LookPath("go")
 	harness.Must(t, err)
@@ -240,15 +247,16 @@ func testCalls(t *testing.T, flags ...string) (calls []string) {
   test) echo "$PWD: $*" >>`+record+` ;;
   *) exec `+goCommand+` "$@" ;;
 esac`)
-	if out, code := run(t, []string{"PATH=" + folder}, "hack/test.sh", flags...); code != 0 {
+	if out, code := run(t, []string{"PATH=" + folder}, "hack/test.sh", "-race"); code != 0 {
 		t.Fatalf("exit status %d:\n%s", code, out)
 	}
-	return strings.Split(strings.TrimSpace(harness.File(t, record)), "\n")
+	calls = strings.Split(strings.TrimSpace(harness.File(t, record)), "\n")
+	return calls
 }
 
 func TestEachPackageIsTestedOnce(t *testing.T) {
 	var tested []string
-	for _, call := range testCalls(t, "-race") {
+	for _, call := range testCalls(t) {
 		if strings.HasPrefix(call, harness.Root()+": ") && !strings.Contains(call, " -run=") {
 			tested = append(tested, slices.DeleteFunc(strings.Fields(call), func(word string) bool {
 				return !strings.HasPrefix(word, "github.com/appsec-dev/findings-operator")
@@ -280,7 +288,7 @@ func TestWhatRunsConcurrentlyIsTestedWithTheRaceDetector(t *testing.T) {
 // Go's cache of results does not see changes of programs, of scripts, of what a child process reads, and of other modules.
 func TestResultsThatTheCacheWouldKeepTooLongAreNotCached(t *testing.T) {
 	matched := 0
-	for _, call := range testCalls(t, "-race") {
+	for _, call := range testCalls(t) {
 		const changesUnseen = "/test/(architecture|console|e2e|image|targets)( |$)|/(bench|test/faults|hack/image): "
 		if !regexp.MustCompile(changesUnseen).MatchString(call) {
 			continue
