@@ -1,7 +1,6 @@
 package plugin_test
 
 import (
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,14 +41,13 @@ func TestNamesAreCompleted(t *testing.T) {
 	}
 }
 
-func TestCompletionIsBounded(t *testing.T) {
-	o := newOrganization(t, "completion-bound")
-	o.has(many(620)...)
-	g := &gateway{}
-	a := o.as(g.through(o, o.token(testenv.Viewer))).findings("__complete", "triage", "").wants("f-0199")
-	if strings.Contains(a.stdout, "f-0200") || len(g.sent(http.MethodGet, "/findings")) != 1 {
-		t.Errorf("a key press takes %d lists and offers:\n%s", len(g.sent(http.MethodGet, "/findings")), a.stdout)
-	}
+// kubectl finds the plugin on the PATH, and its arguments, output and exit code are the plugin's.
+func TestKubectlRunsThePlugin(t *testing.T) {
+	o := newOrganization(t, "kubectl")
+	o.has(builder.Finding("f-1").Title("SQL injection"))
+	viewer := o.member(testenv.Viewer)
+	viewer.ended(viewer.command("list", "--text", "sql injection")).wants("f-1")
+	viewer.ended(viewer.command("list", "--severity", "critical")).fails("high, medium or low")
 }
 
 // kubectl calls an executable kubectl_complete-findings on the PATH.

@@ -91,23 +91,33 @@ func TestTheAPIServerDoesTheChoosing(t *testing.T) {
 	}
 }
 
-func TestAListComesInPages(t *testing.T) {
+func TestMoreFindingsThanAPageHoldsAreListedInPagesAndNotAllOffered(t *testing.T) {
 	o := newOrganization(t, "pages")
 	o.has(many(620)...)
-	g := &gateway{}
-	viewer := o.as(g.through(o, o.token(testenv.Viewer)))
-
-	a := viewer.findings("list", "--no-headers").wants()
-	if n := strings.Count(a.stdout, "\n"); n != 620 {
-		t.Errorf("%d lines, want 620", n)
-	}
-	if lists := g.sent(http.MethodGet, "/findings"); len(lists) != 2 || lists[0].items != 500 || lists[1].items != 120 {
-		t.Errorf("%d lists with %d findings, want pages of 500 and 120", len(lists), listed(lists))
-	}
-	a = viewer.findings("list", "--no-headers", "--limit", "510").wants("more findings match than the 510 shown")
-	if lists := g.sent(http.MethodGet, "/findings")[2:]; strings.Count(a.stdout, "\n") != 510 || len(lists) != 2 || listed(lists) != 511 {
-		t.Errorf("%d lines from %d lists with %d findings, want 510, and one more that is only read", strings.Count(a.stdout, "\n"), len(lists), listed(lists))
-	}
+	t.Run("list", func(t *testing.T) {
+		o := &organization{t, o.name, o.namespace}
+		g := &gateway{}
+		viewer := o.as(g.through(o, o.token(testenv.Viewer)))
+		a := viewer.findings("list", "--no-headers").wants()
+		if n := strings.Count(a.stdout, "\n"); n != 620 {
+			t.Errorf("%d lines, want 620", n)
+		}
+		if lists := g.sent(http.MethodGet, "/findings"); len(lists) != 2 || lists[0].items != 500 || lists[1].items != 120 {
+			t.Errorf("%d lists with %d findings, want pages of 500 and 120", len(lists), listed(lists))
+		}
+		a = viewer.findings("list", "--no-headers", "--limit", "510").wants("more findings match than the 510 shown")
+		if lists := g.sent(http.MethodGet, "/findings")[2:]; strings.Count(a.stdout, "\n") != 510 || len(lists) != 2 || listed(lists) != 511 {
+			t.Errorf("%d lines from %d lists with %d findings, want 510, and one more that is only read", strings.Count(a.stdout, "\n"), len(lists), listed(lists))
+		}
+	})
+	t.Run("completion", func(t *testing.T) {
+		o := &organization{t, o.name, o.namespace}
+		g := &gateway{}
+		a := o.as(g.through(o, o.token(testenv.Viewer))).findings("__complete", "triage", "").wants("f-0199")
+		if strings.Contains(a.stdout, "f-0200") || len(g.sent(http.MethodGet, "/findings")) != 1 {
+			t.Errorf("a key press takes %d lists and offers:\n%s", len(g.sent(http.MethodGet, "/findings")), a.stdout)
+		}
+	})
 }
 
 // unreadable stores an object that its Go type cannot hold, until the test ends.

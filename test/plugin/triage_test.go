@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -237,34 +238,46 @@ func TestAThousandAreMutedAtOnce(t *testing.T) {
 }
 
 func TestAnInterruptedTriageSaysHowFarItCame(t *testing.T) {
+	const n, before = 40, 10
 	o := newOrganization(t, "interrupted")
-	o.has(many(400)...)
-	triager := o.member(testenv.Triager)
-	// Run the plugin itself, so that kubectl does not receive the signal. Sequential writes take
-	// long enough.
+	o.has(many(n)...)
+	// The write after the first ten is held until the signal is sent: it is completed, and not all others are begun.
+	var writes atomic.Int32
+	held, interrupted := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(interrupted) })
+	defer release()
+	g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPatch && writes.Add(1) == before+1 {
+			close(held)
+			<-interrupted
+		}
+		return false
+	}}
+	triager := o.as(g.through(o, o.token(testenv.Triager)))
 	arguments := []string{"triage", "--mute", "--concurrency", "1", "-o", "json"}
 	for name := range o.versions() {
 		arguments = append(arguments, name)
 	}
-	cmd := triager.direct(arguments...)
+	cmd := triager.direct(arguments...) // kubectl would not receive the signal
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	o.must(cmd.Start())
-	NewWithT(t).Eventually(func() int { return o.withVerdict(v1alpha1.UserStatusMuted) }).WithTimeout(patience).Should(BeNumerically(">=", 10))
+	NewWithT(t).Eventually(held).WithTimeout(patience).Should(BeClosed())
 	o.must(cmd.Process.Signal(syscall.SIGINT))
+	release()
 	if err := cmd.Wait(); err == nil {
 		t.Fatalf("an interrupted triage succeeded:\n%s", stdout.String())
 	}
 	var summary struct{ Done, NotTried []string }
 	o.must(json.Unmarshal([]byte(stdout.String()), &summary))
 	muted := o.withVerdict(v1alpha1.UserStatusMuted)
-	if len(summary.Done) != muted || len(summary.NotTried) != 400-muted || muted == 400 {
+	if len(summary.Done) != muted || len(summary.NotTried) != n-muted || muted <= before || muted == n {
 		t.Errorf("%d are muted; it says %d done, %d not tried", muted, len(summary.Done), len(summary.NotTried))
 	}
-	if want := fmt.Sprintf("interrupted after %d of 400 findings", muted); !strings.Contains(stderr.String(), want) {
+	if want := fmt.Sprintf("interrupted after %d of %d findings", muted, n); !strings.Contains(stderr.String(), want) {
 		t.Errorf("it does not say %q:\n%s", want, stderr.String())
 	}
-	triager.findings("triage", "--user-status", "open", "--mute", "--yes").wants(fmt.Sprintf("%d muted, 0 unchanged, 0 failed", 400-muted))
+	triager.findings("triage", "--user-status", "open", "--mute", "--yes").wants(fmt.Sprintf("%d muted, 0 unchanged, 0 failed", n-muted))
 }
 
 // onTerminal runs the command on a terminal, types the answer once it is asked for, and returns
