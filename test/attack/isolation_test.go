@@ -28,6 +28,14 @@ func pairs(t *testing.T, attack func(t *testing.T, attacker, victim *tenant)) {
 	}
 }
 
+// takes reports whether the attacker sends the i-th value of a table in the n-th place where the table is used. In the
+// short form, each organization sends every other value, and these change with the place: together the two send each
+// value to each place, and both attack each place.
+func takes(t *testing.T, attacker *tenant, n, i int) bool {
+	t.Helper()
+	return full || (n+i)%2 == slices.Index(tenants(t), attacker)
+}
+
 // tells reports whether an answer contains information about the victim that was not in the
 // request.
 func (o *tenant) tells(a *answer, s shot) bool {
@@ -221,23 +229,32 @@ func forgedCursors(cursor string) []string {
 // Ids that try to escape from the organization find nothing, wherever they are used.
 func TestIsolation_CraftedIDsFindNothing(t *testing.T) {
 	pairs(t, func(t *testing.T, attacker, victim *tenant) {
+		place := 0
 		for _, op := range operations(t) {
 			for _, name := range op.inPath {
-				kind := op.kindOf(name)
-				for _, crafted := range craftedSegments(victim, victim.ids[kind]) {
-					values := op.idsFor(t, attacker.ids)
-					for other := range values {
-						values[other] = url.PathEscape(values[other])
+				place++
+				for i, value := range craftedValues(victim, victim.ids[op.kindOf(name)]) {
+					if !takes(t, attacker, place, i) {
+						continue
 					}
-					values[name] = crafted
-					s := op.shotWith(values, victim.sent)
-					fire(t, attacker, victim, s, http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed)
+					for _, crafted := range segments(value) {
+						values := op.idsFor(t, attacker.ids)
+						for other := range values {
+							values[other] = url.PathEscape(values[other])
+						}
+						values[name] = crafted
+						s := op.shotWith(values, victim.sent)
+						fire(t, attacker, victim, s, http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed)
+					}
 				}
 			}
 			for _, name := range op.inQuery {
-				for _, crafted := range craftedValues(victim, victim.ids[kindOr(op, name)]) {
-					fire(t, attacker, victim, withQuery(op.shotAt(t, attacker.ids, attacker.sent), name, crafted),
-						http.StatusOK, http.StatusBadRequest, http.StatusNotFound)
+				place++
+				for i, crafted := range craftedValues(victim, victim.ids[kindOr(op, name)]) {
+					if takes(t, attacker, place, i) {
+						fire(t, attacker, victim, withQuery(op.shotAt(t, attacker.ids, attacker.sent), name, crafted),
+							http.StatusOK, http.StatusBadRequest, http.StatusNotFound)
+					}
 				}
 			}
 		}
@@ -271,18 +288,11 @@ func craftedValues(victim *tenant, id string) []string {
 	}
 }
 
-// craftedSegments returns the values as segments of a path, encoded once, twice, and as little as a
-// request line allows.
-func craftedSegments(victim *tenant, id string) []string {
-	var out []string
-	for _, value := range craftedValues(victim, id) {
-		if value == "" {
-			continue
-		}
-		out = append(out, url.PathEscape(value), url.PathEscape(url.PathEscape(value)))
-		if !strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("?#", r) }) {
-			out = append(out, value)
-		}
+// segments returns the value as a segment of a path, encoded once, twice, and as little as a request line allows.
+func segments(value string) []string {
+	out := []string{url.PathEscape(value), url.PathEscape(url.PathEscape(value))}
+	if !strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("?#", r) }) {
+		out = append(out, value)
 	}
 	return slices.Compact(out)
 }
@@ -294,16 +304,18 @@ func fullWidth(id string) string {
 // Only the key determines the organization of a request.
 func TestIsolation_NothingButTheKeyNamesTheOrganization(t *testing.T) {
 	pairs(t, func(t *testing.T, attacker, victim *tenant) {
+		place := 0
 		for _, op := range operations(t) {
 			foreign := op.shotAt(t, victim.ids, victim.sent)
 			for _, name := range []string{
 				"X-Organization", "X-Organization-Id", "X-Org", "X-Tenant", "X-Tenant-Id", "X-Namespace", "Impersonate-User", "Impersonate-Group",
 				"X-Remote-User", "X-Remote-Group", "X-Forwarded-User", "X-Forwarded-Host", "X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override", "Host", "Forwarded", "Cookie", "X-Api-Key",
 			} {
-				for _, value := range []string{victim.name, victim.namespace, foreign.path} {
-					s := foreign
-					s = s.with(name, value)
-					fire(t, attacker, victim, s, http.StatusNotFound, http.StatusOK)
+				place++
+				for i, value := range []string{victim.name, victim.namespace, foreign.path} {
+					if takes(t, attacker, place, i) {
+						fire(t, attacker, victim, foreign.with(name, value), http.StatusNotFound, http.StatusOK)
+					}
 				}
 			}
 			if !op.isList() {
@@ -314,7 +326,11 @@ func TestIsolation_NothingButTheKeyNamesTheOrganization(t *testing.T) {
 			for _, name := range []string{
 				"organization", "organization_id", "org", "tenant", "namespace", "ns", "labelSelector", "fieldSelector", "allNamespaces", "limit", "continue", "access_token", "api_key", "key",
 			} {
-				for _, value := range []string{victim.name, victim.namespace, "metadata.namespace=" + victim.namespace, victim.token, "true"} {
+				place++
+				for i, value := range []string{victim.name, victim.namespace, "metadata.namespace=" + victim.namespace, victim.token, "true"} {
+					if !takes(t, attacker, place, i) {
+						continue
+					}
 					s := withQuery(own, name, value)
 					a := fire(t, attacker, victim, s, http.StatusOK)
 					held := a.same(before)
