@@ -106,10 +106,15 @@ func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 	g.Expect(key.Status.IssuedAt).To(Equal(settled.IssuedAt))
 }
 
+// pause is the time between two rounds of requests: many for each second of the overlap, and yet no load.
+const pause = 20 * time.Millisecond
+
 // waitForAnother keeps using the token until the Secret holds another one, which it returns.
 func waitForAnother(t *testing.T, key *v1alpha1.APIKey, before string, replicas []*apiserver.Server) (after string) {
 	t.Helper()
-	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); {
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); <-ticker.C {
 		if after = tokenOf(t, key); after != before {
 			return after
 		}
@@ -127,7 +132,9 @@ func waitForAnother(t *testing.T, key *v1alpha1.APIKey, before string, replicas 
 // the first replica did.
 func waitUntilRefused(t *testing.T, before, after string, replicas []*apiserver.Server) (first time.Time) {
 	t.Helper()
-	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); {
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); <-ticker.C {
 		refused := 0
 		for i, replica := range replicas {
 			if status := ask(t, replica, after); status != http.StatusOK {
