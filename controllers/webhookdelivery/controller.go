@@ -130,15 +130,32 @@ func newScope() *scope {
 }
 
 // Reconcile closes an attempt that an earlier controller left open, and submits the delivery to the
-// dispatcher when an attempt is due. It sends nothing itself.
+// dispatcher when an attempt is due. It sends nothing itself, and of a delivery that the dispatcher has already it only
+// confirms a redelivery.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	handle := r.schedule
 	if r.dispatcher.isBusy(req.NamespacedName) {
-		return ctrl.Result{}, nil // the end of the attempt enqueues the delivery again
+		handle = r.confirmRedelivery // for the rest, the end of the attempt enqueues the delivery again
 	}
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
-		Phases: []reconcile.Phase[*scope]{r.findEndpoint, r.schedule},
+		Phases: []reconcile.Phase[*scope]{r.findEndpoint, handle},
 	}.Run(ctx, req)
+}
+
+// confirmRedelivery records that a redelivery was requested while the delivery waits in the dispatcher or is sent: its
+// turn may be long after that. Attempts stay as they are. An attempt may write at the same time: one of the two then
+// conflicts and is repeated.
+func (r *Reconciler) confirmRedelivery(ctx context.Context, s *scope) error {
+	s.LeaveStatus()
+	if webhooks.RedeliveryAsked(s.Object) == "" {
+		return nil
+	}
+	webhooks.TakeUpRedelivery(s.Object, s.Now)
+	if step := decide(s); step.outlook == outlookDue {
+		return r.conclude(ctx, s, step)
+	}
+	return nil
 }
 
 // schedule hands a due delivery to the dispatcher, and records the status of any other.

@@ -346,6 +346,8 @@ func TestARedeliveryThatIsAskedForWhileAnAttemptIsOnItsWay(t *testing.T) {
 			metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.RedeliverAnnotation, value)
 		})
 	}
+	harness.Eventually(t, func(g Gomega) { g.Expect(testenv.Get(t, g, env, d).Status.Redelivery).NotTo(BeNil()) })
+	g.Expect(d.Status.Attempts).To(HaveLen(1), "it is confirmed before its turn")
 	close(release)
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 2)
 	g.Expect(d.Status.Redelivery.Value).To(Equal("2"))

@@ -81,6 +81,7 @@ func TestADeliveryThatWaitsForItsTurnIsPendingWithoutAWrite(t *testing.T) {
 		d.Annotations = map[string]string{v1alpha1.RedeliverAnnotation: "now"}
 	})
 	harness.Eventually(t, func(g Gomega) { g.Expect(testenv.Get(t, g, env, again).Status.Redelivery).NotTo(BeNil()) })
+	g.Expect(again.Status.Attempts).To(BeEmpty(), "it is confirmed before its turn")
 }
 
 func TestOnlyTheFirstAttemptForADecisionIsUrgent(t *testing.T) {
