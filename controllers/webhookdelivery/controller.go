@@ -71,6 +71,8 @@ type Settings struct {
 	Allowed []netip.Prefix
 	// Denied holds the address ranges that may not be sent to, even if they are public or in Allowed.
 	Denied []netip.Prefix
+	// limits of concurrent attempts. Default: standardLimits.
+	limits limits
 }
 
 // DefaultTimeout is the default timeout of a whole attempt.
@@ -92,11 +94,11 @@ type ended struct {
 
 // SetupWithManager adds the controller of WebhookDeliveries to the manager.
 func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	s.Timeout = cmp.Or(s.Timeout, DefaultTimeout)
+	s.Timeout, s.limits = cmp.Or(s.Timeout, DefaultTimeout), cmp.Or(s.limits, standardLimits)
 	r := &Reconciler{
 		Base:       reconcile.NewBase(mgr),
 		sender:     newSender(s),
-		dispatcher: newDispatcher(standardLimits, clock.RealClock{}),
+		dispatcher: newDispatcher(s.limits, clock.RealClock{}),
 		ended:      make(chan event.TypedGenericEvent[ended], doneBuffer),
 	}
 	r.dispatcher.work, r.dispatcher.done = r.attempt, r.reportEnd

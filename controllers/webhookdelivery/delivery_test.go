@@ -395,20 +395,22 @@ func TestAReceiverThatIsGoneIsSentNothingUntilTheSpecChanges(t *testing.T) {
 
 // Any number of endpoints that hang do not delay those that answer.
 func TestDeadEndpointsDelayNoOther(t *testing.T) {
-	start(t, loopback)
+	few := loopback
+	few.limits = limits{overall: 16, failing: 8, slow: 16, perEndpoint: endpointLimit, slowAfter: time.Hour, grace: stopGrace}
+	few.Timeout = time.Hour // none of them ends meanwhile
+	start(t, few)
 	ns, g := namespace(t), NewWithT(t)
 	release := make(chan struct{})
 	defer close(release)
 	dead := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) { hold(request, release) })
 	alive := newReceiver(t, answers(http.StatusOK))
 	quiet(t, ns, "alive", alive.URL)
-	const many = failingLimit + 10
-	for i := range many {
+	for i := range few.limits.overall + 2 {
 		name := "dead-" + strconv.Itoa(i)
 		hasFailed(t, quiet(t, ns, name, dead.URL))
 		env.Create(t, delivery(ns, name, name), delivery(ns, name+"-b", name))
 	}
-	harness.Eventually(t, func(g Gomega) { g.Expect(len(dead.got())).To(BeNumerically(">=", failingLimit)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(len(dead.got())).To(BeNumerically(">=", few.limits.failing)) })
 	d := testenv.Create(t, env, delivery(ns, "alive-1", "alive"))
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
 	g.Expect(alive.got()).To(HaveLen(1))
