@@ -5,6 +5,7 @@
 package removal
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -48,6 +49,8 @@ type Remover struct {
 	// Reader reads from the API server: a cache may not show a newly created child yet, and once
 	// the parent's finalizer is removed nothing would remove that child.
 	Reader client.Reader
+	// limit replaces batch if it is not 0.
+	limit int64
 }
 
 // Batch removes at most one batch of the kind's objects that the field selector matches. It returns
@@ -71,7 +74,7 @@ func (r Remover) Batch(ctx context.Context, kind client.Object, namespace, field
 	if len(found.Items) == 0 {
 		return 0, nil
 	}
-	selected.Limit = batch
+	selected.Limit = cmp.Or(r.limit, batch)
 	err = r.Client.DeleteAllOf(ctx, kind, &client.DeleteAllOfOptions{ListOptions: *selected})
 	switch {
 	case IsRefusal(err):

@@ -32,9 +32,9 @@ func TestBatchIsBoundedAndSelective(t *testing.T) {
 	ctx := t.Context()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "removal-"}}
 	g.Expect(env.Client.Create(ctx, ns)).To(Succeed())
-	const more = 20
+	const limit, more = 20, 5
 	var findings []client.Object
-	for i := range batch + more {
+	for i := range limit + more {
 		findings = append(findings, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns.Name).Build())
 	}
 	env.CreateAtOnce(t, findings...)
@@ -46,7 +46,7 @@ func TestBatchIsBoundedAndSelective(t *testing.T) {
 		g.Expect(env.Client.List(ctx, list, client.InNamespace(ns.Name))).To(Succeed())
 		return len(list.Items)
 	}
-	remover := Remover{Client: env.Client, Reader: env.Client}
+	remover := Remover{Client: env.Client, Reader: env.Client, limit: limit}
 	for _, want := range []int{more + 1, 1} {
 		again, err := remover.Batch(ctx, &v1alpha1.Finding{}, ns.Name, field, "proj")
 		g.Expect(err).NotTo(HaveOccurred())
