@@ -12,18 +12,29 @@ import (
 // and spares a second evaluation of every policy over every finding.
 type judgements struct {
 	mu sync.Mutex
-	// changes counts the changes of the inputs of verdicts.
+	// changes counts the changes of the inputs of verdicts in all namespaces.
 	changes uint64
+	// last holds, for each namespace, the value of changes at its last change. For namespaces that it does not hold, the
+	// value is at most forgotten.
+	last      map[string]uint64
+	forgotten uint64
 	// underway holds, for each finding, the value of changes when it was judged.
 	underway map[types.NamespacedName]uint64
 }
 
-// changed records a change of the inputs of verdicts. Call it before the search for findings whose verdict
-// differs.
-func (j *judgements) changed() {
+// mostNamespaces bounds the namespaces whose last change is kept.
+const mostNamespaces = 10_000
+
+// changed records a change of the inputs of the verdicts in a namespace. Call it before the search for findings whose
+// verdict differs.
+func (j *judgements) changed(namespace string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.last == nil || len(j.last) >= mostNamespaces {
+		j.last, j.forgotten = map[string]uint64{}, j.changes
+	}
 	j.changes++
+	j.last[namespace] = j.changes
 }
 
 // begin returns the argument for end. Call it before reading policies, reviews, and the objects that findings refer
@@ -50,7 +61,7 @@ func (j *judgements) stands(finding types.NamespacedName) bool {
 	defer j.mu.Unlock()
 	began, known := j.underway[finding]
 	delete(j.underway, finding)
-	return known && began == j.changes
+	return known && began >= max(j.forgotten, j.last[finding.Namespace])
 }
 
 // forget drops the entry of a finding that no longer exists.

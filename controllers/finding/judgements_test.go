@@ -1,6 +1,7 @@
 package finding
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -28,20 +29,34 @@ func TestAVerdictIsLookedAtAgainUnlessItIsSureToStand(t *testing.T) {
 		"nothing has changed": {func(j *judgements) { j.end(name, j.begin()) }, false},
 		"policies change after it was judged": {func(j *judgements) {
 			j.end(name, j.begin())
-			j.changed()
+			j.changed(name.Namespace)
 		}, true},
 		"policies change while it is judged": {func(j *judgements) {
 			began := j.begin()
-			j.changed()
+			j.changed(name.Namespace)
 			j.end(name, began)
 		}, true},
+		"policies of another organization change": {func(j *judgements) {
+			began := j.begin()
+			j.changed("org-other")
+			j.end(name, began)
+			j.changed("org-other")
+		}, false},
+		"policies change while it is judged, and then those of many organizations": {func(j *judgements) {
+			began := j.begin()
+			j.changed(name.Namespace)
+			j.end(name, began)
+			for i := range mostNamespaces {
+				j.changed(fmt.Sprintf("org-%d", i))
+			}
+		}, true},
 		"policies have changed before": {func(j *judgements) {
-			j.changed()
+			j.changed(name.Namespace)
 			j.end(name, j.begin())
 		}, false},
 		"it is judged again, by the policies of now": {func(j *judgements) {
 			j.end(name, j.begin())
-			j.changed()
+			j.changed(name.Namespace)
 			j.end(name, j.begin())
 		}, false},
 		"another process judged it": {func(*judgements) {}, true},
@@ -69,9 +84,10 @@ func TestAVerdictIsLookedAtAgainUnlessItIsSureToStand(t *testing.T) {
 
 // A finding whose project is created or deleted while it is judged is judged again: the policies saw other facts.
 func TestAVerdictIsLookedAtAgainWhereItsProjectComesOrGoes(t *testing.T) {
-	before, after := builder.Finding("f").Build(), builder.Finding("f").Build()
+	namespace := env.Namespace(t)
+	before, after := builder.Finding("f").In(namespace).Build(), builder.Finding("f").In(namespace).Build()
 	after.Status.Verdict = &v1alpha1.FindingVerdict{Policy: "p", UserStatus: v1alpha1.PolicyStatus(v1alpha1.UserStatusMuted)}
-	project := builder.Project("proj").In(env.Namespace(t)).Build()
+	project := builder.Project("proj").In(namespace).Build()
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	defer q.ShutDown()
 	r := &Reconciler{}

@@ -34,7 +34,7 @@ func (r *Reconciler) rejudge(ctx context.Context, of policies.Subject, which con
 
 func (r *Reconciler) otherVerdicts(ctx context.Context, namespace string, which []client.ListOption) ([]ctrl.Request,
 	error) {
-	r.judgements.changed()
+	r.judgements.changed(namespace)
 	judge, err := r.judge(ctx, namespace, r.Clock.Now())
 	if err != nil {
 		return nil, err

@@ -69,12 +69,12 @@ var createdDeletedOrMoved = watch.Updates(func(before, after *v1alpha1.Project) 
 // created, and it may have 100,000 findings.
 func (r *Reconciler) enqueueFindings(waiting, referring string) handler.EventHandler {
 	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
-		r.judgements.changed() // the referenced objects are inputs of policies
+		object := change.Object()
+		r.judgements.changed(object.GetNamespace()) // the referenced objects are inputs of policies
 		prefix := referring
 		if change.Before == nil {
 			prefix = waiting
 		}
-		object := change.Object()
 		watch.AddChanged(q, watch.List(ctx, r.Client, &v1alpha1.FindingList{},
 			client.InNamespace(object.GetNamespace()), client.MatchingFields{referencesIndex: prefix + object.GetName()}))
 	})
