@@ -67,7 +67,7 @@ func (i *inspector) visitCall(e ast.Expr, call ast.CallExpr) {
 		if i.concatenations++; i.concatenations > maxConcatenations {
 			i.refuse(e, "the expression may concatenate lists %d times at most", maxConcatenations)
 		}
-	case isInZone(name, arguments, call.IsMemberFunction()):
+	case isInZone(name, len(arguments), call.IsMemberFunction()):
 		i.visitZone(arguments[0])
 	}
 }
@@ -136,6 +136,6 @@ func isAccumulator(e ast.Expr) bool {
 }
 
 // isInZone reports whether the call takes a timestamp apart in a time zone. The arguments do not include the target.
-func isInZone[T any](function string, arguments []T, hasTarget bool) bool {
-	return hasTarget && len(arguments) == 1 && strings.HasPrefix(function, "get")
+func isInZone(function string, arguments int, hasTarget bool) bool {
+	return hasTarget && arguments == 1 && strings.HasPrefix(function, "get")
 }

@@ -48,7 +48,7 @@ func (p prices) CallCost(function, _ string, arguments []ref.Val, _ ref.Val) *ui
 		if text, is := arguments[0].(types.String); is {
 			return new(1 + lengthCost(text))
 		}
-	case len(arguments) == 2 && isInZone(function, arguments[1:], true):
+	case isInZone(function, len(arguments)-1, true):
 		return new(uint64(zoneCost))
 	}
 	return nil
@@ -100,7 +100,7 @@ func lengthCost(text types.String) uint64 {
 // EstimateCallCost returns the estimated cost of a call; nil to use the libraries' own estimate.
 func (p prices) EstimateCallCost(function, _ string, target *checker.AstNode,
 	arguments []checker.AstNode) *checker.CallEstimate {
-	if isInZone(function, arguments, target != nil) {
+	if isInZone(function, len(arguments), target != nil) {
 		return &checker.CallEstimate{CostEstimate: checker.FixedCostEstimate(zoneCost)}
 	}
 	if target != nil {
