@@ -28,11 +28,14 @@ type Base struct {
 	Own func(tool string) func(known ResultSet) Distances
 }
 
-// ResultSet holds results, each as the index of its batch and that in the batch's Results.
-type ResultSet map[[2]int]bool
+// ResultIndex identifies a result by the index of its batch and that in the batch's Results.
+type ResultIndex struct{ Batch, Result int }
 
-// Distances holds how many lines results, as in a ResultSet, are from their issues; 0 if they are certainly these.
-type Distances map[[2]int]int32
+// ResultSet holds results.
+type ResultSet map[ResultIndex]bool
+
+// Distances holds how many lines results are from their issues; 0 if they are certainly these.
+type Distances map[ResultIndex]int32
 
 // Compared reports which results of some batches the base already has.
 type Compared struct {
@@ -189,7 +192,7 @@ func pairBase(results []reported, of []int, findings []v1alpha1.Finding,
 	var ofOthers []int
 	inDoubt := false
 	for i, m := range matches {
-		lines, own := distances[[2]int{of[i], results[i].index}]
+		lines, own := distances[ResultIndex{of[i], results[i].index}]
 		own = own && (!m.inDoubt() || lines <= m.lines())
 		inDoubt = inDoubt || own && m.inDoubt()
 		if !own || m.before != nil && m.doubt == "" {
@@ -213,7 +216,7 @@ func ownOf(results []reported, of []int, matches []match, issues func(known Resu
 		if m.before == nil {
 			continue
 		}
-		result := [2]int{of[i], results[i].index}
+		result := ResultIndex{of[i], results[i].index}
 		if m.doubt == "" {
 			certain[result] = true
 		}

@@ -52,13 +52,12 @@ func (p *plan) own(results []found, there []v1alpha1.ReviewIssue,
 		for i, name := range certain() {
 			// Elsewhere it may be another: two results as far from two issues count as certain though all have the same
 			// code.
-			_, line, _ := place(&all[i].Details)
-			if known[[2]int{all[i].batch, all[i].Index}] && name != "" && line == existing[name].Spec.Line {
+			if known[all[i].at()] && name != "" && all[i].line() == existing[name].Spec.Line {
 				delete(left, name) // it is this result, and no other
 			}
 		}
 		distinct, again := merge(slices.DeleteFunc(slices.Clone(results), func(f found) bool {
-			return known[[2]int{f.batch, f.Index}]
+			return known[f.at()]
 		}))
 		names, doubtful := p.pair(distinct, left)
 		for i, name := range names {
@@ -68,10 +67,10 @@ func (p *plan) own(results []found, there []v1alpha1.ReviewIssue,
 			}
 			for _, f := range append(again[i], distinct[i]) {
 				var lines int32
-				if _, line, _ := place(&f.Details); name == "" {
-					lines = importer.LinesBetween(line, issue.Spec.Line)
+				if name == "" {
+					lines = importer.LinesBetween(f.line(), issue.Spec.Line)
 				}
-				own[[2]int{f.batch, f.Index}] = lines
+				own[f.at()] = lines
 			}
 		}
 		return own
@@ -112,7 +111,7 @@ func (p *plan) settle(results []found) {
 	}
 	distinct, _ := merge(results)
 	for i, name := range p.certain(distinct, left) {
-		if _, line, _ := place(&distinct[i].Details); name != "" && (line == left[name].Spec.Line || p.last() != p.commit) {
+		if name != "" && (distinct[i].line() == left[name].Spec.Line || p.last() != p.commit) {
 			p.settled[name] = true
 		}
 	}
@@ -127,8 +126,7 @@ func merge(results []found) (distinct []*found, again [][]*found) {
 	}
 	at := map[named]int{}
 	for i := range results {
-		_, line, _ := place(&results[i].Details)
-		here := named{results[i].Name, line}
+		here := named{results[i].Name, results[i].line()}
 		if first, repeated := at[here]; repeated {
 			other := &results[i]
 			if findingstate.LessSevere(&distinct[first].Facts, &other.Facts) {
@@ -251,8 +249,7 @@ func (p *plan) outgrown(issue *v1alpha1.ReviewIssue, f *found) bool {
 
 // mayBeUnreadable reports whether the result may be an issue that cannot be read, and not the one at another line.
 func (p *plan) mayBeUnreadable(issue *v1alpha1.ReviewIssue, f *found) bool {
-	_, line, _ := place(&f.Details)
-	return line != issue.Spec.Line && slices.ContainsFunc(p.unreadable, func(name string) bool {
+	return f.line() != issue.Spec.Line && slices.ContainsFunc(p.unreadable, func(name string) bool {
 		return f.Name == name || slices.Contains(f.Exact, name) || slices.Contains(f.Shared, name)
 	})
 }

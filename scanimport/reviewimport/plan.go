@@ -20,6 +20,16 @@ type found struct {
 	certain bool
 }
 
+func (f *found) at() importer.ResultIndex {
+	return importer.ResultIndex{Batch: f.batch, Result: f.Index}
+}
+
+// line returns the result's line; 0 if it has none.
+func (f *found) line() int32 {
+	_, line, _ := place(&f.Details)
+	return line
+}
+
 // change is the change of one issue.
 type change struct {
 	name string
@@ -109,7 +119,7 @@ func (p *plan) seen(spec v1alpha1.ReviewIssueSpec, before *v1alpha1.ReviewIssue,
 
 // judged returns an issue as the commit shows it: what is stored is as of the commit that was reviewed last.
 func (p *plan) judged(ch *change) v1alpha1.ReviewIssueSpec {
-	next := p.of(ch)
+	next := p.next(ch.before, ch.found)
 	if p.last() == p.commit || ch.found == nil || !ch.found.replaces(&next) {
 		return next
 	}

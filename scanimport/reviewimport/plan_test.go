@@ -87,7 +87,7 @@ func (c *cluster) importsResults(t harness.T, commit string, results []found, wr
 	s.count(p)
 	for i := range p.changes {
 		if written == nil || written(p.changes[i].name) {
-			next := p.of(&p.changes[i])
+			next := p.next(p.changes[i].before, p.changes[i].found)
 			s.add(p.action(&p.changes[i], &next), &p.changes[i])
 			c.issues[p.changes[i].name] = next
 		}

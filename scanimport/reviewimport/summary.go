@@ -203,7 +203,7 @@ func (s *Summary) list(p *plan) {
 	listed := map[Action]int{}
 	for i := range p.changes {
 		ch := &p.changes[i]
-		next := p.of(ch)
+		next := p.next(ch.before, ch.found)
 		action := p.action(ch, &next)
 		s.add(action, ch)
 		if listed[action]++; action == ActionKeep || listed[action] > importer.MostChanges {
@@ -271,7 +271,7 @@ func (s *Summary) warnOfOthers(p *plan, project string) {
 	resolved := map[string]int{}
 	for i := range p.changes {
 		ch := &p.changes[i]
-		if next := p.of(ch); project == "" || next.Result == nil || p.action(ch, &next) != ActionResolve {
+		if next := p.next(ch.before, ch.found); project == "" || next.Result == nil || p.action(ch, &next) != ActionResolve {
 			continue
 		}
 		if of := string(ch.before.Spec.Result.Project); of != "" && of != project {
@@ -309,9 +309,4 @@ func newSummary(pr PullRequest, batches []*importer.Batch) *Summary {
 		s.read(b)
 	}
 	return s
-}
-
-// of returns the new spec of the change's issue as it was read.
-func (p *plan) of(ch *change) v1alpha1.ReviewIssueSpec {
-	return p.next(ch.before, ch.found)
 }
