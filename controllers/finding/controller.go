@@ -95,7 +95,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, se
 		WatchesRawSource(hourly.Source(r.rejudge(ctx, policies.WholeNamespace, ofNamespace))).
 		WatchesRawSource(source.Func(r.takeRequests)).
 		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).
-		Watches(&v1alpha1.WebhookEndpoint{}, r.enqueueHeard()).
+		Watches(&v1alpha1.WebhookEndpoint{}, r.enqueueHeard(), builder.WithPredicates(watch.NewSinceStart)).
 		Watches(&v1alpha1.WebhookDelivery{}, deliveries.Pages()).
 		Watches(&v1alpha1.WebhookDelivery{}, r.noteLost()).
 		Watches(&v1alpha1.Scan{}, deliveries.ScansGone()).

@@ -75,8 +75,8 @@ func (r *Reconciler) noteLost() handler.EventHandler {
 // without one before the cache showed the endpoint. Once it shows one endpoint more than are served, no finding is left
 // so, and there may be thousands of endpoints more.
 func (r *Reconciler) enqueueHeard() handler.EventHandler {
-	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
-		if change.Before != nil || change.Initial || r.isOneOfTooMany(ctx, change.After) {
+	later := watch.Later(func(ctx context.Context, change watch.Change, q watch.Queue) {
+		if r.isOneOfTooMany(ctx, change.After) {
 			return
 		}
 		since := change.After.GetCreationTimestamp()
@@ -92,6 +92,7 @@ func (r *Reconciler) enqueueHeard() handler.EventHandler {
 		}
 		watch.AddChanged(q, heard)
 	})
+	return handler.Funcs{CreateFunc: later.Create}
 }
 
 // isOneOfTooMany reports whether the namespace has more than webhooks.MaxServed endpoints that are older than this one.

@@ -422,6 +422,10 @@ func TestAnEndpointBeyondThoseServedConcernsNoFinding(t *testing.T) {
 	for i, want := range map[int]int{0: 1, webhooks.MaxServed: 1, webhooks.MaxServed + 1: 0} {
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 		r.enqueueHeard().Create(t.Context(), event.CreateEvent{Object: endpoints[i]}, q)
+		done := make(chan struct{}) // an organization's lists are made one after the other
+		watch.Later(func(context.Context, watch.Change, watch.Queue) { close(done) }).
+			Create(t.Context(), event.CreateEvent{Object: endpoints[i]}, q)
+		<-done
 		harness.Same(t, fmt.Sprintf("findings of endpoint %d", i+1), want, q.Len())
 		q.ShutDown()
 	}

@@ -45,7 +45,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		Watches(&v1alpha1.Finding{}, r.findings.Handler(countDelay)).
 		Watches(&v1alpha1.Scan{}, watch.EnqueueDeletedAfter(countDelay, watch.Reference(projectOfScan))).
 		Watches(&v1alpha1.Repository{}, watch.EnqueueIndexed(r.Client, &v1alpha1.ProjectList{}, index.Repository),
-			builder.WithPredicates(watch.CreatedOrDeleted)).
+			builder.WithPredicates(watch.NewSinceStart, watch.CreatedOrDeleted)).
 		WithOptions(options).
 		Complete(r)
 }

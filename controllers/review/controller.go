@@ -49,7 +49,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		Watches(&v1alpha1.ReviewIssue{}, watch.EnqueueAfter(countDelay, watch.Reference(reviewOfIssue)),
 			builder.WithPredicates(watch.NewSinceStart, countsOtherwise)).
 		Watches(&v1alpha1.Repository{}, watch.EnqueueIndexed(r.Client, &v1alpha1.ReviewList{}, index.Repository),
-			builder.WithPredicates(watch.CreatedOrDeleted)).
+			builder.WithPredicates(watch.NewSinceStart, watch.CreatedOrDeleted)).
 		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).
 		WithOptions(options).
 		Complete(r)

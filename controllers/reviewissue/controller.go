@@ -56,7 +56,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		// Issues do not depend on their review's status, which is written far more often than its
 		// spec.
 		Watches(&v1alpha1.Review{}, watch.EnqueueIndexed(r.Client, &v1alpha1.ReviewIssueList{}, reviewIndex),
-			builder.WithPredicates(watch.SpecChanged)).
+			builder.WithPredicates(watch.NewSinceStart, watch.SpecChanged)).
 		Watches(&v1alpha1.Project{}, r.rejudge(ctx), builder.WithPredicates(policies.ProjectFactsDiffer)).
 		Watches(&v1alpha1.Repository{}, r.rejudge(ctx), builder.WithPredicates(policies.RepositoryFactsDiffer)).
 		Watches(&v1alpha1.TriagePolicy{}, r.rejudge(ctx), builder.WithPredicates(policies.DecidesOtherwise)).

@@ -119,11 +119,13 @@ func EnqueueFirst() handler.EventHandler {
 	})
 }
 
-// EnqueueIndexed enqueues the objects of the list's kind that the index field maps to the name of the changed
-// object.
+// EnqueueIndexed enqueues the objects of the list's kind that the index field maps to the name of the changed object.
+// It lists them Later.
 func EnqueueIndexed(c client.Reader, list client.ObjectList, field string) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []ctrl.Request {
-		return List(ctx, c, list, client.InNamespace(object.GetNamespace()), client.MatchingFields{field: object.GetName()})
+	return Later(func(ctx context.Context, change Change, q Queue) {
+		object := change.Object()
+		AddAfter(q, 0, List(ctx, c, list,
+			client.InNamespace(object.GetNamespace()), client.MatchingFields{field: object.GetName()}))
 	})
 }
 

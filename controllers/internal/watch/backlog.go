@@ -1,0 +1,123 @@
+package watch
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/appsec-dev/findings-operator/internal/safely"
+)
+
+// Subject returns a key for what a change concerns within a namespace. Changes with the same key are
+// handled together.
+type Subject func(client.Object) string
+
+var (
+	// lists holds the work of all handlers of Later. It is not that of policies: an evaluation takes long.
+	lists = NewBacklog()
+	// listing bounds for how many namespaces it is done at the same time: each holds a list of objects.
+	listing = semaphore.NewWeighted(8)
+)
+
+// Later calls enqueue for the newest change of each object, in a separate goroutine per namespace. Use it where enqueue
+// lists objects of the namespace, of which there may be many: a handler runs in the goroutine that serves the kind's
+// events of all organizations. Changes of an object that come while others of the namespace are handled cost one call.
+func Later(enqueue func(context.Context, Change, Queue)) handler.EventHandler {
+	return lists.Handler(client.Object.GetName, func(ctx context.Context, change Change, q Queue) {
+		if listing.Acquire(ctx, 1) != nil {
+			return // never: the context does not end
+		}
+		defer listing.Release(1)
+		err := safely.Func(func() error {
+			enqueue(ctx, change, q)
+			return nil
+		})()
+		LogError(ctx, err, "list what is to be reconciled", "namespace", change.Object().GetNamespace(),
+			"stack", safely.Stack(err))
+	})
+}
+
+// Backlog holds the work still to be done, by namespace. A namespace is in it while a goroutine works on it.
+type Backlog struct {
+	mu      sync.Mutex
+	waiting map[string]*line
+}
+
+// NewBacklog returns a Backlog. An organization's work of all its handlers is done one after the other.
+func NewBacklog() *Backlog { return &Backlog{waiting: map[string]*line{}} }
+
+// Handler returns a handler that has the function called with the newest change of each subject, in a separate
+// goroutine, and with a context that does not end. A change that gives the object another subject is handled for the
+// previous one too, as if the object had been deleted.
+func (b *Backlog) Handler(of Subject, handle func(context.Context, Change, Queue)) handler.EventHandler {
+	begin := func(ctx context.Context, change Change, q Queue) {
+		ctx = context.WithoutCancel(ctx) // that of an event ends with its handler
+		object := change.Object()
+		b.begin(object.GetNamespace(), subject{handler: &of, of: of(object)}, func() { handle(ctx, change, q) })
+	}
+	changes := Changes(func(ctx context.Context, change Change, q Queue) {
+		if change.Before != nil && change.After != nil && of(change.Before) != of(change.After) {
+			begin(ctx, Change{Before: change.Before}, q)
+		}
+		begin(ctx, change, q)
+	}).(handler.Funcs)
+	changes.GenericFunc = func(ctx context.Context, e event.GenericEvent, q Queue) {
+		begin(ctx, Change{After: e.Object}, q)
+	}
+	return changes
+}
+
+// line holds the work of a namespace: the newest of each subject, in the order of the subjects' first changes.
+type line struct {
+	subjects []subject
+	work     map[subject]func()
+}
+
+// subject is the key that a handler, identified by its address, gives to what a change concerns.
+type subject struct {
+	handler *Subject
+	of      string
+}
+
+// begin queues the work, and begins it if no goroutine works on the namespace yet.
+func (b *Backlog) begin(namespace string, s subject, work func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l, working := b.waiting[namespace]
+	if !working {
+		l = &line{work: map[subject]func(){}}
+		b.waiting[namespace] = l
+		go b.work(namespace)
+	}
+	if l.work[s] == nil {
+		l.subjects = append(l.subjects, s)
+	}
+	l.work[s] = work
+}
+
+// next takes the next work of the namespace. It returns nil if there is none, and removes the namespace: the goroutine
+// must stop.
+func (b *Backlog) next(namespace string) func() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.waiting[namespace]
+	if len(l.subjects) == 0 {
+		delete(b.waiting, namespace)
+		return nil
+	}
+	s := l.subjects[0]
+	work := l.work[s]
+	l.subjects = l.subjects[1:]
+	delete(l.work, s)
+	return work
+}
+
+func (b *Backlog) work(namespace string) {
+	for work := b.next(namespace); work != nil; work = b.next(namespace) {
+		work()
+	}
+}
