@@ -1,9 +1,12 @@
 package etcdcost
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"strings"
 
 	"k8s.io/client-go/kubernetes"
@@ -70,6 +73,53 @@ func read(ctx context.Context) (*counters, error) {
 		}
 	}
 	return c, nil
+}
+
+// stored is the state of this project's objects and of the events in etcd. Each write or deletion changes it.
+type stored struct {
+	// objects and events are the newest revisions and the numbers of both.
+	objects, events revision
+}
+
+type revision struct{ newest, count string }
+
+// readStored asks etcd, which takes milliseconds.
+func readStored(ctx context.Context) (now stored, err error) {
+	if now.objects, err = newest(ctx, "/registry/"+v1alpha1.GroupName+"/"); err != nil {
+		return now, err
+	}
+	now.events, err = newest(ctx, "/registry/events/")
+	return now, err
+}
+
+// newest returns the newest revision and the number of the keys with a prefix that ends in "/".
+func newest(ctx context.Context, prefix string) (revision, error) {
+	// etcd's JSON gateway encodes bytes as base64, and 64-bit numbers as strings.
+	query, err := json.Marshal(map[string]any{
+		"key": []byte(prefix), "range_end": []byte(strings.TrimSuffix(prefix, "/") + "0"), // "0" is the character after "/"
+		"keys_only": true, "limit": 1, "sort_order": "DESCEND", "sort_target": "MOD",
+	})
+	if err != nil {
+		return revision{}, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, env.EtcdURL()+"/v3/kv/range", bytes.NewReader(query))
+	if err != nil {
+		return revision{}, err
+	}
+	status, content, err := harness.Answer(nil, request)
+	if err != nil || status != http.StatusOK {
+		return revision{}, fmt.Errorf("ask etcd for the keys below %s: %d %.300s (%w)", prefix, status, content, err)
+	}
+	var answer struct {
+		Count string
+		Kvs   []struct {
+			ModRevision string `json:"mod_revision"`
+		}
+	}
+	if err := json.Unmarshal(content, &answer); err != nil || len(answer.Kvs) == 0 {
+		return revision{count: answer.Count}, err
+	}
+	return revision{newest: answer.Kvs[0].ModRevision, count: answer.Count}, nil
 }
 
 // addRequests adds the requests that the API server granted.

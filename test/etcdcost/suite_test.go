@@ -31,10 +31,12 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	// interval is not short: each poll reads all metrics of the API server, which are megabytes.
-	interval = 500 * time.Millisecond
-	// quiet is how long there must be no writes at the end of a step. Controllers delay writes by
-	// at most two seconds to gather changes.
+	// interval is between two looks at what is stored.
+	interval = 100 * time.Millisecond
+	// calm is how long there must be no writes before the requests are counted.
+	calm = 500 * time.Millisecond
+	// quiet is how long there must be no writes at the end of a step, and after calm no requests either. Controllers
+	// delay writes by at most two seconds to gather changes.
 	quiet = 2500 * time.Millisecond
 )
 
