@@ -83,7 +83,26 @@ func ServiceAccountUsername(namespace, name string) string {
 // policies let no other user write a status, so tests that run controllers, or set a status in
 // their place, use this config.
 func (e *Environment) Controller(ctx context.Context) (*rest.Config, error) {
-	return e.ServiceAccount(ctx, SystemNamespace, ControllerServiceAccount)
+	return e.operator(ctx, ControllerServiceAccount)
+}
+
+// operator returns a config with a token of one of the operator's own service accounts. All calls share one token, which
+// is valid for longer than any run.
+func (e *Environment) operator(ctx context.Context, account string) (*rest.Config, error) {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	config, known := e.operators[account]
+	if !known {
+		var err error
+		if config, err = e.ServiceAccount(ctx, SystemNamespace, account); err != nil {
+			return nil, err
+		}
+		if e.operators == nil {
+			e.operators = map[string]*rest.Config{}
+		}
+		e.operators[account] = config
+	}
+	return rest.CopyConfig(config), nil
 }
 
 // letStandIn lets tests that set a status in the controllers' place read and update as is easiest
@@ -103,7 +122,7 @@ func (e *Environment) letStandIn(ctx context.Context) error {
 
 // Facade returns a config with a token of the REST facade's service account.
 func (e *Environment) Facade(ctx context.Context) (*rest.Config, error) {
-	return e.ServiceAccount(ctx, SystemNamespace, APIServiceAccount)
+	return e.operator(ctx, APIServiceAccount)
 }
 
 // Operator describes both of the operator's processes, each with a token of its own service
@@ -133,9 +152,14 @@ func (e *Environment) Operator(ctx context.Context, o harness.Operator,
 	return controller, facade, err
 }
 
-// NewClient returns a client for config that reads from the API server, not from a cache.
+// NewClient returns a client for config that reads from the API server, not from a cache. It knows the kinds that
+// e.Client has looked up.
 func (e *Environment) NewClient(config *rest.Config) (client.Client, error) {
-	return client.New(config, client.Options{Scheme: e.Scheme})
+	options := client.Options{Scheme: e.Scheme}
+	if e.Client != nil { // it is made by this function too
+		options.Mapper = e.Client.RESTMapper()
+	}
+	return client.New(config, options)
 }
 
 // As returns a client with the rights of config.

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,6 +55,10 @@ type Environment struct {
 	folder string
 	// source is the folder of the repository whose config/ is installed.
 	source string
+
+	mutex sync.Mutex
+	// operators holds the configs of the operator's own service accounts by name, once they are requested.
+	operators map[string]*rest.Config
 }
 
 // NewScheme returns a scheme that knows the built-in kinds and this project's.
