@@ -86,7 +86,7 @@ test: ## Run all tests, with the race detector for what runs in the test's proce
 	$(CHECK)
 	$(FIRST) controlplane helm build
 	@race=$$(hack/race.sh) && set -x && \
-	$(TOOL) gotestsum --format=pkgname --raw-command -- env TEST_JOBS=$(TEST_JOBS) hack/test.sh $$race -timeout=$(TEST_TIMEOUT)
+	$(TOOL) gotestsum --format=pkgname --raw-command -- env TEST_JOBS=$(TEST_JOBS) FINDINGS_BUILT=1 hack/test.sh $$race -timeout=$(TEST_TIMEOUT)
 
 .PHONY: chart
 chart: ## Pack the chart into bin/chart.
