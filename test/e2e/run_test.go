@@ -75,7 +75,7 @@ func launch(t *testing.T, folder string, port int, environment ...string) *run {
 	// ends.
 	r.process = exec.Command(binary)
 	r.process.Dir = testenv.RepositoryRoot()
-	r.process.Env = append(append(os.Environ(), "RUN_DIR="+folder, "PORT="+strconv.Itoa(port)), environment...)
+	r.process.Env = append(append(harness.CollectLess(), "RUN_DIR="+folder, "PORT="+strconv.Itoa(port)), environment...)
 	r.process.SysProcAttr = endWithTest()
 	r.process.Stdout, r.process.Stderr = r.output, r.output
 	harness.Must(t, r.process.Start())

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/appsec-dev/findings-operator/test/faults/internal/rig"
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
@@ -35,7 +36,9 @@ const (
 var only = flag.String("only", "", "inject only the faults whose names this regular expression matches")
 
 func TestNothingAcknowledgedIsLostOverEveryFault(t *testing.T) {
-	s := start(t, staleness, 2, needs.Program(t, "redis-server", "redis-server"))
+	s := start(t, rig.Options{
+		KeyStaleness: staleness, Controllers: 2, Redis: needs.Program(t, "redis-server", "redis-server"),
+	})
 	keys := map[string]string{}
 	for _, name := range []string{"calm", "stalled", "black-hole", "dead"} {
 		keys[name] = s.spareKey(name)

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"testing"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/test/faults/internal/rig"
 )
 
 var (
@@ -24,7 +26,7 @@ func TestUploadsAreWholeOverAKilledFacadeAndANetworkThatIsCut(t *testing.T) {
 	if chosen := regexp.MustCompile(*only); !chosen.MatchString("uploads") {
 		t.Skip("-only names others")
 	}
-	s := start(t, staleness, 1, "")
+	s := start(t, rig.Options{KeyStaleness: staleness, Controllers: 1})
 	s.uploads(uploadsPlan{
 		organizations: max(1, *uploadsCount/uploadsOfEach), projects: min(*uploadsCount, uploadsOfEach), results: *uploadsResults,
 		silence: uploadsSilence,

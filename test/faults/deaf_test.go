@@ -23,7 +23,7 @@ var resting = map[string]string{
 // The watches of one kind start but deliver nothing, not even a bookmark; each kind is tested on
 // its own replica.
 func TestEachKindGoesDeafAlone(t *testing.T) {
-	s := start(t, staleness, 1, "")
+	s := start(t, rig.Options{KeyStaleness: staleness, Controllers: 1})
 	never := make(chan struct{})
 	var replicas sync.WaitGroup
 	for kind, path := range resting {

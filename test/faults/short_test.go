@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/test/faults/internal/rig"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // shortStaleness keeps the test short.
@@ -14,7 +17,11 @@ const shortStaleness = 8 * time.Second
 // TestNothingAcknowledgedIsLostOverSomeFaults injects some of the faults that -tags=faults injects.
 func TestNothingAcknowledgedIsLostOverSomeFaults(t *testing.T) {
 	t.Parallel()
-	s := start(t, shortStaleness, 1, "")
+	s := start(t, rig.Options{
+		KeyStaleness: shortStaleness, Controllers: 1,
+		// No fault here ends etcd. With -tags=faults both processes run as they do elsewhere.
+		Env: harness.CollectLess(), EtcdFlags: []string{"--unsafe-no-fsync"},
+	})
 	stalled, black := s.spareKey("stalled"), s.spareKey("black-hole")
 
 	s.phase("facade killed three times", func() {

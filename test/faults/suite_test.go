@@ -78,20 +78,18 @@ type trial struct {
 	binaries    string
 }
 
-// start starts a trial, which ends with the test.
-func start(t *testing.T, staleness time.Duration, controllers int, redis string) *trial {
+// start starts a trial with the options, to which it adds the folders. The trial ends with the test.
+func start(t *testing.T, options rig.Options) *trial {
 	t.Helper()
 	// FAULTS_BINARIES may name programs with a planted bug, to check that the tests find it.
-	s := &trial{t: t, staleness: staleness, verdict: &verdict{t: t}, binaries: os.Getenv("FAULTS_BINARIES")}
+	s := &trial{t: t, staleness: options.KeyStaleness, verdict: &verdict{t: t}, binaries: os.Getenv("FAULTS_BINARIES")}
 	var err error
 	if s.binaries == "" {
 		s.binaries, err = harness.Build(t.Context())
 		harness.Must(t, err)
 	}
-	s.Rig, err = rig.Start(t.Context(), rig.Options{
-		Root: testenv.RepositoryRoot(), Binaries: s.binaries, Folder: t.TempDir(),
-		KeyStaleness: staleness, Controllers: controllers, Redis: redis,
-	})
+	options.Root, options.Binaries, options.Folder = testenv.RepositoryRoot(), s.binaries, t.TempDir()
+	s.Rig, err = rig.Start(t.Context(), options)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(s.Logs())

@@ -85,14 +85,10 @@ func run(m *testing.M, env **Environment, start func(flags ...string) (*Environm
 	})
 }
 
-// collectLess lets both processes collect garbage less often: kube-apiserver spends a quarter of its time on it, and
-// tests have more memory than time.
-func collectLess() []string { return append(os.Environ(), "GOGC=400", "GOMEMLIMIT=1GiB") }
-
 // Start starts etcd and kube-apiserver, the latter with the additional flags, and installs
 // everything under config/.
 func Start(flags ...string) (*Environment, error) {
-	return launch(RepositoryRoot(), collectLess(), flags)
+	return launch(RepositoryRoot(), harness.CollectLess(), flags)
 }
 
 // StartOf is Start with the config/ of another commit, whose tree is in the folder source, and with processes that run
@@ -102,7 +98,7 @@ func StartOf(source string, flags ...string) (*Environment, error) { return laun
 // StartBare starts etcd and kube-apiserver, the latter with the additional flags, and installs
 // nothing.
 func StartBare(flags ...string) (*Environment, error) {
-	return launchBare(RepositoryRoot(), collectLess(), flags)
+	return launchBare(RepositoryRoot(), harness.CollectLess(), flags)
 }
 
 func launch(source string, environment, flags []string) (*Environment, error) {

@@ -35,6 +35,8 @@ type Options struct {
 	Controllers int
 	// Redis is the path of redis-server; if empty, Redis is not used.
 	Redis string
+	// Env is the environment of etcd and kube-apiserver; nil uses that of the test. EtcdFlags are added to etcd's.
+	Env, EtcdFlags []string
 }
 
 // Replica is one of this project's processes, with the door through which it reaches the API
@@ -66,7 +68,7 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 	r := &Rig{options: options}
 	var err error
 	if r.ControlPlane, err = harness.StartControlPlane(ctx, harness.ControlPlaneOptions{
-		Folder: options.Folder,
+		Folder: options.Folder, Env: options.Env, EtcdFlags: options.EtcdFlags,
 		// The tests rely on the complete history.
 		APIServerFlags: []string{"--etcd-compaction-interval=0"},
 	}); err != nil {
