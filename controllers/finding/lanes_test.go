@@ -24,9 +24,9 @@ import (
 
 // The decided finding came last, so all others would be reconciled before it.
 func TestADecisionIsRecordedBeforeTheBacklogOfAnImport(t *testing.T) {
-	const backlog = 1500
+	const backlog = 800
 	var cached client.Client
-	ns, _ := started(t, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	ns, stop := started(t, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 		cached = mgr.GetClient()
 		return Settings{}.SetupWithManager(ctx, mgr, options)
 	})
@@ -44,6 +44,7 @@ func TestADecisionIsRecordedBeforeTheBacklogOfAnImport(t *testing.T) {
 	env.Patch(t, decided, `{"spec":{"triage":{"userStatus":"muted"}}}`)
 	began := revision(t, decided)
 	observed(t, decided)
+	stop() // whatever else is reconciled tells nothing
 
 	before, waiting := reconciledBetween(t, ns, began, revision(t, decided))
 	t.Logf("%d findings were reconciled between the decision and its record, %d waited", before, waiting)
@@ -57,8 +58,8 @@ func TestADecisionIsRecordedBeforeTheBacklogOfAnImport(t *testing.T) {
 
 // The decided findings came first, and a decision is otherwise ahead of a new finding.
 func TestDecisionsOfANamespaceDelayNoOther(t *testing.T) {
-	const backlog = 1500
-	busy, _ := started(t, Settings{}.SetupWithManager)
+	const backlog = 800
+	busy, stop := started(t, Settings{}.SetupWithManager)
 	other := places(t)
 	t.Cleanup(func() { // later tests would reconcile the leftovers
 		harness.Must(t, env.Client.DeleteAllOf(context.Background(), &v1alpha1.Finding{}, client.InNamespace(busy)))
@@ -69,6 +70,7 @@ func TestDecisionsOfANamespaceDelayNoOther(t *testing.T) {
 	imported := testenv.Create(t, env, builder.Finding("imported").In(other).Build())
 	began := revision(t, imported)
 	observed(t, imported)
+	stop() // whatever else is reconciled tells nothing
 
 	before, waiting := reconciledBetween(t, busy, began, revision(t, imported))
 	t.Logf("%d decisions were recorded between the import and its record, %d waited", before, waiting)
