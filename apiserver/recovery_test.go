@@ -20,6 +20,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/session"
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/cursor"
+	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -166,6 +167,18 @@ findings_api_requests_total{code=%q,method="GET",route="unmatched"} 1
 			}
 		}
 	}
+}
+
+// Net/http cancels a request at the read deadline too. An upload has none once it is read.
+func TestAnErrorAtTheReadDeadlineIsOneOfTheServer(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	c, _ := gin.CreateTestContext(httptest.NewRecorder())
+	c.Request = httptest.NewRequestWithContext(ctx, http.MethodPost, "/", http.NoBody)
+	c.Status(http.StatusInternalServerError)
+	harness.Same(t, "any request", http.StatusInternalServerError, (&router{}).outcome(c, &state{}, clientStays))
+	upload := &state{request: handlers.Request{Stream: &handlers.Stream{}}}
+	harness.Same(t, "an upload", statusClientGone, (&router{}).outcome(c, upload, clientStays))
 }
 
 func TestGinPathNamesSegmentsByTheirPlace(t *testing.T) {
