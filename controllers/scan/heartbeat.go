@@ -65,16 +65,23 @@ func (r *Reconciler) listen(ctx context.Context, scan *v1alpha1.Scan) (pulse, er
 	if now.Before(last.lookAt) {
 		return pulse{lookIn: last.lookAt.Sub(now)}, nil
 	}
+	name := client.ObjectKey{Namespace: scan.Namespace, Name: scan.Spec.Lease.Name}
+	if next, alive := r.leases.hear(name, scan.Spec.Lease, last, now); alive {
+		r.heartbeats.Store(client.ObjectKeyFromObject(scan), next)
+		return pulse{lookIn: next.lookAt.Sub(now)}, nil
+	}
 	lease := &coordinationv1.Lease{}
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: scan.Namespace, Name: scan.Spec.Lease.Name}, lease)
+	err := r.Live.Get(ctx, name, lease)
 	if apierrors.IsNotFound(err) {
 		lease = nil
 	} else if err != nil {
 		return pulse{}, fmt.Errorf("read the Lease of the import: %w", err)
 	}
-	next, p := last.hear(lease, scan.Spec.Lease, now, time.Now())
+	read := time.Now()
+	next, p := last.hear(lease, scan.Spec.Lease, now, read)
 	r.heartbeats.Store(client.ObjectKeyFromObject(scan), next)
 	if p.dead == nil {
+		r.leases.note(name, lease, now, read)
 		return p, nil
 	}
 	return r.confirm(ctx, scan, p)

@@ -1,0 +1,67 @@
+package scan
+
+import (
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// readingLife is how long a reading of a Lease serves other scans that name it.
+const readingLife = leastLeaseDuration + heartbeatMargin
+
+// leases holds recent readings of Leases by which an import is alive: tens of thousands of running scans may name the
+// same one. The zero value is empty.
+type leases struct {
+	mu       sync.Mutex
+	readings map[types.NamespacedName]reading
+	// swept is when outdated readings were last removed.
+	swept time.Time
+}
+
+// reading is a Lease, of which only what a heartbeat consists of is kept, and the times before and after it was read.
+type reading struct {
+	lease       *coordinationv1.Lease
+	asked, read time.Time
+}
+
+// hear evaluates a recent reading of the Lease for a scan that names it, and reports whether the import is alive by it.
+// If not, the Lease must be read: it may have been acquired or renewed since.
+func (l *leases) hear(name types.NamespacedName, named *v1alpha1.ScanLease, h heartbeat,
+	now time.Time) (heartbeat, bool) {
+	l.mu.Lock()
+	recent, known := l.readings[name]
+	l.mu.Unlock()
+	if !known || now.Sub(recent.asked) >= readingLife {
+		return h, false
+	}
+	next, p := h.hear(recent.lease, named, recent.asked, recent.read)
+	return next, p.dead == nil && now.Before(next.lookAt)
+}
+
+// note records a reading. At times it removes those that are outdated.
+func (l *leases) note(name types.NamespacedName, lease *coordinationv1.Lease, asked, read time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.readings == nil {
+		l.readings = map[types.NamespacedName]reading{}
+	}
+	if read.Sub(l.swept) >= readingLife {
+		l.swept = read
+		for name, last := range l.readings {
+			if read.Sub(last.asked) >= readingLife {
+				delete(l.readings, name)
+			}
+		}
+	}
+	l.readings[name] = reading{&coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{ResourceVersion: lease.ResourceVersion},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: lease.Spec.HolderIdentity, LeaseDurationSeconds: lease.Spec.LeaseDurationSeconds,
+		},
+	}, asked, read}
+}
