@@ -14,6 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
 	"github.com/appsec-dev/findings-operator/controllers/internal/tally"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
@@ -43,7 +44,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Project{}, builder.WithPredicates(worthReconciling)).
 		Watches(&v1alpha1.Finding{}, r.findings.Handler(countDelay)).
-		Watches(&v1alpha1.Scan{}, watch.EnqueueDeletedAfter(countDelay, watch.Reference(projectOfScan))).
+		Watches(&v1alpha1.Scan{}, watch.EnqueueDeletedAfter(countDelay, watch.Reference(projectOfScan)),
+			builder.WithPredicates(scans.CountsOtherwise)).
 		Watches(&v1alpha1.Repository{}, watch.EnqueueIndexed(r.Client, &v1alpha1.ProjectList{}, index.Repository),
 			builder.WithPredicates(watch.NewSinceStart, watch.CreatedOrDeleted)).
 		WithOptions(options).

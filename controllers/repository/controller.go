@@ -13,6 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
 	"github.com/appsec-dev/findings-operator/controllers/internal/tally"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
@@ -43,7 +44,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Repository{}, builder.WithPredicates(watch.SpecOr(watch.FinalizersChanged))).
 		Watches(&v1alpha1.Finding{}, r.findings.Handler(countDelay)).
-		Watches(&v1alpha1.Scan{}, watch.EnqueueDeletedAfter(countDelay, watch.Reference(repositoryOfScan))).
+		Watches(&v1alpha1.Scan{}, watch.EnqueueDeletedAfter(countDelay, watch.Reference(repositoryOfScan)),
+			builder.WithPredicates(scans.CountsOtherwise)).
 		Watches(&v1alpha1.Project{}, r.projects.Handler(countDelay)).
 		Watches(&v1alpha1.Review{}, r.reviews.Handler(countDelay)).
 		WithOptions(options).

@@ -10,6 +10,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
 
 // Of lists the scans that name an object in the field: a Project in index.Project, a Repository in index.Repository.
@@ -24,6 +25,15 @@ func OfBranch(ctx context.Context, c client.Reader, object client.Object, field 
 	scans, err := Of(ctx, c, object, field)
 	return slices.DeleteFunc(scans, func(s v1alpha1.Scan) bool { return s.IsOfReview() || s.IsRefused() }), err
 }
+
+// CountsOtherwise passes over updates that change neither whether OfBranch, LastStarted or LastSuccess return the scan
+// nor its phase, such as its progress: thousands of scans may belong to its repository.
+var CountsOtherwise = watch.Updates(func(before, after *v1alpha1.Scan) bool {
+	return before.UID != after.UID || before.Status.Phase != after.Status.Phase ||
+		before.Spec.Outcome != after.Spec.Outcome || !before.Spec.CompletedAt.Equal(after.Spec.CompletedAt) ||
+		!before.Began().Equal(after.Began()) ||
+		before.IsOfReview() != after.IsOfReview() || before.IsRefused() != after.IsRefused()
+})
 
 // LastStarted returns the scan that was started last; nil if there is none. Of two scans started in
 // the same second it prefers the one recorded last, then the one with the greater name, so that the

@@ -11,10 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -23,6 +25,28 @@ func scan(name string, started, recorded time.Duration) v1alpha1.Scan {
 	s := builder.Scan(name, noon.Add(started)).Build()
 	s.CreationTimestamp = metav1.NewTime(noon.Add(recorded))
 	return *s
+}
+
+// An import writes its progress again and again.
+func TestOnlyWhatIsCountedOfAScanConcernsItsProject(t *testing.T) {
+	running := scan("s-1", 0, 0)
+	for _, c := range []struct {
+		reason string
+		change func(*v1alpha1.Scan)
+		want   bool
+	}{
+		{"its progress", func(s *v1alpha1.Scan) { s.Spec.Progress = &v1alpha1.ScanProgress{Done: 1, Total: 2} }, false},
+		{"its status, but not the phase", func(s *v1alpha1.Scan) { s.Status.Progress = "1/2" }, false},
+		{"its phase", func(s *v1alpha1.Scan) { s.Status.Phase = v1alpha1.ScanPhaseFailed }, true},
+		{"its outcome", func(s *v1alpha1.Scan) { s.Spec.Outcome = v1alpha1.ScanSucceeded }, true},
+		{"its end", func(s *v1alpha1.Scan) { s.Spec.CompletedAt = new(v1alpha1.NewTime(noon)) }, true},
+		{"its start", func(s *v1alpha1.Scan) { s.Spec.StartedAt = v1alpha1.NewTime(noon.Add(-time.Hour)) }, true},
+		{"it is another one", func(s *v1alpha1.Scan) { s.UID = "another" }, true},
+	} {
+		after := running.DeepCopy()
+		c.change(after)
+		harness.Same(t, c.reason, c.want, scans.CountsOtherwise.Update(event.UpdateEvent{ObjectOld: &running, ObjectNew: after}))
+	}
 }
 
 func TestLastStarted(t *testing.T) {
