@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -56,7 +58,7 @@ func inNamespace(namespace string) client.ListOptions {
 // forbids is refused, as it would be when it is applied.
 func (t *trials) accepted(ctx context.Context, s *session) (errs []error) {
 	for _, trial := range t.all {
-		switch err := s.dryApply(ctx, trial.filed); {
+		switch err := s.dryWrite(ctx, trial.filed); {
 		case err == nil:
 		case apierrors.IsForbidden(err) && !kube.IsQuotaExceeded(err) && !s.mayWritePolicies(ctx):
 			trial.report.note("you may not write policies here, so the API server was not asked whether it accepts this one: " +
@@ -85,17 +87,30 @@ func (s *session) mayWritePolicies(ctx context.Context) bool {
 	return true
 }
 
-// dryApply applies the policy as kubectl apply --server-side --dry-run=server does.
-func (s *session) dryApply(ctx context.Context, policy *filedPolicy) error {
-	object := &unstructured.Unstructured{Object: map[string]any{}}
+// dryWrite asks the API server whether it accepts the policy as applying the file would leave it: what the file no
+// longer has goes too. A server-side apply would keep that, because another field manager owns it.
+func (s *session) dryWrite(ctx context.Context, policy *filedPolicy) error {
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": policy.declared}}
 	object.SetGroupVersionKind(policyKind)
 	object.SetName(policy.Name)
 	object.SetNamespace(policy.Namespace)
 	object.SetLabels(policy.Labels)
 	object.SetAnnotations(policy.Annotations)
-	object.Object["spec"] = policy.declared
+	// The operation add replaces what exists.
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "add", "path": "/metadata/labels", "value": policy.Labels},
+		{"op": "add", "path": "/metadata/annotations", "value": policy.Annotations},
+		{"op": "add", "path": "/spec", "value": policy.declared},
+	})
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.DryRunAll, client.ForceOwnership,
+	err = s.client.Patch(ctx, object.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.DryRunAll, strict,
 		client.FieldOwner(fieldManager))
+	if apierrors.IsNotFound(err) {
+		err = s.client.Create(ctx, object, client.DryRunAll, strict, client.FieldOwner(fieldManager))
+	}
+	return s.understood(err)
 }

@@ -7,6 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -128,6 +134,43 @@ func TestAPolicyThatTheClusterForbidsIsRefused(t *testing.T) {
 	o.as(ruledOut.through(o, o.token(testenv.Triager))).findings(arguments...).fails("the API server refuses policy p", "not on Fridays")
 	env.UseUp(t, "count/triagepolicies.appsec.dev", builder.TriagePolicy("probe", "true").In(o.namespace).Build())
 	o.member(testenv.Triager).findings(arguments...).fails("the API server refuses policy p", "exceeded quota")
+}
+
+// What the file no longer has goes when it is applied, whoever wrote it.
+func TestAPolicyIsCheckedAsApplyingItsFileWouldLeaveIt(t *testing.T) {
+	o := ruled(t, "policy-replaced")
+	forbidden := metav1.StatusReasonForbidden
+	env.Deny(t, "policies-have-tickets", admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionregistrationv1.MatchResources{
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: o.namespace}},
+			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{v1alpha1.GroupName}, APIVersions: []string{"*"}, Resources: []string{"triagepolicies"}},
+			}}},
+		},
+		Validations: []admissionregistrationv1.Validation{{
+			Expression: "'ticket' in object.metadata.?annotations.orValue({})", Message: "a policy needs a ticket", Reason: &forbidden,
+		}},
+	})
+	policy := builder.TriagePolicy("p", "true").In(o.namespace).Build()
+	policy.Annotations = map[string]string{"ticket": "SEC-1"}
+	from := builder.Time(time.Now().AddDate(2, 0, 0))
+	policy.Spec.ValidFrom = &from
+	o.must(env.Client.Create(t.Context(), policy))
+
+	without := policyFile("p", "true", "")
+	// It ends before the validFrom that the file no longer has.
+	until := time.Now().AddDate(1, 0, 0).UTC().Format(time.RFC3339)
+	with := strings.Replace(policyFile("p", "true", "  validUntil: "+until+"\n"), "{name: p}",
+		"{name: p, annotations: {ticket: SEC-2}}", 1)
+	folder := folderOf(t, map[string]string{"with.yaml": with, "without.yaml": without})
+	triager := o.member(testenv.Triager)
+	triager.findings("policy", "test", "-f", filepath.Join(folder, "with.yaml")).wants("matched 4 of 4 findings")
+	// The rule takes a moment to come into force.
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(triager.ended(triager.command("policy", "test", "-f", filepath.Join(folder, "without.yaml"))).stderr).
+			To(ContainSubstring("a policy needs a ticket"))
+	})
 }
 
 func TestWhatCannotBeReadIsNotedByATestOfPolicies(t *testing.T) {
