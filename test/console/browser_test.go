@@ -74,13 +74,18 @@ func newPerson(t testing.TB) *person {
 	return p
 }
 
-// loggedIn opens a window that is logged in with the key.
+// loggedIn opens an empty window with the session of the key. It does without the login page and the overview, which
+// most tests are not about.
 func loggedIn(t testing.TB, key string) *person {
 	t.Helper()
 	p := newPerson(t)
-	p.goes("/console/login")
-	p.logsIn(key)
-	p.do(chromedp.WaitVisible(".account"))
+	var cookies []*network.CookieParam
+	for _, cookie := range newVisitor(t).logsIn(key) {
+		cookies = append(cookies, &network.CookieParam{URL: base + cookie.Path, Path: cookie.Path, Name: cookie.Name, Value: cookie.Value,
+			HTTPOnly: cookie.HttpOnly, SameSite: network.CookieSameSiteLax})
+	}
+	_, err := chromedp.Call(p.window, network.SetCookies, network.SetCookiesParams{Cookies: cookies})
+	harness.Must(t, err)
 	return p
 }
 

@@ -133,7 +133,7 @@ type visitor struct {
 	http.Client
 }
 
-func newVisitor(t *testing.T) *visitor {
+func newVisitor(t testing.TB) *visitor {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	harness.Must(t, err)
@@ -171,9 +171,12 @@ func (v *visitor) asks(path string, form url.Values, headers ...string) reply {
 	return reply{answer, string(content)}
 }
 
-func (v *visitor) logsIn(key string) {
+// logsIn logs in with the key, and returns the cookies of the session.
+func (v *visitor) logsIn(key string) []*http.Cookie {
 	v.Helper()
-	if answer := v.asks("/console/login", url.Values{"key": {key}}); answer.StatusCode != http.StatusSeeOther {
+	answer := v.asks("/console/login", url.Values{"key": {key}})
+	if answer.StatusCode != http.StatusSeeOther {
 		v.Fatalf("the login answered with %s", answer.Status)
 	}
+	return answer.Cookies()
 }
