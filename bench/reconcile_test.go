@@ -46,7 +46,7 @@ func allocations(t *testing.T, findings int) map[string]uint64 {
 // the count.
 func (c *cluster) allocates(t *testing.T, name string) uint64 {
 	t.Helper()
-	const rounds, times = 20, 20
+	const rounds, times = 8, 20
 	var least uint64
 	for round := range rounds {
 		var before, after runtime.MemStats

@@ -28,7 +28,7 @@ import (
 const (
 	// removedDefault is the number of findings in the removed repository, unless
 	// FINDINGS_REMOVED_COUNT sets another.
-	removedDefault = 5_000
+	removedDefault = 3_000
 	// removedLeast is how many findings per second must be removed even on a busy machine: 50,000
 	// take 17 minutes. An idle machine removes some 600 per second.
 	removedLeast = 50
