@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -152,6 +154,17 @@ func (r *run) kubectl(t *testing.T, arguments ...string) string {
 	out, err := r.command(t.Context(), testenv.Binary(t, "kubectl"), arguments...)
 	harness.Must(t, err)
 	return out
+}
+
+// admin returns a client with the rights of the run's own kubeconfig.
+func (r *run) admin(t *testing.T) client.Client {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", r.env["KUBECONFIG"])
+	harness.Must(t, err)
+	config.QPS = -1
+	c, err := client.New(config, client.Options{Scheme: testenv.NewScheme()})
+	harness.Must(t, err)
+	return c
 }
 
 func (r *run) apply(t *testing.T, manifest string) {

@@ -7,15 +7,18 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// killedResults is enough for an import to take several seconds.
-const killedResults = 800
+// killedResults is enough for two imports at the same time to take several seconds.
+const killedResults = 400
 
 // uploadAnswer holds the members of an upload that a client reads.
 type uploadAnswer struct {
@@ -51,48 +54,65 @@ func manyResults(tool string, n int) string {
 	return `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"` + tool + `"}},"results":[` + strings.Join(results, ",") + `]}]}`
 }
 
-// killAmid kills the facade while it works on an upload of the tool, waits until that upload has failed, and repeats
-// the upload until it completes.
-func killAmid(t *testing.T, r *run, rest *restClient, tool, query string) (again uploadAnswer) {
+// killed is an upload that was under way when the facade was killed.
+type killed struct {
+	tool, query, results string
+	// scan is what the upload had recorded when the facade was killed.
+	scan v1alpha1.Scan
+}
+
+// killUploads kills the facade once, while it works on an upload of the scan branch and on one of a pull request, both
+// of which have already written something.
+func killUploads(t *testing.T, r *run, rest *restClient) (scan, review *killed) {
 	t.Helper()
-	results := manyResults(tool, killedResults)
+	scan, review = &killed{tool: "killed"}, &killed{tool: "killed-review", query: "?pull_request=77&commit=1c2d3e4f5a6b7c8d"}
+	uploads := []*killed{scan, review}
 	ctx, cancel := context.WithCancel(t.Context())
-	answered := make(chan struct{})
-	go func() {
-		defer close(answered)
-		_, _, _ = rest.upload(ctx, query, results) // the facade is killed before it answers
-	}()
-	var first v1alpha1.Scan
-	eventually(t, "the upload of "+tool+" is recorded", func() bool {
-		list := &v1alpha1.ScanList{}
-		r.read(t, list, "scans.appsec.dev")
-		at := slices.IndexFunc(list.Items, func(s v1alpha1.Scan) bool { return s.Spec.Tool == tool })
-		if at >= 0 {
-			first = list.Items[at]
+	var answered sync.WaitGroup
+	for _, u := range uploads {
+		u.results = manyResults(u.tool, killedResults)
+		answered.Go(func() { _, _, _ = rest.upload(ctx, u.query, u.results) }) // the facade is killed before it answers
+	}
+	admin, scans := r.admin(t), &v1alpha1.ScanList{}
+	findings, issues := &v1alpha1.FindingList{}, &v1alpha1.ReviewIssueList{}
+	eventually(t, "both uploads are writing", func() bool {
+		for _, list := range []client.ObjectList{findings, issues, scans} {
+			harness.Must(t, admin.List(t.Context(), list, client.InNamespace(r.env["FINDINGS_NAMESPACE"])))
 		}
-		return at >= 0
+		return slices.ContainsFunc(findings.Items, func(f v1alpha1.Finding) bool { return f.Spec.Tool == scan.tool }) &&
+			slices.ContainsFunc(issues.Items, func(i v1alpha1.ReviewIssue) bool { return i.Spec.Result != nil && i.Spec.Result.Tool == review.tool })
 	})
 	if err := syscall.Kill(r.pid(t, "apiserver"), syscall.SIGKILL); err != nil {
 		t.Fatalf("kill the facade: %v", err)
 	}
 	cancel()
-	<-answered
-	if first.Spec.CompletedAt != nil {
-		t.Fatalf("the import had ended before the kill: %+v", first.Spec)
+	answered.Wait()
+	for _, u := range uploads {
+		at := slices.IndexFunc(scans.Items, func(s v1alpha1.Scan) bool { return s.Spec.Tool == u.tool })
+		if at < 0 || scans.Items[at].Spec.CompletedAt != nil {
+			t.Fatalf("the kill came before the import of %s was recorded, or after its end: %+v", u.tool, scans.Items)
+		}
+		u.scan = scans.Items[at]
 	}
+	return scan, review
+}
+
+// repeat waits until the upload has failed, and repeats it until it completes.
+func (u *killed) repeat(t *testing.T, r *run, rest *restClient) (again uploadAnswer) {
+	t.Helper()
 	read := func(id string, into *uploadAnswer) bool {
 		status, content, err := rest.call(t.Context(), http.MethodGet, "/v2/uploads/"+id, nil)
 		return err == nil && status == http.StatusOK && json.Unmarshal(content, into) == nil
 	}
 	// It fails once its Lease is over.
-	r.kubectl(t, "wait", "--for=jsonpath={.status.phase}="+string(v1alpha1.ScanPhaseFailed), "scans.appsec.dev/"+first.Name,
+	r.kubectl(t, "wait", "--for=jsonpath={.status.phase}="+string(v1alpha1.ScanPhaseFailed), "scans.appsec.dev/"+u.scan.Name,
 		"--namespace="+r.env["FINDINGS_NAMESPACE"], "--timeout="+settleTimeout.String())
 	eventually(t, "the upload is failed over REST", func() bool {
 		var upload uploadAnswer
-		return read(first.Spec.Upload.ID, &upload) && upload.Status == "failed" && upload.Scans[0].Message != ""
+		return read(u.scan.Spec.Upload.ID, &upload) && upload.Status == "failed" && upload.Scans[0].Message != ""
 	})
 	eventually(t, "the same upload again is taken", func() bool {
-		status, answer, err := rest.upload(t.Context(), query, results)
+		status, answer, err := rest.upload(t.Context(), u.query, u.results)
 		again = answer
 		return err == nil && (status == http.StatusOK || status == http.StatusAccepted)
 	})
@@ -102,9 +122,9 @@ func killAmid(t *testing.T, r *run, rest *restClient, tool, query string) (again
 
 // checkKilledUpload checks that a killed upload closes nothing halfway, and that repeating it finishes the work
 // without duplicates.
-func checkKilledUpload(t *testing.T, r *run, rest *restClient) {
+func checkKilledUpload(t *testing.T, r *run, rest *restClient, upload *killed) {
 	t.Helper()
-	counts := killAmid(t, r, rest, "killed", "").Scans[0].Counts
+	counts := upload.repeat(t, r, rest).Scans[0].Counts
 	if counts["created"]+counts["unchanged"] != killedResults || counts["closed"]+counts["reopened"]+counts["updated"] != 0 {
 		t.Errorf("after the second upload the counts are %v", counts)
 	}
@@ -112,8 +132,10 @@ func checkKilledUpload(t *testing.T, r *run, rest *restClient) {
 		t.Error("the kill came after all findings were written")
 	}
 	t.Logf("of %d findings the killed import had written %d", killedResults, counts["unchanged"])
+	findings := &v1alpha1.FindingList{}
+	harness.Must(t, r.admin(t).List(t.Context(), findings, client.InNamespace(r.env["FINDINGS_NAMESPACE"])))
 	stored := 0
-	for _, finding := range r.findings(t) {
+	for _, finding := range findings.Items {
 		if finding.Spec.Tool == "killed" {
 			stored++
 		}
@@ -123,10 +145,9 @@ func checkKilledUpload(t *testing.T, r *run, rest *restClient) {
 
 // checkKilledReview checks the same for a pull request, whose issues must all exist once, and whose commit must
 // be recorded.
-func checkKilledReview(t *testing.T, r *run, rest *restClient) {
+func checkKilledReview(t *testing.T, r *run, rest *restClient, upload *killed) {
 	t.Helper()
-	const commit = "1c2d3e4f5a6b7c8d"
-	again := killAmid(t, r, rest, "killed-review", "?pull_request=77&commit="+commit)
+	again := upload.repeat(t, r, rest)
 	if counts := again.Scans[0].Counts; counts["created"]+counts["updated"]+counts["unchanged"] != killedResults || counts["closed"] != 0 {
 		t.Errorf("after the second upload the counts are %v", counts)
 	} else if counts["created"] == 0 {
@@ -135,8 +156,9 @@ func checkKilledReview(t *testing.T, r *run, rest *restClient) {
 		t.Logf("of %d issues the killed review had written %d", killedResults, killedResults-counts["created"])
 	}
 	reviews, issues := &v1alpha1.ReviewList{}, &v1alpha1.ReviewIssueList{}
-	r.read(t, reviews, "reviews.appsec.dev")
-	r.read(t, issues, "reviewissues.appsec.dev")
+	for _, list := range []client.ObjectList{reviews, issues} {
+		harness.Must(t, r.admin(t).List(t.Context(), list, client.InNamespace(r.env["FINDINGS_NAMESPACE"])))
+	}
 	at := slices.IndexFunc(reviews.Items, func(review v1alpha1.Review) bool { return review.Spec.PRNumber == 77 })
 	if at < 0 || len(reviews.Items[at].Spec.ReviewedCommits) != 1 {
 		t.Fatalf("the reviews are %+v", reviews.Items)
@@ -148,12 +170,4 @@ func checkKilledReview(t *testing.T, r *run, rest *restClient) {
 		}
 	}
 	harness.Same(t, "stored issues", killedResults, stored)
-}
-
-// findings reads all Findings with kubectl.
-func (r *run) findings(t *testing.T) []v1alpha1.Finding {
-	t.Helper()
-	list := &v1alpha1.FindingList{}
-	r.read(t, list, "findings.appsec.dev")
-	return list.Items
 }

@@ -21,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -36,7 +35,7 @@ const (
 	hooksOrganization = "hooks"
 	// foundFindings is the number of findings in the scan; the first one has only firstFindings, a rescan lacks
 	// missedFindings, and people triage triagedFindings of the others.
-	foundFindings, firstFindings, missedFindings, triagedFindings = 400, 100, 50, 60
+	foundFindings, firstFindings, missedFindings, triagedFindings = 200, 50, 25, 30
 	pullRequests, issuesOfEach                                    = 3, 4
 	controllerKills                                               = 5
 	// maxPending is so small that the endpoints have a backlog after the first scan.
@@ -100,12 +99,7 @@ func newWebhookTrial(t *testing.T) *webhookTrial {
 		endpoints: map[string]types.UID{},
 		folder:    t.TempDir(),
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", trial.env["KUBECONFIG"])
-	harness.Must(t, err)
-	config.QPS = -1
-	if trial.client, err = client.New(config, client.Options{Scheme: testenv.NewScheme()}); err != nil {
-		t.Fatal(err)
-	}
+	trial.client = trial.admin(t)
 	trial.receiver.isFirst = trial.isFirstAttempt
 	trial.prepare(t)
 	return trial
