@@ -86,8 +86,8 @@ func (e *Environment) Controller(ctx context.Context) (*rest.Config, error) {
 	return e.operator(ctx, ControllerServiceAccount)
 }
 
-// operator returns a config with a token of one of the operator's own service accounts. All calls share one token, which
-// is valid for longer than any run.
+// operator returns a config with a token of one of the operator's own service accounts. All calls share one token,
+// which is valid for longer than any run.
 func (e *Environment) operator(ctx context.Context, account string) (*rest.Config, error) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
