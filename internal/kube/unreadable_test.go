@@ -78,7 +78,7 @@ func TestAnObjectThatCannotBeReadIsNamedInALongList(t *testing.T) {
 	var text strings.Builder
 	text.WriteString(`{"items":[`)
 	filler := strings.Repeat("x", 4000)
-	const every, count = 100, 2000
+	const every, count = 100, 1000
 	for i := range count {
 		part := `"spec":{"tool":"` + filler + `"}`
 		if i%every == 0 {

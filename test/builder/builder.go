@@ -5,13 +5,20 @@ package builder
 import (
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
+// apiObject is client.Object of controller-runtime, declared here so that tests which need no client do not link one.
+type apiObject interface {
+	metav1.Object
+	runtime.Object
+}
+
 // base has what all builders have. B is the builder itself, O what it builds.
-type base[B any, O client.Object] struct {
+type base[B any, O apiObject] struct {
 	self   B
 	object O
 }
