@@ -39,7 +39,13 @@ func (p *project) openAndClosed() (open, closed int) {
 	return open, closed
 }
 
-// wantOneEnd checks that one scan ended and counted that many of the 600 findings as unchanged, and
+// An import that dies reports that many findings; an earlier one has made those that are no longer reported.
+const (
+	noLonger = 50
+	reported = 250
+)
+
+// wantOneEnd checks that one scan ended and counted that many of the reported findings as unchanged, and
 // that another has no end.
 func (p *project) wantOneEnd(unchanged int) {
 	p.Helper()
@@ -48,30 +54,30 @@ func (p *project) wantOneEnd(unchanged int) {
 		switch c := scan.Spec.Counts; {
 		case c == nil:
 			without++
-		case c.Closed == 50 && int(c.Unchanged) == unchanged && c.Created+c.Unchanged == 600:
+		case c.Closed == noLonger && int(c.Unchanged) == unchanged && c.Created+c.Unchanged == reported:
 			whole++
 		}
 	}
 	if whole != 1 || without != 1 {
-		p.Errorf("%d scans counted %d unchanged of 600, %d have no end; want 1 and 1", whole, unchanged, without)
+		p.Errorf("%d scans counted %d unchanged of %d, %d have no end; want 1 and 1", whole, unchanged, reported, without)
 	}
 }
 
-// One import is killed and one is stopped, as on a laptop that goes to sleep, in the middle of 600 findings, of
-// which 50 earlier ones are no longer reported.
+// One import is killed and one is stopped, as on a laptop that goes to sleep, in the middle of its findings,
+// and some earlier ones are no longer reported.
 func TestTheScanOfAnImportThatDiesIsFailedWithinAMinuteAndTheSameImportFinishesTheWork(t *testing.T) {
 	controllertest.Start(t, env, scan.Settings{}.SetupWithManager)
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
 			p := newProject(t)
-			all := numbered(650)
-			p.imports(document(all[:50]...), commitA)
-			file := sarifFile(p, document(all[50:]...))
+			all := numbered(noLonger + reported)
+			p.imports(document(all[:noLonger]...), commitA)
+			file := sarifFile(p, document(all[noLonger:]...))
 			cmd, out := p.begin(file, 20, "--force")
 			harness.Must(p, cmd.Process.Signal(signal))
 			t.Cleanup(func() { _ = cmd.Process.Kill() })
 			open, closed := p.openAndClosed()
-			if open == 650 || closed > 0 {
+			if open == noLonger+reported || closed > 0 {
 				t.Fatalf("%d open and %d closed: the import was too fast for this test:\n%s", open, closed, out)
 			}
 			t.Parallel() // both wait at the same time
@@ -86,12 +92,12 @@ func TestTheScanOfAnImportThatDiesIsFailedWithinAMinuteAndTheSameImportFinishesT
 			if err != nil || !strings.Contains(string(again), "waiting: another import") {
 				t.Fatalf("the same import again, which must wait for the Lease: %v\n%s", err, again)
 			}
-			p.wantOneEnd(half - 50)
+			p.wantOneEnd(half - noLonger)
 			if signal == syscall.SIGSTOP {
 				harness.Must(p, cmd.Process.Signal(syscall.SIGCONT))
 			}
 			err = cmd.Wait()
-			p.wantState("the same import again", 600, 50, 0)
+			p.wantState("the same import again", reported, noLonger, 0)
 			if signal != syscall.SIGSTOP {
 				return
 			}

@@ -466,9 +466,10 @@ func TestThePluginSaysWhatIsMissingOfAReview(t *testing.T) {
 
 // A review that is killed in the middle resolves nothing, and the next review converges.
 func TestAReviewThatIsKilledResolvesNothing(t *testing.T) {
+	const reported = 150
 	p := newPull(t)
-	p.reviews(commitA, document(append(numbered(400), goes)...))
-	file := sarifFile(p, document(numbered(400)...))
+	p.reviews(commitA, document(append(numbered(reported), goes)...))
+	file := sarifFile(p, document(numbered(reported)...))
 	cmd := direct(p, p.kubectl(file, "--commit", commitB, "--concurrency", "1"))
 	harness.Must(p, cmd.Start())
 	written := func() (n int) {
@@ -479,18 +480,18 @@ func TestAReviewThatIsKilledResolvesNothing(t *testing.T) {
 		}
 		return n
 	}
-	gomega.NewWithT(t).Eventually(written, time.Minute, 10*time.Millisecond).Should(gomega.BeNumerically(">=", 10))
+	gomega.NewWithT(t).Eventually(written, time.Minute, 40*time.Millisecond).Should(gomega.BeNumerically(">=", 10))
 	harness.Must(p, cmd.Process.Kill())
 	_ = cmd.Wait()
-	if n := written(); n == 400 {
+	if n := written(); n == reported {
 		t.Fatal("the review came to its end before it was killed: this test shows nothing")
 	}
 	for title, state := range p.states() {
 		harness.Same(t, title, "open", state)
 	}
-	s := p.reviews(commitB, document(numbered(400)...))
-	if s.Resolved != 1 || s.Open != 400 || p.states()["goes"] != "resolved "+commitB {
-		t.Errorf("after the next: %+v, want 1 resolved and 400 open", *s)
+	s := p.reviews(commitB, document(numbered(reported)...))
+	if s.Resolved != 1 || s.Open != reported || p.states()["goes"] != "resolved "+commitB {
+		t.Errorf("after the next: %+v, want 1 resolved and %d open", *s, reported)
 	}
 }
 
