@@ -80,11 +80,11 @@ func each(names []string, suffix string) []string {
 	return out
 }
 
-func TestAScanOfThreeHundredIsThreePages(t *testing.T) {
+func TestAScanOfMoreThanTwoPagesIsThreePages(t *testing.T) {
 	ns, scan, stop := started(t, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 	endpoint := batched(t, ns)
 	env.Create(t, builder.WebhookEndpoint("single").In(ns).Events("finding.*").Build())
-	all := controllertest.Names(300)
+	all := controllertest.Names(2*webhooks.MaxPageEntries + 1)
 	for _, name := range all {
 		env.Create(t, scanned(ns, name))
 	}
@@ -145,17 +145,17 @@ func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
 	g := NewWithT(t)
 	batched(t, ns)
 	other := testenv.Create(t, env, builder.Scan("s-2", time.Now()).In(ns).Build())
-	all := controllertest.Names(webhooks.MaxPageEntries + 30)
-	for _, name := range all[:100] {
+	all := controllertest.Names(20)
+	for _, name := range all[:10] {
 		env.Create(t, scanned(ns, name))
 	}
 	marker := scanned(ns, "marker")
 	marker.Spec.Scan.ScanID = other.Name
 	env.Create(t, marker)
-	recorded(t, ns, 101)
+	recorded(t, ns, 11)
 	stop()
 
-	for _, name := range all[100:] {
+	for _, name := range all[10:] {
 		env.Create(t, scanned(ns, name))
 	}
 	end := fmt.Sprintf(`{"spec":{"completedAt":%q,"outcome":"Succeeded"}}`, time.Now().UTC().Format(time.RFC3339))
@@ -179,7 +179,7 @@ func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
 	controllertest.NothingOwed(t, env, ns)
 	pages, entries := controllertest.Pages(t, env, g, ns)
 	g.Expect(entries).To(Equal(each(append(all, "marker"), " 1")))
-	g.Expect(pages).To(HaveLen(3), "one of the other scan, a full one and the rest")
+	g.Expect(pages).To(HaveLen(2), "one per scan")
 }
 
 func TestAControllerThatDiesBetweenPagesDoublesNothing(t *testing.T) {
@@ -188,7 +188,7 @@ func TestAControllerThatDiesBetweenPagesDoublesNothing(t *testing.T) {
 	ns, scan, stop := started(t, controllertest.CutOffPages(Settings{}.SetupWithManager, left),
 		finding.Settings{}.SetupWithManager)
 	batched(t, ns)
-	all := controllertest.Names(140)
+	all := controllertest.Names(webhooks.MaxPageEntries + 1)
 	for _, name := range all {
 		env.Create(t, scanned(ns, name))
 	}
