@@ -426,7 +426,7 @@ func TestTheDecisionsOfAnOperationAreItsExecutorsAlone(t *testing.T) {
 }
 
 func TestAnOperationOverManyIsAFewPagesForEndpointsThatBatch(t *testing.T) {
-	const all = 150
+	const all = webhooks.MaxPageEntries + 1
 	r := running(t)
 	endpoint := builder.WebhookEndpoint("paged").In(r.namespace).Events("finding.triaged").Batched().Build()
 	env.Create(t, endpoint, builder.WebhookEndpoint("single").In(r.namespace).Events("finding.triaged").Build())
