@@ -85,7 +85,7 @@ func TestOnlyTheToolsOwnResultsAreLookedFor(t *testing.T) {
 		there = append(there, v1alpha1.ReviewIssue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
 	}
 	p := &plan{commit: "c1", before: c.review.ReviewedCommits}
-	harness.Same(t, "open issues", importer.Distances{{1, 0}: 0}, p.own(both, there, "ESLint")(nil))
+	harness.Same(t, "open issues", importer.Distances{{Batch: 1}: 0}, p.own(both, there, "ESLint")(nil))
 }
 
 // A scanner may report under another of its names, or under one that the user gives.

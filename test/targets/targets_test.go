@@ -272,7 +272,7 @@ func TestEachPackageIsTestedOnce(t *testing.T) {
 }
 
 func TestWhatRunsConcurrentlyIsTestedWithTheRaceDetector(t *testing.T) {
-	calls := testCalls(t, "-race")
+	calls := testCalls(t)
 	for path, want := range map[string]bool{
 		"apiserver/readmodel": true, "apiserver/ratelimit": true, "apiserver/uploads": true, "controllers/finding": true,
 		"controllers/internal/watch": true, "scanimport/importer": true, "internal/findingstate": false,
