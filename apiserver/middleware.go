@@ -52,6 +52,8 @@ type state struct {
 	needed []v1alpha1.Scope
 	// lasting is set for streams, whose duration says nothing about the service's speed.
 	lasting bool
+	// panicked is set if the handler panicked: an error of the server, whether or not the client waits.
+	panicked bool
 }
 
 const stateKey = "findings.state"
@@ -94,9 +96,10 @@ func (r *router) routeOf(c *gin.Context) string {
 // statusClientGone is logged and counted instead of an error of the server that no client got. Nginx invented it.
 const statusClientGone = 499
 
-// clientStays is how long a request may take until its context tells nothing about the client: net/http cancels it at
-// readTimeout too, if the connection still has that deadline, and can answer all the same.
-const clientStays = readTimeout - readHeaderTimeout
+// mostImpatience is how long a request may take and still count as given up by its client, unless it is an upload:
+// after that the server was too slow. It is less than readTimeout - readHeaderTimeout, because net/http cancels
+// requests at the read deadline of a connection too.
+const mostImpatience = 10 * time.Second
 
 // outcome returns the status to log and to count: the one that was sent, or statusClientGone if the client left before
 // an error of the server. A request that its client gives up often fails, and nobody is to be woken for that. A server
@@ -106,7 +109,7 @@ func (r *router) outcome(c *gin.Context, s *state, took time.Duration) int {
 	if status < http.StatusInternalServerError || !errors.Is(c.Request.Context().Err(), context.Canceled) {
 		return status
 	}
-	if took >= clientStays && s.request.Stream == nil {
+	if s.panicked || took >= mostImpatience && s.request.Stream == nil {
 		return status
 	}
 	select {
@@ -198,6 +201,7 @@ func recovery(c *gin.Context) {
 		}
 		// Whoever aborts has said why, perhaps to the log line of a request inside this one.
 		if cause != http.ErrAbortHandler { //nolint:errorlint // as below
+			stateOf(c).panicked = true
 			stateOf(c).err = problem.Internal("", fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
 		}
 		if c.Writer.Written() || cause == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so too

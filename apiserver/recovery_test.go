@@ -136,12 +136,14 @@ func TestAnErrorAfterItsClientHasLeftIsNoneOfTheServer(t *testing.T) {
 	close(stopping)
 	for reason, test := range map[string]struct {
 		gone    bool
+		panics  bool
 		leaving chan struct{}
 		code    string
 		level   string
 	}{
 		"the client is gone":                     {gone: true, code: "499", level: "INFO"},
 		"the client waits":                       {code: "500", level: "ERROR"},
+		"the handler panics once it is gone":     {gone: true, panics: true, code: "500", level: "ERROR"},
 		"the server stops, and cancels requests": {gone: true, leaving: stopping, code: "500", level: "ERROR"},
 	} {
 		var log bytes.Buffer
@@ -152,6 +154,9 @@ func TestAnErrorAfterItsClientHasLeftIsNoneOfTheServer(t *testing.T) {
 		answerOf(engineOf(r, func(c *gin.Context) {
 			if test.gone {
 				leave()
+			}
+			if test.panics {
+				panic("a mistake")
 			}
 			fail(c, problem.TryAgain("away", c.Request.Context().Err()))
 		}), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
@@ -176,9 +181,9 @@ func TestAnErrorAtTheReadDeadlineIsOneOfTheServer(t *testing.T) {
 	c, _ := gin.CreateTestContext(httptest.NewRecorder())
 	c.Request = httptest.NewRequestWithContext(ctx, http.MethodPost, "/", http.NoBody)
 	c.Status(http.StatusInternalServerError)
-	harness.Same(t, "any request", http.StatusInternalServerError, (&router{}).outcome(c, &state{}, clientStays))
+	harness.Same(t, "any request", http.StatusInternalServerError, (&router{}).outcome(c, &state{}, readTimeout-readHeaderTimeout))
 	upload := &state{request: handlers.Request{Stream: &handlers.Stream{}}}
-	harness.Same(t, "an upload", statusClientGone, (&router{}).outcome(c, upload, clientStays))
+	harness.Same(t, "an upload", statusClientGone, (&router{}).outcome(c, upload, time.Minute))
 }
 
 func TestGinPathNamesSegmentsByTheirPlace(t *testing.T) {

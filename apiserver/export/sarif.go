@@ -22,18 +22,11 @@ const unknownTool = "unknown"
 
 // SARIF writes a SARIF 2.1.0 log with one run for each tool that has findings.
 func SARIF(w io.Writer, tools []string, findings func(tool string) Findings) error {
-	return newSARIFWriter(w).log(tools, findings)
-}
-
-func newSARIFWriter(w io.Writer) *sarifWriter {
-	return &sarifWriter{w: w, mostRules: mostRules, rules: map[string]int{}}
-}
-
-func (s *sarifWriter) log(tools []string, findings func(tool string) Findings) error {
-	s.put(`{"$schema":"https://json.schemastore.org/sarif-2.1.0.json","version":"2.1.0","runs":[`)
+	out := &sarifWriter{w: w, rules: map[string]int{}}
+	out.put(`{"$schema":"https://json.schemastore.org/sarif-2.1.0.json","version":"2.1.0","runs":[`)
 	runs := 0
 	for _, tool := range tools {
-		wrote, err := s.run(cmp.Or(tool, unknownTool), findings(tool), runs > 0)
+		wrote, err := out.run(cmp.Or(tool, unknownTool), findings(tool), runs > 0)
 		if err != nil {
 			return err
 		}
@@ -41,16 +34,14 @@ func (s *sarifWriter) log(tools []string, findings func(tool string) Findings) e
 			runs++
 		}
 	}
-	s.put("]}\n")
-	return s.err
+	out.put("]}\n")
+	return out.err
 }
 
 // sarifWriter writes JSON and keeps the first error of its writer.
 type sarifWriter struct {
 	w   io.Writer
 	err error
-	// mostRules is how many rules of a run are described at most.
-	mostRules int
 	// rules maps the rules of the run to their indexes.
 	rules map[string]int
 	order []sarifRule
@@ -191,7 +182,7 @@ func (s *sarifWriter) result(f *openapi.FindingFull) sarifResult {
 func (s *sarifWriter) ruleIndex(id string) *int {
 	index, known := s.rules[id]
 	if !known {
-		if id == "" || len(s.order) == s.mostRules {
+		if id == "" || len(s.order) == mostRules {
 			return nil
 		}
 		index = len(s.order)

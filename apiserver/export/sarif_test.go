@@ -204,16 +204,11 @@ func TestSARIFOfNothingIsALogWithoutRuns(t *testing.T) {
 
 // The number of described rules is bounded.
 func TestSARIFDescribesABoundedNumberOfRules(t *testing.T) {
-	const mostRules = 100
 	var findings []*openapi.FindingFull
 	for i := range mostRules + 2 {
 		findings = append(findings, &openapi.FindingFull{Details: openapi.Details{Title: "x", Severity: "low"}, Facts: openapi.FindingFacts{RuleId: fmt.Sprint("R", i)}})
 	}
-	var out strings.Builder
-	w := newSARIFWriter(&out)
-	w.mostRules = mostRules
-	harness.Must(t, w.log([]string{"lint"}, func(string) Findings { return each(findings...) }))
-	text := out.String()
+	text, _ := exported(t, findings)
 	checkStructure(t, text)
 	log, err := sarif.Parse(strings.NewReader(text), sarif.Options{})
 	if err != nil || len(log.Runs[0].Results) != len(findings) || log.Runs[0].Results[mostRules+1].RuleID != fmt.Sprint("R", mostRules+1) {

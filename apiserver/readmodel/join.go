@@ -39,7 +39,7 @@ type queue struct {
 	queued       map[rejoin]struct{}
 	// popped is how many entries were ever popped, and joined is how many of them are joined.
 	popped, joined progress
-	// groupNext is set once rows were popped since the last group.
+	// groupNext is set once rows had their turn since the last group.
 	groupNext bool
 }
 
@@ -76,7 +76,6 @@ func (q *queue) popRows() []rejoin {
 		delete(q.queued, r)
 	}
 	q.popped.rows += len(next)
-	q.groupNext = true
 	return next
 }
 
@@ -109,7 +108,7 @@ func (q *queue) endOfReviews(namespace string) mark {
 }
 
 // hasJoined reports whether the entries before the mark are joined, and the rows that they have queued: issues queue
-// their review if its counts change. Then it may move the mark.
+// their review if its counts change. Once the entries are joined, it moves the mark behind those rows.
 func (q *queue) hasJoined(at *mark) bool {
 	if q.joined.groups < at.groups || q.joined.rows < at.rows {
 		return false
@@ -182,6 +181,7 @@ func (m *Model) dequeue() (rows []rejoin, filling *view, ok bool) {
 	}
 	m.joining = true
 	if len(m.queue.groups) == 0 || len(m.queue.rows) > 0 && !m.queue.groupNext {
+		m.queue.groupNext = true
 		return m.queue.popRows(), nil, true
 	}
 	group := m.queue.popGroup()

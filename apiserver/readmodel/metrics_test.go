@@ -111,6 +111,23 @@ func TestAnOrganizationThatKeepsChangingMakesNoGrowingLag(t *testing.T) {
 	harness.Same(t, "all is seen", time.Duration(0), m.lag())
 }
 
+func TestAProjectThatKeepsChangingMakesNoGrowingLag(t *testing.T) {
+	m, clock := newAcme(t)
+	show(t, m, repositories, repository("shop", 2))
+	for n := range 30 {
+		clock.Step(time.Second)
+		feed(t, m, projects, countedProject("api", 10+2*n))
+		m.joinNext(testContext)
+		feed(t, m, projects, countedProject("api", 11+2*n)) // the queue never runs out of single rows
+		m.mu.Lock()
+		m.publishAll()
+		m.mu.Unlock()
+		if lag := m.lag(); lag > 3*time.Second {
+			t.Fatalf("after %d changes, one per second: %s", n+1, lag)
+		}
+	}
+}
+
 func silence(m *Model, k kind) time.Duration {
 	_, silence := m.Silence(k.String())
 	return silence

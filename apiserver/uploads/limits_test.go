@@ -2,8 +2,10 @@ package uploads
 
 import (
 	"errors"
+	"os"
 	"testing"
 
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/slots"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -27,6 +29,15 @@ func TestAnOrganizationHoldsAtMostHalfOfTheMemory(t *testing.T) {
 	}
 	if m.all != 0 || len(m.taken) != 0 {
 		t.Errorf("%d bytes are still taken, by %v", m.all, m.taken)
+	}
+}
+
+// A file in a member of the body is compressed already, and no body with members may be.
+func TestABodyThatComesTooSlowlyIsToldWhatHelps(t *testing.T) {
+	for inMember, want := range map[bool]string{false: textTooSlow + textCompress, true: textTooSlow} {
+		s := &source{inMember: inMember, err: os.ErrDeadlineExceeded}
+		refused, _ := errors.AsType[*refusal](s.explain(os.ErrDeadlineExceeded))
+		harness.Same(t, "the refusal", problem.InvalidBody(want).Coded(problem.CodeMalformed).Error(), refused.Error())
 	}
 }
 

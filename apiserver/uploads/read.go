@@ -26,9 +26,11 @@ const mostScans = 32
 // textNoRoom is the message for an upload that does not fit in memory.
 const textNoRoom = "too much is being uploaded at the same time"
 
-// textTooSlow is the message for a body that takes longer than the server lets it.
-const textTooSlow = "the body came too slowly: it may take ten minutes in all, and 20 seconds without a byte; " +
-	"unless it is compressed, send it with Content-Encoding: gzip"
+// textTooSlow is the message for a body that takes longer than the server lets it, and textCompress is what helps.
+const (
+	textTooSlow  = "the body came too slowly: it may take ten minutes in all, and 20 seconds without a byte"
+	textCompress = "; unless it is compressed, send it with Content-Encoding: gzip"
+)
 
 // read parses the body as it arrives, so that only the data to be imported is held.
 func (s *Service) read(request *Request, held *hold) ([]*importer.Batch, error) {
@@ -111,7 +113,11 @@ func (s *source) explain(err error) error {
 		p := problem.InvalidBody(fmt.Sprintf("the body must be at most %d bytes", tooLong.Limit)).Coded(problem.CodeTooLong)
 		return &refusal{p, reasonTooLong}
 	case errors.Is(s.err, os.ErrDeadlineExceeded):
-		return &refusal{problem.InvalidBody(textTooSlow).Coded(problem.CodeMalformed), reasonTooSlow}
+		text := textTooSlow
+		if !s.inMember {
+			text += textCompress
+		}
+		return &refusal{problem.InvalidBody(text).Coded(problem.CodeMalformed), reasonTooSlow}
 	case s.err != nil:
 		p := problem.InvalidBody("the body could not be read to its end")
 		return &refusal{p.Coded(problem.CodeMalformed), reasonInterrupted}
