@@ -75,7 +75,7 @@ func read(ctx context.Context) (*counters, error) {
 	return c, nil
 }
 
-// stored is the state of this project's objects and of the events in etcd. Each write or deletion changes it.
+// stored is the state of this project's objects and of the events in etcd. Each write or deletion that lasts changes it.
 type stored struct {
 	// objects and events are the newest revisions and the numbers of both.
 	objects, events revision
@@ -107,8 +107,11 @@ func newest(ctx context.Context, prefix string) (revision, error) {
 		return revision{}, err
 	}
 	status, content, err := harness.Answer(nil, request)
-	if err != nil || status != http.StatusOK {
-		return revision{}, fmt.Errorf("ask etcd for the keys below %s: %d %.300s (%w)", prefix, status, content, err)
+	switch {
+	case err != nil:
+		return revision{}, fmt.Errorf("ask etcd for the keys below %s: %w", prefix, err)
+	case status != http.StatusOK:
+		return revision{}, fmt.Errorf("ask etcd for the keys below %s: %d %.300s", prefix, status, content)
 	}
 	var answer struct {
 		Count string
