@@ -87,8 +87,8 @@ func (s *session) mayWritePolicies(ctx context.Context) bool {
 	return true
 }
 
-// dryWrite asks the API server whether it accepts the policy as applying the file would leave it: what the file no
-// longer has goes too. A server-side apply would keep that, because another field manager owns it.
+// dryWrite asks the API server whether it accepts the policy as the file declares it: nothing else of the stored
+// labels, annotations and spec stays, though kubectl apply would keep what other writers added.
 func (s *session) dryWrite(ctx context.Context, policy *filedPolicy) error {
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": policy.declared}}
 	object.SetGroupVersionKind(policyKind)

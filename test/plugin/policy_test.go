@@ -136,8 +136,8 @@ func TestAPolicyThatTheClusterForbidsIsRefused(t *testing.T) {
 	o.member(testenv.Triager).findings(arguments...).fails("the API server refuses policy p", "exceeded quota")
 }
 
-// What the file no longer has goes when it is applied, whoever wrote it.
-func TestAPolicyIsCheckedAsApplyingItsFileWouldLeaveIt(t *testing.T) {
+// The file alone counts, whatever the stored policy has beside it.
+func TestAPolicyIsCheckedAsItsFileDeclaresIt(t *testing.T) {
 	o := ruled(t, "policy-replaced")
 	forbidden := metav1.StatusReasonForbidden
 	env.Deny(t, "policies-have-tickets", admissionregistrationv1.ValidatingAdmissionPolicySpec{
