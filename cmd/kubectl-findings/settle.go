@@ -39,6 +39,8 @@ func (o *importOptions) awaitSettled(ctx context.Context, c client.Reader, names
 		case errors.Is(ctx.Err(), context.DeadlineExceeded): // not err: a single request has a deadline too
 			return fmt.Errorf("the import is complete, but not all states were recorded within %s: see kubectl wait --for=condition=%s scan/%s -n %s",
 				o.timeout, v1alpha1.ConditionSettled, s.Scan, namespace)
+		case errors.Is(ctx.Err(), context.Canceled):
+			return fmt.Errorf("the import is complete, but the wait until all states are recorded was interrupted: %w", err)
 		default:
 			return fmt.Errorf("the import is complete, but scan %s cannot be read to see whether all states are recorded: %w",
 				s.Scan, err)

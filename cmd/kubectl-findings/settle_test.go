@@ -16,13 +16,16 @@ import (
 )
 
 // Requests that get no answer end with the same error as the whole wait.
-func TestAWaitForStatesSaysWhetherTheAPIServerAnswers(t *testing.T) {
+func TestAWaitForStatesSaysWhyItEnds(t *testing.T) {
 	for reason, tc := range map[string]struct {
 		timeout time.Duration
-		want    string
+		// interrupted is when the user ends the command.
+		interrupted time.Duration
+		want        string
 	}{
-		"the API server does not answer": {time.Hour, "the import is complete, but scan s-1 cannot be read"},
-		"the time is up":                 {time.Minute, "not all states were recorded within 1m0s"},
+		"the API server does not answer": {time.Hour, time.Hour, "the import is complete, but scan s-1 cannot be read"},
+		"the time is up":                 {time.Minute, time.Hour, "not all states were recorded within 1m0s"},
+		"it is interrupted":              {time.Hour, time.Minute, "the wait until all states are recorded was interrupted"},
 	} {
 		check := func(t *testing.T) {
 			c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
@@ -32,7 +35,10 @@ func TestAWaitForStatesSaysWhetherTheAPIServerAnswers(t *testing.T) {
 				},
 			}).Build()
 			o := &importOptions{cli: cli{streams: genericiooptions.NewTestIOStreamsDiscard()}, timeout: tc.timeout}
-			err := o.awaitSettled(t.Context(), c, "org-acme", []*importer.Summary{{Scan: "s-1"}})
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			time.AfterFunc(tc.interrupted, interrupt)
+			err := o.awaitSettled(ctx, c, "org-acme", []*importer.Summary{{Scan: "s-1"}})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("it ends with %v, want %q", err, tc.want)
 			}
