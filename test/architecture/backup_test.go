@@ -32,7 +32,7 @@ func TestCommandsOfABackupNoticeThatAnAPIServerDoesNotAnswer(t *testing.T) {
 			for name, content := range map[string]string{"kubectl": script, "sleep": "#!/bin/sh\n", "objects.yaml": "old\n"} {
 				harness.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o700))
 			}
-			shell := exec.CommandContext(t.Context(), "/bin/sh", "-c", commandsOf(t, "backup.md", tc.block))
+			shell := exec.CommandContext(t.Context(), "/bin/sh", "-c", harness.Commands(t, "backup.md", tc.block))
 			shell.Dir, shell.Env = folder, append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"))
 			printed, err := shell.Output()
 			if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
@@ -43,16 +43,4 @@ func TestCommandsOfABackupNoticeThatAnAPIServerDoesNotAnswer(t *testing.T) {
 			harness.Same(t, "objects.yaml", tc.objects, harness.File(t, filepath.Join(folder, "objects.yaml")))
 		})
 	}
-}
-
-// commandsOf returns the block of a page that begins with the comment.
-func commandsOf(t *testing.T, page, comment string) string {
-	t.Helper()
-	for _, found := range block.FindAllStringSubmatch(harness.RepositoryFile(t, "docs", page), -1) {
-		if strings.HasPrefix(strings.TrimSpace(found[1]), "# "+comment+"\n") {
-			return found[1]
-		}
-	}
-	t.Fatalf("docs/%s has no commands %q", page, comment)
-	return ""
 }

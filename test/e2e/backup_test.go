@@ -47,7 +47,8 @@ func checkBackup(t *testing.T, r *run) {
 	follow := func(names ...string) {
 		t.Helper()
 		for _, name := range names {
-			shell := exec.CommandContext(t.Context(), "/bin/bash", "-euo", "pipefail", "-c", backupCommands(t, name))
+			commands := strings.ReplaceAll(harness.Commands(t, "backup.md", name), "acme", "sample")
+			shell := exec.CommandContext(t.Context(), "/bin/bash", "-euo", "pipefail", "-c", commands)
 			shell.Dir = folder
 			shell.Env = append(os.Environ(), "KUBECONFIG="+r.env["KUBECONFIG"],
 				"PATH="+filepath.Dir(testenv.Binary(t, "kubectl"))+":"+os.Getenv("PATH"))
@@ -81,18 +82,6 @@ func checkBackup(t *testing.T, r *run) {
 		!strings.Contains(err.Error(), "as from a backup") {
 		t.Errorf("the operation is to be refused, got %v", err)
 	}
-}
-
-// backupCommands returns the block of docs/backup.md that begins with the comment, for the sample organization.
-func backupCommands(t *testing.T, name string) string {
-	t.Helper()
-	page := harness.RepositoryFile(t, "docs", "backup.md")
-	_, commands, found := strings.Cut(page, "# "+name+"\n")
-	commands, _, closed := strings.Cut(commands, "```")
-	if !found || !closed {
-		t.Fatalf("docs/backup.md has no commands %q", name)
-	}
-	return strings.ReplaceAll(commands, "acme", "sample")
 }
 
 // specs returns the specs of all objects that a backup holds, by kind and name.

@@ -64,6 +64,19 @@ func RepositoryFile(t testing.TB, path ...string) string {
 	return File(t, filepath.Join(append([]string{Root()}, path...)...))
 }
 
+// Commands returns the commands of the block of a page of docs that begins with the comment.
+func Commands(t testing.TB, page, comment string) string {
+	t.Helper()
+	for _, block := range strings.Split(RepositoryFile(t, "docs", page), "```sh\n")[1:] {
+		commands, _, _ := strings.Cut(block, "```")
+		if strings.HasPrefix(strings.TrimSpace(commands), "# "+comment+"\n") {
+			return commands
+		}
+	}
+	t.Fatalf("docs/%s has no commands %q", page, comment)
+	return ""
+}
+
 // JSON returns the JSON of a value.
 func JSON(t testing.TB, value any) []byte {
 	t.Helper()
