@@ -169,22 +169,38 @@ func TestADecisionAboutOneOfTwoRedactedSecretsDoesNotPassToTheOtherSilently(t *t
 	}
 	a, b, squashed := in("aaaaaaa"), in("bbbbbbb"), in("ccccccc")
 	for _, left := range []sarif.Result{a, b, squashed} {
-		l := newLife(t)
-		names := l.scans(a, b)
-		l.mute()
-		l.want("both again", slices.Sorted(slices.Values(l.scans(a, b))), slices.Sorted(slices.Values(names))...)
-		for _, name := range names {
-			if d := l.findings[name].Spec.Doubt; d != nil {
-				t.Errorf("both are there, and %s is in doubt: %s", name, d.Reason)
+		for _, tc := range []struct {
+			reason    string
+			undecided []int
+			doubts    int
+		}{
+			{"the second is muted", []int{0}, 1},
+			{"the first is muted", []int{1}, 1},
+			{"both are muted", nil, 0},
+		} {
+			l := newLife(t)
+			names := l.scans(a, b)
+			l.mute()
+			for _, i := range tc.undecided {
+				l.decideNothing(names[i])
 			}
+			l.want("both again", slices.Sorted(slices.Values(l.scans(a, b))), slices.Sorted(slices.Values(names))...)
+			harness.Same(t, tc.reason+", and both are there: in doubt", 0, l.plan.doubtful)
+			f := l.findings[l.scans(left)[0]]
+			harness.Same(t, tc.reason+": in doubt", tc.doubts, l.plan.doubtful)
+			if d := f.Spec.Doubt; tc.doubts > 0 && decided(&f.Spec.Triage) && (d == nil || d.Reason != string(recognition.DoubtCount)) {
+				t.Errorf("%s, only %q is left, and %s has the doubt %+v", tc.reason, left.Message, f.Name, d)
+			}
+			l.wantOpen("one is left", 1)
 		}
-		name := l.scans(left)[0]
-		if d := l.findings[name].Spec.Doubt; d == nil || d.Reason != string(recognition.DoubtCount) {
-			t.Errorf("only %q is left, and %s has the doubt %+v", left.Message, name, d)
-		}
-		harness.Same(t, "in doubt", 1, l.plan.doubtful)
-		l.wantOpen("one is left", 1)
 	}
+}
+
+// decideNothing takes back the decision about a finding.
+func (l *life) decideNothing(name string) {
+	f := l.findings[name]
+	f.Spec.Triage = v1alpha1.FindingTriage{}
+	l.findings[name] = f
 }
 
 // Two jobs may report a problem under two names of a tool, or in two analyses: these findings are copies.
@@ -198,6 +214,7 @@ func TestACopyOfAFindingLeavesNoDoubt(t *testing.T) {
 		own := testContext(v1alpha1.CategoryCode).spec(&r)
 		other := *own.DeepCopy()
 		change(&other)
+		own.Triage.UserStatus = v1alpha1.UserStatusMuted
 		matches := pair([]reported{{result: &r, spec: own}}, []v1alpha1.Finding{{Spec: own}, {Spec: other}}, nil, nil)
 		if m := matches[0]; m.before == nil || m.doubt != "" {
 			t.Errorf("another %s: the result is known (%v), with the doubt %q", name, m.before != nil, m.doubt)

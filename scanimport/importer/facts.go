@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"strings"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
@@ -60,6 +62,23 @@ func saysTheSame(results []reported, there []v1alpha1.Finding) func(result, know
 // differ only in these may be one problem that several jobs report.
 func factsOf(spec *v1alpha1.FindingSpec) string {
 	return fingerprints.Hash(string(comparedFacts(spec, spec)))
+}
+
+// decisionOf returns a text that is the same for findings with the same decision, whoever made it, and the same doubt
+// about it; "" if nobody has decided.
+func decisionOf(spec *v1alpha1.FindingSpec) string {
+	t := &spec.Triage
+	if !decided(t) {
+		return ""
+	}
+	end, doubt := "", ""
+	if t.ExpiresAt != nil {
+		end = t.ExpiresAt.UTC().Format(time.RFC3339)
+	}
+	if spec.Doubt != nil {
+		doubt = spec.Doubt.Reason
+	}
+	return strings.Join([]string{string(t.UserStatus), string(t.Reason), end, t.Basis, doubt}, "\n")
 }
 
 // sameSpec reports whether two findings agree in every fact and in their triage.

@@ -64,6 +64,7 @@ func pair(results []reported, there []v1alpha1.Finding, unfinished map[string]bo
 		before[i] = recognition.Known{
 			Evidence: evidenceOf(spec, constant), Closed: spec.Closed != nil, Legacy: spec.Evidence == "",
 			Unfinished: unfinished[lastScan(spec)], Added: unfinished[lastScan(spec)] && addedByLast(spec),
+			Decision: decisionOf(spec),
 		}
 	}
 	renewDigests(results, evidence, before)

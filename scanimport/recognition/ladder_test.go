@@ -45,6 +45,14 @@ func closed(list ...Evidence) []Known {
 	return out
 }
 
+// muted returns the findings with a decision.
+func muted(known []Known) []Known {
+	for i := range known {
+		known[i].Decision = "muted"
+	}
+	return known
+}
+
 // added returns findings that an incomplete scan created.
 func added(list ...Evidence) []Known {
 	out := open(list...)
@@ -138,10 +146,27 @@ var cases = map[string]one{
 		open(ev("R", "a", 10, hash("h"), message("m")), ev("R", "a", 20, hash("h"), message("m"))),
 		[]Evidence{ev("R", "a", 12, hash("h"), message("m"))}, nil, []int{0}, 1},
 
-	"one of two at one place goes": {"nothing tells which", "",
-		open(ev("R", "a", 5, message("m")), ev("R", "a", 5, message("m"))), []Evidence{ev("R", "a", 5, message("m"))}, nil, []int{0}, 1},
-	"one of two repaired at one place is back": {"nothing tells which", "",
-		closed(ev("R", "a", 5, message("m")), ev("R", "a", 5, message("m"))), []Evidence{ev("R", "a", 5, message("m"))}, nil, []int{0}, 1},
+	"one of two at one place goes": {"nothing tells whether it is the muted one", "",
+		append(muted(open(ev("R", "a", 5, message("m")))), open(ev("R", "a", 5, message("m")))...),
+		[]Evidence{ev("R", "a", 5, message("m"))}, nil, []int{0}, 1},
+	"one of three at one place goes": {"nothing tells whether it is the muted one", "",
+		append(muted(open(ev("R", "a", 5, message("m")))), open(ev("R", "a", 5, message("m")), ev("R", "a", 5, message("m")))...),
+		[]Evidence{ev("R", "a", 5, message("m")), ev("R", "a", 5, message("m"))}, nil, []int{0, 1}, 1},
+	"one of two muted ones at one place goes": {"the other is muted, whichever it is", "",
+		muted(open(ev("R", "a", 5, message("m")), ev("R", "a", 5, message("m")))),
+		[]Evidence{ev("R", "a", 5, message("m"))}, nil, []int{0}, 0},
+	"one of two repaired at one place is back": {"nothing tells whether it is the muted one", "",
+		append(muted(closed(ev("R", "a", 5, message("m")))), closed(ev("R", "a", 5, message("m")))...),
+		[]Evidence{ev("R", "a", 5, message("m"))}, nil, []int{0}, 1},
+	"one of two at one place goes, and was written before the scan was cut off": {"nothing tells whether it is the muted one", "",
+		append(muted(added(ev("R", "a", 5, message("m")))), open(ev("R", "a", 5, message("m")))...),
+		[]Evidence{ev("R", "a", 5, message("m"))}, nil, []int{0}, 1},
+	"one of two at one place goes, and all lines move": {"nothing tells whether it is the muted one", "",
+		append(muted(open(ev("R", "a", 5, message("m")))), open(ev("R", "a", 5, message("m")), ev("S", "a", 20, message("n")))...),
+		[]Evidence{ev("R", "a", 8, message("m")), ev("S", "a", 23, message("n"))}, nil, []int{0, 2}, 1},
+	"one of two at one place goes, and a third moves": {"nothing tells whether it is the muted one, nor confirms the move", "",
+		append(muted(open(ev("R", "a", 5, message("m")))), open(ev("R", "a", 5, message("m")), ev("R", "a", 20, message("m")))...),
+		[]Evidence{ev("R", "a", 5, message("m")), ev("R", "a", 23, message("m"))}, nil, []int{0, 2}, 2},
 
 	"copied": {"the copy is new", "",
 		open(ev("R", "a", 5, code("x"))), []Evidence{ev("R", "b", 5, code("x")), ev("R", "a", 5, code("x"))}, nil, []int{-1, 0}, 0},

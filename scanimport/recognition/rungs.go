@@ -15,7 +15,7 @@ func unchanged(m *matcher) {
 			continue
 		}
 		for _, p := range append(pairs, m.samePlaces(without(g.results, pairs), g.closed)...) {
-			m.pair(p.Result, p.Known, p.Doubt)
+			m.pair(p.Result, p.Known, "")
 		}
 	}
 }
@@ -24,7 +24,7 @@ func unchanged(m *matcher) {
 func (m *matcher) asWritten(g *group) {
 	written := slices.DeleteFunc(slices.Clone(g.open), func(k int) bool { return !m.known[k].Unfinished })
 	for _, p := range m.samePlaces(g.results, written) {
-		m.pair(p.Result, p.Known, p.Doubt)
+		m.pair(p.Result, p.Known, "")
 	}
 	g.results, g.open = m.freeOf(g.results), m.untaken(g.open)
 }
@@ -49,38 +49,7 @@ func (m *matcher) samePlaces(results, known []int) []Match {
 			places[at] = ks[1:]
 		}
 	}
-	if len(pairs) < len(known) {
-		m.doubtTwins(pairs, places)
-	}
 	return pairs
-}
-
-// doubtTwins marks the pairs whose finding nothing tells apart from one that is left at the same place: the result may
-// be either.
-func (m *matcher) doubtTwins(pairs []Match, left map[place][]int) {
-	facts := func(known int) string {
-		if m.facts == nil {
-			return ""
-		}
-		return m.facts(known)
-	}
-	twins := map[place]map[string]bool{}
-	for i := range pairs {
-		p := &pairs[i]
-		at := placeOf(&m.results[p.Result])
-		if len(left[at]) == 0 {
-			continue
-		}
-		if twins[at] == nil {
-			twins[at] = map[string]bool{}
-			for _, k := range left[at] {
-				twins[at][facts(k)] = true
-			}
-		}
-		if twins[at][facts(p.Known)] {
-			p.Doubt = DoubtCount
-		}
-	}
 }
 
 // mostSame bounds how many findings with equal evidence are compared with one result.

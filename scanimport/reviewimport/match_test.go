@@ -168,25 +168,38 @@ func TestADecisionDoesNotPassToAProblemElsewhereThatGotWorse(t *testing.T) {
 	}
 }
 
-// Two redacted secrets at one place differ only in the commit that gitleaks names: the decision about the first, which
-// is gone, does not cover the other.
-func TestADecisionDoesNotPassToAnotherSecretAtItsPlace(t *testing.T) {
-	in := func(commits ...string) []found {
-		batch := &importer.Batch{Tool: "gitleaks", Category: v1alpha1.CategorySecret}
-		for i, commit := range commits {
-			batch.Results = append(batch.Results, sarif.Result{Index: i, RuleID: "aws-key", Rule: &sarif.Rule{ID: "aws-key"},
-				Severity: v1alpha1.LevelHigh, Message: "aws-key has detected secret for file config.py at commit " + commit + ".",
-				Location: sarif.Location{Path: "config.py", Line: 10, Column: 5, Snippet: "REDACTED"}})
-		}
-		return describedBy(batch)
+// secretsIn returns a redacted secret for each commit, all at line 10. They differ only in the commit that gitleaks
+// names.
+func secretsIn(commits ...string) []found {
+	batch := &importer.Batch{Tool: "gitleaks", Category: v1alpha1.CategorySecret}
+	for i, commit := range commits {
+		batch.Results = append(batch.Results, sarif.Result{Index: i, RuleID: "aws-key", Rule: &sarif.Rule{ID: "aws-key"},
+			Severity: v1alpha1.LevelHigh, Message: "aws-key has detected secret for file config.py at commit " + commit + ".",
+			Location: sarif.Location{Path: "config.py", Line: 10, Column: 5, Snippet: "REDACTED"}})
 	}
+	return describedBy(batch)
+}
+
+// The same decision about both secrets covers the one that is left.
+func TestADecisionAboutAllSecretsAtAPlaceStays(t *testing.T) {
 	for reason, left := range map[string]string{"the commit is still there": "bbbbbbb", "the commits are squashed": "ccccccc"} {
 		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
-		c.importsResults(t, "c1", in("aaaaaaa"), nil)
-		first := in("aaaaaaa")[0].Name
+		c.importsResults(t, "c1", secretsIn("aaaaaaa", "bbbbbbb"), nil)
 		c.mute(10)
-		c.importsResults(t, "c2", in("aaaaaaa", "bbbbbbb"), nil)
-		s := c.importsResults(t, "c3", in(left), nil)
+		c.importsResults(t, "c2", secretsIn(left), nil)
+		harness.Same(t, reason, []string{"10 open muted", "10 resolved muted"}, c.lines())
+	}
+}
+
+// The decision about the first secret, which is gone, does not cover the other.
+func TestADecisionDoesNotPassToAnotherSecretAtItsPlace(t *testing.T) {
+	for reason, left := range map[string]string{"the commit is still there": "bbbbbbb", "the commits are squashed": "ccccccc"} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c.importsResults(t, "c1", secretsIn("aaaaaaa"), nil)
+		first := secretsIn("aaaaaaa")[0].Name
+		c.mute(10)
+		c.importsResults(t, "c2", secretsIn("aaaaaaa", "bbbbbbb"), nil)
+		s := c.importsResults(t, "c3", secretsIn(left), nil)
 		harness.Same(t, reason+": open issues", 1, s.Open)
 		for name, issue := range c.issues {
 			if muted := issue.Triage.UserStatus == v1alpha1.UserStatusMuted; muted && c.state(name).State == v1alpha1.ReviewIssueOpen {
@@ -194,7 +207,7 @@ func TestADecisionDoesNotPassToAnotherSecretAtItsPlace(t *testing.T) {
 			}
 		}
 		before := c.clone()
-		c.importsResults(t, "c3", in(left), nil)
+		c.importsResults(t, "c3", secretsIn(left), nil)
 		harness.Same(t, reason+": the same again", before.issues, c.issues)
 	}
 }
