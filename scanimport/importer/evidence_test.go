@@ -203,6 +203,56 @@ func (l *life) decideNothing(name string) {
 	l.findings[name] = f
 }
 
+// An earlier version digested the commit too, and the ordinal of a fingerprint depends on the other results: neither
+// tells findings apart.
+func TestOldDigestsAndOrdinalsTellNoFindingsApart(t *testing.T) {
+	secret := func(commit string) sarif.Result {
+		r := inFile("a.go", "REDACTED", 5)
+		r.Message, r.TaggedSecret = "aws-key has detected secret for file a.go at commit "+commit+".", true
+		return r
+	}
+	numbered := func(hash string) sarif.Result {
+		r := inFile("a.go", "", 5)
+		r.Fingerprints = map[string]string{"matchBasedId/v1": hash}
+		return r
+	}
+	for name, both := range map[string][2]sarif.Result{
+		"digest":  {secret("aaaaaaa"), secret("bbbbbbb")},
+		"ordinal": {numbered("abcdefabcdef_0"), numbered("abcdefabcdef_1")},
+	} {
+		l := newLife(t)
+		names := l.scans(both[:]...)
+		l.digestAsBefore(names[0], &both[0])
+		l.mute()
+		l.decideNothing(names[1])
+		l.scans(both[0])
+		harness.Same(t, name+": in doubt", 1, l.plan.doubtful)
+	}
+}
+
+// Of two findings with equal evidence each keeps its own result, though an earlier version digested one of them.
+func TestAnOldDigestDoesNotHideWhatAFindingSays(t *testing.T) {
+	at := func(commit string) sarif.Result {
+		r := inFile("a.go", "REDACTED", 5)
+		r.Message = "aws-key has detected secret for file a.go at commit " + commit + "."
+		return r
+	}
+	both := []sarif.Result{at("aaaaaaa"), at("bbbbbbb")}
+	for i := range both {
+		l := newLife(t)
+		names := l.scans(both...)
+		l.digestAsBefore(names[i], &both[i])
+		l.want("only "+both[i].Message, l.scans(both[i]), names[i])
+	}
+}
+
+// digestAsBefore gives the result's finding the evidence that an earlier version stored.
+func (l *life) digestAsBefore(name string, r *sarif.Result) {
+	f := l.findings[name]
+	f.Spec.Evidence = digestOf(r, r.Message)
+	l.findings[name] = f
+}
+
 // Two jobs may report a problem under two names of a tool, or in two analyses: these findings are copies.
 func TestACopyOfAFindingLeavesNoDoubt(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.FindingSpec){

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,6 +46,7 @@ func saysTheSame(results []reported, there []v1alpha1.Finding) func(result, know
 		d, done := digests[s]
 		if !done {
 			spec.Tool, spec.Analysis, spec.Agent = "", "", nil
+			spec.Evidence = "" // has been compared, and may contain the digest of an earlier version
 			d = sha256.Sum256(comparedFacts(&spec, reported))
 			digests[s] = d
 		}
@@ -59,9 +61,16 @@ func saysTheSame(results []reported, there []v1alpha1.Finding) func(result, know
 }
 
 // factsOf returns a digest of a finding's facts, with the tool's name, the analysis and the project. Findings that
-// differ only in these may be one problem that several jobs report.
+// differ only in these may be one problem that several jobs report. The digests of an earlier version and the ordinals
+// of fingerprints tell no findings apart.
 func factsOf(spec *v1alpha1.FindingSpec) string {
-	return fingerprints.Hash(string(comparedFacts(spec, spec)))
+	facts := *spec
+	facts.Evidence = ""
+	facts.Fingerprints = slices.Clone(spec.Fingerprints)
+	for i, f := range facts.Fingerprints {
+		facts.Fingerprints[i].Value = fingerprints.WithoutOrdinal(f.Name, f.Value)
+	}
+	return fingerprints.Hash(string(comparedFacts(&facts, &facts)))
 }
 
 // decisionOf returns a text that is the same for findings with the same decision, whoever made it, and the same doubt
