@@ -232,10 +232,10 @@ func (o *reviewOptions) validate(names []string) (*reviewimport.Commit, time.Tim
 func (o *reviewOptions) print(s *reviewimport.Summary) error {
 	switch {
 	case o.format == formatMarkdown && s.Commit != "":
+		_, err := o.streams.Out.Write(s.Markdown())
 		if !o.quiet {
 			warn(o.streams.ErrOut, s.Warnings) // the comment has no place for them
 		}
-		_, err := o.streams.Out.Write(s.Markdown())
 		return err
 	case o.quiet && o.output == "":
 		return nil
