@@ -196,6 +196,28 @@ func TestADecisionAboutOneOfTwoRedactedSecretsDoesNotPassToTheOtherSilently(t *t
 	}
 }
 
+func TestDecisionsAreTheSameWhoeverMadeThem(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		same   bool
+		change func(*v1alpha1.FindingSpec)
+	}{
+		{"another person and other words", true, func(s *v1alpha1.FindingSpec) { s.Triage.By, s.Triage.Comments = "bob", "see above" }},
+		{"another status", false, func(s *v1alpha1.FindingSpec) { s.Triage.UserStatus = v1alpha1.UserStatusActive }},
+		{"another reason", false, func(s *v1alpha1.FindingSpec) { s.Triage.Reason = "duplicate" }},
+		{"an end", false, func(s *v1alpha1.FindingSpec) { s.Triage.ExpiresAt = &v1alpha1.Time{} }},
+		{"another basis", false, func(s *v1alpha1.FindingSpec) { s.Triage.Basis = "severity=high" }},
+		{"in doubt", false, func(s *v1alpha1.FindingSpec) { s.Doubt = &v1alpha1.FindingDoubt{Reason: "moved"} }},
+	} {
+		a := v1alpha1.FindingSpec{Triage: v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, By: "ann"}}
+		b := a
+		tc.change(&b)
+		harness.Same(t, tc.reason, tc.same, decisionOf(&a) == decisionOf(&b))
+	}
+	undecided := v1alpha1.FindingSpec{Triage: v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}}
+	harness.Same(t, "nobody has decided", "", decisionOf(&undecided))
+}
+
 // decideNothing takes back the decision about a finding.
 func (l *life) decideNothing(name string) {
 	f := l.findings[name]

@@ -20,7 +20,7 @@ func (m *matcher) settleDoubts() {
 	m.doubtTwins()
 }
 
-// look is all evidence of a finding.
+// look is the evidence of a finding, and whether it is closed.
 type look struct {
 	Evidence
 	closed bool

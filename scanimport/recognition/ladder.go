@@ -86,7 +86,7 @@ type Scan struct {
 	// equal evidence each keeps its own. nil: nothing distinguishes them.
 	Same func(result, known int) bool
 	// Facts returns a text that is the same for findings that agree in these facts too and were reported by the same job:
-	// they are different problems, and nothing tells them apart. nil: all findings agree in them.
+	// they are different problems, and nothing but their decisions tells them apart. nil: all findings agree in them.
 	Facts func(known int) string
 }
 
