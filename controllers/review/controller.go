@@ -5,8 +5,10 @@ package review
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -25,6 +27,9 @@ const countDelay = time.Second
 type Reconciler struct {
 	reconcile.Base
 	ledger *ledger.Ledger
+	// refused holds since when the API server refuses the last deliveries of a deleted review, by the review's name: the
+	// time of the first refusal, while each attempt ends with one.
+	refused sync.Map
 }
 
 // SetupWithManager adds the controller of Reviews to the manager.
@@ -67,5 +72,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		Base: r.Base, New: newScope, Ledger: r.ledger,
 		Phases:  []reconcile.Phase[*scope]{r.observe, r.observeRepository},
 		Removal: []reconcile.Phase[*scope]{r.observe, r.emitLast, r.removeIssues},
+		Gone:    func(review types.NamespacedName) { r.refused.Delete(review) },
 	}.Run(ctx, req)
 }

@@ -5,14 +5,16 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// refusalPatience is how long after its deletion a review waits for deliveries that the API server refuses: a starting
-// one knows neither roles nor policies for a while.
+// refusalPatience is how long a deleted review waits for deliveries that the API server refuses: a starting one knows
+// neither roles nor policies for a while.
 const refusalPatience = 2 * time.Minute
 
 // emitLast makes the deliveries that the review owes, since that is impossible once it is deleted.
@@ -24,14 +26,21 @@ func (r *Reconciler) emitLast(ctx context.Context, s *scope) error {
 	}
 	write := func(ctx context.Context) (bool, error) { return s.Store(ctx, r.Client) }
 	err := r.ledger.EmitLast(ctx, s.Object, write)
-	if blocks(err, s.Now.Sub(s.Object.DeletionTimestamp.Time)) {
+	if r.blocks(client.ObjectKeyFromObject(s.Object), err) {
 		ctrl.LoggerFrom(ctx).Error(err, "a review goes before its last events were made")
 		err = nil
 	}
 	return err
 }
 
-// blocks reports whether the error would block the removal of a review that was deleted that long ago.
-func blocks(err error, deletedFor time.Duration) bool {
-	return kube.IsQuotaExceeded(err) || apierrors.IsForbidden(err) && deletedFor > refusalPatience
+// blocks notes how the last deliveries of a review ended, and reports whether the error would block its removal.
+// Patience counts from the first refusal in a row: the review may have been deleted long before the API server started.
+func (r *Reconciler) blocks(review types.NamespacedName, err error) bool {
+	if !apierrors.IsForbidden(err) {
+		r.refused.Delete(review)
+		return false
+	}
+	since, _ := r.refused.LoadOrStore(review, time.Now())
+	refusedFor := time.Since(since.(time.Time)) //nolint:forcetypeassert // nothing else is stored
+	return kube.IsQuotaExceeded(err) || refusedFor > refusalPatience
 }

@@ -3,30 +3,47 @@ package review
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
+// However long ago the review was deleted: the API server may have been away since.
 func TestARemovalWaitsForRefusalsThatMayPass(t *testing.T) {
 	refuses := func(why string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "webhookdeliveries"}, "d", errors.New(why))
 	}
+	starting, outage := refuses("not yet ready to handle request"), errors.New("connection refused")
 	for _, c := range []struct {
-		reason     string
-		err        error
-		deletedFor time.Duration
-		want       bool
+		reason string
+		// attempts end with these errors, with the pause between them.
+		attempts []error
+		pause    time.Duration
+		// want is the answer about the last one.
+		want bool
 	}{
-		{"no error", nil, time.Hour, false},
-		{"a quota, which may stay full", refuses("exceeded quota: deliveries"), 0, true},
-		{"a starting API server", refuses("not yet ready to handle request"), refusalPatience, false},
-		{"a missing right", refuses("not yet ready to handle request"), refusalPatience + time.Second, true},
-		{"an outage, however long", errors.New("connection refused"), time.Hour, false},
+		{"no error", []error{nil, nil}, time.Hour, false},
+		{"a quota, which may stay full", []error{refuses("exceeded quota: deliveries")}, 0, true},
+		{"the first refusal", []error{starting}, 0, false},
+		{"a starting API server", []error{starting, starting}, refusalPatience, false},
+		{"a missing right", []error{starting, starting}, refusalPatience + time.Second, true},
+		{"an outage, however long", []error{outage, outage}, time.Hour, false},
+		{"an outage between two refusals", []error{starting, outage, starting}, time.Hour, false},
 	} {
-		harness.Same(t, c.reason, c.want, blocks(c.err, c.deletedFor))
+		synctest.Test(t, func(t *testing.T) {
+			r, got := &Reconciler{}, false
+			for i, err := range c.attempts {
+				if i > 0 {
+					<-time.After(c.pause)
+				}
+				got = r.blocks(types.NamespacedName{Namespace: "org-acme", Name: "r-1"}, err)
+			}
+			harness.Same(t, c.reason, c.want, got)
+		})
 	}
 }
