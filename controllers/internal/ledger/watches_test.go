@@ -3,9 +3,12 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -54,6 +57,44 @@ func TestWhatManyObjectsOweIsMadeLast(t *testing.T) {
 			q.ShutDown()
 		}
 	}
+}
+
+// A tenant may change an endpoint again and again, and one goroutine serves the events of all organizations.
+func TestWhatIsOwedIsListedOutsideTheEventsOfEndpoints(t *testing.T) {
+	endpoint := func(generation int64, backlog metav1.ConditionStatus, reason string) *v1alpha1.WebhookEndpoint {
+		e := builder.WebhookEndpoint("e").In("org-listed").Build()
+		e.Generation = generation
+		e.Status.Conditions = []v1alpha1.Condition{{Type: v1alpha1.ConditionBacklogged, Status: backlog, Reason: reason}}
+		return e
+	}
+	held := endpoint(2, metav1.ConditionTrue, v1alpha1.ReasonDecisionsHeldBack)
+	synctest.Test(t, func(t *testing.T) {
+		goOn, served := make(chan struct{}), false
+		var listed []string
+		l := &Ledger{kind: Finding, store: store{client: interceptor.NewClient(nil, interceptor.Funcs{
+			List: func(_ context.Context, _ client.WithWatch, _ client.ObjectList, options ...client.ListOption) error {
+				listed = append(listed, (&client.ListOptions{}).ApplyOptions(options).FieldSelector.String())
+				<-goOn
+				return nil
+			},
+		})}}
+		h := l.Endpoints()
+		go h.Create(t.Context(), event.CreateEvent{Object: endpoint(1, metav1.ConditionFalse, "")}, nil)
+		synctest.Wait()
+		go func() {
+			h.Update(t.Context(), event.UpdateEvent{ObjectOld: endpoint(1, metav1.ConditionFalse, ""), ObjectNew: held}, nil)
+			h.Update(t.Context(), event.UpdateEvent{
+				ObjectOld: held, ObjectNew: endpoint(2, metav1.ConditionTrue, v1alpha1.ReasonTooManyPending),
+			}, nil)
+			served = true
+		}()
+		synctest.Wait()
+		harness.Same(t, "the events are served during the first list", true, served)
+		close(goOn)
+		synctest.Wait()
+		harness.Same(t, "lists: a change of everything waits, and then one of decisions",
+			"owes=anything owes=anything owes=decision", strings.Join(listed, " "))
+	})
 }
 
 // Many findings owe of few causes.
