@@ -66,7 +66,7 @@ func (r *Reconciler) listen(ctx context.Context, scan *v1alpha1.Scan) (pulse, er
 		return pulse{lookIn: last.lookAt.Sub(now)}, nil
 	}
 	name := client.ObjectKey{Namespace: scan.Namespace, Name: scan.Spec.Lease.Name}
-	if next, alive := r.leases.hear(name, scan.Spec.Lease, last, now); alive {
+	if next, alive := r.leases.observe(name, scan.Spec.Lease, last, now); alive {
 		r.heartbeats.Store(client.ObjectKeyFromObject(scan), next)
 		return pulse{lookIn: next.lookAt.Sub(now)}, nil
 	}
@@ -78,7 +78,7 @@ func (r *Reconciler) listen(ctx context.Context, scan *v1alpha1.Scan) (pulse, er
 		return pulse{}, fmt.Errorf("read the Lease of the import: %w", err)
 	}
 	read := time.Now()
-	next, p := last.hear(lease, scan.Spec.Lease, now, read)
+	next, p := last.observe(lease, scan.Spec.Lease, now, read)
 	r.heartbeats.Store(client.ObjectKeyFromObject(scan), next)
 	if p.dead == nil {
 		r.leases.note(name, lease, now, read)
@@ -101,9 +101,9 @@ func (r *Reconciler) confirm(ctx context.Context, scan *v1alpha1.Scan, dead puls
 	return dead, nil
 }
 
-// hear evaluates a Lease, nil if it does not exist. asked and read are the times before and after
+// observe evaluates a Lease, nil if it does not exist. asked and read are the times before and after
 // reading it.
-func (h heartbeat) hear(lease *coordinationv1.Lease, named *v1alpha1.ScanLease, asked,
+func (h heartbeat) observe(lease *coordinationv1.Lease, named *v1alpha1.ScanLease, asked,
 	read time.Time) (heartbeat, pulse) {
 	if verdict := notHeld(lease, named); verdict != nil {
 		return h, pulse{dead: verdict}

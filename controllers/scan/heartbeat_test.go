@@ -70,7 +70,7 @@ func TestAnImportIsDeadOnceItsLeaseIsSeenUnchangedForItsDuration(t *testing.T) {
 		for i, l := range c.looks {
 			var got pulse
 			now := made.Add(l.at)
-			h, got = h.hear(l.lease, named, now, now)
+			h, got = h.observe(l.lease, named, now, now)
 			said := ptr.Deref(got.dead, conditions.Verdict{}).Message
 			if !strings.Contains(said, l.dead) || (said == "") != (l.dead == "") || len(said) > 1024 || got.lookIn != l.lookIn {
 				t.Errorf("%s: look %d: got %q and another look in %s, want %q and %s", c.reason, i, said, got.lookIn, l.dead, l.lookIn)
@@ -208,6 +208,16 @@ func TestALeaseIsReadForAllItsScansAtOnce(t *testing.T) {
 			t.Errorf("%d scans count as dead %s after the last renewal, want all within 32s", dead, ends)
 		}
 	})
+}
+
+// A worker may be slow, and another one reads the same Lease meanwhile.
+func TestALateReadingOfALeaseReplacesNoNewerOne(t *testing.T) {
+	now, name := time.Now(), types.NamespacedName{Namespace: "org-acme", Name: "import-1"}
+	l := &leases{}
+	l.note(name, leaseOf("runner-1", "2", 15), now.Add(time.Second), now.Add(time.Second))
+	l.note(name, leaseOf("runner-1", "1", 15), now, now.Add(2*time.Second))
+	got, _ := l.observe(name, &v1alpha1.ScanLease{Name: name.Name, Holder: "runner-1"}, heartbeat{}, now.Add(2*time.Second))
+	harness.Same(t, "the version", "2", got.version)
 }
 
 // Else an import that dies meanwhile would be found days later.

@@ -23,15 +23,15 @@ type leases struct {
 	swept time.Time
 }
 
-// reading is a Lease, of which only what a heartbeat consists of is kept, and the times before and after it was read.
+// reading holds the fields of a Lease that a heartbeat needs, and the times before and after it was read.
 type reading struct {
 	lease       *coordinationv1.Lease
 	asked, read time.Time
 }
 
-// hear evaluates a recent reading of the Lease for a scan that names it, and reports whether the import is alive by it.
-// If not, the Lease must be read: it may have been acquired or renewed since.
-func (l *leases) hear(name types.NamespacedName, named *v1alpha1.ScanLease, h heartbeat,
+// observe evaluates a recent reading of the Lease for a scan that names it, and reports whether the import is alive by
+// it. If not, the Lease must be read: it may have been acquired or renewed since.
+func (l *leases) observe(name types.NamespacedName, named *v1alpha1.ScanLease, h heartbeat,
 	now time.Time) (heartbeat, bool) {
 	l.mu.Lock()
 	recent, known := l.readings[name]
@@ -39,11 +39,12 @@ func (l *leases) hear(name types.NamespacedName, named *v1alpha1.ScanLease, h he
 	if !known || now.Sub(recent.asked) >= readingLife {
 		return h, false
 	}
-	next, p := h.hear(recent.lease, named, recent.asked, recent.read)
+	next, p := h.observe(recent.lease, named, recent.asked, recent.read)
 	return next, p.dead == nil && now.Before(next.lookAt)
 }
 
-// note records a reading. At times it removes those that are outdated.
+// note records a reading, unless a newer one is known: several workers may read the same Lease. At times it removes
+// those that are outdated.
 func (l *leases) note(name types.NamespacedName, lease *coordinationv1.Lease, asked, read time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,6 +58,9 @@ func (l *leases) note(name types.NamespacedName, lease *coordinationv1.Lease, as
 				delete(l.readings, name)
 			}
 		}
+	}
+	if last, known := l.readings[name]; known && last.asked.After(asked) {
+		return
 	}
 	l.readings[name] = reading{&coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{ResourceVersion: lease.ResourceVersion},
