@@ -132,7 +132,7 @@ func newScope() *scope {
 }
 
 // Reconcile closes an attempt that an earlier controller left open, and submits the delivery to the
-// dispatcher when an attempt is due. It sends nothing itself, and of a delivery that the dispatcher has already it only
+// dispatcher when an attempt is due. It sends nothing itself. For a delivery that the dispatcher already has, it only
 // confirms a redelivery.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	handle := r.schedule
@@ -146,8 +146,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // confirmRedelivery records that a redelivery was requested while the delivery waits in the dispatcher or is sent: its
-// turn may be long after that. Attempts stay as they are. An attempt may write at the same time: one of the two then
-// conflicts and is repeated.
+// turn may be long after that. Attempts stay as they are. If an attempt writes at the same time, one of the two
+// conflicts: this reconcile is repeated, an attempt that has not been sent waits for its turn again, and the outcome of
+// one that has been sent is recorded again.
 func (r *Reconciler) confirmRedelivery(ctx context.Context, s *scope) error {
 	s.LeaveStatus()
 	if webhooks.RedeliveryAsked(s.Object) == "" {

@@ -33,7 +33,7 @@ type step struct {
 	wait time.Duration
 }
 
-// decide returns what is to be done about the delivery now. All its attempts must have ended.
+// decide returns what is to be done about the delivery now. All attempts of its round must have ended.
 func decide(s *scope) step {
 	status := s.Status
 	round := webhooks.Round(status)

@@ -45,7 +45,7 @@ func Round(status *v1alpha1.WebhookDeliveryStatus) []v1alpha1.WebhookAttempt {
 }
 
 // NextAttempt returns when the delivery's next attempt is due, the zero time meaning at once, and
-// whether there is one. Every attempt so far must have ended.
+// whether there is one. All attempts of its round must have ended.
 //
 // The result depends only on the delivery, so a controller that has just started computes the same
 // times.
