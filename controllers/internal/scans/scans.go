@@ -27,12 +27,11 @@ func OfBranch(ctx context.Context, c client.Reader, object client.Object, field 
 }
 
 // CountsOtherwise passes over updates that change neither whether OfBranch, LastStarted or LastSuccess return the scan
-// nor its phase, such as its progress: thousands of scans may belong to its repository.
+// nor its phase, such as its progress: thousands of scans may belong to its repository. What else they read of a scan
+// is immutable.
 var CountsOtherwise = watch.Updates(func(before, after *v1alpha1.Scan) bool {
 	return before.UID != after.UID || before.Status.Phase != after.Status.Phase ||
-		before.Spec.Outcome != after.Spec.Outcome || !before.Spec.CompletedAt.Equal(after.Spec.CompletedAt) ||
-		!before.Began().Equal(after.Began()) ||
-		before.IsOfReview() != after.IsOfReview() || before.IsRefused() != after.IsRefused()
+		before.Spec.Outcome != after.Spec.Outcome || !before.Spec.CompletedAt.Equal(after.Spec.CompletedAt)
 })
 
 // LastStarted returns the scan that was started last; nil if there is none. Of two scans started in
