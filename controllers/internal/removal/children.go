@@ -37,7 +37,7 @@ type Child struct {
 func Children[O reconcile.Object[S], S reconcile.Status[S]](
 	ctx context.Context, base reconcile.Base, s *reconcile.Scope[O, S], plan Plan, announce func() string,
 ) error {
-	r := Remover{Client: base.Client, Reader: base.Live}
+	r := Remover{Client: base.Client, Reader: base.Live, Limit: batch}
 	for _, child := range plan.Children {
 		again, err := r.Batch(ctx, child.Kind, s.Object.GetNamespace(), plan.Field, s.Object.GetName())
 		if again == 0 && err == nil {

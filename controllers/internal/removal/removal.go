@@ -5,7 +5,6 @@
 package removal
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -49,8 +48,8 @@ type Remover struct {
 	// Reader reads from the API server: a cache may not show a newly created child yet, and once
 	// the parent's finalizer is removed nothing would remove that child.
 	Reader client.Reader
-	// limit replaces batch if it is not 0.
-	limit int64
+	// Limit is how many children one call removes at most.
+	Limit int64
 }
 
 // Batch removes at most one batch of the kind's objects that the field selector matches. It returns
@@ -74,7 +73,7 @@ func (r Remover) Batch(ctx context.Context, kind client.Object, namespace, field
 	if len(found.Items) == 0 {
 		return 0, nil
 	}
-	selected.Limit = cmp.Or(r.limit, batch)
+	selected.Limit = r.Limit
 	err = r.Client.DeleteAllOf(ctx, kind, &client.DeleteAllOfOptions{ListOptions: *selected})
 	switch {
 	case IsRefusal(err):

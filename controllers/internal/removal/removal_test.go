@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -11,11 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -46,7 +51,7 @@ func TestBatchIsBoundedAndSelective(t *testing.T) {
 		g.Expect(env.Client.List(ctx, list, client.InNamespace(ns.Name))).To(Succeed())
 		return len(list.Items)
 	}
-	remover := Remover{Client: env.Client, Reader: env.Client, limit: limit}
+	remover := Remover{Client: env.Client, Reader: env.Client, Limit: limit}
 	for _, want := range []int{more + 1, 1} {
 		again, err := remover.Batch(ctx, &v1alpha1.Finding{}, ns.Name, field, "proj")
 		g.Expect(err).NotTo(HaveOccurred())
@@ -58,6 +63,26 @@ func TestBatchIsBoundedAndSelective(t *testing.T) {
 	g.Expect(again).To(BeZero(), "nothing is left")
 }
 
+func TestAnObjectsChildrenAreRemovedInBatches(t *testing.T) {
+	removed := client.DeleteAllOfOptions{}
+	stub := interceptor.NewClient(fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build(), interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			list.(*metav1.PartialObjectMetadataList).Items = make([]metav1.PartialObjectMetadata, 1)
+			return nil
+		},
+		DeleteAllOf: func(_ context.Context, _ client.WithWatch, _ client.Object, options ...client.DeleteAllOfOption) error {
+			removed.ApplyOptions(options)
+			return nil
+		},
+	})
+	base := reconcile.Base{Client: stub, Live: stub, Recorder: &events.FakeRecorder{}}
+	s := reconcile.NewScope(builder.Project("proj").Build())
+	s.Begin(time.Now())
+	plan := Plan{Parent: "project", Field: field, Children: []Child{{Kind: &v1alpha1.Finding{}, Name: "findings"}}}
+	harness.Must(t, Children(t.Context(), base, s, plan, func() string { return "" }))
+	harness.Same(t, "the limit of the call", int64(batch), removed.Limit)
+}
+
 func TestAChildHeldByAnotherFinalizerIsWaitedForSlowly(t *testing.T) {
 	g := NewWithT(t)
 	ctx := t.Context()
@@ -67,7 +92,7 @@ func TestAChildHeldByAnotherFinalizerIsWaitedForSlowly(t *testing.T) {
 	held.Finalizers = []string{"example.com/hold"}
 	g.Expect(env.Client.Create(ctx, held)).To(Succeed())
 
-	remover := Remover{Client: env.Client, Reader: env.Client}
+	remover := Remover{Client: env.Client, Reader: env.Client, Limit: batch}
 	again, err := remover.Batch(ctx, &v1alpha1.Finding{}, ns.Name, field, "proj")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(again).To(Equal(soon))
@@ -121,7 +146,7 @@ func TestARefusalIsReportedWhateverElseHappens(t *testing.T) {
 				return apierrors.NewForbidden(schema.GroupResource{}, "f-1", nil)
 			},
 		})
-		remover := Remover{Client: stub, Reader: stub}
+		remover := Remover{Client: stub, Reader: stub, Limit: batch}
 		again, err := remover.oneByOne(ctx, &v1alpha1.Finding{}, &metav1.PartialObjectMetadataList{},
 			client.ListOptions{FieldSelector: fields.Everything()})
 		if again != 0 || !IsRefusal(err) {
