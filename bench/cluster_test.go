@@ -111,7 +111,7 @@ func (c *cluster) start(t testing.TB, findings []runtime.Object) (stop func()) {
 			"project": project.SetupWithManager, "repository": repository.SetupWithManager,
 			"retention": retention.Settings{}.SetupWithManager,
 		} {
-			if err := setup(ctx, &catcher{mgr, c, name}, controller.Options{}); err != nil {
+			if err := setup(ctx, &catcher{mgr, c, name}, controllers.Options(1)); err != nil {
 				return fmt.Errorf("set up %s: %w", name, err)
 			}
 		}
