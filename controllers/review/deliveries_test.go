@@ -1,6 +1,7 @@
 package review
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -46,4 +50,19 @@ func TestARemovalWaitsForRefusalsThatMayPass(t *testing.T) {
 			harness.Same(t, c.reason, c.want, got)
 		})
 	}
+}
+
+// Another review may get its name.
+func TestPatienceWithARemovedReviewIsForgotten(t *testing.T) {
+	r, review := &Reconciler{}, types.NamespacedName{Namespace: "org-acme", Name: "r-1"}
+	r.Client = interceptor.NewClient(nil, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "reviews"}, review.Name)
+		},
+	})
+	r.blocks(review, apierrors.NewForbidden(schema.GroupResource{}, "d", nil))
+	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: review})
+	harness.Must(t, err)
+	_, remembered := r.refused.Load(review)
+	harness.Same(t, "remembered", false, remembered)
 }
