@@ -89,7 +89,7 @@ const (
 	defaultLease = "findings-controller"
 	// shutdownTimeout is how long running reconciles may take to finish.
 	shutdownTimeout = 20 * time.Second
-	// leastRetentionRate ensures that one deletion gets its turn within a reconcile's two minutes.
+	// leastRetentionRate ensures that a deletion gets its turn within the time that controllers.Options give a reconcile.
 	leastRetentionRate = 0.1
 	// readinessTimeout bounds the check whether the caches have synced.
 	readinessTimeout = time.Second

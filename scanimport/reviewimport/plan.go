@@ -20,6 +20,7 @@ type found struct {
 	certain bool
 }
 
+// at returns the result's place in the batches.
 func (f *found) at() importer.ResultIndex {
 	return importer.ResultIndex{Batch: f.batch, Result: f.Index}
 }
