@@ -1,6 +1,7 @@
 package deliveries
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"time"
@@ -9,32 +10,25 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
+var tones = map[client.WebhookDeliveryStatus]ui.Tone{
+	client.WebhookDeliveryStatusPending:   ui.Going,
+	client.WebhookDeliveryStatusDelivered: ui.Good,
+	client.WebhookDeliveryStatusFailed:    ui.Bad,
+}
+
 // tone returns the colour for a delivery's state.
-func tone(status client.WebhookDeliveryStatus) ui.Tone {
-	switch status {
-	case client.WebhookDeliveryStatusPending:
-		return ui.Going
-	case client.WebhookDeliveryStatusDelivered:
-		return ui.Good
-	case client.WebhookDeliveryStatusFailed:
-		return ui.Bad
-	}
-	return ui.Plain
+func tone(status client.WebhookDeliveryStatus) ui.Tone { return cmp.Or(tones[status], ui.Plain) }
+
+var attemptTones = map[client.WebhookAttemptOutcome]ui.Tone{
+	client.WebhookAttemptOutcomeStarted:   ui.Going,
+	client.WebhookAttemptOutcomeSucceeded: ui.Good,
+	client.WebhookAttemptOutcomeFailed:    ui.Bad,
+	client.WebhookAttemptOutcomeUnknown:   ui.Doubt,
 }
 
 // toneOfAttempt returns the colour for the outcome of an attempt.
 func toneOfAttempt(outcome client.WebhookAttemptOutcome) ui.Tone {
-	switch outcome {
-	case client.WebhookAttemptOutcomeStarted:
-		return ui.Going
-	case client.WebhookAttemptOutcomeSucceeded:
-		return ui.Good
-	case client.WebhookAttemptOutcomeFailed:
-		return ui.Bad
-	case client.WebhookAttemptOutcomeUnknown:
-		return ui.Doubt
-	}
-	return ui.Plain
+	return cmp.Or(attemptTones[outcome], ui.Plain)
 }
 
 // last returns the last attempt, or nil.

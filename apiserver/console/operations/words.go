@@ -106,20 +106,16 @@ func total(o client.TriageOperation) int32 {
 	return o.Matched
 }
 
-// tone returns the colour for the phase.
-func tone(o client.TriageOperation) ui.Tone {
-	switch o.Phase {
-	case client.TriageOperationPhasePreview:
-		return ui.Plain // no action is needed
-	case client.TriageOperationPhaseCompleted:
-		return ui.Good
-	case client.TriageOperationPhaseFailed:
-		return ui.Bad
-	case client.TriageOperationPhaseSelecting, client.TriageOperationPhaseRunning:
-		return ui.Going
-	}
-	return ui.Plain
+// tones has no colour for a preview: no action is needed.
+var tones = map[client.TriageOperationPhase]ui.Tone{
+	client.TriageOperationPhaseCompleted: ui.Good,
+	client.TriageOperationPhaseFailed:    ui.Bad,
+	client.TriageOperationPhaseSelecting: ui.Going,
+	client.TriageOperationPhaseRunning:   ui.Going,
 }
+
+// tone returns the colour for the phase.
+func tone(o client.TriageOperation) ui.Tone { return cmp.Or(tones[o.Phase], ui.Plain) }
 
 // about returns the filters that selected the findings.
 func about(filters map[string]string) (facts []ui.Fact) {

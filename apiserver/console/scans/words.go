@@ -18,18 +18,14 @@ func status(s client.Scan) client.ScanStatus { return ptr.Deref(s.Status, "") }
 
 func running(s client.Scan) bool { return status(s) == client.ScanStatusRunning }
 
-// tone returns the colour for a scan's state.
-func tone(s client.Scan) ui.Tone {
-	switch status(s) {
-	case client.ScanStatusRunning:
-		return ui.Going
-	case client.ScanStatusCompleted:
-		return ui.Good
-	case client.ScanStatusFailed:
-		return ui.Bad
-	}
-	return ui.Plain
+var tones = map[client.ScanStatus]ui.Tone{
+	client.ScanStatusRunning:   ui.Going,
+	client.ScanStatusCompleted: ui.Good,
+	client.ScanStatusFailed:    ui.Bad,
 }
+
+// tone returns the colour for a scan's state.
+func tone(s client.Scan) ui.Tone { return cmp.Or(tones[status(s)], ui.Plain) }
 
 // title returns the name of a scan.
 func title(s client.Scan) string { return s.Tool + " over " + s.ProjectId }
