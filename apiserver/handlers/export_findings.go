@@ -48,7 +48,8 @@ func (b *Backend) ExportFindings(ctx context.Context, request Request) (Response
 	}
 	walk := b.Model.WalkFindings(request.Organization)
 	query := readmodel.FindingQuery{
-		Sort: index.Sort(request.Query.Get("sort")), Order: index.Order(request.Query.Get("order")), Filter: filter,
+		Request: index.Request{Sort: index.Sort(request.Query.Get("sort")), Order: index.Order(request.Query.Get("order"))},
+		Filter:  filter,
 	}
 	if request.Query.Get("format") == "sarif" {
 		return Response{Streamed: &Streamed{

@@ -72,31 +72,30 @@ func (l list) of(id string) list {
 	return l
 }
 
-func (l list) sort() index.Sort   { return index.Sort(l.binding.Sort) }
-func (l list) order() index.Order { return index.Order(l.binding.Order) }
-
-// position decodes the cursor. An empty one requests the first page; note that an empty next_cursor means the
-// end of a list.
-func (l list) position(cursors *cursor.Codec) (*index.Position, error) {
+// page returns the request for the page. An empty cursor requests the first one; note that an empty next_cursor means
+// the end of a list.
+func (l list) page(cursors *cursor.Codec) (index.Request, error) {
+	page := index.Request{Sort: index.Sort(l.binding.Sort), Order: index.Order(l.binding.Order), Limit: l.limit}
 	if l.token == "" {
-		return nil, nil //nolint:nilnil // the first page has no position
+		return page, nil
 	}
 	after, err := cursors.Decode(l.binding, l.token)
 	if err != nil {
-		return nil, problem.InvalidQuery("cursor is not valid for this list with this sort, order and filters; start again without it").
+		return page, problem.InvalidQuery("cursor is not valid for this list with this sort, order and filters; start again without it").
 			In("cursor").Coded(problem.CodeInvalidCursor)
 	}
-	return &index.Position{Value: after.Value, ID: after.ID}, nil
+	page.After = &index.Position{Value: after.Value, ID: after.ID}
+	return page, nil
 }
 
 // listModel returns a page that is read from the read model. what names its items in traces.
 func listModel[T any](ctx context.Context, b *Backend, l list, what string,
-	read func(after *index.Position) (index.Page[T], error), shape func(T) content.Part) (Response, error) {
-	after, err := l.position(b.Cursors)
+	read func(index.Request) (index.Page[T], error), shape func(T) content.Part) (Response, error) {
+	asked, err := l.page(b.Cursors)
 	if err != nil {
 		return Response{}, err
 	}
-	page, err := tracing.Do(ctx, "read model: list "+what, func() (index.Page[T], error) { return read(after) })
+	page, err := tracing.Do(ctx, "read model: list "+what, func() (index.Page[T], error) { return read(asked) })
 	if err != nil {
 		return Response{}, Unavailable(err)
 	}

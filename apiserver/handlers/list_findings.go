@@ -30,10 +30,9 @@ func (b *Backend) listFindings(ctx context.Context, id string, request Request,
 		return Response{}, err
 	}
 	list := newList(id, request, findingFilters...)
-	read := func(after *index.Position) (index.Page[*readmodel.Item], error) {
+	read := func(page index.Request) (index.Page[*readmodel.Item], error) {
 		return b.Model.ListFindings(request.Organization, readmodel.FindingQuery{
-			Sort: list.sort(), Order: list.order(), Limit: list.limit, After: after,
-			Shape: shape, Filter: filter,
+			Request: page, Shape: shape, Filter: filter,
 		})
 	}
 	return listModel(ctx, b, list, "findings", read, shape)

@@ -23,9 +23,9 @@ func (b *Backend) listReviewIssues(ctx context.Context, id string, request Reque
 	shape render.Shape) (Response, error) {
 	review := request.Path.Get("id")
 	list := newList(id, request, "status", "severity", "user_status").of(review)
-	read := func(after *index.Position) (index.Page[content.Part], error) {
+	read := func(page index.Request) (index.Page[content.Part], error) {
 		return b.Model.ListReviewIssues(request.Organization, readmodel.IssueQuery{
-			Review: review, Sort: list.sort(), Order: list.order(), Limit: list.limit, After: after,
+			Request: page, Review: review,
 			Status: optional(request.Query, "status"), Severity: optional(request.Query, "severity"),
 			UserStatus: optional(request.Query, "user_status"), Shape: shape,
 		})

@@ -31,9 +31,9 @@ func (b *Backend) listReviews(ctx context.Context, id string, request Request, s
 		return Response{}, err
 	}
 	list := newList(id, request, reviewFilters...)
-	read := func(after *index.Position) (index.Page[content.Part], error) {
+	read := func(page index.Request) (index.Page[content.Part], error) {
 		return b.Model.ListReviews(request.Organization, readmodel.ReviewQuery{
-			Sort: list.sort(), Order: list.order(), Limit: list.limit, After: after, Filter: filter, Shape: shape,
+			Request: page, Filter: filter, Shape: shape,
 		})
 	}
 	return listModel(ctx, b, list, "reviews", read, asIs)

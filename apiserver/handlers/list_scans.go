@@ -11,9 +11,9 @@ import (
 // ListScans is an operation of the contract.
 func (b *Backend) ListScans(ctx context.Context, request Request) (Response, error) {
 	list := newList("listScans", request, "repo_id", "project_id", "status", "upload_id")
-	read := func(after *index.Position) (index.Page[content.Part], error) {
+	read := func(page index.Request) (index.Page[content.Part], error) {
 		return b.Model.ListScans(request.Organization, readmodel.ScanQuery{
-			Order: list.order(), Limit: list.limit, After: after,
+			Request:    page,
 			Status:     optional(request.Query, "status"),
 			Repository: optional(request.Query, "repo_id"),
 			Project:    optional(request.Query, "project_id"),

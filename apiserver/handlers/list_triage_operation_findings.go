@@ -28,7 +28,7 @@ const mostParts = 10
 // the page needs.
 func (b *Backend) ListTriageOperationFindings(ctx context.Context, request Request) (Response, error) {
 	list := newList("listTriageOperationFindings", request, "outcome").of(request.Path.Get("id"))
-	after, err := list.position(b.Cursors)
+	asked, err := list.page(b.Cursors)
 	if err != nil {
 		return Response{}, err
 	}
@@ -42,7 +42,7 @@ func (b *Backend) ListTriageOperationFindings(ctx context.Context, request Reque
 		final: operation.Status.Phase == v1alpha1.OperationCompleted,
 		read:  func(part int) (cluster.Part, error) { return b.Cluster.OperationPart(ctx, operation, part) },
 	}
-	page, err := findings.page(placeOf(after), list.limit.Size)
+	page, err := findings.page(placeOf(asked.After), asked.Limit.Size)
 	if err != nil {
 		return Response{}, err
 	}

@@ -11,9 +11,9 @@ import (
 // ListWebhookDeliveries is an operation of the contract.
 func (b *Backend) ListWebhookDeliveries(ctx context.Context, request Request) (Response, error) {
 	list := newList("listWebhookDeliveries", request, "status", "event", "endpoint_id", "subject_id")
-	read := func(after *index.Position) (index.Page[content.Part], error) {
+	read := func(page index.Request) (index.Page[content.Part], error) {
 		return b.Model.ListWebhookDeliveries(request.Organization, readmodel.DeliveryQuery{
-			Order: list.order(), Limit: list.limit, After: after,
+			Request:  page,
 			Status:   optional(request.Query, "status"),
 			Event:    optional(request.Query, "event"),
 			Endpoint: optional(request.Query, "endpoint_id"),

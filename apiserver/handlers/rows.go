@@ -28,7 +28,7 @@ var rowLayout = &index.Layout[row]{
 func listStored[O metav1.Object](ctx context.Context, b *Backend, list list, request Request,
 	read func(ctx context.Context, namespace string, each func(O) error) error,
 	renderJSON func(O) ([]byte, error)) (Response, error) {
-	after, err := list.position(b.Cursors)
+	asked, err := list.page(b.Cursors)
 	if err != nil {
 		return Response{}, err
 	}
@@ -43,7 +43,7 @@ func listStored[O metav1.Object](ctx context.Context, b *Backend, list list, req
 	if err != nil {
 		return Response{}, err
 	}
-	page := rows.List(rowLayout.Query(list.sort(), list.order(), list.limit, after),
-		rows.Pick(index.Everything, "", index.AnyFacet), func(r row) int { return len(r.json) })
+	page := rows.List(rowLayout.Query(asked), rows.Pick(index.Everything, "", index.AnyFacet),
+		func(r row) int { return len(r.json) })
 	return respond(b.Cursors, list, page, func(r row) content.Part { return content.Of(r.json) })
 }

@@ -10,8 +10,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
 	"golang.org/x/sync/errgroup"
-
-	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 )
 
 // An organization that is created and deleted is visible completely or not at all.
@@ -31,7 +29,7 @@ func TestOrganizationComesAndGoes(t *testing.T) {
 	reader.Go(func() {
 		for ctx.Err() == nil {
 			for _, name := range []string{acme, "next"} {
-				page, err := m.ListFindings(name, FindingQuery{Limit: index.Limit{Size: 100}})
+				page, err := m.ListFindings(name, FindingQuery{Request: first(100)})
 				if err != nil {
 					continue
 				}
@@ -50,7 +48,7 @@ func TestOrganizationComesAndGoes(t *testing.T) {
 		owner.UID = freshUID(i)
 		feed(t, m, organizations, owner)
 		g.Eventually(func() (int, error) {
-			page, err := m.ListFindings(owner.Name, FindingQuery{Limit: index.Limit{Size: 1}})
+			page, err := m.ListFindings(owner.Name, FindingQuery{Request: first(1)})
 			return page.Total, err
 		}, "10s", "1ms").Should(gomega.Equal(50))
 		gone := owner.DeepCopy()

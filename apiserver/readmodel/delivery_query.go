@@ -30,12 +30,7 @@ var deliveryLayout = &index.Layout[*deliveryItem]{
 
 // DeliveryQuery asks for a page of an organization's webhook deliveries, sorted by created_at.
 type DeliveryQuery struct {
-	// Order is the direction; empty means desc.
-	Order index.Order
-	// Limit bounds the page.
-	Limit index.Limit
-	// After is where the previous page ended; nil for the first page.
-	After *index.Position
+	index.Request
 	// Status is pending, delivered or failed, Event the type of the event; nil matches all.
 	Status, Event *string
 	// Endpoint is the id of the endpoint, Subject that of the resource that the event is about; nil matches all.
@@ -51,8 +46,7 @@ func (m *Model) ListWebhookDeliveries(organization string, q DeliveryQuery) (ind
 		return index.Page[content.Part]{}, err
 	}
 	x := snapshot.deliveries
-	query := deliveryLayout.Query(SortCreatedAt, q.Order, q.Limit, q.After)
-	page := x.List(query, q.choose(x), func(i *deliveryItem) int { return i.json.Len() })
+	page := x.List(deliveryLayout.Query(q.Request), q.choose(x), func(i *deliveryItem) int { return i.json.Len() })
 	return ready(page, func(i *deliveryItem) content.Part { return &i.json }), nil
 }
 

@@ -79,20 +79,14 @@ func findingKeys(i *Item) []index.Key {
 // both returns the value of a combination. It needs no escaping: resource names contain no slash.
 func both(resource, other string) string { return resource + "/" + other }
 
-// FindingQuery asks for a page of an organization's findings.
+// FindingQuery asks for a page of an organization's findings, sorted by created_at, updated_at or severity; empty means
+// created_at. With severity, findings of the same severity are sorted by score, where no score is the lowest, and then
+// by created_at.
 type FindingQuery struct {
-	// Sort is the field to sort by: created_at, updated_at or severity; empty means created_at. With severity,
-	// findings of the same severity are sorted by score, where no score is the lowest, and then by created_at.
-	Sort index.Sort
-	// Order is the direction; empty means desc.
-	Order index.Order
-	// Limit bounds the page.
-	Limit index.Limit
+	index.Request
 	// Shape returns the JSON of an item, whose bytes count against the page's Limit. It may be nil if the limit
 	// has no Bytes.
 	Shape func(*Item) content.Part
-	// After is where the previous page ended; nil for the first page.
-	After *index.Position
 	// Filter leaves out findings that do not match.
 	Filter FindingFilter
 }
@@ -119,7 +113,7 @@ func listFindings(x *index.Index[*Item], q FindingQuery) index.Page[*Item] {
 	if q.Limit.Bytes == 0 {
 		length = func(*Item) int { return 0 }
 	}
-	asked := findingLayout.Query(q.Sort, q.Order, q.Limit, q.After)
+	asked := findingLayout.Query(q.Request)
 	return x.List(asked, q.Filter.choose(x, asked.Sort), length)
 }
 

@@ -130,7 +130,7 @@ func TestThePassesOfAWalkAgreeAboutWhatWasWrittenMeanwhile(t *testing.T) {
 		show(t, m, findings, finding("f-1", 11))
 		walk := m.walkBy(2)
 		pass := func() (ids []string) {
-			for item, err := range walk.All(FindingQuery{Sort: sort}) {
+			for item, err := range walk.All(FindingQuery{Request: index.Request{Sort: sort}}) {
 				harness.Must(t, err)
 				ids = append(ids, item.ID)
 			}

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -69,13 +68,13 @@ func TestReadersTakeNoLock(t *testing.T) {
 	read := make(chan string)
 	go func() {
 		defer close(read)
-		if page, err := m.ListFindings(acme, FindingQuery{Limit: index.Limit{Size: 1}}); err != nil || page.Total != 1 {
+		if page, err := m.ListFindings(acme, FindingQuery{Request: first(1)}); err != nil || page.Total != 1 {
 			read <- "findings"
 		}
-		if page, err := m.ListReviews(acme, ReviewQuery{Limit: index.Limit{Size: 1}}); err != nil || page.Total != 1 {
+		if page, err := m.ListReviews(acme, ReviewQuery{Request: first(1)}); err != nil || page.Total != 1 {
 			read <- "reviews"
 		}
-		if page, err := m.ListRepositories(acme, RepositoryQuery{Limit: index.Limit{Size: 1}}); err != nil || page.Total != 1 {
+		if page, err := m.ListRepositories(acme, first(1)); err != nil || page.Total != 1 {
 			read <- "repositories"
 		}
 		if _, ok := m.Finding(acme, "f-1"); !ok {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/content"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -43,6 +44,9 @@ func newAcme(t harness.T) (*Model, *testingclock.FakeClock) {
 	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
 	return m, clock
 }
+
+// first asks for the first n rows of a list, in its default order.
+func first(n int) index.Request { return index.Request{Limit: index.Limit{Size: n}} }
 
 func feed(t harness.T, m *Model, k kind, objects ...metav1.Object) {
 	t.Helper()

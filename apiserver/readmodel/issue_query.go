@@ -25,18 +25,11 @@ var issueLayout = &index.Layout[*Issue]{
 	},
 }
 
-// IssueQuery asks for a page of a review's issues.
+// IssueQuery asks for a page of a review's issues, sorted by created_at or updated_at; empty means created_at.
 type IssueQuery struct {
+	index.Request
 	// Review is the id of the review.
 	Review string
-	// Sort is the field to sort by, created_at or updated_at; empty means created_at.
-	Sort index.Sort
-	// Order is the direction; empty means desc.
-	Order index.Order
-	// Limit bounds the page.
-	Limit index.Limit
-	// After is where the previous page ended; nil for the first page.
-	After *index.Position
 	// Status is open or resolved, Severity high, medium or low, UserStatus open, active or muted; nil matches all.
 	Status, Severity, UserStatus *string
 	// Shape is the shape of the items.
@@ -57,7 +50,7 @@ func (m *Model) ListReviewIssues(organization string, q IssueQuery) (index.Page[
 	selected := x.Pick(reviewField, q.Review, func(has index.Facet) bool {
 		return matches(q.Status, has[0]) && matches(q.Severity, has[1]) && matches(q.UserStatus, has[2])
 	})
-	page := x.List(issueLayout.Query(q.Sort, q.Order, q.Limit, q.After), selected,
+	page := x.List(issueLayout.Query(q.Request), selected,
 		func(i *Issue) int { return i.In(q.Shape).Len() })
 	return ready(page, func(i *Issue) content.Part { return i.In(q.Shape) }), nil
 }

@@ -25,7 +25,7 @@ type sortedList struct {
 	name  string
 	sort  index.Sort
 	order index.Order
-	page  func(m *Model, limit index.Limit, after *index.Position) (index.Page[content.Part], error)
+	page  func(*Model, index.Request) (index.Page[content.Part], error)
 	// keeps is the filter's rule applied to the shown JSON; nil without a filter.
 	keeps func(shownRow) bool
 }
@@ -64,15 +64,15 @@ func allLists() []sortedList {
 	for _, order := range []index.Order{index.OrderAsc, index.OrderDesc} {
 		for _, by := range findingLayout.Sorts {
 			lists = append(lists, sortedList{name: "findings", sort: by, order: order,
-				page: func(m *Model, limit index.Limit, after *index.Position) (index.Page[content.Part], error) {
-					page, err := m.ListFindings(acme, FindingQuery{Sort: by, Order: order, Limit: limit, Shape: (*Item).Full, After: after})
+				page: func(m *Model, r index.Request) (index.Page[content.Part], error) {
+					page, err := m.ListFindings(acme, FindingQuery{Request: r, Shape: (*Item).Full})
 					return ready(page, (*Item).Full), err
 				}})
 		}
 		for _, by := range repositoryLayout.Sorts {
 			lists = append(lists, sortedList{name: "repositories", sort: by, order: order,
-				page: func(m *Model, limit index.Limit, after *index.Position) (index.Page[content.Part], error) {
-					return m.ListRepositories(acme, RepositoryQuery{Sort: by, Order: order, Limit: limit, After: after})
+				page: func(m *Model, r index.Request) (index.Page[content.Part], error) {
+					return m.ListRepositories(acme, r)
 				}})
 		}
 		for _, by := range reviewLayout.Sorts {
@@ -85,8 +85,8 @@ func allLists() []sortedList {
 func reviewList(by index.Sort, order index.Order, filter ReviewFilter) sortedList {
 	return sortedList{name: fmt.Sprintf("reviews %+v", filter), sort: by, order: order,
 		keeps: func(row shownRow) bool { return keepsReview(filter, row) },
-		page: func(m *Model, limit index.Limit, after *index.Position) (index.Page[content.Part], error) {
-			return m.ListReviews(acme, ReviewQuery{Sort: by, Order: order, Limit: limit, After: after, Filter: filter})
+		page: func(m *Model, r index.Request) (index.Page[content.Part], error) {
+			return m.ListReviews(acme, ReviewQuery{Request: r, Filter: filter})
 		}}
 }
 
@@ -140,17 +140,15 @@ func keeps(l index.Limit, page index.Page[content.Part]) bool {
 // read reads all pages, and checks each envelope.
 func (l sortedList) read(t harness.T, m *Model, limit func() index.Limit, between func()) []shownRow {
 	t.Helper()
-	var (
-		rows  []shownRow
-		after *index.Position
-	)
+	var rows []shownRow
+	wanted := index.Request{Sort: l.sort, Order: l.order}
 	for {
-		wanted := limit()
-		page, err := l.page(m, wanted, after)
+		wanted.Limit = limit()
+		page, err := l.page(m, wanted)
 		harness.Must(t, err)
-		if !keeps(wanted, page) || !page.HasMore && page.Next != (index.Position{}) {
+		if !keeps(wanted.Limit, page) || !page.HasMore && page.Next != (index.Position{}) {
 			t.Fatal(fmt.Sprintf("%s by %s: a page of %d items for %+v, has_more %t, next %v",
-				l.name, l.sort, len(page.Items), wanted, page.HasMore, page.Next))
+				l.name, l.sort, len(page.Items), wanted.Limit, page.HasMore, page.Next))
 		}
 		for _, part := range page.Items {
 			rows = append(rows, decode(t, jsonOf(part)))
@@ -158,8 +156,7 @@ func (l sortedList) read(t harness.T, m *Model, limit func() index.Limit, betwee
 		if !page.HasMore {
 			return rows
 		}
-		next := page.Next
-		after = &next
+		wanted.After = &page.Next
 		between()
 	}
 }
@@ -419,7 +416,7 @@ func checkList(t *rapid.T, m *Model, want *reference, l sortedList) {
 	if fmt.Sprint(got) != fmt.Sprint(rows) {
 		t.Fatalf("%s by %s %s:\ngot  %v\nwant %v", l.name, l.sort, l.order, got, rows)
 	}
-	if page, err := l.page(m, index.Limit{Size: 1}, nil); err != nil || page.Total != len(rows) {
+	if page, err := l.page(m, first(1)); err != nil || page.Total != len(rows) {
 		t.Fatalf("%s by %s: total is %d, want %d (%v)", l.name, l.sort, page.Total, len(rows), err)
 	}
 }

@@ -35,24 +35,24 @@ func shown(t *testing.T, m *Model, organization, id string) openapi.FindingV2 {
 func TestOnlyNamespacesOfOrganizationsAreVisible(t *testing.T) {
 	m, _ := newTestModel(t)
 	show(t, m, findings, finding("f-1", 10))
-	if _, err := m.ListFindings(acme, FindingQuery{Limit: index.Limit{Size: 10}}); !errors.Is(err, ErrNoOrganization) {
+	if _, err := m.ListFindings(acme, FindingQuery{Request: first(10)}); !errors.Is(err, ErrNoOrganization) {
 		t.Fatalf("an organization that is not there: got %v", err)
 	}
 
 	show(t, m, organizations, organization(acme, "", 11))
-	if _, err := m.ListFindings(acme, FindingQuery{Limit: index.Limit{Size: 10}}); !errors.Is(err, ErrNoOrganization) {
+	if _, err := m.ListFindings(acme, FindingQuery{Request: first(10)}); !errors.Is(err, ErrNoOrganization) {
 		t.Fatalf("an organization without a namespace: got %v", err)
 	}
 
 	show(t, m, organizations, organization(acme, acmeNamespace, 12))
-	page, err := m.ListFindings(acme, FindingQuery{Limit: index.Limit{Size: 10}})
+	page, err := m.ListFindings(acme, FindingQuery{Request: first(10)})
 	if err != nil || page.Total != 1 {
 		t.Fatalf("the namespace is in status: got %d findings, %v", page.Total, err)
 	}
 	harness.Same(t, "organization_id", acme, shown(t, m, acme, "f-1").OrganizationId)
 
 	feedDeletion(t, m, organizations, organization(acme, acmeNamespace, 13))
-	if _, err := m.ListFindings(acme, FindingQuery{Limit: index.Limit{Size: 10}}); !errors.Is(err, ErrNoOrganization) {
+	if _, err := m.ListFindings(acme, FindingQuery{Request: first(10)}); !errors.Is(err, ErrNoOrganization) {
 		t.Errorf("a removed organization is visible before anything was published: got %v", err)
 	}
 	if _, ok := m.Finding(acme, "f-1"); ok {
@@ -66,12 +66,12 @@ func TestAnOrganizationIsShownOnceAllOfItsRowsAre(t *testing.T) {
 	feed(t, m, findings, finding("f-1", 10))
 	feed(t, m, organizations, organization(acme, acmeNamespace, 11))
 	for more := true; more; more = m.joinNext(t.Context()) {
-		page, err := m.ListFindings(acme, FindingQuery{Limit: index.Limit{Size: 10}})
+		page, err := m.ListFindings(acme, FindingQuery{Request: first(10)})
 		if !errors.Is(err, ErrNoOrganization) && page.Total != 1 {
 			t.Fatalf("while rows are joined: %d findings, %v", page.Total, err)
 		}
 	}
-	if page, err := m.ListFindings(acme, FindingQuery{Limit: index.Limit{Size: 10}}); err != nil || page.Total != 1 {
+	if page, err := m.ListFindings(acme, FindingQuery{Request: first(10)}); err != nil || page.Total != 1 {
 		t.Errorf("in the end: %d findings, %v", page.Total, err)
 	}
 }
@@ -113,7 +113,7 @@ func TestOrganizationsAreApart(t *testing.T) {
 	if _, ok := m.Finding(acme, "f-2"); ok {
 		t.Error("acme sees another organization's finding")
 	}
-	page, err := m.ListFindings("other", FindingQuery{Limit: index.Limit{Size: 10}})
+	page, err := m.ListFindings("other", FindingQuery{Request: first(10)})
 	if diff := cmp.Diff([]string{"f-2"}, ids(page.Items)); diff != "" || err != nil {
 		t.Errorf("other sees: %s, %v", diff, err)
 	}
@@ -175,7 +175,7 @@ func TestRelistKeepsWhatIsNewer(t *testing.T) {
 	harness.Must(t, err)
 	harness.Must(t, m.replace(findings, []metav1.Object{finding("changed", 12), finding("new", 19)}, "20"))
 	settle(t, m)
-	page, err := m.ListFindings(acme, FindingQuery{Limit: index.Limit{Size: 10}, Order: index.OrderAsc})
+	page, err := m.ListFindings(acme, FindingQuery{Request: index.Request{Limit: index.Limit{Size: 10}, Order: index.OrderAsc}})
 	if diff := cmp.Diff([]string{"changed", "late", "new"}, ids(page.Items)); diff != "" || err != nil {
 		t.Errorf("after the list: %s, %v", diff, err)
 	}

@@ -97,7 +97,7 @@ func TestNoListRepeatsOrHidesRowsUnderConcurrentWriters(t *testing.T) {
 		rows["reviews"] += len(w.live[reviews])
 	}
 	for _, l := range lists {
-		page, err := l.page(m, index.Limit{Size: 1}, nil)
+		page, err := l.page(m, first(1))
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		all := l.read(t, m, limit, func() {})
 		g.Expect(page.Total).To(gomega.Equal(len(all)), "%s by %s", l.name, l.sort)
@@ -110,7 +110,7 @@ func TestNoListRepeatsOrHidesRowsUnderConcurrentWriters(t *testing.T) {
 
 // checkPage returns an error if a page counts too few findings, or shows one with JSON that is not that of its fields.
 func checkPage(m *Model) error {
-	page, err := m.ListFindings(acme, FindingQuery{Limit: index.Limit{Size: 1000}})
+	page, err := m.ListFindings(acme, FindingQuery{Request: first(1000)})
 	if err != nil {
 		return err
 	}

@@ -215,8 +215,10 @@ func naive(items map[string]*Item, q FindingQuery) []string {
 
 func drawQuery(t *rapid.T) FindingQuery {
 	return FindingQuery{
-		Sort:   rapid.SampledFrom(findingLayout.Sorts).Draw(t, "sort"),
-		Order:  rapid.SampledFrom([]index.Order{index.OrderAsc, index.OrderDesc}).Draw(t, "order"),
+		Request: index.Request{
+			Sort:  rapid.SampledFrom(findingLayout.Sorts).Draw(t, "sort"),
+			Order: rapid.SampledFrom([]index.Order{index.OrderAsc, index.OrderDesc}).Draw(t, "order"),
+		},
 		Filter: drawFilter(t),
 	}
 }
@@ -366,9 +368,10 @@ func findingIndex(items ...*Item) *index.Index[*Item] {
 func TestAbsentValueComesBeforeAll(t *testing.T) {
 	x := findingIndex(testItem("dated", "2026-03-01T12:00:00Z", "", ""), testItem("undated", "", "", ""))
 	for order, want := range map[index.Order][]string{index.OrderAsc: {"undated", "dated"}, index.OrderDesc: {"dated", "undated"}} {
-		first := listFindings(x, FindingQuery{Order: order, Limit: index.Limit{Size: 1}})
-		second := listFindings(x, FindingQuery{Order: order, Limit: index.Limit{Size: 1}, After: &first.Next})
-		harness.Same(t, string(order), want, append(ids(first.Items), ids(second.Items)...))
+		q := FindingQuery{Request: index.Request{Order: order, Limit: index.Limit{Size: 1}}}
+		page := listFindings(x, q)
+		q.After = &page.Next
+		harness.Same(t, string(order), want, append(ids(page.Items), ids(listFindings(x, q).Items)...))
 	}
 }
 
@@ -389,9 +392,8 @@ func TestSnapshotStaysAsItWas(t *testing.T) {
 		x.Put(id, testItem(id, "", "", "open"))
 	}
 	before := x.Snapshot()
-	queries := []FindingQuery{{Limit: index.Limit{Size: 1000}, Sort: SortCreatedAt}, {Limit: index.Limit{Size: 1000}, Sort: SortUpdatedAt},
-		{Limit: index.Limit{Size: 1000}, Sort: SortSeverity}}
-	want := ids(listFindings(before, queries[0]).Items)
+	q := FindingQuery{Request: first(1000)}
+	want := ids(listFindings(before, q).Items)
 	for i := range 500 {
 		if id := fmt.Sprintf("%03d", i); i%2 == 0 {
 			x.Remove(id)
@@ -399,9 +401,8 @@ func TestSnapshotStaysAsItWas(t *testing.T) {
 			x.Put(id, testItem(id, "2026-03-01T12:00:00Z", "", "closed"))
 		}
 	}
-	open := "open"
-	for _, q := range queries {
-		q.Filter.Status = &open
+	q.Filter.Status = new("open")
+	for _, q.Sort = range []index.Sort{SortCreatedAt, SortUpdatedAt, SortSeverity} {
 		if got := listFindings(before, q); !slices.Equal(ids(got.Items), want) || got.Total != 500 {
 			t.Errorf("by %s the snapshot has %d of 500 items left, total %d", q.Sort, len(got.Items), got.Total)
 		}

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -33,7 +32,7 @@ func shownIssue(t *testing.T, m *Model, id string) shownRow {
 
 func shownReview(t *testing.T, m *Model) shownRow {
 	t.Helper()
-	page, err := m.ListReviews(acme, ReviewQuery{Limit: index.Limit{Size: 10}})
+	page, err := m.ListReviews(acme, ReviewQuery{Request: first(10)})
 	if err != nil || len(page.Items) != 1 || page.Total != 1 {
 		t.Fatalf("one review: got %d of %d, %v", len(page.Items), page.Total, err)
 	}
@@ -83,7 +82,7 @@ func TestIssueWithoutItsReviewKeepsWhatStatusSays(t *testing.T) {
 	settle(t, m)
 	expectMembers(t, "the review is gone", shownIssue(t, m, "i-1"), map[string]any{
 		"status": "resolved", "resolved_by": "c2", "review_id": "r-1", "repo_id": "", "pr_number": 0.0, "repo_name": ""})
-	if page, err := m.ListReviews(acme, ReviewQuery{Limit: index.Limit{Size: 10}}); err != nil || page.Total != 0 {
+	if page, err := m.ListReviews(acme, ReviewQuery{Request: first(10)}); err != nil || page.Total != 0 {
 		t.Errorf("%d reviews are listed, %v", page.Total, err)
 	}
 }
@@ -210,7 +209,7 @@ func TestRenamedRepositoryShowsEverywhere(t *testing.T) {
 	harness.Same(t, "the finding", "cart", shown(t, m, acme, "f-1").Repo.Name)
 	content, _ := m.Project(acme, "shop", "api")
 	harness.Same(t, "the project", "cart", decode(t, content)["repo"].(map[string]any)["name"])
-	page, err := m.ListRepositories(acme, RepositoryQuery{Limit: index.Limit{Size: 10}})
+	page, err := m.ListRepositories(acme, first(10))
 	if err != nil || page.Total != 1 {
 		t.Fatalf("got %d repositories, %v", page.Total, err)
 	}
@@ -223,7 +222,7 @@ func TestRenamedRepositoryShowsEverywhere(t *testing.T) {
 func TestRepositoryShowsItsProjectsByID(t *testing.T) {
 	m := newReviewModel(t)
 	ids := func() []string {
-		page, err := m.ListRepositories(acme, RepositoryQuery{Limit: index.Limit{Size: 1}})
+		page, err := m.ListRepositories(acme, first(1))
 		harness.Must(t, err)
 		list := []string{}
 		for _, p := range decode(t, jsonOf(page.Items[0]))["projects"].([]any) {
@@ -288,11 +287,11 @@ func TestNothingOfAnotherOrganizationIsShown(t *testing.T) {
 	if _, ok := m.ReviewIssue("other", "i-1"); ok {
 		t.Error("a review issue is shown")
 	}
-	repos, err := m.ListRepositories("other", RepositoryQuery{Limit: index.Limit{Size: 10}})
+	repos, err := m.ListRepositories("other", first(10))
 	if err != nil || repos.Total != 0 || len(repos.Items) != 0 {
 		t.Errorf("repositories are shown: %v, %v", repos, err)
 	}
-	list, err := m.ListReviews("other", ReviewQuery{Limit: index.Limit{Size: 10}})
+	list, err := m.ListReviews("other", ReviewQuery{Request: first(10)})
 	if err != nil || list.Total != 0 || len(list.Items) != 0 {
 		t.Errorf("reviews are shown: %v, %v", list, err)
 	}

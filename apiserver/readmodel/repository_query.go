@@ -56,30 +56,17 @@ func (m *Model) RepositoriesNamed(organization, fullName string) (ids []string) 
 	return ids
 }
 
-// RepositoryQuery asks for a page of an organization's repositories.
-type RepositoryQuery struct {
-	// Sort is the field to sort by, created_at, updated_at or last_committed_at; empty means
-	// created_at. A repository without a last commit comes first in ascending order and last in descending order.
-	Sort index.Sort
-	// Order is the direction; empty means desc.
-	Order index.Order
-	// Limit bounds the page.
-	Limit index.Limit
-	// After is where the previous page ended; nil for the first page.
-	After *index.Position
-}
-
-// ListRepositories answers a query from the organization's snapshot; an item is the
-// repository's JSON with its projects, ready to be sent. It takes no lock. The error is
-// ErrNoOrganization.
-func (m *Model) ListRepositories(organization string, q RepositoryQuery) (index.Page[content.Part], error) {
+// ListRepositories returns a page of an organization's repositories, sorted by created_at, updated_at or
+// last_committed_at; empty means created_at. A repository without a last commit comes first in ascending order and last
+// in descending order. An item is the repository's JSON with its projects, ready to be sent. ListRepositories takes no
+// lock. The error is ErrNoOrganization.
+func (m *Model) ListRepositories(organization string, r index.Request) (index.Page[content.Part], error) {
 	snapshot, err := m.snapshot(organization)
 	if err != nil {
 		return index.Page[content.Part]{}, err
 	}
 	x := snapshot.repositories
-	page := x.List(repositoryLayout.Query(q.Sort, q.Order, q.Limit, q.After), x.Pick(index.Everything, "", index.AnyFacet),
-		(*repositoryItem).length)
+	page := x.List(repositoryLayout.Query(r), x.Pick(index.Everything, "", index.AnyFacet), (*repositoryItem).length)
 	return ready(page, func(i *repositoryItem) content.Part { return &i.json }), nil
 }
 

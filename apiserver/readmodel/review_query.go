@@ -69,18 +69,11 @@ const (
 	CustomReviewed Custom = "reviewed"
 )
 
-// ReviewQuery asks for a page of an organization's reviews.
+// ReviewQuery asks for a page of an organization's reviews, sorted by pr_title, pr_number, pr_status, pr_author,
+// repo_name, open_issue_count or updated_at; empty means updated_at. Numbers are sorted numerically, other fields by
+// the bytes of the shown value.
 type ReviewQuery struct {
-	// Sort is the field to sort by: pr_title, pr_number, pr_status, pr_author, repo_name, open_issue_count or
-	// updated_at; empty means updated_at. Numbers are sorted numerically, other fields by the bytes of the
-	// shown value.
-	Sort index.Sort
-	// Order is the direction; empty means desc.
-	Order index.Order
-	// Limit bounds the page.
-	Limit index.Limit
-	// After is where the previous page ended; nil for the first page.
-	After *index.Position
+	index.Request
 	// Filter leaves out reviews that do not match.
 	Filter ReviewFilter
 	// Shape is the shape of the items.
@@ -109,7 +102,7 @@ func (m *Model) ListReviews(organization string, q ReviewQuery) (index.Page[cont
 		return index.Page[content.Part]{}, err
 	}
 	x := snapshot.reviews
-	page := x.List(reviewLayout.Query(q.Sort, q.Order, q.Limit, q.After), q.Filter.choose(x),
+	page := x.List(reviewLayout.Query(q.Request), q.Filter.choose(x),
 		func(i *Review) int { return i.In(q.Shape).Len() })
 	return ready(page, func(i *Review) content.Part { return i.In(q.Shape) }), nil
 }

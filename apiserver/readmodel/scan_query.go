@@ -34,12 +34,7 @@ var scanLayout = &index.Layout[*scanItem]{
 
 // ScanQuery asks for a page of an organization's scans, sorted by created_at.
 type ScanQuery struct {
-	// Order is the direction; empty means desc.
-	Order index.Order
-	// Limit bounds the page.
-	Limit index.Limit
-	// After is where the previous page ended; nil for the first page.
-	After *index.Position
+	index.Request
 	// Status is running, completed or failed; nil matches all.
 	Status *string
 	// Repository, Project and Upload are ids; nil matches all.
@@ -55,8 +50,7 @@ func (m *Model) ListScans(organization string, q ScanQuery) (index.Page[content.
 		return index.Page[content.Part]{}, err
 	}
 	x := snapshot.scans
-	page := x.List(scanLayout.Query(SortCreatedAt, q.Order, q.Limit, q.After), q.choose(x),
-		func(i *scanItem) int { return i.json.Len() })
+	page := x.List(scanLayout.Query(q.Request), q.choose(x), func(i *scanItem) int { return i.json.Len() })
 	return ready(page, func(i *scanItem) content.Part { return &i.json }), nil
 }
 

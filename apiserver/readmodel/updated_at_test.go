@@ -15,7 +15,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
@@ -309,7 +308,7 @@ func (r *replica) shown(t *rapid.T, k kind) string {
 		}
 		content = jsonOf(item.V2())
 	case repositories:
-		page, err := r.model.ListRepositories(acme, RepositoryQuery{Limit: index.Limit{Size: 1}})
+		page, err := r.model.ListRepositories(acme, first(1))
 		if err != nil || len(page.Items) != 1 {
 			t.Fatalf("the repository is not shown: %v", err)
 		}
@@ -317,7 +316,7 @@ func (r *replica) shown(t *rapid.T, k kind) string {
 	case projects:
 		content, _ = r.model.Project(acme, "shop", "x")
 	case reviews:
-		page, err := r.model.ListReviews(acme, ReviewQuery{Limit: index.Limit{Size: 1}})
+		page, err := r.model.ListReviews(acme, ReviewQuery{Request: first(1)})
 		if err != nil || len(page.Items) != 1 {
 			t.Fatalf("the review is not shown: %v", err)
 		}

@@ -77,12 +77,12 @@ func TestRelatedKindsShowUp(t *testing.T) {
 		shown, _ := model.ReviewIssue("related", "i-1")
 		g.Expect(string(shown.JSON())).To(And(
 			ContainSubstring(`"resolved_by":"c2"`), ContainSubstring(`"repo_owner":"acme"`)))
-		page, err := model.ListReviews("related", readmodel.ReviewQuery{Limit: index.Limit{Size: 10}})
+		page, err := model.ListReviews("related", readmodel.ReviewQuery{Request: index.Request{Limit: index.Limit{Size: 10}}})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(page.Items).To(HaveLen(1))
 		g.Expect(string(page.Items[0].AppendTo(nil))).To(And(
 			ContainSubstring(`"closed_issue_count":1`), ContainSubstring(`"open_issue_count":0`)))
-		repos, err := model.ListRepositories("related", readmodel.RepositoryQuery{Limit: index.Limit{Size: 10}})
+		repos, err := model.ListRepositories("related", index.Request{Limit: index.Limit{Size: 10}})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(repos.Items).To(HaveLen(1))
 		g.Expect(string(repos.Items[0].AppendTo(nil))).To(ContainSubstring(`"id":"proj"`))
@@ -92,7 +92,7 @@ func TestRelatedKindsShowUp(t *testing.T) {
 	g.Eventually(func(g Gomega) {
 		_, ok := model.ReviewIssue("related", "i-1")
 		g.Expect(ok).To(BeFalse())
-		page, err := model.ListReviews("related", readmodel.ReviewQuery{Limit: index.Limit{Size: 10}})
+		page, err := model.ListReviews("related", readmodel.ReviewQuery{Request: index.Request{Limit: index.Limit{Size: 10}}})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(string(page.Items[0].AppendTo(nil))).To(ContainSubstring(`"closed_issue_count":0`))
 	}, patience).Should(Succeed())
@@ -149,7 +149,7 @@ func TestModelConverges(t *testing.T) {
 			want[i] = list.Items[i].Name + " " + list.Items[i].ResourceVersion
 		}
 		slices.Sort(want)
-		page, err := model.ListFindings("converges", readmodel.FindingQuery{Limit: index.Limit{Size: 1000}})
+		page, err := model.ListFindings("converges", readmodel.FindingQuery{Request: index.Request{Limit: index.Limit{Size: 1000}}})
 		g.Expect(err).NotTo(HaveOccurred())
 		got := make([]string, len(page.Items))
 		for i, item := range page.Items {
@@ -170,7 +170,7 @@ func TestOrganizationRemoved(t *testing.T) {
 	g.Expect(ok).To(BeTrue())
 	g.Expect(env.Client.Delete(t.Context(), builder.Organization("removed").Build())).To(Succeed())
 	g.Eventually(func() error {
-		_, err := model.ListFindings("removed", readmodel.FindingQuery{Limit: index.Limit{Size: 1}})
+		_, err := model.ListFindings("removed", readmodel.FindingQuery{Request: index.Request{Limit: index.Limit{Size: 1}}})
 		return err
 	}, patience).Should(MatchError(readmodel.ErrNoOrganization))
 }

@@ -58,7 +58,7 @@ func TestBothWaysThroughASpanAgree(t *testing.T) {
 		}
 		span := Span{From: rapid.SampledFrom([]string{"", drawTime(t)}).Draw(t, "from"), To: rapid.SampledFrom([]string{"", drawTime(t)}).Draw(t, "to")}
 		x.Within(&s, byTime, span)
-		q := books.Query("title", drawOrder(t), Limit{Size: 5}, nil)
+		q := books.Query(Request{Order: drawOrder(t), Limit: Limit{Size: 5}})
 		if rapid.Bool().Draw(t, "not the first page") {
 			q.after = &Position{Value: drawTitle(t), ID: fmt.Sprintf("r%02d", rapid.IntRange(0, 60).Draw(t, "id"))}
 		}
@@ -105,10 +105,10 @@ func TestAPageEndsWhereTheNextRowWouldPassItsBytes(t *testing.T) {
 		}
 		limit := Limit{Size: rapid.IntRange(1, 10).Draw(t, "size"), Bytes: rapid.IntRange(1, 400).Draw(t, "bytes")}
 		order, everything := drawOrder(t), x.Pick(Everything, "", AnyFacet)
-		all := x.List(books.Query("title", order, Limit{Size: rows}, nil), everything, length).Items
+		all := x.List(books.Query(Request{Order: order, Limit: Limit{Size: rows}}), everything, length).Items
 		var after *Position
 		for read := 0; read < rows; {
-			page := x.List(books.Query("title", order, limit, after), everything, length)
+			page := x.List(books.Query(Request{Order: order, Limit: limit, After: after}), everything, length)
 			fit, bytes := 0, 0
 			for fit < min(limit.Size, rows-read) && (fit == 0 || bytes+all[read+fit].length+1 <= limit.Bytes) {
 				bytes += all[read+fit].length + 1

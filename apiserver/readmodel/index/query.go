@@ -52,7 +52,19 @@ type Page[T any] struct {
 	Total int
 }
 
-// Query asks for a page of a list.
+// Request asks for a page of a list.
+type Request struct {
+	// Sort is the field to sort by; if it is empty or unknown, the list's first one.
+	Sort Sort
+	// Order is the direction; empty means desc.
+	Order Order
+	// Limit bounds the page.
+	Limit Limit
+	// After is where the previous page ended; nil for the first page.
+	After *Position
+}
+
+// Query is a Request for an index of the layout that made it.
 type Query struct {
 	// Sort is the index of the field in the layout's Sorts.
 	Sort       int
@@ -68,14 +80,14 @@ func (q Query) fits(items, bytes, length int) bool {
 	return items < q.size && (q.bytes == 0 || items == 0 || bytes+length <= q.bytes)
 }
 
-// Query returns a query. An unknown sort means the default sort, and an empty order means descending.
-func (l *Layout[T]) Query(by Sort, order Order, limit Limit, after *Position) Query {
+// Query returns the query for a page of an index with this layout.
+func (l *Layout[T]) Query(r Request) Query {
 	return Query{
-		Sort:       max(slices.Index(l.Sorts, by), 0),
-		descending: order != OrderAsc,
-		size:       max(limit.Size, 1),
-		bytes:      limit.Bytes,
-		after:      after,
+		Sort:       max(slices.Index(l.Sorts, r.Sort), 0),
+		descending: r.Order != OrderAsc,
+		size:       max(r.Limit.Size, 1),
+		bytes:      r.Limit.Bytes,
+		after:      r.After,
 	}
 }
 
