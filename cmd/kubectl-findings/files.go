@@ -3,24 +3,52 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
+
+	"github.com/spf13/cobra"
 
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// reader reads the result files that a command is given.
-type reader struct {
-	// stdin is read for the name "-".
-	stdin io.Reader
+// sarifOptions are the flags of the commands that read SARIF files.
+type sarifOptions struct {
+	cli
+
+	repository, project, tool string
 	// sourceRoot is the folder, on the machine that scanned, that paths are relative to.
-	sourceRoot string
+	sourceRoot    string
+	dryRun, quiet bool
+	concurrency   int
+	output        string
 }
 
-// read reads every file before anything is written, and reports for each refused file why.
-func (r *reader) read(names []string) ([]importer.File, error) {
+// addFlags adds the flags to a command that writes the things; it describes its repository and its project.
+func (o *sarifOptions) addFlags(cmd *cobra.Command, repository, project, things string) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.repository, "repository", "",
+		repository+": its name, or OWNER/NAME, its full name (required)")
+	flags.StringVar(&o.project, "project", "", project)
+	flags.StringVar(&o.tool, "tool", "", "the scanner's name, instead of the one in the files")
+	flags.StringVar(&o.sourceRoot, "source-root", "",
+		"absolute path of the source on the machine that scanned; paths of "+things+" become relative to it")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would change and write nothing")
+	flags.IntVar(&o.concurrency, "concurrency", importer.DefaultConcurrency,
+		"how many "+things+" are written at the same time")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print errors only")
+	completeFlagNames(cmd, "repository", o.cli, "Repository")
+	completeFlagNames(cmd, "project", o.cli, "Project")
+	addSummaryOutput(cmd, &o.output, summaryFormats)
+}
+
+func (o *sarifOptions) check() error {
+	return errors.Join(
+		checkConcurrency(o.concurrency), checkOutput(o.output, summaryFormats), checkSourceRoot(o.sourceRoot))
+}
+
+// files reads every file before anything is written, and reports for each refused file why.
+func (o *sarifOptions) files(names []string) ([]importer.File, error) {
 	var files []importer.File
 	var errs []error
 	for i, name := range names {
@@ -28,7 +56,7 @@ func (r *reader) read(names []string) ([]importer.File, error) {
 			errs = append(errs, fmt.Errorf("%s is listed twice", name))
 			continue
 		}
-		log, err := r.readOne(name)
+		log, err := o.parse(name)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s is refused: %w", name, err))
 			continue
@@ -41,8 +69,9 @@ func (r *reader) read(names []string) ([]importer.File, error) {
 	return files, nil
 }
 
-func (r *reader) readOne(name string) (*sarif.Log, error) {
-	in := r.stdin
+// parse reads one file; "-" is standard input.
+func (o *sarifOptions) parse(name string) (*sarif.Log, error) {
+	in := o.streams.In
 	if name != "-" {
 		file, err := os.Open(name) //nolint:gosec // the user names the files to read
 		if err != nil {
@@ -51,5 +80,5 @@ func (r *reader) readOne(name string) (*sarif.Log, error) {
 		defer file.Close() //nolint:errcheck // only read from
 		in = file
 	}
-	return sarif.Parse(in, sarif.Options{SourceRoot: r.sourceRoot})
+	return sarif.Parse(in, sarif.Options{SourceRoot: o.sourceRoot})
 }

@@ -54,27 +54,20 @@ const importExample = `  # Import what gosec found in a project of the organizat
   kubectl findings import eslint-*.sarif --repository payments --project web --source-root "$PWD"`
 
 type importOptions struct {
-	cli
+	sarifOptions
 
-	repository, project string
 	projectPath, branch string
-	tool                string
 	formerly            string
 	analysis            string
 	category            string
 	commit              string
 	startedAt           string
-	sourceRoot          string
-	dryRun, force       bool
-	wait                bool
+	force, wait         bool
 	timeout             time.Duration
-	concurrency         int
-	output              string
-	quiet               bool
 }
 
 func newImportCommand(c cli) *cobra.Command {
-	o := &importOptions{cli: c}
+	o := &importOptions{sarifOptions: sarifOptions{cli: c}}
 	cmd := &cobra.Command{
 		Use:     "import FILE... --repository NAME --project NAME",
 		Short:   "Import scan results in SARIF 2.1.0",
@@ -85,14 +78,12 @@ func newImportCommand(c cli) *cobra.Command {
 			return o.run(cmd.Context(), files, cmd.Flags().Changed("analysis"))
 		},
 	}
+	o.addFlags(cmd, "Repository that was scanned", "Project of the repository that was scanned (required)", "findings")
 	flags := cmd.Flags()
-	flags.StringVar(&o.repository, "repository", "", "Repository that was scanned: its name, or OWNER/NAME, its full name (required)")
-	flags.StringVar(&o.project, "project", "", "Project of the repository that was scanned (required)")
 	flags.StringVar(&o.projectPath, "project-path", "",
 		"folder of the Project in the repository, if the Project is created; default: the whole repository")
 	flags.StringVar(&o.branch, "branch", "",
 		"branch that was scanned, for a Repository that is created; default: taken from the files")
-	flags.StringVar(&o.tool, "tool", "", "the scanner's name, instead of the one in the files")
 	flags.StringVar(&o.formerly, "formerly", "",
 		"another name under which the scanner's findings are known; they are taken over with their decisions")
 	flags.StringVar(&o.analysis, "analysis", "",
@@ -101,22 +92,13 @@ func newImportCommand(c cli) *cobra.Command {
 	flags.StringVar(&o.commit, "commit", "", "the scanned commit or another revision; default: taken from the files")
 	flags.StringVar(&o.startedAt, "started-at", "",
 		"when the scan started, in RFC 3339; default: taken from the files, else now")
-	flags.StringVar(&o.sourceRoot, "source-root", "",
-		"absolute path of the source on the machine that scanned; paths of findings become relative to it")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would change and write nothing")
 	flags.BoolVar(&o.force, "force", false,
 		"import a scan that is older than the last completed one, and close any number of findings")
 	flags.BoolVar(&o.wait, "wait", false,
 		"wait until the controllers have recorded the state of every finding that the import changed")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long --wait waits in total")
-	flags.IntVar(&o.concurrency, "concurrency", importer.DefaultConcurrency,
-		"how many findings are written at the same time")
-	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print errors only")
 	require(cmd, "repository", "project")
-	completeFlagNames(cmd, "repository", c, "Repository")
-	completeFlagNames(cmd, "project", c, "Project")
 	completeWords(cmd, "category", categoryChoice.values)
-	addSummaryOutput(cmd, &o.output, summaryFormats)
 	return cmd
 }
 
@@ -125,7 +107,7 @@ func (o *importOptions) run(ctx context.Context, names []string, chosenAnalysis 
 	if err != nil {
 		return err
 	}
-	files, err := (&reader{stdin: o.streams.In, sourceRoot: o.sourceRoot}).read(names)
+	files, err := o.files(names)
 	if err != nil {
 		return err
 	}
@@ -196,9 +178,7 @@ func (o *importOptions) choices(chosenAnalysis bool) (importer.Choices, error) {
 	if chosenAnalysis {
 		c.Analysis = &o.analysis
 	}
-	errs := []error{
-		checkConcurrency(o.concurrency), checkOutput(o.output, summaryFormats), checkSourceRoot(o.sourceRoot), o.checkWait(),
-	}
+	errs := []error{o.check(), o.checkWait()}
 	if o.category != "" {
 		for _, known := range chosen[v1alpha1.FindingCategory](categoryChoice, []string{o.category}, &errs) {
 			c.Category = known

@@ -53,31 +53,23 @@ const reviewExample = `  # Record what gosec found in the head of pull request 4
   kubectl findings review --repository payments --pr 412 --status merged`
 
 type reviewOptions struct {
-	cli
+	sarifOptions
 
-	repository  string
-	pr          int32
-	commit      string
-	title       string
-	author      string
-	status      string
-	provider    string
-	reviewedAt  string
-	tool        string
-	sourceRoot  string
-	clean       bool
-	dryRun      bool
-	concurrency int
-	project     string
-	openedAt    string
-	format      string
-	failOn      string
-	output      string
-	quiet       bool
+	pr         int32
+	commit     string
+	title      string
+	author     string
+	status     string
+	provider   string
+	reviewedAt string
+	clean      bool
+	openedAt   string
+	format     string
+	failOn     string
 }
 
 func newReviewCommand(c cli) *cobra.Command {
-	o := &reviewOptions{cli: c}
+	o := &reviewOptions{sarifOptions: sarifOptions{cli: c}}
 	cmd := &cobra.Command{
 		Use:     "review [FILE...] --repository NAME --pr NUMBER [--commit SHA]",
 		Short:   "Record the review of a pull request's commit",
@@ -87,8 +79,9 @@ func newReviewCommand(c cli) *cobra.Command {
 			return o.run(cmd.Context(), files)
 		},
 	}
+	o.addFlags(cmd, "Repository of the pull request",
+		"Project whose findings are the base to compare with; default: the projects that were scanned", "issues")
 	flags := cmd.Flags()
-	flags.StringVar(&o.repository, "repository", "", "Repository of the pull request: its name, or OWNER/NAME, its full name (required)")
 	flags.Int32Var(&o.pr, "pr", 0, "the provider's number of the pull request (required)")
 	flags.StringVar(&o.commit, "commit", "", "hash of the reviewed commit; required with files and with --clean")
 	flags.StringVar(&o.title, "title", "", "title of the pull request; default: unchanged")
@@ -97,11 +90,6 @@ func newReviewCommand(c cli) *cobra.Command {
 	flags.StringVar(&o.provider, "provider", "",
 		"who hosts the pull request, for example github; default: unchanged, the repository's for a new one")
 	flags.StringVar(&o.reviewedAt, "reviewed-at", "", "when the commit was reviewed, in RFC 3339; default: now")
-	flags.StringVar(&o.tool, "tool", "", "the scanner's name, instead of the one in the files")
-	flags.StringVar(&o.sourceRoot, "source-root", "",
-		"absolute path of the source on the machine that scanned; paths of issues become relative to it")
-	flags.StringVar(&o.project, "project", "",
-		"Project whose findings are the base to compare with; default: the projects that were scanned")
 	flags.StringVar(&o.openedAt, "opened-at", "",
 		"when the pull request began, in RFC 3339; default: when it was first reviewed")
 	flags.StringVar(&o.format, "format", "",
@@ -109,17 +97,10 @@ func newReviewCommand(c cli) *cobra.Command {
 	flags.StringVar(&o.failOn, "fail-on", "",
 		"high, medium or new: exit with status 3 if an open issue has high severity, at least medium severity, or exists at all")
 	flags.BoolVar(&o.clean, "clean", false, "record, without files, that nothing was found in the commit")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would change and write nothing")
-	flags.IntVar(&o.concurrency, "concurrency", importer.DefaultConcurrency,
-		"how many issues are written at the same time")
-	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print errors only")
 	require(cmd, "repository", "pr")
-	completeFlagNames(cmd, "repository", c, "Repository")
-	completeFlagNames(cmd, "project", c, "Project")
 	completeWords(cmd, "status", words(pullRequestStatuses...))
 	completeWords(cmd, "fail-on", words(reviewimport.Gates...))
 	completeWords(cmd, "format", []string{formatMarkdown})
-	addSummaryOutput(cmd, &o.output, summaryFormats)
 	return cmd
 }
 
@@ -172,7 +153,7 @@ func (o *reviewOptions) read(names []string) ([]*importer.Batch, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	files, err := (&reader{stdin: o.streams.In, sourceRoot: o.sourceRoot}).read(names)
+	files, err := o.files(names)
 	if err != nil {
 		return nil, err
 	}
@@ -221,9 +202,7 @@ func (o *reviewOptions) validate(names []string) (*reviewimport.Commit, time.Tim
 		}
 	}
 	reviewedAt, openedAt := timeFlag("reviewed-at", o.reviewedAt, &errs), timeFlag("opened-at", o.openedAt, &errs)
-	errs = append(errs, checkConcurrency(o.concurrency), checkOutput(o.output, summaryFormats),
-		checkSourceRoot(o.sourceRoot))
-	if err := errors.Join(errs...); err != nil || !reviewed {
+	if err := errors.Join(append(errs, o.check())...); err != nil || !reviewed {
 		return nil, openedAt, err
 	}
 	return &reviewimport.Commit{SHA: o.commit, ReviewedAt: reviewedAt}, openedAt, nil

@@ -13,7 +13,8 @@ import (
 // On a terminal, where both streams are read as one, the warnings come last, as below the text.
 func TestWarningsFollowTheComment(t *testing.T) {
 	var terminal bytes.Buffer
-	o := &reviewOptions{cli: cli{streams: genericiooptions.IOStreams{Out: &terminal, ErrOut: &terminal}}, format: formatMarkdown}
+	o := &reviewOptions{format: formatMarkdown}
+	o.streams = genericiooptions.IOStreams{Out: &terminal, ErrOut: &terminal}
 	if err := o.print(&reviewimport.Summary{Commit: "c", Warnings: []string{"no place"}}); err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,8 @@ func TestAWaitForStatesSaysWhyItEnds(t *testing.T) {
 					return ctx.Err()
 				},
 			}).Build()
-			o := &importOptions{cli: cli{streams: genericiooptions.NewTestIOStreamsDiscard()}, timeout: tc.timeout}
+			o := &importOptions{timeout: tc.timeout}
+			o.streams = genericiooptions.NewTestIOStreamsDiscard()
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
 			time.AfterFunc(tc.interrupted, interrupt)
