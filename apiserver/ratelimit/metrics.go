@@ -1,9 +1,8 @@
 package ratelimit
 
 import (
-	"fmt"
-
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // place is where a request was counted.
@@ -20,30 +19,22 @@ type metrics struct {
 	redisInUse  prometheus.Gauge
 }
 
-func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
-	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+func newMetrics(registerer prometheus.Registerer) *metrics {
+	factory := promauto.With(registerer)
+	return &metrics{
+		requests: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "findings_ratelimit_requests_total",
 			Help: "Requests counted against a rate limit, by outcome (allowed, blocked) and by where they were counted (redis, memory).",
 		}, []string{"outcome", "store"}),
-		redisErrors: prometheus.NewCounter(prometheus.CounterOpts{
+		redisErrors: factory.NewCounter(prometheus.CounterOpts{
 			Name: "findings_ratelimit_redis_errors_total",
 			Help: "Calls to Redis that failed or took longer than 50 ms; their requests were counted in memory.",
 		}),
-		redisInUse: prometheus.NewGauge(prometheus.GaugeOpts{
+		redisInUse: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "findings_ratelimit_redis_in_use",
 			Help: "1 if the last request was counted in Redis, or if there was none and Redis is configured; 0 if in memory.",
 		}),
 	}
-	if registerer == nil {
-		return m, nil
-	}
-	for _, collector := range []prometheus.Collector{m.requests, m.redisErrors, m.redisInUse} {
-		if err := registerer.Register(collector); err != nil {
-			return nil, fmt.Errorf("register the metrics of the rate limit: %w", err)
-		}
-	}
-	return m, nil
 }
 
 func (m *metrics) record(decision Decision, where place) {

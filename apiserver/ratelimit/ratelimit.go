@@ -44,15 +44,11 @@ type Limiter struct {
 	window    time.Duration
 }
 
-// New returns a limiter. It does not call Redis, so it works while Redis is down; it fails if the options are
-// invalid or the metrics are registered already.
+// New returns a limiter. It does not call Redis, so it works while Redis is down; it fails if the options are invalid.
 func New(options Options) (*Limiter, error) { return newLimiter(options, Window) }
 
 func newLimiter(options Options, window time.Duration) (*Limiter, error) {
-	metrics, err := newMetrics(options.Registerer)
-	if err != nil {
-		return nil, err
-	}
+	metrics := newMetrics(options.Registerer)
 	l := &Limiter{memory: newMemory(window), addresses: newAddresses(maxAddresses, window), metrics: metrics,
 		window: window}
 	if options.RedisURLFile == "" {

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"pgregory.net/rapid"
@@ -341,9 +342,8 @@ findings_ratelimit_requests_total{outcome="blocked",store="memory"} 1
 `
 	err = testutil.GatherAndCompare(registry, strings.NewReader(want), "findings_ratelimit_requests_total", "findings_ratelimit_redis_in_use")
 	harness.NoError(t, "metrics", err)
-	if _, err := New(Options{Registerer: registry}); err == nil {
-		t.Error("a second limiter on the same registry would hide the first one's metrics")
-	}
+	gomega.NewWithT(t).Expect(func() { _, _ = New(Options{Registerer: registry}) }).To(gomega.Panic(),
+		"a second limiter on the same registry would hide the first one's metrics")
 }
 
 // Without requests a replica must not report that Redis is away.
