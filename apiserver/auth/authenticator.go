@@ -18,7 +18,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -134,12 +133,7 @@ func knownKinds() (client.Options, error) {
 		v1alpha1.AddToScheme(scheme)); err != nil {
 		return client.Options{}, err
 	}
-	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion, corev1.SchemeGroupVersion,
-		eventsv1.SchemeGroupVersion})
-	// Named explicitly: Add would guess the plural "apikeies".
-	mapper.AddSpecific(v1alpha1.GroupVersion.WithKind("APIKey"), v1alpha1.GroupVersion.WithResource("apikeys"),
-		v1alpha1.GroupVersion.WithResource("apikey"), meta.RESTScopeNamespace)
-	mapper.Add(v1alpha1.GroupVersion.WithKind("Organization"), meta.RESTScopeRoot)
+	mapper := kube.NewMapper()
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	mapper.Add(eventsv1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
 	return client.Options{Scheme: scheme, Mapper: mapper}, nil

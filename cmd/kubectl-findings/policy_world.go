@@ -77,7 +77,7 @@ func (s *session) mayWritePolicies(ctx context.Context) bool {
 	} {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: s.namespace, Verb: right.verb, Group: v1alpha1.GroupName, Resource: resources[right.kind],
+				Namespace: s.namespace, Verb: right.verb, Group: v1alpha1.GroupName, Resource: kube.Resource(right.kind),
 			},
 		}}
 		if err := s.create(ctx, review); err != nil || !review.Status.Allowed {

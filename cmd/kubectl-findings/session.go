@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"strings"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -37,21 +36,6 @@ const (
 	// decisions would be stored without their end, and triage operations without a filter.
 	strict = client.FieldValidation(metav1.FieldValidationStrict)
 )
-
-// resources are the plural names of the kinds that this program uses; that of "APIKey" cannot be guessed.
-var resources = map[string]string{
-	"APIKey":              "apikeys",
-	"Finding":             "findings",
-	"Scan":                "scans",
-	"Project":             "projects",
-	"Repository":          "repositories",
-	kindOperation:         "triageoperations",
-	"TriageOperationPart": "triageoperationparts",
-	"TriagePolicy":        "triagepolicies",
-	"ReviewIssue":         "reviewissues",
-	"WebhookDelivery":     "webhookdeliveries",
-	"WebhookEndpoint":     "webhookendpoints",
-}
 
 // kindOperation is a kind that an older findings-operator lacks.
 const kindOperation = "TriageOperation"
@@ -91,12 +75,7 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 			return nil, err
 		}
 	}
-	mapper := meta.NewDefaultRESTMapper(nil)
-	for kind, resource := range resources {
-		version := v1alpha1.GroupVersion
-		mapper.AddSpecific(version.WithKind(kind), version.WithResource(resource),
-			version.WithResource(strings.ToLower(kind)), meta.RESTScopeNamespace)
-	}
+	mapper := kube.NewMapper()
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	mapper.Add(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), meta.RESTScopeRoot)
@@ -204,7 +183,7 @@ func (s *session) warnOf(item unstructured.Unstructured, err error) {
 	case s.unreadable <= mostNamed:
 		fmt.Fprintf(s.errOut, "%s %s cannot be read and is left out: %s\n"+
 			"Upgrade the plugin if it is older than the service; else repair it with: kubectl edit %s.%s %s -n %s\n",
-			item.GetKind(), item.GetName(), printable(err.Error()), resources[item.GetKind()], v1alpha1.GroupName,
+			item.GetKind(), item.GetName(), printable(err.Error()), kube.Resource(item.GetKind()), v1alpha1.GroupName,
 			item.GetName(), item.GetNamespace())
 	case s.unreadable == mostNamed+1:
 		fmt.Fprintln(s.errOut, "More objects cannot be read and are left out: "+

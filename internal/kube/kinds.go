@@ -2,7 +2,9 @@ package kube
 
 import (
 	"reflect"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -58,4 +60,28 @@ func KindOf(object any) (kind Kind, ok bool) {
 		}
 	}
 	return Kind{}, false
+}
+
+// Resource returns the name in paths of the kind with that name, or "" if it is another project's.
+func Resource(name string) string {
+	for _, kind := range kinds {
+		if kind.Name == name {
+			return kind.Resource
+		}
+	}
+	return ""
+}
+
+// NewMapper returns a mapper of this project's kinds, which spares a client discovery.
+func NewMapper() *meta.DefaultRESTMapper {
+	mapper, version := meta.NewDefaultRESTMapper(nil), v1alpha1.GroupVersion
+	for _, kind := range kinds {
+		scope := meta.RESTScopeNamespace
+		if kind.Name == "Organization" {
+			scope = meta.RESTScopeRoot
+		}
+		mapper.AddSpecific(version.WithKind(kind.Name), version.WithResource(kind.Resource),
+			version.WithResource(strings.ToLower(kind.Name)), scope)
+	}
+	return mapper
 }

@@ -36,10 +36,7 @@ func NewClient(config *rest.Config) (*Client, error) {
 			return nil, err
 		}
 	}
-	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{"Finding", "Project", "Repository", "Review", "ReviewIssue", "Scan"} {
-		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
-	}
+	mapper := kube.NewMapper()
 	mapper.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
 	config = rest.CopyConfig(config)
 	config.QPS = -1
