@@ -9,7 +9,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
 // conflictDelay is how long to wait for the cache to show the current object.
@@ -83,31 +83,22 @@ func statusPatch(resourceVersion string, before, after any) ([]byte, error) {
 
 // AddFinalizer adds the finalizer to the object if it is missing.
 func AddFinalizer(ctx context.Context, c client.Client, object client.Object, finalizer string) error {
-	if slices.Contains(object.GetFinalizers(), finalizer) {
-		return nil
-	}
-	return setFinalizers(ctx, c, object, append(slices.Clone(object.GetFinalizers()), finalizer))
+	return changeFinalizers(ctx, c, object, finalizer, controllerutil.AddFinalizer)
 }
 
 // RemoveFinalizer removes the finalizer from the object if present.
 func RemoveFinalizer(ctx context.Context, c client.Client, object client.Object, finalizer string) error {
-	if !slices.Contains(object.GetFinalizers(), finalizer) {
-		return nil
-	}
-	return setFinalizers(ctx, c, object, slices.DeleteFunc(slices.Clone(object.GetFinalizers()),
-		func(name string) bool { return name == finalizer }))
+	return changeFinalizers(ctx, c, object, finalizer, controllerutil.RemoveFinalizer)
 }
 
-// setFinalizers changes only metadata: other writers own the spec.
-func setFinalizers(ctx context.Context, c client.Client, object client.Object, finalizers []string) error {
-	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": object.GetResourceVersion(),
-		"finalizers":      finalizers,
-	}})
-	if err != nil {
-		return err
+func changeFinalizers(ctx context.Context, c client.Client, object client.Object, finalizer string,
+	change func(client.Object, string) bool) error {
+	before := object.DeepCopyObject().(client.Object)
+	if !change(object, finalizer) {
+		return nil
 	}
-	if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, data)); err != nil {
+	err := c.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
 		return fmt.Errorf("write the finalizers: %w", err)
 	}
 	return nil
