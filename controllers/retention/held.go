@@ -60,18 +60,11 @@ func owedScansOf(finding *v1alpha1.Finding) []string {
 			out = append(out, scan)
 		}
 	}
-	for i := range finding.Status.Transitions {
-		if t := &finding.Status.Transitions[i]; t.Seq > finding.Status.EmittedSeq {
-			add(t.Scan)
-		}
+	for _, t := range ledger.HistoryOf(finding).Owed() {
+		add(t.Scan)
 	}
-	if finding.Status.ObservedGeneration != finding.Generation {
-		if finding.Spec.Scan != nil {
-			add(finding.Spec.Scan.ScanID)
-		}
-		if finding.Spec.Closed != nil {
-			add(finding.Spec.Closed.ScanID)
-		}
+	for _, scan := range ledger.ScansToCome(finding) {
+		add(scan)
 	}
 	return out
 }

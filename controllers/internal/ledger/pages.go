@@ -150,7 +150,7 @@ type Pager struct {
 // NewScanPager returns the pager of scans. It indexes the manager's findings, so there must be one per manager.
 func NewScanPager(ctx context.Context, mgr ctrl.Manager) (*Pager, error) {
 	p, err := newPager(ctx, mgr, scanKind)
-	return p, errors.Join(err, index.Add(ctx, mgr, &v1alpha1.Finding{}, p.coming(), scansToCome))
+	return p, errors.Join(err, index.Add(ctx, mgr, &v1alpha1.Finding{}, p.coming(), ScansToCome))
 }
 
 // NewOperationPager returns the pager of operations, of which there must be one per manager too.
@@ -199,8 +199,8 @@ func (p *Pager) owed(finding *v1alpha1.Finding) []string {
 	return names
 }
 
-// scansToCome returns the scans that changed the finding since its last stored status.
-func scansToCome(finding *v1alpha1.Finding) []string {
+// ScansToCome returns the scans that changed the finding since its last stored status.
+func ScansToCome(finding *v1alpha1.Finding) []string {
 	if !toBeObserved(finding) {
 		return nil
 	}

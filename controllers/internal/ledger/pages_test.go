@@ -73,7 +73,7 @@ func TestWhoseChangesAreStillToBeObserved(t *testing.T) {
 		{"its status has followed", observed, nil, nil},
 		{"it is being deleted", deleted, nil, nil},
 	} {
-		harness.Same(t, c.reason, c.scans, scansToCome(c.finding))
+		harness.Same(t, c.reason, c.scans, ScansToCome(c.finding))
 		harness.Same(t, c.reason, c.operations, operationsToCome(c.finding))
 	}
 }
