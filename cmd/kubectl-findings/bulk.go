@@ -47,10 +47,11 @@ func passing(err error) bool {
 }
 
 // wroteNothing reports whether an error of a write says that the API server has not written anything. After any other
-// error it may have.
+// error it may have, also after the 408 of a proxy that has not waited for its answer.
 func wroteNothing(err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
+	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError &&
+		status.Status().Code != http.StatusRequestTimeout
 }
 
 // ending is the outcome for one of many objects.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -12,6 +13,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -77,9 +81,13 @@ func TestATimeoutPasses(t *testing.T) {
 	}{
 		"no connection in time": {&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, true},
 		"no answer in time":     {fmt.Errorf("get: %w", context.DeadlineExceeded), true},
-		"it is interrupted":     {context.Canceled, false},
+		"a proxy gave up waiting": {
+			apierrors.NewGenericServerResponse(http.StatusRequestTimeout, "patch", schema.GroupResource{}, "", "", 0, true), false,
+		},
+		"it is interrupted": {context.Canceled, false},
 	} {
 		harness.Same(t, reason, tc.passes, passing(tc.err))
+		harness.Same(t, reason+": nothing was written", false, wroteNothing(tc.err))
 	}
 }
 
