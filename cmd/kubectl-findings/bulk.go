@@ -13,9 +13,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // defaultConcurrency is how many objects are written at the same time: enough to hide the latency, few enough to leave
@@ -39,12 +40,7 @@ func patiently(ctx context.Context, try func() error) error {
 	}, try)
 }
 
-func passing(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) ||
-		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || apierrors.IsTimeout(err) ||
-		utilnet.IsConnectionReset(err) || utilnet.IsConnectionRefused(err) || utilnet.IsProbableEOF(err) ||
-		utilnet.IsHTTP2ConnectionLost(err) || utilnet.IsTimeout(err)
-}
+func passing(err error) bool { return apierrors.IsConflict(err) || kube.Passes(err) }
 
 // wroteNothing reports whether an error of a write says that the API server has not written anything. After any other
 // error it may have, also after the 408 of a proxy that has not waited for its answer.

@@ -82,7 +82,7 @@ func TestATimeoutPasses(t *testing.T) {
 		"no connection in time": {&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, true},
 		"no answer in time":     {fmt.Errorf("get: %w", context.DeadlineExceeded), true},
 		"a proxy gave up waiting": {
-			apierrors.NewGenericServerResponse(http.StatusRequestTimeout, "patch", schema.GroupResource{}, "", "", 0, true), false,
+			apierrors.NewGenericServerResponse(http.StatusRequestTimeout, "patch", schema.GroupResource{}, "", "", 0, true), true,
 		},
 		"it is interrupted": {context.Canceled, false},
 	} {

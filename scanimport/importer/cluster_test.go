@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -14,7 +15,7 @@ func TestAFieldThatTheSchemaHasNotIsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "fieldOfTomorrow") {
 		t.Fatalf("got %v", err)
 	}
-	if passes(err) {
+	if kube.Passes(err) {
 		t.Errorf("%v is tried again, though it does not go away by itself", err)
 	}
 }

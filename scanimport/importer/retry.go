@@ -3,13 +3,9 @@ package importer
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
-	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/appsec-dev/findings-operator/internal/kube"
@@ -29,7 +25,7 @@ func Retry(ctx context.Context, request func(ctx context.Context) error) error {
 		attempt, cancel := context.WithTimeout(ctx, requestTimeout)
 		err := request(attempt)
 		cancel()
-		if err == nil || ctx.Err() != nil || backoff.Steps <= 1 || !passes(err) {
+		if err == nil || ctx.Err() != nil || backoff.Steps <= 1 || !kube.Passes(err) {
 			return err
 		}
 		pause := backoff.Step()
@@ -42,26 +38,4 @@ func Retry(ctx context.Context, request func(ctx context.Context) error) error {
 		case <-time.After(pause):
 		}
 	}
-}
-
-// passes reports whether an error may go away by itself.
-func passes(err error) bool {
-	switch {
-	case kube.LacksField(err):
-		return false
-	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
-		apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err):
-		return true
-	case apierrors.IsUnexpectedServerError(err):
-		// Of the others only a proxy's 408 passes. A 404 means that the API server does not know the kind.
-		var status apierrors.APIStatus
-		return errors.As(err, &status) && status.Status().Code == http.StatusRequestTimeout
-	case utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err),
-		utilnet.IsProbableEOF(err), utilnet.IsHTTP2ConnectionLost(err):
-		return true
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.ErrUnexpectedEOF):
-		return true
-	}
-	network, is := errors.AsType[net.Error](err)
-	return is && network.Timeout()
 }
