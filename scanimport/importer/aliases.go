@@ -1,37 +1,47 @@
 package importer
 
 import (
+	"slices"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
 // aliasesOf returns one canonical vulnerability id per index, for the results first and then for the findings: all that
-// share an id get the same one. An index without a vulnerability has no entry; the map is nil if no vulnerability has
-// an alias.
+// share an id get the same one. The id of an advisory does not count, because an advisory names many vulnerabilities.
+// An index without a vulnerability has no entry; the map is nil if no vulnerability has an alias.
 func aliasesOf(results []reported, there []v1alpha1.Finding) map[int]string {
-	all := func(do func(i int, v *v1alpha1.FindingVulnerability)) {
-		for i := range results {
-			if v := results[i].spec.Vulnerability; v != nil {
-				do(i, v)
-			}
-		}
-		for i := range there {
-			if v := there[i].Spec.Vulnerability; v != nil {
-				do(len(results)+i, v)
-			}
-		}
+	ids := make([][]string, len(results)+len(there))
+	for i := range results {
+		ids[i] = ownIDs(results[i].spec.Vulnerability)
+	}
+	for i := range there {
+		ids[len(results)+i] = ownIDs(there[i].Spec.Vulnerability)
 	}
 	same := sameIDs{}
-	all(func(_ int, v *v1alpha1.FindingVulnerability) {
-		for _, alias := range v.Aliases {
-			same.join(v.ID, alias)
+	for _, of := range ids {
+		for _, alias := range of[min(1, len(of)):] {
+			same.join(of[0], alias)
 		}
-	})
+	}
 	if len(same) == 0 {
 		return nil
 	}
 	out := map[int]string{}
-	all(func(i int, v *v1alpha1.FindingVulnerability) { out[i] = same.of(v.ID) })
+	for i, of := range ids {
+		if len(of) > 0 {
+			out[i] = same.of(of[0])
+		}
+	}
 	return out
+}
+
+// ownIDs returns the ids that name this vulnerability alone.
+func ownIDs(v *v1alpha1.FindingVulnerability) []string {
+	if v == nil {
+		return nil
+	}
+	return slices.DeleteFunc(append([]string{v.ID}, v.Aliases...), sarif.IsAdvisory)
 }
 
 // sameIDs maps an id to an equivalent one that sorts before it; the chain ends at the first of them in alphabetical

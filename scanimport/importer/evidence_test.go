@@ -98,6 +98,16 @@ func TestAVulnerabilityMayGoByAnotherId(t *testing.T) {
 	}
 	names := l.scans(of("GHSA-a", "CVE-1", "ssl", "1"), of("GHSA-b", "CVE-2", "ssl", "1"), of("GHSA-a", "CVE-1", "crypto", "1"))
 	l.want("by their CVEs", l.scans(of("CVE-2", "GHSA-b", "ssl", "2"), of("CVE-1", "GHSA-a", "crypto", "2"), of("CVE-1", "GHSA-a", "ssl", "2")), names[1], names[2], names[0])
+
+	for _, advisory := range []string{"RHSA-2024:1", "DLA-3-1", "ALAS2-2024-1", "SUSE-SU-2024:1-1"} {
+		l = newLife(t)
+		muted := l.scans(of("CVE-1", advisory, "ssl", "1"))[0]
+		l.mute()
+		if l.scans(of("CVE-3", advisory, "ssl", "1"))[0] == muted {
+			t.Errorf("the decision about a vulnerability passes to another one of the advisory %s", advisory)
+		}
+		l.want("raised", l.scans(of("CVE-1", advisory, "ssl", "2")), muted)
+	}
 }
 
 // JFrog Xray puts package and version into the rule's id. An earlier version did not read them from there.

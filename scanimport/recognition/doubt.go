@@ -137,7 +137,7 @@ func (m *matcher) company() *company {
 
 // count counts the kinds of evidence that are only certain if a single result or finding has them.
 func count(n map[Evidence]int, e *Evidence) {
-	for _, k := range []key{byHash, at(byPURL), at(byPackage), at(byAlias)} {
+	for _, k := range []key{byHash, at(byPURL), at(byPackage), at(byAlias), at(byAliasAndVersion)} {
 		if part, ok := k(e); ok {
 			n[part]++
 		}
@@ -195,7 +195,8 @@ func (c *company) ownFingerprint(r, k *Evidence) bool {
 }
 
 // samePackage reports whether both are certainly the same package: of several versions of a package in one place, the
-// version decides.
+// version decides. Under another id it decides only if nothing else has it: what joins the ids may join several
+// vulnerabilities.
 func (c *company) samePackage(r, k *Evidence) bool {
 	if differ(r.PURL, k.PURL) {
 		return false
@@ -204,6 +205,10 @@ func (c *company) samePackage(r, k *Evidence) bool {
 	switch {
 	case r.Vulnerability != k.Vulnerability:
 		part, _ = at(byAlias)(r)
+		if equal(r.Version, k.Version) {
+			part, _ = at(byAliasAndVersion)(r)
+		}
+		return c.alone(part)
 	case !ok || k.PURL == "":
 		part, _ = at(byPackage)(r)
 	}

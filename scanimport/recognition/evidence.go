@@ -22,7 +22,7 @@ type Evidence struct {
 	// version.
 	Vulnerability, Package, Version, PURL string
 	// Aliases is one canonical id for the vulnerability and all its other ids: equal for a result and a finding that
-	// share any id.
+	// share any id but that of an advisory.
 	Aliases string
 	// Resource is the logical location: for infrastructure, the resource.
 	Resource string
@@ -93,6 +93,13 @@ func byPackage(e *Evidence) (Evidence, bool) {
 func byAlias(e *Evidence) (Evidence, bool) {
 	return Evidence{Aliases: e.Aliases, PURL: e.PURL, Package: e.Package}, e.Aliases != "" &&
 		(e.PURL != "" || e.Package != "")
+}
+
+// byAliasAndVersion tells the versions of a package apart.
+func byAliasAndVersion(e *Evidence) (Evidence, bool) {
+	part, ok := byAlias(e)
+	part.Version = e.Version
+	return part, ok && e.Version != ""
 }
 
 func byResource(e *Evidence) (Evidence, bool) {

@@ -351,4 +351,15 @@ func TestAVulnerabilityIsKnownByItsAliases(t *testing.T) {
 	got := Recognise(Scan{Results: []Evidence{by("CVE-1", "ssl"), by("CVE-1", "crypto")}, Known: open(by("GHSA-1", "crypto"), by("GHSA-1", "ssl"))})
 	want := []Match{{Result: 0, Known: 1, Rung: Package}, {Result: 1, Known: 0, Rung: Package}}
 	harness.Same(t, "recognised", want, got)
+
+	in := func(id, version string) Evidence {
+		e := by(id, "ssl")
+		e.Version, e.Message = version, "m"
+		return e
+	}
+	got = Recognise(Scan{Results: []Evidence{in("CVE-1", "1"), in("CVE-1", "2")}, Known: open(in("GHSA-1", "2"), in("GHSA-1", "1"))})
+	harness.Same(t, "the version tells two packages apart", want, got)
+	got = Recognise(Scan{Results: []Evidence{in("CVE-2", "1"), in("CVE-3", "1")}, Known: open(in("CVE-1", "1"), in("CVE-2", "1"))})
+	want = []Match{{Result: 0, Known: 1, Rung: Unchanged}, {Result: 1, Known: 0, Rung: Package, Doubt: DoubtPlace}}
+	harness.Same(t, "but not two vulnerabilities that an id joins", want, got)
 }
