@@ -177,43 +177,79 @@ const mostPairs = 250_000
 // side.
 func (m *matcher) align(results, known []int, doubt func(aligned) Doubt) {
 	pair := func(p aligned) { m.pair(p.result, p.known, doubt(p)) }
-	for len(results) > 0 && len(known) > 0 {
-		m.sort(results, known)
-		if len(results) == 1 && len(known) == 1 || len(results)*len(known) > mostPairs {
-			m.inOrder(results, known, pair)
-			return
-		}
-		best, votes := m.bestShift(results, known)
-		switch {
-		case best == 0 || votes > 1:
-			m.shifted(results, known, best, votes, pair)
-		case len(results) == len(known):
-			m.inOrder(results, known, pair)
-		default:
-			m.shifted(results, known, best, votes, pair)
-		}
-		results, known = m.freeOf(results), m.untaken(known)
+	m.sort(results, known)
+	if len(results) == 1 && len(known) == 1 || len(results)*len(known) > mostPairs {
+		m.inOrder(results, known, pair)
+		return
 	}
+	tally := m.shifts(results, known)
+	left := func(shift int) int { return tally[shift] }
+	bestFirst(tally, left, func(shift, votes int) (more bool) {
+		if votes == 1 && shift != 0 && len(results) == len(known) {
+			m.inOrder(results, known, pair)
+			return false
+		}
+		m.shifted(results, known, shift, votes, pair)
+		results, known = m.withdraw(tally, results, known)
+		return true
+	})
 }
 
 func (m *matcher) shift(result, known int) int {
 	return int(m.results[result].Line) - int(m.known[known].Line)
 }
 
-// bestShift returns the number of lines by which most pairs are apart; among equals, the smallest.
-func (m *matcher) bestShift(results, known []int) (best, votes int) {
+// shifts counts the pairs by how many lines they are apart.
+func (m *matcher) shifts(results, known []int) map[int]int {
 	tally := map[int]int{}
 	for _, r := range results {
 		for _, k := range known {
 			tally[m.shift(r, k)]++
 		}
 	}
-	for shift, n := range tally {
-		if n > votes || n == votes && cmp.Or(cmp.Compare(abs(shift), abs(best)), cmp.Compare(shift, best)) < 0 {
-			best, votes = shift, n
+	return tally
+}
+
+// withdraw returns what is not paired yet, and takes the votes of the rest out of the tally: to count anew after each
+// shift would cost the number of pairs for each of them.
+func (m *matcher) withdraw(tally map[int]int, results, known []int) (freeResults, freeKnown []int) {
+	freeResults, freeKnown = m.freeOf(results), m.untaken(known)
+	for _, r := range results {
+		if !m.free(r) {
+			for _, k := range known {
+				tally[m.shift(r, k)]--
+			}
 		}
 	}
-	return best, votes
+	for _, k := range known {
+		if m.taken[k] != none {
+			for _, r := range freeResults {
+				tally[m.shift(r, k)]--
+			}
+		}
+	}
+	return freeResults, freeKnown
+}
+
+// bestFirst calls do with each shift and its votes, until do returns false: the shift with the most votes first, among
+// equals the smallest. The votes that a shift has at first only become fewer when do is called; left returns how many
+// it has now.
+func bestFirst(first map[int]int, left func(shift int) int, do func(shift, votes int) (more bool)) {
+	levels, most := map[int][]int{}, 0
+	for shift, n := range first {
+		levels[n] = append(levels[n], shift)
+		most = max(most, n)
+	}
+	for n := most; n > 0; n-- {
+		slices.SortFunc(levels[n], func(a, b int) int { return cmp.Or(cmp.Compare(abs(a), abs(b)), cmp.Compare(a, b)) })
+		for _, shift := range levels[n] {
+			if now := left(shift); now < n {
+				levels[now] = append(levels[now], shift)
+			} else if !do(shift, n) {
+				return
+			}
+		}
+	}
 }
 
 // shifted pairs results and findings that are that many lines apart, by the nearest columns.

@@ -3,6 +3,7 @@ package recognition
 import (
 	"fmt"
 	"math/rand"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -341,6 +342,33 @@ func TestManyFilesAlikeThatMovedAreRecognised(t *testing.T) {
 		}
 	}
 	harness.Same(t, "recognised", kinds*files, len(Recognise(Scan{Results: after, Known: open(before...)})))
+}
+
+// Alike results that moved by different numbers of lines cost their number of pairs once, not once per move.
+func TestManyResultsAlikeThatMovedDifferentlyCostTheirPairsOnce(t *testing.T) {
+	const moves = 150
+	apart := func(i int) int32 { return int32(i * i) } // so that no two shifts are equal by chance
+	var known, oneByOne, twoByTwo []Evidence
+	for i := range 2 * moves {
+		line := int32(1_000_000 * i)
+		known = append(known, ev("R", "a", line, message("m")))
+		oneByOne = append(oneByOne, ev("R", "a", line+apart(i), message("m")))
+		twoByTwo = append(twoByTwo, ev("R", "a", line+apart(i/2), message("m")))
+	}
+	for name, tc := range map[string]struct {
+		results []Evidence
+		rung    Rung
+	}{"one by one": {oneByOne[1:], Message}, "two by two": {twoByTwo, Shift}} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		matches := Recognise(Scan{Results: tc.results, Known: open(known...)})
+		runtime.ReadMemStats(&after)
+		harness.Same(t, name+": recognised", len(tc.results), len(matches))
+		harness.Same(t, name+": by", tc.rung, matches[len(matches)/2].Rung)
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 64<<20 {
+			t.Errorf("%s: %d MB are allocated for %d results", name, allocated>>20, len(tc.results))
+		}
+	}
 }
 
 // A vulnerability may be reported under another of its ids.

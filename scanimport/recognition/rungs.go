@@ -1,6 +1,9 @@
 package recognition
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // unchanged pairs results and findings that agree in everything, first with findings that an unfinished scan wrote.
 // Results that only their lines distinguish may match each other's lines by chance: so lines only count if the smaller
@@ -155,52 +158,62 @@ func (t tally) add(k key, e *Evidence, index int) {
 func linesShifted(m *matcher) {
 	byFile := func(e *Evidence) (Evidence, bool) { return Evidence{Path: e.Path}, e.Path != "" }
 	for _, g := range m.groups(byFile) {
-		results, known := g.results, g.open
-		for len(results)*len(known) <= mostPairs {
-			pairs := m.commonShift(results, known)
-			if len(pairs) < 2 {
-				break
+		if len(g.results)*len(g.open) > mostPairs {
+			continue
+		}
+		apart, first := m.alikeApart(g.results, g.open)
+		left := func(shift int) int { return len(m.oneToOne(apart[shift])) }
+		bestFirst(first, left, func(shift, votes int) (more bool) {
+			if votes < 2 {
+				return false
 			}
-			for _, p := range pairs {
+			for _, p := range m.oneToOne(apart[shift]) {
 				m.pair(p[0], p[1], "")
 			}
-			results, known = m.freeOf(results), m.untaken(known)
-		}
+			return true
+		})
 	}
 }
 
-// commonShift returns the identical pairs with the most frequent shift; among equals, the smallest.
-func (m *matcher) commonShift(results, known []int) [][2]int {
+// alikeApart returns the results and findings that agree in everything but the line, by how many lines they are apart,
+// if that is so for two or more, and their number.
+func (m *matcher) alikeApart(results, known []int) (apart map[int][][2]int, n map[int]int) {
 	m.sort(results, known)
 	alikes := map[Evidence][]int{}
 	for _, k := range known {
 		part, _ := alike(&m.known[k].Evidence)
 		alikes[part] = append(alikes[part], k)
 	}
-	type mark struct {
-		shift int
-		known int
-	}
-	shifts := map[int][][2]int{}
-	used := map[mark]bool{}
-	best := 0
-	for _, r := range results {
-		part, _ := alike(&m.results[r])
-		here := map[int]bool{}
-		for _, k := range alikes[part] {
-			shift := m.shift(r, k)
-			if used[mark{shift, k}] || here[shift] {
-				continue
-			}
-			used[mark{shift, k}], here[shift] = true, true
-			shifts[shift] = append(shifts[shift], [2]int{r, k})
-			if n, b := len(shifts[shift]), len(shifts[best]); n > b || n == b &&
-				(abs(shift) < abs(best) || abs(shift) == abs(best) && shift < best) {
-				best = shift
+	each := func(do func(r, k, shift int)) {
+		for _, r := range results {
+			part, _ := alike(&m.results[r])
+			for _, k := range alikes[part] {
+				do(r, k, m.shift(r, k))
 			}
 		}
 	}
-	return shifts[best]
+	apart, n = map[int][][2]int{}, map[int]int{}
+	each(func(_, _, shift int) { n[shift]++ })
+	maps.DeleteFunc(n, func(_, n int) bool { return n < 2 })
+	each(func(r, k, shift int) {
+		if n[shift] > 0 {
+			apart[shift] = append(apart[shift], [2]int{r, k})
+		}
+	})
+	return apart, n
+}
+
+// oneToOne returns the pairs that can still be made together, in their order.
+func (m *matcher) oneToOne(pairs [][2]int) [][2]int {
+	var out [][2]int
+	results, known := map[int]bool{}, map[int]bool{}
+	for _, p := range pairs {
+		if m.free(p[0]) && m.taken[p[1]] == none && !results[p[0]] && !known[p[1]] {
+			results[p[0]], known[p[1]] = true, true
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // sameMessage pairs results and findings with the same message in the same file if there is no code to distinguish
