@@ -135,12 +135,13 @@ func (im *Importer) selector(project, tool string) fields.Selector {
 func (im *Importer) scans(ctx context.Context, j *job) (h history, unreadable []string, err error) {
 	h = history{}
 	for _, tool := range j.names() {
-		list, odd, err := List[v1alpha1.Scan](ctx, im.client, im.target.Namespace, im.selector(j.project, tool))
+		// Most scans may be those of pull requests, which are large and not kept.
+		odd, err := eachPage(ctx, im.client, im.target.Namespace, im.selector(j.project, tool),
+			func(page []v1alpha1.Scan, _ bool) { h.add(page) })
 		if err != nil {
 			return nil, nil, fmt.Errorf("list the scans of project %s: %w", j.project, err)
 		}
 		unreadable = append(unreadable, odd...)
-		h.add(list)
 	}
 	return h, unreadable, nil
 }

@@ -2,7 +2,11 @@ package importer
 
 import (
 	"io"
+	"maps"
 	"net/http"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,6 +64,43 @@ func TestListedObjectsAreTrimmed(t *testing.T) {
 	findings, _, err := List[v1alpha1.Finding](t.Context(), c, "org-acme", fields.Everything())
 	harness.Must(t, err)
 	harness.Same(t, "findings", []v1alpha1.Finding{finding}, findings)
+}
+
+func TestScansOfPullRequestsAreNotKept(t *testing.T) {
+	const pages = 32
+	review := v1alpha1.Scan{ObjectMeta: metav1.ObjectMeta{Name: "s-review"}}
+	review.Spec.Review = &v1alpha1.ScanReview{Name: "r-1"}
+	review.Spec.Message = strings.Repeat("x", 1<<20)
+	ofBranch := v1alpha1.Scan{ObjectMeta: metav1.ObjectMeta{Name: "s-1"}}
+	var first, last uint64
+	c := answering(t, func(r *http.Request) (code int, object any) {
+		token := r.URL.Query().Get("continue")
+		list := v1alpha1.ScanList{Items: []v1alpha1.Scan{review}}
+		switch token {
+		case "":
+			first, list.Continue = heap(), "x"
+		case strings.Repeat("x", pages):
+			last, list.Items = heap(), []v1alpha1.Scan{ofBranch}
+		default:
+			list.Continue = token + "x"
+		}
+		return http.StatusOK, list
+	})
+	scans, _, err := New(c, Target{Namespace: "org-acme"}, Options{}).scans(t.Context(), &job{Batch: &Batch{Tool: "lint"}})
+	harness.Must(t, err)
+	harness.Same(t, "scans", []string{"s-1"}, slices.Collect(maps.Keys(scans)))
+	if last > first+pages<<19 {
+		t.Errorf("%d bytes are in use at first, and %d with the last of %d pages", first, last, pages)
+	}
+}
+
+// heap returns how many bytes are in use.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC() // pooled objects are freed the second time
+	var now runtime.MemStats
+	runtime.ReadMemStats(&now)
+	return now.HeapAlloc
 }
 
 func TestAChangeThatIsDecidedAgainKeepsATrimmedFinding(t *testing.T) {
