@@ -92,7 +92,7 @@ func (p *plan) knownElsewhere(analysis string, others []v1alpha1.Finding) {
 	}
 }
 
-// guardAnalysis refuses a scan whose new analysis is most likely another name of a known one. Its findings would be
+// guardAnalysis refuses a scan whose analysis is most likely a new name of a known one. Its findings would be
 // created a second time, without the triage of the first ones, and nothing would close the first ones any more.
 func guardAnalysis(b *Batch, h history, p *plan, results int) error {
 	if b.ChosenAnalysis {
@@ -103,12 +103,22 @@ func guardAnalysis(b *Batch, h history, p *plan, results int) error {
 			"Use --analysis %q in every import; if this is a separate analysis, import it once with --analysis %q or --force", b.Analysis, known, known, b.Analysis)}
 	}
 	for _, known := range slices.Sorted(maps.Keys(p.elsewhere)) {
+		if h.runsBeside(b.series(), series{b.Category, known}) {
+			continue
+		}
 		if n := p.elsewhere[known]; n*2 > results && (p.decided || n >= guardFrom) {
 			return &RefusedError{fmt.Sprintf("%d of %d results are new in %s and are open findings in %s: it seems to be another name of the same scan. "+
 				"Use --analysis %q in every import; if it is a separate analysis, import it once with --analysis %q or --force", n, results, analysisName(b.Analysis), analysisName(known), known, b.Analysis)}
 		}
 	}
 	return nil
+}
+
+// runsBeside reports whether a series has gone on after another one began: then it is no new name of it.
+func (h history) runsBeside(s, other series) bool {
+	last, _ := h.last(s)
+	began := h.first(other)
+	return !began.IsZero() && last.After(began)
 }
 
 func analysisName(analysis string) string {

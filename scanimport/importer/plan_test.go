@@ -40,6 +40,28 @@ func TestGuardClosing(t *testing.T) {
 	}
 }
 
+func TestGuardAnalysis(t *testing.T) {
+	at := func(analysis string, second int64) pastScan {
+		return pastScan{series: series{v1alpha1.CategoryCode, analysis}, startedAt: time.Unix(second, 0), succeeded: true}
+	}
+	for name, tc := range map[string]struct {
+		reason  string
+		past    history
+		refused bool
+	}{
+		"new":       {"it may be a new name", history{"s-1": at("backend", 1)}, true},
+		"abandoned": {"it may be an old name again", history{"s-1": at("frontend", 1), "s-2": at("backend", 2), "s-3": at("backend", 3)}, true},
+		"beside":    {"both have been imported for long", history{"s-1": at("frontend", 1), "s-2": at("backend", 2), "s-3": at("frontend", 3), "s-4": at("backend", 4)}, false},
+		"a failure": {"what failed was not imported", history{"s-1": at("backend", 1), "s-2": {series: series{v1alpha1.CategoryCode, "frontend"}, startedAt: time.Unix(2, 0)}}, true},
+	} {
+		p := &plan{elsewhere: map[string]int{"backend": 1}, decided: true}
+		err := guardAnalysis(&Batch{Category: v1alpha1.CategoryCode, Analysis: "frontend"}, tc.past, p, 1)
+		if (err != nil) != tc.refused {
+			t.Errorf("%s: %v, want refused %t: %s", name, err, tc.refused, tc.reason)
+		}
+	}
+}
+
 func TestGuardRefusals(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason             string
