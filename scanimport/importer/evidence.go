@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
@@ -124,6 +125,27 @@ func keepDigest(m *match, evidence string) string {
 	}
 	_, rest, _ := strings.Cut(evidence, ".")
 	return strings.TrimRight(stored+"."+rest, ".")
+}
+
+// renewPaths replaces in the evidence of findings the paths that an earlier version stored: it wrote U+FFFD for bytes
+// that are no UTF-8. Where several files have one such path, it is unknown which of them it was.
+func renewPaths(results []reported, there []recognition.Known) {
+	renewed := map[string]string{}
+	for i := range results {
+		r, at := results[i].result, results[i].spec.Details.Location
+		if r == nil || at == nil || utf8.ValidString(r.Location.Path) {
+			continue
+		}
+		was, is := cut(clean(r.Location.Path), maxFilePath), at.FilePath
+		if other, twice := renewed[was]; twice && other != is {
+			is = was
+		}
+		renewed[was] = is
+	}
+	for i := range there {
+		was := &there[i].Evidence
+		was.Path = cmp.Or(renewed[was.Path], was.Path)
+	}
 }
 
 // codeDigest returns the digest of code as a finding stores it.

@@ -350,3 +350,24 @@ func TestResultsAtDifferentLogicalLocationsAreDifferent(t *testing.T) {
 		t.Error("the index of a location with a name counts")
 	}
 }
+
+// Names in Latin-1 are no UTF-8. An earlier version stored one path for both of these.
+func TestFilesWhoseNamesAreNotUTF8AreTwo(t *testing.T) {
+	l := newLife(t)
+	e, f := inFile("caf\xe9.c", "x()", 5), inFile("caf\xe8.c", "x()", 5)
+	l.scans(e, f)
+	var paths []string
+	for _, f := range l.there() {
+		paths = append(paths, f.Spec.Details.Location.FilePath)
+	}
+	slices.Sort(paths)
+	l.want("paths", paths, "caf%E8.c", "caf%E9.c")
+
+	l = newLife(t)
+	first := l.scans(inFile("caf\uFFFD.c", "x()", 5))[0]
+	l.mute()
+	l.want("stored by an earlier version", l.scans(e), first)
+	if doubt := l.findings[first].Spec.Doubt; doubt != nil {
+		t.Errorf("in doubt: %s", doubt.Reason)
+	}
+}

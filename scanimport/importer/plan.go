@@ -142,6 +142,8 @@ func (b *Batch) identities(scope fingerprints.Scope) []fingerprints.Identity {
 // because the rule's id identifies them. Names depend on the order of digests, so never change what is digested, and
 // add nothing that a result without it does not omit.
 func digest(r *sarif.Result) [32]byte {
+	location := r.Location
+	location.Path = inUTF8(location.Path)
 	encoded, err := json.Marshal(struct {
 		Index        int
 		RuleID       string
@@ -156,7 +158,7 @@ func digest(r *sarif.Result) [32]byte {
 		CWEs         []string
 		Subjects     []string `json:",omitempty"`
 	}{
-		RuleID: r.RuleID, Level: r.Level, Severity: r.Severity, Message: r.Message, Location: r.Location,
+		RuleID: r.RuleID, Level: r.Level, Severity: r.Severity, Message: r.Message, Location: location,
 		Related: r.Related, Fingerprints: r.Fingerprints, Fixes: r.Fixes, CWEs: r.CWEs,
 		Subjects: subjects(r),
 	})

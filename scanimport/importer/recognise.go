@@ -67,6 +67,7 @@ func pair(results []reported, there []v1alpha1.Finding, unfinished map[string]bo
 			Decision: decisionOf(spec),
 		}
 	}
+	renewPaths(results, before)
 	renewDigests(results, evidence, before)
 	for i, aliases := range aliasesOf(results, there) {
 		if i < len(results) {

@@ -112,7 +112,7 @@ func (c *scanContext) location(l sarif.Location) *v1alpha1.FileLocation {
 		return nil
 	}
 	return &v1alpha1.FileLocation{
-		FilePath:   cut(clean(l.Path), maxFilePath),
+		FilePath:   cut(clean(inUTF8(l.Path)), maxFilePath),
 		LineNumber: l.Line,
 		URL:        c.links.of(l.Path, l.Line),
 	}

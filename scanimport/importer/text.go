@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -72,6 +73,25 @@ func clean(s string) string {
 		}
 		return utf8.RuneError
 	}, s)
+}
+
+// inUTF8 returns a path with its bytes that are no UTF-8 in percent-encoding. Elsewhere they all become U+FFFD, so that
+// two files would have one path.
+func inUTF8(path string) string {
+	if utf8.ValidString(path) {
+		return path
+	}
+	var b strings.Builder
+	for path != "" {
+		r, n := utf8.DecodeRuneInString(path)
+		if r == utf8.RuneError && n == 1 {
+			fmt.Fprintf(&b, "%%%02X", path[0])
+		} else {
+			b.WriteString(path[:n])
+		}
+		path = path[n:]
+	}
+	return b.String()
 }
 
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
