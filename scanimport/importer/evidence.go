@@ -3,6 +3,7 @@ package importer
 import (
 	"cmp"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -14,8 +15,8 @@ import (
 )
 
 // evidenceText is what a Finding stores of a result, beside its facts, so that the next import can recognise it:
-// digests of message, code and logical location, and the column. A digest has 40 bits: enough to tell results of one
-// rule apart, and not a copy of a possible secret.
+// digests of message, code and logical location, the column, and the digest of a fingerprint that is stored cut. A
+// digest has 40 bits: enough to tell results of one rule apart, and not a copy of a possible secret.
 func evidenceText(r *sarif.Result) string {
 	column := ""
 	if r.Location.Column > 0 {
@@ -23,8 +24,21 @@ func evidenceText(r *sarif.Result) string {
 	}
 	return strings.TrimRight(strings.Join([]string{
 		messageDigest(r), codeDigest(sarif.FirstOf(r.Location.Snippet,
-			r.Location.Context)), fingerprints.ShortDigest(resource(r)), column,
+			r.Location.Context)), fingerprints.ShortDigest(resource(r)), column, wholeDigest(r.Fingerprints),
 	}, "."), ".")
+}
+
+// wholeDigest returns the digest of the fingerprints that are cut when they are stored, so that those that begin alike
+// are told apart; "" if there is none.
+func wholeDigest(all map[string]string) string {
+	var whole []string
+	for name, value := range all {
+		if value = clean(value); fingerprints.IsContent(name, value) && cut(value, maxFingerprint) != value {
+			whole = append(whole, name+" "+fingerprints.WithoutOrdinal(name, value))
+		}
+	}
+	slices.Sort(whole)
+	return fingerprints.ShortDigest(strings.Join(whole, "\n"))
 }
 
 // resource returns the name of the first logical location that is a resource, or else the endpoint. It is empty for a
@@ -148,6 +162,33 @@ func renewPaths(results []reported, there []recognition.Known) {
 	}
 }
 
+// acceptCut leaves out the digest of a whole fingerprint where a finding of an earlier version, which stored none, has
+// one with the same beginning: both sides are compared as that version did, until its finding has been stored anew.
+func acceptCut(is []recognition.Evidence, there []recognition.Known) {
+	type ofRule struct{ rule, fingerprint string }
+	earlier := map[ofRule]bool{}
+	for i := range there {
+		if k := &there[i].Evidence; strings.HasSuffix(k.Fingerprint, cutMark) {
+			earlier[ofRule{k.Rule, k.Fingerprint}] = true
+		}
+	}
+	if len(earlier) == 0 {
+		return
+	}
+	accept := func(e *recognition.Evidence) {
+		begin, _, _ := strings.Cut(e.Fingerprint, cutMark)
+		if begin += cutMark; earlier[ofRule{e.Rule, begin}] {
+			e.Fingerprint = begin
+		}
+	}
+	for i := range is {
+		accept(&is[i])
+	}
+	for i := range there {
+		accept(&there[i].Evidence)
+	}
+}
+
 // codeDigest returns the digest of code as a finding stores it.
 func codeDigest(code string) string { return fingerprints.CodeDigest(cut(block(code), maxCode)) }
 
@@ -178,8 +219,11 @@ func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognitio
 		e.Snippet = codeDigest(spec.Details.Code)
 		return e
 	}
-	parts := append(strings.Split(spec.Evidence, "."), "", "", "")
+	parts := append(strings.Split(spec.Evidence, "."), "", "", "", "")
 	e.Message, e.Snippet, e.Resource = parts[0], parts[1], parts[2]
+	if strings.HasSuffix(e.Fingerprint, cutMark) {
+		e.Fingerprint += parts[4]
+	}
 	if column, err := strconv.ParseInt(parts[3], 10, 32); err == nil {
 		e.Column = int32(column)
 	}

@@ -74,6 +74,35 @@ func TestTheSecondPlaceOfAHashStaysItself(t *testing.T) {
 	}
 }
 
+// Of a long fingerprint only the beginning is stored.
+func TestFingerprintsThatBeginAlikeAreTwo(t *testing.T) {
+	at := func(line int32, end string) sarif.Result {
+		r := inFile("a.go", "", line)
+		r.Fingerprints = map[string]string{"primaryLocationLineHash": strings.Repeat("a", maxFingerprint) + end}
+		return r
+	}
+	for reason, change := range map[string]func(*v1alpha1.FindingSpec){
+		"stored": func(*v1alpha1.FindingSpec) {},
+		"stored by an earlier version": func(spec *v1alpha1.FindingSpec) {
+			spec.Evidence, _, _ = strings.Cut(spec.Evidence, ".")
+		},
+	} {
+		l := newLife(t)
+		first := l.scans(at(3, "1"))
+		l.mute()
+		f := l.findings[first[0]]
+		change(&f.Spec)
+		l.findings[first[0]] = f
+		l.want(reason+", and moved", l.scans(at(50, "1:2")), first...)
+		if doubt := l.findings[first[0]].Spec.Doubt; doubt != nil {
+			t.Errorf("%s, and moved: in doubt: %s", reason, doubt.Reason)
+		}
+		if l.scans(at(90, "2"))[0] == first[0] {
+			t.Errorf("%s: another fingerprint is taken for that of the muted finding", reason)
+		}
+	}
+}
+
 // Infrastructure is recognised by its resource if the block moves, is reworded, and has no code.
 func TestAResourceStaysItself(t *testing.T) {
 	l := newLife(t)

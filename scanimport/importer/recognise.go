@@ -69,6 +69,7 @@ func pair(results []reported, there []v1alpha1.Finding, unfinished map[string]bo
 	}
 	renewPaths(results, before)
 	renewDigests(results, evidence, before)
+	acceptCut(evidence, before)
 	for i, aliases := range aliasesOf(results, there) {
 		if i < len(results) {
 			evidence[i].Aliases = aliases
