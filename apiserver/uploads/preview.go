@@ -1,6 +1,9 @@
 package uploads
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
@@ -57,7 +60,7 @@ func previewScan(j *job, i int, summary *importer.Summary) openapi.Scan {
 		ProjectRef:    v1alpha1.ProjectReference{Name: v1alpha1.ResourceName(j.Project)},
 		Tool:          batch.Tool, ToolVersion: batch.ToolVersion, Category: batch.Category, Analysis: batch.Analysis,
 		Commit: batch.Commit, StartedAt: v1alpha1.NewTime(batch.StartedAt), ImportedBy: "apikey/" + j.KeyName,
-		Counts: summary.Counts(), SkippedBecause: summary.Skips(),
+		Counts: summary.Counts(), SkippedBecause: summary.Skips(), Message: summary.Message(),
 	}}
 	shown := render.Scan(scan)
 	shown.Status = nil // nothing is stored
@@ -72,6 +75,10 @@ func (j *job) warnings() []string {
 	}
 	for _, summary := range j.summaries {
 		out = append(out, summary.Said(true)...)
+		if len(summary.Incomplete) > 0 {
+			out = append(out, importer.OneLine(fmt.Sprintf("%s: the scan would be recorded as failed, and close nothing: %s",
+				summary.Name(), strings.Join(summary.Incomplete, "; ")), v1alpha1.MaxScanWarning))
+		}
 	}
 	return out
 }

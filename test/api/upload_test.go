@@ -120,6 +120,11 @@ func TestADryRunAnswersWhatWouldChangeAndWritesNothing(t *testing.T) {
 	if len(o.everything()) != 0 || upload.Status != nil || upload.Id != "" || len(upload.Changes) != 1 || upload.Scans[0].Counts.Created != 1 {
 		t.Errorf("%d findings are stored, and the answer is %+v", len(o.everything()), upload)
 	}
+	crashed := `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}},"results":null}]}`
+	upload = decoded[openapi.Upload](c.upload("?dry_run=true", crashed).wants(http.StatusOK, "a dry run of a scanner that crashed"))
+	if said := strings.Join(upload.Warnings, "\n"); !strings.Contains(said, "would be recorded as failed") || !strings.Contains(upload.Scans[0].Message, "nothing was closed") {
+		t.Errorf("a scanner that crashed: the warnings are %q, the scan's message %q", said, upload.Scans[0].Message)
+	}
 	scans := &v1alpha1.ScanList{}
 	harness.Must(t, env.Client.List(t.Context(), scans, client.InNamespace(o.namespace)))
 	harness.Same(t, "the scans that are recorded", 0, len(scans.Items))
