@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/recognition"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
@@ -198,15 +199,17 @@ func TestACommitInAMessageChangesNoFinding(t *testing.T) {
 	}
 }
 
+// redacted returns a secret, all at one place.
+func redacted(commit string) sarif.Result {
+	r := inFile("a.go", "REDACTED", 5)
+	r.Message, r.TaggedSecret = "aws-key has detected secret for file a.go at commit "+commit+".", true
+	return r
+}
+
 // Two redacted secrets at one place differ only in the commit that gitleaks names. Once one of them is no longer
 // reported, nobody knows whether it is the decided one.
 func TestADecisionAboutOneOfTwoRedactedSecretsDoesNotPassToTheOtherSilently(t *testing.T) {
-	in := func(commit string) sarif.Result {
-		r := inFile("a.go", "REDACTED", 5)
-		r.Message, r.TaggedSecret = "aws-key has detected secret for file a.go at commit "+commit+".", true
-		return r
-	}
-	a, b, squashed := in("aaaaaaa"), in("bbbbbbb"), in("ccccccc")
+	a, b, squashed := redacted("aaaaaaa"), redacted("bbbbbbb"), redacted("ccccccc")
 	for _, left := range []sarif.Result{a, b, squashed} {
 		for _, tc := range []struct {
 			reason    string
@@ -257,6 +260,41 @@ func TestDecisionsAreTheSameWhoeverMadeThem(t *testing.T) {
 	harness.Same(t, "nobody has decided", "", decisionOf(&undecided))
 }
 
+// A scan that closes nothing leaves the finding that is gone open, so each scan finds the same doubt again until one is
+// complete. A later loss is another doubt.
+func TestADoubtIsStoredOnceUntilAScanIsComplete(t *testing.T) {
+	for undecided, reason := range []string{"the second is muted", "the first is muted"} {
+		l := newLife(t)
+		a, b := redacted("aaaaaaa"), redacted("bbbbbbb")
+		names := l.scans(a, b)
+		l.mute()
+		l.decideNothing(names[undecided])
+		writes := func() int { known, _, _ := l.plan.stages(); return len(known) }
+		l.lost = func(i int) bool { return i >= writes() } // it closes nothing
+		f := l.findings[l.scans(a)[0]]
+		doubts := 0
+		if decided(&f.Spec.Triage) {
+			doubts = 1
+		}
+		harness.Same(t, reason+": writes of the first scan", doubts, writes())
+		f.Spec.Triage.Basis = findingstate.Basis(&f.Spec) // somebody repeats the decision
+		l.findings[f.Name] = f
+		l.scans(a)
+		harness.Same(t, reason+": writes of the same scan again", 0, writes())
+		l.lost = nil
+		l.scans(a)
+		harness.Same(t, reason+": writes of a complete scan", 0, writes())
+		l.wantOpen(reason, 1)
+		l.observe()
+		f = l.findings[f.Name]
+		harness.Same(t, reason+": why the decision is stale", "", findingstate.WhyStale(&f))
+		l.scans(a, b)
+		l.lost = func(i int) bool { return i >= writes() }
+		l.scans(a)
+		harness.Same(t, reason+": writes after a later loss", doubts, writes())
+	}
+}
+
 // decideNothing takes back the decision about a finding.
 func (l *life) decideNothing(name string) {
 	f := l.findings[name]
@@ -267,18 +305,13 @@ func (l *life) decideNothing(name string) {
 // An earlier version digested the commit too, and the ordinal of a fingerprint depends on the other results: neither
 // tells findings apart.
 func TestOldDigestsAndOrdinalsTellNoFindingsApart(t *testing.T) {
-	secret := func(commit string) sarif.Result {
-		r := inFile("a.go", "REDACTED", 5)
-		r.Message, r.TaggedSecret = "aws-key has detected secret for file a.go at commit "+commit+".", true
-		return r
-	}
 	numbered := func(hash string) sarif.Result {
 		r := inFile("a.go", "", 5)
 		r.Fingerprints = map[string]string{"matchBasedId/v1": hash}
 		return r
 	}
 	for name, both := range map[string][2]sarif.Result{
-		"digest":  {secret("aaaaaaa"), secret("bbbbbbb")},
+		"digest":  {redacted("aaaaaaa"), redacted("bbbbbbb")},
 		"ordinal": {numbered("abcdefabcdef_0"), numbered("abcdefabcdef_1")},
 	} {
 		l := newLife(t)

@@ -264,7 +264,7 @@ func changeFor(c *scanContext, r *reported, m *match) change {
 		ch.spec.Suppression)},
 		func(s string) bool { return s == "" }), "; ")
 	ch.replaces(m.before, c.scanID)
-	if ch.action == ActionUpdate && m.doubt == "" && sameFacts(&ch.spec, &m.before.Spec) {
+	if ch.action == ActionUpdate && !m.addsDoubt() && sameFacts(&ch.spec, &m.before.Spec) {
 		ch.action = ActionKeep
 	}
 	return ch

@@ -20,6 +20,9 @@ type match struct {
 	before *v1alpha1.Finding
 	rung   recognition.Rung
 	doubt  recognition.Doubt
+	// doubted reports that a scan that did not complete has already stored the doubt, and that no later one has repeated
+	// it.
+	doubted bool
 	// was and is are the evidence of before and of the result.
 	was, is recognition.Evidence
 }
@@ -82,9 +85,11 @@ func pair(results []reported, there []v1alpha1.Finding, unfinished map[string]bo
 		Results: evidence, Known: before, Named: named, Same: saysTheSame(results, there),
 		Facts: func(known int) string { return factsOf(&there[known].Spec) },
 	}) {
+		stored := there[m.Known].Spec.Doubt
 		out[m.Result] = match{
 			name: there[m.Known].Name, before: &there[m.Known], rung: m.Rung, doubt: m.Doubt,
-			was: before[m.Known].Evidence, is: evidence[m.Result],
+			doubted: stored != nil && stored.Reason == string(m.Doubt) && unfinished[stored.ScanID],
+			was:     before[m.Known].Evidence, is: evidence[m.Result],
 		}
 	}
 	return out
@@ -214,6 +219,12 @@ func FreeName(name string, taken func(string) bool) string {
 		free = fingerprints.Next(name, i)
 	}
 	return free
+}
+
+// addsDoubt reports whether the finding must be written because of the doubt. Without a decision none is stored. Until a
+// scan closes what is gone, each one has the same doubt: it is stored once, so that a repeated decision stays repeated.
+func (m *match) addsDoubt() bool {
+	return m.doubt != "" && !m.doubted && decided(&m.before.Spec.Triage)
 }
 
 // because describes the rung by which a finding was recognised and what has changed: "moved from a.go", "message
