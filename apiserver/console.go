@@ -26,6 +26,9 @@ type insideKey struct{}
 // rate limit: the page was counted.
 func fromInside(ctx context.Context) bool { return ctx.Value(insideKey{}) != nil }
 
+// pageKey holds the context of the request for a page, in the requests that the console makes for it.
+type pageKey struct{}
+
 // inside serves requests of the console.
 func inside(engine http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -139,6 +142,8 @@ func (r *router) serve(c *gin.Context, route page.Route) (console.Answer, error)
 		return console.Answer{}, err
 	}
 	defer free()
+	ctx := c.Request.Context()
+	c.Request = c.Request.WithContext(context.WithValue(ctx, pageKey{}, ctx))
 	c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, console.MaxFormBytes)
 	return r.console.Serve(route, console.Request{
 		HTTP: c.Request, RequestID: stateOf(c).requestID, Path: c.Param,

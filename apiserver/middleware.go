@@ -106,7 +106,7 @@ const mostImpatience = 10 * time.Second
 // that stops cancels requests too.
 func (r *router) outcome(c *gin.Context, s *state, took time.Duration) int {
 	status := c.Writer.Status()
-	if status < http.StatusInternalServerError || !errors.Is(c.Request.Context().Err(), context.Canceled) {
+	if status < http.StatusInternalServerError || !abandoned(c.Request.Context(), s.err) {
 		return status
 	}
 	if s.panicked || took >= mostImpatience && s.request.Stream == nil {
@@ -118,6 +118,17 @@ func (r *router) outcome(c *gin.Context, s *state, took time.Duration) int {
 	default:
 		return statusClientGone
 	}
+}
+
+// abandoned reports whether a request that ended with this error was canceled by its client. A page cancels its other
+// requests after the first error: then a request that fails for a reason of its own is not abandoned as long as the
+// page's client waits.
+func abandoned(ctx context.Context, err *problem.Problem) bool {
+	page, inside := ctx.Value(pageKey{}).(context.Context)
+	if inside && (err == nil || !errors.Is(err, context.Canceled)) {
+		ctx = page
+	}
+	return errors.Is(ctx.Err(), context.Canceled)
 }
 
 func (r *router) record(c *gin.Context, s *state, status int, took time.Duration) {

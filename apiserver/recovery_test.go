@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console"
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/apiserver/console/session"
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/cursor"
@@ -170,6 +171,48 @@ findings_api_requests_total{code=%q,method="GET",route="unmatched"} 1
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("%s: the log lacks %q:\n%s", reason, want, log.String())
 			}
+		}
+	}
+}
+
+// A page cancels its other requests after the first error. If one of them has an error of its own meanwhile, the page's
+// client still waits.
+func TestAnErrorInARequestThatItsPageCanceledIsOneOfTheServer(t *testing.T) {
+	for reason, test := range map[string]struct {
+		gone   bool
+		cause  error
+		status int
+		level  string
+	}{
+		"it fails for a reason of its own": {cause: errors.New("etcd is away"), status: 500, level: "ERROR"},
+		"it fails because it is canceled":  {cause: fmt.Errorf("list: %w", context.Canceled), status: 499, level: "INFO"},
+		"the page's client is gone":        {gone: true, cause: errors.New("etcd is away"), status: 499, level: "INFO"},
+	} {
+		var log bytes.Buffer
+		r := &router{metrics: newMetrics(prometheus.NewRegistry()), log: slog.New(slog.NewTextHandler(&log, nil))}
+		engine := newEngine()
+		engine.Use(r.observe, recovery)
+		var err error
+		r.console, err = console.New(inside(engine), session.Sealer{Keys: cursor.NewRandom().Derive})
+		harness.Must(t, err)
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		engine.GET("/operation", func(c *gin.Context) { fail(c, problem.TryAgain("away", test.cause)) })
+		engine.GET("/page", r.servePage(page.Route{Public: true, Serve: func(ctx context.Context, v *page.Visit) (page.Response, error) {
+			if test.gone {
+				leave()
+			}
+			all, cancel := context.WithCancel(ctx)
+			cancel()
+			_, err := v.API.Get(all, "/operation", nil, &struct{}{})
+			return page.Response{}, err
+		}}))
+		answerOf(engine, httptest.NewRequestWithContext(ctx, http.MethodGet, "/page", http.NoBody))
+		want := fmt.Sprintf("level=%s msg=Request", test.level)
+		line, _, _ := strings.Cut(log.String(), "\n") // the page's own comes after it
+		if status := fmt.Sprintf("status=%d ", test.status); !strings.Contains(line, want) || !strings.Contains(line, status) ||
+			!strings.Contains(line, "path=/operation") {
+			t.Errorf("%s: got %q, want %q and %q", reason, line, want, status)
 		}
 	}
 }
