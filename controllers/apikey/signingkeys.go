@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
@@ -205,7 +206,9 @@ func (k signingKeys) owed(ctx context.Context, before tokens.KeySet) (bool, erro
 }
 
 func served(key *v1alpha1.APIKey) bool {
-	ready := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady)
-	return ready == nil || ready.Reason != v1alpha1.ReasonOrganizationNotFound &&
-		ready.Reason != v1alpha1.ReasonSecretNotWritten && ready.Reason != v1alpha1.ReasonSecretConflict
+	switch conditions.ReadyReason(key.Status.Conditions) {
+	case v1alpha1.ReasonOrganizationNotFound, v1alpha1.ReasonSecretNotWritten, v1alpha1.ReasonSecretConflict:
+		return false
+	}
+	return true
 }

@@ -71,15 +71,10 @@ func (r *Reconciler) announce(s *scope) {
 			"Nothing is rotated by spec.rotation.serial %d: for a new token set it to %d", s.Object.Spec.Rotation.Serial,
 			after.RotationSerial+1)
 	}
-	if isExpired(after) && !isExpired(before) {
+	if s.ReadyReason() == v1alpha1.ReasonExpired && conditions.ReadyReason(before.Conditions) != v1alpha1.ReasonExpired {
 		r.Recorder.Eventf(s.Object, nil, corev1.EventTypeWarning, v1alpha1.ReasonExpired, "ExpireToken",
 			"%s", v1alpha1.FindCondition(after.Conditions, v1alpha1.ConditionReady).Message)
 	}
-}
-
-func isExpired(status v1alpha1.APIKeyStatus) bool {
-	ready := v1alpha1.FindCondition(status.Conditions, v1alpha1.ConditionReady)
-	return ready != nil && ready.Reason == v1alpha1.ReasonExpired
 }
 
 func organizationNotFound(namespace string) conditions.Verdict {

@@ -28,9 +28,9 @@ func progressOf(scan *v1alpha1.Scan, heard pulse, now time.Time) progress {
 		}}
 	}
 	// Once given, the verdict stands until an end is recorded, even if the clock is set back.
-	if given := abandoned(&scan.Status); given != nil {
+	if isAbandoned(&scan.Status) {
 		verdict := givenUp("Scan again.")
-		verdict.Message = given.Message
+		verdict.Message = v1alpha1.FindCondition(scan.Status.Conditions, v1alpha1.ConditionReady).Message
 		return progress{phase: v1alpha1.ScanPhaseFailed, verdict: *verdict}
 	}
 	verdict, changesIn := heard.dead, heard.lookIn
@@ -61,15 +61,8 @@ func overdue(scan *v1alpha1.Scan, now time.Time) (verdict *conditions.Verdict, i
 func abandonedAt(scan *v1alpha1.Scan) time.Time { return scan.Began().Add(v1alpha1.ScanAbandonedAfter) }
 
 // isAbandoned reports whether the status holds the verdict that the scan was abandoned.
-func isAbandoned(status *v1alpha1.ScanStatus) bool { return abandoned(status) != nil }
-
-// abandoned returns that verdict, or nil.
-func abandoned(status *v1alpha1.ScanStatus) *v1alpha1.Condition {
-	ready := v1alpha1.FindCondition(status.Conditions, v1alpha1.ConditionReady)
-	if ready == nil || ready.Reason != v1alpha1.ReasonAbandoned {
-		return nil
-	}
-	return ready
+func isAbandoned(status *v1alpha1.ScanStatus) bool {
+	return conditions.ReadyReason(status.Conditions) == v1alpha1.ReasonAbandoned
 }
 
 // progressText returns the import's progress as text for a printer column, which can show only one
