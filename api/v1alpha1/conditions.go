@@ -100,6 +100,14 @@ func FindCondition(list []Condition, conditionType string) *Condition {
 	return nil
 }
 
+// StalledMessage returns the message of the Stalled condition; "" without one.
+func StalledMessage(list []Condition) string {
+	if stalled := FindCondition(list, ConditionStalled); stalled != nil {
+		return stalled.Message
+	}
+	return ""
+}
+
 // IsConditionTrue reports whether the condition of that type exists and is True.
 func IsConditionTrue(list []Condition, conditionType string) bool {
 	condition := FindCondition(list, conditionType)

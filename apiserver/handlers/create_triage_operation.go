@@ -135,7 +135,7 @@ func failureOf(operation *v1alpha1.TriageOperation) (detail string) {
 	if status.Changed > 0 {
 		after = fmt.Sprintf(" after it changed %d of %d findings", status.Changed, status.Matched)
 	}
-	return "the operation has failed" + after + ": " + render.OperationDetail(operation)
+	return "the operation has failed" + after + ": " + v1alpha1.StalledMessage(operation.Status.Conditions)
 }
 
 func operationResponse(status int, operation *v1alpha1.TriageOperation) (Response, error) {

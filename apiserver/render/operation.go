@@ -32,7 +32,7 @@ func TriageOperationJSON(o *v1alpha1.TriageOperation) ([]byte, error) {
 		Samples: convert(status.Samples, textOf),
 		Changed: status.Changed, Unchanged: status.Unchanged, Conflicted: status.Conflicted, Failed: status.Failed,
 		Conflicts: convert(status.Conflicts, exampleOf), Failures: convert(status.Failures, exampleOf),
-		Detail: OperationDetail(o),
+		Detail: v1alpha1.StalledMessage(o.Status.Conditions),
 	})
 }
 
@@ -40,14 +40,6 @@ func TriageOperationJSON(o *v1alpha1.TriageOperation) ([]byte, error) {
 // it.
 func OperationPhase(o *v1alpha1.TriageOperation) openapi.TriageOperationPhase {
 	return openapi.TriageOperationPhase(strings.ToLower(string(cmp.Or(o.Status.Phase, v1alpha1.OperationSelecting))))
-}
-
-// OperationDetail returns why an operation failed; "" if it did not.
-func OperationDetail(o *v1alpha1.TriageOperation) string {
-	if stalled := v1alpha1.FindCondition(o.Status.Conditions, v1alpha1.ConditionStalled); stalled != nil {
-		return stalled.Message
-	}
-	return ""
 }
 
 func decisionOf(set *v1alpha1.OperationDecision) openapi.TriageOperationDecision {

@@ -58,10 +58,7 @@ func scanMessage(s *v1alpha1.Scan, status openapi.ScanStatus) string {
 	if s.Spec.Message != "" || status != openapi.ScanStatusFailed {
 		return s.Spec.Message
 	}
-	if stalled := v1alpha1.FindCondition(s.Status.Conditions, v1alpha1.ConditionStalled); stalled != nil {
-		return stalled.Message
-	}
-	return ""
+	return v1alpha1.StalledMessage(s.Status.Conditions)
 }
 
 // ScanCounts returns the counts, which are all 0 before the end of a scan.

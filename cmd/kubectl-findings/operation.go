@@ -166,7 +166,7 @@ func (w *operating) await(ctx context.Context, seen func(), phases ...v1alpha1.O
 		case slices.Contains(phases, phase):
 			return true, nil
 		case phase == v1alpha1.OperationFailed:
-			return false, errors.New(whyFailed(w.operation))
+			return false, errors.New(cmp.Or(v1alpha1.StalledMessage(w.operation.Status.Conditions), "it has failed"))
 		}
 		w.tell()
 		return false, nil
@@ -201,13 +201,6 @@ func (w *operating) tell() {
 func (w *operating) done() int {
 	s := &w.operation.Status
 	return int(s.Changed + s.Unchanged + s.Conflicted + s.Failed)
-}
-
-func whyFailed(operation *v1alpha1.TriageOperation) string {
-	if c := v1alpha1.FindCondition(operation.Status.Conditions, v1alpha1.ConditionStalled); c != nil {
-		return c.Message
-	}
-	return "it has failed"
 }
 
 // propose shows what the operation would do and asks for confirmation. If nothing remains to be done, it prints the
