@@ -18,6 +18,9 @@ const (
 	ReasonOrganizationNotFound = "OrganizationNotFound"
 )
 
+// APIKeyAuthorPrefix is the prefix of an APIKey's name where an object records who decided or imported over REST.
+const APIKeyAuthorPrefix = "apikey/"
+
 // APIKeyTokenKey is the key of a Secret's data under which an APIKey's token is kept.
 const APIKeyTokenKey = "token"
 

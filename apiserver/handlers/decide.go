@@ -13,9 +13,6 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// keyPrefix precedes the key's name where an object records the author of a decision.
-const keyPrefix = "apikey/"
-
 // stored is a resource that people decide about, as the API server stores it.
 type stored interface {
 	comparable
@@ -104,7 +101,7 @@ func decide[T stored, I shown[T]](ctx context.Context, request Request, about su
 	if err != nil {
 		return none, err
 	}
-	decision := cluster.Decision{Decision: decided, By: keyPrefix + request.KeyName}
+	decision := cluster.Decision{Decision: decided, By: request.author()}
 	if !request.IfMatch.NamesStates() {
 		// The decision is based on the facts shown to the client, not on those that a scan writes meanwhile. A state that
 		// the client names is the one that is changed: this replica may have shown an older one so far.

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -85,7 +84,8 @@ func (s *Service) run(j *job) error {
 
 // perform executes the job. It cancels the context if it takes too long until its Scans are recorded.
 func (s *Service) perform(ctx context.Context, cancel context.CancelCauseFunc, j *job) error {
-	c, err := importer.NewClient(s.as(j.Namespace))
+	// The service account may only write facts.
+	c, err := importer.NewClient(kube.As(s.config, j.Namespace, v1alpha1.UploadsServiceAccount))
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (s *Service) scan(ctx context.Context, c *importer.Client, j *job, refused 
 	im := importer.New(c, target, importer.Options{
 		DryRun: j.DryRun, Found: j.found, Force: j.Force,
 		Upload:     &v1alpha1.ScanUpload{ID: j.id, Scans: int32(len(j.batches))}, //nolint:gosec // bounded by mostScans
-		ImportedBy: "apikey/" + j.KeyName,
+		ImportedBy: v1alpha1.APIKeyAuthorPrefix + j.KeyName,
 		Importer:   importedWith(),
 		OnRecorded: func(*importer.Batch, string) {
 			if int(scans.Add(1)) == len(j.batches) {
@@ -156,16 +156,6 @@ func (s *Service) scan(ctx context.Context, c *importer.Client, j *job, refused 
 		return nil, err
 	}
 	return nil, refused
-}
-
-// as returns a config that impersonates the namespace's service account for uploads, which may only write
-// facts.
-func (s *Service) as(namespace string) *rest.Config {
-	config := rest.CopyConfig(s.config)
-	config.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + namespace + ":" + v1alpha1.UploadsServiceAccount,
-	}
-	return config
 }
 
 // Close refuses new uploads and waits for the running ones. When ctx ends, it stops them as Failed.

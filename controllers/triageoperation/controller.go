@@ -71,11 +71,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 // namespace.
 func executors(config *rest.Config) func(namespace string) (rest.Interface, error) {
 	return func(namespace string) (rest.Interface, error) {
-		config := rest.CopyConfig(config)
-		config.Impersonate = rest.ImpersonationConfig{
-			UserName: "system:serviceaccount:" + namespace + ":" + v1alpha1.OperationsServiceAccount,
-		}
-		return kube.NewClient(config)
+		return kube.NewClient(kube.As(config, namespace, v1alpha1.OperationsServiceAccount))
 	}
 }
 

@@ -38,6 +38,13 @@ func NewReader(config *rest.Config) (*Reader, error) {
 	return &Reader{client}, err
 }
 
+// As returns the config of a client that impersonates a namespace's service account.
+func As(config *rest.Config, namespace, account string) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + namespace + ":" + account}
+	return config
+}
+
 func decoding() (*runtime.Scheme, runtime.NegotiatedSerializer, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
