@@ -15,8 +15,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// longestWait bounds one attempt to reach the API server, and the pause until the next, which may be a fifth longer.
-const longestWait = 10 * time.Second
+// attemptTimeout bounds one attempt to reach the API server, and the pause until the next, which may be a fifth longer.
+const attemptTimeout = 10 * time.Second
 
 // AwaitAPIServer returns once the API server that config names is ready, or with an error when ctx ends. If the process
 // exited instead, the kubelet would restart it after growing delays of up to five minutes.
@@ -25,9 +25,9 @@ func AwaitAPIServer(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("make a client for the API server: %w", err)
 	}
-	pause := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 8, Cap: longestWait}
+	pause := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 8, Cap: attemptTimeout}
 	return pause.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, longestWait)
+		ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 		defer cancel()
 		// The client's own retries would hide what the API server answered.
 		err := client.RESTClient().Get().MaxRetries(0).AbsPath("/readyz").Do(ctx).Error()
