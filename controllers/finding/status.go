@@ -3,7 +3,6 @@ package finding
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -12,10 +11,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
-
-// longestWait is how late a decision may end after the clock was set forward or the machine was
-// suspended.
-const longestWait = time.Hour
 
 // observeSpec records the state, the verdict of reviews and policies, the time and the transitions, and requeues for
 // when the decision ends. When policies change, their watch enqueues the affected findings.
@@ -34,7 +29,7 @@ func (r *Reconciler) observeSpec(ctx context.Context, s *scope) error {
 		r.judgements.end(client.ObjectKeyFromObject(s.Object), began)
 	}
 	*s.Status = observed
-	s.RequeueAfter(min(findingstate.UntilEnd(s.Object, s.Now), longestWait))
+	s.RequeueAfter(min(findingstate.UntilEnd(s.Object, s.Now), reconcile.LongestWait))
 	return nil
 }
 

@@ -1,8 +1,6 @@
 package organization
 
 import (
-	"time"
-
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -11,10 +9,6 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
-
-// countDelay is how long changes of counts are gathered: the queue holds an organization only once,
-// so that an import costs at most one write per delay.
-const countDelay = time.Second
 
 // ofNamespace returns the organization of a Namespace object.
 func ofNamespace(object client.Object) []ctrl.Request { return watch.OrganizationOf(object.GetName()) }

@@ -5,7 +5,6 @@ package project
 import (
 	"context"
 	"errors"
-	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -18,9 +17,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/tally"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
-
-// countDelay is how long changes of findings, and deletions of scans, are gathered before the status is written.
-const countDelay = time.Second
 
 // Reconciler reconciles Projects.
 type Reconciler struct {
@@ -43,8 +39,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Project{}, builder.WithPredicates(worthReconciling)).
-		Watches(&v1alpha1.Finding{}, r.findings.Handler(countDelay)).
-		Watches(&v1alpha1.Scan{}, watch.EnqueueDeletedAfter(countDelay, watch.Reference(projectOfScan)),
+		Watches(&v1alpha1.Finding{}, r.findings.Handler(watch.CountDelay)).
+		Watches(&v1alpha1.Scan{}, watch.EnqueueDeletedAfter(watch.CountDelay, watch.Reference(projectOfScan)),
 			builder.WithPredicates(scans.CountsOtherwise)).
 		Watches(&v1alpha1.Repository{}, watch.EnqueueIndexed(r.Client, &v1alpha1.ProjectList{}, index.Repository),
 			builder.WithPredicates(watch.NewSinceStart, watch.CreatedOrDeleted)).

@@ -4,7 +4,6 @@ package repository
 
 import (
 	"context"
-	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -17,9 +16,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/tally"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
-
-// countDelay is how long changes of what is counted, and deletions of scans, are gathered before the status is written.
-const countDelay = time.Second
 
 // Reconciler reconciles Repositories.
 type Reconciler struct {
@@ -43,11 +39,11 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Repository{}, builder.WithPredicates(watch.SpecOr(watch.FinalizersChanged))).
-		Watches(&v1alpha1.Finding{}, r.findings.Handler(countDelay)).
-		Watches(&v1alpha1.Scan{}, watch.EnqueueDeletedAfter(countDelay, watch.Reference(repositoryOfScan)),
+		Watches(&v1alpha1.Finding{}, r.findings.Handler(watch.CountDelay)).
+		Watches(&v1alpha1.Scan{}, watch.EnqueueDeletedAfter(watch.CountDelay, watch.Reference(repositoryOfScan)),
 			builder.WithPredicates(scans.CountsOtherwise)).
-		Watches(&v1alpha1.Project{}, r.projects.Handler(countDelay)).
-		Watches(&v1alpha1.Review{}, r.reviews.Handler(countDelay)).
+		Watches(&v1alpha1.Project{}, r.projects.Handler(watch.CountDelay)).
+		Watches(&v1alpha1.Review{}, r.reviews.Handler(watch.CountDelay)).
 		WithOptions(options).
 		Complete(r)
 }

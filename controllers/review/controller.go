@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,9 +18,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
-
-// countDelay is how long changes of issues are gathered before they are counted.
-const countDelay = time.Second
 
 // Reconciler reconciles Reviews.
 type Reconciler struct {
@@ -51,7 +47,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Review{}, builder.WithPredicates(worthReconciling)).
 		// Of an issue's status only the decision matters: the other counters are derived from the specs.
-		Watches(&v1alpha1.ReviewIssue{}, watch.EnqueueAfter(countDelay, watch.Reference(reviewOfIssue)),
+		Watches(&v1alpha1.ReviewIssue{}, watch.EnqueueAfter(watch.CountDelay, watch.Reference(reviewOfIssue)),
 			builder.WithPredicates(watch.NewSinceStart, countsOtherwise)).
 		Watches(&v1alpha1.Repository{}, watch.EnqueueIndexed(r.Client, &v1alpha1.ReviewList{}, index.Repository),
 			builder.WithPredicates(watch.NewSinceStart, watch.CreatedOrDeleted)).

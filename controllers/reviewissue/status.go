@@ -2,7 +2,6 @@ package reviewissue
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -12,10 +11,6 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/internal/transitions"
 )
-
-// longestWait is how late a decision may end after the clock was set forward or the machine was
-// suspended.
-const longestWait = time.Hour
 
 // observe records the status that follows from the issue's spec and its review's, the decision about it, and whether
 // the review exists. If it does not, nothing is retried: the watch on reviews enqueues the issue when it is created.
@@ -40,7 +35,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	}
 	*s.Status = observed
 	s.Judge(verdict)
-	s.RequeueAfter(min(reviewstate.UntilEnd(s.Object, s.Now), longestWait))
+	s.RequeueAfter(min(reviewstate.UntilEnd(s.Object, s.Now), reconcile.LongestWait))
 	return nil
 }
 

@@ -34,10 +34,6 @@ const (
 	// longestCount is how long a policy may be evaluated over all findings before the count is given up. It is well
 	// below the timeout of a reconcile, which would fail, be retried, and block its worker.
 	longestCount = 30 * time.Second
-	// longestWait is how late a policy may begin or end after the clock was set forward or the machine was
-	// suspended, how late one that ended too early decides again after the clock was set back, and how often a policy
-	// that depends on the time is counted.
-	longestWait = time.Hour
 	// turn is when a changed policy is requeued while another is being counted; recountTurn is the same for a policy that
 	// only needs a recount.
 	turn        = 200 * time.Millisecond

@@ -11,6 +11,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
@@ -28,10 +29,10 @@ func (r *Reconciler) putInForce(_ context.Context, s *scope) error {
 		s.RequeueAfter(countingShare * r.longestCount)
 	}
 	for _, spec := range specs(s) {
-		s.RequeueAfter(min(rules.UntilNext(spec, s.Now), longestWait))
+		s.RequeueAfter(min(rules.UntilNext(spec, s.Now), reconcile.LongestWait))
 		program, err := r.policies.Compile(spec.Match)
 		if rules.WindowOf(spec, s.Now) == rules.Expired || err == nil && program.UsesNow() {
-			s.RequeueAfter(longestWait)
+			s.RequeueAfter(reconcile.LongestWait)
 		}
 	}
 	return nil

@@ -12,9 +12,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 )
 
-// backlogDelay is how long changes of an endpoint's deliveries are gathered.
-const backlogDelay = time.Second
-
 // pendingIndex is the cache index of pending deliveries by the name of their endpoint.
 const pendingIndex = "pending"
 
