@@ -33,6 +33,14 @@ func (r *Reconciler) observeSpec(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// auditTriage writes an audit line for each user's decision, or end of a decision, that is about to be
+// recorded.
+func (r *Reconciler) auditTriage(_ context.Context, s *scope) error {
+	r.audit.Decisions(s.Object, s.Object.Spec.Triage.Comments,
+		findingstate.History(s.Before), findingstate.History(s.Status))
+	return nil
+}
+
 // observeReferences records whether the repository and the project exist and belong together. If
 // they do not, nothing is retried: the watches on both kinds enqueue the finding.
 func (r *Reconciler) observeReferences(ctx context.Context, s *scope) error {

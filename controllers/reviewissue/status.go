@@ -42,12 +42,9 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 // auditTriage writes an audit line for each user's decision, or end of a decision, that is about to be
 // recorded.
 func (r *Reconciler) auditTriage(_ context.Context, s *scope) error {
-	r.audit.Decisions(s.Object, s.Object.Spec.Triage.Comments, historyOf(s.Before), historyOf(s.Status))
+	r.audit.Decisions(s.Object, s.Object.Spec.Triage.Comments,
+		transitions.Of(s.Before.Transitions, s.Before.EmittedSeq), transitions.Of(s.Status.Transitions, s.Status.EmittedSeq))
 	return nil
-}
-
-func historyOf(status *v1alpha1.ReviewIssueStatus) transitions.History {
-	return transitions.History{Transitions: status.Transitions, EmittedSeq: status.EmittedSeq}
 }
 
 // announce sends an Event when an existing issue was resolved or reopened.

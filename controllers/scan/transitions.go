@@ -48,7 +48,7 @@ func transitionsOf(scan *v1alpha1.Scan, p progress, now time.Time) []v1alpha1.Tr
 	if scan.IsOfReview() {
 		return status.Transitions
 	}
-	history := transitions.History{Transitions: status.Transitions, EmittedSeq: status.EmittedSeq}
+	history := transitions.Of(status.Transitions, status.EmittedSeq)
 	is := endingOf(scan, p)
 	was := endingBefore(status, v1alpha1.ScannerFieldManagerPrefix+scan.Spec.Tool)
 	if is == was || is.outcome == "" {

@@ -91,7 +91,7 @@ func statusAtCreation(finding *v1alpha1.Finding, seen *Creation) v1alpha1.Findin
 	status := v1alpha1.FindingStatus{
 		ObservedGeneration: 1, UpdatedAt: &at,
 		State: v1alpha1.FindingStateOpen, UserStatus: v1alpha1.UserStatusOpen,
-		TriageDigest: triageDigest(&v1alpha1.FindingSpec{}),
+		TriageDigest: TriageDigest(&v1alpha1.FindingSpec{}),
 		Conditions:   finding.Status.Conditions,
 	}
 	created := v1alpha1.Transition{

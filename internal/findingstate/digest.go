@@ -38,10 +38,10 @@ func clearPermalinks(details *v1alpha1.FindingDetails) {
 	}
 }
 
-// triageDigest is a digest of the user's decision, its comments, reason, end and basis, so that repeating a
+// TriageDigest returns a digest of the user's decision, its comments, reason, end and basis, so that repeating a
 // stale decision counts as a new one. For a triage without basis, reason and end it equals the digest of
 // versions that did not have these.
-func triageDigest(spec *v1alpha1.FindingSpec) string {
+func TriageDigest(spec *v1alpha1.FindingSpec) string {
 	triage := &spec.Triage
 	decision := []any{Declared(spec), triage.Comments}
 	if triage.Basis != "" && Declared(spec) != v1alpha1.UserStatusOpen {
@@ -53,9 +53,6 @@ func triageDigest(spec *v1alpha1.FindingSpec) string {
 	}
 	return digest(decision)
 }
-
-// TriageDigest returns the triageDigest of a status that has observed the spec's triage.
-func TriageDigest(spec *v1alpha1.FindingSpec) string { return triageDigest(spec) }
 
 // suppressionDigest is a digest of how and why the source suppresses the finding; "" if it does
 // not.

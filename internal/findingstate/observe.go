@@ -36,7 +36,7 @@ func Observe(finding *v1alpha1.Finding, judge Judge, now time.Time) v1alpha1.Fin
 	next.ObservedGeneration = finding.Generation
 	next.State = State(seen)
 	next.UserStatus = UserStatus(seen)
-	next.TriageDigest = triageDigest(&finding.Spec)
+	next.TriageDigest = TriageDigest(&finding.Spec)
 	next.FactsDigest = factsDigest(&finding.Spec)
 	next.SuppressionDigest = suppressionDigest(&finding.Spec)
 	next.UpdatedAt = &updatedAt
@@ -59,12 +59,12 @@ func DecisionWaits(finding *v1alpha1.Finding) bool {
 	if finding.Status.UpdatedAt == nil {
 		return isTriaged(&finding.Spec)
 	}
-	return finding.Status.TriageDigest != triageDigest(&finding.Spec)
+	return finding.Status.TriageDigest != TriageDigest(&finding.Spec)
 }
 
 // History returns the recorded transitions of the finding.
 func History(status *v1alpha1.FindingStatus) transitions.History {
-	return transitions.History{Transitions: status.Transitions, EmittedSeq: status.EmittedSeq}
+	return transitions.Of(status.Transitions, status.EmittedSeq)
 }
 
 // changes returns the transitions between two reconciles: first those by the scanner, then those by

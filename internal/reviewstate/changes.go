@@ -1,13 +1,6 @@
 package reviewstate
 
-import (
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/transitions"
-)
-
-func history(kept []v1alpha1.Transition, emitted int64) transitions.History {
-	return transitions.History{Transitions: kept, EmittedSeq: emitted}
-}
+import "github.com/appsec-dev/findings-operator/api/v1alpha1"
 
 // reviewChanges returns an updated transition if the review's spec or a counter has changed since
 // the last reconcile, or this is the first. While a review is being deleted its counters drop to 0,

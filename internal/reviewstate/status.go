@@ -9,6 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/lastwrite"
+	"github.com/appsec-dev/findings-operator/internal/transitions"
 )
 
 // ReviewStatus returns the status that follows from the review's spec, its issues' counts and its
@@ -25,7 +26,7 @@ func ReviewStatus(review *v1alpha1.Review, counts Counts, now time.Time) v1alpha
 	next.LastReviewAt = lastReviewAt(review.Spec.ReviewedCommits)
 	next.UpdatedAt = updatedAt(review, before.ObservedGeneration, before.UpdatedAt, CountsOf(before) != counts, now)
 	next.ObservedGeneration = review.Generation
-	next.Transitions = history(before.Transitions, before.EmittedSeq).Record(*next.UpdatedAt,
+	next.Transitions = transitions.Of(before.Transitions, before.EmittedSeq).Record(*next.UpdatedAt,
 		reviewChanges(review, counts)...)
 	return next
 }
@@ -76,7 +77,7 @@ func JudgedStatus(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec, judg
 		next.Verdict.Since = *next.UpdatedAt
 	}
 	next.ObservedGeneration = issue.Generation
-	next.Transitions = history(before.Transitions, before.EmittedSeq).Record(*next.UpdatedAt,
+	next.Transitions = transitions.Of(before.Transitions, before.EmittedSeq).Record(*next.UpdatedAt,
 		append(issueChanges(before.State, &next), decided...)...)
 	return next
 }

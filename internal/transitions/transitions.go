@@ -17,6 +17,11 @@ type History struct {
 	EmittedSeq int64
 }
 
+// Of returns the history that a status holds.
+func Of(list []v1alpha1.Transition, emittedSeq int64) History {
+	return History{Transitions: list, EmittedSeq: emittedSeq}
+}
+
 // LastSeq returns the number of the newest transition, or 0 if there is none.
 func (h History) LastSeq() int64 {
 	last := h.EmittedSeq

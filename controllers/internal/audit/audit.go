@@ -54,7 +54,7 @@ func (l Log) Decisions(object client.Object, comment string, before, after trans
 
 // added returns the transitions of after that are not in before.
 func added(before, after transitions.History) []v1alpha1.Transition {
-	return transitions.History{Transitions: after.Transitions, EmittedSeq: before.LastSeq()}.Owed()
+	return transitions.Of(after.Transitions, before.LastSeq()).Owed()
 }
 
 // rfc3339 formats a time; "" for nil.

@@ -84,7 +84,7 @@ type Book struct {
 }
 
 func (b Book) history() transitions.History {
-	return transitions.History{Transitions: *b.Transitions, EmittedSeq: *b.EmittedSeq}
+	return transitions.Of(*b.Transitions, *b.EmittedSeq)
 }
 
 // emitted records that all deliveries up to that seq are made, and drops emitted transitions beyond
