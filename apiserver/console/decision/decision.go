@@ -38,7 +38,7 @@ type Facts struct {
 	Score                  float32
 	// Version is that of the package. Code counts only without it.
 	Version, Code string
-	// Stale is how they differ from those of the last decision; empty if they do not. It identifies nothing.
+	// Stale is how they differ from those of the last decision, or why they are in doubt; empty if neither is so.
 	Stale string
 }
 
@@ -59,9 +59,29 @@ func (f Facts) digest() string {
 	return digest(f.Severity, "", hash([]byte(strings.Join(strings.Fields(f.Code), ""))))
 }
 
-// Seen identifies what a person has seen: a decision, who made it, and the facts. Other changes by scans do not affect
-// it.
-func (d Standing) Seen() string { return d.decided() + d.Facts.digest() }
+// seen identifies the facts, and what makes the decision stale.
+func (f Facts) seen() string {
+	if f.Stale == "" {
+		return f.digest()
+	}
+	return f.digest() + digest(f.Stale)
+}
+
+// areIn reports whether the person who has seen a state has seen these facts. What made the decision stale then does
+// not matter if nothing does now.
+func (f Facts) areIn(seen string) bool {
+	seen = seen[min(len(seen), len(undecidedDigest)):] // without the decision
+	return seen == f.seen() || f.Stale == "" && strings.HasPrefix(seen, f.digest())
+}
+
+// Seen identifies what a person has seen: a decision, who made it, the facts, and what makes the decision stale. Other
+// changes by scans do not affect it.
+func (d Standing) Seen() string { return d.decided() + d.Facts.seen() }
+
+// isIn reports whether the person has seen the decision and the facts.
+func (d Standing) isIn(seen string) bool {
+	return strings.HasPrefix(seen, d.decided()) && d.Facts.areIn(seen)
+}
 
 // decided identifies the decision and who made it. It is the first part of Seen.
 func (d Standing) decided() string {

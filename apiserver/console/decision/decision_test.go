@@ -112,6 +112,7 @@ func TestOnlyTheFactsOfADecisionAreSeen(t *testing.T) {
 		{"what was rated low", Facts{Severity: "low"}, Facts{Severity: "low", Score: 9, ToolSeverity: "critical"}, true},
 		{"code", Facts{Code: "a(b)"}, Facts{Code: "a(c)"}, false},
 		{"code of a version", Facts{Version: "1.0", Code: "a"}, Facts{Version: "1.0", Code: "b"}, true},
+		{"a doubt", Facts{}, Facts{Stale: "in doubt: the line moved"}, false},
 	} {
 		harness.Same(t, c.reason, c.same, (Standing{Facts: c.before}).Seen() == (Standing{Facts: c.after}).Seen())
 	}
@@ -132,6 +133,7 @@ func TestWhatOthersMadeOfADecisionIsNotOnesOwn(t *testing.T) {
 		{"somebody else has decided since", stands("active", "apikey/eve", "low"), false},
 		{"somebody else has withdrawn it", stands(Open, "apikey/eve", "low"), false},
 		{"a scan has changed the severity", stands("active", "apikey/ada", "high"), false},
+		{"a scan has put it in doubt", Standing{Decision{UserStatus: "active"}, "apikey/ada", Facts{Severity: "low", Stale: "in doubt"}}, false},
 	} {
 		harness.Same(t, c.reason, c.own, Own(before, c.now, "apikey/ada").Seen() == c.now.Seen())
 	}
@@ -220,11 +222,15 @@ func TestAFormThatIsSentTwiceIsNotOvertakenByItself(t *testing.T) {
 		{"another end", func(d *Standing) { d.ExpiresAt = nil }, false},
 		{"another comment", func(d *Standing) { d.Comments = "b" }, false},
 		{"about facts that were not seen", func(d *Standing) { d.Facts.Severity = "high" }, false},
+		{"in doubt since", func(d *Standing) { d.Stale = "in doubt: the line moved" }, false},
 	} {
 		now := stored
 		c.change(&now)
 		harness.Same(t, c.reason, c.same, now.isOf(form, "apikey/ada"))
 	}
+	undecided.Stale = "in doubt: the line moved"
+	form.Set("seen", undecided.Seen())
+	harness.Same(t, "about a doubt that the decision has ended", true, stored.isOf(form, "apikey/ada"))
 	synctest.Test(t, func(t *testing.T) {
 		withdrawn := `{"user_status":"open","decided_by":"apikey/","comments":"a"}`
 		seen := Standing{Decision{UserStatus: "muted", Comments: "a"}, "apikey/", Facts{}}.Seen()
@@ -260,6 +266,17 @@ func TestADecisionAboutFactsThatWereSeenIsStored(t *testing.T) {
 	}
 }
 
+func TestADecisionAboutADoubtThatWasSeenIsStored(t *testing.T) {
+	seen := Standing{Decision{UserStatus: "muted"}, "", Facts{Stale: "in doubt: the line moved"}}.Seen()
+	for _, answer := range []string{`{"user_status":"muted","decision_stale":"in doubt: the line moved"}`, `{"user_status":"muted"}`} {
+		synctest.Test(t, func(t *testing.T) {
+			if now, overtaken := store(t, seen, answer); overtaken {
+				t.Errorf("%s: %s", answer, now.Conflict("finding", seen))
+			}
+		})
+	}
+}
+
 func TestADecisionAboutFactsThatWereNotSeenIsNotStored(t *testing.T) {
 	ended := time.Unix(1, 0)
 	for _, c := range []struct {
@@ -279,6 +296,8 @@ func TestADecisionAboutFactsThatWereNotSeenIsNotStored(t *testing.T) {
 			Standing{Decision{UserStatus: Open}, "", Facts{Code: "a"}}, "The finding has changed meanwhile"},
 		{"another severity of an issue", `{"user_status":"open","severity":"high"}`,
 			Standing{Decision{UserStatus: Open}, "", Facts{Severity: "low"}}, "The finding has changed meanwhile"},
+		{"in doubt since", `{"user_status":"muted","decided_by":"apikey/ada","decision_stale":"in doubt: the line moved","details":{"severity":"low"}}`,
+			Standing{Decision{UserStatus: "muted"}, "apikey/ada", Facts{Severity: "low"}}, "The finding has changed meanwhile"},
 		{"another version of an issue", `{"user_status":"open","package_version":"1.1"}`,
 			Standing{Decision{UserStatus: Open}, "", Facts{Version: "1.0"}}, "The finding has changed meanwhile"},
 		{"the end was seen", `{"user_status":"open","expires_at":"1970-01-01T00:00:01Z","details":{"severity":"high"}}`,

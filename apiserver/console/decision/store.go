@@ -5,7 +5,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -54,7 +53,8 @@ func read(ctx context.Context, v *page.Visit, shown string) (now Standing, tag s
 		tag, err = v.API.Get(ctx, shown, nil, &found)
 		now = found.standing()
 		// A page of an earlier version says nothing about facts.
-		overtaken = !slices.Contains([]string{"", now.decided(), now.Seen()}, seen) && !now.isOf(v.Form, Author(v))
+		known := seen == "" || seen == now.decided() || now.isIn(seen)
+		overtaken = !known && !now.isOf(v.Form, Author(v))
 		return err != nil || !overtaken, nil
 	})
 	return now, tag, overtaken, err
@@ -68,7 +68,7 @@ func Author(v *page.Visit) string { return "apikey/" + v.Who.Key }
 func (d Standing) isOf(form url.Values, author string) bool {
 	wanted, is := ChangeOf(form, d.Decision), ChangeTo(d.Decision)
 	same := func(wanted, is *string) bool { return wanted == nil || ptr.Deref(wanted, none) == ptr.Deref(is, none) }
-	return d.DecidedBy == author && strings.HasSuffix(form.Get("seen"), d.Facts.digest()) &&
+	return d.DecidedBy == author && d.Facts.areIn(form.Get("seen")) &&
 		same(wanted.UserStatus, is.UserStatus) && same(wanted.Reason, is.Reason) &&
 		same(wanted.ExpiresAt, is.ExpiresAt) && same(wanted.Comments, is.Comments)
 }
@@ -107,6 +107,7 @@ func (r record) standing() Standing {
 // somebody else has decided in between, it returns a state that never was, so that an undo is refused.
 func Own(before, now Standing, author string) Standing {
 	now.Facts = before.Facts
+	now.Stale = "" // the decision is about the facts that were seen
 	// A decision that changes nothing keeps the author of the one before.
 	if now.decided() != before.decided() {
 		now.DecidedBy = author

@@ -46,8 +46,7 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 		}{now.Conflict("finding", v.Form.Get("seen")), shown}}, err
 	}
 	own := decision.Own(before, now.Standing, decision.Author(v))
-	changed := own.Seen() != before.Seen() || before.Stale != "" && now.Stale == ""
-	answer := decisionAnswer{Changed: changed, Seen: own.Seen(), Row: shown}
+	answer := decisionAnswer{Changed: own.Seen() != before.Seen(), Seen: own.Seen(), Row: shown}
 	if undo := decision.ChangeTo(before.Decision); !reflect.DeepEqual(undo, decision.ChangeTo(now.Decision)) {
 		answer.Undo = &undo
 	}
