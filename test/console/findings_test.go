@@ -730,6 +730,8 @@ func TestTheOverviewsNumbersLeadToTheFindingsThatTheyCount(t *testing.T) {
 	o.hasHistory()
 	o.has(some(5)...)
 	o.has(builder.Finding("f-closed").Closed(found.Add(48*time.Hour), "s-1"))
+	o.has(builder.Finding("f-worse").Severity(v1alpha1.LevelHigh).Triage(v1alpha1.UserStatusMuted, "").
+		Mutate(func(f *v1alpha1.Finding) { f.Spec.Triage.Basis = "rated=low" }))
 	p := newPerson(t)
 	p.goes("/console/login")
 	p.logsIn(o.key("ada"))
@@ -743,6 +745,9 @@ func TestTheOverviewsNumbersLeadToTheFindingsThatTheyCount(t *testing.T) {
 	p.evaluates("[...document.querySelectorAll('main a')].filter((a) => !a.closest('.then, #tour')).map((a) => (a.closest('td.number') ? a : a.closest('div, tr').querySelector('dd, td.number')).textContent + ' ' + a.getAttribute('href'))", &links)
 	if len(links) < 12 {
 		t.Fatalf("the overview has only %q", links)
+	}
+	if doubted := "1 /console/findings?stale=true&status=open_muted"; !slices.Contains(links, doubted) {
+		t.Errorf("no figure is %q: %q", doubted, links)
 	}
 	for _, link := range links {
 		count, at, _ := strings.Cut(link, " ")

@@ -35,8 +35,9 @@ const (
 // shown is the content of the page. Numbers of today are counted now, and each links to the findings that it counts;
 // numbers of the past are as recorded.
 type shown struct {
-	// Open counts the findings that are reported and not muted, High those of them with severity high.
-	Open, High client.FindingCounts
+	// Open counts the findings that are reported and not muted, High those of them with severity high. Stale counts those
+	// with a stale decision by state, in any state.
+	Open, High, Stale client.FindingCounts
 	// Trends covers the last 90 days. ByRepository and ByProject hold what was open a week ago.
 	Trends, ByRepository, ByProject client.Trends
 	// CanDecide reports that the key may decide about findings.
@@ -54,6 +55,7 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	}{
 		{page.CountsPath, url.Values{"status": {"open"}, "values": {allValues}}, &s.Open},
 		{page.CountsPath, url.Values{"status": {"open"}, "severity": {"high"}, "values": {allValues}}, &s.High},
+		{page.CountsPath, url.Values{"stale": {"true"}, "field": {"status"}}, &s.Stale},
 		{trendsPath, url.Values{}, &s.Trends},
 		{trendsPath, url.Values{"from": {weekAgo}, "group": {"repo_id"}, "values": {allValues}}, &s.ByRepository},
 		{trendsPath, url.Values{"from": {weekAgo}, "group": {"project_id"}, "values": {allValues}}, &s.ByProject},
@@ -80,8 +82,10 @@ func (s shown) figures() []ui.Figure {
 		{Name: "Critical", Count: s.critical(), Link: list("status", "open", "severity", "high", "min_score", "9")},
 		{Name: "High", Count: s.High.Total, Link: list("status", "open", "severity", "high")},
 		{Name: "Undecided", Count: count(s.Open, "user_status", "open"), Link: list("status", "open", "user_status", "open")},
-		{Name: "In doubt", Count: count(s.Open, "stale", "true"), Link: list("status", "open", "stale", "true")},
+		{Name: "In doubt", Count: count(s.Stale, "status", "open"), Link: list("status", "open", "stale", "true")},
 		{Name: "Muted", Count: count(s.Open, "status", "open_muted"), Link: list("status", "open_muted")},
+		{Name: "Muted, in doubt", Count: count(s.Stale, "status", "open_muted"),
+			Link: list("status", "open_muted", "stale", "true")},
 		{Name: "Closed", Count: count(s.Open, "status", "closed"), Link: list("status", "closed")},
 	}
 }
