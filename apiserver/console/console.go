@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -230,6 +231,9 @@ func (c *Console) render(ctx context.Context, v *page.Visit, response page.Respo
 	if response.Cookie != nil {
 		answer.Header.Set("Set-Cookie", response.Cookie.String())
 	}
+	if age := v.DataAge(); age > 0 {
+		answer.Header.Set(api.DataAgeHeader, strconv.Itoa(age))
+	}
 	return answer, nil
 }
 
@@ -250,7 +254,7 @@ func (c *Console) renderBody(ctx context.Context, v *page.Visit, response page.R
 	}
 	view := c.view(response.Title)
 	view.Who, view.At, view.Token, view.Place = v.Who, v.URL.Path, v.Token, v.Place
-	view.Styles, view.Modules = response.Styles, response.Modules
+	view.Styles, view.Modules, view.DataAge = response.Styles, response.Modules, v.DataAge()
 	return html(ctx, status, ui.Frame(view, response.Body))
 }
 

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/a-h/templ"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
@@ -48,6 +51,31 @@ func TestTheCauseOfAFailedPageIsForTheLogAlone(t *testing.T) {
 		}
 		if (answer.Err != nil) != (tc.logged != "") || answer.Err != nil && !strings.Contains(answer.Err.Error(), tc.logged) {
 			t.Errorf("%s: the log gets %v", name, answer.Err)
+		}
+	}
+}
+
+func TestAPageSaysHowOldItMayBe(t *testing.T) {
+	c := newConsole(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Data-Age", r.URL.Query().Get("age"))
+		_, _ = w.Write([]byte(`{"key":"ada"}`))
+	}))
+	for oldest, minutes := range map[string]string{"200": "3", "59": "0"} {
+		serve := func(ctx context.Context, v *page.Visit) (page.Response, error) {
+			for _, age := range []string{oldest, "5"} {
+				if _, err := v.API.Get(ctx, "/v2/findings", url.Values{"age": {age}}, &struct{}{}); err != nil {
+					return page.Response{}, err
+				}
+			}
+			return page.Response{Body: templ.NopComponent}, nil
+		}
+		request := httptest.NewRequest(http.MethodGet, Path+"x", http.NoBody)
+		answer := c.Serve(page.Route{Method: http.MethodGet, Serve: serve}, Request{HTTP: request})
+		shown := string(answer.Body)
+		harness.Same(t, "its age", oldest, answer.Header.Get("X-Data-Age"))
+		harness.Same(t, oldest+" s are too few for a warning", minutes == "0", strings.Contains(shown, `id="data-age" role="status" hidden`))
+		if !strings.Contains(shown, "may be <span>"+minutes+"</span> min old") {
+			t.Errorf("%s s:\n%s", oldest, shown)
 		}
 	}
 }

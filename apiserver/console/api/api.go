@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -31,12 +32,20 @@ type Client struct {
 	key string
 	// requestID identifies the person's request, also in the log lines of the operations.
 	requestID string
+	// dataAge is the greatest DataAge of the responses.
+	dataAge atomic.Int64
 }
+
+// DataAgeHeader is the header of a response whose data may be old: its age in seconds.
+const DataAgeHeader = "X-Data-Age"
 
 // New returns a client that calls the operations that handler serves.
 func New(handler http.Handler, key, requestID string) *Client {
-	return &Client{handler, key, requestID}
+	return &Client{handler: handler, key: key, requestID: requestID}
 }
+
+// DataAge returns how old the data behind the responses so far may be, in seconds; 0 if it is not older than usual.
+func (c *Client) DataAge() int { return int(c.dataAge.Load()) }
 
 // Failure is a response other than the requested one.
 type Failure struct {
@@ -136,10 +145,21 @@ func (c *Client) call(request *http.Request, read func(*recorder) error) error {
 	if err := c.serve(answer, request); err != nil {
 		return err
 	}
+	c.noteDataAge(answer.header)
 	if answer.status >= http.StatusBadRequest {
 		return FailureOf(answer.status, answer.header, answer.body.Bytes())
 	}
 	return read(answer)
+}
+
+// noteDataAge keeps the greatest age. Several responses may be read at the same time.
+func (c *Client) noteDataAge(header http.Header) {
+	age, _ := strconv.ParseInt(header.Get(DataAgeHeader), 10, 64) // without the header 0
+	for {
+		if known := c.dataAge.Load(); age <= known || c.dataAge.CompareAndSwap(known, age) {
+			return
+		}
+	}
 }
 
 // serve returns a panic as an error: pages call several operations concurrently, each in its own goroutine, where no

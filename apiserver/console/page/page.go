@@ -79,6 +79,14 @@ func SeeOther(location string) Response {
 // May reports whether the session's key has the scope.
 func (v *Visit) May(scope string) bool { return slices.Contains(v.Who.Scopes, scope) }
 
+// DataAge returns how old what the page shows may be, in seconds; 0 if it is not older than usual.
+func (v *Visit) DataAge() int {
+	if v.API == nil {
+		return 0
+	}
+	return v.API.DataAge()
+}
+
 // Resource returns the path, in a list of the console or of the REST API, of what the page's path names.
 func (v *Visit) Resource(list string) string { return Of(list, v.Path("id")) }
 

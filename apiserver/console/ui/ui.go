@@ -29,11 +29,16 @@ type View struct {
 	Token string
 	// Place is the position in the stream of events at which the page was read.
 	Place string
+	// DataAge is how old what the page shows may be, in seconds.
+	DataAge int
 	// Styles and Modules are the assets of the page itself.
 	Styles, Modules []string
 	// Asset returns the address of an asset.
 	Asset func(name string) string
 }
+
+// minutesOld returns how many minutes old the page may be. Less than one is not worth a warning.
+func (v View) minutesOld() int { return v.DataAge / int(time.Minute/time.Second) }
 
 // Problem is the content of an error page.
 type Problem struct {

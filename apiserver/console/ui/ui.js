@@ -52,7 +52,16 @@ export async function ask(url, options = {}) {
     });
   }
   if (!response.ok) throw new Refusal(response.status, await response.json().catch(() => ({})));
+  tellAge(Number(response.headers.get("X-Data-Age")));
   return response;
+}
+
+/** Warns of old data. What is less than a minute old is not worth a warning.
+ * @param {number} seconds How old what was sent last may be. */
+function tellAge(seconds) {
+  const warning = document.querySelector("#data-age");
+  warning?.toggleAttribute("hidden", seconds < 60);
+  warning?.querySelector("span")?.replaceChildren(String(Math.floor(seconds / 60)));
 }
 
 /** Asks the console for a part of a page, and returns its elements.
