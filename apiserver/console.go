@@ -86,16 +86,19 @@ func (r *router) addConsolePages(engine *gin.Engine) {
 }
 
 // refuseOtherOrganization refuses a link or a stream of a page that was loaded before a login to another organization.
-// It removes the name of the organization, which is no parameter of the operation.
+// It removes the name of the organization, which is no parameter of the operation, and refuses a damaged address.
 func (r *router) refuseOtherOrganization(c *gin.Context) {
 	const name = "organization"
-	query := c.Request.URL.Query()
-	if !query.Has(name) {
+	query, err := console.Query(c.Request)
+	if err == nil && !query.Has(name) {
 		return
 	}
-	if query.Get(name) != stateOf(c).identity.Organization {
+	if err == nil && query.Get(name) != stateOf(c).identity.Organization {
 		const detail = "You have logged in to another organization since the page with this link was loaded."
-		sendAnswer(c, r.console.Failed(c.Request, stateOf(c).requestID, api.Failed(http.StatusForbidden, detail)))
+		err = api.Failed(http.StatusForbidden, detail)
+	}
+	if err != nil {
+		sendAnswer(c, r.console.Failed(c.Request, stateOf(c).requestID, err))
 		c.Abort()
 		return
 	}

@@ -107,8 +107,12 @@ func (c *Console) visit(route page.Route, request Request) (*page.Visit, error) 
 	if err := c.checkOrigin(route, r); err != nil {
 		return nil, err
 	}
+	query, err := Query(r)
+	if err != nil {
+		return nil, err
+	}
 	v := &page.Visit{
-		API: api.New(c.api, c.APIKey(r), request.RequestID), Path: request.Path, URL: r.URL, Query: r.URL.Query(),
+		API: api.New(c.api, c.APIKey(r), request.RequestID), Path: request.Path, URL: r.URL, Query: query,
 		Form: r.PostForm, Scripted: scripted(r), Token: c.session.Token(r, time.Now()),
 	}
 	v.LogIn = func(ctx context.Context, apiKey string) (*http.Cookie, error) {
@@ -126,6 +130,17 @@ func (c *Console) visit(route page.Route, request Request) (*page.Visit, error) 
 		v.Place, _ = v.API.Place(r.Context())
 	}
 	return v, whoAmI(r.Context(), v.API, &v.Who)
+}
+
+// Query returns the parameters of the address, and refuses a damaged one: without its damaged filters, it would select
+// more than was intended.
+func Query(r *http.Request) (url.Values, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		const detail = "The address is damaged: it has a semicolon, or a percent sign that encodes nothing."
+		return nil, api.Failed(http.StatusBadRequest, detail)
+	}
+	return query, nil
 }
 
 func whoAmI(ctx context.Context, api *api.Client, into *client.WhoAmI) error {

@@ -217,6 +217,10 @@ func TestAnExportHoldsWhatTheListShowsAndOnlyForASession(t *testing.T) {
 		!strings.Contains(answer.text, "<h1>") || !strings.Contains(answer.text, "format") {
 		t.Errorf("an export that fails is answered with %s and %v\n%s", answer.Status, answer.Header, answer.text)
 	}
+	answer = v.asks("/console/export?format=csv&text=50%&organization="+o.name, nil)
+	if answer.StatusCode != http.StatusBadRequest || !strings.Contains(answer.text, "is damaged") {
+		t.Errorf("an export by a damaged filter is answered with %s\n%s", answer.Status, answer.text)
+	}
 	v.logsIn(newOrganization(t).key("eve"))
 	answer = v.asks(html.UnescapeString(link[1]), nil)
 	if answer.StatusCode != http.StatusForbidden || !strings.Contains(answer.text, "another organization") {

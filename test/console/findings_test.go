@@ -345,12 +345,13 @@ func TestAnAddressThatAsksForWhatThereIsNotIsRefused(t *testing.T) {
 	for query, words := range map[string]string{
 		"severty=high": "There is no filter", "severity=high&severity=low": "given more than once", "severity=foo": "must be one of", "cursor=x": "start again without it",
 		"group=title": "not grouped by", "created_since=7x": "must be a date-time",
+		"severity=high;status=open": "is damaged", "status=open&amp;severity=high": "is damaged", "status=open&text=50%": "is damaged",
 	} {
 		if answer := v.asks("/console/findings?"+query, nil); answer.StatusCode != http.StatusBadRequest || !strings.Contains(answer.text, words) {
 			t.Errorf("%s: %s\n%s", query, answer.Status, answer.text)
 		}
 	}
-	for _, list := range []string{"deliveries", "scans", "reviews"} {
+	for _, list := range []string{"deliveries", "scans", "reviews", "reviews/rv-1", "operations", "policies", "keys"} {
 		for _, query := range []string{"about=lodash", "status=failed&status=pending"} {
 			if answer := v.asks("/console/"+list+"?"+query, nil); answer.StatusCode != http.StatusBadRequest {
 				t.Errorf("%s by %s: %s", list, query, answer.Status)

@@ -46,8 +46,12 @@ func Routes() []page.Route {
 
 // list shows the organization's operations, the newest first.
 func list(ctx context.Context, v *page.Visit) (page.Response, error) {
+	view, err := v.View()
+	if err != nil {
+		return page.Response{}, err
+	}
 	var found client.TriageOperationList
-	if err := v.List(ctx, apiPath, nil, &found); err != nil {
+	if err := v.List(ctx, apiPath, view, &found); err != nil {
 		return page.Response{}, err
 	}
 	undone, err := readUndone(ctx, v, found.Items...)

@@ -49,11 +49,14 @@ type listing struct {
 
 // list shows the organization's policies, the newest first.
 func list(ctx context.Context, v *page.Visit) (page.Response, error) {
-	var policies listing
-	if err := v.List(ctx, apiPath, nil, &policies.TriagePolicyList); err != nil {
+	view, err := v.View()
+	if err != nil {
 		return page.Response{}, err
 	}
-	var err error
+	var policies listing
+	if err := v.List(ctx, apiPath, view, &policies.TriagePolicyList); err != nil {
+		return page.Response{}, err
+	}
 	if policies.decided, err = readDecided(ctx, v); err != nil {
 		return page.Response{}, err
 	}

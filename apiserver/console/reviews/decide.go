@@ -14,6 +14,10 @@ import (
 // decide stores a decision about an issue, unless another person has decided, or a scan has changed the facts, since
 // the issue was shown.
 func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
+	view, err := viewOf(v)
+	if err != nil {
+		return page.Response{}, err
+	}
 	issue := v.Path("issue")
 	before, overtaken, err := decision.Store(ctx, v, page.Of("/v2/full-issues", issue), page.Of("/v2/issues", issue))
 	switch {
@@ -24,7 +28,7 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 		refused := shown{Conflict: conflict, Conflicted: issue, Typed: decision.Typed(v.Form)}
 		return showWith(ctx, v, refused, http.StatusConflict)
 	}
-	return page.SeeOther(page.Address(v.Resource(listPath), viewOf(v)) + "#" + url.PathEscape(issue)), nil
+	return page.SeeOther(page.Address(v.Resource(listPath), view) + "#" + url.PathEscape(issue)), nil
 }
 
 // conflictElsewhere reports whether the page does not have the issue about which a decision was not stored: it is on

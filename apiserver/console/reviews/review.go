@@ -40,8 +40,12 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 }
 
 func showWith(ctx context.Context, v *page.Visit, s shown, status int) (page.Response, error) {
+	view, err := viewOf(v)
+	if err != nil {
+		return page.Response{}, err
+	}
 	s.token, s.canDecide, s.needsReason = v.Token, v.May("findings:triage"), v.Who.RequiresReason
-	s.view, s.texts = viewOf(v), new(ui.Texts)
+	s.view, s.texts = view, new(ui.Texts)
 	of := v.Resource("/v2/reviews")
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.issues(ctx, v, of, "open", s.view.Get(openCursor), &s.open) })
@@ -60,9 +64,9 @@ func showWith(ctx context.Context, v *page.Visit, s shown, status int) (page.Res
 	return page.Response{Status: status, Title: s.title(), Body: reviewPage(s), Styles: styles}, nil
 }
 
-// viewOf returns the parameters of the page's address that select the issues to show.
-func viewOf(v *page.Visit) url.Values {
-	return page.Given(v.Query, "severity", openCursor, resolvedCursor)
+// viewOf returns the parameters of the page's address that select the issues to show, and refuses others.
+func viewOf(v *page.Visit) (url.Values, error) {
+	return v.View("severity", openCursor, resolvedCursor)
 }
 
 // openCursor and resolvedCursor are the parameters for the cursors of the page's two lists.
