@@ -434,6 +434,23 @@ func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
 	if got := o.finding("f-0001").Spec.Triage; got.UserStatus != v1alpha1.UserStatusOpen || got.By != "apikey/bob" {
 		t.Errorf("the decision is %+v", got)
 	}
+	p.goes("/console/findings")
+	p.presses("j", kb.Enter)
+	p.clicks("#panel .decide summary")
+	p.do(chromedp.SetValue("#this-status", "muted"), chromedp.SetValue("#this-comments", "Typed in the panel."))
+	p.holds()
+	p.clicks("#panel .decide button")
+	p.presses("j")
+	faster.presses("c")
+	faster.reads(".row:first-child .state", "confirmed")
+	p.evaluates("release()", nil)
+	p.reads("#messages .wrong", "Finding number 1", "apikey/bob was faster", "Decide again")
+	p.reads("#panel h1", "Finding number 0")
+	p.clicks("#messages .wrong button")
+	p.reads("#panel h1", "Finding number 1")
+	p.sees("document.querySelector('.decide').open && document.querySelector('#this-comments').value === 'Typed in the panel.'")
+	p.clicks("#panel .decide button")
+	p.reads("#panel", "Muted by apikey/ada")
 }
 
 // holds keeps requests to the service back until release() is called in the page, and counts the forms answered then.

@@ -1,6 +1,6 @@
 // Decisions about one finding: sent one after the other, each undone by u.
 import { ask, fragment, message, Refusal, report } from "../ui/ui.js";
-import { panel, refresh } from "./panel.js";
+import { about, panel, refresh } from "./panel.js";
 import { addressOf, freshRow, replaceRow, rowOf, titleOf } from "./rows.js";
 
 /** @typedef {{user_status: string, reason?: string, expires_at?: string, comments: string}} Change */
@@ -18,10 +18,10 @@ let unanswered = 0;
 const made = new Map();
 
 /** @type {Map<string, {typed?: URLSearchParams, shown?: HTMLElement}>} The findings whose last decision was refused: what
- * was typed into the dialog, and the message. */
+ * was typed into the dialog or the panel, and the message. */
 const refusals = new Map();
 
-/** What was typed into the dialog about a finding and refused.
+/** What was typed about a finding and refused.
  * @param {string} id */
 export const refused = (id) => refusals.get(id)?.typed;
 
@@ -38,8 +38,8 @@ export const basisOf = (id, seen) => ({ seen, made: made.get(id) });
 
 /** Decides about a finding. The row shows it at once, and then what came of it.
  * @param {string} id @param {URLSearchParams} form @param {Basis} basis
- * @param {{inPanel?: boolean, again?: (row?: HTMLElement) => void}} [from] Whether the form is the panel's; else what
- * shows it again after a refusal, with the finding's row as it then is. */
+ * @param {{inPanel?: boolean, again?: (row?: HTMLElement) => void}} [from] Whether the form is the panel's, and what shows
+ * it again after a refusal, with the finding's row as it then is. */
 export function decide(id, form, basis, { inPanel, again } = {}) {
   const restore = anticipate(id, form.get("user_status") ?? "");
   const row = rowOf(id);
@@ -58,7 +58,9 @@ export function decide(id, form, basis, { inPanel, again } = {}) {
     } catch (error) {
       restore();
       refusals.get(id)?.shown?.remove();
-      const shown = reportAbout(title, error, again && { action: "Decide again", run: () => again(rowAfter(id, error)) });
+      const isThere = inPanel && about() === id; // the panel keeps what is typed while it shows the finding
+      const offer = again && !isThere && { action: "Decide again", run: () => again(rowAfter(id, error)) };
+      const shown = reportAbout(title, error, offer || undefined);
       refusals.set(id, { typed: again && form, shown });
     }
   });

@@ -2,7 +2,7 @@
 import { ask, edits, fill, fragment, message, report, say, submitted } from "../ui/ui.js";
 import { basisOf, decide, refused, undo } from "./decisions.js";
 import { beginListing } from "./live.js";
-import { about, follow, open, openRow, panel, shut, standOnShown } from "./panel.js";
+import { about, follow, open, openAgain, openRow, panel, shut, standOnShown } from "./panel.js";
 import { more, results, rowOf, stand, standing, titleOf, walk, watchEnd } from "./rows.js";
 
 /** @template {Element} T @param {string} selector @param {new () => T} type @returns {T | null} */
@@ -135,7 +135,7 @@ panel.addEventListener("submit", (event) => {
   event.preventDefault();
   const id = form.closest("article")?.dataset.id ?? "";
   const fields = submitted(form);
-  decide(id, fields, basisOf(id, fields.get("seen")), { inPanel: true });
+  decide(id, fields, basisOf(id, fields.get("seen")), { inPanel: true, again: () => openAgain(id, fields) });
 });
 
 // --- Decisions by key ----------------------------------------------------------------------------------------------

@@ -75,6 +75,25 @@ export async function refresh(id, typed) {
   if (await open(addressOf(id), { before: () => { restore = keep(typed); } })) restore();
 }
 
+/** Shows a finding with what was typed into its form before.
+ * @param {string} id @param {URLSearchParams} typed */
+export async function openAgain(id, typed) {
+  if (!(await open(addressOf(id)))) return;
+  standOnShown();
+  const fresh = unfold(typed);
+  /** @type {HTMLElement | null | undefined} */ (fresh?.querySelector('[name="user_status"]'))?.focus();
+}
+
+/** Unfolds the form of the finding that is shown, filled with what was typed.
+ * @param {URLSearchParams} typed */
+function unfold(typed) {
+  const fresh = form();
+  if (!fresh) return null;
+  fill(fresh, typed);
+  fresh.closest("details")?.setAttribute("open", "");
+  return fresh;
+}
+
 /** Keeps what is typed into the form, and where the focus is. Returns what restores both in the form made anew.
  * @param {URLSearchParams | null} [typed] */
 function keep(typed) {
@@ -84,12 +103,8 @@ function keep(typed) {
   const active = panel.contains(document.activeElement) ? document.activeElement : null;
   const field = active && before?.contains(active) ? active.getAttribute("name") || "user_status" : "";
   return () => {
-    const fresh = form();
-    if (fresh && values && unfolded) {
-      fill(fresh, values);
-      fresh.closest("details")?.setAttribute("open", "");
-    }
-    const focused = unfolded && field ? fresh?.querySelector(`[name="${field}"]`) : panel.querySelector(".close");
+    const fresh = values && unfolded ? unfold(values) : null;
+    const focused = fresh && field ? fresh.querySelector(`[name="${field}"]`) : panel.querySelector(".close");
     if (active && focused instanceof HTMLElement) focused.focus();
   };
 }
