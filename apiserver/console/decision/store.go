@@ -13,6 +13,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 )
 
 // tries bounds how often a decision is sent again because a scan changed the finding in the meantime.
@@ -113,6 +114,11 @@ func Own(before, now Standing, author string) Standing {
 		now.DecidedBy = author
 	}
 	return now
+}
+
+// Refusal returns the message that explains why the service has refused a form.
+func Refusal(failure *api.Failure) string {
+	return ui.Sentence(ui.Told(failure.Said)) + " Nothing was changed: correct it, then decide again."
 }
 
 // Conflict returns the message that explains why a decision based on what was seen was not stored.

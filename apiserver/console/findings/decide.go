@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 )
@@ -26,11 +27,14 @@ type decisionAnswer struct {
 func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 	at := v.Resource(apiPath)
 	before, overtaken, err := decision.Store(ctx, v, at, at)
+	failure, refused := api.Refused(err)
 	switch {
+	case !v.Scripted && refused:
+		return showRefused(ctx, v, failure.Status, decision.Refusal(failure))
 	case err != nil:
 		return page.Response{}, err
 	case !v.Scripted && overtaken:
-		return showWith(ctx, v, http.StatusConflict)
+		return showRefused(ctx, v, http.StatusConflict, before.Conflict("finding", v.Form.Get("seen")))
 	case !v.Scripted:
 		return page.SeeOther(v.Resource(listPath)), nil
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
@@ -39,6 +40,31 @@ func TestAnotherPersonsDecisionAfterOnesOwnIsNotTakenForIt(t *testing.T) {
 		}
 		if is := answer.Seen == rowOf(after).Seen(); is != own {
 			t.Errorf("the decision of %s is taken for one's own: %v", by, is)
+		}
+	}
+}
+
+// Without JavaScript, the browser's Back would lead to an empty form.
+func TestARefusedFormKeepsWhatWasTyped(t *testing.T) {
+	service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPatch {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write([]byte(`{"detail":"reason is required to mute","field":"reason"}`))
+			return
+		}
+		_, _ = w.Write([]byte(`{"user_status":"open"}`))
+	})
+	v := &page.Visit{API: api.New(service, "", ""), Path: func(string) string { return "f-1" },
+		Form: url.Values{"user_status": {"muted"}, "comments": {"Typed."}}}
+	v.Who.Scopes = []string{"findings:triage"}
+	response, err := decide(t.Context(), v)
+	harness.Must(t, err)
+	harness.Same(t, "status", http.StatusBadRequest, response.Status)
+	shown, err := page.Text(t.Context(), response.Body)
+	harness.Must(t, err)
+	for _, part := range []string{"The reason is required to mute. Nothing was changed", `<details class="decide" open>`, ">Typed.</textarea>", `value="muted" selected`} {
+		if !strings.Contains(shown, part) {
+			t.Errorf("there is no %s in\n%s", part, shown)
 		}
 	}
 }

@@ -23,7 +23,7 @@ type shown struct {
 	CanDecide  bool
 	// NeedsReason reports that the organization requires a reason to mute.
 	NeedsReason bool
-	// Conflict explains why the decision was not stored; empty without a conflict.
+	// Conflict explains why the form was not stored; empty if none was sent.
 	Conflict string
 	// Typed holds the values of a form that was not stored.
 	Typed *decision.Decision
@@ -41,7 +41,7 @@ func (s shown) now() decision.Standing {
 	}}
 }
 
-// filled returns the initial values of the form: the decision in force, or after a conflict what the person typed.
+// filled returns the initial values of the form: the decision in force, or what the person typed if it was not stored.
 func (s shown) filled() decision.Decision {
 	if s.Typed != nil {
 		return *s.Typed
@@ -59,12 +59,18 @@ func because(reason *string) string {
 
 // show serves the page of a finding, or the panel beside the list.
 func show(ctx context.Context, v *page.Visit) (page.Response, error) {
-	return showWith(ctx, v, http.StatusOK)
+	return showWith(ctx, v, shown{}, http.StatusOK)
 }
 
-func showWith(ctx context.Context, v *page.Visit, status int) (page.Response, error) {
-	s := shown{Token: v.Token, CanDecide: v.May("findings:triage"), NeedsReason: v.Who.RequiresReason,
-		texts: new(ui.Texts)}
+// showRefused serves the page with the form as it was sent, and why it was not stored.
+func showRefused(ctx context.Context, v *page.Visit, status int, why string) (page.Response, error) {
+	typed := decision.Typed(v.Form)
+	return showWith(ctx, v, shown{Conflict: why, Typed: &typed}, status)
+}
+
+func showWith(ctx context.Context, v *page.Visit, s shown, status int) (page.Response, error) {
+	s.Token, s.CanDecide, s.NeedsReason = v.Token, v.May("findings:triage"), v.Who.RequiresReason
+	s.texts = new(ui.Texts)
 	at := v.Resource(apiPath)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -87,11 +93,6 @@ func showWith(ctx context.Context, v *page.Visit, status int) (page.Response, er
 	})
 	if err := group.Wait(); err != nil {
 		return page.Response{}, err
-	}
-	if status == http.StatusConflict {
-		s.Conflict = s.now().Conflict("finding", v.Form.Get("seen"))
-		typed := decision.Typed(v.Form)
-		s.Typed = &typed
 	}
 	return page.Response{Status: status, Title: s.Details.Title, Body: findingPage(s), Styles: styles}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
@@ -20,13 +21,17 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 	}
 	issue := v.Path("issue")
 	before, overtaken, err := decision.Store(ctx, v, page.Of("/v2/full-issues", issue), page.Of("/v2/issues", issue))
+	failure, refused := api.Refused(err)
+	s := shown{Conflicted: issue, Typed: decision.Typed(v.Form)}
 	switch {
+	case refused:
+		s.Conflict = decision.Refusal(failure)
+		return showWith(ctx, v, s, failure.Status)
 	case err != nil:
 		return page.Response{}, err
 	case overtaken:
-		conflict := before.Conflict("issue", v.Form.Get("seen"))
-		refused := shown{Conflict: conflict, Conflicted: issue, Typed: decision.Typed(v.Form)}
-		return showWith(ctx, v, refused, http.StatusConflict)
+		s.Conflict = before.Conflict("issue", v.Form.Get("seen"))
+		return showWith(ctx, v, s, http.StatusConflict)
 	}
 	return page.SeeOther(page.Address(v.Resource(listPath), view) + "#" + url.PathEscape(issue)), nil
 }
@@ -38,8 +43,8 @@ func (s shown) conflictElsewhere() bool {
 	return s.Conflict != "" && !slices.ContainsFunc(s.open.Items, is) && !slices.ContainsFunc(s.resolved.Items, is)
 }
 
-// filled returns the initial values of an issue's form: the decision in force, or after a conflict what the person
-// typed.
+// filled returns the initial values of an issue's form: the decision in force, or what the person typed if it was not
+// stored.
 func (s shown) filled(i client.ReviewIssueFull) decision.Decision {
 	if s.Conflicted == i.Id {
 		return s.Typed

@@ -29,7 +29,7 @@ type shown struct {
 	canDecide, needsReason bool
 	// link is the page of the pull request at the provider; empty if unknown.
 	link string
-	// Conflict explains why the decision about the issue Conflicted was not stored; empty without a conflict.
+	// Conflict explains why the form about the issue Conflicted was not stored; empty if none was sent.
 	Conflict, Conflicted string
 	// Typed holds the values of that issue's form.
 	Typed decision.Decision

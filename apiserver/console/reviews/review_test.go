@@ -1,11 +1,14 @@
 package reviews
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -98,6 +101,31 @@ func TestARefusedDecisionIsToldWhereverTheIssueIs(t *testing.T) {
 		harness.Must(t, reviewPage(s).Render(t.Context(), &out))
 		harness.Same(t, tc.reason+": times that it is told", 1, strings.Count(out.String(), "Ada was faster."))
 		harness.Same(t, tc.reason+": times that what was typed is there", 1, strings.Count(out.String(), ">Typed.</"))
+	}
+}
+
+// Without JavaScript, the browser's Back would lead to an empty form.
+func TestARefusedFormKeepsWhatWasTyped(t *testing.T) {
+	service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPatch {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write([]byte(`{"detail":"reason is required to mute","field":"reason"}`))
+			return
+		}
+		_, _ = w.Write([]byte(`{"user_status":"open","open_issue_count":1,"items":[{"id":"i-1"}]}`))
+	})
+	v := &page.Visit{API: api.New(service, "", ""), Path: func(name string) string { return map[string]string{"id": "rv-1", "issue": "i-1"}[name] },
+		Form: url.Values{"user_status": {"muted"}, "comments": {"Typed."}}}
+	v.Who.Scopes = []string{"findings:triage"}
+	response, err := decide(t.Context(), v)
+	harness.Must(t, err)
+	harness.Same(t, "status", http.StatusBadRequest, response.Status)
+	shown, err := page.Text(t.Context(), response.Body)
+	harness.Must(t, err)
+	for _, part := range []string{"The reason is required to mute. Nothing was changed", ">Typed.</textarea>"} {
+		if !strings.Contains(shown, part) {
+			t.Errorf("there is no %s in\n%s", part, shown)
+		}
 	}
 }
 
