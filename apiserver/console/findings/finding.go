@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/ptr"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
@@ -18,9 +19,11 @@ type shown struct {
 	client.FindingFull
 	History    []client.Transition
 	Deliveries []client.WebhookDelivery
-	Similar    similar
-	Token      string
-	CanDecide  bool
+	// NoDeliveries reports that the service could not return the deliveries.
+	NoDeliveries bool
+	Similar      similar
+	Token        string
+	CanDecide    bool
 	// NeedsReason reports that the organization requires a reason to mute.
 	NeedsReason bool
 	// Conflict explains why the form was not stored; empty if none was sent.
@@ -83,6 +86,9 @@ func showWith(ctx context.Context, v *page.Visit, s shown, status int) (page.Res
 	})
 	group.Go(func() (err error) {
 		s.Deliveries, err = readDeliveries(ctx, v, v.Path("id"))
+		if s.NoDeliveries = api.Is(err, http.StatusInternalServerError); s.NoDeliveries {
+			return nil
+		}
 		return err
 	})
 	group.Go(func() error {

@@ -173,6 +173,24 @@ func TestAModuleGetsTheWholeListUnlessItAsksForRows(t *testing.T) {
 	}
 }
 
+func TestAFindingIsShownWithoutItsDeliveries(t *testing.T) {
+	service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v2/webhook-deliveries" {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+		_, _ = w.Write([]byte(`{"detail":"data is stale"}`))
+	})
+	v := &page.Visit{API: api.New(service, "", ""), Path: func(string) string { return "f-1" }}
+	for scope, told := range map[string]bool{"webhooks:read": true, "findings:read": false} {
+		v.Who.Scopes = []string{scope}
+		response, err := show(t.Context(), v)
+		harness.Must(t, err)
+		shown, err := page.Text(t.Context(), response.Body)
+		harness.Must(t, err)
+		harness.Same(t, scope, told, strings.Contains(shown, "The webhook deliveries cannot be shown now"))
+	}
+}
+
 func TestAnAuthorThatHasAPageIsLinked(t *testing.T) {
 	for by, want := range map[string]string{
 		"operation/op-1": "/console/operations/op-1", "policy/mute-x": "/console/policies/mute-x",

@@ -6,10 +6,12 @@ import (
 	"embed"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
@@ -40,6 +42,8 @@ type shown struct {
 	Open, High, Stale client.FindingCounts
 	// Trends covers the last 90 days. ByRepository and ByProject hold what was open a week ago.
 	Trends, ByRepository, ByProject client.Trends
+	// NoTrends reports that the service could not return these.
+	NoTrends bool
 	// CanDecide reports that the key may decide about findings.
 	CanDecide bool
 }
@@ -47,6 +51,7 @@ type shown struct {
 func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	s := shown{CanDecide: v.May("findings:triage")}
 	weekAgo := time.Now().UTC().AddDate(0, 0, -daysOfWeek).Format(time.DateOnly)
+	var noTrends atomic.Bool
 	group, all := errgroup.WithContext(ctx)
 	for _, ask := range []struct {
 		path  string
@@ -62,12 +67,17 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	} {
 		group.Go(func() error {
 			_, err := v.API.Get(all, ask.path, ask.query, ask.into)
+			if ask.path == trendsPath && api.Is(err, http.StatusInternalServerError) {
+				noTrends.Store(true)
+				return nil
+			}
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return page.Response{}, err
 	}
+	s.NoTrends = noTrends.Load()
 	s.upToDate(time.Now().UTC().Format(time.DateOnly))
 	return page.Response{
 		Title: "Overview", Body: overviewPage(s),

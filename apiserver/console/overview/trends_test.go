@@ -1,9 +1,12 @@
 package overview
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -45,6 +48,21 @@ func TestWhatGotWorseIsWhatHasMoreNow(t *testing.T) {
 		got = append(got, w.Value)
 	}
 	harness.Same(t, "got worse", []string{"graver", "more"}, got)
+}
+
+func TestWithoutItsHistoryTheOverviewHasItsFigures(t *testing.T) {
+	service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == trendsPath {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+		_, _ = w.Write([]byte(`{"detail":"data is stale","total":7,"fields":[{"field":"status","values":[{"value":"open","count":7}]}]}`))
+	})
+	response, err := show(t.Context(), &page.Visit{API: api.New(service, "", "")})
+	harness.Must(t, err)
+	shown, err := page.Text(t.Context(), response.Body)
+	if err != nil || !strings.Contains(shown, `<a href="/console/findings?status=open">7</a>`) || !strings.Contains(shown, "The history cannot be shown now") {
+		t.Errorf("%v\n%s", err, shown)
+	}
 }
 
 func TestWhatWasNotCountedIsComparedAsRecorded(t *testing.T) {
