@@ -322,8 +322,10 @@ func TestThePanelShowsADecisionMadeByKey(t *testing.T) {
 	})(window.fetch)`, nil)
 	p.presses("c", "j")
 	p.reads("#f-0001 .state", "confirmed", "apikey/ada") // the answer comes before the page of the next finding
+	p.sees("document.querySelector('#panel').ariaBusy === 'true'")
 	p.evaluates("release()", nil)
 	p.reads("#panel h1", "Finding number 0")
+	p.sees("document.querySelector('#panel').ariaBusy === 'false'")
 	p.evaluates(`((any) => {
 		window.asked = 0;
 		AbortSignal.any = (signals) => {

@@ -29,6 +29,7 @@ export async function open(url, { before, rest = 0 } = {}) {
   asking = new AbortController();
   const { signal } = asking;
   wanted = decodeURIComponent(nameIn(url));
+  panel.ariaBusy = "true"; // until then it shows another finding, or an earlier state
   try {
     if (rest > 0) await new Promise((over) => setTimeout(over, rest));
     signal.throwIfAborted();
@@ -46,7 +47,10 @@ export async function open(url, { before, rest = 0 } = {}) {
     report(error);
     return false;
   } finally {
-    if (asking.signal === signal) wanted = "";
+    if (asking.signal === signal) {
+      wanted = "";
+      panel.ariaBusy = "false";
+    }
   }
 }
 
