@@ -39,7 +39,7 @@ func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
 	p := loggedIn(t, o.key("ada", v1alpha1.Scopes()...))
 	p.goes("/console/findings?tool=gosec&stale=false")
 	p.clicks(`a[href^="/console/policies/_new"]`)
-	p.reads("main", "A new policy", "Not in the expression", "Decision in doubt: not in doubt")
+	p.reads("main", "A new policy", "Not in the policy", "Decision in doubt: not in doubt")
 	p.sees("!document.querySelector('#manifest')") // without a reason it could not be applied
 	p.sees(`document.querySelector("#match").value === "finding.tool == 'gosec'"`)
 	p.do(chromedp.SetValue("#match", "finding.tool = 1"), chromedp.SetValue("#name", "mute-gosec"))
@@ -48,7 +48,7 @@ func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
 	p.do(chromedp.SetValue("#reason", "used-in-tests"))
 	p.clicks(`button[value="preview"]`)
 	p.reads(".wrong", "The expression does not compile", "line 1, column")
-	p.reads("main", "Not in the expression", "Decision in doubt: not in doubt")
+	p.reads("main", "Not in the policy", "Decision in doubt: not in doubt")
 	p.sees(`document.querySelector("#name").value === "mute-gosec" && document.querySelector("#reason").value === "used-in-tests"`)
 	p.do(chromedp.SetValue("#match", "finding.tool == 'gosec'"))
 	p.clicks(`button[value="yaml"]`)

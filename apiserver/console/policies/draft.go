@@ -86,6 +86,9 @@ func draftPage(_ context.Context, v *page.Visit) (page.Response, error) {
 	}
 	d := draftOf(v, v.Query, setPrefix)
 	d.Match, d.left = ruleOf(v.Query)
+	if withdrawn := v.Query.Get(setPrefix + "user_status"); withdrawn == decision.Open {
+		d.left = append(d.left, leftOut{"Decision", decision.Choice(withdrawn), whyWithdrawn})
+	}
 	if comment := firstRunes(d.Comment, maxComment); comment != d.Comment {
 		d.Comment = comment
 		d.wrong = "The comment was cut, because a policy's comment has at most 1,024 characters."

@@ -33,6 +33,21 @@ func TestARuleIsNotDraftedFromFiltersThatDoNotExist(t *testing.T) {
 	}
 }
 
+// The form offers the opposite of what was chosen.
+func TestARuleSaysThatItCannotWithdraw(t *testing.T) {
+	for _, chosen := range []string{"open", "muted", "active"} {
+		there, err := draftOfSelection(t.Context(), &page.Visit{Form: url.Values{"filter.tool": {"gosec"}, "user_status": {chosen}}})
+		harness.Must(t, err)
+		at, err := url.Parse(there.Location)
+		harness.Must(t, err)
+		form, err := draftPage(t.Context(), &page.Visit{Query: at.Query()})
+		harness.Must(t, err)
+		shown, err := page.Text(t.Context(), form.Body)
+		harness.Must(t, err)
+		harness.Same(t, chosen, chosen == "open", strings.Contains(shown, "Decision: Withdraw the decision</strong>. A policy mutes or confirms"))
+	}
+}
+
 // Otherwise the form would hide the page of the policy with that name.
 func TestTheFormIsAtNoPolicysPage(t *testing.T) {
 	if name := strings.TrimPrefix(newPath, page.Of(listPath, "")); len(validation.IsDNS1123Subdomain(name)) == 0 {

@@ -1040,7 +1040,7 @@ func draftForm(d draft) templ.Component {
 	})
 }
 
-// leftOuts names the filters that the expression does not have.
+// leftOuts names what the list of findings has and the policy has not.
 func leftOuts(left []leftOut) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1063,7 +1063,7 @@ func leftOuts(left []leftOut) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if len(left) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 88, "<div class=\"conflict\"><p>Not in the expression:</p><ul>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 88, "<div class=\"conflict\"><p>Not in the policy:</p><ul>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/findings"
 )
 
-// leftOut is a filter of the list of findings that cannot be expressed in a policy.
+// leftOut is a filter of the list of findings, or a decision made there, that cannot be expressed in a policy.
 type leftOut struct{ Label, Value, Why string }
 
 const (
@@ -19,6 +19,8 @@ const (
 	whyPolicies = "An expression cannot read what other policies decide, so that no policy depends on another."
 	whyUnread   = "An expression reads the scanner's facts, the project and the repository, but not this."
 	whyNoValue  = "This value cannot be compared."
+
+	whyWithdrawn = "A policy mutes or confirms, and cannot withdraw people's decisions: check which of the two is meant."
 )
 
 // terms translate each filter of the list of findings into a term, in the order of the expression. ok is false for a
