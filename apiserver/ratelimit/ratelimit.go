@@ -29,7 +29,7 @@ type Options struct {
 	// that its password is in no command line. If empty, each replica counts separately. User and password are
 	// read again for each new connection; another host needs a restart.
 	RedisURLFile string
-	// Logger logs when counting moves from Redis to memory and back.
+	// Logger logs when counting moves from Redis to memory and back, and when the file names another server.
 	Logger logr.Logger
 	// Registerer registers the metrics; nil for none.
 	Registerer prometheus.Registerer
@@ -54,7 +54,7 @@ func newLimiter(options Options, window time.Duration) (*Limiter, error) {
 	if options.RedisURLFile == "" {
 		return l, nil
 	}
-	redisOptions, err := redisOptions(options.RedisURLFile)
+	redisOptions, err := redisOptions(options.RedisURLFile, options.Logger)
 	if err != nil {
 		return nil, err
 	}

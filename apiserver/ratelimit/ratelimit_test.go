@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -391,9 +392,36 @@ func urlFile(t *testing.T, url string) string {
 
 func TestTheURLCannotLengthenTheTimeouts(t *testing.T) {
 	url := "redis://localhost/?read_timeout=9s&write_timeout=9s&dial_timeout=9s&pool_timeout=9s&max_retries=9&pool_size=7"
-	options, err := redisOptions(urlFile(t, url))
+	options, err := redisOptions(urlFile(t, url), logr.Discard())
 	harness.Must(t, err)
 	got := []any{options.ReadTimeout, options.WriteTimeout, options.DialTimeout, options.PoolTimeout, options.MaxRetries, options.ContextTimeoutEnabled, options.PoolSize}
 	want := []any{redisTimeout, redisTimeout, redisDialTimeout, redisTimeout, -1, true, 7}
 	harness.Same(t, "result", want, got)
+}
+
+// New connections are still made to the server of the start, which must not learn the password of another.
+func TestOnlyTheServerOfTheStartGetsARotatedPassword(t *testing.T) {
+	for url, want := range map[string]string{
+		"redis://u:new@old:6379":     "new",
+		"redis://u:new@new:6379":     "first",
+		"redis://u:new@old:6380":     "first",
+		"rediss://u:new@old:6379":    "first",
+		"unix://u:new@/run/old:6379": "first",
+	} {
+		var log harness.Buffer
+		file := urlFile(t, "redis://u:first@old:6379")
+		options, err := redisOptions(file, logTo(&log))
+		harness.Must(t, err)
+		harness.Must(t, os.WriteFile(file, []byte(url), 0o600))
+		for range 2 {
+			_, got, err := options.CredentialsProviderContext(t.Context())
+			harness.Must(t, err)
+			harness.Same(t, "the password after the URL became "+url, want, got)
+		}
+		lines := 1
+		if want == "new" {
+			lines = 0
+		}
+		harness.Same(t, "lines about another server: "+url, lines, strings.Count(log.String(), "Restart the REST API"))
+	}
 }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
@@ -40,12 +42,12 @@ type silence struct{}
 func (silence) Printf(context.Context, string, ...any) {}
 
 // redisOptions reads the URL from a file, and overrides the options that bound a request's delay.
-func redisOptions(file string) (*redis.Options, error) {
+func redisOptions(file string, logger logr.Logger) (*redis.Options, error) {
 	options, err := readRedisURL(file)
 	if err != nil {
 		return nil, err
 	}
-	options.CredentialsProviderContext = fileCredentials(file, options.Username, options.Password)
+	options.CredentialsProviderContext = fileCredentials(file, options, logger)
 	options.ContextTimeoutEnabled = true
 	options.DialTimeout = redisDialTimeout
 	options.ReadTimeout = redisTimeout
@@ -75,13 +77,28 @@ func readRedisURL(file string) (*redis.Options, error) {
 }
 
 // fileCredentials reads user and password again for each connection, so that a rotated Secret takes effect. If
-// the file cannot be read, the credentials of the process start are used.
-func fileCredentials(file, username, password string) func(context.Context) (string, string, error) {
+// the file cannot be read or names another server, the credentials of the process start are used: connections are
+// still made to the first server, which must not learn the password of another.
+func fileCredentials(
+	file string, first *redis.Options, logger logr.Logger,
+) func(context.Context) (string, string, error) {
+	var once sync.Once
 	return func(context.Context) (string, string, error) {
 		options, err := readRedisURL(file)
 		if err != nil {
-			return username, password, nil
+			return first.Username, first.Password, nil
+		}
+		if !sameServer(options, first) {
+			once.Do(func() {
+				logger.Info("The URL of Redis names another server now. Restart the REST API to use it")
+			})
+			return first.Username, first.Password, nil
 		}
 		return options.Username, options.Password, nil
 	}
+}
+
+// sameServer reports whether both connect to the same address, and both with TLS or both without.
+func sameServer(a, b *redis.Options) bool {
+	return a.Network == b.Network && a.Addr == b.Addr && (a.TLSConfig == nil) == (b.TLSConfig == nil)
 }
