@@ -543,9 +543,10 @@ func TestCRDsAreKept(t *testing.T) {
 }
 
 func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
+	const alertsAlone = "metrics.prometheusRule.enabled=true"
 	for set, want := range map[string]string{
-		"api.replicas=2":     "http://127.0.0.1:8080/v1/findings",
-		"api.tls.secret=tls": "https://127.0.0.1:8080/v1/findings",
+		alertsAlone: "http://127.0.0.1:8080/v1/findings",
+		alertsAlone + ",metrics.serviceMonitor.enabled=true,api.tls.secret=tls":        "https://127.0.0.1:8080/v1/findings",
 		"ingress.enabled=true,ingress.host=findings.example.com":                       "http://findings.example.com/v1/findings",
 		"ingress.enabled=true,ingress.host=findings.example.com,ingress.tlsSecret=tls": "https://findings.example.com/v1/findings",
 		"planeOnly=true": "docs/findings-plane.md says how.",
@@ -554,6 +555,10 @@ func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
 		harness.Must(t, err)
 		if lines := strings.Split(strings.TrimSpace(out), "\n"); !strings.HasSuffix(lines[len(lines)-1], want) {
 			t.Errorf("--set %s: the last line is %q, want it to end with %s", set, lines[len(lines)-1], want)
+		}
+		// Without a series two alerts fire for ever.
+		if warned := strings.Contains(out, "Set metrics.serviceMonitor.enabled"); warned != (set == alertsAlone) {
+			t.Errorf("--set %s: the notes say that the alerts need metrics: %t\n%s", set, warned, out)
 		}
 	}
 }
