@@ -74,6 +74,8 @@ var mistakes = [][]mistake{
 		{"an Ingress for an address", "ingress.enabled=true,ingress.host=192.0.2.10", "'/ingress/host': '192.0.2.10' does not match pattern"},
 		{"a route for a name without a label", "httpRoute.hostnames={a..b.example}", "'/httpRoute/hostnames/0'"},
 		{"metrics that are older than what alerts look at", "metrics.serviceMonitor.interval=5m", "'/metrics/serviceMonitor/interval'"},
+		{"an autoscaler without the request that it measures by", "api.resources.requests.cpu=null", "missing property 'cpu'"},
+		{"memory without a bound", "controller.resources.limits.memory=null", "missing property 'memory'"},
 		{"a list of readers that is commented out, which would mean all", "networkPolicy.metricsFrom=null", "missing property 'metricsFrom'"},
 	},
 	{
@@ -113,10 +115,14 @@ func TestNoDefaultCanBeDropped(t *testing.T) {
 	for name, into := range map[string]*map[string]any{"values.yaml": &values, "values.schema.json": &schema} {
 		harness.Must(t, yaml.Unmarshal([]byte(harness.RepositoryFile(t, "charts", "findings-operator", name)), into))
 	}
+	definitions := schema["definitions"].(map[string]any)
 	defaults := 0
 	var dropped []string
 	var walk func(path string, values, schema map[string]any)
 	walk = func(path string, values, schema map[string]any) {
+		if reference, refers := schema["$ref"].(string); refers {
+			schema = definitions[strings.TrimPrefix(reference, "#/definitions/")].(map[string]any)
+		}
 		named, _ := schema["properties"].(map[string]any) //nolint:errcheck // what has none is open: its members are the user's
 		required, _ := schema["required"].([]any)         //nolint:errcheck // none is required then
 		for _, name := range slices.Sorted(maps.Keys(named)) {
