@@ -27,7 +27,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// mistake is a value that the chart refuses, with a text of the refusal.
+// mistake is a value that the chart refuses, with a text of the refusal. An object is set as JSON.
 type mistake struct{ reason, set, want string }
 
 // mistakes are refused together, one slice per run of helm, which names all that the schema refuses. Two mistakes of one
@@ -68,6 +68,9 @@ var mistakes = [][]mistake{
 		{"a gateway that is misspelt", "httpRoute.enabled=true,httpRoute.parentRefs[0].nme=gateway", "'nme' not allowed"},
 		{"metrics that are collected never", "metrics.serviceMonitor.interval=0s", "'/metrics/serviceMonitor/interval'"},
 		{"metrics for nobody, which means for all", "networkPolicy.metricsFrom=", "'/networkPolicy/metricsFrom'"},
+		{"a rule of nothing, which means all", "networkPolicy.extraEgress[0]={}", "'/networkPolicy/extraEgress/0': minProperties"},
+		{"no receivers, which means all", `networkPolicy.extraEgress[1]={"to":[]}`, "'/networkPolicy/extraEgress/1/to': minItems"},
+		{"no ports, which means all", `networkPolicy.extraEgress[2]={"ports":[]}`, "'/networkPolicy/extraEgress/2/ports': minItems"},
 		{"containers without bounds", "api.resources=null", "missing property 'resources'"},
 	},
 	{
@@ -93,7 +96,11 @@ func TestTheSchemaRefusesMistakesAndSaysWhere(t *testing.T) {
 	for _, run := range mistakes {
 		arguments := []string{"template", "findings", Folder()}
 		for _, m := range run {
-			arguments = append(arguments, "--set", m.set)
+			flag := "--set"
+			if _, value, _ := strings.Cut(m.set, "="); strings.HasPrefix(value, "{") && json.Valid([]byte(value)) {
+				flag = "--set-json"
+			}
+			arguments = append(arguments, flag, m.set)
 		}
 		out, err := Helm(t, arguments...)
 		if err == nil {
