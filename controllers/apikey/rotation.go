@@ -70,14 +70,15 @@ func (h holding) time(name string) time.Time {
 
 func rotationAsked(public *corev1.ConfigMap) string { return public.Annotations[RotateAnnotation] }
 
-// signingOverlap returns the requested overlap, or the default if it is missing, malformed or out
-// of range.
-func signingOverlap(public *corev1.ConfigMap) time.Duration {
-	overlap, err := time.ParseDuration(public.Annotations[OverlapAnnotation])
-	if err != nil || overlap < 0 || overlap > maxSigningOverlap {
-		return defaultSigningOverlap
+// signingOverlap returns the requested overlap, or the default if none is requested. It reports whether what is
+// requested can be used.
+func signingOverlap(public *corev1.ConfigMap) (overlap time.Duration, usable bool) {
+	text := public.Annotations[OverlapAnnotation]
+	if text == "" {
+		return defaultSigningOverlap, true
 	}
-	return overlap
+	overlap, err := time.ParseDuration(text)
+	return overlap, err == nil && overlap >= 0 && overlap <= maxSigningOverlap
 }
 
 // step is the next step of a rotation.
@@ -133,7 +134,15 @@ func after(next step, at, now time.Time) (step, time.Duration) {
 func (k signingKeys) advance(ctx context.Context, held holding, public *corev1.ConfigMap,
 	published bool) (ctrl.Result, error) {
 	now := k.Clock.Now()
-	next, wait := nextStep(held, rotationAsked(public), signingOverlap(public), k.notice, published, now)
+	overlap, usable := signingOverlap(public)
+	next, wait := nextStep(held, rotationAsked(public), overlap, k.notice, published, now)
+	if counts := next == countNotice || next == countOverlap; !usable && !counts && (next != stay || wait > 0) {
+		// The watch on the ConfigMap reports the correction. Any other overlap could end copies of tokens too early.
+		k.announce(public, corev1.EventTypeWarning, "InvalidOverlap",
+			"Annotation %s is no duration from 0s to %s, such as 24h. The rotation waits until it is corrected or removed",
+			OverlapAnnotation, maxSigningOverlap)
+		return ctrl.Result{}, nil
+	}
 	switch next {
 	case stay:
 		return ctrl.Result{RequeueAfter: wait}, nil
@@ -155,7 +164,7 @@ func (k signingKeys) advance(ctx context.Context, held holding, public *corev1.C
 	if err := k.store(ctx, held); err != nil {
 		return ctrl.Result{}, err
 	}
-	k.tell(next, before, public)
+	k.tell(next, before, public, overlap)
 	return ctrl.Result{}, nil
 }
 
@@ -186,7 +195,7 @@ func (h *holding) take(next step, asked string, now time.Time) error {
 }
 
 // tell sends Events for the steps that the user who requested the rotation waits for.
-func (k signingKeys) tell(done step, before tokens.Ring, public *corev1.ConfigMap) {
+func (k signingKeys) tell(done step, before tokens.Ring, public *corev1.ConfigMap, overlap time.Duration) {
 	switch done {
 	case prepare:
 		k.announce(public, corev1.EventTypeNormal, "SigningKeyAdded",
@@ -194,7 +203,7 @@ func (k signingKeys) tell(done step, before tokens.Ring, public *corev1.ConfigMa
 	case promote:
 		k.announce(public, corev1.EventTypeNormal, "SigningKeyRotated",
 			"Tokens are signed by key %s; tokens signed by key %s stay valid until every token has been reissued and %s have passed",
-			before.Next.ID(), before.Signer.ID(), signingOverlap(public))
+			before.Next.ID(), before.Signer.ID(), overlap)
 	case withdraw:
 		k.announce(public, corev1.EventTypeNormal, "SigningKeyWithdrawn",
 			"Tokens signed by key %s are no longer accepted", fmt.Sprint(before.Previous.IDs()))

@@ -198,14 +198,49 @@ func TestNextStep(t *testing.T) {
 	}
 }
 
-func TestOverlapThatIsNoneOfOursIsTheDefault(t *testing.T) {
+func TestSigningOverlap(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"": defaultSigningOverlap, "soon": defaultSigningOverlap, "-1s": defaultSigningOverlap, "721h": defaultSigningOverlap,
-		"0s": 0, "90m": 90 * time.Minute, "720h": 720 * time.Hour,
+		"": defaultSigningOverlap, "0s": 0, "90m": 90 * time.Minute, "720h": 720 * time.Hour,
+		"soon": -1, "30d": -1, "-1s": -1, "721h": -1,
 	} {
 		public := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{OverlapAnnotation: text}}}
-		harness.Same(t, text, want, signingOverlap(public))
+		got, usable := signingOverlap(public)
+		if !usable {
+			got = -1
+		}
+		harness.Same(t, text, want, got)
 	}
+}
+
+// With the default instead, copies of tokens would end after a day, though their owners asked for thirty.
+func TestRotationWaitsForAnOverlapThatCanBeUsed(t *testing.T) {
+	noSigningKey(t)
+	k, clock, recorder := someSigningKeys(t, time.Now())
+	reconcileOnce(t, k)
+	annotateConfigMap(t, map[string]string{RotateAnnotation: "1", OverlapAnnotation: "30d"})
+	reconcileOnce(t, k)
+	if heldRing(t).HasNext() {
+		t.Error("the rotation began with an overlap that nobody asked for")
+	}
+	if event := <-recorder.Events; !strings.Contains(event, "InvalidOverlap") {
+		t.Errorf("said %q, want that the overlap is invalid", event)
+	}
+	annotateConfigMap(t, map[string]string{OverlapAnnotation: "720h"})
+	for !heldRing(t).HasPrevious() {
+		clock.SetTime(clock.Now().Add(max(reconcileOnce(t, k), time.Second)))
+	}
+	reconcileOnce(t, k) // the overlap begins
+	annotateConfigMap(t, map[string]string{OverlapAnnotation: "31d"})
+	clock.SetTime(clock.Now().Add(maxSigningOverlap + time.Hour))
+	reconcileOnce(t, k)
+	if !heldRing(t).HasPrevious() {
+		t.Error("the previous key was withdrawn after an overlap that nobody asked for")
+	}
+	annotateConfigMap(t, map[string]string{OverlapAnnotation: "1h"})
+	if reconcileOnce(t, k); heldRing(t).HasPrevious() {
+		t.Error("the previous key stays after the overlap")
+	}
+	noSigningKey(t)
 }
 
 // The process may die before or after each write. The next process knows only what is stored.
