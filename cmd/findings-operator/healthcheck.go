@@ -39,7 +39,10 @@ func newHealthcheckCommand() *cobra.Command {
 The image holds only this binary, no shell and no curl: the chart's test and your own probes
 can use this command.`,
 		Example: `  # The REST API answers, and refuses requests without a key
-  findings-operator healthcheck http://findings-api/v1/findings=401`,
+  findings-operator healthcheck http://findings-api/v1/findings=401
+
+  # The same with a query
+  findings-operator healthcheck "http://findings-api/v1/findings?size=100=401"`,
 		Args: func(_ *cobra.Command, arguments []string) error {
 			if len(arguments) == 0 {
 				return errors.New("give at least one URL, such as http://findings-api/readyz=200")
@@ -90,8 +93,8 @@ func (o *healthcheckOptions) run(ctx context.Context, arguments []string) error 
 
 func parseHealthTarget(argument string) (healthTarget, error) {
 	target := healthTarget{url: argument, code: http.StatusOK}
-	// A query may contain the sign too, so only a valid status code counts.
-	if at := strings.LastIndex(argument, "="); at >= 0 {
+	// A query may contain the sign too, so only a valid status code counts, and no value of a parameter.
+	if at := strings.LastIndex(argument, "="); at >= 0 && !endsInParameter(argument[:at]) {
 		if code, err := strconv.Atoi(argument[at+1:]); err == nil && code >= 100 && code < 600 {
 			target = healthTarget{url: argument[:at], code: code}
 		}
@@ -101,6 +104,12 @@ func parseHealthTarget(argument string) (healthTarget, error) {
 		return healthTarget{}, fmt.Errorf("%q is not a URL such as http://findings-api/readyz=200", argument)
 	}
 	return target, nil
+}
+
+// endsInParameter reports whether a URL ends with the name of a parameter, to which a sign behind it belongs.
+func endsInParameter(address string) bool {
+	_, query, found := strings.Cut(address, "?")
+	return found && !strings.Contains(query[strings.LastIndex(query, "&")+1:], "=")
 }
 
 // await polls until the response is as expected; on a timeout it returns the last error.

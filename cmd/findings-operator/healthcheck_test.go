@@ -15,7 +15,7 @@ func TestHealthcheckWaitsForTheCode(t *testing.T) {
 		switch {
 		case r.URL.Path == "/slow" && asked.Add(1) == 1:
 			w.WriteHeader(http.StatusServiceUnavailable)
-		case r.URL.Path == "/keyed":
+		case r.URL.Path == "/keyed", r.URL.Path == "/sized" && r.URL.RawQuery != "a=b&size=100":
 			w.WriteHeader(http.StatusUnauthorized)
 		case r.URL.Path == "/moved":
 			http.Redirect(w, r, "/", http.StatusFound)
@@ -31,6 +31,8 @@ func TestHealthcheckWaitsForTheCode(t *testing.T) {
 		{"a first refusal is waited out", []string{server.URL + "/slow"}, ""},
 		{"another code may be wanted", []string{server.URL + "/keyed=401"}, ""},
 		{"a query is no code", []string{server.URL + "/?a=b"}, ""},
+		{"nor is a number in it", []string{"--timeout=2s", server.URL + "/sized?a=b&size=100"}, ""},
+		{"a code may follow it", []string{"--timeout=2s", server.URL + "/keyed?size=100=401"}, ""},
 		{"the wrong code is told", []string{"--timeout=1ms", server.URL + "/keyed"}, "/keyed"},
 		{"one of many is enough to fail", []string{"--timeout=2s", server.URL, server.URL + "/keyed"}, "returned 401, want 200"},
 		{"a redirect is not followed", []string{"--timeout=2s", server.URL + "/moved"}, "returned 302"},
