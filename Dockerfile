@@ -22,10 +22,12 @@ RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
     -o /findings-operator ./cmd/findings-operator
 
 FROM scratch
+ARG VERSION=devel
 LABEL org.opencontainers.image.title="findings-operator" \
       org.opencontainers.image.description="Keeps an application-security team's findings in Kubernetes" \
       org.opencontainers.image.source="https://github.com/appsec-dev/findings-operator" \
-      org.opencontainers.image.licenses="Apache-2.0"
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}"
 COPY --from=build /ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /findings-operator /findings-operator
 USER 65532:65532

@@ -110,6 +110,8 @@ func TestTheDockerfileLinksLikeMakeImage(t *testing.T) {
 	want := flags(compile, `"-ldflags=([^"]*)"\+stamp\+`) + flags(compile, `stamp = "(-X )"`) +
 		flags("go.mod", `module (\S+)`) + flags(compile, `modulePath \+ "([^"]*)"`) + "${VERSION#v}"
 	harness.Same(t, "flags of the linker in the Dockerfile", want, flags("Dockerfile", `-ldflags="([^"]*)"`))
+	// Reporters of vulnerabilities are asked for it.
+	harness.Same(t, "label of the version", "${VERSION}", flags("Dockerfile", `org\.opencontainers\.image\.version="([^"]*)"`))
 }
 
 func build(t *testing.T, builder, root string) string {
