@@ -3,8 +3,6 @@ package readmodel
 import (
 	"iter"
 
-	"k8s.io/apimachinery/pkg/util/resourceversion"
-
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 )
 
@@ -12,14 +10,15 @@ import (
 // every finding that meets the most selective condition, so smaller pages would cost more.
 const walkPage = 2000
 
-// FindingWalk reads the findings of an organization, in one or several passes that agree about which findings were
-// written meanwhile. It is not safe for concurrent use.
+// FindingWalk reads the findings of an organization, in one or several passes that agree about which findings have
+// moved meanwhile. It is not safe for concurrent use.
 type FindingWalk struct {
 	model        *Model
 	organization string
 	page         int
-	// begun is the version of the latest write when the first pass began that needs it; "" before that.
-	begun string
+	// begun is the number of the last write that had moved a finding when the first pass began that needs it; 0 before
+	// that.
+	begun uint64
 }
 
 // WalkFindings returns a walk over the findings of an organization.
@@ -32,27 +31,27 @@ func (m *Model) WalkFindings(organization string) *FindingWalk {
 // error, which is ErrNoOrganization, is yielded last.
 //
 // It reads page by page, each from the latest snapshot: however slow its caller is, it keeps no more than a
-// page of an older snapshot. Unless the query is sorted by created_at, a finding written meanwhile may move into
+// page of an older snapshot. Unless the query is sorted by created_at, a finding that moves meanwhile may move into
 // or out of the part that was already read, so it is left out.
 func (w *FindingWalk) All(q FindingQuery) iter.Seq2[*Item, error] {
 	q.Limit, q.Shape, q.After = index.Limit{Size: w.page}, nil, nil
 	return func(yield func(*Item, error) bool) {
-		moved := func(*Item) bool { return false }
+		moving := q.Sort == SortUpdatedAt || q.Sort == SortSeverity
 		for first := true; ; first = false {
 			snapshot, err := w.model.snapshot(w.organization)
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			if first && (q.Sort == SortUpdatedAt || q.Sort == SortSeverity) {
-				if w.begun == "" {
-					w.begun = newestVersion(snapshot.findings)
-				}
-				moved = writtenAfter(w.begun)
+			if first && moving && w.begun == 0 {
+				w.begun = lastMove(snapshot.findings)
 			}
 			page := listFindings(snapshot.findings, q)
 			for _, item := range page.Items {
-				if !moved(item) && !yield(item, nil) {
+				if moving && item.moved > w.begun {
+					continue
+				}
+				if !yield(item, nil) {
 					return
 				}
 			}
@@ -64,24 +63,12 @@ func (w *FindingWalk) All(q FindingQuery) iter.Seq2[*Item, error] {
 	}
 }
 
-// newestVersion returns the resource version of the latest write.
-func newestVersion(x *index.Index[*Item]) string {
-	newest := ""
+// lastMove returns the number of the last write that moved one of the findings.
+func lastMove(x *index.Index[*Item]) (last uint64) {
 	for item := range x.With(index.Everything, "") {
-		if newest == "" || writtenAfter(newest)(item) {
-			newest = item.resourceVersion
-		}
+		last = max(last, item.moved)
 	}
-	return newest
-}
-
-// writtenAfter returns a function that reports whether a finding was written after a resource version. The
-// versions of all findings are comparable.
-func writtenAfter(version string) func(*Item) bool {
-	return func(i *Item) bool {
-		order, err := resourceversion.CompareResourceVersion(i.resourceVersion, version)
-		return err != nil || order > 0
-	}
+	return last
 }
 
 // FindingTools returns the tools that report the organization's findings, sorted; "" stands for findings

@@ -25,6 +25,15 @@ type Item struct {
 	tag atomic.Pointer[string]
 	// row is the finding's row in the table for counting.
 	row uint32
+	// moved is the number of the write that put the finding where it is in the lists: see inPlaceOf.
+	moved uint64
+}
+
+// inPlaceOf reports whether the finding is where an earlier state of it was, in the lists of every sort and among the
+// findings of its tool. What controllers write for themselves moves no finding.
+func (i *Item) inPlaceOf(before *Item) bool {
+	return before != nil && i.uid == before.uid && i.UpdatedAt == before.UpdatedAt && i.graded == before.graded &&
+		i.traits.Value().tool == before.traits.Value().tool
 }
 
 // stored is the data kept of an object. Items that differ only in data of other objects share it.

@@ -33,6 +33,8 @@ type partition struct {
 
 	// projectsOf and reviewsOf are by repository, issuesOf is by review.
 	projectsOf, reviewsOf, issuesOf children
+	// moves counts the writes that moved a finding in the lists, of all partitions.
+	moves *uint64
 
 	// view is what readers see; nil while no organization owns the namespace.
 	view    *view
@@ -195,9 +197,10 @@ func (x *indexes) dirty() bool {
 		x.reviews.Dirty() || x.issues.Dirty() || x.deliveries.Dirty() || x.scans.Dirty() || x.trends.Dirty()
 }
 
-func newPartition(namespace string) *partition {
+func newPartition(namespace string, moves *uint64) *partition {
 	return &partition{
 		namespace:    namespace,
+		moves:        moves,
 		findings:     map[string]*Item{},
 		repositories: map[string]*heldRepository{},
 		projects:     map[string]*heldProject{},
