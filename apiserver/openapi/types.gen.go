@@ -3670,6 +3670,9 @@ type TriageOperationDecision struct {
 	// Reason Why it was decided so; null where nobody said.
 	Reason *DecisionReason `json:"reason"`
 
+	// RemovesComments Whether the comments of the findings are removed, as empty comments in the request do.
+	RemovesComments bool `json:"removes_comments"`
+
 	// UserStatus What they become; null where that stays.
 	UserStatus *UserStatus `json:"user_status"`
 }

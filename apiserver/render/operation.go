@@ -45,10 +45,11 @@ func OperationPhase(o *v1alpha1.TriageOperation) openapi.TriageOperationPhase {
 func decisionOf(set *v1alpha1.OperationDecision) openapi.TriageOperationDecision {
 	d := valueOf(set)
 	return openapi.TriageOperationDecision{
-		UserStatus: word[openapi.UserStatus](d.UserStatus),
-		Reason:     word[openapi.DecisionReason](d.Reason),
-		Comments:   valueOf(d.Comments),
-		ExpiresAt:  optionalSecond(d.ExpiresAt),
+		UserStatus:      word[openapi.UserStatus](d.UserStatus),
+		Reason:          word[openapi.DecisionReason](d.Reason),
+		Comments:        valueOf(d.Comments),
+		RemovesComments: d.Comments != nil && *d.Comments == "",
+		ExpiresAt:       optionalSecond(d.ExpiresAt),
 	}
 }
 

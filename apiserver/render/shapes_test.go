@@ -3,6 +3,7 @@ package render_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -242,5 +243,30 @@ func TestProviderOfAReview(t *testing.T) {
 			harness.Must(t, json.Unmarshal(content, &shown))
 			harness.Same(t, c.reason, c.want, shown.Provider)
 		}
+	}
+}
+
+// Who commits an operation must see that it removes everybody's comments.
+func TestAnOperationShowsThatItRemovesComments(t *testing.T) {
+	for _, c := range []struct {
+		comments *string
+		want     string
+	}{
+		{nil, `"comments":"","removes_comments":false`},
+		{new(""), `"comments":"","removes_comments":true`},
+		{new("x"), `"comments":"x","removes_comments":false`},
+	} {
+		operation := &v1alpha1.TriageOperation{ObjectMeta: named("op-1"), Spec: v1alpha1.TriageOperationSpec{
+			Set: &v1alpha1.OperationDecision{UserStatus: v1alpha1.UserStatusActive, Comments: c.comments}}}
+		shown, err := render.TriageOperationJSON(operation)
+		harness.Must(t, err)
+		var of struct {
+			Set struct {
+				Comments string `json:"comments"`
+				Removes  bool   `json:"removes_comments"`
+			} `json:"set"`
+		}
+		harness.Must(t, json.Unmarshal(shown, &of))
+		harness.Same(t, "it shows", c.want, fmt.Sprintf(`"comments":%q,"removes_comments":%t`, of.Set.Comments, of.Set.Removes))
 	}
 }

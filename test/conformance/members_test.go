@@ -199,7 +199,7 @@ var (
 	triageOperationShape = members("string: id phase undo created_by committed_by created_at detail", "string?: completed_at", "boolean: commit",
 		"object: set filters", "array: ids decided samples conflicts failures",
 		"integer: matched would_change not_undoable changed unchanged conflicted failed")
-	triageOperationSetShape     = members("string: comments", "string?: user_status reason expires_at")
+	triageOperationSetShape     = members("string: comments", "string?: user_status reason expires_at", "boolean: removes_comments")
 	triageOperationDeciderShape = members("string: by", "integer: count")
 	triageOperationExampleShape = members("string: finding_id message")
 	triageOperationFindingShape = members("string: finding_id", "string?: outcome")

@@ -77,3 +77,13 @@ func TestAnOperationThatHasFailedHalfwayShowsWhatItHasDecided(t *testing.T) {
 		}
 	}
 }
+
+func TestAnOperationThatRemovesCommentsSaysSo(t *testing.T) {
+	for _, removes := range []bool{false, true} {
+		o := client.TriageOperation{Id: "op-1", Phase: client.TriageOperationPhasePreview}
+		o.Set.RemovesComments = removes
+		text, err := page.Text(t.Context(), operationPage(o, client.TriageOperation{}, "Confirm", nil, "token", true))
+		harness.Must(t, err)
+		harness.Same(t, "it is shown", removes, strings.Contains(text, "It removes the comments of its findings."))
+	}
+}
