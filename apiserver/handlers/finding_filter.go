@@ -51,6 +51,24 @@ func findingFilter(query openapi.Parameters) (readmodel.FindingFilter, error) {
 	return filter, nil
 }
 
+// narrowing is findingFilter for operations that one slip must not extend to every finding: a filter that is given but
+// selects everything is refused.
+func narrowing(query openapi.Parameters) (readmodel.FindingFilter, error) {
+	filter, err := findingFilter(query)
+	if err != nil {
+		return filter, err
+	}
+	if query.Get("text") != "" && len(filter.Words) == 0 {
+		return filter, problem.InvalidQuery("text has no word: give one, or leave it out").In("text")
+	}
+	for _, name := range []string{"created_since", "updated_since"} {
+		if since := query.Time(name); since != nil && since.IsZero() { // a program's unset time
+			return filter, problem.InvalidQuery(name + " is the earliest time and selects everything: leave it out").In(name)
+		}
+	}
+	return filter, nil
+}
+
 func period(query openapi.Parameters, of string) readmodel.Period {
 	return readmodel.Period{Since: query.Time(of + "_since"), Until: query.Time(of + "_until")}
 }

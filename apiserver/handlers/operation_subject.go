@@ -44,7 +44,7 @@ func idsOf(given []string) ([]v1alpha1.ResourceName, error) {
 
 // selectionOf reads the filters, which are the same as those of the list of findings.
 func selectionOf(given openapi.Parameters) (*v1alpha1.FindingSelection, error) {
-	filter, err := findingFilter(given)
+	filter, err := narrowing(given)
 	if err != nil {
 		return nil, inBody(memberFilters, err)
 	}
@@ -58,11 +58,7 @@ func selectionOf(given openapi.Parameters) (*v1alpha1.FindingSelection, error) {
 		Vulnerability: given.Get("vulnerability"), Package: given.Get("package"), File: given.Get("file"),
 		CreatedSince: timeOf(filter.Created.Since), CreatedUntil: timeOf(filter.Created.Until),
 		UpdatedSince: timeOf(filter.Updated.Since), UpdatedUntil: timeOf(filter.Updated.Until),
-		Stale: filter.Stale, Suppressed: filter.Suppressed,
-	}
-	if s.Text = given.Get("text"); s.Text != "" && len(filter.Words) == 0 { // it would filter nothing
-		const field = memberFilters + ".text"
-		return nil, problem.InvalidBody(field + " has no word: give one, or leave the member out").In(field)
+		Text: given.Get("text"), Stale: filter.Stale, Suppressed: filter.Suppressed,
 	}
 	if filter.MinScore != nil {
 		s.MinScore = strconv.FormatFloat(float64(*filter.MinScore)/10, 'f', 1, 64)

@@ -1,11 +1,14 @@
 package handlers
 
 import (
+	"net/http"
 	"net/url"
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -17,6 +20,11 @@ var valuesThatMatchNothing = map[string]string{
 	"owner": "team-a", "category": "Secret", "created_since": "2999-01-01T00:00:00Z", "created_until": "0001-01-01T00:00:00Z",
 	"updated_since": "2999-01-01T00:00:00Z", "updated_until": "0001-01-01T00:00:00Z", "min_score": "9", "text": "injection",
 	"stale": "true", "suppressed": "true", "file": "src/db.go", "policy": "mute-tests",
+}
+
+// valuesThatMatchAll are values of filters that narrow nothing.
+var valuesThatMatchAll = map[string]string{
+	"text": " ", "created_since": "0001-01-01T00:00:00Z", "updated_since": "0001-01-01T00:00:00Z",
 }
 
 // An operation that ignored one of its filters would decide about findings that nobody asked for.
@@ -40,6 +48,17 @@ func TestEachFilterNarrowsTheSelectionOfAnOperation(t *testing.T) {
 		harness.Must(t, err)
 		if selection.Matches(&v1alpha1.Finding{}, nobody) {
 			t.Errorf("%s=%s selects a finding without any facts: %+v", name, value, spec)
+		}
+		if shown := render.OperationFilters(spec); len(shown) != 1 {
+			t.Errorf("an operation with %s=%s shows the filters %v", name, value, shown)
+		}
+	}
+	for name, value := range valuesThatMatchAll {
+		given, err := operations["listFindingsV2"].ParseQuery(url.Values{name: {value}}.Encode())
+		harness.Must(t, err)
+		_, err = selectionOf(given)
+		if p := problem.Of(err); p.Status != http.StatusBadRequest || p.Field != "filters."+name {
+			t.Errorf("%s=%s is answered with %+v", name, value, p)
 		}
 	}
 }

@@ -79,10 +79,10 @@ func OperationFilters(s *v1alpha1.FindingSelection) map[string]string {
 	give("package", s.Package)
 	give("owner", s.Owner)
 	give("category", listed(s.Category))
-	give("created_since", OptionalTimestamp(s.CreatedSince))
-	give("created_until", OptionalTimestamp(s.CreatedUntil))
-	give("updated_since", OptionalTimestamp(s.UpdatedSince))
-	give("updated_until", OptionalTimestamp(s.UpdatedUntil))
+	give("created_since", bound(s.CreatedSince))
+	give("created_until", bound(s.CreatedUntil))
+	give("updated_since", bound(s.UpdatedSince))
+	give("updated_until", bound(s.UpdatedUntil))
 	give("min_score", s.MinScore)
 	give("text", s.Text)
 	give("file", s.File)
@@ -98,6 +98,14 @@ func OperationFilters(s *v1alpha1.FindingSelection) map[string]string {
 		}
 	}
 	return filters
+}
+
+// bound returns a time that is asked for, also the earliest that can be; "" if none is.
+func bound(at *v1alpha1.Time) string {
+	if at == nil {
+		return ""
+	}
+	return Timestamp(at.Time)
 }
 
 func listed[T ~string](values []T) string { return strings.Join(convert(values, textOf), ",") }

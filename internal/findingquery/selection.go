@@ -40,6 +40,7 @@ func NewSelection(spec *v1alpha1.FindingSelection) (*Selection, error) {
 	if spec.Text != "" && len(s.words) == 0 {
 		errs = append(errs, fmt.Errorf("text is %q and has no word: leave it out", spec.Text))
 	}
+	errs = append(errs, checkSince("createdSince", spec.CreatedSince), checkSince("updatedSince", spec.UpdatedSince))
 	if len(s.words) > MaxWords {
 		errs = append(errs, fmt.Errorf("text has %d words and may have %d", len(s.words), MaxWords))
 	}
@@ -59,6 +60,14 @@ func NewSelection(spec *v1alpha1.FindingSelection) (*Selection, error) {
 		errs = append(errs, err)
 	}
 	return s, errors.Join(errs...)
+}
+
+// checkSince refuses the earliest time, which is a program's unset one.
+func checkSince(member string, since *v1alpha1.Time) error {
+	if since == nil || !since.IsZero() {
+		return nil
+	}
+	return fmt.Errorf("%s is the earliest time and selects everything: leave it out", member)
 }
 
 func readFields(text string) (fields.Selector, error) {

@@ -111,6 +111,7 @@ func TestASelectionThatCannotBeReadSaysWhy(t *testing.T) {
 	for _, asked := range []v1alpha1.FindingSelection{
 		{LabelSelector: "a in"}, {FieldSelector: "a=b=c=d,,="}, {FieldSelector: "spec.colour=red"}, {MinScore: "11"},
 		{Text: "a b c d e f g h i"}, {Text: " \t"}, {LabelSelector: " "}, {FieldSelector: ","},
+		{CreatedSince: &v1alpha1.Time{}}, {UpdatedSince: &v1alpha1.Time{}},
 	} {
 		if _, err := NewSelection(&asked); err == nil {
 			t.Errorf("%+v is read", asked)
