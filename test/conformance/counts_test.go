@@ -100,7 +100,8 @@ func TestCounts_AreOfOneFieldAndOfSoManyValues(t *testing.T) {
 func TestCounts_ATypoIsRefused(t *testing.T) {
 	o := newOrganization(t)
 	for query, name := range map[string]string{
-		"severty=high": "severty", "field=severty": "field", "values=0": "values", "cursor=x": "cursor",
+		"severty=high": "severty", "field=severty": "field", "values=0": "values", "cursor=x": "cursor", "text=+": "text",
+		"created_since=0001-01-01T00:00:00Z": "created_since",
 	} {
 		if detail := o.get(with("/v2/finding-counts", query)).wants(400, query).object()["detail"]; !strings.Contains(fmt.Sprint(detail), name) {
 			t.Errorf("%s: the error says %v", query, detail)

@@ -194,13 +194,17 @@ var orders = []struct{ Label, Sort, Order string }{
 	{"least recently changed first", "updated_at", "asc"},
 }
 
-// newView keeps only the parameters of a view, for its links. An empty form field is not a filter.
+// newView keeps only the parameters of a view, for its links. An empty form field is not a filter, nor are blanks to
+// search for.
 func newView(given url.Values) view {
 	v := view{url.Values{}, time.Now()}
 	for name, values := range given {
 		if isOfView(name) && len(values) > 0 && values[0] != "" {
 			v.values.Set(name, values[0])
 		}
+	}
+	if strings.TrimSpace(v.values.Get("text")) == "" {
+		v.values.Del("text")
 	}
 	return v
 }
