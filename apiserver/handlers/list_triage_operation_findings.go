@@ -61,10 +61,10 @@ type operationFindings struct {
 
 // page returns the page that begins at a place.
 func (f *operationFindings) page(at place, size int) (page index.Page[content.Part], err error) {
-	page.Total = f.total
-	if f.total == 0 {
+	if f.total == 0 || f.parts == 0 { // an operation that failed before it had a set has counted what it would have had
 		return page, nil
 	}
+	page.Total = f.total
 	for read := 0; at.part < f.parts && (!f.final || at.found < f.total); read++ {
 		if len(page.Items) == size || read == mostParts {
 			page.HasMore, page.Next = true, at.position()

@@ -60,4 +60,8 @@ func TestPagesOfAnOperationsFindingsReadFewPartsAndEndWithTheLastFinding(t *test
 			}
 		}
 	}
+	without := operationFindings{total: 70_000}
+	if page, err := without.page(place{}, 1); err != nil || page.Total != 0 || page.HasMore {
+		t.Errorf("an operation that failed before it had a set has %d findings, more: %t, %v", page.Total, page.HasMore, err)
+	}
 }
