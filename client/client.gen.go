@@ -5378,7 +5378,7 @@ type GetTrendsParams struct {
 	// Owner Only findings of projects of this owner, compared byte by byte.
 	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
 
-	// From The first day, 89 days before the last unless it is given. At most 800 days before it.
+	// From The first day, 89 days before the last unless it is given. At most 800 days before it, and not after today.
 	From *string `form:"from,omitempty" json:"from,omitempty"`
 
 	// To The last day. Today unless it is given, and no later than that.

@@ -55,6 +55,8 @@ func trendSpan(query openapi.Parameters, now time.Time) (from, to v1alpha1.Day, 
 		from = findingtrend.Plus(to, -usualTrend)
 	case !findingtrend.Valid(from):
 		return "", "", problem.InvalidQuery("from must be a day, such as 2026-09-01").In("from")
+	case from > findingtrend.Of(now):
+		return "", "", problem.InvalidQuery("from must not be after today, in UTC").In("from")
 	case query.Get("to") != "" && from > v1alpha1.Day(query.Get("to")):
 		return "", "", problem.InvalidQuery("to must not be before from").In("to")
 	case findingtrend.Days(from, to) > longestTrend:

@@ -84,7 +84,8 @@ func TestTrends_AgreeWithTheCountsOnTheDayTheyAreTaken(t *testing.T) {
 func TestTrends_AreOfDaysThatCanBe(t *testing.T) {
 	o := newOrganization(t)
 	for _, query := range []string{
-		"from=2026-02-30", "to=yesterday", "from=2026-03-02&to=2026-03-01", "from=2000-01-01", "group=tool", "values=0", "tool=gosec",
+		"from=2026-02-30", "to=yesterday", "from=2026-03-02&to=2026-03-01", "from=2000-01-01", "from=9999-12-31", "from=9999-12-30&to=9999-12-31",
+		"group=tool", "values=0", "tool=gosec",
 	} {
 		o.get("/v2/trends?"+query).wants(400, query)
 	}
