@@ -97,7 +97,7 @@ func kindsFor(request Request) (kinds changes.Set, err error) {
 		case at < 0 && len(asked) > 0:
 			continue
 		case at >= 0 && !allowed:
-			return 0, problem.Forbidden(string(scopeOf[k]))
+			return 0, request.Require(scopeOf[k])
 		case allowed:
 			kinds = kinds.With(k)
 		}
@@ -108,7 +108,7 @@ func kindsFor(request Request) (kinds changes.Set, err error) {
 		}
 	}
 	if kinds == 0 {
-		return 0, problem.Forbidden(string(v1alpha1.ScopeFindingsRead))
+		return 0, request.Require(v1alpha1.ScopeFindingsRead)
 	}
 	return kinds, nil
 }

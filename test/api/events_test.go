@@ -308,7 +308,9 @@ func TestAKeyIsToldOfWhatItsScopesLetItRead(t *testing.T) {
 	}
 	o.create(builder.WebhookDelivery("d-2", time.Now()).In(o.namespace).Build())
 	streams[reviewer].tells("delivery created d-2")
+	counted := o.server.refusals(t, "scope")
 	reader.get("/v2/events?kinds=finding,review").wantsError(403, "Forbidden", "a kind that the key may not read")
+	harness.Same(t, "the refusals that are counted", counted+1, o.server.refusals(t, "scope"))
 	plain.get("/v2/events?kinds=delivery").wantsError(403, "Forbidden", "deliveries take a key that lists their scope")
 	plain.get("/v2/events?kinds=key").wantsError(400, "Invalid query parameter", "an unknown kind")
 	o.key("sender", v1alpha1.ScopeWebhooksVerify).get("/v2/events").wantsError(403, "Forbidden", "a key that may read nothing of it")
