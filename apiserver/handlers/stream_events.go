@@ -89,7 +89,12 @@ func (b *Backend) StreamEvents(_ context.Context, request Request) (Response, er
 
 // kindsFor returns the requested kinds, by default all that the key may read.
 func kindsFor(request Request) (kinds changes.Set, err error) {
-	asked := strings.FieldsFunc(request.Query.Get("kinds"), func(r rune) bool { return r == ',' })
+	given := request.Query.Get("kinds")
+	asked := strings.FieldsFunc(given, func(r rune) bool { return r == ',' })
+	unknown := func(name string) bool { return !slices.Contains(kindNames, name) }
+	if slices.ContainsFunc(asked, unknown) || len(asked) == 0 && given != "" {
+		return 0, problem.InvalidQuery("kinds must be of " + strings.Join(kindNames, ", ") + ", with commas between them").In("kinds")
+	}
 	for k := range changes.Kinds {
 		at := slices.Index(asked, k.String())
 		allowed := request.Key.Allows(scopeOf[k])
@@ -100,11 +105,6 @@ func kindsFor(request Request) (kinds changes.Set, err error) {
 			return 0, request.Require(scopeOf[k])
 		case allowed:
 			kinds = kinds.With(k)
-		}
-	}
-	for _, name := range asked {
-		if !slices.ContainsFunc(kindNames, func(known string) bool { return known == name }) {
-			return 0, problem.InvalidQuery("kinds must be of " + strings.Join(kindNames, ", ") + ", with commas between them").In("kinds")
 		}
 	}
 	if kinds == 0 {

@@ -312,7 +312,11 @@ func TestAKeyIsToldOfWhatItsScopesLetItRead(t *testing.T) {
 	reader.get("/v2/events?kinds=finding,review").wantsError(403, "Forbidden", "a kind that the key may not read")
 	harness.Same(t, "the refusals that are counted", counted+1, o.server.refusals(t, "scope"))
 	plain.get("/v2/events?kinds=delivery").wantsError(403, "Forbidden", "deliveries take a key that lists their scope")
-	plain.get("/v2/events?kinds=key").wantsError(400, "Invalid query parameter", "an unknown kind")
+	for query, why := range map[string]string{
+		"key": "an unknown kind", "delivery,key": "an unknown kind beside one that the key may not read", ",": "no kind",
+	} {
+		plain.get("/v2/events?kinds="+query).wantsError(400, "Invalid query parameter", why)
+	}
 	o.key("sender", v1alpha1.ScopeWebhooksVerify).get("/v2/events").wantsError(403, "Forbidden", "a key that may read nothing of it")
 	if a := plain.do("HEAD", "/v2/events", ""); a.status != 200 || len(a.body) > 0 {
 		t.Errorf("HEAD gets %d %s", a.status, a.body)
