@@ -2,10 +2,14 @@ package handlers
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
@@ -14,10 +18,15 @@ import (
 func (b *Backend) ListTriageOperations(ctx context.Context, request Request) (Response, error) {
 	list := newList("listTriageOperations", request, "undo")
 	ids, filtered := request.Query.Lookup("undo")
-	undone := strings.Split(ids, ",")
+	undone := strings.FieldsFunc(ids, func(r rune) bool { return r == ',' })
+	for _, id := range undone {
+		if len(validation.IsDNS1123Subdomain(id)) > 0 {
+			return Response{}, problem.InvalidQuery(fmt.Sprintf("undo holds %.80q, which is not a valid id", id)).In("undo")
+		}
+	}
 	read := func(ctx context.Context, namespace string, each func(*v1alpha1.TriageOperation) error) error {
 		return b.Cluster.Operations(ctx, namespace, func(o *v1alpha1.TriageOperation) error {
-			if filtered && (o.Spec.Undo == "" || !slices.Contains(undone, string(o.Spec.Undo))) {
+			if filtered && !slices.Contains(undone, string(o.Spec.Undo)) {
 				return nil
 			}
 			return each(o)
