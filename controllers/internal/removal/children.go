@@ -6,12 +6,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // Plan describes what is removed with an object of a kind.
@@ -33,10 +36,17 @@ type Child struct {
 
 // Children removes one batch of the object's children and requeues, until the API server has none left; then it
 // releases the object. Children created meanwhile are found by the next reconcile. announce returns the text of the
-// Event sent when the removal begins.
+// Event sent when the removal begins. If the cache is behind, it waits: children are selected by the object's name, and
+// may belong to a new object of that name.
 func Children[O reconcile.Object[S], S reconcile.Status[S]](
 	ctx context.Context, base reconcile.Base, s *reconcile.Scope[O, S], plan Plan, announce func() string,
 ) error {
+	if is, err := isBeingDeleted(ctx, base, s.Object); err != nil || !is {
+		s.LeaveStatus()
+		s.RequeueAfter(later)
+		s.Stop()
+		return err
+	}
 	r := Remover{Client: base.Client, Reader: base.Live, Limit: batch}
 	for _, child := range plan.Children {
 		again, err := r.Batch(ctx, child.Kind, s.Object.GetNamespace(), plan.Field, s.Object.GetName())
@@ -58,6 +68,23 @@ func Children[O reconcile.Object[S], S reconcile.Status[S]](
 	}
 	s.Release()
 	return nil
+}
+
+// isBeingDeleted reports whether the API server has this very object, and it is being deleted.
+func isBeingDeleted(ctx context.Context, base reconcile.Base, object client.Object) (bool, error) {
+	gvk, err := apiutil.GVKForObject(object, base.Client.Scheme())
+	if err != nil {
+		return false, err
+	}
+	current := kube.MetadataOf(gvk)
+	err = base.Live.Get(ctx, client.ObjectKeyFromObject(object), current)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look whether the %s is being deleted: %w", gvk.Kind, err)
+	}
+	return current.UID == object.GetUID() && !current.DeletionTimestamp.IsZero(), nil
 }
 
 func deleting(parent, children string, err error) conditions.Verdict {

@@ -64,23 +64,44 @@ func TestBatchIsBoundedAndSelective(t *testing.T) {
 }
 
 func TestAnObjectsChildrenAreRemovedInBatches(t *testing.T) {
-	removed := client.DeleteAllOfOptions{}
-	stub := interceptor.NewClient(fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build(), interceptor.Funcs{
-		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
-			list.(*metav1.PartialObjectMetadataList).Items = make([]metav1.PartialObjectMetadata, 1)
-			return nil
-		},
-		DeleteAllOf: func(_ context.Context, _ client.WithWatch, _ client.Object, options ...client.DeleteAllOfOption) error {
-			removed.ApplyOptions(options)
-			return nil
-		},
-	})
-	base := reconcile.Base{Client: stub, Live: stub, Recorder: &events.FakeRecorder{}}
-	s := reconcile.NewScope(builder.Project("proj").Build())
-	s.Begin(time.Now())
-	plan := Plan{Parent: "project", Field: field, Children: []Child{{Kind: &v1alpha1.Finding{}, Name: "findings"}}}
-	harness.Must(t, Children(t.Context(), base, s, plan, func() string { return "" }))
-	harness.Same(t, "the limit of the call", int64(batch), removed.Limit)
+	deleted := metav1.ObjectMeta{UID: "u-1", DeletionTimestamp: new(metav1.Now())}
+	other := deleted
+	other.UID = "u-2"
+	for _, c := range []struct {
+		reason string
+		live   metav1.ObjectMeta
+		fails  error
+		limit  int64
+	}{
+		{"it is being deleted", deleted, nil, batch},
+		{"the cache is behind: another object of its name is", other, nil, 0},
+		{"it is not", metav1.ObjectMeta{UID: "u-1"}, nil, 0},
+		{"the cache is behind: it is gone", deleted, apierrors.NewNotFound(schema.GroupResource{}, "proj"), 0},
+	} {
+		removed := client.DeleteAllOfOptions{}
+		stub := interceptor.NewClient(fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build(), interceptor.Funcs{
+			Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+				into.(*metav1.PartialObjectMetadata).ObjectMeta = c.live
+				return c.fails
+			},
+			List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+				list.(*metav1.PartialObjectMetadataList).Items = make([]metav1.PartialObjectMetadata, 1)
+				return nil
+			},
+			DeleteAllOf: func(_ context.Context, _ client.WithWatch, _ client.Object, options ...client.DeleteAllOfOption) error {
+				removed.ApplyOptions(options)
+				return nil
+			},
+		})
+		base := reconcile.Base{Client: stub, Live: stub, Recorder: &events.FakeRecorder{}}
+		cached := builder.Project("proj").Build()
+		cached.UID, cached.DeletionTimestamp = deleted.UID, deleted.DeletionTimestamp
+		s := reconcile.NewScope(cached)
+		s.Begin(time.Now())
+		plan := Plan{Parent: "project", Field: field, Children: []Child{{Kind: &v1alpha1.Finding{}, Name: "findings"}}}
+		harness.Must(t, Children(t.Context(), base, s, plan, func() string { return "" }))
+		harness.Same(t, c.reason+": the limit of the call", c.limit, removed.Limit)
+	}
 }
 
 func TestAChildHeldByAnotherFinalizerIsWaitedForSlowly(t *testing.T) {
