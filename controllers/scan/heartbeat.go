@@ -8,6 +8,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,8 +73,8 @@ func (r *Reconciler) listen(ctx context.Context, scan *v1alpha1.Scan) (pulse, er
 	}
 	lease := &coordinationv1.Lease{}
 	err := r.Live.Get(ctx, name, lease)
-	if apierrors.IsNotFound(err) {
-		lease = nil
+	if apierrors.IsNotFound(err) || len(content.IsPathSegmentName(name.Name)) > 0 {
+		lease = nil // Any text may be the name.
 	} else if err != nil {
 		return pulse{}, fmt.Errorf("read the Lease of the import: %w", err)
 	}

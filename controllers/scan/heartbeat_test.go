@@ -145,6 +145,16 @@ func TestAScanThatHasEndedIsNotGivenUpThoughTheCacheIsBehind(t *testing.T) {
 	}
 }
 
+// An error would leave the scan running for good: its age says nothing, as it names a Lease.
+func TestALeaseOfANameThatNoObjectCanHaveDoesNotExist(t *testing.T) {
+	scan, _ := importing(t)
+	scan.Spec.Lease.Name = "ci/1234"
+	r := &Reconciler{Base: reconcile.Base{Live: env.Client}}
+	if got, err := r.listen(t.Context(), scan); err != nil || got.dead == nil {
+		t.Errorf("%+v, error %v; want that the Lease is missed", got, err)
+	}
+}
+
 // A Scan is reconciled for each finding that its import writes.
 func TestALeaseIsReadOncePerDuration(t *testing.T) {
 	scan, lease := importing(t)

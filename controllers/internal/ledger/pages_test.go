@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -75,6 +76,28 @@ func TestWhoseChangesAreStillToBeObserved(t *testing.T) {
 	} {
 		harness.Same(t, c.reason, c.scans, ScansToCome(c.finding))
 		harness.Same(t, c.reason, c.operations, operationsToCome(c.finding))
+	}
+}
+
+// The ID of a scan may be any text. An error would keep all events of the finding from all endpoints for good.
+func TestAScanOfANameThatNoObjectCanHaveHasNoPages(t *testing.T) {
+	own, err := kube.NewClient(&rest.Config{Host: "http://nowhere.invalid"})
+	harness.Must(t, err)
+	paged, single := builder.WebhookEndpoint("paged").In("org-a").Batched().Build(), builder.WebhookEndpoint("single").In("org-a").Build()
+	paged.UID, single.UID = "paged", "single"
+	for _, scan := range []string{"ci/1", "100%", ".."} {
+		cache := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(paged, single).
+			WithIndex(&v1alpha1.WebhookDelivery{}, covers, func(client.Object) []string { return nil }).Build()
+		l := &Ledger{kind: Finding, rooms: newRooms(clock.RealClock{}), store: store{client: cache, live: cache, own: own}}
+		finding := builder.Finding("f").In("org-a").Build()
+		finding.UID = "f"
+		finding.Status.Transitions = []v1alpha1.Transition{{Seq: 1, Type: v1alpha1.TransitionCreated, Scan: scan, At: v1alpha1.Now()}}
+		_, err := l.Settle(t.Context(), finding, func(context.Context) (bool, error) { return true, nil })
+		harness.NoError(t, "settle", err)
+		made := &v1alpha1.WebhookDeliveryList{}
+		harness.Must(t, cache.List(t.Context(), made))
+		harness.Same(t, "deliveries of what the scan "+scan+" reports", 2, len(made.Items))
+		harness.Same(t, "emitted", int64(1), finding.Status.EmittedSeq)
 	}
 }
 
