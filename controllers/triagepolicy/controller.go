@@ -25,8 +25,11 @@ import (
 )
 
 const (
-	// recountDelay is how long changes of findings are gathered before policies are counted again.
+	// recountDelay is how long changes of findings are gathered before policies are counted again. gatherDelay is the
+	// part of it before the policies to be counted are listed: once for all changes meanwhile, since an organization may
+	// have thousands of policies and each import changes thousands of findings.
 	recountDelay = 3 * time.Second
+	gatherDelay  = time.Second
 	// countingShare bounds the CPU time of counting, for each policy: after a change of findings it is counted again no
 	// sooner than that many times the duration of the namespace's last count. Many policies do not delay one another
 	// further, because the limits of those in force rest on the counts.
@@ -55,6 +58,8 @@ type Reconciler struct {
 	// atWork holds the namespaces in which a policy is being counted. One policy at a time leaves the other workers to
 	// other organizations: a hundred costly policies over many findings take minutes.
 	atWork sync.Map
+	// gathers holds the namespaces in which changes of findings are being gathered.
+	gathers sync.Map
 	// memories holds the memory of each namespace.
 	memories    sync.Map
 	evaluations prometheus.Counter
@@ -102,8 +107,15 @@ func (r *Reconciler) recount() handler.EventHandler {
 			return // At the start every policy is reconciled anyway.
 		}
 		namespace := change.Object().GetNamespace()
-		watch.AddLast(q, r.untilRecount(namespace),
-			watch.List(ctx, r.Client, &v1alpha1.TriagePolicyList{}, client.InNamespace(namespace)))
+		if _, gathers := r.gathers.LoadOrStore(namespace, true); gathers {
+			return
+		}
+		ctx = context.WithoutCancel(ctx) // that of an event ends with its handler
+		time.AfterFunc(gatherDelay, func() {
+			r.gathers.Delete(namespace) // first: later changes must not rely on this list
+			watch.AddLast(q, r.untilRecount(namespace)-gatherDelay,
+				watch.List(ctx, r.Client, &v1alpha1.TriagePolicyList{}, client.InNamespace(namespace)))
+		})
 	})
 }
 

@@ -3,21 +3,26 @@ package triagepolicy
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/finding"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -127,4 +132,40 @@ func TestACostlyGenerationInForceDoesNotKeepACheapOneOut(t *testing.T) {
 			t.Errorf("count %d: generation %d is in force, and the count is partial: %t", count+1, got, s.partial)
 		}
 	}
+}
+
+// gathered records when requests are due.
+type gathered struct {
+	watch.Queue
+	due []string
+}
+
+func (q *gathered) AddAfter(r ctrl.Request, after time.Duration) {
+	q.due = append(q.due, r.Name+" in "+after.String())
+}
+
+// An import changes tens of thousands, and one goroutine serves the events of all organizations.
+func TestFindingsThatChangeTogetherCostOneListOfThePolicies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lists, q := 0, &gathered{}
+		recount := newReconciler(reconcile.Base{Client: interceptor.NewClient(nil, interceptor.Funcs{
+			List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
+				lists++
+				into.(*v1alpha1.TriagePolicyList).Items = []v1alpha1.TriagePolicy{{ObjectMeta: metav1.ObjectMeta{Name: "mute"}}}
+				return nil
+			},
+		})}).recount()
+		for round := 1; round <= 2; round++ {
+			for range 1000 {
+				ctx, end := context.WithCancel(t.Context())
+				recount.Create(ctx, event.CreateEvent{Object: builder.Finding("f").In("org-a").Build()}, q)
+				end() // as that of an informer
+			}
+			<-time.After(recountDelay)
+			synctest.Wait()
+			harness.Same(t, "lists", round, lists)
+			harness.Same(t, "enqueued", round, len(q.due))
+			harness.Same(t, "when", "mute in "+(recountDelay-gatherDelay).String(), q.due[round-1])
+		}
+	})
 }
