@@ -3,6 +3,7 @@ package triageoperation
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -271,7 +272,7 @@ func (r *Reconciler) keepSet(ctx context.Context, s *scope, set []chosen, kept i
 }
 
 // keep stores a part. An existing part was stored by an interrupted run, or is left of an operation that was deleted
-// without its parts, and is updated if it differs.
+// without its parts, and is updated if it differs. If it has begun, another leader has made the set meanwhile.
 func (r *Reconciler) keep(ctx context.Context, operation types.UID, part *v1alpha1.TriageOperationPart) error {
 	err := r.Client.Create(ctx, part.DeepCopy())
 	if !apierrors.IsAlreadyExists(err) {
@@ -287,6 +288,10 @@ func (r *Reconciler) keep(ctx context.Context, operation types.UID, part *v1alph
 	}
 	if len(owners) > 0 && stored.Spec == part.Spec {
 		return nil
+	}
+	if len(owners) > 0 && stored.Spec.Begun {
+		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("triageoperationparts").GroupResource(), part.Name,
+			errors.New("the operation has begun with the part already"))
 	}
 	changed := stored.DeepCopy()
 	changed.Spec, changed.OwnerReferences = part.Spec, part.OwnerReferences

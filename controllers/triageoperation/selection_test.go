@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -79,4 +80,22 @@ func TestANamedFindingIsReadLiveIfTheCacheDoesNotHoldItAndStaysInTheSetIfItDoesN
 	entries, err := rules.Decode(part)
 	harness.Must(t, err)
 	harness.Same(t, "the entry of the one that does not exist", rules.Entry{Finding: "f-none"}, entries[2])
+}
+
+// A leader that was suspended while it kept the set must not undo what the next one has recorded since.
+func TestAPartThatHasBegunIsNotKeptAgain(t *testing.T) {
+	r, _ := line(t, 0, "", v1alpha1.TriageOperationStatus{})
+	operation := builder.TriageOperation("mute", "G1").In("org-acme").Build()
+	operation.UID = "o"
+	parts, _, err := rules.Parts(operation, []rules.Entry{rules.NewEntry(builder.Finding("f-1").Build())})
+	harness.Must(t, err)
+	done := parts[0].DeepCopy()
+	done.Spec.Begun, done.Spec.Outcomes = true, "c"
+	harness.Must(t, r.Client.Create(t.Context(), done.DeepCopy()))
+	if err := r.keep(t.Context(), operation.UID, parts[0]); !apierrors.IsConflict(err) {
+		t.Errorf("kept again: %v", err)
+	}
+	stored := &v1alpha1.TriageOperationPart{}
+	harness.Must(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(done), stored))
+	harness.Same(t, "the part", done.Spec, stored.Spec)
 }

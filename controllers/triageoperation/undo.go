@@ -54,8 +54,13 @@ func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, erro
 		if err != nil || s.Status.Phase == v1alpha1.OperationFailed {
 			return nil, err
 		}
+		if len(part.Outcomes) != len(entries) {
+			fail(s, v1alpha1.ReasonPartsLost, fmt.Sprintf("The part %q does not tell which of its findings were changed: "+
+				"make another operation.", rules.PartName(undone.Name, i)))
+			return nil, nil
+		}
 		for j := range entries {
-			if j >= len(part.Outcomes) || rules.Outcome(part.Outcomes[j]) != rules.Changed {
+			if rules.Outcome(part.Outcomes[j]) != rules.Changed {
 				continue
 			}
 			c, err := compared.choose(ctx, &entries[j])

@@ -106,6 +106,13 @@ func TestAnUndoReadsFindingsFromTheAPIServerOnlyRightAfterTheOperationOrAnUndo(t
 			t.Errorf("%s: %d parts were read, want only that of the undone operation: no undo has overruled it", c.reason, partReads)
 		}
 	}
+
+	var read int
+	parts[0].Spec.Outcomes = ""
+	s := reconcile.NewScope(builder.TriageOperation("again", "").Undoes("mute").Build())
+	_, err = (&Reconciler{Base: reconcile.Base{Client: reader(&read), Live: reader(&read)}}).chooseUndone(t.Context(), s)
+	harness.Must(t, err)
+	harness.Same(t, "the phase if a part does not tell what was changed", v1alpha1.OperationFailed, s.Status.Phase)
 }
 
 // An undo may follow its operation so closely that the cache does not show the operation's decision yet.
