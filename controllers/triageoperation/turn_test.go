@@ -268,6 +268,19 @@ func TestUndosOfOneAnotherFail(t *testing.T) {
 	undo, _ := looks(t, r, "o-0")
 	harness.Same(t, "the phase of an undo of its undo", v1alpha1.OperationFailed, undo.Status.Phase)
 
+	r, _ = line(t, 4, "o-0", v1alpha1.TriageOperationStatus{})
+	for name, undoes := range map[string]v1alpha1.ResourceName{"o-0": "o-1", "o-1": "o-2", "o-2": "o-0", "o-3": "o-0"} {
+		o := stored(t, r, name)
+		o.Spec.Commit, o.Spec.Undo = true, undoes
+		harness.Must(t, r.Client.Update(t.Context(), o))
+	}
+	undo, _ = looks(t, r, "o-3")
+	harness.Same(t, "the phase of an undo of one in a circle", v1alpha1.OperationSelecting, undo.Status.Phase)
+	for _, name := range []string{"o-0", "o-2", "o-1", "o-3"} {
+		undo, _ = looks(t, r, name)
+		harness.Same(t, "the phase in a circle of three: "+name, v1alpha1.OperationFailed, undo.Status.Phase)
+	}
+
 	r, _ = line(t, 1, "o-0", v1alpha1.TriageOperationStatus{})
 	o := stored(t, r, "o-0")
 	o.Spec.Commit = true

@@ -34,15 +34,8 @@ func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, erro
 	case undone.Status.Phase == v1alpha1.OperationFailed && undone.Status.Changed == 0, !undone.Spec.Commit:
 		fail(s, v1alpha1.ReasonNotUndoable, fmt.Sprintf("The operation %q has not decided about anything.", key.Name))
 		return nil, nil
-	case undone.Status.CompletedAt == nil && string(undone.Spec.Undo) == s.Object.Name:
-		fail(s, v1alpha1.ReasonNotUndoable, fmt.Sprintf(
-			"The operation %q waits for this one itself: make another operation.", key.Name))
-		return nil, nil
 	case undone.Status.CompletedAt == nil:
-		inProgress(s, fmt.Sprintf("The operation %q is still running: it will be undone once it has ended.", key.Name))
-		s.RequeueAfter(lookAgain)
-		s.Stop()
-		return nil, nil
+		return nil, r.awaitUndone(ctx, s, undone)
 	}
 	compared, err := r.newComparison(ctx, s, undone)
 	if err != nil {
@@ -72,6 +65,42 @@ func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, erro
 	}
 	s.Status.Matched = int32(len(set)) //nolint:gosec // no more than the operation had
 	return set, nil
+}
+
+// awaitUndone lets the operation wait for the end of the one that it undoes, unless that one waits for this one.
+func (r *Reconciler) awaitUndone(ctx context.Context, s *scope, undone *v1alpha1.TriageOperation) error {
+	all, err := r.operations(ctx, s.Object.Namespace)
+	if err != nil {
+		return err
+	}
+	if waitsFor(undone, s.Object.Name, all) {
+		fail(s, v1alpha1.ReasonNotUndoable, fmt.Sprintf(
+			"The operation %q waits for this one itself: make another operation.", undone.Name))
+		return nil
+	}
+	inProgress(s, fmt.Sprintf("The operation %q is still running: it will be undone once it has ended.", undone.Name))
+	s.RequeueAfter(lookAgain)
+	s.Stop()
+	return nil
+}
+
+// waitsFor reports whether the operation undoes the named one, or one of others that wait for it.
+func waitsFor(operation *v1alpha1.TriageOperation, name string, all []v1alpha1.TriageOperation) bool {
+	waits := map[string]string{}
+	for i := range all {
+		if all[i].Status.CompletedAt == nil {
+			waits[all[i].Name] = string(all[i].Spec.Undo)
+		}
+	}
+	next := string(operation.Spec.Undo)
+	// Others may wait in a circle.
+	for range all {
+		if next == name {
+			return true
+		}
+		next = waits[next]
+	}
+	return next == name
 }
 
 // comparison compares the findings of the undone operation with its decisions.
