@@ -60,3 +60,30 @@ func TestAnAttemptThatAWrongClockDatedDelaysNoOther(t *testing.T) {
 		}
 	}
 }
+
+// Else what was signed with a leaked secret would be verified for good, once it has been replaced several times.
+func TestASignatureExpiresThoughItsSecretIsNoLongerListed(t *testing.T) {
+	full := []v1alpha1.WebhookSecretStatus{
+		{ID: "d"}, {ID: "c", ExpiresAt: at(3 * time.Hour)}, {ID: "b", ExpiresAt: at(2 * time.Hour)}, {ID: "a", ExpiresAt: at(time.Hour)},
+	}
+	for _, c := range []struct {
+		reason, signedWith string
+		listed             []v1alpha1.WebhookSecretStatus
+		signed             time.Duration
+		want               *v1alpha1.Time
+	}{
+		{"it is listed", "b", full, 0, at(2 * time.Hour)},
+		{"others have replaced it in the list", "o", full, 0, at(time.Hour)},
+		{"the cache does not list it yet", "e", full, 4 * time.Hour, nil},
+		{"the list has room, so it was never in it", "o", full[:3], 0, nil},
+	} {
+		s := newScope()
+		s.endpoint = builder.WebhookEndpoint("team").Build()
+		s.endpoint.Status.Secrets = c.listed
+		s.Status.Attempts = []v1alpha1.WebhookAttempt{
+			{At: *at(c.signed), Signatures: []v1alpha1.WebhookSignature{{SecretID: c.signedWith}}},
+		}
+		followSecrets(s)
+		harness.Same(t, c.reason, c.want, s.Status.Attempts[0].Signatures[0].ExpiresAt)
+	}
+}

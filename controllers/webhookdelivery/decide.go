@@ -128,7 +128,7 @@ func closeUnfinished(status *v1alpha1.WebhookDeliveryStatus) bool {
 
 // followSecrets copies the expiry of the endpoint's secrets to the recorded signatures, so that a
 // verification knows when they expire. Signatures of secrets that the endpoint does not list stay
-// unchanged.
+// unchanged, unless the secret was listed and has been replaced too often since.
 func followSecrets(s *scope) {
 	if s.endpoint == nil {
 		return
@@ -137,12 +137,31 @@ func followSecrets(s *scope) {
 	for _, secret := range s.endpoint.Status.Secrets {
 		known[secret.ID] = secret.ExpiresAt
 	}
+	dropped := droppedBefore(s.endpoint.Status.Secrets)
 	for i := range s.Status.Attempts {
 		signed := s.Status.Attempts[i].Signatures
 		for j := range signed {
-			if end, found := known[signed[j].SecretID]; found {
+			switch end, found := known[signed[j].SecretID]; {
+			case found:
 				signed[j].ExpiresAt = end.DeepCopy()
+			case signed[j].ExpiresAt == nil && dropped != nil && !s.Status.Attempts[i].At.After(dropped.Time):
+				signed[j].ExpiresAt = dropped.DeepCopy()
 			}
 		}
 	}
+}
+
+// droppedBefore returns a time by which secrets that a full list no longer holds have expired: the first expiry in the
+// list. It is nil if the list is not full. A secret that the cache does not list yet signs only later than that.
+func droppedBefore(secrets []v1alpha1.WebhookSecretStatus) *v1alpha1.Time {
+	if len(secrets) < v1alpha1.MaxWebhookSecrets {
+		return nil
+	}
+	var first *v1alpha1.Time
+	for _, secret := range secrets {
+		if end := secret.ExpiresAt; end != nil && (first == nil || end.Before(first)) {
+			first = end
+		}
+	}
+	return first
 }
