@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
@@ -46,6 +47,9 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Review{}, builder.WithPredicates(worthReconciling)).
+		// Its commits come by another watch than the issues that they show, which an import writes before them.
+		Watches(&v1alpha1.Review{}, handler.Funcs{UpdateFunc: watch.EnqueueAfter(watch.CountDelay, itself).Update},
+			builder.WithPredicates(watch.Updates(otherCommits))).
 		// Of an issue's status only the decision matters: the other counters are derived from the specs.
 		Watches(&v1alpha1.ReviewIssue{}, watch.EnqueueAfter(watch.CountDelay, watch.Reference(reviewOfIssue)),
 			builder.WithPredicates(watch.NewSinceStart, countsOtherwise)).

@@ -1,6 +1,12 @@
 package review
 
 import (
+	"slices"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
@@ -14,11 +20,27 @@ func repositoryOfReview(review *v1alpha1.Review) v1alpha1.ResourceName {
 	return review.Spec.RepositoryRef.Name
 }
 
-// worthReconciling passes over our own status writes, except when a review begins to wait for its repository.
-var worthReconciling = watch.SpecOr(func(before, after *v1alpha1.Review) bool {
-	return watch.FinalizersChanged(before, after) ||
-		watch.BeginsToWait(before.Status.Conditions, after.Status.Conditions, v1alpha1.ReasonRepositoryNotFound)
-})
+func itself(review client.Object) []ctrl.Request {
+	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(review)}}
+}
+
+// otherCommits reports whether other commits are reviewed, and the issues that they show may not be in the cache yet:
+// they would count as closed.
+func otherCommits(before, after *v1alpha1.Review) bool {
+	return after.DeletionTimestamp.IsZero() && before.UID == after.UID &&
+		!slices.EqualFunc(before.Spec.ReviewedCommits, after.Spec.ReviewedCommits,
+			func(a, b v1alpha1.ReviewedCommit) bool { return a.SHA == b.SHA })
+}
+
+// worthReconciling passes over our own status writes, except when a review begins to wait for its repository, and over
+// otherCommits.
+var worthReconciling = predicate.And(
+	watch.SpecOr(func(before, after *v1alpha1.Review) bool {
+		return watch.FinalizersChanged(before, after) ||
+			watch.BeginsToWait(before.Status.Conditions, after.Status.Conditions, v1alpha1.ReasonRepositoryNotFound)
+	}),
+	watch.Updates(func(before, after *v1alpha1.Review) bool { return !otherCommits(before, after) }),
+)
 
 // countsOtherwise passes over status updates of issues that do not change the decision about them.
 var countsOtherwise = watch.SpecOr(func(before, after *v1alpha1.ReviewIssue) bool {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,8 +45,36 @@ func emitted(t *testing.T, review *v1alpha1.Review, recorded int, seq int64) {
 	})
 }
 
+// lagging is a manager whose cache shows no issue of commit b yet, until that time.
+type lagging struct {
+	ctrl.Manager
+	until *atomic.Pointer[time.Time]
+}
+
+func (l lagging) GetClient() client.Client { return laggingClient{l.Manager.GetClient(), l.until} }
+
+type laggingClient struct {
+	client.Client
+	until *atomic.Pointer[time.Time]
+}
+
+func (l laggingClient) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	err := l.Client.List(ctx, into, options...)
+	if issues, are := into.(*v1alpha1.ReviewIssueList); are && time.Now().Before(*l.until.Load()) {
+		for i := range issues.Items {
+			issues.Items[i].Spec.SeenInCommits = []v1alpha1.CommitSHA{"a"}
+		}
+	}
+	return err
+}
+
 func TestChangesAreSentAndCountedEachOnce(t *testing.T) {
-	controllertest.Start(t, env, review.SetupWithManager)
+	lags := lagging{until: &atomic.Pointer[time.Time]{}}
+	lags.until.Store(&time.Time{})
+	controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+		lags.Manager = mgr
+		return review.SetupWithManager(ctx, lags, options)
+	})
 	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("all").In(ns).Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), endpoint)
@@ -71,6 +101,12 @@ func TestChangesAreSentAndCountedEachOnce(t *testing.T) {
 	marker := builder.Review("marker").In(ns).Build()
 	emitted(t, marker, 1, 1)
 	g.Expect(testenv.Get(t, g, env, review).Status.Transitions).To(HaveLen(3))
+
+	lags.until.Store(new(time.Now().Add(500 * time.Millisecond)))
+	env.Patch(t, builder.ReviewIssue("i-1").In(ns).Build(), `{"spec":{"seenInCommits":["a","b"]}}`)
+	env.Patch(t, review, `{"spec":{"reviewedCommits":[{"sha":"a","reviewedAt":"2026-01-02T03:04:05Z"},{"sha":"b","reviewedAt":"2026-01-02T03:04:06Z"}]}}`)
+	counted(t, review, reviewstate.Counts{Open: 1, OpenLow: 1})
+	emitted(t, review, 4, 4)
 }
 
 // backlogged creates a repository and an endpoint with a backlog.
