@@ -464,31 +464,32 @@ func forward(t *testing.T, from, to string) {
 	}()
 }
 
-// The kinds may be stored in another API server than the Lease.
+// The kinds may be stored in another API server than the Lease. Here it is the same one, which allows one account the
+// Lease alone.
 func TestFindingsPlaneAwayFromTheLease(t *testing.T) {
-	elsewhere, err := testenv.Start()
+	const namespace, local = testenv.SystemNamespace, "findings-controller-local"
+	leader, err := env.ServiceAccount(t.Context(), namespace, "leader")
 	harness.Must(t, err)
-	t.Cleanup(func() {
-		harness.NoError(t, "stop the other cluster", elsewhere.Stop())
-	})
-	account, err := elsewhere.ServiceAccount(t.Context(), testenv.SystemNamespace, "findings-controller")
+	binding := testenv.Bind(namespace, "leader", local, testenv.Account(namespace, "leader"))
+	binding.RoleRef.Kind = "Role"
+	env.Create(t, binding)
+	kinds, err := env.Controller(t.Context())
 	harness.Must(t, err)
-	startController(t, controllerFlags(t, "0", "--leader-elect",
-		"--findings-kubeconfig", testenv.WriteKubeconfig(t, account, testenv.SystemNamespace))...)
-
-	repository := builder.Repository("repo").In("default").Build()
-	harness.Must(t, elsewhere.Client.Create(t.Context(), repository))
-	eventually(t, func(g Gomega) {
-		g.Expect(elsewhere.Client.Get(t.Context(), client.ObjectKeyFromObject(repository), repository)).To(Succeed())
-		g.Expect(v1alpha1.IsConditionTrue(repository.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
-	})
-	leases := &coordinationv1.LeaseList{}
-	harness.Must(t, elsewhere.Client.List(t.Context(), leases, client.InNamespace(testenv.SystemNamespace)))
-	for _, lease := range leases.Items {
-		if lease.Name == defaultLease {
+	o := completed(t, controllerFlags(t, "0", "--leader-elect", "--kubeconfig", testenv.WriteKubeconfig(t, leader, namespace),
+		"--findings-kubeconfig", testenv.WriteKubeconfig(t, kinds, namespace))...)
+	harness.Between(o.kinds, func(next http.RoundTripper, request *http.Request) (*http.Response, error) {
+		if strings.HasSuffix(request.URL.Path, "/leases/"+defaultLease) {
 			t.Error("the Lease is in the findings plane")
 		}
-	}
+		return next.RoundTrip(request)
+	})
+	run(t, o)
+
+	repository := testenv.Create(t, env, builder.Repository("away").In("default").Build())
+	eventually(t, func(g Gomega) {
+		testenv.Get(t, g, env, repository)
+		g.Expect(v1alpha1.IsConditionTrue(repository.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
+	})
 }
 
 func TestHelpShowsNoEmptyDefault(t *testing.T) {
