@@ -11,7 +11,8 @@ import (
 // An importer that is newer than the CRDs must not lose data silently.
 func TestAFieldThatTheSchemaHasNotIsRefused(t *testing.T) {
 	spec := map[string]any{"fieldOfTomorrow": 1}
-	_, err := apply(t.Context(), &Client{Client: env.Client}, fieldManager("test"), "Scan", appliedMeta{Namespace: testenv.SystemNamespace, Name: "s-tomorrow"}, spec)
+	meta := appliedMeta{Namespace: testenv.SystemNamespace, Name: "s-tomorrow"}
+	_, err := apply(t.Context(), &Client{Client: env.Get(t).Client}, fieldManager("test"), "Scan", meta, spec)
 	if err == nil || !strings.Contains(err.Error(), "fieldOfTomorrow") {
 		t.Fatalf("got %v", err)
 	}
@@ -21,7 +22,8 @@ func TestAFieldThatTheSchemaHasNotIsRefused(t *testing.T) {
 }
 
 func TestWhatDoesNotExistIsAskedOfWhoMayCreateIt(t *testing.T) {
-	im := New(&Client{Client: env.Client}, Target{Namespace: testenv.SystemNamespace, Repository: "none", Project: "none"}, Options{})
+	target := Target{Namespace: testenv.SystemNamespace, Repository: "none", Project: "none"}
+	im := New(&Client{Client: env.Get(t).Client}, target, Options{})
 	_, err := im.repository(t.Context(), []*Batch{{}})
 	for _, part := range []string{`no repository "none"`, "create and report on repositories.appsec.dev", "ClusterRole findings-admin"} {
 		if err == nil || !strings.Contains(err.Error(), part) {

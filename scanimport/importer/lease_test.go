@@ -21,13 +21,18 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-var env *testenv.Environment
+var env testenv.Lazy
 
-func TestMain(m *testing.M) { testenv.Main(m, &env) }
+func TestMain(m *testing.M) { testenv.MainLazy(m, &env) }
 
-func newLock(name string, duration time.Duration) *lock {
+func newLock(t *testing.T, name string, duration time.Duration) *lock {
+	t.Helper()
+	return lockBy(env.Get(t).Client, name, duration)
+}
+
+func lockBy(c client.Client, name string, duration time.Duration) *lock {
 	return &lock{
-		client: env.Client, key: client.ObjectKey{Namespace: testenv.SystemNamespace, Name: name},
+		client: c, key: client.ObjectKey{Namespace: testenv.SystemNamespace, Name: name},
 		identity: "me", duration: duration, waiting: func(string) {},
 	}
 }
@@ -36,9 +41,9 @@ func steal(ctx context.Context, t *testing.T, key client.ObjectKey) {
 	t.Helper()
 	for {
 		lease := &coordinationv1.Lease{}
-		harness.Must(t, env.Client.Get(ctx, key, lease))
+		harness.Must(t, env.Get(t).Client.Get(ctx, key, lease))
 		lease.Spec.HolderIdentity = new("thief")
-		if env.Client.Update(ctx, lease) == nil {
+		if env.Get(t).Client.Update(ctx, lease) == nil {
 			return
 		}
 	}
@@ -47,12 +52,12 @@ func steal(ctx context.Context, t *testing.T, key client.ObjectKey) {
 func holder(t *testing.T, key client.ObjectKey) string {
 	t.Helper()
 	lease := &coordinationv1.Lease{}
-	harness.Must(t, env.Client.Get(t.Context(), key, lease))
+	harness.Must(t, env.Get(t).Client.Get(t.Context(), key, lease))
 	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
 func TestWorkEndsWhenTheLeaseIsLost(t *testing.T) {
-	l := newLock("lost", 4*time.Second)
+	l := newLock(t, "lost", 4*time.Second)
 	err := l.with(t.Context(), func(ctx context.Context) error {
 		steal(ctx, t, l.key)
 		<-ctx.Done()
@@ -67,9 +72,9 @@ func TestWorkEndsWhenTheLeaseIsLost(t *testing.T) {
 }
 
 func TestAnImportThatIsStoppedWhileItWaitsSaysSo(t *testing.T) {
-	l := newLock("waits", time.Hour)
+	l := newLock(t, "waits", time.Hour)
 	harness.Must(t, l.acquire(t.Context()))
-	other := newLock("waits", time.Hour)
+	other := newLock(t, "waits", time.Hour)
 	enough := errors.New("enough")
 	ctx, stop := context.WithCancelCause(t.Context())
 	other.identity, other.waiting = "other", func(string) { stop(enough) }
@@ -80,14 +85,14 @@ func TestAnImportThatIsStoppedWhileItWaitsSaysSo(t *testing.T) {
 
 // Whoever uploads is told to wait for the other import, or that the API server does not work.
 func TestOnlyAnImportThatWaitsForAnotherOneSaysSo(t *testing.T) {
-	harness.Must(t, newLock("busy", time.Hour).acquire(t.Context()))
-	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
+	harness.Must(t, newLock(t, "busy", time.Hour).acquire(t.Context()))
+	c, err := client.NewWithWatch(env.Get(t).Config, client.Options{Scheme: env.Get(t).Scheme})
 	harness.Must(t, err)
 	enough := errors.New("enough")
 	for name, waits := range map[string]bool{"busy": true, "free": false, "being-taken": false} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		stop := func() { cancel(enough) }
-		reads, l := 0, newLock(name, time.Second)
+		reads, l := 0, newLock(t, name, time.Second)
 		l.identity = "other"
 		l.client = interceptor.NewClient(c, interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -114,8 +119,7 @@ func TestOnlyAnImportThatWaitsForAnotherOneSaysSo(t *testing.T) {
 // Nobody else holds it, so nothing tells the user why the import does not begin.
 func TestAnImportEndsIfItsLeaseCannotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLock("unwritable", leaseDuration)
-		l.client = interceptor.NewClient(nil, interceptor.Funcs{
+		unwritable := interceptor.NewClient(nil, interceptor.Funcs{
 			Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 				return apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, key.Name)
 			},
@@ -125,6 +129,7 @@ func TestAnImportEndsIfItsLeaseCannotBeWritten(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
+		l := lockBy(unwritable, "unwritable", leaseDuration)
 		if err := l.acquire(ctx); !apierrors.IsServiceUnavailable(err) || ctx.Err() != nil {
 			t.Errorf("got %v, want the API server's error before %v", err, ctx.Err())
 		}
@@ -132,7 +137,7 @@ func TestAnImportEndsIfItsLeaseCannotBeWritten(t *testing.T) {
 }
 
 func TestAPanicReleasesTheLease(t *testing.T) {
-	l := newLock("panics", time.Hour)
+	l := newLock(t, "panics", time.Hour)
 	err := l.with(t.Context(), func(context.Context) error { panic("no such result") })
 	if safely.Stack(err) == "" {
 		t.Errorf("got %v, want the panic", err)
@@ -145,7 +150,7 @@ func TestAPanicReleasesTheLease(t *testing.T) {
 // A suspended process, such as on a sleeping laptop, resumes where it was.
 func TestBeforeItsNextWriteAProcessThatWasStoppedKnowsWhetherItHoldsItsLease(t *testing.T) {
 	const hour = time.Hour // so long that no renewal happens in the background
-	l := newLock("stopped", hour)
+	l := newLock(t, "stopped", hour)
 	harness.Must(t, l.acquire(t.Context()))
 	stopped := func() { l.renewedAt.Store(new(time.Now().Add(-hour))) }
 	stopped()
@@ -174,7 +179,7 @@ func TestTheClockThatHasAdvancedMoreCounts(t *testing.T) {
 func TestALeaseIsKeptWhileItsWorkLasts(t *testing.T) {
 	// Long enough that a busy machine renews it in time.
 	const duration = 4 * time.Second
-	l, other := newLock("kept", duration), newLock("kept", duration)
+	l, other := newLock(t, "kept", duration), newLock(t, "kept", duration)
 	other.identity = "other"
 	waits, taken := make(chan struct{}), make(chan struct{})
 	other.waiting = func(string) { close(waits) }
@@ -206,8 +211,8 @@ func TestALeaseIsKeptWhileItsWorkLasts(t *testing.T) {
 // silent returns the lock of a Lease that a killed process holds.
 func silent(t *testing.T, name string) *lock {
 	t.Helper()
-	l := newLock(name, 4*time.Second) // long enough that a busy machine takes it in time
-	err := env.Client.Create(t.Context(), &coordinationv1.Lease{
+	l := newLock(t, name, 4*time.Second) // long enough that a busy machine takes it in time
+	err := env.Get(t).Client.Create(t.Context(), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: l.key.Namespace, Name: l.key.Name},
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: new("killed"), LeaseDurationSeconds: new(int32(1)),
@@ -242,7 +247,7 @@ func TestAtMostOneHolds(t *testing.T) {
 	holding, most, turns := 0, 0, 0
 	var group sync.WaitGroup
 	for i := range 6 {
-		l := newLock("contended", 2*time.Second)
+		l := newLock(t, "contended", 2*time.Second)
 		l.identity = string(rune('a' + i))
 		group.Go(func() {
 			err := l.with(t.Context(), func(ctx context.Context) error {
@@ -251,7 +256,7 @@ func TestAtMostOneHolds(t *testing.T) {
 				most, turns = max(most, holding), turns+1
 				mu.Unlock()
 				// A request takes some time, during which others try.
-				err := env.Client.Get(ctx, l.key, &coordinationv1.Lease{})
+				err := env.Get(t).Client.Get(ctx, l.key, &coordinationv1.Lease{})
 				mu.Lock()
 				holding--
 				mu.Unlock()
@@ -267,9 +272,9 @@ func TestAtMostOneHolds(t *testing.T) {
 }
 
 func TestWaitingEndsWithItsContext(t *testing.T) {
-	l := newLock("waiting", 30*time.Second)
+	l := newLock(t, "waiting", 30*time.Second)
 	err := l.with(t.Context(), func(context.Context) error {
-		other := newLock("waiting", 30*time.Second)
+		other := newLock(t, "waiting", 30*time.Second)
 		other.identity = "other"
 		ctx, cancel := context.WithCancel(t.Context())
 		other.waiting = func(string) { cancel() }

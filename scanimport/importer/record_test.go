@@ -49,6 +49,7 @@ func TestSkipsAreBoundedAndNoneIsLostFromTheCount(t *testing.T) {
 
 // Otherwise the scan would be reported as one whose import has died, and the cause would be only in the log.
 func TestAnImportThatPanicsIsRecordedAsFailed(t *testing.T) {
+	env := env.Get(t)
 	namespace := env.Namespace(t)
 	env.Create(t, builder.Repository("repo").In(namespace).Build(), builder.Project("proj").In(namespace).Build())
 	c, err := NewClient(env.Config)
