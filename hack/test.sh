@@ -14,12 +14,12 @@ fewer=$((jobs > 1 ? jobs - 1 : 1))
 outside='/test/(admission|architecture|attack|chart|conditions|conformance|console|e2e|etcdcost|image|plugin|privilege|schema|targets|unreadable)$'
 # The detector finds nothing in a package in which nothing is concurrent: one without any of these words, which start
 # goroutines or are used between them.
-concurrent='\bgo (func|[a-zA-Z.]+)\(|\bchan\b|"sync|errgroup|AfterFunc|\.Parallel\(|httptest|testenv\.|controllertest\.'
+concurrent='\bgo (func|[a-zA-Z.]+)\(|\bchan\b|"sync|errgroup|AfterFunc|\.Parallel\(|httptest|testenv\.(Main|Start|Lazy)|controllertest\.'
 # Tests that take from a quarter of a minute to minutes with the detector, and seconds without it: they read all real
-# scanner output, hostile files or large sets, or measure memory. Most start no goroutine of ours; what the others start
-# has tests of its own with the detector.
-alone='^Test(Every(Bad)?Corpus|DecisionsStayWith|FindingsOfAnEarlierVersion|TheTextsOfFindingsAreBounded|Bombs\b'
-alone+='|WhatUnfoldsTooFar|Parts(HoldTheSet|OfWhatCompresses)|AnExportHoldsLittle|AllocationsOfARequest)'
+# scanner output or large sets, or measure memory. Most start no goroutine of ours; what the others start has tests of its
+# own with the detector.
+alone='^Test(Every(Bad)?Corpus|DecisionsStayWith|FindingsOfAnEarlierVersion|TheTextsOfFindingsAreBounded|AnExportHoldsLittle'
+alone+='|AllocationsOfARequest)'
 # The packages that take longest, the longest first: go starts packages in the given order, and one that starts last runs
 # alone in the end.
 longest=(./test/e2e ./test/console ./controllers/webhookdelivery ./controllers/triagepolicy ./controllers/webhookendpoint
@@ -53,15 +53,16 @@ sequential() {
   done
 }
 without=$(sequential)
-# shellcheck disable=SC2046 # import paths are words
-in_module . -p="$jobs" "$@" -skip="$alone" $(grep -vxF "$without" <<<"$inside")
+inside=$(grep -vxF "$without" <<<"$inside")
+# shellcheck disable=SC2086 # import paths are words
+in_module . -p="$jobs" "$@" -skip="$alone" $inside
 # shellcheck disable=SC2086
-in_module . -p="$jobs" "${plain[@]}" -skip="$alone" $without
+in_module . -p="$jobs" "${plain[@]}" $without
 # shellcheck disable=SC2046
 in_module . -p="$fewer" "${uncached[@]}" $(grep -E "$outside" <<<"$packages")
-# shellcheck disable=SC2046
+# shellcheck disable=SC2046,SC2086
 in_module . -p="$fewer" "${uncached[@]}" -run="$alone" \
-  $(grep -lsE "func ${alone#^}" $(go list -e -f '{{.Dir}}/*_test.go' ./...) | xargs -n1 dirname | sort -u)
+  $(grep -lsE "func ${alone#^}" $(go list -e -f '{{.Dir}}/*_test.go' $inside) | xargs -n1 dirname | sort -u)
 in_module bench -p="$fewer" "${uncached[@]}" ./...
 in_module test/faults -p="$fewer" "${uncached[@]}" ./...
 in_module hack/image "${uncached[@]}" ./...

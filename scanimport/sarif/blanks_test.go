@@ -18,7 +18,6 @@ func passed(t *testing.T, content string) string {
 
 // The decoder scans blanks again with each piece that it reads: 48 MiB of them would take it minutes.
 func TestManyBlanksAreLeftOut(t *testing.T) {
-	t.Parallel()
 	blanks := strings.Repeat(" \n\t\r", 3*mostBlanks)
 	for name, content := range map[string]string{
 		"nothing else":  blanks,
@@ -39,7 +38,6 @@ func TestManyBlanksAreLeftOut(t *testing.T) {
 }
 
 func TestBlanksInATextAndFewElsewhereStay(t *testing.T) {
-	t.Parallel()
 	few := strings.Repeat(" ", mostBlanks)
 	for _, content := range []string{`{"a":"x` + few + few + `\"` + few + `y"}`, "[" + few + "1," + few + "2" + few + "]"} {
 		if passed(t, content) != content {
