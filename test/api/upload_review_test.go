@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -191,21 +190,5 @@ func TestAQueryOfAPullRequestThatContradictsItselfIsRefused(t *testing.T) {
 	}
 	if reviews, issues := o.ofReviews(); len(reviews)+len(issues)+len(o.everything()) != 0 {
 		t.Errorf("stored are %v and %v", reviews, issues)
-	}
-}
-
-// reviewsItsBase uploads an imported file as a pull request: compared with itself, it has nothing new. If the scanner
-// did not finish, the upload is refused.
-func (c *caller) reviewsItsBase(repository, project string, number int, content string, imported openapi.ScanStatus) {
-	c.t.Helper()
-	path := fmt.Sprintf("/v2/repos/%s/projects/%s/scans?pull_request=%d&fail_on=new&commit=%s", repository, project, number, headCommit)
-	a := c.do(http.MethodPost, path, content, header("Content-Type", "application/sarif+json"))
-	if imported == openapi.ScanStatusFailed {
-		a.wants(http.StatusConflict, "a scanner that did not get to its end")
-		return
-	}
-	review := reviewed(c.t, c.ended(a))
-	if review.Open != 0 || review.Created != 0 || review.Fixed != 0 || *review.Gate != openapi.GateVerdictPassed {
-		c.t.Errorf("the base itself, as pull request %d, has %+v", number, review)
 	}
 }
