@@ -475,7 +475,8 @@ func TestFindingsPlaneAwayFromTheLease(t *testing.T) {
 	env.Create(t, binding)
 	kinds, err := env.Controller(t.Context())
 	harness.Must(t, err)
-	o := completed(t, controllerFlags(t, "0", "--leader-elect", "--kubeconfig", testenv.WriteKubeconfig(t, leader, namespace),
+	o := completed(t, controllerFlags(t, "0", "--leader-elect",
+		"--kubeconfig", testenv.WriteKubeconfig(t, leader, namespace),
 		"--findings-kubeconfig", testenv.WriteKubeconfig(t, kinds, namespace))...)
 	harness.Between(o.kinds, func(next http.RoundTripper, request *http.Request) (*http.Response, error) {
 		if strings.HasSuffix(request.URL.Path, "/leases/"+defaultLease) {

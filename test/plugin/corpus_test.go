@@ -18,8 +18,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// The tests of the collection of real scanner output are in this package because it runs without the race detector, with
-// which they take minutes. They import as the plugin does, in this process.
+// The tests of the collection of real scanner output are in this package because it runs without the race detector,
+// with which they take minutes. They import as the plugin does, in this process.
 
 const (
 	commitA = "1111111111111111111111111111111111111111"
@@ -49,7 +49,8 @@ func (o *organization) hasProject(t *testing.T, name string) {
 }
 
 // imports imports into a project, and expects that each result is counted once.
-func (o *organization) imports(t *testing.T, as *rest.Config, project string, batches []*importer.Batch) []*importer.Summary {
+func (o *organization) imports(t *testing.T, as *rest.Config, project string,
+	batches []*importer.Batch) []*importer.Summary {
 	t.Helper()
 	c, err := importer.NewClient(as)
 	harness.Must(t, err)
@@ -62,7 +63,8 @@ func (o *organization) imports(t *testing.T, as *rest.Config, project string, ba
 			reasons += n
 		}
 		if sum := s.Created + s.Updated + s.Reopened + s.Unchanged + s.Skipped; sum != s.Results || reasons != s.Skipped {
-			t.Errorf("%s: %d results, of which %d are counted, and %d skipped for %d reasons: %+v", s.Tool, s.Results, sum, s.Skipped, reasons, *s)
+			t.Errorf("%s: %d results, of which %d are counted, and %d skipped for %d reasons: %+v",
+				s.Tool, s.Results, sum, s.Skipped, reasons, *s)
 		}
 		if n := s.SkippedBecause["refused by the API server"]; n > 0 {
 			t.Errorf("%s: the API server refused %d findings: %v", s.Tool, n, s.SkippedExamples)
@@ -73,11 +75,15 @@ func (o *organization) imports(t *testing.T, as *rest.Config, project string, ba
 	return summaries
 }
 
+func inProject(name string) client.MatchingFields {
+	return client.MatchingFields{"spec.projectRef.name": name}
+}
+
 // findingsOf returns the project's findings by name.
 func (o *organization) findingsOf(t *testing.T, project string) map[string]v1alpha1.Finding {
 	t.Helper()
 	list := &v1alpha1.FindingList{}
-	harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(o.namespace), client.MatchingFields{"spec.projectRef.name": project}))
+	harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(o.namespace), inProject(project)))
 	out := map[string]v1alpha1.Finding{}
 	for _, f := range list.Items {
 		out[f.Name] = f
@@ -158,9 +164,10 @@ func TestEveryBadCorpusFileIsRefusedOrItsSkipsCounted(t *testing.T) {
 			for _, s := range o.imports(t, scanner, project, batches) {
 				created += s.Created
 			}
-			harness.Same(t, "findings in the cluster, compared with those counted as created", created, len(o.findingsOf(t, project)))
+			stored := len(o.findingsOf(t, project))
+			harness.Same(t, "findings in the cluster, compared with those counted as created", created, stored)
 			scans := &v1alpha1.ScanList{}
-			harness.Must(t, env.Client.List(t.Context(), scans, client.InNamespace(o.namespace), client.MatchingFields{"spec.projectRef.name": project}))
+			harness.Must(t, env.Client.List(t.Context(), scans, client.InNamespace(o.namespace), inProject(project)))
 			for _, scan := range scans.Items {
 				if scan.Spec.CompletedAt == nil {
 					t.Errorf("scan %s has no end", scan.Name)

@@ -118,7 +118,8 @@ func (u *uploader) ended(t *testing.T, answer *apiclient.Answer) (upload openapi
 
 // reviewsItsBase uploads an imported file as a pull request: compared with itself, it has nothing new. If the scanner
 // did not finish, the upload is refused.
-func (u *uploader) reviewsItsBase(t *testing.T, project string, number int, content string, imported openapi.ScanStatus) {
+func (u *uploader) reviewsItsBase(t *testing.T, project string, number int, content string,
+	imported openapi.ScanStatus) {
 	t.Helper()
 	answer := u.uploads(t, project, fmt.Sprintf("pull_request=%d&fail_on=new&commit=%s", number, commitB), content)
 	if imported == openapi.ScanStatusFailed {

@@ -26,7 +26,11 @@ var env *testenv.Environment
 
 func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
-type scope = reconcile.Scope[*v1alpha1.Project, *v1alpha1.ProjectStatus]
+type (
+	scope       = reconcile.Scope[*v1alpha1.Project, *v1alpha1.ProjectStatus]
+	phase       = reconcile.Phase[*scope]
+	projectLoop = reconcile.Loop[*scope]
+)
 
 func newScope() *scope { return reconcile.NewScope(&v1alpha1.Project{}) }
 
@@ -38,17 +42,15 @@ func observe(_ context.Context, s *scope) error {
 }
 
 // again is a phase that asks for another reconcile.
-func again(wait time.Duration) reconcile.Phase[*scope] {
+func again(wait time.Duration) phase {
 	return func(_ context.Context, s *scope) error { s.RequeueAfter(wait); return nil }
 }
 
-func fails(err error) reconcile.Phase[*scope] {
-	return func(context.Context, *scope) error { return err }
-}
+func fails(err error) phase { return func(context.Context, *scope) error { return err } }
 
 func stops(_ context.Context, s *scope) error { s.Stop(); return nil }
 
-func reconcileOnce(t *testing.T, project *v1alpha1.Project, loop reconcile.Loop[*scope]) (ctrl.Result, error) {
+func reconcileOnce(t *testing.T, project *v1alpha1.Project, loop projectLoop) (ctrl.Result, error) {
 	t.Helper()
 	loop.Client, loop.Clock, loop.New = env.AsController(t), clock.RealClock{}, newScope
 	return loop.Run(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(project)})
@@ -84,11 +86,11 @@ func TestTheShortestWaitThatAnyPhaseAsksForCounts(t *testing.T) {
 		{"a later phase asks for nothing", []time.Duration{short, 0}, short},
 		{"time that is over asks for nothing", []time.Duration{short, -time.Second}, short},
 	} {
-		var phases []reconcile.Phase[*scope]
+		var phases []phase
 		for _, wait := range c.asked {
 			phases = append(phases, again(wait))
 		}
-		if result, err := reconcileOnce(t, newProject(t), reconcile.Loop[*scope]{Phases: phases}); err != nil || result.RequeueAfter != c.want {
+		if result, err := reconcileOnce(t, newProject(t), projectLoop{Phases: phases}); err != nil || result.RequeueAfter != c.want {
 			t.Errorf("%s: got %v, %v, want %v", c.reason, result, err, c.want)
 		}
 	}
@@ -97,8 +99,8 @@ func TestTheShortestWaitThatAnyPhaseAsksForCounts(t *testing.T) {
 func TestWhatWasObservedIsStoredThoughALaterPhaseFails(t *testing.T) {
 	project, broken := newProject(t), errors.New("broken")
 	var reported []string
-	_, err := reconcileOnce(t, project, reconcile.Loop[*scope]{
-		Phases: []reconcile.Phase[*scope]{observe, fails(broken), func(context.Context, *scope) error {
+	_, err := reconcileOnce(t, project, projectLoop{
+		Phases: []phase{observe, fails(broken), func(context.Context, *scope) error {
 			t.Error("a phase ran after one that failed")
 			return nil
 		}},
@@ -113,11 +115,11 @@ func TestWhatWasObservedIsStoredThoughALaterPhaseFails(t *testing.T) {
 
 func TestAPhaseEndsAReconcileAndKeepsTheStatusFromBeingStored(t *testing.T) {
 	project := newProject(t)
-	_, err := reconcileOnce(t, project, reconcile.Loop[*scope]{Phases: []reconcile.Phase[*scope]{stops, observe}})
+	_, err := reconcileOnce(t, project, projectLoop{Phases: []phase{stops, observe}})
 	harness.Must(t, err)
 	before := stored(t, project)
 	leave := func(_ context.Context, s *scope) error { s.LeaveStatus(); return nil }
-	_, err = reconcileOnce(t, project, reconcile.Loop[*scope]{Phases: []reconcile.Phase[*scope]{leave, observe}})
+	_, err = reconcileOnce(t, project, projectLoop{Phases: []phase{leave, observe}})
 	harness.Must(t, err)
 	if got := stored(t, project); got.Status.Summary != "" || got.ResourceVersion != before.ResourceVersion {
 		t.Errorf("stored %q", got.Status.Summary)
@@ -127,12 +129,12 @@ func TestAPhaseEndsAReconcileAndKeepsTheStatusFromBeingStored(t *testing.T) {
 func TestAConflictComesBackAndHidesNoOtherFailure(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "projects"}, "p", errors.New("moved on"))
 	project := newProject(t)
-	if result, err := reconcileOnce(t, project, reconcile.Loop[*scope]{Phases: []reconcile.Phase[*scope]{fails(conflict)}}); err != nil || result.RequeueAfter == 0 {
+	if result, err := reconcileOnce(t, project, projectLoop{Phases: []phase{fails(conflict)}}); err != nil || result.RequeueAfter == 0 {
 		t.Errorf("a conflict: %v, %v", result, err)
 	}
 	outdate := func(_ context.Context, s *scope) error { s.Object.ResourceVersion = "1"; return nil }
 	broken := errors.New("broken")
-	_, err := reconcileOnce(t, project, reconcile.Loop[*scope]{Phases: []reconcile.Phase[*scope]{observe, outdate, fails(broken)}})
+	_, err := reconcileOnce(t, project, projectLoop{Phases: []phase{observe, outdate, fails(broken)}})
 	if !errors.Is(err, broken) || !apierrors.IsConflict(err) {
 		t.Errorf("a failure, and a conflict of the write after it: %v", err)
 	}
@@ -141,13 +143,13 @@ func TestAConflictComesBackAndHidesNoOtherFailure(t *testing.T) {
 func TestAnObjectThatIsDeletedGoesThroughItsRemovalFirst(t *testing.T) {
 	project := newProject(t)
 	waits := true
-	loop := reconcile.Loop[*scope]{
-		Phases: []reconcile.Phase[*scope]{func(_ context.Context, s *scope) error {
+	loop := projectLoop{
+		Phases: []phase{func(_ context.Context, s *scope) error {
 			harness.Same(t, "the finalizers at the first phase",
 				[]string{v1alpha1.CleanupFinalizer}, s.Object.Finalizers)
 			return nil
 		}},
-		Removal: []reconcile.Phase[*scope]{func(_ context.Context, s *scope) error {
+		Removal: []phase{func(_ context.Context, s *scope) error {
 			if !waits {
 				s.Release()
 			}
@@ -178,8 +180,8 @@ func TestNothingIsDoneAboutWhatIsDeletedWithoutOurFinalizer(t *testing.T) {
 	project.Finalizers = []string{"example.com/hold"}
 	env.Create(t, project)
 	harness.Must(t, env.Client.Delete(t.Context(), project))
-	for _, removal := range [][]reconcile.Phase[*scope]{nil, {observe}} {
-		_, err := reconcileOnce(t, project, reconcile.Loop[*scope]{Phases: []reconcile.Phase[*scope]{observe}, Removal: removal})
+	for _, removal := range [][]phase{nil, {observe}} {
+		_, err := reconcileOnce(t, project, projectLoop{Phases: []phase{observe}, Removal: removal})
 		harness.Must(t, err)
 	}
 	harness.Same(t, "the stored summary", "", stored(t, project).Status.Summary)
@@ -188,8 +190,8 @@ func TestNothingIsDoneAboutWhatIsDeletedWithoutOurFinalizer(t *testing.T) {
 func TestWhatDoesNotExistIsReportedAsGone(t *testing.T) {
 	var gone []types.NamespacedName
 	absent := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "absent"}}
-	if _, err := reconcileOnce(t, absent, reconcile.Loop[*scope]{
-		Phases: []reconcile.Phase[*scope]{fails(errors.New("a phase ran"))},
+	if _, err := reconcileOnce(t, absent, projectLoop{
+		Phases: []phase{fails(errors.New("a phase ran"))},
 		Gone:   func(name types.NamespacedName) { gone = append(gone, name) },
 	}); err != nil {
 		t.Fatal(err)
