@@ -1,6 +1,7 @@
-// Package conditions_test checks the same conventions for every kind: which conditions it has,
-// whether its page and its controller agree on them, and what their messages say. The kinds come
-// from the scheme; only the tests of objects that cannot become ready name them.
+// Package conditions_test checks what holds for every kind: which conditions it has, whether its page and its
+// controller agree on them, what their messages say, and that objects which its Go type cannot hold affect no
+// others. The kinds come from the scheme; only the tests of objects that cannot become ready or cannot be read
+// name them.
 package conditions_test
 
 import (

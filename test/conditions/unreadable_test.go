@@ -1,4 +1,4 @@
-package unreadable
+package conditions_test
 
 import (
 	"fmt"
@@ -23,8 +23,10 @@ const many = 300
 // mostLate.
 const inTurn = 8
 
+// Objects are put into etcd that kube-apiserver serves and that Go types cannot hold, while both of the operator's
+// processes run. Each affects only itself.
 func TestWhatCannotBeReadCostsItselfOnly(t *testing.T) {
-	s := start(t)
+	s := startService(t)
 	good, odd := s.organization(t, "good"), s.organization(t, "odd")
 	good.goesOn(t, "before")
 
@@ -73,6 +75,7 @@ func TestWhatCannotBeReadCostsItselfOnly(t *testing.T) {
 	odd.mend(t, want)
 	s.counted(t, want)
 	good.goesOn(t, "after-mending")
+	odd.remove(t)
 }
 
 // countsFindings waits until the repository's status counts that many findings, which are the readable
@@ -132,6 +135,19 @@ func (o *organization) mend(t *testing.T, want map[string]int) {
 	})
 	harness.Must(t, env.Client.Delete(t.Context(), o.poison("Scan")))
 	want["Scan"]--
+}
+
+// remove removes the objects that are still unreadable, which other tests would meet.
+func (o *organization) remove(t *testing.T) {
+	t.Helper()
+	for kind := range o.s.crds {
+		object := o.poison(kind)
+		if kind == "Finding" {
+			harness.Must(t, env.Client.DeleteAllOf(t.Context(), object, client.InNamespace(o.namespace)))
+		}
+		harness.Must(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), object)))
+	}
+	o.s.counted(t, map[string]int{})
 }
 
 // poison returns a reference to the unreadable object of a kind; no Go type could hold it.

@@ -1,6 +1,4 @@
-// Package unreadable puts objects into etcd that kube-apiserver serves and that Go types cannot hold, while
-// both of the operator's processes run, and checks that each object affects only itself.
-package unreadable
+package conditions_test
 
 import (
 	"context"
@@ -8,10 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -20,20 +16,13 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-var env *testenv.Environment
-
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	testenv.Main(m, &env)
-}
-
 // service holds the operator's two processes.
 type service struct {
 	controller, facade *harness.Component
 	crds               map[string]*apiextensionsv1.CustomResourceDefinition
 }
 
-func start(t *testing.T) *service {
+func startService(t *testing.T) *service {
 	t.Helper()
 	crds, err := corpus.CRDs()
 	harness.Must(t, err)
