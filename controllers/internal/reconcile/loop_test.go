@@ -90,7 +90,8 @@ func TestTheShortestWaitThatAnyPhaseAsksForCounts(t *testing.T) {
 		for _, wait := range c.asked {
 			phases = append(phases, again(wait))
 		}
-		if result, err := reconcileOnce(t, newProject(t), projectLoop{Phases: phases}); err != nil || result.RequeueAfter != c.want {
+		result, err := reconcileOnce(t, newProject(t), projectLoop{Phases: phases})
+		if err != nil || result.RequeueAfter != c.want {
 			t.Errorf("%s: got %v, %v, want %v", c.reason, result, err, c.want)
 		}
 	}
@@ -129,12 +130,13 @@ func TestAPhaseEndsAReconcileAndKeepsTheStatusFromBeingStored(t *testing.T) {
 func TestAConflictComesBackAndHidesNoOtherFailure(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "projects"}, "p", errors.New("moved on"))
 	project := newProject(t)
-	if result, err := reconcileOnce(t, project, projectLoop{Phases: []phase{fails(conflict)}}); err != nil || result.RequeueAfter == 0 {
+	result, err := reconcileOnce(t, project, projectLoop{Phases: []phase{fails(conflict)}})
+	if err != nil || result.RequeueAfter == 0 {
 		t.Errorf("a conflict: %v, %v", result, err)
 	}
 	outdate := func(_ context.Context, s *scope) error { s.Object.ResourceVersion = "1"; return nil }
 	broken := errors.New("broken")
-	_, err := reconcileOnce(t, project, projectLoop{Phases: []phase{observe, outdate, fails(broken)}})
+	_, err = reconcileOnce(t, project, projectLoop{Phases: []phase{observe, outdate, fails(broken)}})
 	if !errors.Is(err, broken) || !apierrors.IsConflict(err) {
 		t.Errorf("a failure, and a conflict of the write after it: %v", err)
 	}
