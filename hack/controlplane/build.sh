@@ -54,30 +54,15 @@ stamps() {
   done
 }
 
-digest() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi; }
-key=$(cat "$here/go.mod" "$here/go.sum" | digest | cut -c1-16)
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/findings-operator/controlplane/$(go env GOOS)-$(go env GOARCH)-$key
+# shellcheck source=hack/cached.sh
+. "$root/hack/cached.sh"
 version=$(kubernetes_version)
 
-build() {
-  local name=$1 started=$SECONDS
-  mkdir -p "$cache"
-  echo "controlplane: building $name from Go modules (cold: about 5 minutes for the first, less for the rest) ..."
-  # Moved into place when whole: a build that is cut off leaves no half binary behind, and two builds at a time do the
-  # work twice and no harm.
-  (cd "$here" && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(stamps "$version")" \
-    -o "$cache/$name.tmp.$$" "$(package_of "$name")")
-  mv "$cache/$name.tmp.$$" "$cache/$name"
-  echo "controlplane: built $name in $((SECONDS - started)) s, kept in $cache"
-}
-
-mkdir -p "$out"
 for name in $names; do
   if [ -n "$assets" ] && [ -x "$assets/$name" ]; then
-    source=$(cd "$assets" && pwd)/$name
+    program=$(cd "$assets" && pwd)/$name
   else
-    source=$cache/$name
-    [ -x "$source" ] || build "$name"
+    cached "$name" "$(package_of "$name")" "about 5 minutes for the first, less for the rest" "$(stamps "$version")"
   fi
-  [ "$source" -ef "$out/$name" ] || ln -sf "$source" "$out/$name"
+  link "$program"
 done

@@ -21,19 +21,9 @@ esac
 
 here=$(cd "$(dirname "$0")" && pwd)
 out=$(cd "$here/../.." && pwd)/bin
+# shellcheck source=hack/cached.sh
+. "$here/../cached.sh"
 
-digest() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi; }
-key=$(cat "$here/go.mod" "$here/go.sum" | digest | cut -c1-16)
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/findings-operator/kine/$(go env GOOS)-$(go env GOARCH)-$key
-
-mkdir -p "$out" "$cache"
-if [ ! -x "$cache/kine" ]; then
-  started=$SECONDS
-  echo "kine: building kine from Go modules (cold: 2 to 8 minutes, most of it fetching them) ..."
-  # Without cgo there is no SQLite in it, which is not what it is for here. Moved into place when
-  # whole: two builds at a time do the work twice and no harm.
-  (cd "$here" && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o "$cache/kine.tmp.$$" github.com/k3s-io/kine)
-  mv "$cache/kine.tmp.$$" "$cache/kine"
-  echo "kine: built kine in $((SECONDS - started)) s, kept in $cache"
-fi
-[ "$cache/kine" -ef "$out/kine" ] || ln -sf "$cache/kine" "$out/kine"
+# Without cgo it contains no SQLite, which nothing here needs.
+cached kine github.com/k3s-io/kine "2 to 8 minutes, most of it fetching modules"
+link "$program"

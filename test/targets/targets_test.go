@@ -181,7 +181,7 @@ func TestABuildOfTheControlPlaneWaitsForNoOther(t *testing.T) {
   build) while [ "$1" != -o ]; do shift; done; echo "$3" >"$2"; chmod +x "$2" ;;
 esac`)
 	script := filepath.Join(root, "hack", "controlplane", "build.sh")
-	harness.Must(t, os.CopyFS(filepath.Dir(script), os.DirFS(filepath.Join(harness.Root(), "hack", "controlplane"))))
+	harness.Must(t, os.CopyFS(filepath.Join(root, "hack"), os.DirFS(filepath.Join(harness.Root(), "hack"))))
 	key, code := run(t, []string{"PATH=" + os.Getenv("PATH")}, "bash", "-c", "cat hack/controlplane/go.mod hack/controlplane/go.sum | sha256sum | cut -c1-16")
 	harness.Same(t, "exit status", 0, code)
 	kept := filepath.Join(cache, "findings-operator", "controlplane", "GOOS-GOARCH-"+strings.TrimSpace(key))

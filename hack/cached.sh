@@ -1,0 +1,34 @@
+# Builds programs from Go modules, once. To be sourced, with these set:
+#   here  the folder whose go.mod and go.sum pin the modules; its name is that of the make target
+#   out   the folder where the programs are wanted
+#
+# They are kept in the user's cache folder under what go.mod and go.sum pin, so that a second clone takes a moment.
+# shellcheck shell=bash
+
+: "${here:?}" "${out:?}"
+target=${here##*/}
+
+digest() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi; }
+key=$(cat "$here/go.mod" "$here/go.sum" | digest | cut -c1-16)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/findings-operator/$target/$(go env GOOS)-$(go env GOARCH)-$key
+
+# cached NAME PACKAGE COLD [LDFLAGS] builds a program unless it is in the cache, and sets program to its path there.
+# COLD is how long that takes on a new machine.
+cached() {
+  local name=$1 started=$SECONDS
+  program=$cache/$name
+  if [ -x "$program" ]; then return; fi
+  mkdir -p "$cache"
+  echo "$target: building $name from Go modules (cold: $3) ..."
+  # Moved into place once complete, so that a build that is cut off leaves no half program behind, and concurrent builds
+  # are harmless.
+  (cd "$here" && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w ${4:-}" -o "$program.tmp.$$" "$2")
+  mv "$program.tmp.$$" "$program"
+  echo "$target: built $name in $((SECONDS - started)) s, kept in $cache"
+}
+
+# link PROGRAM links it into out.
+link() {
+  mkdir -p "$out"
+  [ "$1" -ef "$out/${1##*/}" ] || ln -sf "$1" "$out/${1##*/}"
+}
