@@ -26,12 +26,11 @@ const uploadPath = "/v2/repos/repo/projects/proj/scans"
 
 // sarif returns a file of the tool "lint" that reports the problems.
 func sarif(problems ...string) string {
-	results := make([]string, len(problems))
+	results := make([]builder.Result, len(problems))
 	for i, problem := range problems {
-		results[i] = fmt.Sprintf(`{"ruleId":"R1","level":"error","message":{"text":%q},"locations":[{"physicalLocation":`+
-			`{"artifactLocation":{"uri":"src/%s.go"},"region":{"startLine":7}}}]}`, problem, problem)
+		results[i] = builder.Result{Rule: "R1", Message: problem, Path: "src/" + problem + ".go", Line: 7}
 	}
-	return `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint","version":"1.0"}},"results":[` + strings.Join(results, ",") + `]}]}`
+	return builder.SARIF("lint", results...)
 }
 
 func numbered(n int) []string {

@@ -21,12 +21,7 @@ import (
 
 // sarifOf returns a file with one run per tool, each of which reports the problem.
 func sarifOf(problem string, tools ...string) string {
-	runs := make([]string, len(tools))
-	for i, tool := range tools {
-		runs[i] = fmt.Sprintf(`{"tool":{"driver":{"name":%q}},"results":[{"ruleId":"R1","level":"error","message":{"text":%q},"locations":`+
-			`[{"physicalLocation":{"artifactLocation":{"uri":"src/a.go"},"region":{"startLine":7}}}]}]}`, tool, problem)
-	}
-	return `{"version":"2.1.0","runs":[` + strings.Join(runs, ",") + `]}`
+	return builder.SARIFRuns(tools, builder.Result{Rule: "R1", Message: problem, Path: "src/a.go", Line: 7})
 }
 
 func (c *caller) upload(path, body string) answer {

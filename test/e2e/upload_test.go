@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -46,12 +47,11 @@ func (c *restClient) upload(ctx context.Context, query, results string) (status 
 }
 
 func manyResults(tool string, n int) string {
-	results := make([]string, n)
+	results := make([]builder.Result, n)
 	for i := range results {
-		results[i] = fmt.Sprintf(`{"ruleId":"R1","message":{"text":"problem %d"},"locations":[{"physicalLocation":{"artifactLocation":`+
-			`{"uri":"src/f%d.go"},"region":{"startLine":7}}}]}`, i, i)
+		results[i] = builder.Result{Rule: "R1", Message: fmt.Sprintf("problem %d", i), Path: fmt.Sprintf("src/f%d.go", i), Line: 7}
 	}
-	return `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"` + tool + `"}},"results":[` + strings.Join(results, ",") + `]}]}`
+	return builder.SARIF(tool, results...)
 }
 
 // killed is an upload that was under way when the facade was killed.

@@ -292,21 +292,14 @@ func (w *webhookTrial) issueStates(ctx context.Context, pullRequest int) (map[st
 // writeScan writes a SARIF file with that many results and returns its path. A shorter file
 // contains the first results of a longer one.
 func (w *webhookTrial) writeScan(name string, results int) string {
-	type object = map[string]any
-	list := make([]any, results)
+	list := make([]builder.Result, results)
 	for i := range list {
-		list[i] = object{
-			"ruleId": "R" + strconv.Itoa(i%7), "level": "error", "message": object{"text": fmt.Sprintf("problem %d", i)},
-			"locations": []any{object{"physicalLocation": object{
-				"artifactLocation": object{"uri": fmt.Sprintf("src/file%d.go", i)}, "region": object{"startLine": i + 1},
-			}}},
+		list[i] = builder.Result{
+			Rule: "R" + strconv.Itoa(i%7), Message: fmt.Sprintf("problem %d", i), Path: fmt.Sprintf("src/file%d.go", i), Line: i + 1,
 		}
 	}
-	content, err := json.Marshal(object{"version": "2.1.0", "runs": []any{object{
-		"tool": object{"driver": object{"name": "lint", "version": "1.0"}}, "results": list,
-	}}})
 	path := filepath.Join(w.folder, name+".sarif")
-	if err = errors.Join(err, os.WriteFile(path, content, 0o600)); err != nil {
+	if err := os.WriteFile(path, []byte(builder.SARIF("lint", list...)), 0o600); err != nil {
 		panic(err) // The test's own folder and text.
 	}
 	return path

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -305,27 +306,20 @@ func (s *trial) importScan(ctx context.Context, path string) error {
 // writeScan writes a SARIF file that leaves out the last of the importer's findings, and returns its path.
 func (s *trial) writeScan(name string, leaveOut int) string {
 	s.t.Helper()
-	type object = map[string]any
-	var results []any
+	var results []builder.Result
 	for _, g := range []group{byREST, byKubectl, probed, byMany, byImporter} {
 		count := members[g]
 		if g == byImporter {
 			count -= leaveOut
 		}
 		for i := range count {
-			results = append(results, object{
-				"ruleId": "R" + strconv.Itoa(i%5), "level": "error", "message": object{"text": fmt.Sprintf("problem %d of %s", i, g)},
-				"locations": []any{object{"physicalLocation": object{
-					"artifactLocation": object{"uri": fmt.Sprintf("src/%s-%02d.go", g, i)}, "region": object{"startLine": i + 1},
-				}}},
+			results = append(results, builder.Result{
+				Rule: "R" + strconv.Itoa(i%5), Message: fmt.Sprintf("problem %d of %s", i, g),
+				Path: fmt.Sprintf("src/%s-%02d.go", g, i), Line: i + 1,
 			})
 		}
 	}
-	content, err := json.Marshal(object{"version": "2.1.0", "runs": []any{object{
-		"tool": object{"driver": object{"name": "lint", "version": "1.0"}}, "results": results,
-	}}})
-	s.must(err)
 	path := filepath.Join(s.t.TempDir(), name+".sarif")
-	s.must(os.WriteFile(path, content, 0o600))
+	s.must(os.WriteFile(path, []byte(builder.SARIF("lint", results...)), 0o600))
 	return path
 }

@@ -169,18 +169,15 @@ func (u *uploadsTrial) client(target *uploadTarget, facade *rig.Replica) *restCl
 
 // sarifOf returns the file of a commit.
 func sarifOf(commit string, results int) string {
-	var out strings.Builder
-	out.WriteString(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint","version":"1.0"}},"results":[`)
-	separator := ""
+	var list []builder.Result
 	for path := range expected(commit, results) {
 		// The code differs between results: identical ones could be matched with each other as moved.
-		fmt.Fprintf(&out, `%s{"ruleId":"R1","level":"error","message":{"text":"Something is wrong here, which is told at some length."},`+
-			`"locations":[{"physicalLocation":{"artifactLocation":{"uri":%q},"region":{"startLine":7,"snippet":{"text":"read('%s')"}}}}]}`,
-			separator, path, path)
-		separator = ","
+		list = append(list, builder.Result{
+			Rule: "R1", Message: "Something is wrong here, which is told at some length.",
+			Path: path, Line: 7, Snippet: "read('" + path + "')",
+		})
 	}
-	out.WriteString("]}]}")
-	return out.String()
+	return builder.SARIF("lint", list...)
 }
 
 // bring uploads the file of the commit until an upload completes, as a patient client does.

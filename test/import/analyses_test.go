@@ -8,6 +8,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
 // inAnalysis returns the document with that automationDetails.id in its run.
@@ -45,8 +46,8 @@ func (p *project) wantState(reason string, open, closed, muted int) {
 func TestAnalysesOfOneToolLeaveEachOtherAlone(t *testing.T) {
 	p := newProject(t)
 	results := numbered(6)
-	ruby := inAnalysis("/language:ruby/", documentOf("CodeQL", results[:3]...))
-	python := inAnalysis("/language:python/1", documentOf("CodeQL", results[3:]...))
+	ruby := inAnalysis("/language:ruby/", builder.SARIF("CodeQL", results[:3]...))
+	python := inAnalysis("/language:python/1", builder.SARIF("CodeQL", results[3:]...))
 	p.imports(ruby, commitA)
 	p.muteAll()
 	if s := p.imports(python, commitA); s.Created != 3 || s.Closed != 0 || s.Analysis != "/language:python" {
@@ -54,7 +55,7 @@ func TestAnalysesOfOneToolLeaveEachOtherAlone(t *testing.T) {
 	}
 	p.wantState("both", 6, 0, 3)
 	p.did("Ruby again", p.imports(ruby, commitB), counts{Unchanged: 3})
-	fewer := inAnalysis("/language:python/2", documentOf("CodeQL", results[4:]...))
+	fewer := inAnalysis("/language:python/2", builder.SARIF("CodeQL", results[4:]...))
 	p.did("another run of Python, without its third", p.imports(fewer, commitB), counts{Unchanged: 2, Closed: 1})
 	p.wantState("in the end", 5, 1, 3)
 	analyses := map[string]int{}

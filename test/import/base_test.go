@@ -15,11 +15,11 @@ import (
 )
 
 // ofBase is a problem that the base also has.
-var ofBase = result{rule: "known", path: "d.go", message: "known", level: "error", line: 4, code: "known()"}
+var ofBase = builder.Result{Rule: "known", Path: "d.go", Message: "known", Line: 4, Snippet: "known()"}
 
 func TestAReviewOfTheBaseItselfHasNoIssue(t *testing.T) {
 	p := newPull(t)
-	suppressed := result{rule: "known", path: "e.go", message: "known too", level: "error", line: 9, suppressed: "by design"}
+	suppressed := builder.Result{Rule: "known", Path: "e.go", Message: "known too", Line: 9, Suppressed: "by design"}
 	all := append(numbered(20), ofBase)
 	p.base().imports(document(append(all, suppressed)...), commitA)
 	s := p.reviews(commitA, document(append(all, suppressed)...))
@@ -32,7 +32,7 @@ func TestOnlyWhatTheBaseDoesNotHaveIsAnIssue(t *testing.T) {
 	p := newPull(t)
 	p.base().imports(document(ofBase, goes), commitA)
 	moved := ofBase
-	moved.line, moved.message = 44, "known by other words"
+	moved.Line, moved.Message = 44, "known by other words"
 	s := p.reviews(commitB, document(moved, comes))
 	if s.Open != 1 || s.Created != 1 || s.Base.Known != 1 || s.Base.Fixed != 1 {
 		t.Errorf("%+v, base %+v; want 1 known, 1 fixed and 1 issue", *s, *s.Base)
@@ -43,7 +43,7 @@ func TestOnlyWhatTheBaseDoesNotHaveIsAnIssue(t *testing.T) {
 	harness.Same(t, "states", map[string]string{"comes": "open"}, p.states())
 	// If the same problem occurs twice, one occurrence is the base's and the other is new.
 	twice := ofBase
-	twice.line = 90
+	twice.Line = 90
 	if s := p.reviews(commitC, document(ofBase, twice, goes)); s.Open != 1 || s.Created != 1 || s.Resolved != 1 || s.Base.Fixed != 0 {
 		t.Errorf("%+v, base %+v; want the second of two as the one issue", *s, *s.Base)
 	}
@@ -89,7 +89,7 @@ func TestAnAnalysisThatIsNotReviewedIsNotFixed(t *testing.T) {
 func TestAProblemOfTwoAnalysesIsNotFixed(t *testing.T) {
 	p := newPull(t)
 	again := stays
-	again.line = 90
+	again.Line = 90
 	all := document(stays, again, goes)
 	p.base().importsAll(importer.Options{Force: true}, collect(t, importer.Choices{}, inAnalysis("linux/", all), inAnalysis("windows/", all)))
 	if s := p.reviews(commitA, inAnalysis("linux/", all), inAnalysis("windows/", all)); s.Open != 0 || s.Base.Fixed != 0 {
@@ -104,7 +104,7 @@ func TestAProblemOfTwoAnalysesIsNotFixed(t *testing.T) {
 func TestABaseThatWasNeverScannedIsNamed(t *testing.T) {
 	p := newPull(t)
 	p.base().imports(document(), commitA)
-	s := p.reviews(commitB, document(), documentOf("other", stays))
+	s := p.reviews(commitB, document(), builder.SARIF("other", stays))
 	if got := strings.Join(s.Base.Unscanned, ", "); got != "other (Code)" || s.Open != 1 {
 		t.Errorf("never scanned with %q, %d open; want other (Code) and 1", got, s.Open)
 	}
@@ -122,8 +122,8 @@ func TestAProjectThatWasNotScannedIsNotTheBase(t *testing.T) {
 	p := newPull(t)
 	p.Repository = p.Project
 	harness.Must(p, env.Client.Create(t.Context(), builder.Repository(p.Repository).In(namespace).URL("https://github.com/acme/monorepo").Build()))
-	in := func(folder string, r result) result {
-		r.path = folder + "/" + r.path
+	in := func(folder string, r builder.Result) builder.Result {
+		r.Path = folder + "/" + r.Path
 		return r
 	}
 	for _, folder := range []string{"api", "web"} {
@@ -133,12 +133,12 @@ func TestAProjectThatWasNotScannedIsNotTheBase(t *testing.T) {
 		c, err := importer.NewClient(scanner)
 		harness.Must(p, err)
 		target := importer.Target{Namespace: namespace, Repository: p.Repository, Project: name}
-		base := document(in(folder, goes), in(folder, result{rule: folder, path: "x.go", message: folder, level: "error", line: 3, code: folder + "()"}))
+		base := document(in(folder, goes), in(folder, builder.Result{Rule: folder, Path: "x.go", Message: folder, Line: 3, Snippet: folder + "()"}))
 		_, err = importer.New(c, target, importer.Options{}).Import(t.Context(), collect(t, importer.Choices{}, base))
 		harness.Must(p, err)
 	}
 	p.Project = ""
-	copied := result{rule: "api", path: "new.go", message: "api", level: "error", line: 9, code: "api()"}
+	copied := builder.Result{Rule: "api", Path: "new.go", Message: "api", Line: 9, Snippet: "api()"}
 	s := p.reviews(commitB, document(in("web", goes), in("web", copied)))
 	if s.Open != 1 || s.Created != 1 || s.Base.Known != 1 || s.Base.Fixed != 1 || s.Base.FixedExamples[0].Title != "web" {
 		t.Errorf("%+v, base %+v; want 1 known and 1 fixed of web, and 1 issue", *s, *s.Base)

@@ -89,7 +89,7 @@ func TestHugeAndOddTextIsStoredAsItIsCompared(t *testing.T) {
 		odd += string(r)
 	}
 	huge := strings.Repeat("<&>\x01\U0001F600"+odd, 8)
-	file := encode(map[string]any{"version": "2.1.0", "runs": []any{map[string]any{
+	file := string(harness.JSON(t, map[string]any{"version": "2.1.0", "runs": []any{map[string]any{
 		"tool": map[string]any{"driver": map[string]any{"name": "tool " + odd, "version": huge, "rules": []any{map[string]any{
 			"id": huge, "name": huge, "shortDescription": map[string]any{"text": huge}, "fullDescription": map[string]any{"text": "x" + huge},
 			"help": map[string]any{"text": "y" + huge}, "helpUri": huge,
@@ -102,7 +102,7 @@ func TestHugeAndOddTextIsStoredAsItIsCompared(t *testing.T) {
 				"artifactLocation": map[string]any{"uri": huge}, "region": map[string]any{"startLine": 1, "snippet": map[string]any{"text": huge}},
 			}}},
 		}},
-	}}})
+	}}}))
 	p.did("the first import", p.imports(file, commitA), counts{Created: 1})
 	p.did("the second import", p.imports(file, commitB), counts{Unchanged: 1})
 }

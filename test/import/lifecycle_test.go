@@ -15,6 +15,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -28,9 +29,9 @@ func (p *project) triage(name, patch string) {
 
 func TestChangedGoneAndReturnedResultsKeepTheirTriage(t *testing.T) {
 	p := newProject(t)
-	stays := result{rule: "stays", path: "a.go", message: "stays", level: "error", line: 1}
-	moves := result{rule: "moves", path: "b.go", message: "moves", level: "error", line: 2}
-	goes := result{rule: "goes", path: "c.go", message: "goes", level: "warning", line: 3}
+	stays := builder.Result{Rule: "stays", Path: "a.go", Message: "stays", Line: 1}
+	moves := builder.Result{Rule: "moves", Path: "b.go", Message: "moves", Line: 2}
+	goes := builder.Result{Rule: "goes", Path: "c.go", Message: "goes", Level: "warning", Line: 3}
 	p.did("the first import", p.imports(document(stays, moves, goes), commitA), counts{Created: 3})
 	muted := p.titled("goes")
 	detectedAt := muted.Spec.DetectedAt
@@ -38,7 +39,7 @@ func TestChangedGoneAndReturnedResultsKeepTheirTriage(t *testing.T) {
 	kept := p.titled("stays").ResourceVersion
 	want := p.titled("goes").Spec.Triage
 
-	moves.line = 40
+	moves.Line = 40
 	s := p.imports(document(stays, moves), commitB)
 	p.did("the second import", s, counts{Updated: 1, Unchanged: 1, Closed: 1})
 	harness.Same(t, "version of the finding that did not change", kept, p.titled("stays").ResourceVersion)
@@ -95,17 +96,17 @@ func TestWhatAnImportLeavesOutGoesFromARestoredFinding(t *testing.T) {
 	for name, tool := range map[string]string{"same name": "lint", "new name": "lint-new"} {
 		t.Run(name, func(t *testing.T) {
 			p := newProject(t)
-			gone := result{rule: "gone", path: "a.go", message: "gone", level: "error", line: 1}
-			muted := result{rule: "muted", path: "b.go", message: "muted", level: "error", line: 2, code: "x()"}
+			gone := builder.Result{Rule: "gone", Path: "a.go", Message: "gone", Line: 1}
+			muted := builder.Result{Rule: "muted", Path: "b.go", Message: "muted", Line: 2, Snippet: "x()"}
 			p.imports(document(gone, muted), commitA)
 			p.triage(p.titled("muted").Name, `{"spec":{"triage":{"userStatus":"active","comments":"real"}}}`)
-			muted.suppressed = "an example"
+			muted.Suppressed = "an example"
 			p.imports(document(muted), commitA)
 			p.restore()
 			want := p.titled("muted").Spec.Triage
 
-			muted.suppressed, muted.code = "", ""
-			document := documentOf(tool, gone, muted)
+			muted.Suppressed, muted.Snippet = "", ""
+			document := builder.SARIF(tool, gone, muted)
 			batches := collect(t, importer.Choices{Formerly: map[string]string{"lint-new": "lint"}[tool]}, document)
 			summaries, err := importer.New(p.crossed(), p.target(), importer.Options{}).Import(t.Context(), batches)
 			harness.Must(p, err)
@@ -179,10 +180,10 @@ func TestOneFileForTwoProjectsGivesTwoSets(t *testing.T) {
 
 func TestTwoToolsLeaveEachOthersFindingsAlone(t *testing.T) {
 	p := newProject(t)
-	p.imports(documentOf("first", numbered(3)...), commitA)
+	p.imports(builder.SARIF("first", numbered(3)...), commitA)
 	versions := p.versions()
-	p.did("the second tool", p.imports(documentOf("second", numbered(3)...), commitA), counts{Created: 3})
-	p.did("the second tool, clean", p.imports(documentOf("second"), commitA), counts{Closed: 3})
+	p.did("the second tool", p.imports(builder.SARIF("second", numbered(3)...), commitA), counts{Created: 3})
+	p.did("the second tool, clean", p.imports(builder.SARIF("second"), commitA), counts{Closed: 3})
 	for name, version := range versions {
 		harness.Same(t, "version of the first tool's finding "+name, version, p.versions()[name])
 	}
@@ -191,7 +192,7 @@ func TestTwoToolsLeaveEachOthersFindingsAlone(t *testing.T) {
 func TestSeveralFilesOfOneToolAreOneScan(t *testing.T) {
 	p := newProject(t)
 	results := numbered(4)
-	batches := collect(t, importer.Choices{Commit: commitA}, document(results[:2]...), document(results[2:]...), documentOf("other", results[0]))
+	batches := collect(t, importer.Choices{Commit: commitA}, document(results[:2]...), document(results[2:]...), builder.SARIF("other", results[0]))
 	summaries := p.importsAll(importer.Options{}, batches)
 	if len(summaries) != 2 || summaries[0].Created != 4 || summaries[1].Created != 1 {
 		t.Errorf("two files of one tool and one of another: %d scans, want 2 of 4 and 1 created", len(summaries))
@@ -242,9 +243,9 @@ func TestClosingMostFindingsIsRefused(t *testing.T) {
 // If one tool's results are refused, those of the other must not be written either.
 func TestARefusedBatchHoldsBackTheOthers(t *testing.T) {
 	p := newProject(t)
-	p.imports(documentOf("zeta", numbered(20)...), commitA)
+	p.imports(builder.SARIF("zeta", numbered(20)...), commitA)
 	before := p.versions()
-	_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{}, documentOf("alpha", numbered(3)...), documentOf("zeta")))
+	_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{}, builder.SARIF("alpha", numbered(3)...), builder.SARIF("zeta")))
 	p.wantRefused(err, "zeta", "20 of 20")
 	harness.Same(t, "versions of the findings after a refused import", before, p.versions())
 }
@@ -252,7 +253,7 @@ func TestARefusedBatchHoldsBackTheOthers(t *testing.T) {
 func TestAnOlderScanIsRefused(t *testing.T) {
 	p := newProject(t)
 	now := time.Now().UTC().Truncate(time.Second)
-	at := func(started time.Time, results ...result) []*importer.Batch {
+	at := func(started time.Time, results ...builder.Result) []*importer.Batch {
 		return collect(t, importer.Choices{StartedAt: started}, document(results...))
 	}
 	p.importsAll(importer.Options{}, at(now, numbered(2)...))
@@ -295,8 +296,8 @@ func TestADryRunShowsTheDifferenceAndWritesNothing(t *testing.T) {
 	p.imports(document(results[:3]...), commitA)
 	before, scans, leases := p.versions(), len(p.scans()), p.leases()
 
-	results[1].level = "note"
-	batches := collect(t, importer.Choices{}, document(results[1:]...), documentOf("new", results[0]))
+	results[1].Level = "note"
+	batches := collect(t, importer.Choices{}, document(results[1:]...), builder.SARIF("new", results[0]))
 	s := p.importsAll(importer.Options{DryRun: true}, batches)[0]
 	p.did("dry run", s, counts{Created: 1, Updated: 1, Unchanged: 1, Closed: 1})
 	harness.Same(t, "scan of a dry run", "", s.Scan)

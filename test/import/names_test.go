@@ -6,6 +6,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -35,12 +36,12 @@ func (p *project) wantNoFactOf(former string) {
 func TestAToolUnderItsNewNameTakesItsFindingsOver(t *testing.T) {
 	p := newProject(t)
 	results := numbered(4)
-	p.imports(documentOf("old", results...), commitA)
+	p.imports(builder.SARIF("old", results...), commitA)
 	p.muteAll()
-	p.imports(documentOf("old", results[:2]...), commitA) // 2 and 3 are closed
+	p.imports(builder.SARIF("old", results[:2]...), commitA) // 2 and 3 are closed
 	before := p.versions()
 
-	now := documentOf("new", results[1], results[2])
+	now := builder.SARIF("new", results[1], results[2])
 	s := p.importsAs("old", now)
 	if s.Updated != 1 || s.Reopened != 1 || s.Closed != 1 || s.Created != 0 || s.Renamed["old"] != 4 {
 		t.Errorf("%+v, want 1 updated, 1 reopened, 1 closed, and all 4 taken over", *s)
@@ -55,10 +56,10 @@ func TestAToolUnderItsNewNameTakesItsFindingsOver(t *testing.T) {
 	if f := p.titled("problem 002"); f.Spec.Closed != nil {
 		t.Errorf("the finding that is back is closed: %+v", f.Spec.Closed)
 	}
-	s = p.imports(documentOf("new", results...), "")
+	s = p.imports(builder.SARIF("new", results...), "")
 	p.did("what the old name closed comes back under the new one", s, counts{Reopened: 2, Unchanged: 2})
 	p.wantState("all back", 4, 0, 4)
-	if s := p.importsAs("old", documentOf("new", results...)); s.Unchanged != 4 || len(s.Warnings) != 1 {
+	if s := p.importsAs("old", builder.SARIF("new", results...)); s.Unchanged != 4 || len(s.Warnings) != 1 {
 		t.Errorf("once more: %+v, want 4 unchanged and a warning that nothing is left to take over", *s)
 	}
 }
@@ -66,14 +67,14 @@ func TestAToolUnderItsNewNameTakesItsFindingsOver(t *testing.T) {
 // Names that a tool is known to have had do not require a flag.
 func TestAKnownOtherNameOfAToolIsTheSameTool(t *testing.T) {
 	p := newProject(t)
-	p.imports(documentOf("semgrep", numbered(4)...), commitA)
+	p.imports(builder.SARIF("semgrep", numbered(4)...), commitA)
 	p.muteAll()
-	if s := p.imports(documentOf("Semgrep OSS", numbered(4)...), commitB); s.Updated != 4 || s.Created+s.Closed != 0 || s.Renamed["semgrep"] != 4 {
+	if s := p.imports(builder.SARIF("Semgrep OSS", numbered(4)...), commitB); s.Updated != 4 || s.Created+s.Closed != 0 || s.Renamed["semgrep"] != 4 {
 		t.Errorf("%+v, want 4 taken over", *s)
 	}
 	p.wantState("taken over", 4, 0, 4)
 	p.wantNoFactOf("semgrep")
-	both := collect(t, importer.Choices{Commit: commitB}, documentOf("semgrep", numbered(2)...), documentOf("Semgrep OSS", numbered(4)[2:]...))
+	both := collect(t, importer.Choices{Commit: commitB}, builder.SARIF("semgrep", numbered(2)...), builder.SARIF("Semgrep OSS", numbered(4)[2:]...))
 	if len(both) != 1 || both[0].Tool != "Semgrep OSS" {
 		t.Fatalf("%d scans of %s, want one of the newest name", len(both), both[0].Tool)
 	}
@@ -83,10 +84,10 @@ func TestAKnownOtherNameOfAToolIsTheSameTool(t *testing.T) {
 // If an earlier version created a second set under the new name, the set with decisions is kept.
 func TestOfTwoSetsTheDecidedOneStays(t *testing.T) {
 	p := newProject(t)
-	p.imports(documentOf("lint-old", numbered(3)...), commitA)
+	p.imports(builder.SARIF("lint-old", numbered(3)...), commitA)
 	p.muteAll()
-	p.imports(documentOf("lint-new", numbered(3)...), commitA)
-	s := p.importsAs("lint-old", documentOf("lint-new", numbered(3)...))
+	p.imports(builder.SARIF("lint-new", numbered(3)...), commitA)
+	s := p.importsAs("lint-old", builder.SARIF("lint-new", numbered(3)...))
 	p.did("the decided ones are taken over, the others closed", s, counts{Updated: 3, Closed: 3})
 	p.wantState("one set", 3, 3, 3)
 	for _, f := range p.findings() {
@@ -99,10 +100,10 @@ func TestOfTwoSetsTheDecidedOneStays(t *testing.T) {
 // A decision that is made while findings are taken over is kept.
 func TestADecisionDuringATakeoverStays(t *testing.T) {
 	p := newProject(t)
-	p.imports(documentOf("old", numbered(2)...), commitA)
+	p.imports(builder.SARIF("old", numbered(2)...), commitA)
 	name := p.titled("problem 000").Name
 	mute := during(func() { p.triage(name, `{"spec":{"triage":{"userStatus":"muted"}}}`) })
-	batches := collect(t, importer.Choices{Formerly: "old"}, documentOf("new", numbered(2)...))
+	batches := collect(t, importer.Choices{Formerly: "old"}, builder.SARIF("new", numbered(2)...))
 	p.did("the takeover", p.importsAll(mute, batches)[0], counts{Updated: 2})
 	p.wantState("decided", 2, 0, 1)
 	p.wantNoFactOf("old")
@@ -114,7 +115,7 @@ func TestAFormerNameThatCannotBeOneIsRefused(t *testing.T) {
 		documents            []string
 	}{
 		"its own":     {"a tool takes nothing over from itself", "lint", "is called \"lint\" now", []string{document()}},
-		"two at once": {"one of two tools had that name", "old", "only one", []string{document(), documentOf("other")}},
+		"two at once": {"one of two tools had that name", "old", "only one", []string{document(), builder.SARIF("other")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var files []importer.File
@@ -131,10 +132,10 @@ func TestAFormerNameThatCannotBeOneIsRefused(t *testing.T) {
 // another problem.
 func TestADecisionDuringAnImportCarriesItsDoubt(t *testing.T) {
 	p := newProject(t)
-	one := result{rule: "R", path: "a.go", message: "m", level: "error", line: 5}
+	one := builder.Result{Rule: "R", Path: "a.go", Message: "m", Line: 5}
 	p.imports(document(one), commitA)
 	name := p.titled("m").Name
-	one.line = 90
+	one.Line = 90
 	mute := during(func() { p.triage(name, `{"spec":{"triage":{"userStatus":"muted"}}}`) })
 	p.importsAll(mute, collect(t, importer.Choices{}, document(one)))
 	if f := p.findings()[name]; f.Spec.Doubt == nil || f.Spec.Triage.UserStatus != v1alpha1.UserStatusMuted {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -197,7 +198,7 @@ func (p *project) begin(file string, written int, arguments ...string) (*exec.Cm
 
 func TestAnInterruptedImportEndsInGoodOrder(t *testing.T) {
 	p := newProject(t)
-	old := document(result{rule: "old", path: "old.go", message: "old", level: "error", line: 1})
+	old := document(builder.Result{Rule: "old", Path: "old.go", Message: "old", Line: 1})
 	p.imports(old, commitA)
 	const reported = 250
 	file := sarifFile(p, document(numbered(reported)...))

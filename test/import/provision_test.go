@@ -253,10 +253,10 @@ func TestAProjectThatExistsIsFoundAsItIs(t *testing.T) {
 func TestFoldersBecomeProjects(t *testing.T) {
 	tn := newTenant(t, "folders")
 	tn.letsImportsCreate()
-	at := func(path string) result {
-		return result{rule: "R1", level: "error", message: "of " + path, path: path, line: 1}
+	at := func(path string) builder.Result {
+		return builder.Result{Rule: "R1", Message: "of " + path, Path: path, Line: 1}
 	}
-	provisions := func(place importer.Place, results ...result) ([]importer.Provisioned, error) {
+	provisions := func(place importer.Place, results ...builder.Result) ([]importer.Provisioned, error) {
 		place.Namespace, place.Repository, place.Patterns = tn.namespace, "acme/mono", provision.Patterns{"services/*"}
 		found, err := importer.Provision(t.Context(), tn.scanner, place, collect(t, importer.Choices{}, document(results...)))
 		if err != nil {
@@ -277,7 +277,7 @@ func TestFoldersBecomeProjects(t *testing.T) {
 	if len(made) != 1 || made[0].Of != "services/web" {
 		t.Errorf("the second import created %v", made)
 	}
-	var many []result
+	var many []builder.Result
 	for i := range provision.MostProjects + 1 {
 		many = append(many, at("services/s"+strings.Repeat("x", i)+"/main.go"))
 	}

@@ -30,7 +30,7 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 	harness.Must(t, env.Client.Create(t.Context(), builder.Project("app").In(tight).Repository(repositoryName).Build()))
 	c, err := importer.NewClient(config)
 	harness.Must(t, err)
-	imports := func(results ...result) (*importer.Summary, error) {
+	imports := func(results ...builder.Result) (*importer.Summary, error) {
 		im := importer.New(c, importer.Target{Namespace: tight, Repository: repositoryName, Project: "app"}, importer.Options{Force: true})
 		summaries, err := im.Import(t.Context(), collect(t, importer.Choices{}, document(results...)))
 		return summaries[0], err

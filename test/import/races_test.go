@@ -118,8 +118,8 @@ func TestAnImportFailsIfEveryChangeIsRefused(t *testing.T) {
 	results := numbered(3)
 	p.imports(document(results...), commitA)
 	for _, i := range []int{0, 1} {
-		results[i].level = "note"
-		refuse(t, p.titled(results[i].message).Name, "false", metav1.StatusReasonForbidden)
+		results[i].Level = "note"
+		refuse(t, p.titled(results[i].Message).Name, "false", metav1.StatusReasonForbidden)
 	}
 	_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{Commit: commitB}, document(results[:2]...)))
 	if err == nil || !strings.Contains(err.Error(), "refuses every change") || !strings.Contains(err.Error(), "a legal hold") {
@@ -135,7 +135,7 @@ func TestFindingsAreClosedThoughAllNewOnesAreRefused(t *testing.T) {
 	p := newProject(t)
 	results := numbered(5)
 	p.imports(document(results[:3]...), commitA)
-	results[3].message, results[4].message = "kept out 3", "kept out 4"
+	results[3].Message, results[4].Message = "kept out 3", "kept out 4"
 	deny(t, "kept-out", nil, "!object.spec.details.title.startsWith('kept out')", metav1.StatusReasonInvalid, admissionregistrationv1.Create)
 	probe := builder.Finding("probe").In(namespace).Project(repositoryName, p.name).Title("kept out").Build()
 	harness.Eventually(t, func(g Gomega) {
@@ -234,7 +234,7 @@ func TestAMovedFindingKeepsItsDecisionAndADryRunSaysWhy(t *testing.T) {
 	p.imports(document(results...), commitA)
 	muted := p.titled("problem 001")
 	p.triage(muted.Name, `{"spec":{"triage":{"userStatus":"muted"}}}`)
-	results[1].path = "lib/file001.go"
+	results[1].Path = "lib/file001.go"
 	s := p.importsAll(importer.Options{DryRun: true}, collect(t, importer.Choices{}, document(results...)))[0]
 	if len(s.Changes) != 1 || s.Changes[0].Because != "recognised by file moved: moved from src/file001.go; in doubt: found in another file, and nothing confirms the move" {
 		t.Errorf("dry run: %+v, want one update that says from where it moved, and that one result alone confirms nothing", *s)

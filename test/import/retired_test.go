@@ -6,6 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -13,8 +14,8 @@ import (
 // is undecided, and detected now.
 func TestARetiredFindingThatComesBackIsCreatedAnew(t *testing.T) {
 	p := newProject(t)
-	stays := result{rule: "stays", path: "a.go", message: "stays", level: "error", line: 1}
-	goes := result{rule: "goes", path: "b.go", message: "goes", level: "warning", line: 2}
+	stays := builder.Result{Rule: "stays", Path: "a.go", Message: "stays", Line: 1}
+	goes := builder.Result{Rule: "goes", Path: "b.go", Message: "goes", Level: "warning", Line: 2}
 	p.imports(document(stays, goes), commitA)
 	before := p.titled("goes")
 	p.triage(before.Name, `{"spec":{"triage":{"userStatus":"active"}}}`)

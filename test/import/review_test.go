@@ -134,9 +134,9 @@ func (p *pull) versions() map[string]string {
 }
 
 var (
-	stays = result{rule: "stays", path: "a.go", message: "stays", level: "error", line: 1}
-	goes  = result{rule: "goes", path: "b.go", message: "goes", level: "warning", line: 2}
-	comes = result{rule: "comes", path: "c.go", message: "comes", level: "note", line: 3}
+	stays = builder.Result{Rule: "stays", Path: "a.go", Message: "stays", Line: 1}
+	goes  = builder.Result{Rule: "goes", Path: "b.go", Message: "goes", Level: "warning", Line: 2}
+	comes = builder.Result{Rule: "comes", Path: "c.go", Message: "comes", Level: "note", Line: 3}
 )
 
 func TestAReviewOfThreeCommits(t *testing.T) {
@@ -148,7 +148,7 @@ func TestAReviewOfThreeCommits(t *testing.T) {
 	first := p.issues()["stays"]
 	p.Title, p.Author = "", ""
 	moved := stays
-	moved.line = 40
+	moved.Line = 40
 	if s := p.reviews(commitB, document(moved, comes)); s.Created != 1 || s.Seen != 1 || s.Resolved != 1 || s.Open != 2 {
 		t.Errorf("second commit: %+v, want 1 created, seen and resolved each, 2 open", *s)
 	}
@@ -211,7 +211,7 @@ func TestAnotherFileForAReviewedCommitAddsToIt(t *testing.T) {
 	p := newPull(t)
 	p.reviews(commitA, document(stays, goes))
 	before := p.review().ResourceVersion
-	p.reviews(commitA, documentOf("other", comes))
+	p.reviews(commitA, builder.SARIF("other", comes))
 	harness.Same(t, "states", map[string]string{"stays": "open", "goes": "open", "comes": "open"}, p.states())
 	harness.Same(t, "version of the review", before, p.review().ResourceVersion)
 }
@@ -221,9 +221,9 @@ func TestAFileForAnEarlierCommitMovesNothing(t *testing.T) {
 	p := newPull(t)
 	p.reviews(commitA, document(goes))
 	moved := stays
-	moved.line = 40
+	moved.Line = 40
 	p.reviews(commitB, document(moved, goes))
-	p.reviews(commitA, documentOf("lint", stays, goes))
+	p.reviews(commitA, builder.SARIF("lint", stays, goes))
 	got := p.issues()["stays"].Spec
 	if got.Line != 40 || len(got.SeenInCommits) != 2 || !strings.HasSuffix(got.Links.FileLocation, commitB+"/a.go#L40") {
 		t.Errorf("the issue is at line %d (%s), seen in %v; want line 40 as in the last commit, and both commits", got.Line, got.Links.FileLocation, got.SeenInCommits)
@@ -402,7 +402,7 @@ func (p *pull) kubectl(arguments ...string) *exec.Cmd {
 func TestThePluginRecordsReviews(t *testing.T) {
 	p := newPull(t)
 	both := sarifFile(p, document(stays, goes))
-	one, other := sarifFile(p, document(stays)), sarifFile(p, documentOf("other", comes))
+	one, other := sarifFile(p, document(stays)), sarifFile(p, builder.SARIF("other", comes))
 	for _, step := range []struct {
 		reason    string
 		arguments []string
@@ -498,13 +498,13 @@ func TestAReviewThatIsKilledResolvesNothing(t *testing.T) {
 func TestAReviewKeepsWhatPeopleDecidedAboutAnIssue(t *testing.T) {
 	p := newPull(t)
 	first := stays
-	first.code = "stays()"
+	first.Snippet = "stays()"
 	p.reviews(commitA, document(first, goes))
 	issue := p.issues()["stays"]
 	env.Patch(t, &issue, `{"spec":{"triage":{"userStatus":"muted","reason":"duplicate","comments":"seen"}}}`)
 	declared := issue.Spec.Triage
 	moved := first
-	moved.line, moved.level = 70, "warning"
+	moved.Line, moved.Level = 70, "warning"
 	p.reviews(commitB, document(moved))
 	p.reviews(commitC, document(goes))
 	kept := p.issues()["stays"]
@@ -517,12 +517,12 @@ func TestAReviewKeepsWhatPeopleDecidedAboutAnIssue(t *testing.T) {
 // The key of its result identifies an issue in the base branch.
 func TestAnIssueHasTheKeyOfTheFindingThatItBecomes(t *testing.T) {
 	p := newPull(t)
-	once := result{rule: "once", path: "a.go", message: "once", level: "error", line: 3, code: "md5.New()"}
-	twice := result{rule: "twice", path: "a.go", message: "twice", level: "error", line: 5, code: "sha1.New()"}
+	once := builder.Result{Rule: "once", Path: "a.go", Message: "once", Line: 3, Snippet: "md5.New()"}
+	twice := builder.Result{Rule: "twice", Path: "a.go", Message: "twice", Line: 5, Snippet: "sha1.New()"}
 	again := twice
-	again.line = 50
+	again.Line = 50
 	p.reviews(commitA, document(once, twice, again))
-	once.line = 30 // other pull requests were merged before it
+	once.Line = 30 // other pull requests were merged before it
 	p.base().imports(document(once), commitB)
 	finding := p.base().titled("once")
 	key := fingerprints.Key(&finding.Spec)
@@ -573,7 +573,7 @@ func (p *pull) refusesOnce() *importer.Client {
 
 func TestAnOutcomeThatCannotBeWrittenChangesNoOther(t *testing.T) {
 	p := newPull(t)
-	batches := collect(p, importer.Choices{Commit: commitC, Analysis: new(string)}, documentOf("first", stays), documentOf("second", goes))
+	batches := collect(p, importer.Choices{Commit: commitC, Analysis: new(string)}, builder.SARIF("first", stays), builder.SARIF("second", goes))
 	record := &reviewimport.Record{Upload: v1alpha1.ScanUpload{ID: "u-" + p.Project, Scans: 2}, Project: p.Project}
 	_, err := reviewimport.New(p.refusesOnce(), p.PullRequest, reviewimport.Options{Record: record}).
 		Import(t.Context(), &reviewimport.Commit{SHA: commitC}, batches)

@@ -5,18 +5,19 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestSuppressedInTheSourceIsNotFixed(t *testing.T) {
 	p := newProject(t)
-	r := result{rule: "R1", path: "a.go", message: "suppressed", level: "error", line: 1}
-	never := result{rule: "R2", path: "b.go", message: "never seen", level: "error", line: 2, suppressed: "an example"}
+	r := builder.Result{Rule: "R1", Path: "a.go", Message: "suppressed", Line: 1}
+	never := builder.Result{Rule: "R2", Path: "b.go", Message: "never seen", Line: 2, Suppressed: "an example"}
 	p.imports(document(r), commitA)
 	p.triage(p.titled("suppressed").Name, `{"spec":{"triage":{"userStatus":"active","comments":"real"}}}`)
 	decision := p.titled("suppressed").Spec.Triage
 
-	r.suppressed = "the table name is a constant"
+	r.Suppressed = "the table name is a constant"
 	for i := range 2 {
 		s := p.imports(document(r, never), commitB)
 		if s.Closed != 0 || s.Updated+s.Unchanged != 1 || (i == 1) != (s.Unchanged == 1) || s.Suppressed != 1 ||
@@ -25,7 +26,7 @@ func TestSuppressedInTheSourceIsNotFixed(t *testing.T) {
 		}
 	}
 	finding := p.titled("suppressed")
-	want := &v1alpha1.FindingSuppression{Kind: v1alpha1.SuppressionInSource, Justification: r.suppressed}
+	want := &v1alpha1.FindingSuppression{Kind: v1alpha1.SuppressionInSource, Justification: r.Suppressed}
 	harness.Same(t, "suppression", want, finding.Spec.Suppression)
 	harness.Same(t, "state", v1alpha1.FindingStateOpenMuted, findingstate.State(&finding))
 	harness.Same(t, "the person's decision", decision, finding.Spec.Triage)
@@ -33,7 +34,7 @@ func TestSuppressedInTheSourceIsNotFixed(t *testing.T) {
 
 	p.imports(document(), commitB)
 	p.did("what was closed and is back, suppressed", p.imports(document(r), commitB), counts{Reopened: 1})
-	r.suppressed = ""
+	r.Suppressed = ""
 	p.did("without the suppression", p.imports(document(r), commitB), counts{Updated: 1})
 	finding = p.titled("suppressed")
 	if state := findingstate.State(&finding); state != v1alpha1.FindingStateOpen || finding.Spec.Suppression != nil {
@@ -44,26 +45,26 @@ func TestSuppressedInTheSourceIsNotFixed(t *testing.T) {
 
 func TestAnImportMakesADecisionStaleAndKeepsIt(t *testing.T) {
 	for name, change := range map[string]struct {
-		apply func(*result)
+		apply func(*builder.Result)
 		want  string
 	}{
-		"severity": {func(r *result) { r.level = "note" }, "severity high, now low"},
-		"code":     {func(r *result) { r.code = "query(b)" }, "other code at the place"},
-		"line":     {func(r *result) { r.line = 90 }, ""},
-		"words":    {func(r *result) { r.message = "reworded" }, ""},
-		"nothing":  {func(*result) {}, ""},
+		"severity": {func(r *builder.Result) { r.Level = "note" }, "severity high, now low"},
+		"code":     {func(r *builder.Result) { r.Snippet = "query(b)" }, "other code at the place"},
+		"line":     {func(r *builder.Result) { r.Line = 90 }, ""},
+		"words":    {func(r *builder.Result) { r.Message = "reworded" }, ""},
+		"nothing":  {func(*builder.Result) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProject(t)
-			r := result{rule: "R1", path: "a.go", message: "decided", level: "error", line: 1, code: "query(a)"}
-			other := result{rule: "R2", path: "a.go", message: "undecided", level: "error", line: 2, code: "exec(a)"}
+			r := builder.Result{Rule: "R1", Path: "a.go", Message: "decided", Line: 1, Snippet: "query(a)"}
+			other := builder.Result{Rule: "R2", Path: "a.go", Message: "undecided", Line: 2, Snippet: "exec(a)"}
 			p.imports(document(r, other), commitA)
 			decided := p.titled("decided")
 			p.triage(decided.Name, `{"spec":{"triage":{"userStatus":"muted"}}}`)
 
 			change.apply(&r)
 			change.apply(&other)
-			other.message = "undecided"
+			other.Message = "undecided"
 			p.imports(document(r, other), commitB)
 			after := p.findings()[decided.Name]
 			if after.Spec.Triage.UserStatus != v1alpha1.UserStatusMuted || after.Spec.Closed != nil {

@@ -69,7 +69,7 @@ func TestWhatCannotBeReadIsPassedOver(t *testing.T) {
 	before := p.versionsOf(odd.Name, oddGone.Name)
 
 	results := numbered(6)
-	results[2].level = "note"
+	results[2].Level = "note"
 	s := p.importsAll(importer.Options{}, collect(t, importer.Choices{Commit: commitA}, document(append(results[1:3], results[4:]...)...)))[0]
 	if s.Created != 2 || s.Updated != 1 || s.Closed != 1 || s.SkippedBecause["its finding cannot be read"] != 1 {
 		t.Errorf("%+v, want 2 created, 1 updated, 1 closed, 1 skipped", *s)

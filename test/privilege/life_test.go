@@ -213,12 +213,11 @@ func (l *life) keys(t *testing.T) {
 
 // imported returns a scan that reported these problems.
 func imported(problems ...string) string {
-	results := make([]string, len(problems))
+	results := make([]builder.Result, len(problems))
 	for i, problem := range problems {
-		results[i] = `{"ruleId":"R1","level":"error","message":{"text":"` + problem + `"},"locations":[{"physicalLocation":` +
-			`{"artifactLocation":{"uri":"src/` + problem + `.go"},"region":{"startLine":7,"startColumn":1}}}]}`
+		results[i] = builder.Result{Rule: "R1", Message: problem, Path: "src/" + problem + ".go", Line: 7}
 	}
-	return `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint","version":"1.0"}},"results":[` + strings.Join(results, ",") + `]}]}`
+	return builder.SARIF("lint", results...)
 }
 
 // plugin runs the command-line program with the scanner's own token.
