@@ -104,7 +104,6 @@ func TestNothingAcknowledgedIsLostOverEveryFault(t *testing.T) {
 		phase(fmt.Sprintf("API server answers %d", status), func() { s.answering(status, status%2) })
 	}
 	phase("Redis frozen, then gone", s.freezeRedis)
-	phase("objects that cannot be read", s.poison)
 
 	s.checkReceived()
 	report(outcomes, s.verdict.summary(s.journal.sum()))

@@ -46,7 +46,6 @@ func TestNothingAcknowledgedIsLostOverSomeFaults(t *testing.T) {
 		})
 	})
 	s.phase("API server killed", func() { s.killAPIServer() })
-	s.phase("objects that cannot be read", s.poison)
 	s.phase("connections black-holed", func() {
 		s.verdict.injected(1)
 		s.must(s.Facade.Door.BlackHole())

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -97,17 +96,6 @@ func (r *Rig) mark(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	return strconv.ParseInt(answer.Header.Revision, 10, 64)
-}
-
-// Put stores an object under a resource's key in etcd without the API server's validation; an empty
-// namespace stands for a cluster-scoped object.
-func (r *Rig) Put(ctx context.Context, resource, namespace, name string, object []byte) error {
-	key := path.Join(registry, resource, namespace, name)
-	body, err := r.etcd(ctx, "/v3/kv/put", map[string]string{"key": encode(key), "value": encode(string(object))})
-	if err != nil {
-		return fmt.Errorf("put %s into etcd: %w", key, err)
-	}
-	return body.Close()
 }
 
 // etcd calls etcd's JSON gateway.
