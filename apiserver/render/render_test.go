@@ -207,53 +207,6 @@ func requireFull(t *testing.T, value reflect.Value, path string) {
 	}
 }
 
-func TestProjectName(t *testing.T) {
-	cases := []struct{ reason, displayName, relativePath, want string }{
-		{"the name that people see comes first", "Shop", "services/shop", "Shop"},
-		{"else the folder", "", "services/shop", "services/shop"},
-		{"else the id", "", "", "shop-id"},
-	}
-	for _, c := range cases {
-		p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: "shop-id"}}
-		p.Spec.DisplayName, p.Spec.RelativePath = c.displayName, c.relativePath
-		harness.Same(t, c.reason, c.want, v2(t, render.NewProject(p), nil).Project.Name)
-	}
-}
-
-func TestWhatPeopleSayComesFirst(t *testing.T) {
-	scanner := v1alpha1.ProjectAssessment{BusinessCriticality: "low", Exposure: "private", Summary: "scanner"}
-	user := v1alpha1.ProjectAssessment{BusinessCriticality: "critical", Exposure: "public", Summary: "user"}
-	none := v1alpha1.ProjectAssessment{}
-	cases := []struct {
-		reason              string
-		user, scanner, want v1alpha1.ProjectAssessment
-	}{
-		{"both", user, scanner, user},
-		{"nobody has said anything but scanners", none, scanner, scanner},
-		{"no scanner has said anything", user, none, user},
-		{"each member on its own", v1alpha1.ProjectAssessment{Exposure: "public"}, scanner,
-			v1alpha1.ProjectAssessment{BusinessCriticality: "low", Exposure: "public", Summary: "scanner"}},
-	}
-	for _, c := range cases {
-		p := &v1alpha1.Project{}
-		p.Spec.User, p.Spec.Scanner = c.user, c.scanner
-		content, _, err := renderFinding("acme", emptyFinding(), at(5).Time, render.NewProject(p), nil)
-		harness.Must(t, err)
-		var shown openapi.FindingV1
-		harness.Must(t, json.Unmarshal(content, &shown))
-		got := v1alpha1.ProjectAssessment{
-			BusinessCriticality: v1alpha1.BusinessCriticality(*shown.Project.BusinessCriticality),
-			Exposure:            v1alpha1.Exposure(*shown.Project.Exposure),
-			Summary:             shown.Project.Summary,
-		}
-		harness.Same(t, c.reason, c.want, got)
-		context := v2(t, render.NewProject(p), nil).Project.Context
-		if string(*context.BusinessCriticality) != string(c.want.BusinessCriticality) || string(*context.Exposure) != string(c.want.Exposure) {
-			t.Errorf("%s: v2 says %v", c.reason, context)
-		}
-	}
-}
-
 // The status keeps the times of the last token when a key has lost it.
 func TestKeyWithoutATokenShowsNoTimesOfOne(t *testing.T) {
 	key := &v1alpha1.APIKey{Status: v1alpha1.APIKeyStatus{KeyID: "jti", IssuedAt: at(1), ExpiresAt: at(2)}}
