@@ -120,14 +120,8 @@ func fuzzModelOf(f testing.TB, objects ...client.Object) *readmodel.Model {
 	f.Helper()
 	model, err := readmodel.New(readmodel.Options{Source: held(nil, objects...)})
 	harness.Must(f, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- model.Run(ctx) }()
-	f.Cleanup(func() {
-		cancel()
-		harness.NoError(f, "the end of the model", <-done)
-	})
-	if err := wait.PollUntilContextTimeout(ctx, time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+	harness.Background(f, model.Run)
+	if err := wait.PollUntilContextTimeout(f.Context(), time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
 		return model.Ready(), nil
 	}); err != nil {
 		f.Fatal("wait for the read model: ", err)

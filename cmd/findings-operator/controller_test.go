@@ -75,26 +75,7 @@ func completed(t *testing.T, args ...string) *controllerOptions {
 
 func run(t *testing.T, o *controllerOptions) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() {
-		err := o.run(ctx, prometheus.NewRegistry())
-		if ctx.Err() == nil {
-			t.Errorf("the controllers ended by themselves, with %v", err) // before stop was called
-		}
-		done <- err
-	}()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		harness.NoError(t, "the end of the controllers", <-done)
-	}
-	t.Cleanup(stop)
-	return stop
+	return harness.Background(t, func(ctx context.Context) error { return o.run(ctx, prometheus.NewRegistry()) })
 }
 
 func freeAddress(t *testing.T) string {

@@ -30,22 +30,13 @@ func TestReplicaInWaitingFillsItsCaches(t *testing.T) {
 		harness.Must(t, err)
 		return m
 	}
-	run := func(m ctrl.Manager) {
-		ctx, cancel := context.WithCancel(context.Background())
-		done := make(chan error, 1)
-		go func() { done <- m.Start(ctx) }()
-		t.Cleanup(func() {
-			cancel()
-			harness.NoError(t, "the end of the manager", <-done)
-		})
-	}
 	leader, standby := mgr(), mgr()
-	run(leader)
+	harness.Background(t, leader.Start)
 	<-leader.Elected()
 
 	own, err := signingKeysCache(t.Context(), standby, testenv.SystemNamespace)
 	harness.Must(t, err)
-	run(standby)
+	harness.Background(t, standby.Start)
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	if !own.WaitForCacheSync(ctx) {

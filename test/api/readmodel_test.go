@@ -38,13 +38,7 @@ func runModel(t *testing.T, f *faults) *readmodel.Model {
 	f.install(config)
 	model, err := readmodel.New(readmodel.Options{Config: config})
 	g.Expect(err).NotTo(HaveOccurred())
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- model.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		NewWithT(t).Eventually(done, patience).Should(Receive(BeNil()), "Run returns when its context ends")
-	})
+	harness.Background(t, model.Run)
 	g.Eventually(model.Ready, patience).Should(BeTrue())
 	return model
 }

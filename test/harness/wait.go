@@ -126,13 +126,19 @@ func Answer(client *http.Client, request *http.Request) (status int, body []byte
 	return response.StatusCode, body, errors.Join(err, response.Body.Close())
 }
 
-// Background runs a function until stop is called or the test ends, and fails the test if the
-// function returns an error.
+// Background runs a function until stop is called or the test ends, and fails the test if the function returns an error
+// or returns earlier.
 func Background(t testing.TB, run func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- run(ctx) }()
+	go func() {
+		err := run(ctx)
+		if ctx.Err() == nil {
+			t.Errorf("what ran in the background ended by itself, with %v", err)
+		}
+		done <- err
+	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -83,13 +83,7 @@ func run(t *testing.T, config *rest.Config) *testclock.FakeClock {
 	harness.Must(t, err)
 	clock := testclock.NewFakeClock(time.Now())
 	maker.Clock = clock
-	ended := make(chan error, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() { ended <- maker.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		harness.NoError(t, "the end of the controller", <-ended)
-	})
+	harness.Background(t, maker.Start)
 	return clock
 }
 
