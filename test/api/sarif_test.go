@@ -102,22 +102,6 @@ func (o *organization) open() map[string]int {
 	return out
 }
 
-func TestAnUploadInGitHubsShapeIsImported(t *testing.T) {
-	o, c := named(t)
-	for _, below := range []string{"", "/api/v3"} {
-		a := c.do(http.MethodPost, below+sarifsPath, forGitHub(sarif("one", "two"))).wants(http.StatusAccepted, below)
-		receipt := decoded[openapi.SarifReceipt](a)
-		harness.Same(t, "the URL of the upload", c.server.url("")+below+sarifsPath+"/"+receipt.Id, receipt.Url)
-		status := c.follow(a)
-		c.wantsComplete(status)
-		upload := decoded[openapi.Upload](c.get(strings.TrimPrefix(status.AnalysesUrl, c.server.url(""))).wants(http.StatusOK, "its scans"))
-		if upload.Id != receipt.Id || len(upload.Scans) != 1 || upload.Scans[0].CommitHash != "abc" || upload.Scans[0].ImportedBy != "apikey/ci" {
-			t.Errorf("the upload is %+v", upload)
-		}
-	}
-	harness.Same(t, "open findings", map[string]int{"proj": 2}, o.open())
-}
-
 // Members may come in any order, and GitHub has members that this service does not know.
 func TestTheBodyOfAnUploadIsReadAsGitHubReadsIt(t *testing.T) {
 	_, c := named(t)
@@ -309,15 +293,6 @@ func TestAnUploadIsReadWithItsRepositoryAlone(t *testing.T) {
 	other, stranger := named(t)
 	stranger.get(sarifsPath+"/"+id).wants(http.StatusNotFound, "another organization")
 	harness.Same(t, "the findings of another organization", 0, len(other.everything()))
-}
-
-func TestTheSchemeTokenIsTakenWhereGitHubsClientsAre(t *testing.T) {
-	_, c := named(t)
-	for path, want := range map[string]int{sarifsPath + "/u-none": http.StatusNotFound, "/api/v3" + sarifsPath + "/u-none": http.StatusNotFound, "/v2/repos": http.StatusUnauthorized} {
-		for _, scheme := range []string{"token ", "Token "} {
-			c.get(path, header("Authorization", scheme+c.token)).wants(want, scheme+path)
-		}
-	}
 }
 
 func TestABombInGitHubsShapeIsRefused(t *testing.T) {

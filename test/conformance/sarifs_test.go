@@ -35,8 +35,11 @@ func sarifTarget(t *testing.T) *organization {
 	return o
 }
 
+// sarifCommit is the commit of every upload.
+const sarifCommit = "8f3e1c2d5b7a9c4e6f8a0b2c4d6e8f0a1b3c5d7e"
+
 func sarifBody(ref, document string) string {
-	return `{"commit_sha":"8f3e1c2d5b7a9c4e6f8a0b2c4d6e8f0a1b3c5d7e","ref":"` + ref + `","sarif":"` +
+	return `{"commit_sha":"` + sarifCommit + `","ref":"` + ref + `","sarif":"` +
 		base64.StdEncoding.EncodeToString([]byte(apiclient.Gzip(document))) + `"}`
 }
 
@@ -60,15 +63,19 @@ func TestSarifs_AnUploadIsReceivedAndFollowed(t *testing.T) {
 		if at.Host == "" || at.Path != below+sarifsPath+"/"+receipt.text("id") {
 			t.Errorf("the upload is at %s", at)
 		}
+		var status record
 		harness.Eventually(t, func(g Gomega) {
-			status := o.get(at.Path).wants(200, "the upload").object()
+			status = o.get(at.Path).wants(200, "the upload").object()
 			wantsShape(t, "an upload", status, sarifStatusShape)
 			g.Expect(status["processing_status"]).To(Equal("complete"))
 			g.Expect(status["errors"]).To(BeNil())
 		})
-		if upload := o.get("/v2/uploads/"+receipt.text("id")).wants(200, "as another door shows it").object(); upload["status"] != "completed" {
-			t.Errorf("the upload is %v", upload)
-		}
+		analyses, err := url.Parse(status.text("analyses_url"))
+		harness.Must(t, err)
+		upload := o.get(analyses.RequestURI()).wants(200, "as another door shows it").object()
+		wantsMembers(t, "the upload", record{"id": receipt["id"], "status": "completed", "scan_count": 1.0}, upload)
+		wantsMembers(t, "its scan", record{"commit_hash": sarifCommit, "imported_by": "apikey/conformance"},
+			record(upload.list("scans")[0].(map[string]any)))
 	}
 }
 
@@ -87,7 +94,7 @@ func TestSarifs_ErrorsHaveAMessage(t *testing.T) {
 	o := sarifTarget(t)
 	good := sarifBody("refs/heads/main", sarifOf("one", "alpha"))
 	none, importing := o.key("none"), o.key("import", v1alpha1.ScopeFindingsImport)
-	for _, below := range []string{"", "/api/v3"} {
+	for below, scheme := range map[string]string{"": "token ", "/api/v3": "Token "} {
 		path := below + sarifsPath
 		o.post(path, `{}`).wantsSarifError(400, "rejecting SARIF: ", "nothing of it")
 		o.post(path, strings.Replace(good, `"sarif":"`, `"sarif":"*`, 1)).wantsSarifError(400, "rejecting SARIF: ", "not base64")
@@ -101,7 +108,7 @@ func TestSarifs_ErrorsHaveAMessage(t *testing.T) {
 		none.post(path, good).wantsSarifError(403, "Forbidden: the API key lacks the scope findings:import", "no scope listed")
 		anonymous(t).post(path, good).wantsSarifError(401, "Unauthorized: ", "no key")
 		anonymous(t).get(below+"/repos/acme/shaped/issues").wantsSarifError(401, "Unauthorized: ", "no key, and no such path")
-		importing.get(path+"/u-none", apiclient.Header("Authorization", "token "+o.Token)).wants(404, "the scheme token")
+		importing.get(path+"/u-none", apiclient.Header("Authorization", scheme+o.Token)).wants(404, "the scheme "+scheme)
 	}
 	o.get("/v2/repos", apiclient.Header("Authorization", "token "+o.Token)).wants(401, "the scheme token elsewhere")
 	o.create(builder.Repository("second").In(o.namespace).Build())

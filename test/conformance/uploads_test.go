@@ -144,7 +144,8 @@ func TestUploads_ADryRunHasTheChangesAndStoresNothing(t *testing.T) {
 	wantsShape(t, "a dry run", upload, uploadShape)
 	wantsShapes(t, "its scans", upload.list("scans"), scanShape)
 	wantsShapes(t, "its changes", upload.list("changes"), uploadChangeShape)
-	wantsMembers(t, "the answer", record{"status": nil, "dry_run": true}, upload)
+	wantsMembers(t, "the answer", record{"id": "", "status": nil, "dry_run": true}, upload)
+	wantsMembers(t, "counts", record{"created": 1.0}, record(upload.list("scans")[0].(map[string]any)).object("counts"))
 	// Another tool's file, which closes nothing of the first one's, is all that is ever shown.
 	other := strings.ReplaceAll(sarifOf("one", "beta"), "src/a.go", "src/b.go")
 	scan := record(o.upload(path, other).wants(200, "an upload").object().list("scans")[0].(map[string]any))
