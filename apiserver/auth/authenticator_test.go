@@ -21,6 +21,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func TestKeySaysWhoSends(t *testing.T) {
@@ -56,7 +57,7 @@ func TestRevocationActsByItself(t *testing.T) {
 			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(2 * time.Second))) })
 		}, ReasonExpired},
 		"rotated": {func(t *testing.T, key *v1alpha1.APIKey) {
-			setStatus(t, key, func(s *v1alpha1.APIKeyStatus) { s.KeyID = "the-next" })
+			testenv.ChangeStatus(t, env, key, func(k *v1alpha1.APIKey) { k.Status.KeyID = "the-next" })
 		}, ReasonRotated},
 	}
 	for name, tc := range cases {
@@ -83,10 +84,10 @@ func TestOverlapEndsAtItsTime(t *testing.T) {
 	a := start(t)
 	key, before := acceptedKey(t, a, "overlap")
 	end := time.Now().Add(time.Hour).Truncate(time.Second)
-	setStatus(t, key, func(s *v1alpha1.APIKeyStatus) {
-		s.Previous = &v1alpha1.PreviousToken{KeyID: s.KeyID, ExpiresAt: v1alpha1.NewTime(end)}
-		s.KeyID = "the-next"
-		s.ExpiresAt = new(v1alpha1.NewTime(end.Add(time.Hour)))
+	testenv.ChangeStatus(t, env, key, func(k *v1alpha1.APIKey) {
+		k.Status.Previous = &v1alpha1.PreviousToken{KeyID: k.Status.KeyID, ExpiresAt: v1alpha1.NewTime(end)}
+		k.Status.KeyID = "the-next"
+		k.Status.ExpiresAt = new(v1alpha1.NewTime(end.Add(time.Hour)))
 	})
 	claims := tokens.Claims{KeyUID: key.UID, Organization: "overlap", ID: "the-next", IssuedAt: time.Now(), ExpiresAt: end.Add(time.Hour)}
 	waitUntilAccepted(t, a, header(t, claims))

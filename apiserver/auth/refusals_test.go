@@ -18,6 +18,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func eventsOn(t *testing.T, g Gomega, key *v1alpha1.APIKey) []eventsv1.Event {
@@ -57,7 +58,7 @@ func TestRefusalIsAnnouncedOnItsKey(t *testing.T) {
 			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(-time.Hour))) })
 		}, "RefusedExpired"},
 		ReasonRotated: {func(t *testing.T, key *v1alpha1.APIKey) {
-			setStatus(t, key, func(s *v1alpha1.APIKeyStatus) { s.KeyID = "the-next" })
+			testenv.ChangeStatus(t, env, key, func(k *v1alpha1.APIKey) { k.Status.KeyID = "the-next" })
 		}, "RefusedRotated"},
 	}
 	for reason, tc := range cases {

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
@@ -71,10 +70,10 @@ func issue(t *testing.T, key *v1alpha1.APIKey, organization string) string {
 	env.Create(t, key)
 	now := time.Now().UTC().Truncate(time.Second)
 	claims := tokens.Claims{KeyUID: key.UID, Organization: organization, ID: uuid.NewString(), IssuedAt: now, ExpiresAt: now.Add(time.Hour)}
-	setStatus(t, key, func(s *v1alpha1.APIKeyStatus) {
-		s.KeyID = claims.ID
-		s.IssuedAt = new(v1alpha1.NewTime(claims.IssuedAt))
-		s.ExpiresAt = new(v1alpha1.NewTime(claims.ExpiresAt))
+	testenv.ChangeStatus(t, env, key, func(k *v1alpha1.APIKey) {
+		k.Status.KeyID = claims.ID
+		k.Status.IssuedAt = new(v1alpha1.NewTime(claims.IssuedAt))
+		k.Status.ExpiresAt = new(v1alpha1.NewTime(claims.ExpiresAt))
 	})
 	return header(t, claims)
 }
@@ -86,16 +85,6 @@ func header(t testing.TB, claims tokens.Claims) string {
 	token, err := key.Sign(claims)
 	harness.Must(t, err)
 	return "Bearer " + token
-}
-
-func setStatus(t *testing.T, key *v1alpha1.APIKey, change func(*v1alpha1.APIKeyStatus)) {
-	t.Helper()
-	controller := env.AsController(t)
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
-		change(&key.Status)
-		g.Expect(controller.Status().Update(t.Context(), key)).To(Succeed())
-	})
 }
 
 func setSpec(t *testing.T, key *v1alpha1.APIKey, change func(*v1alpha1.APIKeySpec)) {

@@ -14,6 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // answers counts the API server's responses to writes.
@@ -102,7 +103,7 @@ func TestUseThatAnotherReplicaHasNotedIsLetGo(t *testing.T) {
 		t.Fatal("the key has been used: the test shows nothing")
 	}
 	used := v1alpha1.NewTime(time.Now())
-	setStatus(t, key, func(s *v1alpha1.APIKeyStatus) { s.LastUsedAt = &used })
+	testenv.ChangeStatus(t, env, key, func(k *v1alpha1.APIKey) { k.Status.LastUsedAt = &used })
 	version := key.ResourceVersion
 
 	for range 100 {

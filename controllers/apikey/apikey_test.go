@@ -492,9 +492,7 @@ func TestKeyOutsideAnOrganizationGetsNoToken(t *testing.T) {
 // forget resets the status, as if the controller had died before it wrote the next one.
 func forget(t *testing.T, key *v1alpha1.APIKey, to v1alpha1.APIKeyStatus) {
 	t.Helper()
-	testenv.Get(t, NewWithT(t), env, key)
-	key.Status = to
-	harness.Must(t, env.AsController(t).Status().Update(t.Context(), key))
+	testenv.ChangeStatus(t, env, key, func(k *v1alpha1.APIKey) { k.Status = to })
 }
 
 func TestTokenWhoseStatusWasLostIsTakenOver(t *testing.T) {

@@ -344,14 +344,9 @@ func TestSigningKeyIsWithdrawnWhenNoTokenIsOwed(t *testing.T) {
 	first := heldRing(t).Signer
 	namespace := env.Organization(t, "owed")
 	key := testenv.Create(t, env, builder.APIKey("slow").In(namespace).Build())
-	setStatus := func(change func(*v1alpha1.APIKeyStatus)) {
-		t.Helper()
-		change(&key.Status)
-		harness.Must(t, env.AsController(t).Status().Update(t.Context(), key))
-	}
-	setStatus(func(s *v1alpha1.APIKeyStatus) {
-		s.KeyID, s.SigningKeyID = "token", first.ID()
-		s.ExpiresAt = new(v1alpha1.NewTime(clock.Now().Add(1000 * time.Hour)))
+	testenv.ChangeStatus(t, env, key, func(k *v1alpha1.APIKey) {
+		k.Status.KeyID, k.Status.SigningKeyID = "token", first.ID()
+		k.Status.ExpiresAt = new(v1alpha1.NewTime(clock.Now().Add(1000 * time.Hour)))
 	})
 	annotateConfigMap(t, map[string]string{RotateAnnotation: "1", OverlapAnnotation: "1h"})
 	reconcileOnce(t, k) // the next key
@@ -368,7 +363,7 @@ func TestSigningKeyIsWithdrawnWhenNoTokenIsOwed(t *testing.T) {
 	if wait := reconcileOnce(t, k); wait != owedRetry || len(publishedIDs(t)) != 2 {
 		t.Fatalf("looks again in %v with %v published, while a token has not been signed anew", wait, publishedIDs(t))
 	}
-	setStatus(func(s *v1alpha1.APIKeyStatus) { s.SigningKeyID = heldRing(t).Signer.ID() })
+	testenv.ChangeStatus(t, env, key, func(k *v1alpha1.APIKey) { k.Status.SigningKeyID = heldRing(t).Signer.ID() })
 	reconcileOnce(t, k)
 	if wait := reconcileOnce(t, k); wait != time.Hour {
 		t.Fatalf("the overlap is %v, want it to be an hour from when no token is owed", wait)

@@ -74,10 +74,10 @@ func (h *byHand) ready(namespace, name, url string) *v1alpha1.WebhookEndpoint {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		StringData: map[string]string{v1alpha1.WebhookSecretKey: text},
 	})
-	setStatus(h.t, endpoint, func(s *v1alpha1.WebhookEndpointStatus) {
-		s.ObservedGeneration = endpoint.Generation
-		s.SecretRef = &v1alpha1.SecretReference{Name: v1alpha1.ResourceName(name)}
-		s.Secrets = []v1alpha1.WebhookSecretStatus{{ID: signing.ID()}}
+	testenv.ChangeStatus(h.t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) {
+		e.Status.ObservedGeneration = endpoint.Generation
+		e.Status.SecretRef = &v1alpha1.SecretReference{Name: v1alpha1.ResourceName(name)}
+		e.Status.Secrets = []v1alpha1.WebhookSecretStatus{{ID: signing.ID()}}
 	})
 	return endpoint
 }

@@ -51,7 +51,7 @@ func quiet(t *testing.T, namespace, name, url string) *v1alpha1.WebhookEndpoint 
 	t.Helper()
 	endpoint := testenv.Create(t, env, builder.WebhookEndpoint(name).In(namespace).URL(url).
 		Mutate(func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }).Build())
-	setStatus(t, endpoint, func(s *v1alpha1.WebhookEndpointStatus) { s.PingedAt = new(v1alpha1.Now()) })
+	testenv.ChangeStatus(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Status.PingedAt = new(v1alpha1.Now()) })
 	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = false })
 	return endpoint
 }
@@ -99,21 +99,10 @@ func readyReason(conditions []v1alpha1.Condition) string {
 // answered records an earlier success of the endpoint, hasFailed an earlier failure.
 func answered(t *testing.T, endpoint *v1alpha1.WebhookEndpoint) {
 	t.Helper()
-	setStatus(t, endpoint, func(s *v1alpha1.WebhookEndpointStatus) { s.LastSuccessAt = new(v1alpha1.Now()) })
+	testenv.ChangeStatus(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Status.LastSuccessAt = new(v1alpha1.Now()) })
 }
 
 func hasFailed(t *testing.T, endpoint *v1alpha1.WebhookEndpoint) {
 	t.Helper()
-	setStatus(t, endpoint, func(s *v1alpha1.WebhookEndpointStatus) { s.ConsecutiveFailures = 1 })
-}
-
-// setStatus writes a status with the controllers' rights.
-func setStatus(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, apply func(*v1alpha1.WebhookEndpointStatus)) {
-	t.Helper()
-	c := env.AsController(t)
-	harness.Eventually(t, func(g Gomega) {
-		testenv.Get(t, g, env, endpoint)
-		apply(&endpoint.Status)
-		g.Expect(c.Status().Update(t.Context(), endpoint)).To(Succeed())
-	})
+	testenv.ChangeStatus(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Status.ConsecutiveFailures = 1 })
 }

@@ -364,13 +364,12 @@ func TestAnEndpointThatTheSenderHasDisabled(t *testing.T) {
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	for _, reason := range []string{v1alpha1.ReasonGone, v1alpha1.ReasonFailingTooLong} {
-		harness.Eventually(t, func(g Gomega) {
-			status := &testenv.Get(t, g, env, endpoint).Status
+		testenv.ChangeStatus(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) {
+			status := &e.Status
 			status.ConsecutiveFailures, status.FailingSince = 7, &v1alpha1.Time{Time: time.Now()}
 			status.Disabled = &v1alpha1.WebhookDisabled{
-				At: v1alpha1.Now(), Reason: v1alpha1.WebhookDisabledReason(reason), Message: "why", Generation: endpoint.Generation,
+				At: v1alpha1.Now(), Reason: v1alpha1.WebhookDisabledReason(reason), Message: "why", Generation: e.Generation,
 			}
-			g.Expect(env.AsController(t).Status().Update(t.Context(), endpoint)).To(Succeed())
 		})
 		waitForReason(t, endpoint, reason)
 		stalled := v1alpha1.FindCondition(endpoint.Status.Conditions, v1alpha1.ConditionStalled)

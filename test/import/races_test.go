@@ -16,6 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func (p *project) leases() int {
@@ -176,15 +177,11 @@ func deny(t *testing.T, name string, findings []string, unless string, reason me
 // A change of a finding's status by the controllers is no reason to leave it open.
 func TestAFindingWhoseStatusIsWrittenBeforeItsClosingIsClosed(t *testing.T) {
 	p := newProject(t)
-	controller := env.AsController(t)
 	results := numbered(3)
 	p.imports(document(results...), commitA)
-	noted := p.titled("problem 000").Name
+	noted := p.titled("problem 000")
 	note := during(func() {
-		finding := &v1alpha1.Finding{}
-		harness.Must(p, controller.Get(p.Context(), client.ObjectKey{Namespace: namespace, Name: noted}, finding))
-		finding.Status.State = v1alpha1.FindingStateOpen
-		harness.Must(p, controller.Status().Update(p.Context(), finding))
+		testenv.ChangeStatus(p, env, &noted, func(f *v1alpha1.Finding) { f.Status.State = v1alpha1.FindingStateOpen })
 	})
 	s := p.importsAll(note, collect(t, importer.Choices{}, document(results[2:]...)))[0]
 	p.did("the import meanwhile", s, counts{Unchanged: 1, Closed: 2})

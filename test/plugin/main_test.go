@@ -125,9 +125,7 @@ func (o *organization) finding(name string) *v1alpha1.Finding {
 // observed sets a finding's status as the controllers would.
 func (o *organization) observed(name string, set func(*v1alpha1.FindingStatus)) {
 	o.Helper()
-	f := o.finding(name)
-	set(&f.Status)
-	o.must(controller.Status().Update(o.Context(), f))
+	testenv.ChangeStatus(o, env, o.finding(name), func(f *v1alpha1.Finding) { set(&f.Status) })
 }
 
 // versions returns the resource versions of all findings by name; every write changes them.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -105,18 +106,19 @@ func TestARedeliveryIsWaitedFor(t *testing.T) {
 // ends starts and completes the redelivery, as the controllers would.
 func (o *organization) ends(name string, phase v1alpha1.WebhookDeliveryPhase) {
 	o.Helper()
-	d := &v1alpha1.WebhookDelivery{}
-	o.must(env.Client.Get(o.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, d))
-	d.Status.Redelivery = &v1alpha1.WebhookRedelivery{
-		Value: d.Annotations[v1alpha1.RedeliverAnnotation], At: builder.Time(time.Now()), Attempts: 1,
-	}
-	d.Status.Phase = v1alpha1.WebhookDeliveryPending
-	o.must(controller.Status().Update(o.Context(), d))
+	delivery := &v1alpha1.WebhookDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: name}}
+	testenv.ChangeStatus(o, env, delivery, func(d *v1alpha1.WebhookDelivery) {
+		d.Status.Redelivery = &v1alpha1.WebhookRedelivery{
+			Value: d.Annotations[v1alpha1.RedeliverAnnotation], At: builder.Time(time.Now()), Attempts: 1,
+		}
+		d.Status.Phase = v1alpha1.WebhookDeliveryPending
+	})
 	code := int32(http.StatusNoContent)
 	if phase == v1alpha1.WebhookDeliveryFailed {
 		code = http.StatusServiceUnavailable
 	}
-	d.Status.Phase = phase
-	d.Status.Attempts = []v1alpha1.WebhookAttempt{{At: builder.Time(time.Now()), Outcome: v1alpha1.WebhookAttemptFailed, Code: code}}
-	o.must(controller.Status().Update(o.Context(), d))
+	testenv.ChangeStatus(o, env, delivery, func(d *v1alpha1.WebhookDelivery) {
+		d.Status.Phase = phase
+		d.Status.Attempts = []v1alpha1.WebhookAttempt{{At: builder.Time(time.Now()), Outcome: v1alpha1.WebhookAttemptFailed, Code: code}}
+	})
 }

@@ -205,6 +205,16 @@ func Change[T client.Object](t testing.TB, e *Environment, object T, apply func(
 	})
 }
 
+// ChangeStatus applies a change to the stored object's status with the controllers' rights, and retries on a conflict.
+func ChangeStatus[T client.Object](t testing.TB, e *Environment, object T, apply func(T)) {
+	t.Helper()
+	controller := e.AsController(t)
+	harness.Eventually(t, func(g Gomega) {
+		apply(Get(t, g, e, object))
+		g.Expect(controller.Status().Update(t.Context(), object)).To(Succeed())
+	})
+}
+
 // MergePatch returns a JSON merge patch.
 func MergePatch(body string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(body)) }
 
