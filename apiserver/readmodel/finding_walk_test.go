@@ -31,18 +31,6 @@ func walkAll(t *rapid.T, m *Model, q FindingQuery, between func()) (all []string
 	return all
 }
 
-func TestAWalkIsTheWholeOfANaiveList(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		m, items := drawModel(t)
-		for range 4 {
-			q := drawQuery(t)
-			if got, want := walkAll(t, m, q, func() {}), naive(items, q); !slices.Equal(got, want) {
-				t.Fatalf("%+v: got %v, want %v", q, got, want)
-			}
-		}
-	})
-}
-
 // Whatever is written between the pages, findings that show no change are yielded exactly once, in order, and no
 // finding is yielded twice.
 func TestAWalkRepeatsNothingAndHidesNothingThatStays(t *testing.T) {

@@ -51,6 +51,14 @@ func (s shownRow) by(sort index.Sort) any {
 	return fmt.Sprintf("%d %04.1f %s", rank, score+1, s.text("created_at"))
 }
 
+func shownIDs(rows []shownRow) []string {
+	out := make([]string, len(rows))
+	for i, row := range rows {
+		out[i] = row.id()
+	}
+	return out
+}
+
 func decode(t harness.T, content []byte) shownRow {
 	t.Helper()
 	var row shownRow

@@ -151,13 +151,7 @@ func (failure) Helper() {}
 func (failure) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 
 func stableIDs(rows []shownRow) []string {
-	var ids []string
-	for _, row := range rows {
-		if strings.HasPrefix(row.id(), "stable-") {
-			ids = append(ids, row.id())
-		}
-	}
-	return ids
+	return slices.DeleteFunc(shownIDs(rows), func(id string) bool { return !strings.HasPrefix(id, "stable-") })
 }
 
 // feedStableRows writes rows, many of them with the same values, so that ids decide their order.

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
@@ -184,33 +185,18 @@ func (f FindingFilter) isMet(i *Item) bool {
 		!slices.ContainsFunc(f.Words, func(word string) bool { return !strings.Contains(text, word) })
 }
 
-// naive returns the expected list: every item that matches, sorted.
+// naive returns the expected list: every item that matches, sorted by what it shows.
 func naive(items map[string]*Item, q FindingQuery) []string {
-	var rows []*Item
+	var rows []shownRow
 	for _, i := range items {
 		f := q.Filter
 		if matches(f.Status, i.Status) && matches(f.UserStatus, i.UserStatus) && matches(f.Severity, i.Severity) &&
 			matches(f.RepoID, i.RepoID) && matches(f.ProjectID, i.ProjectID) && matches(f.Class, i.Class) && f.isMet(i) {
-			rows = append(rows, i)
+			rows = append(rows, decode(failure{}, jsonOf(i.Full())))
 		}
 	}
-	slices.SortFunc(rows, func(a, b *Item) int {
-		value := func(i *Item) string {
-			switch q.Sort {
-			case SortUpdatedAt:
-				return i.UpdatedAt
-			case SortSeverity:
-				return decode(failure{}, jsonOf(i.Full())).by(SortSeverity).(string)
-			}
-			return i.CreatedAt()
-		}
-		order := strings.Compare(value(a)+" "+a.ID, value(b)+" "+b.ID)
-		if q.Order == index.OrderDesc {
-			return -order
-		}
-		return order
-	})
-	return ids(rows)
+	slices.SortFunc(rows, sortedList{sort: q.Sort, order: q.Order}.compareShown)
+	return shownIDs(rows)
 }
 
 func drawQuery(t *rapid.T) FindingQuery {
@@ -224,22 +210,15 @@ func drawQuery(t *rapid.T) FindingQuery {
 }
 
 // walk reads all pages, with varying sizes, and checks each envelope.
-func walk(t *rapid.T, m *Model, q FindingQuery, between func()) (all []string) {
-	for {
-		q.Limit.Size = rapid.IntRange(1, 4).Draw(t, "size")
-		page, err := m.ListFindings(acme, q)
-		harness.Must(t, err)
-		if len(page.Items) > q.Limit.Size || page.HasMore && len(page.Items) != q.Limit.Size || !page.HasMore && page.Next != (index.Position{}) {
-			t.Fatalf("a page of %d items for size %d, has_more %t, next %v", len(page.Items), q.Limit.Size, page.HasMore, page.Next)
-		}
-		all = append(all, ids(page.Items)...)
-		if !page.HasMore {
-			return all
-		}
-		next := page.Next
-		q.After = &next
-		between()
-	}
+func walk(t *rapid.T, m *Model, q FindingQuery, between func()) []string {
+	list := sortedList{name: "findings", sort: q.Sort, order: q.Order,
+		page: func(m *Model, r index.Request) (index.Page[content.Part], error) {
+			q.Request = r
+			page, err := m.ListFindings(acme, q)
+			return ready(page, (*Item).Full), err
+		}}
+	limit := func() index.Limit { return index.Limit{Size: rapid.IntRange(1, 4).Draw(t, "size")} }
+	return shownIDs(list.read(t, m, limit, between))
 }
 
 // drawModel returns a model after some writes, and the items that it must show.
@@ -276,14 +255,17 @@ func drawModel(t *rapid.T) (*Model, map[string]*Item) {
 	return m, items
 }
 
-func TestListsAgreeWithANaiveReference(t *testing.T) {
+func TestListsAndWalksAgreeWithANaiveReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, items := drawModel(t)
 		for range 4 {
 			q := drawQuery(t)
 			want := naive(items, q)
 			if got := walk(t, m, q, func() {}); !slices.Equal(got, want) {
-				t.Fatalf("%+v: got %v, want %v", q, got, want)
+				t.Fatalf("%+v: listed %v, want %v", q, got, want)
+			}
+			if got := walkAll(t, m, q, func() {}); !slices.Equal(got, want) {
+				t.Fatalf("%+v: walked %v, want %v", q, got, want)
 			}
 			q.Limit.Size = 1
 			if page, _ := m.ListFindings(acme, q); page.Total != len(want) {
