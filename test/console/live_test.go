@@ -22,8 +22,8 @@ import (
 // decides makes a decision about a finding over REST.
 func (o *organization) decides(key, finding, body string) {
 	o.Helper()
-	if status, content := askREST(o, key, http.MethodPatch, "/v2/findings/"+finding, body); status != http.StatusOK {
-		o.Fatalf("the decision is answered with %d: %s", status, content)
+	if answer := askREST(o, key, http.MethodPatch, "/v2/findings/"+finding, body); answer.Status != http.StatusOK {
+		o.Fatalf("the decision is answered with %d: %s", answer.Status, answer.Body)
 	}
 }
 

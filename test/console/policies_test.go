@@ -216,8 +216,8 @@ func TestARuleMatchesWhatTheListShows(t *testing.T) {
 // get decodes an answer of the REST API.
 func get(t *testing.T, key, path string, into any) {
 	t.Helper()
-	status, content := askREST(t, key, http.MethodGet, path, "")
-	if err := json.Unmarshal(content, into); err != nil || status != http.StatusOK {
-		t.Fatalf("%s: %d %s: %v", path, status, content, err)
+	answer := askREST(t, key, http.MethodGet, path, "")
+	if err := json.Unmarshal(answer.Body, into); err != nil || answer.Status != http.StatusOK {
+		t.Fatalf("%s: %d %s: %v", path, answer.Status, answer.Body, err)
 	}
 }

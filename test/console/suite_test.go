@@ -21,6 +21,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -87,22 +88,17 @@ func (o *organization) key(name string, scopes ...v1alpha1.Scope) (token string)
 	token, err := testenv.Token(o.Context(), env.Client, key)
 	harness.Must(o, err)
 	harness.Eventually(o.TB, func(g Gomega) {
-		status, _ := askREST(o, token, http.MethodGet, "/v2/whoami", "")
-		g.Expect(status).To(Equal(http.StatusOK))
+		g.Expect(askREST(o, token, http.MethodGet, "/v2/whoami", "").Status).To(Equal(http.StatusOK))
 	})
 	return token
 }
 
 // askREST sends a request to the REST API.
-func askREST(t testing.TB, key, method, path, body string) (status int, content []byte) {
+func askREST(t testing.TB, key, method, path, body string) *apiclient.Answer {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(body))
+	answer, err := (&apiclient.Client{Base: base, Token: key}).Do(t.Context(), method, path, body)
 	harness.Must(t, err)
-	request.Header.Set("Authorization", "Bearer "+key)
-	request.Header.Set("Content-Type", "application/json")
-	status, content, err = harness.Answer(nil, request)
-	harness.Must(t, err)
-	return status, content
+	return answer
 }
 
 // has creates findings in the organization's project, and waits until their states are recorded.

@@ -15,6 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver"
 	"github.com/appsec-dev/findings-operator/controllers/apikey"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
+	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -37,13 +38,9 @@ func startFacade(t *testing.T) *apiserver.Server {
 // ask sends a request with the token, and returns the status of the answer.
 func ask(t *testing.T, server *apiserver.Server, token string) int {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+server.Address()+"/v1/findings", http.NoBody)
+	answer, err := (&apiclient.Client{Base: "http://" + server.Address(), Token: token}).Do(t.Context(), http.MethodGet, "/v1/findings", "")
 	harness.Must(t, err)
-	request.Header.Set("Authorization", "Bearer "+token)
-	response, err := http.DefaultClient.Do(request)
-	harness.Must(t, err)
-	harness.Must(t, response.Body.Close())
-	return response.StatusCode
+	return answer.Status
 }
 
 func tokenOf(t *testing.T, key *v1alpha1.APIKey) string {
