@@ -7,13 +7,10 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -38,11 +35,9 @@ const (
 
 // redisServer is a real Redis on its own loopback port.
 type redisServer struct {
-	t        *testing.T
-	dir      string
-	port     int
-	password string
-	process  *exec.Cmd
+	t                      *testing.T
+	dir, address, password string
+	process                *harness.Process
 }
 
 // newRedis chooses the port of a Redis that is not running yet.
@@ -51,7 +46,7 @@ func newRedis(t *testing.T) *redisServer {
 	needs.Program(t, "redis-server", "redis-server")
 	addresses, err := harness.FreeAddresses(1)
 	harness.Must(t, err)
-	return &redisServer{t: t, dir: t.TempDir(), port: int(netip.MustParseAddrPort(addresses[0]).Port())}
+	return &redisServer{t: t, dir: t.TempDir(), address: addresses[0]}
 }
 
 // startRedis returns a Redis that answers.
@@ -64,38 +59,20 @@ func startRedis(t *testing.T) *redisServer {
 
 func (s *redisServer) start() {
 	s.t.Helper()
-	log, err := os.Create(filepath.Join(s.dir, "log"))
-	harness.Must(s.t, err)
-	defer func() { _ = log.Close() }()
-	args := []string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no"}
+	var flags []string
 	if s.password != "" {
-		args = append(args, "--requirepass", s.password)
+		flags = []string{"--requirepass", s.password}
 	}
-	s.process = exec.CommandContext(s.t.Context(), "redis-server", args...)
-	s.process.Stdout, s.process.Stderr = log, log
+	s.process = harness.NewRedis(s.dir, "redis-server", s.address, flags...)
 	harness.Must(s.t, s.process.Start())
-	process := s.process
-	s.t.Cleanup(func() { end(process) })
+	s.t.Cleanup(s.process.Kill)
 	NewWithT(s.t).Eventually(func() error {
 		return s.client().Ping(s.t.Context()).Err()
-	}, patience, interval).Should(Succeed(), "redis-server does not answer, see %s", log.Name())
-}
-
-// kill ends the process without notice to its clients.
-func (s *redisServer) kill() { end(s.process) }
-
-func end(process *exec.Cmd) {
-	_ = process.Process.Kill()
-	_ = process.Wait()
-}
-
-func (s *redisServer) signal(signal os.Signal) {
-	s.t.Helper()
-	harness.Must(s.t, s.process.Process.Signal(signal))
+	}, patience, interval).Should(Succeed(), "redis-server does not answer, see %s", s.process.Log)
 }
 
 func (s *redisServer) url() string {
-	return fmt.Sprintf("redis://:%s@127.0.0.1:%d/0", s.password, s.port)
+	return "redis://:" + s.password + "@" + s.address + "/0"
 }
 
 // client returns a client for the test's own checks, separate from the limiter's.
@@ -286,9 +263,9 @@ func TestAClientThatHangsUpIsCountedAndNoSignOfADeadRedis(t *testing.T) {
 func TestRedisFrozen(t *testing.T) {
 	var log harness.Buffer
 	server, l := sharing(t, Options{Logger: logTo(&log)})
-	server.signal(syscall.SIGSTOP)
+	harness.Must(t, server.process.Freeze())
 	checkRedisIsNotMissed(t, l)
-	server.signal(syscall.SIGCONT)
+	harness.Must(t, server.process.Thaw())
 	untilShared(t, l)
 	checkLog(t, &log)
 }
@@ -306,7 +283,7 @@ func TestRedisDeadAtStart(t *testing.T) {
 // A host that accepts connections but never answers is like a Redis that froze before its first answer.
 func TestRedisMuteAtStart(t *testing.T) {
 	server := newRedis(t)
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", server.port))
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", server.address)
 	harness.Must(t, err)
 	l := server.limiter(Options{})
 	checkRedisIsNotMissed(t, l)
@@ -318,7 +295,7 @@ func TestRedisMuteAtStart(t *testing.T) {
 func TestRedisGoneAndBack(t *testing.T) {
 	var log harness.Buffer
 	server, l := sharing(t, Options{Logger: logTo(&log)})
-	server.kill()
+	server.process.Kill()
 	checkRedisIsNotMissed(t, l)
 	checkOneWindow(t, takeConcurrently(t, []*Limiter{l}, Key("a", 10), 20, 4), 10)
 	server.start()
@@ -333,7 +310,7 @@ func TestWhomRedisRefusedStaysRefusedWithoutRedis(t *testing.T) {
 	for refused.Allowed { // Redis may be late for one of them
 		refused = l.Take(t.Context(), caller)
 	}
-	server.kill()
+	server.process.Kill()
 	for range 2 * breakerFailures {
 		got := l.Take(t.Context(), caller)
 		if got.Allowed || got.RetryAfter > refused.RetryAfter {
@@ -467,7 +444,7 @@ func TestARotatedPasswordIsReadFromTheFile(t *testing.T) {
 	write()
 	l := server.limiter(Options{RedisURLFile: file})
 	untilShared(t, l)
-	server.kill()
+	server.process.Kill()
 	server.password = "after"
 	server.start()
 	checkRedisIsNotMissed(t, l) // it has the wrong password

@@ -2,11 +2,9 @@ package attack
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -96,16 +94,10 @@ func countAnswers(t *testing.T, replicas []*facade, token string, requests int) 
 func redisURLFile(t *testing.T) string {
 	t.Helper()
 	binary, folder := needs.Program(t, "redis-server", "redis-server"), t.TempDir()
-	addresses, err := harness.FreeAddresses(1)
+	redis, address, err := harness.StartRedis(t.Context(), folder, binary)
 	harness.Must(t, err)
-	_, port, _ := strings.Cut(addresses[0], ":")
-	harness.NewProcess(folder, "redis", binary, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", folder).Run(t)
-	harness.Eventually(t, func(g Gomega) {
-		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp", addresses[0])
-		g.Expect(err).NotTo(HaveOccurred(), "Redis must listen")
-		g.Expect(conn.Close()).To(Succeed())
-	})
+	t.Cleanup(func() { harness.NoError(t, "stop Redis", redis.Stop()) })
 	file := filepath.Join(folder, "redis-url")
-	harness.Must(t, os.WriteFile(file, []byte("redis://"+addresses[0]), 0o600))
+	harness.Must(t, os.WriteFile(file, []byte("redis://"+address), 0o600))
 	return file
 }
