@@ -16,7 +16,6 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // tenant is an organization with one of everything that the REST API shows, and with keys.
@@ -82,13 +81,7 @@ func newTenant(t *testing.T, name string) *tenant {
 func newOrganization(t *testing.T, name string, requestsPerMinute int32) *tenant {
 	t.Helper()
 	o := &tenant{name: name, marker: "zq" + letters(14), mark: letters(10), ids: map[string]string{}}
-	made := builder.Organization(name).RequestsPerMinute(requestsPerMinute).Build()
-	target.env.Create(t, made)
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(target.admin.Get(t.Context(), client.ObjectKeyFromObject(made), made)).To(Succeed())
-		g.Expect(made.Status.Namespace).NotTo(BeEmpty())
-	})
-	o.namespace = made.Status.Namespace
+	o.namespace = target.env.Reconciled(t, builder.Organization(name).RequestsPerMinute(requestsPerMinute).Build())
 	o.token = o.key(t, "key-"+o.mark, v1alpha1.Scopes()...)
 	return o
 }
@@ -97,9 +90,7 @@ func newOrganization(t *testing.T, name string, requestsPerMinute int32) *tenant
 func (o *tenant) key(t *testing.T, name string, scopes ...v1alpha1.Scope) string {
 	t.Helper()
 	key := builder.APIKey(name).Scopes(scopes...).In(o.namespace).Mutate(func(k *v1alpha1.APIKey) { k.Spec.Description = o.marker }).Build()
-	target.env.Create(t, key)
-	token, err := testenv.Token(t.Context(), target.admin, key)
-	harness.Must(t, err)
+	token := target.env.Key(t, key)
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(target.facade.send(t, token, shot{method: "GET", path: "/"}).status).To(Equal(404), "the key must be known")
 	})

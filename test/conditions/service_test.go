@@ -78,14 +78,9 @@ type organization struct {
 
 func (s *service) organization(t *testing.T, name string) *organization {
 	t.Helper()
-	made := builder.Organization(name).RequestsPerMinute(1_000_000).Build()
-	env.Create(t, made)
-	testenv.AwaitReady(t, env, made)
-	o := &organization{s: s, name: name, namespace: made.Status.Namespace}
-	key := builder.APIKey("ci").In(o.namespace).Build()
-	env.Create(t, key)
-	token, err := testenv.Token(t.Context(), env.Client, key)
-	harness.Must(t, err)
+	namespace := env.Reconciled(t, builder.Organization(name).RequestsPerMinute(1_000_000).Build())
+	o := &organization{s: s, name: name, namespace: namespace}
+	token := env.Key(t, builder.APIKey("ci").In(namespace).Build())
 	o.client = apiclient.Client{Base: "http://" + s.facade.Address, Token: token}
 	harness.Eventually(t, func(g Gomega) { g.Expect(o.get(t, "/v1/findings")).To(Equal(http.StatusOK)) })
 	env.Create(t, builder.Repository("a").In(o.namespace).Build(), builder.Project("a").In(o.namespace).Repository("a").Build())

@@ -71,10 +71,7 @@ var made atomic.Int32
 func newOrganization(t testing.TB) *organization {
 	t.Helper()
 	name := fmt.Sprintf("console-%d", made.Add(1))
-	org := builder.Organization(name).Build()
-	env.Create(t, org)
-	testenv.AwaitReady(t, env, org)
-	o := &organization{TB: t, name: name, namespace: org.Status.Namespace}
+	o := &organization{TB: t, name: name, namespace: env.Reconciled(t, builder.Organization(name).Build())}
 	env.Create(t, builder.Repository("shop").URL("https://github.com/acme/shop").
 		Mutate(func(r *v1alpha1.Repository) { r.Spec.Provider = "github" }).In(o.namespace).Build(), builder.Project("web").Repository("shop").In(o.namespace).Build())
 	return o
@@ -83,10 +80,7 @@ func newOrganization(t testing.TB) *organization {
 // key creates an API key and returns its token.
 func (o *organization) key(name string, scopes ...v1alpha1.Scope) (token string) {
 	o.Helper()
-	key := builder.APIKey(name).Scopes(scopes...).In(o.namespace).Build()
-	env.Create(o.TB, key)
-	token, err := testenv.Token(o.Context(), env.Client, key)
-	harness.Must(o, err)
+	token = env.Key(o, builder.APIKey(name).Scopes(scopes...).In(o.namespace).Build())
 	harness.Eventually(o.TB, func(g Gomega) {
 		g.Expect(askREST(o, token, http.MethodGet, "/v2/whoami", "").Status).To(Equal(http.StatusOK))
 	})

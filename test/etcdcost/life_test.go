@@ -11,7 +11,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -109,18 +108,12 @@ func (l *life) goOn() {
 
 func newLife(t *testing.T, name, address string) *life {
 	t.Helper()
-	l := &life{T: t, n: *findings, most: 1, namespace: v1alpha1.NamespacePrefix + name}
-	env.Create(t, builder.Organization(name).RequestsPerMinute(1_000_000).Build())
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Name: l.namespace}, &corev1.Namespace{})).To(Succeed())
-	})
-	key := builder.APIKey("team").In(l.namespace).Build()
-	env.Create(t, key,
+	l := &life{T: t, n: *findings, most: 1}
+	l.namespace = env.Reconciled(t, builder.Organization(name).RequestsPerMinute(1_000_000).Build())
+	env.Create(t,
 		builder.Repository("repo").In(l.namespace).URL("https://github.com/acme/repo").Build(),
 		builder.Project("proj").In(l.namespace).Build())
-	token, err := testenv.Token(t.Context(), env.Client, key)
-	harness.Must(t, err)
-	l.rest = &apiclient.Client{Base: address, Token: token}
+	l.rest = &apiclient.Client{Base: address, Token: env.Key(t, builder.APIKey("team").In(l.namespace).Build())}
 	harness.Eventually(t, func(g Gomega) {
 		answer, err := l.rest.Do(t.Context(), http.MethodGet, "/v1/findings", "")
 		g.Expect(err).NotTo(HaveOccurred())

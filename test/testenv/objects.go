@@ -196,6 +196,23 @@ func Token(ctx context.Context, c client.Client, key *v1alpha1.APIKey) (token st
 	return token, err
 }
 
+// Reconciled creates the organization, waits until the controllers have reconciled it, and returns its namespace.
+func (e *Environment) Reconciled(t testing.TB, organization *v1alpha1.Organization) (namespace string) {
+	t.Helper()
+	e.Create(t, organization)
+	AwaitReady(t, e, organization)
+	return organization.Status.Namespace
+}
+
+// Key creates the API key, and returns its token once the controllers have issued it.
+func (e *Environment) Key(t testing.TB, key *v1alpha1.APIKey) (token string) {
+	t.Helper()
+	e.Create(t, key)
+	token, err := Token(t.Context(), e.Client, key)
+	harness.Must(t, err)
+	return token
+}
+
 // Change applies a change to the stored object, and retries on a conflict.
 func Change[T client.Object](t testing.TB, e *Environment, object T, apply func(T)) {
 	t.Helper()
