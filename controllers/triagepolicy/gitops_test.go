@@ -2,7 +2,6 @@ package triagepolicy
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -45,23 +44,10 @@ func newRepo(r room) *repo {
 		r, r.t.TempDir(), testenv.WriteKubeconfig(r.t, config, r.namespace), testenv.ServiceAccountUsername(r.namespace, tool),
 	}
 	harness.Eventually(r.t, func(g Gomega) {
-		out, err := git.kubectl("auth", "can-i", "create", "configmaps")
+		out, err := testenv.TryKubectl(git.t, git.kubeconfig, "auth", "can-i", "create", "configmaps")
 		g.Expect(err).NotTo(HaveOccurred(), out)
 	})
 	return git
-}
-
-func (g *repo) kubectl(arguments ...string) (string, error) {
-	g.t.Helper()
-	return kubectl(g.t, g.kubeconfig, arguments...)
-}
-
-func kubectl(t *testing.T, kubeconfig string, arguments ...string) (string, error) {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"), append([]string{"--kubeconfig", kubeconfig}, arguments...)...)
-	command.Env = append(os.Environ(), "KUBECTL_APPLYSET=true")
-	out, err := command.CombinedOutput()
-	return string(out), err
 }
 
 // commit puts a policy that mutes matching findings into the folder.
@@ -81,7 +67,7 @@ func (g *repo) commit(name, match string) *v1alpha1.TriagePolicy {
 // removed from the folder.
 func (g *repo) sync() {
 	g.t.Helper()
-	out, err := g.kubectl("apply", "--server-side", "--prune", "--applyset=configmap/decisions", "-n", g.namespace, "-f", g.folder)
+	out, err := testenv.TryKubectl(g.t, g.kubeconfig, "apply", "--server-side", "--prune", "--applyset=configmap/decisions", "-n", g.namespace, "-f", g.folder)
 	if err != nil {
 		g.t.Fatalf("sync: %v\n%s", err, out)
 	}
@@ -129,7 +115,7 @@ func TestDecisionsInGitArePolicies(t *testing.T) {
 	git.sync()
 	// With the field manager that applied the set, diff would remove the set's own label, since it
 	// does not know sets.
-	if out, err := git.kubectl("diff", "--server-side", "--field-manager=diff", "-n", r.namespace, "-f", git.folder); err != nil || out != "" {
+	if out, err := testenv.TryKubectl(git.t, git.kubeconfig, "diff", "--server-side", "--field-manager=diff", "-n", r.namespace, "-f", git.folder); err != nil || out != "" {
 		t.Errorf("a second sync would change something: %v\n%s", err, out)
 	}
 	same(t, written)
@@ -164,7 +150,7 @@ func annDecides(t *testing.T, r room, f *v1alpha1.Finding) {
 	t.Helper()
 	config, err := env.Member(t.Context(), r.namespace, "ann", testenv.Triager)
 	harness.Must(t, err)
-	out, err := kubectl(t, testenv.WriteKubeconfig(t, config, r.namespace), "patch", "finding", f.Name, "--type=merge",
+	out, err := testenv.TryKubectl(t, testenv.WriteKubeconfig(t, config, r.namespace), "patch", "finding", f.Name, "--type=merge",
 		"-p", `{"spec":{"triage":{"userStatus":"active","comments":"it does run"}}}`)
 	if err != nil {
 		t.Fatalf("ann decides: %v\n%s", err, out)

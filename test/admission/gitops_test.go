@@ -3,7 +3,6 @@ package admission_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -46,11 +45,7 @@ func (r *repo) commit(name, spec string) {
 // sync applies the folder, without force.
 func (r *repo) sync(more ...string) (string, error) {
 	r.t.Helper()
-	args := append([]string{"--kubeconfig", r.kubeconfig, "apply", "--server-side", "-f", r.folder}, more...)
-	command := exec.CommandContext(r.t.Context(), testenv.Binary(r.t, "kubectl"), args...) //nolint:gosec // a test names its own arguments
-	command.Env = append(os.Environ(), "KUBECTL_APPLYSET=true")
-	out, err := command.CombinedOutput()
-	return string(out), err
+	return testenv.TryKubectl(r.t, r.kubeconfig, append([]string{"apply", "--server-side", "-f", r.folder}, more...)...)
 }
 
 func (r *repo) mustSync(more ...string) {

@@ -281,13 +281,21 @@ func Binary(t testing.TB, name string) string {
 // Kubectl runs kubectl as the administrator in the namespace and returns its output.
 func (e *Environment) Kubectl(t testing.TB, namespace string, arguments ...string) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), Binary(t, "kubectl"),
-		append([]string{"--kubeconfig=" + WriteKubeconfig(t, e.Config, namespace)}, arguments...)...) //nolint:gosec // a test names its own arguments
-	output, err := command.CombinedOutput()
+	output, err := TryKubectl(t, WriteKubeconfig(t, e.Config, namespace), arguments...)
 	if err != nil {
 		t.Fatalf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, output)
 	}
-	return string(output)
+	return output
+}
+
+// TryKubectl runs kubectl with the kubeconfig, and returns its output also with an error.
+func TryKubectl(t testing.TB, kubeconfig string, arguments ...string) (string, error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), Binary(t, "kubectl"),
+		append([]string{"--kubeconfig=" + kubeconfig}, arguments...)...) //nolint:gosec // a test names its own arguments
+	command.Env = append(os.Environ(), "KUBECTL_APPLYSET=true")
+	output, err := command.CombinedOutput()
+	return string(output), err
 }
 
 // RepositoryRoot returns the folder that contains go.mod.
