@@ -56,7 +56,7 @@ func newCluster(t testing.TB, n int) *cluster {
 
 	// Start without the findings until one finding is settled: all others are copied from it.
 	stop := c.start(t, nil)
-	c.eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		o := &v1alpha1.Organization{}
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Name: c.name}, o)).To(Succeed())
 		g.Expect(o.Status.Namespace).To(Equal(c.namespace))
@@ -64,7 +64,7 @@ func newCluster(t testing.TB, n int) *cluster {
 	one := builder.Finding("f-one").In(c.namespace).Tool("gosec", v1alpha1.CategoryCode).Build()
 	env.Create(t, builder.Repository("repo").In(c.namespace).Build(), builder.Project("proj").In(c.namespace).Build(),
 		builder.Scan("s-1", time.Now().Add(-time.Hour)).In(c.namespace).Ended(time.Now(), v1alpha1.ScanSucceeded).Build(), one)
-	c.eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		// The finding's controller is not started: see start.
 		_, err := c.reconcilers["finding"].Reconcile(t.Context(), c.request("finding"))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -75,7 +75,7 @@ func newCluster(t testing.TB, n int) *cluster {
 
 	c.stop = c.start(t, copies(one, n-1))
 	open := n - (n-1)/5
-	c.eventually(t, func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		repo, proj := &v1alpha1.Repository{}, &v1alpha1.Project{}
 		o := &v1alpha1.Organization{}
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: "repo"}, repo)).To(Succeed())
@@ -94,12 +94,6 @@ func (c *cluster) request(controller string) reconcile.Request {
 	}
 	name := map[string]string{"finding": "f-one", "project": "proj", "repository": "repo"}[controller]
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: c.namespace, Name: name}}
-}
-
-func (c *cluster) eventually(t testing.TB, assertions func(g Gomega)) {
-	t.Helper()
-	NewWithT(t).Eventually(assertions).WithContext(t.Context()).
-		WithTimeout(harness.Patience).WithPolling(100 * time.Millisecond).Should(Succeed())
 }
 
 // start runs the controllers with the given findings in their cache, in addition to the real ones.

@@ -135,7 +135,7 @@ func (o *organization) lists(c *caller, path, id string) {
 
 func (o *organization) eventually(check func(Gomega)) {
 	o.t.Helper()
-	NewWithT(o.t).Eventually(check).WithTimeout(patience).WithPolling(10 * time.Millisecond).Should(Succeed())
+	harness.Eventually(o.t, check)
 }
 
 // stored returns the finding from the API server.

@@ -275,13 +275,13 @@ func TestStoppingAnswersWhatHasBegun(t *testing.T) {
 	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.stop() }()
-	NewWithT(t).Eventually(func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		conn, err := net.DialTimeout("tcp", s.Address(), time.Second)
 		if err == nil {
 			conn.Close() //nolint:errcheck,gosec // it should not be there
 		}
 		g.Expect(err).To(HaveOccurred(), "the server still takes new connections")
-	}).WithTimeout(patience).WithPolling(5 * time.Millisecond).Should(Succeed())
+	})
 	status, report, err := s.health(t.Context(), "/readyz")
 	if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(report, "[-] not stopping") {
 		t.Errorf("readyz while stopping: %d %q, %v", status, report, err)

@@ -123,7 +123,7 @@ func TestAnInterruptedWaitLeavesTheOperationAtWork(t *testing.T) {
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	o.must(cmd.Start())
-	NewWithT(t).Eventually(func() int { return o.withVerdict(v1alpha1.UserStatusMuted) }).WithTimeout(patience).Should(Equal(3))
+	harness.Eventually(t, func(g Gomega) { g.Expect(o.withVerdict(v1alpha1.UserStatusMuted)).To(Equal(3)) })
 	o.must(cmd.Process.Signal(syscall.SIGINT))
 	if err := cmd.Wait(); err == nil {
 		t.Error("an interrupted wait succeeded")
