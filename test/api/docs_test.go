@@ -17,7 +17,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/finding"
@@ -106,8 +105,7 @@ func (o *organization) documentedFindings(key *caller) {
 // documentedHistory writes what the controllers would record.
 func (o *organization) documentedHistory(key *caller) {
 	o.t.Helper()
-	finding := &v1alpha1.Finding{}
-	harness.Must(o.t, controller.Get(o.t.Context(), client.ObjectKey{Namespace: o.namespace, Name: "f-path-traversal"}, finding))
+	finding := o.stored("f-path-traversal")
 	finding.Status.Transitions = []v1alpha1.Transition{{
 		Seq: 1, Type: v1alpha1.TransitionCreated, At: *finding.Spec.DetectedAt, To: "open", By: "scanner/gosec", Scan: "s-1",
 	}}

@@ -141,9 +141,7 @@ func (o *organization) eventually(check func(Gomega)) {
 // stored returns the finding from the API server.
 func (o *organization) stored(name string) *v1alpha1.Finding {
 	o.t.Helper()
-	finding := &v1alpha1.Finding{}
-	harness.Must(o.t, env.Client.Get(o.t.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, finding))
-	return finding
+	return env.Finding(o.t, o.namespace, name)
 }
 
 // kubectlPatch patches a finding as an administrator does.

@@ -112,9 +112,7 @@ func (o *organization) has(findings ...*builder.FindingBuilder) {
 
 func (o *organization) finding(name string) *v1alpha1.Finding {
 	o.Helper()
-	f := &v1alpha1.Finding{}
-	harness.Must(o, env.Client.Get(o.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, f))
-	return f
+	return env.Finding(o, o.namespace, name)
 }
 
 // visitor requests pages without a browser, as an attacker's program might.

@@ -117,9 +117,7 @@ func many(n int) []*builder.FindingBuilder {
 
 func (o *organization) finding(name string) *v1alpha1.Finding {
 	o.Helper()
-	f := &v1alpha1.Finding{}
-	o.must(env.Client.Get(o.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, f))
-	return f
+	return env.Finding(o, o.namespace, name)
 }
 
 // observed sets a finding's status as the controllers would.

@@ -145,6 +145,14 @@ func Get[T client.Object](t testing.TB, g Gomega, e *Environment, object T) T {
 	return object
 }
 
+// Finding returns the stored finding.
+func (e *Environment) Finding(t testing.TB, namespace, name string) *v1alpha1.Finding {
+	t.Helper()
+	finding := &v1alpha1.Finding{}
+	harness.Must(t, e.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, finding))
+	return finding
+}
+
 // List reads the objects of the list.
 func List[L client.ObjectList](t testing.TB, g Gomega, e *Environment, list L, options ...client.ListOption) L {
 	t.Helper()
